@@ -34,7 +34,7 @@ export interface DeviceFile {
     outputAt?: number,
   ): Overlapped<T>;
 
-  /** Closes the file: pending requests end in CANCELLED, and the kernel frees all objects of the file. */
+  /** Closes the file: pending requests end in CANCELED, and the kernel frees all objects of the file. */
   close(): void;
 }
 

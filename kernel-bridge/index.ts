@@ -143,7 +143,7 @@ export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): 
  *
  * @param file - The path, from the working directory, or the `file:` URL.
  * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver of the name is loaded;
- *   CANCELLED: the wait was cancelled, the loading goes on.
+ *   CANCELED: the wait was cancelled, the loading goes on.
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function loadDriver(file: string | URL, options: LoadDriverOptions = {}): Overlapped<LoadedDriver> {
@@ -156,7 +156,7 @@ export function loadDriver(file: string | URL, options: LoadDriverOptions = {}):
  *
  * @param name - As in {@link LoadedDriver}, or without `\Driver\`.
  * @returns Ends in SUCCESS; OBJECT_NAME_NOT_FOUND; DEVICE_BUSY: it is being unloaded; INVALID_DEVICE_REQUEST: it has no
- *   unload routine; INTERNAL_ERROR: its unload routine failed; CANCELLED: the wait was cancelled, the unloading goes on.
+ *   unload routine; INTERNAL_ERROR: its unload routine failed; CANCELED: the wait was cancelled, the unloading goes on.
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */
 export function unloadDriver(name: string, options?: KernelOptionsInput): Overlapped<void> {

@@ -104,7 +104,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#outcome.value;
   }
 
-  /** Requests cancellation: the request completes with CANCELLED, or otherwise if that was faster. */
+  /** Requests cancellation: the request completes with CANCELED, or otherwise if that was faster. */
   cancel(): void {
     if (this.#outcome === undefined) this.#source?.cancel();
   }

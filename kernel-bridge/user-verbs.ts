@@ -37,6 +37,8 @@ export interface UvpMemory {
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
+  /** Bytes; SGEs must lie within them. Left out, the HCA alone checks. */
+  readonly length?: number | undefined;
   /**
    * The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION if its buffer was detached.
    */

@@ -4,14 +4,14 @@ import { WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
 import type { WVDevice } from './device.js';
-import type { IWVCompletionQueue, WvCompletion } from './interfaces.js';
+import type { IWVCompletionQueue, WvCompletion, WvCqNotifyType } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import { guarded, Status, WvError } from './status.js';
 
 const NOTIFY_TYPES = {
   any: CqNotifyType.NEXT_COMPLETION,
   solicited: CqNotifyType.SOLICITED,
-  error: CqNotifyType.ERROR,
+  errors: CqNotifyType.ERROR,
 } as const;
 
 /** IWVCompletionQueue: reports finished requests. */
@@ -90,7 +90,8 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   /**
    * Takes at most `n` completions, in order, into the array from its start; no IOCTL. Objects in the array are reused,
-   * so pass the same array every time. Returns the number of completions.
+   * so pass the same array every time. Returns the number of completions. Without `n` it takes as many as the array has, at
+   * least one.
    *
    * @throws WvError BUFFER_OVERFLOW: the queue has overrun, all its completions were taken, and there will be no more;
    *   INVALID_PARAMETER: `completions` is no array, or `n` is not a whole number from 0 on.
@@ -98,7 +99,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
     if (!Array.isArray(completions)) throw noArray(completions);
-    const most = n ?? completions.length;
+    const most = n ?? Math.max(completions.length, 1);
     if (!(Number.isInteger(most) && most >= 0 && most <= 0xffff_ffff)) throw noCount(most);
     const count = this.verbs.pollCq(this.handle, completions, most);
     if (count < 0) {
@@ -112,22 +113,22 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for an `error` of the
+   * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for `errors` of the
    * queue itself. Completions since the last event give one event; poll until empty after each. Blocking:
    * `notify(type).getResult({ wait: true })`.
    *
-   * Ends in SUCCESS; CANCELLED; BUFFER_OVERFLOW: the queue has overrun.
+   * Ends in SUCCESS; CANCELED; BUFFER_OVERFLOW: the queue has overrun.
    */
-  notify(type: 'any' | 'solicited' | 'error'): Overlapped<void> {
+  notify(type: WvCqNotifyType): Overlapped<void> {
     this.check();
-    const data = NOTIFY_TYPES[type];
+    const data = Object.hasOwn(NOTIFY_TYPES, type) ? NOTIFY_TYPES[type] : undefined;
     if (data === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The notify type is '${String(type)}'; it takes 'any', 'solicited' or 'error'.`,
+        `The notify type is '${String(type)}'; it takes 'any', 'solicited' or 'errors'.`,
       );
     }
-    const rearm = type === 'error' ? undefined : () => this.verbs.rearmCq(this.handle, type === 'solicited');
+    const rearm = type === 'errors' ? undefined : () => this.verbs.rearmCq(this.handle, type === 'solicited');
     return this.wait('Notify', data, rearm);
   }
 

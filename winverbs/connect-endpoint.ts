@@ -86,7 +86,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Waits for a connection request on this listener and puts it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
+   * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
     return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined);
@@ -97,7 +97,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * or reject().
    *
    * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no answer, connect() may be
-   * called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED.
+   * called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER
    */
@@ -120,7 +120,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when it ends.
    *
    * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer;
-   * CONNECTION_ABORTED; CANCELLED.
+   * CONNECTION_ABORTED; CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE: more private data than IWVProvider.maxAcceptData; INVALID_PARAMETER: there is no queue pair
    */
@@ -207,7 +207,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   /**
    * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). Never ends in SUCCESS: CONNECTION_DISCONNECTED when
    * either side has disconnected, TIMEOUT when the own disconnect() was not confirmed, CONNECTION_ABORTED when the
-   * connection was lost, CANCELLED.
+   * connection was lost, CANCELED.
    */
   notifyDisconnect(): Overlapped<void> {
     this.check();

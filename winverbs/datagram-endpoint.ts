@@ -47,7 +47,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Waits for a look-up at this listener and puts it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS; CANCELLED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
+   * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
    * DEVICE_REMOVED.
    */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
@@ -59,7 +59,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * answer later, too.
    *
    * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer returns its reason and private data; TIMEOUT: no answer;
-   * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELLED; DEVICE_REMOVED.
+   * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED; DEVICE_REMOVED.
    *
    * @param privateData - At most 180 bytes; the peer sees them zero-padded to 180.
    * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of

@@ -138,7 +138,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * stored and end the next wait at once, so a program that calls it again and again misses none. Of several waiters
    * the first gets the event. Every device object has events of its own.
    *
-   * Ends in SUCCESS with the flags, which are then cleared; CANCELLED; NOT_FOUND or INVALID_PORT_HANDLE: no such device
+   * Ends in SUCCESS with the flags, which are then cleared; CANCELED; NOT_FOUND or INVALID_PORT_HANDLE: no such device
    * or port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was reported.
    *
    * @param port - from 1

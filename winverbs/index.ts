@@ -37,6 +37,7 @@ export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
+export { asAddress } from './numbers.js';
 export { WvObject, WvOverlapped } from './object.js';
 export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';

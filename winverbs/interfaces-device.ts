@@ -174,6 +174,9 @@ export interface WvCompletion {
   dLidPathBits: number;
 }
 
+/** The event of a completion queue to wait for: WvCqNextCompletion, WvCqSolicited, WvCqError. */
+export type WvCqNotifyType = 'any' | 'solicited' | 'errors';
+
 /** Reports finished requests of queue pairs. Polling makes no system call. */
 export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Number of entries, at least as many as requested. */
@@ -183,14 +186,14 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Number of waiting completions. */
   peek(): number;
   /**
-   * Fills `completions` from the start with at most `n` completions (default: its length, so an empty array takes none)
+   * Fills `completions` from the start with at most `n` completions (default: its length, at least one)
    * and returns their number. Objects in the array are reused; if their setters poll this queue, that inner call takes
    * none. Throws INVALID_PARAMETER if `completions` is no array, or `n` not a whole number from 0 on. A thread that
    * calls it again at once after an empty poll polls inside the engine for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
-  notify(type: 'any' | 'solicited' | 'error'): Overlapped<void>;
+  notify(type: WvCqNotifyType): Overlapped<void>;
   /** Waits until there are `n` completions, 1 to {@link entries}; may end earlier. Poll until empty afterwards. */
   batchNotify(n: number): Overlapped<void>;
 }

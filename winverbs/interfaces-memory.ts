@@ -20,15 +20,16 @@ export interface WvMemoryRegion {
 
 /** A part of registered memory: `length` bytes at `offset` bytes into the region. */
 export interface WvSge {
-  region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'>;
+  /** What `registerMemory` answered. A program's own object without `length` is checked by the HCA alone. */
+  region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'> & { readonly length?: number };
   offset: number;
   length: number;
 }
 
 /** A peer's description of its memory: a {@link RemoteMemory} is made from it. */
 export interface WvRemoteMemory {
-  /** Of the first byte, 64 bits. */
-  readonly address: bigint;
+  /** Of the first byte, 64 bits: a bigint, or a number below 2^53. */
+  readonly address: bigint | number;
   /** The number on the wire, 32 bits. */
   readonly rkey: number;
 }

@@ -50,6 +50,6 @@ export interface WvUnknown {
 
 /** An object with overlapped requests. */
 export interface WvOverlappedObject extends WvUnknown {
-  /** Completes every waiting request of this object with CANCELLED before it returns. */
+  /** Completes every waiting request of this object with CANCELED before it returns. */
   cancelOverlappedRequests(): void;
 }

@@ -8,3 +8,9 @@ export function checkedSmall(what: string, value: number, most: number): number 
     `${what} is ${value}; it takes a whole number from 0 to ${most}.`,
   );
 }
+
+/** @internal An address of 64 bits, given as a bigint or as a number, as a bigint; undefined for anything else. */
+export function asAddress(address: unknown): bigint | undefined {
+  const wide = typeof address === 'number' && Number.isSafeInteger(address) ? BigInt(address) : address;
+  return typeof wide === 'bigint' && BigInt.asUintN(64, wide) === wide ? wide : undefined;
+}

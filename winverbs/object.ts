@@ -123,7 +123,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     super(kind, ['IWVOverlapped', ...interfaces]);
   }
 
-  /** Completes every waiting request of this object with CANCELLED before it returns. */
+  /** Completes every waiting request of this object with CANCELED before it returns. */
   cancelOverlappedRequests(): void {
     this.check();
     this.file.callId(this.cancelCode, this.id);

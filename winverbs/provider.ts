@@ -91,7 +91,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * As {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELLED, also by the provider's last release.
+   * As {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELED, also by the provider's last release.
    *
    * @throws WvError NOT_SUPPORTED: a driver of the system does not tell; INVALID_PARAMETER
    */

@@ -1,4 +1,5 @@
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
+import { asAddress } from './numbers.js';
 import { checkedObject, Status, WvError } from './status.js';
 
 /**
@@ -18,11 +19,12 @@ export class RemoteMemory implements RemoteMemoryRef {
 
   /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
   constructor(memory: WvRemoteMemory) {
-    const { address, rkey } = checkedObject('The remote memory', memory, 'address and rkey');
-    if (typeof address !== 'bigint' || address < 0n || address >> 64n !== 0n) {
+    const { address: given, rkey } = checkedObject('The remote memory', memory, 'address and rkey');
+    const address = asAddress(given);
+    if (address === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The remote address is ${String(address)}; it takes a bigint from 0 to 2^64 - 1.`,
+        `The remote address is ${String(given)}; it takes a bigint from 0 to 2^64 - 1, or a whole number below 2^53.`,
       );
     }
     if (rkey >>> 0 !== rkey) {

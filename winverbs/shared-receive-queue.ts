@@ -129,7 +129,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    * on. `lastWqe`: a queue pair in ERROR takes nothing from the queue any more. An event ends all waiting requests;
    * without one it ends the next request. An event may be out of date: look at the queue again.
    *
-   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELLED; UNEXPECTED_IO_ERROR: the queue is broken,
+   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELED; UNEXPECTED_IO_ERROR: the queue is broken,
    * and its queue pairs with it; DEVICE_REMOVED; FILE_FORCED_CLOSED.
    */
   notify(): Overlapped<WvSrqEvent> {

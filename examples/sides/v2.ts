@@ -265,7 +265,7 @@ export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
   constructor(address: string | SocketAddress = LOOPBACK, options?: NetworkDirectOptions) {
     super();
     this.provider = openNetworkDirect2(options);
-    this.adapter = this.provider.openAdapter(this.provider.resolveAddress(address));
+    this.adapter = this.provider.openAdapter(address);
     this.address = typeof address === 'string' ? socketAddress(address) : { ...address, port: 0 };
   }
 

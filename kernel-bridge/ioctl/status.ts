@@ -119,7 +119,7 @@ const table = {
     0xc0000108,
     'The endpoint already serves another connection or request; use a fresh one.',
   ],
-  CANCELLED: [0xc0000120, 'The request was cancelled, or flushed because its queue pair stopped working.'],
+  CANCELED: [0xc0000120, 'The request was cancelled, or flushed because its queue pair stopped working.'],
   FILE_DELETED: [
     0xc0000123,
     'The device behind this file is gone, with its driver; close the file and open the device again.',
@@ -207,8 +207,6 @@ const table = {
 
 /** Other names of the same values, as the ND SPI spells them. */
 const aliases = {
-  /** The ND SPI's spelling of CANCELLED. */
-  CANCELED: table.CANCELLED[0],
   /** WinVerbs' name of DEVICE_NOT_READY. */
   NOT_INITIALIZED: table.DEVICE_NOT_READY[0],
 } as const;

@@ -39,7 +39,7 @@ export class DriversDevice {
     if (!request) return irp.complete(Status.INVALID_PARAMETER);
     irp.markPending();
     // What has begun goes on when nobody waits for it any more.
-    irp.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELLED));
+    irp.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELED));
     void this.answer(irp, (host) => action(host, request));
     return Status.PENDING;
   }

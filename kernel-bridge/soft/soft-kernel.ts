@@ -350,7 +350,7 @@ export class SoftKernel {
 
 /** V8 stops the thread before it has run much of what follows; this is for what it still runs. */
 function stopped(): StatusError {
-  return new StatusError(Status.CANCELLED, 'The wait ended because this thread was asked to stop.');
+  return new StatusError(Status.CANCELED, 'The wait ended because this thread was asked to stop.');
 }
 
 let current: SoftKernel | undefined;

@@ -15,7 +15,7 @@ import * as sendFlags from './send-flags.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import type { TokenTable } from './token-table.js';
 import * as workRequest from './work-request.js';
-import { badRange, full, invalid } from './work-request.js';
+import { badRange, full, invalid, outsideOfRegion } from './work-request.js';
 
 // V8 treats constants of this module as constants. It loads an import at each use and checks that it is initialized; it loads the
 // fields of an imported object as well.
@@ -479,8 +479,4 @@ function tooMuchInline(maxInline: number): never {
 
 function noInlineBytes(i: number): never {
   invalid(`SGE ${i} cannot be sent inline: its region does not give its bytes.`);
-}
-
-function outsideOfRegion(i: number, offset: number, length: number, bytes: number): never {
-  invalid(`SGE ${i} (offset ${offset}, ${length} bytes) lies outside its region of ${bytes} bytes.`);
 }

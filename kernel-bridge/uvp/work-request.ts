@@ -45,6 +45,8 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const address = region.address + offset;
     if (length >>> 0 !== length) badSge(i, sge);
     if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) badSge(i, sge);
+    // False for memory of unknown length: the HCA checks it. An entry of no bytes names no memory.
+    if (offset + length > region.length! && length !== 0) outsideOfRegion(i, offset, length, region.length!);
     total += length;
     words[at + sgeAddressLo] = address;
     words[at + sgeAddressHi] = address * TO_UPPER;
@@ -88,6 +90,14 @@ function badSge(i: number, { region, offset, length }: UvpSge): never {
   }
   if (typeof length !== 'number' || length >>> 0 !== length) badRange(`length of SGE ${i}`, length);
   badRange(`offset of SGE ${i}`, offset);
+}
+
+/** The error of an SGE that names more than its region has. */
+export function outsideOfRegion(i: number, offset: number, length: number, size: number): never {
+  throw new StatusError(
+    Status.ACCESS_VIOLATION,
+    `SGE ${i} (offset ${offset}, length ${length}) ends at byte ${offset + length} of a region of ${size} bytes.`,
+  );
 }
 
 export function badRange(what: string, value: number): never {

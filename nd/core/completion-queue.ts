@@ -14,11 +14,7 @@ const BATCH = 32;
 const { SUCCESS } = WcStatus;
 const { INVALIDATED } = WvWc;
 
-const notifyTypes: Readonly<Record<NdNotifyType, 'any' | 'solicited' | 'error'>> = {
-  any: 'any',
-  solicited: 'solicited',
-  errors: 'error',
-};
+const notifyTypes: readonly NdNotifyType[] = ['any', 'solicited', 'errors'];
 
 /** INDCompletionQueue and IND2CompletionQueue over IWVCompletionQueue; `R` is the type of results. */
 export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
@@ -61,8 +57,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     const what = 'Notify';
     this.alive(what);
     const { terms } = this.adapter;
-    const wvType = Object.hasOwn(notifyTypes, type) ? notifyTypes[type] : undefined;
-    if (wvType === undefined) {
+    if (!notifyTypes.includes(type)) {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
@@ -73,7 +68,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     if (this.#leftOver.length > 0 && type === 'any') return this.issued(Overlapped.succeeded(undefined));
     return this.issued(
       terms
-        .call(what, () => this.wv.notify(wvType))
+        .call(what, () => this.wv.notify(type))
         .map(
           (value) => value,
           (error) => terms.error(error, what),

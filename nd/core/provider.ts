@@ -7,7 +7,7 @@ import type {
   WvDeviceAddress,
 } from '../../winverbs/index.js';
 import { addressOfGid, gidOf, Status, StatusError, scopeIdOfAddress } from '../../winverbs/index.js';
-import type { StatusMap, Terms } from '../status.js';
+import { refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './object.js';
 
@@ -71,6 +71,18 @@ export abstract class ProviderBase extends NdObject {
     return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
   }
 
+  /** The first address of a device; INVALID_PARAMETER if there is none. */
+  protected addressOf(adapterId: bigint, what: string): SocketAddress {
+    const places = this.terms.call(what, () => addressesOf(this.#wv, this.systemAddresses()));
+    const own = places.find(([, place]) => place.deviceGuid === adapterId);
+    if (own !== undefined) return own[0];
+    throw refuse(
+      Status.INVALID_PARAMETER,
+      what,
+      `No adapter with an address has the id 0x${adapterId.toString(16)}; queryAddressList answers the addresses that there are.`,
+    );
+  }
+
   /**
    * The local address from which a route leads to a remote one.
    *
@@ -91,6 +103,17 @@ export abstract class ProviderBase extends NdObject {
   protected end(): void {
     this.#wv.release();
   }
+}
+
+/** Whether an adapter is told by its id; INVALID_PARAMETER for an id that does not fit 64 bits. */
+export function isAdapterId(adapter: unknown, what: string): adapter is bigint {
+  if (typeof adapter !== 'bigint') return false;
+  if (BigInt.asUintN(64, adapter) === adapter) return true;
+  throw refuse(
+    Status.INVALID_PARAMETER,
+    what,
+    `${adapter} is no adapter id; resolveAddress answers one, an unsigned 64-bit bigint.`,
+  );
 }
 
 /** The addresses of RDMA devices among `addresses`, with their devices. */

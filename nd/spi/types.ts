@@ -2,7 +2,7 @@
  * Types that both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags,
  * scatter/gather entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
  */
-import type { GetResultOptions, Overlapped } from '../../winverbs/index.js';
+import { asAddress, type GetResultOptions, type Overlapped } from '../../winverbs/index.js';
 
 /** All interfaces by name, in place of IIDs: those of both versions, to which others may be added. */
 export interface NdInterfaces {
@@ -214,22 +214,25 @@ export class NdMwDescriptor {
   readonly rkey: number;
 
   /**
-   * @throws RangeError if base or length are no bigints of 64 bits, or token no number of 32 bits.
+   * @param base - 64 bits: a bigint, or a number below 2^53; so is `length`
+   * @throws RangeError if base or length do not fit 64 bits, or token 32 bits.
    */
-  constructor(base: bigint, length: bigint, token: number) {
-    if (!isUint64(base) || !isUint64(length)) {
+  constructor(base: bigint | number, length: bigint | number, token: number) {
+    const start = asAddress(base);
+    const bytes = asAddress(length);
+    if (start === undefined || bytes === undefined) {
       throw new RangeError(
-        `Base ${String(base)} and length ${String(length)} of a window must be bigints from 0 to 2^64 - 1.`,
+        `Base ${String(base)} and length ${String(length)} of a window must be bigints from 0 to 2^64 - 1, or whole numbers below 2^53.`,
       );
     }
     if (token >>> 0 !== token) {
       throw new RangeError(`The token of a window must be an unsigned 32-bit number, not ${String(token)}.`);
     }
-    this.base = base;
-    this.length = length;
+    this.base = start;
+    this.length = bytes;
     this.token = token;
-    this.addressLow = Number(base & 0xffff_ffffn);
-    this.addressHigh = Number(base >> 32n);
+    this.addressLow = Number(start & 0xffff_ffffn);
+    this.addressHigh = Number(start >> 32n);
     this.rkey = token;
   }
 
@@ -241,7 +244,7 @@ export class NdMwDescriptor {
    * @throws RangeError if there is no room for them
    */
   encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
-    const view = viewOf(out, offset);
+    const view = wireView(out, offset, NdMwDescriptor.size);
     view.setBigUint64(0, this.base);
     view.setBigUint64(8, this.length);
     view.setUint32(16, this.token);
@@ -256,20 +259,17 @@ export class NdMwDescriptor {
    * @throws RangeError if there are fewer bytes
    */
   static decode(bytes: Uint8Array, offset = 0): NdMwDescriptor {
-    const view = viewOf(bytes, offset);
+    const view = wireView(bytes, offset, NdMwDescriptor.size);
     return new NdMwDescriptor(view.getBigUint64(0), view.getBigUint64(8), view.getUint32(16));
   }
 }
 
-function isUint64(value: unknown): boolean {
-  return typeof value === 'bigint' && BigInt.asUintN(64, value) === value;
-}
-
-function viewOf(bytes: Uint8Array, offset: number): DataView {
-  if (!Number.isInteger(offset) || offset < 0 || offset + NdMwDescriptor.size > bytes.length) {
+/** @internal The place of a wire form of `size` bytes. */
+export function wireView(bytes: Uint8Array, offset: number, size: number): DataView {
+  if (!Number.isInteger(offset) || offset < 0 || offset + size > bytes.length) {
     throw new RangeError(
-      `A window descriptor is ${NdMwDescriptor.size} bytes long; at offset ${offset} of ${bytes.length} bytes there is no room for it.`,
+      `The wire form is ${size} bytes long; at offset ${offset} of ${bytes.length} bytes there is no room for it.`,
     );
   }
-  return new DataView(bytes.buffer, bytes.byteOffset + offset, NdMwDescriptor.size);
+  return new DataView(bytes.buffer, bytes.byteOffset + offset, size);
 }

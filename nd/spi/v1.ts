@@ -53,15 +53,15 @@ export interface INDProvider extends NdUnknown {
 
   /**
    * Opens a new, independent instance of the adapter that owns a local address, given as text (`'192.0.2.1'`,
-   * `'fe80::1%2'`) or as a socket address whose port does not matter.
+   * `'fe80::1%2'`) or as a socket address whose port does not matter; or by the id that v2 knows it by.
    *
-   * @param address - a local one, as text or as a socket address; its port does not matter
+   * @param adapter - a local address, or the adapter's id
    * @param options - the partition
-   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), INVALID_PARAMETER for the options (a partition that the
-   *   port is not in), NO_MEMORY
+   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), INVALID_PARAMETER for an id that no adapter has or for
+   *   the options (a partition that the port is not in), NO_MEMORY
    * @see INDProvider::OpenAdapter
    */
-  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter;
+  openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter;
 }
 
 /** INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address. */
@@ -213,8 +213,8 @@ export interface INDMemoryWindow extends NdUnknown {}
  *
  * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the endpoint has no
  * entry left: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the
- * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), INVALID_PARAMETER_1 (the result is
- * no object, or cannot be written), and, except for Receive, CONNECTION_INVALID before there is a connection. After its
+ * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION (an entry ends
+ * beyond its memory), INVALID_PARAMETER_1 (the result is no object, or cannot be written), and, except for Receive, CONNECTION_INVALID before there is a connection. After its
  * end they are accepted and end in CANCELED.
  *
  * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory, or a Bind that is not allowed); DATA_OVERRUN (a message

@@ -2,7 +2,8 @@
  * Values that clients and providers of ND SPI v2 exchange: flags, request types, scatter/gather entries, results,
  * remote memory, adapter information. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
-import { NdOpFlag } from './types.js';
+import { asAddress } from '../../winverbs/index.js';
+import { NdOpFlag, wireView } from './types.js';
 import type { IND2MemoryRegion } from './v2.js';
 
 /** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits are refused with INVALID_PARAMETER_n. */
@@ -122,15 +123,22 @@ export interface Nd2ReadLimits {
 
 /**
  * Memory of the peer for Read and Write: an address in its address space and the remote token of a region or window.
- * Made once from the peer's description, whose form the application chooses; requests add a number offset.
+ * Made once from the peer's description; requests add a number offset. {@link of}, {@link encode} and {@link decode} tell a peer of
+ * memory; an application may choose another form.
  *
  * @example
  * ```ts
- * const remote = new Nd2RemoteMemory(message.readBigUInt64BE(0), message.readUInt32BE(8));
+ * // The owner of the memory, in a message or in the private data of a connection:
+ * Nd2RemoteMemory.of(region).encode(message, 8);
+ * // Its peer:
+ * const remote = Nd2RemoteMemory.decode(message, 8);
  * queuePair.read(context, sgl, remote, 4096);
  * ```
  */
 export class Nd2RemoteMemory {
+  /** Bytes of the wire form: address (8), token (4), each in network byte order. */
+  static readonly size = 12;
+
   /** Of the first byte. */
   readonly address: bigint;
   /** As the peer's getRemoteToken returned it. */
@@ -145,19 +153,59 @@ export class Nd2RemoteMemory {
   readonly rkey: number;
 
   /**
+   * @param address - 64 bits: a bigint, or a number below 2^53
    * @throws RangeError if the address does not fit 64 bits, or the token 32 bits.
    */
-  constructor(address: bigint, token: number) {
-    if (typeof address !== 'bigint' || BigInt.asUintN(64, address) !== address) {
-      throw new RangeError(`A remote address is a bigint from 0 to 2^64 - 1, not ${String(address)}.`);
+  constructor(address: bigint | number, token: number) {
+    const wide = asAddress(address);
+    if (wide === undefined) {
+      throw new RangeError(
+        `A remote address is a bigint from 0 to 2^64 - 1, or a whole number below 2^53, not ${String(address)}.`,
+      );
     }
     if (token >>> 0 !== token) {
       throw new RangeError(`A remote token is an unsigned 32-bit number, not ${String(token)}.`);
     }
-    this.address = address;
+    this.address = wide;
     this.token = token;
-    this.addressLow = Number(address & 0xffff_ffffn);
-    this.addressHigh = Number(address >> 32n);
+    this.addressLow = Number(wide & 0xffff_ffffn);
+    this.addressHigh = Number(wide >> 32n);
     this.rkey = token;
+  }
+
+  /**
+   * What a peer needs to reach a region of this side from its first byte on. The flags of its registration say what the peer may do.
+   *
+   * @param region - with memory registered
+   * @throws NdError INVALID_DEVICE_STATE unless registered
+   */
+  static of(region: Pick<IND2MemoryRegion, 'address' | 'getRemoteToken'>): Nd2RemoteMemory {
+    return new Nd2RemoteMemory(region.address, region.getRemoteToken());
+  }
+
+  /**
+   * Writes the 12 bytes of the wire form into `out` at `offset` and returns them.
+   *
+   * @param out - where to write them; default: new bytes
+   * @param offset - bytes from the start of `out`
+   * @throws RangeError if there is no room for them
+   */
+  encode(out: Uint8Array = new Uint8Array(Nd2RemoteMemory.size), offset = 0): Uint8Array {
+    const view = wireView(out, offset, Nd2RemoteMemory.size);
+    view.setBigUint64(0, this.address);
+    view.setUint32(8, this.token);
+    return out.subarray(offset, offset + Nd2RemoteMemory.size);
+  }
+
+  /**
+   * Reads the wire form from `bytes` at `offset`.
+   *
+   * @param bytes - that hold them
+   * @param offset - bytes from the start of `bytes`
+   * @throws RangeError if there are fewer bytes
+   */
+  static decode(bytes: Uint8Array, offset = 0): Nd2RemoteMemory {
+    const view = wireView(bytes, offset, Nd2RemoteMemory.size);
+    return new Nd2RemoteMemory(view.getBigUint64(0), view.getUint32(8));
   }
 }

@@ -78,12 +78,12 @@ export interface IND2Provider extends NdUnknown {
   /**
    * Opens a new, independent instance of an adapter.
    *
-   * @param adapterId - a result of {@link resolveAddress}
+   * @param adapter - a result of {@link resolveAddress}, or the address itself
    * @param options - the partition
-   * @throws INVALID_PARAMETER if no adapter has the id, or for the options (a partition that the port is not in), NO_MEMORY
+   * @throws INVALID_PARAMETER if no adapter has the id, or for the options, INVALID_ADDRESS if none has the address, NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
-  openAdapter(adapterId: bigint, options?: NdAdapterOptions): IND2Adapter;
+  openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter;
 }
 
 /** IND2Adapter {D89C798C-4823-4D69-846C-DFDCCFF9E5F3}: one instance of an adapter. */
@@ -362,7 +362,8 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
  *
  * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
  * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
- * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), and,
+ * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered),
+ * ACCESS_VIOLATION (an entry ends beyond its region), and,
  * except for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in
  * CANCELED. Contexts are returned unchanged and need not be unique.
  *

@@ -1,7 +1,7 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { addressStatuses, parseAddress } from '../core/address.js';
-import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
+import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
 import type { NdAdapterOptions } from '../spi/types.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
@@ -17,10 +17,10 @@ export class Provider extends ProviderBase implements INDProvider {
     super(v1Terms, open, systemAddresses);
   }
 
-  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
+  openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter {
     const what = 'OpenAdapter';
     this.alive(what);
-    const parsed = parseAddress(address, what);
+    const parsed = isAdapterId(adapter, what) ? this.addressOf(adapter, what) : parseAddress(adapter, what);
     return this.terms.call(what, () => new Adapter(this.openWv(), parsed, options), addressStatuses);
   }
 }

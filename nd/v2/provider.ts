@@ -1,9 +1,9 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider, Status } from '../../winverbs/index.js';
-import { type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
+import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
 import type { NdAdapterOptions } from '../spi/types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
-import { refuse, type StatusMap, v2Terms } from '../status.js';
+import { type StatusMap, v2Terms } from '../status.js';
 import { Adapter } from './adapter.js';
 
 const openStatuses: StatusMap = { [Status.NO_SUCH_DEVICE]: Status.INVALID_PARAMETER };
@@ -24,16 +24,10 @@ export class Provider extends ProviderBase implements IND2Provider {
     return this.placeOf(address, what).deviceGuid;
   }
 
-  openAdapter(adapterId: bigint, options?: NdAdapterOptions): IND2Adapter {
+  openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
     const what = 'OpenAdapter';
     this.alive(what);
-    if (typeof adapterId !== 'bigint' || BigInt.asUintN(64, adapterId) !== adapterId) {
-      throw refuse(
-        Status.INVALID_PARAMETER,
-        what,
-        `${String(adapterId)} is no adapter id; resolveAddress answers one, an unsigned 64-bit bigint.`,
-      );
-    }
+    const adapterId = isAdapterId(adapter, what) ? adapter : this.placeOf(adapter, what).deviceGuid;
     return this.terms.call(
       what,
       () => new Adapter(this.openWv(), adapterId, this.systemAddresses, options),
@@ -50,7 +44,7 @@ export class Provider extends ProviderBase implements IND2Provider {
  * @example
  * ```ts
  * using nd = openNetworkDirect2();
- * using adapter = nd.openAdapter(nd.resolveAddress('127.0.0.1'));
+ * using adapter = nd.openAdapter('127.0.0.1');
  * ```
  */
 export function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider {

@@ -90,7 +90,7 @@ export function askLookups(
       }
       const how = await statusOf(asking);
       const wanted =
-        { [Wish.refuse]: 'CONNECTION_REFUSED', [Wish.silence]: 'CANCELLED' }[nonce[0]!] ?? 'SUCCESS';
+        { [Wish.refuse]: 'CONNECTION_REFUSED', [Wish.silence]: 'CANCELED' }[nonce[0]!] ?? 'SUCCESS';
       const { qpn, qkey, sidrStatus, privateData } =
         how !== 'SUCCESS' && how !== 'CONNECTION_REFUSED'
           ? { qpn: 0, qkey: 0, sidrStatus: 0, privateData: nonce }

@@ -62,7 +62,7 @@ class Pending<T> implements PendingRequest {
       wait: () => {
         if (!this.done) throw new Error(`the test waits for a ${name} that nobody completes`);
       },
-      cancel: () => this.complete(Status.CANCELLED),
+      cancel: () => this.complete(Status.CANCELED),
     });
   }
 
@@ -183,7 +183,7 @@ export class FakeDoor implements ProviderDoors {
   }
 
   private cancel(): Uint8Array {
-    for (const request of this.pending) request.complete(Status.CANCELLED);
+    for (const request of this.pending) request.complete(Status.CANCELED);
     return NO_BYTES;
   }
 

@@ -47,7 +47,7 @@ export class FakeRequest<T> {
       },
       cancel: () => {
         this.canceled = true;
-        this.fail(Status.CANCELLED);
+        this.fail(Status.CANCELED);
       },
     });
   }
@@ -94,7 +94,7 @@ abstract class FakeObject implements WvUnknown {
   }
 
   cancelOverlappedRequests(): void {
-    for (const request of this.requests) if (request.pending) request.fail(Status.CANCELLED);
+    for (const request of this.requests) if (request.pending) request.fail(Status.CANCELED);
   }
 
   /** The latest request of that name. */
@@ -284,7 +284,7 @@ export class FakeCq extends FakeObject implements IWVCompletionQueue {
     return count;
   }
 
-  notify(type: 'any' | 'solicited' | 'error'): Overlapped<void> {
+  notify(type: 'any' | 'solicited' | 'errors'): Overlapped<void> {
     return this.issue(`notify ${type}`);
   }
 

@@ -37,11 +37,11 @@ export const rounds = fc.array(session, { minLength: 2, maxLength: 6 });
 export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
 
 const MOST_OUTSTANDING = 8;
-const flushed: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
+const flushed: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
 /** How NotifyDisconnect ends when the peer has ended the connection. */
 const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const toldByBoth: Record<Layer, readonly string[]> = {
-  nd: ['SUCCESS', 'CANCELLED'],
+  nd: ['SUCCESS', 'CANCELED'],
   nd2: ['SUCCESS', 'CONNECTION_DISCONNECTED'],
   wv: ['CONNECTION_DISCONNECTED'],
 };

@@ -73,7 +73,7 @@ const onFile = (code: number, input: Uint8Array) => file.ioctlOverlapped(code, i
 const waiting: Record<string, PromiseLike<unknown>[]> = {
   cqAny: many(() => a.cq.notify('any')),
   cqSolicited: many(() => b.cq.notify('solicited')),
-  cqError: many(() => b.cq.notify('error')),
+  cqError: many(() => b.cq.notify('errors')),
   getRequest: sides.map(({ ep }) => listener.getRequest(ep)),
   connect: active.map(({ ep, qp }) => {
     ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });

@@ -61,14 +61,14 @@ export class Connections extends Datagrams {
         break;
       case 1:
         active.cancelOverlappedRequests();
-        await fails('a cancelled connect', connecting, [Status.CANCELLED]);
+        await fails('a cancelled connect', connecting, [Status.CANCELED]);
         listener.cancelOverlappedRequests();
-        await fails('getRequest', request, [Status.SUCCESS, Status.CANCELLED]);
+        await fails('getRequest', request, [Status.SUCCESS, Status.CANCELED]);
         break;
       case 2:
         await fails('getRequest', request, [Status.SUCCESS]);
         active.release();
-        await fails('a connect whose endpoint is gone', connecting, [Status.CANCELLED]);
+        await fails('a connect whose endpoint is gone', connecting, [Status.CANCELED]);
         await fails(
           'accept of nobody',
           attempt(() => passive.accept(other.real, {})),
@@ -177,7 +177,7 @@ export class Connections extends Datagrams {
       what: 'notifyDisconnect',
       request: done.value,
       // ABORTED: its own queue pair had failed before.
-      allowed: [Status.CONNECTION_DISCONNECTED, Status.CONNECTION_ABORTED, Status.CANCELLED],
+      allowed: [Status.CONNECTION_DISCONNECTED, Status.CONNECTION_ABORTED, Status.CANCELED],
     });
   }
 }

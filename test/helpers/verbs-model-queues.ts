@@ -89,7 +89,7 @@ export class SharedReceives {
   /** A receive with invalid memory may have been posted. */
   poisoned = false;
   /** Allowed statuses of a wait for an event: an event is allowed only after a cause. */
-  readonly endings: number[] = [Status.CANCELLED];
+  readonly endings: number[] = [Status.CANCELED];
 
   /** The least number that wait. */
   get least(): number {

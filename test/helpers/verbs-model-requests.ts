@@ -365,14 +365,14 @@ export class Requests extends World {
 
   protected notify({ a, b }: Step): void {
     const cq = pick(this.cqs, a)!;
-    const type = (['any', 'solicited', 'error'] as const)[b % 3]!;
+    const type = (['any', 'solicited', 'errors'] as const)[b % 3]!;
     const done = this.expect('notify', [handle(cq)], () => cq.real.notify(type));
     if (done === undefined) return;
     cq.notifies.push(done.value);
     this.endings.push({
       what: `notify ${type}`,
       request: done.value,
-      allowed: type === 'error' ? [Status.CANCELLED] : [Status.SUCCESS, Status.CANCELLED],
+      allowed: type === 'errors' ? [Status.CANCELED] : [Status.SUCCESS, Status.CANCELED],
     });
   }
 

@@ -162,12 +162,12 @@ test('a look-up that waits is cancelled alone, and by releasing its endpoint', a
   const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
   await server.tells('asked');
   first!.cancel();
-  assert.is(await statusOf(first!), 'CANCELLED');
+  assert.is(await statusOf(first!), 'CANCELED');
   assert.not.ok(second!.completed);
   const third = await me.endpoint.lookup(peer);
   assert.is(third.qpn, server.qpn);
   me.close();
-  assert.is(await statusOf(second!), 'CANCELLED');
+  assert.is(await statusOf(second!), 'CANCELED');
   await server.kill();
 });
 

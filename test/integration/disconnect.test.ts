@@ -23,11 +23,11 @@ const unhurried = { responseTimeoutCode: 17 };
 const UNHURRIED_MS = 537;
 
 /** The status of flushed requests in each layer. */
-const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
+const flushedAs: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
 /** NotifyDisconnect of the side that disconnects, and of its peer. */
 const ownEnd: Record<Layer, string> = {
-  nd: 'CANCELLED',
+  nd: 'CANCELED',
   nd2: 'CONNECTION_DISCONNECTED',
   wv: 'CONNECTION_DISCONNECTED',
 };

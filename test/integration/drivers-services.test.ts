@@ -113,7 +113,7 @@ test('a Connect can be cancelled, and a queue pair is not destroyed while an end
     listener.close();
     ${CLOSED}`,
   );
-  assert.equal(seen, ['DEVICE_BUSY', 'CANCELLED']);
+  assert.equal(seen, ['DEVICE_BUSY', 'CANCELED']);
 });
 
 test('a queue pair that fails ends the connection of both its drivers', async () => {

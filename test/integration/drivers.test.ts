@@ -248,7 +248,7 @@ test('a wait for the unloading can be cancelled; the unloading goes on', async (
   const file = open();
   const unloading = unloadDriver('box');
   unloading.cancel();
-  assert.is((await failure(unloading)).status, Status.CANCELLED);
+  assert.is((await failure(unloading)).status, Status.CANCELED);
   file.close();
   while ((await failure(open)).status !== Status.OBJECT_NAME_NOT_FOUND);
 });

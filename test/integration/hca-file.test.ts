@@ -82,7 +82,7 @@ test('objects are the file’s and go with it; requests that wait end with the H
   const cancelled = [port(), fatal()];
   const lost = [port(), fatal(), port()];
   for (const request of cancelled) request.cancel();
-  assert.equal(await Promise.all(cancelled.map(outcome)), ['CANCELLED', 'CANCELLED']);
+  assert.equal(await Promise.all(cancelled.map(outcome)), ['CANCELED', 'CANCELED']);
   injectDeviceFault(guid, 'unplug');
   assert.equal(await Promise.all(lost.map(outcome)), ['DEVICE_REMOVED', 'DEVICE_REMOVED', 'DEVICE_REMOVED']);
   fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(guid)));
@@ -100,7 +100,7 @@ test('objects are the file’s and go with it; requests that wait end with the H
     () => undefined,
   );
   again.file.close();
-  assert.is(await outcome(closed), 'CANCELLED');
+  assert.is(await outcome(closed), 'CANCELED');
 });
 
 test.run();

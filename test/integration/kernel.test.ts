@@ -227,12 +227,12 @@ test('both sides disconnect at once, and both succeed', async () => {
   b.file.close();
 });
 
-test('closing a file disconnects: the peer is told, its own requests end in CANCELLED', async () => {
+test('closing a file disconnects: the peer is told, its own requests end in CANCELED', async () => {
   const { a, b, ea, eb, qb } = await connected();
   const [mine, theirs] = [a.notify(ea), b.notify(eb)];
   a.file.close();
   assert.is(await outcome(theirs), 'CONNECTION_DISCONNECTED');
-  assert.is(await outcome(mine), 'CANCELLED');
+  assert.is(await outcome(mine), 'CANCELED');
   assert.is(b.state(qb.qp), QpState.ERROR);
   b.file.close();
 });
@@ -259,7 +259,7 @@ test('nobody listens: CONNECTION_REFUSED; the listener’s backlog is full: CONN
   assert.is(await outcome(a.connect(other, a.queuePair().qp, listener.port)), 'CONNECTION_REFUSED');
   assert.not.ok(waiting.completed);
   waiting.cancel();
-  assert.is(await outcome(waiting), 'CANCELLED');
+  assert.is(await outcome(waiting), 'CANCELED');
   a.file.close();
   b.file.close();
 });
@@ -283,13 +283,13 @@ test('a CQ’s notification is cancelled alone, by CQ_CANCEL, and by closing the
   const notify = () => caller.start(IoctlCode.CQ_NOTIFY, s.WvIoId.encode({ id: cq, data: 1 }));
   const [first, second, third] = [notify(), notify(), notify()];
   first.cancel();
-  assert.is(await outcome(first), 'CANCELLED');
+  assert.is(await outcome(first), 'CANCELED');
   assert.not.ok(second.completed);
   caller.file.ioctl(IoctlCode.CQ_CANCEL, caller.id(cq), 0);
-  assert.equal([await outcome(second), await outcome(third)], ['CANCELLED', 'CANCELLED']);
+  assert.equal([await outcome(second), await outcome(third)], ['CANCELED', 'CANCELED']);
   const last = notify();
   caller.file.close();
-  assert.is(await outcome(last), 'CANCELLED');
+  assert.is(await outcome(last), 'CANCELED');
 });
 
 test('a flush completes an armed notification, blocking too, and only an armed one', async () => {
@@ -309,7 +309,7 @@ test('a flush completes an armed notification, blocking too, and only an armed o
   const unarmed = b.start(IoctlCode.CQ_NOTIFY, input);
   a.file.close();
   b.file.close();
-  assert.equal([await outcome(second), await outcome(unarmed)], ['CANCELLED', 'CANCELLED']);
+  assert.equal([await outcome(second), await outcome(unarmed)], ['CANCELED', 'CANCELED']);
 });
 
 test('nothing is destroyed under its users, also through the real HCA', () => {

@@ -89,13 +89,13 @@ for (const [what, faults] of wires) {
 }
 
 /**
- * Some times SUCCESS, then the error that broke the connection, then only CANCELLED; returns the number of successes.
+ * Some times SUCCESS, then the error that broke the connection, then only CANCELED; returns the number of successes.
  */
 function assertBroken(statuses: readonly string[], breaking: string): number {
   const done = statuses.findIndex((status) => status !== 'SUCCESS');
   assert.ok(done >= 0, 'something must fail on such a wire');
   assert.is(statuses[done], breaking);
-  assert.equal([...new Set(statuses.slice(done + 1))], done + 1 < statuses.length ? ['CANCELLED'] : []);
+  assert.equal([...new Set(statuses.slice(done + 1))], done + 1 < statuses.length ? ['CANCELED'] : []);
   return done;
 }
 
@@ -111,8 +111,8 @@ for (const seed of [1, 2]) {
     const [passive, active] = await runTraffic(server, client);
     const done = assertBroken(active.outbound, 'TIMEOUT');
     // Receives do not time out: they are flushed with the rest.
-    const echoed = assertBroken(active.inbound, 'CANCELLED');
-    const received = assertBroken(passive.inbound, 'CANCELLED');
+    const echoed = assertBroken(active.inbound, 'CANCELED');
+    const received = assertBroken(passive.inbound, 'CANCELED');
     // Every third request, from the second on, is a Send; one that succeeded has arrived.
     assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
     assert.ok(echoed <= received);

@@ -66,7 +66,7 @@ test('the active side rejects the reply', async ({ host }) => {
   active.connector.reject(new TextEncoder().encode('changed my mind'));
   assert.is(await outcome(accepted), Status.CONNECTION_REFUSED);
   assert.is(textOf(passive.connector.getConnectionData().privateData), 'changed my mind');
-  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
+  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELED']);
   active.release();
   passive.release();
 });
@@ -157,11 +157,11 @@ for (const ender of ['active', 'passive'] as const) {
     assert.is(await outcome(disconnected), Status.SUCCESS);
     assert.is(await outcome(own), Status.CANCELED);
     assert.is(await outcome(theirs), Status.SUCCESS);
-    assert.equal(await statusesOf(here.inbound, 5), Array(5).fill('CANCELLED'));
-    assert.equal(await statusesOf(there.inbound, 5), ['SUCCESS', ...Array(4).fill('CANCELLED')]);
+    assert.equal(await statusesOf(here.inbound, 5), Array(5).fill('CANCELED'));
+    assert.equal(await statusesOf(there.inbound, 5), ['SUCCESS', ...Array(4).fill('CANCELED')]);
     // A post after the end comes back canceled.
     here.endpoint.send(newResult(), here.sge(0, 10));
-    assert.equal(await statusesOf(here.outbound, 1), ['CANCELLED']);
+    assert.equal(await statusesOf(here.outbound, 1), ['CANCELED']);
     assert.is(await outcome(there.connector.notifyDisconnect()), Status.SUCCESS);
     assert.is(await outcome(there.connector.disconnect()), Status.SUCCESS);
     assert.is(
@@ -184,7 +184,7 @@ test('both sides disconnect at once, and both succeed', async ({ host }) => {
     const both = [active.connector.disconnect(), passive.connector.disconnect()];
     for (const request of both) assert.is(await outcome(request), Status.SUCCESS);
     for (const side of [active, passive]) {
-      assert.equal(await statusesOf(side.inbound, 3), Array(3).fill('CANCELLED'));
+      assert.equal(await statusesOf(side.inbound, 3), Array(3).fill('CANCELED'));
       side.release();
     }
   }
@@ -213,7 +213,7 @@ test('releasing a connected connector is a disconnect for the peer', async ({ ho
   const gone = passive.connector.notifyDisconnect();
   active.connector.release();
   assert.is(await outcome(gone), Status.SUCCESS);
-  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
+  assert.equal(await statusesOf(passive.inbound, 1), ['CANCELED']);
   active.release();
   passive.release();
 });

@@ -144,9 +144,9 @@ for (const [what, violate] of violations) {
     passive.bytes.fill(0x11, 0, 1000);
     violate(active, passive);
     active.endpoint.send(newResult('after'), active.sge(0, 8));
-    assert.equal(await statusesOf(active.outbound, 2), ['REMOTE_ERROR', 'CANCELLED']);
-    assert.equal(await statusesOf(active.inbound, 1), ['CANCELLED']);
-    assert.equal(await statusesOf(passive.inbound, 1), ['CANCELLED']);
+    assert.equal(await statusesOf(active.outbound, 2), ['REMOTE_ERROR', 'CANCELED']);
+    assert.equal(await statusesOf(active.inbound, 1), ['CANCELED']);
+    assert.equal(await statusesOf(passive.inbound, 1), ['CANCELED']);
     await gone;
     assert.ok(
       passive.bytes.subarray(0, 1000).every((byte) => byte === 0x11),
@@ -269,7 +269,7 @@ test('a message longer than its Receive: DATA_OVERRUN there, REMOTE_ERROR here, 
   passive.receive('next', passive.sge(0, 99));
   active.endpoint.send(newResult(), active.sge(0, 100));
   assert.equal(await statusesOf(active.outbound, 1), ['REMOTE_ERROR']);
-  assert.equal(await statusesOf(passive.inbound, 2), ['DATA_OVERRUN', 'CANCELLED']);
+  assert.equal(await statusesOf(passive.inbound, 2), ['DATA_OVERRUN', 'CANCELED']);
   active.release();
   passive.release();
 });
@@ -286,10 +286,25 @@ test('N8: a late Receive is waited for; a Send that nobody receives ends in TIME
   passive.release();
 });
 
-test('bad local memory is ACCESS_VIOLATION', async ({ host }) => {
+test('local memory beyond a registration is ACCESS_VIOLATION, and nothing is queued', async ({ host }) => {
   const { active, passive } = await host.pair();
-  active.endpoint.send(newResult(), active.sge(active.bytes.length - 999, 1000));
-  assert.equal(await statusesOf(active.outbound, 1), ['ACCESS_VIOLATION']);
+  const { endpoint, bytes } = active;
+  const remote = new NdMwDescriptor(passive.memory.address, 1000n, 1);
+  for (const length of [1, 1000]) {
+    const beyond = active.sge(bytes.length - length + 1, length);
+    for (const [what, post] of [
+      ['Send', () => endpoint.send(newResult(), beyond)],
+      ['Receive', () => endpoint.receive(newResult(), beyond)],
+      ['Read', () => endpoint.read(newResult(), beyond, remote, 0)],
+      ['Write', () => endpoint.write(newResult(), beyond, remote, 0)],
+    ] as const) {
+      assert.is(statusOf(post), Status.ACCESS_VIOLATION, `${what} of ${length} bytes`);
+    }
+  }
+  passive.receive('r', passive.sge(0, 4));
+  endpoint.send(newResult(), active.sge(bytes.length - 4, 4));
+  assert.equal(await statusesOf(active.outbound, 1), ['SUCCESS']);
+  assert.is((await takeOne(passive.inbound)).context, 'r');
   active.release();
   passive.release();
 });
@@ -308,8 +323,8 @@ test('before the connection Receives are taken, and everything else is CONNECTIO
   assert.equal(
     (await take(side.inbound, 2)).map(({ context, status }) => [context, statusName(status)]),
     [
-      [1, 'CANCELLED'],
-      [2, 'CANCELLED'],
+      [1, 'CANCELED'],
+      [2, 'CANCELED'],
     ],
   );
   side.release();
@@ -380,7 +395,7 @@ test('what is left in a queue after its endpoint went can still be read', async 
   const { active, passive } = await host.pair();
   for (let i = 0; i < 4; i += 1) active.receive(i, active.sge(0, 100));
   active.endpoint.release();
-  assert.equal(await statusesOf(active.inbound, 4), Array(4).fill('CANCELLED'));
+  assert.equal(await statusesOf(active.inbound, 4), Array(4).fill('CANCELED'));
   active.release();
   passive.release();
 });

@@ -114,7 +114,7 @@ test('T11 the active side turns the reply down: Accept is CONNECTION_REFUSED, it
   active.connector.reject(new TextEncoder().encode('no, thanks'));
   assert.is(await outcome(accepted), Status.CONNECTION_REFUSED);
   assert.is(textOf(passive.connector.getPrivateData()), 'no, thanks');
-  assert.equal(names(await passive.received()), ['CANCELLED']);
+  assert.equal(names(await passive.received()), ['CANCELED']);
   assert.is(
     statusOf(() => passive.connector.accept(passive.queuePair)),
     Status.CONNECTION_ABORTED,
@@ -177,9 +177,9 @@ for (const ender of ['active', 'passive'] as const) {
     await mine.connector.disconnect();
     assert.is(await outcome(own), Status.CONNECTION_DISCONNECTED);
     await told;
-    assert.equal(names(await mine.received()), ['CANCELLED']);
+    assert.equal(names(await mine.received()), ['CANCELED']);
     const all = await other.received(4);
-    assert.equal(names(all), ['SUCCESS', 'CANCELLED', 'CANCELLED', 'CANCELLED']);
+    assert.equal(names(all), ['SUCCESS', 'CANCELED', 'CANCELED', 'CANCELED']);
     assert.equal(
       all.map(({ requestContext }) => requestContext),
       [0, 1, 2, 3],

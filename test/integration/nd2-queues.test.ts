@@ -38,7 +38,7 @@ test('T14 Flush of a queue pair that never was connected', async ({ host }) => {
     flushed.map(({ status, requestContext, queuePairContext }) => [status, requestContext, queuePairContext]),
     [0, 1, 2, 'late'].map((context) => [Status.CANCELED, context, 'QP']),
   );
-  assert.equal(names(await side.initiated()), ['CANCELLED']);
+  assert.equal(names(await side.initiated()), ['CANCELED']);
   side.release();
 });
 

@@ -84,7 +84,7 @@ test('batchNotify waits for as many completions as it was asked for, and peek te
   batchOf(2).getResult({ wait: true });
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
-  assert.is(await statusOf(cancelled), Status.CANCELLED);
+  assert.is(await statusOf(cancelled), Status.CANCELED);
   // The next completion, requested meanwhile, ends a batch, too.
   await take(b.cq, 2);
   const early = batchOf(6);
@@ -125,13 +125,13 @@ test('an overrun ends every wait, those that come after it included, in BUFFER_O
   const qp = pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...depths });
   qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
   for (let i = 0; i < 3; i++) qp.postReceive(i, []);
-  const waits = [cq.notify('error'), cq.notify('error'), cq.batchNotify(2)];
+  const waits = [cq.notify('errors'), cq.notify('errors'), cq.batchNotify(2)];
   // Flushed requests are solicited and end these before the overrun; only errors report the overrun.
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
   assert.is(await statusOf(waits[0]!), Status.BUFFER_OVERFLOW);
   assert.is(await statusOf(waits[1]!), Status.BUFFER_OVERFLOW);
   await statusOf(waits[2]!);
-  for (const late of [cq.notify('error'), cq.notify('any'), cq.notify('solicited'), cq.batchNotify(1)]) {
+  for (const late of [cq.notify('errors'), cq.notify('any'), cq.notify('solicited'), cq.batchNotify(1)]) {
     assert.is(await statusOf(late), Status.BUFFER_OVERFLOW);
   }
   for (const object of [qp, pd, cq, device, provider]) object.release();
@@ -143,8 +143,8 @@ test('cancelled notifications end in the order they were made, those of the kern
     const ended: number[] = [];
     const note = (n: number) => {
       // Attached at once: a later await sees all of them ended.
-      return a.cq.notify(n % 2 === 0 ? 'any' : 'error').then(undefined, (error) => {
-        assert.is((error as WvError).status, Status.CANCELLED);
+      return a.cq.notify(n % 2 === 0 ? 'any' : 'errors').then(undefined, (error) => {
+        assert.is((error as WvError).status, Status.CANCELED);
         ended.push(n);
       });
     };

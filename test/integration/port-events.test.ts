@@ -34,10 +34,10 @@ needing(test, 'namespaces')(
     // A port without carrier keeps its addresses and its MTU; the latest MTU is reported.
     assert.equal(told.withoutCarrier, [PortState.DOWN, 1024, 2]);
     assert.equal(told.withCarrier, [PortState.ACTIVE, 4096, 1]);
-    assert.is(told.cancelled, 'CANCELLED');
+    assert.is(told.cancelled, 'CANCELED');
     assert.equal(told.oldest, [ADDRESS, false], 'one event ends one wait');
     assert.is(told.next, ADDRESS);
-    assert.equal(told.none, ['CANCELLED', 'CANCELLED']);
+    assert.equal(told.none, ['CANCELED', 'CANCELED']);
     assert.is(told.kept, ADDRESS | LINK_ADDRESS);
     assert.is(told.noPort, 'INVALID_PORT_HANDLE');
     assert.equal(told.removed, Array(4).fill('DEVICE_REMOVED'));

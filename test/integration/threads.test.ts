@@ -37,7 +37,7 @@ for (const layer of LAYERS) {
     const { receives } = await atOne.results(0, 3);
     assert.equal(
       new Set(receives.map(({ status }) => status)),
-      new Set([layer === 'nd' ? 'CANCELLED' : 'FLUSHED']),
+      new Set([layer === 'nd' ? 'CANCELED' : 'FLUSHED']),
     );
 
     await tell(two, atTwo, 'still there');

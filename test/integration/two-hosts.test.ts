@@ -8,7 +8,7 @@ import { connectTo, endPeers, type Joining, Peer, type PeerLink } from '../helpe
 import type { Layer } from '../helpers/peer/protocol.js';
 
 const LAYERS: readonly Layer[] = ['nd', 'nd2', 'wv'];
-const flushedAs: Record<Layer, string> = { nd: 'CANCELLED', nd2: 'CANCELLED', wv: 'FLUSHED' };
+const flushedAs: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
 const timedOutAs: Record<Layer, string> = { nd: 'TIMEOUT', nd2: 'IO_TIMEOUT', wv: 'TIMEOUT_RETRY_ERROR' };
 const lostEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_ABORTED' };
 const peersEnd: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };

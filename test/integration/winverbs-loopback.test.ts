@@ -195,6 +195,26 @@ test('memory windows: the key holds from the post on, its rights and bounds coun
   release();
 });
 
+test('an SGE that ends beyond its region is refused, and nothing is queued', async () => {
+  const { a, b, release } = await connectedPair();
+  const region = a.pd.registerMemory(new Uint8Array(64), WvAccess.LOCAL_WRITE);
+  const beyond = [{ region, offset: 60, length: 64 }];
+  for (const post of [
+    () => a.qp.send('s', beyond, SIGNALED),
+    () => a.qp.postReceive('r', beyond),
+    () => a.qp.read('r', beyond, SIGNALED, b.remote, 0),
+    () => a.qp.write('w', beyond, SIGNALED, b.remote, 0),
+    () => a.qp.postSend([{ sgl: beyond, flags: SIGNALED }]),
+  ]) {
+    throwsWv(post, Status.ACCESS_VIOLATION, /offset 60, length 64.* 64 bytes/);
+  }
+  const number = new RemoteMemory({ address: region.address, rkey: 1 });
+  assert.is(number.address, BigInt(region.address));
+  a.qp.write('all of it', [{ region, offset: 0, length: 64 }], SIGNALED, b.remote, 0);
+  assert.equal(brief(await take(a.cq, 1)), [['all of it', WcStatus.SUCCESS, WvOpcode.RDMA_WRITE]]);
+  release();
+});
+
 for (const [what, post, status] of [
   [
     'a write beyond the region',
@@ -215,7 +235,11 @@ for (const [what, post, status] of [
   ],
   [
     'local memory beyond the region',
-    (a: Side) => a.qp.send('bad', sgl(a, 8190, 16), SIGNALED),
+    (a: Side) => {
+      // Without a length, so that the HCA finds it.
+      const { lkey, address } = a.region;
+      a.qp.send('bad', [{ region: { lkey, address }, offset: 8190, length: 16 }], SIGNALED);
+    },
     WcStatus.LOCAL_PROTECTION_ERROR,
   ],
 ] as const) {
@@ -318,12 +342,12 @@ test('endpoints: wrong states and taken ports are refused, waits are cancelled',
   const waiting = listener.getRequest(a.ep);
   listener.cancelOverlappedRequests();
   assert.ok(waiting.completed);
-  throwsWv(() => waiting.getResult(), Status.CANCELLED);
+  throwsWv(() => waiting.getResult(), Status.CANCELED);
   assert.is(await statusOf(a.ep.connect(a.qp, peer, {})), Status.INVALID_DEVICE_STATE);
   throwsWv(() => a.ep.disconnect(), Status.INVALID_DEVICE_STATE);
   const last = listener.getRequest(a.ep);
   listener.release();
-  assert.is(await statusOf(last), Status.CANCELLED);
+  assert.is(await statusOf(last), Status.CANCELED);
   second.release();
   a.release();
   provider.release();
@@ -332,7 +356,7 @@ test('endpoints: wrong states and taken ports are refused, waits are cancelled',
 test('notification: any, solicited, error; blocking; nothing is announced twice or missed', async () => {
   const { a, b, release } = await connectedPair();
   for (let i = 0; i < 8; i++) b.qp.postReceive(i, sgl(b, 0, 8));
-  const errors = b.cq.notify('error');
+  const errors = b.cq.notify('errors');
   const solicited = b.cq.notify('solicited');
   a.qp.send('plain', [], SIGNALED);
   await take(a.cq, 1);
@@ -357,7 +381,7 @@ test('notification: any, solicited, error; blocking; nothing is announced twice 
   );
   const cancelled = b.cq.notify('any');
   b.cq.cancelOverlappedRequests();
-  for (const request of [cancelled, errors]) throwsWv(() => request.getResult(), Status.CANCELLED);
+  for (const request of [cancelled, errors]) throwsWv(() => request.getResult(), Status.CANCELED);
   release();
 });
 
@@ -378,7 +402,7 @@ test('a completion queue that overruns tells its waiters and pollers', async () 
   });
   qp.modify({ qpState: QpState.INIT, portNumber: 1 }, QpAttr.STATE);
   for (let i = 0; i < 3; i++) qp.postReceive(i, []);
-  const error = small.notify('error');
+  const error = small.notify('errors');
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
   assert.is(await statusOf(error), Status.BUFFER_OVERFLOW);
   const completions: WvCompletion[] = [];

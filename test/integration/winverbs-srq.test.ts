@@ -171,7 +171,7 @@ test('the limit: told once, kept for who comes late, armed anew, cancelled', asy
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();
   srq.cancelOverlappedRequests();
-  assert.is(await statusOf(none), Status.CANCELLED);
+  assert.is(await statusOf(none), Status.CANCELED);
   const blocking = srq.notify();
   srq.modify(16, 16);
   assert.is(blocking.getResult({ wait: true }), 'limit');
@@ -283,7 +283,7 @@ test('released in any order: a queue pair keeps its queue, and at the end nothin
   post(srq, home, 0, 2);
   const waiting = srq.notify();
   srq.release();
-  assert.is(await statusOf(waiting), Status.CANCELLED);
+  assert.is(await statusOf(waiting), Status.CANCELED);
   throwsWv(() => srq.postReceive(0, []), Status.INVALID_HANDLE);
   const { peer } = pairs[0]!;
   peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);

@@ -89,7 +89,7 @@ for (const link of ['auto', 'wire'] as const) {
     const { receives } = await toEnding.results(0, 3);
     assert.equal(
       receives.map(({ status }) => status),
-      Array(3).fill('CANCELLED'),
+      Array(3).fill('CANCELED'),
     );
     // What was under way has ended, in whichever way.
     await halves[0]!.catch(() => {});

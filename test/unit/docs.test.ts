@@ -66,6 +66,7 @@ const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : 
 /** Our own methods, which the SPI does not have. */
 const own = [
   ...['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'],
+  ...['Nd2RemoteMemory.of', 'Nd2RemoteMemory.encode', 'Nd2RemoteMemory.decode'],
   ...['NdOverlappedFile.next', 'NdOverlappedFile.close'],
 ];
 

@@ -198,7 +198,7 @@ door('completed can be polled without a call and without the event loop', () => 
   assert.equal(overlapped.getResult(), u32(3));
 });
 
-door('cancel ends a pending request in CANCELLED; cancelling again or later changes nothing', async () => {
+door('cancel ends a pending request in CANCELED; cancelling again or later changes nothing', async () => {
   const file = start().open(device);
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
   assert.is(
@@ -206,7 +206,7 @@ door('cancel ends a pending request in CANCELLED; cancelling again or later chan
     Status.PENDING,
   );
   for (let i = 0; i < 1000; i++) overlapped.cancel();
-  assert.is((await rejection(overlapped)).status, Status.CANCELLED);
+  assert.is((await rejection(overlapped)).status, Status.CANCELED);
   overlapped.cancel();
   assert.equal(words(file.ioctl(EchoCode.counts, null, 64)).slice(0, 1), [0]);
 });
@@ -216,12 +216,12 @@ door('an AbortSignal cancels', async () => {
   const abort = new AbortController();
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
   abort.abort();
-  assert.is((await rejection(overlapped)).status, Status.CANCELLED);
+  assert.is((await rejection(overlapped)).status, Status.CANCELED);
   const late = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
-  assert.is((await rejection(late)).status, Status.CANCELLED);
+  assert.is((await rejection(late)).status, Status.CANCELED);
 });
 
-door('closing a file ends its pending requests in CANCELLED, and only its own', async () => {
+door('closing a file ends its pending requests in CANCELED, and only its own', async () => {
   const kernel = start();
   const file = kernel.open(device);
   const other = kernel.open(device);
@@ -230,7 +230,7 @@ door('closing a file ends its pending requests in CANCELLED, and only its own', 
   file.close();
   assert.is(
     statusOf(() => mine.getResult({ wait: true })),
-    Status.CANCELLED,
+    Status.CANCELED,
   );
   assert.is(others.completed, false);
   assert.is(
@@ -296,7 +296,7 @@ door('a table full of pending requests still lets a program cancel and close', a
   file.close();
   for (const p of pending)
     assert.ok(
-      [Status.CANCELLED, Status.INSUFFICIENT_RESOURCES].includes((await rejection(p)).status as never),
+      [Status.CANCELED, Status.INSUFFICIENT_RESOURCES].includes((await rejection(p)).status as never),
     );
 });
 

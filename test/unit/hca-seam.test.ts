@@ -289,7 +289,7 @@ test('the same handle means another queue to each HCA; a request that the HCA do
   expect(one, Status.PENDING);
   const three = wait(theirs);
   expect(rig.ioctl('CQ_CANCEL', rig.id(theirs), 0), Status.SUCCESS);
-  expect(three, Status.CANCELLED);
+  expect(three, Status.CANCELED);
   assert.equal(rig.faults, []);
 });
 

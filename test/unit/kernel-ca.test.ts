@@ -98,18 +98,18 @@ test('call-backs are told instead, members may be missing, and requests may wait
   assert.is(name(fatal(none)), 'SUCCESS');
 });
 
-test('event requests can be cancelled one by one, and all end in CANCELLED when the instance is closed', () => {
+test('event requests can be cancelled one by one, and all end in CANCELED when the instance is closed', () => {
   const rig = new KernelRig();
   const ca = openedCa(rig);
   const [one, two, three] = [portEvent(ca), portEvent(ca), fatal(ca)];
   assert.ok(one.irp.cancel());
-  assert.equal([one, two, three].map(name), ['CANCELLED', 'PENDING', 'PENDING']);
+  assert.equal([one, two, three].map(name), ['CANCELED', 'PENDING', 'PENDING']);
   change(rig, '192.0.2.3/24');
   assert.is(name(two), 'SUCCESS', 'an event does not hit a cancelled request');
   const four = portEvent(ca);
   assert.is(name(close(ca)), 'SUCCESS');
-  assert.equal([three, four].map(name), ['CANCELLED', 'CANCELLED']);
-  assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELLED', 'CANCELLED']);
+  assert.equal([three, four].map(name), ['CANCELED', 'CANCELED']);
+  assert.equal([portEvent(ca), fatal(ca)].map(name), ['CANCELED', 'CANCELED']);
 });
 
 test('CiQueryCa: whole, in part with the size needed, or too small for even that', () => {

@@ -210,9 +210,9 @@ test('events of a queue pair: by request in their order, or by call-back with th
   assert.is(beside.information, sendQueueDrained);
   const [cancelled, ended] = [wait(silent), wait(called)];
   ciCancelQpEvents(silent);
-  assert.is(name(cancelled), 'CANCELLED');
+  assert.is(name(cancelled), 'CANCELED');
   assert.is(name(new Asked<number>((irp) => ciDestroyQp(called, irp))), 'SUCCESS');
-  assert.is(name(ended), 'CANCELLED');
+  assert.is(name(ended), 'CANCELED');
   const removed = wait(silent);
   fault(rig, FaultsCode.UNPLUG);
   assert.is(name(removed), 'DEVICE_REMOVED');
@@ -260,7 +260,7 @@ test('slow verbs pend: a large registration and a join complete later, or are ca
   assert.is(name(new Asked<number>((irp) => ciDeallocatePd(pd, irp))), 'DEVICE_BUSY');
   assert.ok(cancelled.irp.cancel());
   work.run();
-  assert.equal([kept, cancelled].map(name), ['SUCCESS', 'CANCELLED']);
+  assert.equal([kept, cancelled].map(name), ['SUCCESS', 'CANCELED']);
   assert.is(rig.hca.mrs.size, 1);
   new Asked<number>((irp) => ciDeregisterMr(kept.information!, irp));
 
@@ -270,7 +270,7 @@ test('slow verbs pend: a large registration and a join complete later, or are ca
   const [first, second, third] = [attach(), attach(), attach()];
   first.irp.cancel();
   work.run();
-  assert.equal([first, second, third].map(name), ['CANCELLED', 'SUCCESS', 'ADDRESS_ALREADY_EXISTS']);
+  assert.equal([first, second, third].map(name), ['CANCELED', 'SUCCESS', 'ADDRESS_ALREADY_EXISTS']);
   assert.is(qp.groups.length, 1);
   const late = attach();
   new Asked<number>((irp) => ciDestroyQp(qp, irp));
@@ -289,17 +289,17 @@ test('requests for the host’s interfaces pend at the door, and can be cancelle
     io.request(file, code, input, output, (status) => ended.push(statusName(status)));
   const guid = s.WvIoDeviceOpen.encode({ guid: ethGuid });
   ask(IoctlCode.DEVICE_OPEN, guid).cancel();
-  assert.equal(ended, ['CANCELLED']);
+  assert.equal(ended, ['CANCELED']);
   ask(IoctlCode.DEVICE_OPEN, guid);
-  assert.equal(ended, ['CANCELLED'], 'it pends');
+  assert.equal(ended, ['CANCELED'], 'it pends');
   io.work.run();
-  assert.equal(ended, ['CANCELLED', 'SUCCESS']);
+  assert.equal(ended, ['CANCELED', 'SUCCESS']);
   const before = rig.kernel.hcaDriver.find(ethGuid)!.references.users;
   ask(IoctlCode.DEVICE_OPEN, guid);
   ask(IoctlCode.GUID_QUERY, new Uint8Array(0));
   io.closeFile(file);
   io.work.run();
-  assert.equal(ended.slice(2), ['CANCELLED', 'CANCELLED']);
+  assert.equal(ended.slice(2), ['CANCELED', 'CANCELED']);
   assert.ok(rig.kernel.hcaDriver.find(ethGuid)!.references.users < before);
   assert.is(rig.kernel.hcaDriver.find(ethGuid)!.extension.instances.size, 0);
   assert.equal(rig.faults, []);
@@ -325,7 +325,7 @@ test('a file that is closed with a registration that waits leaves nothing', () =
   io.request(file, IoctlCode.MEMORY_REGISTER, input, 64, (status) => ended.push(statusName(status)));
   io.closeFile(file);
   io.work.run();
-  assert.equal(ended, ['CANCELLED']);
+  assert.equal(ended, ['CANCELED']);
   assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
   assert.is(rig.kernel.hcaDriver.find(ethGuid)!.extension.instances.size, 0);
 });
@@ -429,7 +429,7 @@ test('PD_CANCEL and QP_CANCEL end the pending registrations and joins of their o
   assert.is(name(ask(IoctlCode.PD_CANCEL, rig.id(pds[0]!))), 'SUCCESS');
   assert.is(name(ask(IoctlCode.QP_CANCEL, rig.id(qps[1]!))), 'SUCCESS');
   io.work.run();
-  assert.equal(asked.map(name), ['CANCELLED', 'SUCCESS', 'SUCCESS', 'CANCELLED']);
+  assert.equal(asked.map(name), ['CANCELED', 'SUCCESS', 'SUCCESS', 'CANCELED']);
   io.closeFile(file);
   assert.equal([rig.hca.mrs.size, rig.hca.qps.size], [0, 0]);
   assert.equal(rig.faults, []);

@@ -131,14 +131,14 @@ test('they can be cancelled, end with their queue, with a fatal error, and with 
   const cq = createCq(ca, {}).information!;
   const [one, two] = [wait(cq, NEXT_COMPLETION), wait(cq, ERROR)];
   assert.ok(one.irp.cancel());
-  assert.equal([one, two].map(name), ['CANCELLED', 'PENDING']);
+  assert.equal([one, two].map(name), ['CANCELED', 'PENDING']);
   ciCancelCqEvents(cq);
-  assert.is(name(two), 'CANCELLED');
+  assert.is(name(two), 'CANCELED');
   const three = wait(cq, NEXT_COMPLETION);
   const gone = createCq(ca, {}).information!;
   const four = wait(gone, SOLICITED);
   assert.is(name(new Asked<number>((irp) => ciDestroyCq(gone, irp))), 'SUCCESS');
-  assert.is(name(four), 'CANCELLED');
+  assert.is(name(four), 'CANCELED');
   const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
   rig.control(FaultsCode.FATAL, s.WvIoGuid.encode({ guid: ethGuid }), 0, file);
   assert.is(name(three), 'FILE_FORCED_CLOSED');

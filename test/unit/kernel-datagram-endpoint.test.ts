@@ -317,7 +317,7 @@ test('cancelling a lookup abandons the question; so do EP_CANCEL, destroying and
     else if (end === 'cancel') it.rig.ioctl('EP_CANCEL', it.rig.id(id));
     else if (end === 'destroy') it.rig.ioctl('EP_DESTROY', it.rig.id(id));
     else it.rig.close();
-    expect(request, S.CANCELLED, end);
+    expect(request, S.CANCELED, end);
     const [lookup] = it.rig.cm.lookups;
     assert.is(lookup!.state, 'over', end);
     // Later events have no effect.

@@ -102,7 +102,7 @@ test('E16: NotifyDisconnect may be posted before the connection is established',
 test('E17: cancelling stops the protocol step itself', () => {
   const connect = scene('activeConnect');
   connect.waiting!.cancel();
-  expect(connect.waiting!, Status.CANCELLED);
+  expect(connect.waiting!, Status.CANCELED);
   assert.equal(connect.connection!.calls, ['abandon']);
   connect.connection!.events.replied?.(cmReply());
   assert.is(connect.endpoint.state, 'routeResolved');
@@ -115,7 +115,7 @@ test('E17: cancelling stops the protocol step itself', () => {
 
   const disconnect = scene('activeDisconnect');
   disconnect.waiting!.cancel();
-  expect(disconnect.waiting!, Status.CANCELLED);
+  expect(disconnect.waiting!, Status.CANCELED);
   assert.is(disconnect.rig.qpState(disconnect.handle), QpState.ERROR);
 });
 
@@ -125,11 +125,11 @@ test('cancelling one notification leaves the connection and the others alone; EP
   notifies[1]!.cancel();
   assert.equal(
     notifies.map(({ status }) => statusName(status)),
-    ['PENDING', 'CANCELLED', 'PENDING'],
+    ['PENDING', 'CANCELED', 'PENDING'],
   );
   assert.is(it.endpoint.state, 'connected');
   ask(it, 'cancel');
-  for (const notify of notifies) expect(notify, Status.CANCELLED);
+  for (const notify of notifies) expect(notify, Status.CANCELED);
   assert.is(it.endpoint.state, 'connected');
 });
 
@@ -137,8 +137,8 @@ test('EP_CANCEL while connecting cancels the notifications too, instead of abort
   const it = scene('activeConnect');
   const notify = it.rig.notify(it.id);
   ask(it, 'cancel');
-  expect(it.waiting!, Status.CANCELLED);
-  expect(notify, Status.CANCELLED);
+  expect(it.waiting!, Status.CANCELED);
+  expect(notify, Status.CANCELED);
 });
 
 test('E18: Disconnect takes no other QP than the connection’s', () => {
@@ -151,7 +151,7 @@ test('E18: Disconnect takes no other QP than the connection’s', () => {
   expect(it.rig.disconnect(it.id, it.qp), Status.PENDING);
 });
 
-test('destroying an endpoint in any state tells the peer once and ends what waits in CANCELLED', () => {
+test('destroying an endpoint in any state tells the peer once and ends what waits in CANCELED', () => {
   for (const state of [
     'activeConnect',
     'activeReplied',
@@ -163,8 +163,8 @@ test('destroying an endpoint in any state tells the peer once and ends what wait
     const it = scene(state);
     const notify = it.rig.notify(it.id);
     expect(ask(it, 'destroy'), Status.SUCCESS);
-    expect(notify, Status.CANCELLED, state);
-    if (it.waiting) expect(it.waiting, Status.CANCELLED, state);
+    expect(notify, Status.CANCELED, state);
+    if (it.waiting) expect(it.waiting, Status.CANCELED, state);
     assert.is(it.connection!.calls.filter((call) => call === 'abandon').length, 1, state);
     assert.equal(it.connection!.events, {}, state);
     expect(it.rig.ioctl('QP_DESTROY', it.rig.id(it.qp)), Status.SUCCESS, state);

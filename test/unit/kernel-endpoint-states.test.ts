@@ -116,7 +116,7 @@ const expectedSignals: Record<
     replied: ['activeReplied', Status.SUCCESS],
     rejected: ['routeResolved', Status.CONNECTION_REFUSED],
     timedOut: ['routeResolved', Status.TIMEOUT],
-    connectCancelled: ['routeResolved', Status.CANCELLED],
+    connectCancelled: ['routeResolved', Status.CANCELED],
   },
   activeReplied: {
     rejected: ['disconnected'],
@@ -135,7 +135,7 @@ const expectedSignals: Record<
     timedOut: ['disconnected', Status.IO_TIMEOUT],
     peerDisconnected: ['passiveDisconnect', Status.SUCCESS],
     lost: ['disconnected', Status.CONNECTION_ABORTED],
-    acceptCancelled: ['disconnected', Status.CANCELLED],
+    acceptCancelled: ['disconnected', Status.CANCELED],
   },
   connected: {
     rejected: ['passiveDisconnect'],
@@ -147,7 +147,7 @@ const expectedSignals: Record<
     disconnectAnswered: ['disconnected', Status.SUCCESS],
     rejected: ['disconnected', Status.SUCCESS],
     disconnectTimedOut: ['disconnected', Status.TIMEOUT],
-    disconnectCancelled: ['disconnected', Status.CANCELLED],
+    disconnectCancelled: ['disconnected', Status.CANCELED],
   },
   passiveDisconnect: {},
   disconnected: {},

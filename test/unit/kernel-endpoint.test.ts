@@ -133,7 +133,7 @@ test('E8: cancelling one GetRequest does not shift the pairing of the others', (
   const endpoints = [rig.endpoint(), rig.endpoint(), rig.endpoint()];
   const requests = endpoints.map((id) => rig.getRequest(listener.id, id));
   requests[0]!.cancel();
-  expect(requests[0]!, Status.CANCELLED);
+  expect(requests[0]!, Status.CANCELED);
   assert.is(endpointOf(rig, endpoints[0]!).state, 'idle');
   listener.control.arrive({ peerPort: 1111 });
   expect(requests[1]!, Status.SUCCESS);
@@ -147,10 +147,10 @@ test('E9: an endpoint that is queued can be destroyed, as can its listener, and 
   const [a, b] = [rig.endpoint(), rig.endpoint()];
   const [ra, rb] = [rig.getRequest(listener.id, a), rig.getRequest(listener.id, b)];
   expect(rig.ioctl('EP_DESTROY', rig.id(a)), Status.SUCCESS);
-  expect(ra, Status.CANCELLED);
+  expect(ra, Status.CANCELED);
   expect(rb, Status.PENDING);
   expect(rig.ioctl('EP_DESTROY', rig.id(listener.id)), Status.SUCCESS);
-  expect(rb, Status.CANCELLED);
+  expect(rb, Status.CANCELED);
   assert.is(endpointOf(rig, b).state, 'idle');
   assert.ok(listener.control.closed);
   assert.equal(rig.faults, []);
@@ -540,7 +540,7 @@ test('E4: REJ, timeout, loss and cancel after the REP put the QP in ERROR and le
 test('E5: Reject while Connect waits withdraws the REQ and ends the Connect', () => {
   const it = scene('activeConnect');
   expect(ask(it, 'reject'), Status.SUCCESS);
-  expect(it.waiting!, Status.CANCELLED);
+  expect(it.waiting!, Status.CANCELED);
   assert.equal(it.connection!.calls, ['abandon']);
   it.connection!.events.replied?.(cmReply());
   assert.is(it.endpoint.state, 'disconnected');

@@ -178,11 +178,11 @@ test('CQ_NOTIFY: one is cancelled alone, CQ_CANCEL cancels the rest, a late noti
   waits[1]!.cancel();
   assert.equal(
     waits.map(({ status }) => statusName(status)),
-    ['PENDING', 'CANCELLED', 'PENDING'],
+    ['PENDING', 'CANCELED', 'PENDING'],
   );
   assert.is(rig.hca.waiters.get(handle)!.length, 2);
   expect(rig.ioctl('CQ_CANCEL', rig.id(cq), 0), Status.SUCCESS);
-  for (const wait of waits) expect(wait, Status.CANCELLED);
+  for (const wait of waits) expect(wait, Status.CANCELED);
   rig.hca.events.push({ type: 'notified', slot: waits[0]!.slot, serial: waits[0]!.serial });
   rig.events();
   sound(rig);
@@ -217,7 +217,7 @@ test('destroying a CQ cancels who waits, but not while a QP uses it', () => {
   expect(wait, Status.PENDING);
   rig.ioctl('QP_DESTROY', rig.id(qp));
   expect(rig.ioctl('CQ_DESTROY', rig.id(cq)), Status.SUCCESS);
-  expect(wait, Status.CANCELLED);
+  expect(wait, Status.CANCELED);
   sound(rig);
 });
 

@@ -290,7 +290,7 @@ test('DEVICE_NOTIFY waits, is answered one per event, accumulates meanwhile, and
   assert.is(s.WvIoEventFlags.decode(first.output).flags, WvEvent.ADDRESS);
   expect(second, Status.PENDING);
   expect(rig.ioctl('DEVICE_CANCEL', rig.id(id)), Status.SUCCESS);
-  expect(second, Status.CANCELLED);
+  expect(second, Status.CANCELED);
   rig.network.list[2] = hostInterface('eth0', 4, ['192.0.2.3/24'], { up: false });
   rig.kernel.ports.refresh(true);
   rig.network.list[2] = hostInterface('eth0', 4, ['192.0.2.4/24'], { up: false });
@@ -298,7 +298,7 @@ test('DEVICE_NOTIFY waits, is answered one per event, accumulates meanwhile, and
   assert.is(s.WvIoEventFlags.decode(notify().output).flags, WvEvent.STATE | WvEvent.ADDRESS);
   const third = notify();
   third.cancel();
-  expect(third, Status.CANCELLED);
+  expect(third, Status.CANCELED);
   sound(rig);
 });
 
@@ -401,7 +401,7 @@ test('closing a file frees everything it owned, in order, and answers all that w
   waits.push(rig.connect(active, qp), rig.notify(active));
   for (const wait of waits) expect(wait, Status.PENDING);
   expect(rig.close(), Status.SUCCESS);
-  for (const wait of waits) expect(wait, Status.CANCELLED);
+  for (const wait of waits) expect(wait, Status.CANCELED);
   assert.equal(rig.hca.objectCounts(), { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 });
   assert.is(rig.hca.claims.size, 0);
   assert.ok(listener.control.closed);

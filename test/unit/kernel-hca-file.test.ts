@@ -181,7 +181,7 @@ test('user mode changes nothing; kernel mode does, by the same IOCTL', () => {
   assert.is(name(rig.ioctl('DEVICE_QUERY', rig.id(id), 1024, kernel.id)), 'FILE_CLOSED');
   assert.is(name(rig.close(kernel.id)), 'FILE_CLOSED');
   io.closeFile(kernel);
-  assert.is(name(waiting), 'CANCELLED');
+  assert.is(name(waiting), 'CANCELED');
   assert.throws(() => io.closeFile(kernel), /closed twice/);
   assert.throws(() => request(HcaFileCode.CA_FATAL_EVENT, s.WvIoObject.encode({ id })), /closed file/);
   // The capability was released with its instance.
@@ -198,7 +198,7 @@ test('events: one request per event, each can be cancelled, DEVICE_CANCEL and th
   assert.equal([first, second, third].map(name), ['SUCCESS', 'PENDING', 'PENDING']);
   assert.is(s.WvIoEventFlags.decode(first.output).flags, WvEvent.ADDRESS);
   second.cancel();
-  assert.is(name(second), 'CANCELLED');
+  assert.is(name(second), 'CANCELED');
   change(rig, '192.0.2.3/24', false);
   assert.is(name(third), 'SUCCESS');
   change(rig, '192.0.2.3/24', true);
@@ -208,13 +208,13 @@ test('events: one request per event, each can be cancelled, DEVICE_CANCEL and th
   const fatal = [fatalEvent(rig, id), fatalEvent(rig, id)];
   const port = portEvent(rig, id);
   assert.is(name(rig.ioctl('DEVICE_CANCEL', rig.id(id))), 'SUCCESS');
-  assert.equal([...fatal, port].map(name), ['CANCELLED', 'CANCELLED', 'CANCELLED']);
+  assert.equal([...fatal, port].map(name), ['CANCELED', 'CANCELED', 'CANCELED']);
   const [one, two] = [fatalEvent(rig, id), fatalEvent(rig, id)];
   fault(rig, FaultsCode.FATAL);
   assert.equal([one, two].map(name), ['SUCCESS', 'PENDING']);
   assert.is(name(own(rig, 'CA_QUERY', rig.id(id), 1024)), 'FILE_FORCED_CLOSED');
   assert.is(name(rig.ioctl('DEVICE_CLOSE', rig.id(id))), 'SUCCESS');
-  assert.is(name(two), 'CANCELLED');
+  assert.is(name(two), 'CANCELED');
   sound(rig);
 });
 

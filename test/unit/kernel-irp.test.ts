@@ -148,7 +148,7 @@ test('broken rules are detected: forgotten, completed twice, PENDING unmarked, a
 test('completing with the cancel routine still set is a fault, and the caller gets no answer twice', () => {
   const { irp: one, completions } = irp();
   one.dispatch(() => one.markPending());
-  one.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELLED));
+  one.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELED));
   assert.throws(() => one.complete(Status.SUCCESS), /cancel routine/);
   assert.equal(completions, []);
 });
@@ -160,12 +160,12 @@ test('cancel takes the routine away before it runs; a second cancel finds none',
   one.setCancelRoutine((cancelled) => {
     runs++;
     assert.is(cancelled.setCancelRoutine(undefined), undefined);
-    cancelled.complete(Status.CANCELLED);
+    cancelled.complete(Status.CANCELED);
   });
   assert.ok(one.cancel());
   assert.not.ok(one.cancel());
   assert.is(runs, 1);
-  assert.equal(completions, [Status.CANCELLED]);
+  assert.equal(completions, [Status.CANCELED]);
 });
 
 test('a driver that has no routine set keeps the IRP and sees that it is to be cancelled', () => {
@@ -231,7 +231,7 @@ test('a queue gives IRPs back in order, and only once, also when one in the midd
   assert.is(queue.size, 3);
   b.irp.cancel();
   assert.equal(cancelled, ['b']);
-  assert.equal(b.completions, [Status.CANCELLED]);
+  assert.equal(b.completions, [Status.CANCELED]);
   assert.is(queue.removeFirst()?.context, 'a');
   assert.is(queue.removeFirst()?.context, 'c');
   assert.is(queue.removeFirst(), undefined);

@@ -189,7 +189,7 @@ test('a fatal error: one request per instance is told, the rest is FILE_FORCED_C
   );
   rig.close();
   assert.is(name(closeCa(ca)), 'SUCCESS');
-  assert.is(name(verbs.port), 'CANCELLED');
+  assert.is(name(verbs.port), 'CANCELED');
   assert.equal(rig.hca.objectCounts(), nothing);
   assert.is(name(openCa(rig)), 'SUCCESS', 'with the last instance closed the HCA works again');
   sound(rig);

@@ -150,7 +150,7 @@ test('K13: the limit event ends all that wait; one that finds nobody is kept, on
   const waiting = notify();
   expect(waiting, Status.PENDING);
   waiting.cancel();
-  expect(waiting, Status.CANCELLED);
+  expect(waiting, Status.CANCELED);
   assert.is(rig.kernel.io.pendingRequests, 0);
   sound(rig);
 });
@@ -162,7 +162,7 @@ test('a limit that is set anew forgets the event of the old one', () => {
   const waiting = notify();
   expect(waiting, Status.PENDING);
   expect(rig.ioctl('SRQ_CANCEL', rig.id(srq), 0), Status.SUCCESS);
-  expect(waiting, Status.CANCELLED);
+  expect(waiting, Status.CANCELED);
   sound(rig);
 });
 
@@ -205,10 +205,10 @@ test('destroying a queue and closing the file cancel who waits; events of what i
   const second = rig.srq(pd);
   const waits = [notify(), notify(second)];
   expect(rig.ioctl('SRQ_DESTROY', rig.id(srq)), Status.SUCCESS);
-  assert.equal(names(waits), ['CANCELLED', 'PENDING']);
+  assert.equal(names(waits), ['CANCELED', 'PENDING']);
   raise(SrqEventType.limit, handle);
   rig.close();
-  assert.equal(names(waits), ['CANCELLED', 'CANCELLED']);
+  assert.equal(names(waits), ['CANCELED', 'CANCELED']);
   assert.is(rig.hca.srqs.size, 0);
   assert.is(rig.registry.srqs.size, 0);
   sound(rig);

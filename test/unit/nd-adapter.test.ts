@@ -22,6 +22,19 @@ test('an adapter opens by each of its addresses, as text or object', () => {
   assert.equal(byObject.address, { family: 4, address: '10.0.0.1', port: 0 });
 });
 
+test('an adapter opens by the id of v2 as well', () => {
+  const { nd, wv } = openFake();
+  const { deviceGuid } = wv.translateAddress({ family: 4, address: '10.0.0.1', port: 0 });
+  assert.is(nd.openAdapter(deviceGuid).address.address, '10.0.0.1');
+  for (const id of [deviceGuid + 1n, -1n, 1n << 64n]) {
+    assert.is(
+      statusOf(() => nd.openAdapter(id)),
+      Status.INVALID_PARAMETER,
+      String(id),
+    );
+  }
+});
+
 test('addresses of others, wildcards and nonsense are INVALID_ADDRESS, and nothing stays open', () => {
   const { nd, wv } = openFake();
   const before = wv.references;

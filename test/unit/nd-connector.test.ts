@@ -539,7 +539,7 @@ async function rejects(request: Overlapped<unknown>, status: number): Promise<vo
 test('an endpoint that waited for a request is not used to connect in another protocol’s port space', () => {
   const rig = new Rig().bring('Queued');
   rig.connector.cancelOverlappedRequests();
-  rig.listener.request('getRequest').fail(Status.CANCELLED);
+  rig.listener.request('getRequest').fail(Status.CANCELED);
   assert.is(rig.connector.state, 'Idle');
   const waited = rig.wv;
   rig.connector.connect(rig.parts.endpoint, PEER, { protocol: 200 });

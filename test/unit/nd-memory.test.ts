@@ -159,7 +159,8 @@ test('a window descriptor is never read or written beyond its buffer', () => {
   assert.throws(() => new NdMwDescriptor(-1n, 0n, 0), RangeError);
   assert.throws(() => new NdMwDescriptor(0n, 1n << 64n, 0), RangeError);
   assert.throws(() => new NdMwDescriptor(0n, 0n, -1), RangeError);
-  for (const value of [8, '8', undefined]) {
+  assert.is(new NdMwDescriptor(4096, 64, 1).base, 4096n);
+  for (const value of [-1, 0.5, 2 ** 53, '8', undefined]) {
     const refused = (error: Error) => error instanceof RangeError && /bigints from 0/.test(error.message);
     assert.throws(() => new NdMwDescriptor(value as never, 0n, 0), refused);
     assert.throws(() => new NdMwDescriptor(0n, value as never, 0), refused);

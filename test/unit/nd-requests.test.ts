@@ -378,7 +378,7 @@ test('notify: types, statuses, cancel', async () => {
   for (const [type, below] of [
     ['any', 'notify any'],
     ['solicited', 'notify solicited'],
-    ['errors', 'notify error'],
+    ['errors', 'notify errors'],
   ] as const) {
     const request = outbound.notify(type);
     outCq.request(below).fail(type === 'errors' ? Status.UNEXPECTED_IO_ERROR : Status.BUFFER_OVERFLOW);

@@ -44,7 +44,7 @@ test('a device that is gone or has failed is DEVICE_REMOVED in both versions, wh
 test('a status that both layers share passes unchanged', () => {
   for (const status of [
     Status.CONNECTION_REFUSED,
-    Status.CANCELLED,
+    Status.CANCELED,
     Status.DEVICE_BUSY,
     Status.ACCESS_DENIED,
     Status.NO_MORE_ENTRIES,

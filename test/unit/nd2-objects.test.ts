@@ -59,12 +59,21 @@ test('the provider: addresses to ids to adapters, and what is none', () => {
       address,
     );
   }
-  for (const id of [-1n, 1n << 64n, 7, undefined]) {
+  for (const [id, status] of [
+    [-1n, Status.INVALID_PARAMETER],
+    [1n << 64n, Status.INVALID_PARAMETER],
+    [7, Status.INVALID_ADDRESS],
+    [undefined, Status.INVALID_ADDRESS],
+    ['192.168.7.7', Status.INVALID_ADDRESS],
+  ] as const) {
     assert.is(
       statusOf(() => nd.openAdapter(id as bigint)),
-      Status.INVALID_PARAMETER,
+      status,
     );
   }
+  const byAddress = nd.openAdapter('10.0.0.1');
+  assert.is(byAddress.query().adapterId, nd.resolveAddress('10.0.0.1'));
+  byAddress.release();
   const before = wv.references;
   wv.failures.set('openDevice', Status.NO_SUCH_DEVICE);
   assert.is(
@@ -495,7 +504,18 @@ test('T22 remote memory is an address and a token, both as their owner told them
   assert.equal([remote.addressHigh, remote.addressLow, remote.rkey], [0x12345678, 0x9abcdef0, 0x89abcdef]);
   assert.throws(() => new Nd2RemoteMemory(1n << 64n, 0), RangeError);
   assert.throws(() => new Nd2RemoteMemory(0n, -1), RangeError);
-  assert.throws(() => new Nd2RemoteMemory(5 as never, 0), RangeError);
+  for (const address of [-1, 0.5, 2 ** 53, '5', undefined])
+    assert.throws(() => new Nd2RemoteMemory(address as never, 0), RangeError);
+  assert.is(new Nd2RemoteMemory(4096, 1).address, 4096n);
+  const wire = new Uint8Array(14);
+  const bytes = remote.encode(wire, 2);
+  assert.is(Buffer.from(bytes).toString('hex'), '123456789abcdef089abcdef');
+  assert.equal(Nd2RemoteMemory.decode(wire, 2), remote);
+  assert.equal(Nd2RemoteMemory.of({ address: remote.address, getRemoteToken: () => remote.token }), remote);
+  for (const offset of [-1, 3, 0.5]) {
+    assert.throws(() => Nd2RemoteMemory.decode(wire, offset), RangeError);
+    assert.throws(() => remote.encode(wire, offset), RangeError);
+  }
 });
 
 test.run();

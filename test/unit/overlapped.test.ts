@@ -91,7 +91,7 @@ test('it can be awaited before and after completion', async () => {
 });
 
 test('a status other than SUCCESS rejects, TIMEOUT and warnings included', async () => {
-  for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CANCELLED]) {
+  for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CANCELED]) {
     const source = new Manual<number>();
     const o = new Overlapped(source);
     const caught = o.catch((error: unknown) => (error as StatusError).status);
@@ -146,11 +146,11 @@ test('map() translates failures, and its own failures become the outcome', async
   const o = new Overlapped(source);
   const translated = o.map(
     () => 1,
-    () => new StatusError(Status.CANCELLED, 'mine'),
+    () => new StatusError(Status.CANCELED, 'mine'),
   );
   const passed = o.map(() => 1);
   source.complete(fail(Status.CONNECTION_DISCONNECTED));
-  assert.is(translated.status, Status.CANCELLED);
+  assert.is(translated.status, Status.CANCELED);
   assert.is(passed.status, Status.CONNECTION_DISCONNECTED);
   const broken = Overlapped.succeeded(1).map(() => {
     throw new TypeError('a defect');
@@ -206,7 +206,7 @@ test('a failure that nobody observes is no unhandledRejection', async () => {
     unhandled++;
   };
   process.on('unhandledRejection', count);
-  const o = Overlapped.failed(new StatusError(Status.CANCELLED));
+  const o = Overlapped.failed(new StatusError(Status.CANCELED));
   o.map(() => 1);
   assert.is(o.completed, true);
   await nextTurn();
@@ -225,18 +225,18 @@ test('translateFailure: the same request tells its failure in other terms, once'
   });
   assert.is(told, o);
   assert.is(translated, 0);
-  source.complete(fail(Status.CANCELLED));
-  assert.is(o.status, Status.CANCELLED + 1);
+  source.complete(fail(Status.CANCELED));
+  assert.is(o.status, Status.CANCELED + 1);
   assert.is(
     statusOf(() => o.getResult()),
-    Status.CANCELLED + 1,
+    Status.CANCELED + 1,
   );
   await nextTurn();
   assert.is(translated, 1);
 
   const good = new Manual<number>();
   good.complete(() => 3);
-  const fine = new Overlapped(good).translateFailure(() => new StatusError(Status.CANCELLED));
+  const fine = new Overlapped(good).translateFailure(() => new StatusError(Status.CANCELED));
   assert.is(await fine, 3);
 });
 

@@ -240,7 +240,7 @@ test('inline: too many bytes, bytes outside the region and regions without bytes
   const inline = (sgl: UvpSendRequest['sgl'], opcode: number = WvOpcode.SEND) =>
     qp.postSend(sendRequest({ opcode, flags: WvSend.INLINE, sgl }));
   throwsStatus(() => inline([sge(0, 40), sge(0, 1)]), Status.BUFFER_OVERFLOW, /40/);
-  throwsStatus(() => inline([sge(250, 7)]), Status.INVALID_PARAMETER, /outside/);
+  throwsStatus(() => inline([sge(250, 7)]), Status.ACCESS_VIOLATION, /offset 250, length 7/);
   throwsStatus(
     () => inline([{ region: { lkey: 1, address: 4096 }, offset: 0, length: 1 }]),
     Status.INVALID_PARAMETER,

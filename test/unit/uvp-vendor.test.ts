@@ -100,7 +100,7 @@ test('statuses of a provider, by their numbers', () => {
     [2, Status.NO_MEMORY],
     [3, Status.INVALID_PARAMETER],
     [6, Status.TIMEOUT],
-    [7, Status.CANCELLED],
+    [7, Status.CANCELED],
     [9, Status.ACCESS_VIOLATION],
     [10, Status.NOT_SUPPORTED],
     [11, Status.BUFFER_OVERFLOW],

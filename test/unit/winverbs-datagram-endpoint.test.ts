@@ -129,7 +129,7 @@ test('joining answers the group’s address; leaving names it; released endpoint
   );
   const lookup = endpoint.lookup(peer);
   endpoint.release();
-  throwsWv(() => lookup.getResult(), Status.CANCELLED);
+  throwsWv(() => lookup.getResult(), Status.CANCELED);
   throwsWv(() => endpoint.query(), Status.INVALID_HANDLE);
 });
 

@@ -181,7 +181,7 @@ test('an endpoint that is released with requests outstanding lets everything go'
   const notify = ep.notifyDisconnect();
   for (const object of all) object.release();
   assert.is(door.objects.size, 0);
-  for (const request of [connect, notify]) throwsWv(() => request.getResult(), Status.CANCELLED);
+  for (const request of [connect, notify]) throwsWv(() => request.getResult(), Status.CANCELED);
   await connect.catch(() => {});
   assert.is(door.objects.size, 0);
 });

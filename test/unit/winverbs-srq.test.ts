@@ -83,16 +83,16 @@ test('notify ends in the event that its status is; other statuses are failures',
   };
   assert.is(await endsIn(Status.ALERTED), 'limit');
   assert.is(await endsIn(Status.NOTIFY_CLEANUP), 'lastWqe');
-  for (const status of [Status.UNEXPECTED_IO_ERROR, Status.CANCELLED, Status.DEVICE_REMOVED]) {
+  for (const status of [Status.UNEXPECTED_IO_ERROR, Status.CANCELED, Status.DEVICE_REMOVED]) {
     assert.is(await endsIn(status), status);
   }
   const waiting = srq.notify();
   assert.is(waiting.status, Status.PENDING);
   waiting.cancel();
-  assert.is(waiting.status, Status.CANCELLED);
+  assert.is(waiting.status, Status.CANCELED);
   const last = srq.notify();
   srq.release();
-  assert.is(last.status, Status.CANCELLED);
+  assert.is(last.status, Status.CANCELED);
 });
 
 test('a provider without shared receive queues says NOT_SUPPORTED; a foreign queue is refused', () => {

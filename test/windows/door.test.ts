@@ -103,7 +103,7 @@ test('cancelling ends one request, or those of a file, and no others', async () 
   const before = standin.stats();
   const [first, second, third] = [1, 2, 3].map((n) => file.ioctlOverlapped(PEND, u32(0, n), 8, words));
   second!.cancel();
-  assert.is(await statusOf(() => second), Status.CANCELLED);
+  assert.is(await statusOf(() => second), Status.CANCELED);
   second!.cancel();
   assert.is(first!.completed, false);
   assert.is(standin.stats().waiting, before.waiting + 2);
@@ -111,7 +111,7 @@ test('cancelling ends one request, or those of a file, and no others', async () 
   const other = openDeviceFile(WINVERBS);
   const its = other.ioctlOverlapped(PEND, u32(0, 4), 8, words);
   other.close();
-  assert.is(await statusOf(() => its), Status.CANCELLED);
+  assert.is(await statusOf(() => its), Status.CANCELED);
   assert.is(first!.completed, false);
   standin.complete(2);
   assert.equal(
@@ -128,7 +128,7 @@ test('a signal cancels', async () => {
   const controller = new AbortController();
   const pending = file.ioctlOverlapped(PEND, u32(0), 4, words).abortOn(controller.signal);
   controller.abort();
-  assert.is(await statusOf(() => pending), Status.CANCELLED);
+  assert.is(await statusOf(() => pending), Status.CANCELED);
 });
 
 test('a request that the driver does not let go of outlives its file, and its memory with it', async () => {
@@ -142,7 +142,7 @@ test('a request that the driver does not let go of outlives its file, and its me
   // Wine cancels it in its own server when the file goes; Windows leaves it to the driver.
   standin.complete(1);
   const status = await statusOf(() => pending);
-  assert.ok(status === Status.SUCCESS || status === Status.CANCELLED, statusName(status));
+  assert.ok(status === Status.SUCCESS || status === Status.CANCELED, statusName(status));
   assert.equal(words(file.ioctl(ECHO, u32(1, 2), 8)), [1, 2]);
 });
 
@@ -233,7 +233,7 @@ test('opening, asking, waiting and closing again and again leaves no handle', as
     other.ioctl(ECHO, u32(1), 4);
     const pending = other.ioctlOverlapped(PEND, u32(0), 4, words);
     other.close();
-    assert.is(await statusOf(() => pending), Status.CANCELLED);
+    assert.is(await statusOf(() => pending), Status.CANCELED);
   };
   for (let i = 0; i < 20; i++) await cycle();
   const before = handles();

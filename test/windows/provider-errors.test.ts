@@ -172,7 +172,7 @@ clean('a provider without the rest: what needs it is not supported, and all else
   assert.is(await statusOf(() => pd.createSharedReceiveQueue(8, 1)), Status.NOT_SUPPORTED);
   const notified = cq.batchNotify(4);
   cq.cancelOverlappedRequests();
-  assert.is(await statusOf(() => notified), Status.CANCELLED);
+  assert.is(await statusOf(() => notified), Status.CANCELED);
   const shape = { sendCq: cq, receiveCq: cq, sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
   const qp = pd.createConnectQueuePair(shape);
   assert.is(qp.state, QpState.RESET);

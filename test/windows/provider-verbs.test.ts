@@ -418,7 +418,7 @@ clean('releasing in any order, with everything outstanding', async () => {
     b.qp.postReceive(i, b.sge(0, 8));
     a.qp.send(i, a.sge(0, 8), WvSend.SIGNALED);
   }
-  const waiting = [a.cq.notify('error'), b.ep.notifyDisconnect(), a.ep.disconnect()];
+  const waiting = [a.cq.notify('errors'), b.ep.notifyDisconnect(), a.ep.disconnect()];
   a.device.release();
   a.pd.release();
   a.cq.release();

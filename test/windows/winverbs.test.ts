@@ -134,7 +134,7 @@ clean(test, standin, 'a listener, its requests, and cancelling them', async () =
   const next = provider.createConnectEndpoint();
   const waiting = ep.getRequest(next);
   ep.cancelOverlappedRequests();
-  assert.is(await statusOf(() => waiting), Status.CANCELLED);
+  assert.is(await statusOf(() => waiting), Status.CANCELED);
   fresh.release();
   next.release();
   release();
@@ -145,7 +145,7 @@ clean(test, standin, 'notifications wait, come and are cancelled', async () => {
   const event = device.notify(1);
   standin.complete(1);
   assert.is(await event, WvEvent.STATE);
-  for (const type of ['any', 'solicited', 'error'] as const) {
+  for (const type of ['any', 'solicited', 'errors'] as const) {
     const notified = cq.notify(type);
     standin.complete(1);
     await notified;
@@ -153,11 +153,11 @@ clean(test, standin, 'notifications wait, come and are cancelled', async () => {
   const cancelled = [device.notify(1), cq.notify('any')];
   device.cancelOverlappedRequests();
   cq.cancelOverlappedRequests();
-  for (const request of cancelled) assert.is(await statusOf(() => request), Status.CANCELLED);
+  for (const request of cancelled) assert.is(await statusOf(() => request), Status.CANCELED);
   const srq = pd.createSharedReceiveQueue(8, 2, 1);
   const limit = srq.notify();
   srq.cancelOverlappedRequests();
-  assert.is(await statusOf(() => limit), Status.CANCELLED);
+  assert.is(await statusOf(() => limit), Status.CANCELED);
   srq.release();
   release();
 });
@@ -180,7 +180,7 @@ clean(test, standin, 'what a program leaves goes with its provider', async () =>
   const pending = [cq.notify('any'), device.notify(1)];
   void ep;
   provider.file.close();
-  for (const request of pending) assert.is(await statusOf(() => request), Status.CANCELLED);
+  for (const request of pending) assert.is(await statusOf(() => request), Status.CANCELED);
 });
 
 test.run();

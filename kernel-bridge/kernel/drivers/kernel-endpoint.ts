@@ -117,7 +117,7 @@ export class KernelEndpoint {
   /**
    * Binds to a local address; port 0 chooses a free one.
    *
-   * @returns PENDING; ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELLED.
+   * @returns PENDING; ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELED.
    *   INVALID_ADDRESS and INVALID_PARAMETER (the port) at once.
    */
   bind(address: SocketAddress, irp: Irp): number {
@@ -131,7 +131,7 @@ export class KernelEndpoint {
   }
 
   /**
-   * Listens. @returns PENDING; ends in SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELLED. INVALID_PARAMETER
+   * Listens. @returns PENDING; ends in SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELED. INVALID_PARAMETER
    * for a backlog that is no count.
    */
   listen(backlog: number, irp: Irp): number {
@@ -143,7 +143,7 @@ export class KernelEndpoint {
     });
   }
 
-  /** Waits for a request at this listener, and gives it to a new endpoint. @returns PENDING; ends in SUCCESS, CANCELLED. */
+  /** Waits for a request at this listener, and gives it to a new endpoint. @returns PENDING; ends in SUCCESS, CANCELED. */
   getRequest(to: KernelEndpoint, irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('getRequest', irp, { endpoint: to.endpoint }));
   }
@@ -151,7 +151,7 @@ export class KernelEndpoint {
   /**
    * Accepts the request with a queue pair, which becomes ready to send and receive.
    *
-   * @returns PENDING; ends in SUCCESS when the peer is ready, CONNECTION_ABORTED, IO_TIMEOUT, CANCELLED.
+   * @returns PENDING; ends in SUCCESS when the peer is ready, CONNECTION_ABORTED, IO_TIMEOUT, CANCELED.
    *   INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data. Other statuses: the queue pair cannot be
    *   used.
    */
@@ -174,7 +174,7 @@ export class KernelEndpoint {
    * Connects a bound endpoint and a queue pair to a peer's listener. {@link KernelEndpoint.completeConnect} follows.
    *
    * @returns PENDING; ends in SUCCESS when the peer has accepted, CONNECTION_REFUSED, TIMEOUT, NETWORK_UNREACHABLE,
-   *   CANCELLED. INVALID_ADDRESS for the peer's, INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data.
+   *   CANCELED. INVALID_ADDRESS for the peer's, INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data.
    *   Other statuses: the queue pair cannot be used.
    */
   connect(qp: IbQp, peer: SocketAddress, param: ConnectionParameters, irp: Irp): number {
@@ -218,12 +218,12 @@ export class KernelEndpoint {
     return answer(irp, () => this.endpoint.handle('accept', irp, { param: noParam }));
   }
 
-  /** Ends the connection; the queue pair is flushed at once. @returns PENDING; ends in SUCCESS, TIMEOUT, CANCELLED. */
+  /** Ends the connection; the queue pair is flushed at once. @returns PENDING; ends in SUCCESS, TIMEOUT, CANCELED. */
   disconnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('disconnect', irp, {}));
   }
 
-  /** Waits for the end of the connection. @returns PENDING; ends in CONNECTION_DISCONNECTED, CONNECTION_ABORTED, CANCELLED. */
+  /** Waits for the end of the connection. @returns PENDING; ends in CONNECTION_DISCONNECTED, CONNECTION_ABORTED, CANCELED. */
   notifyDisconnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('notifyDisconnect', irp));
   }
@@ -242,7 +242,7 @@ export class KernelEndpoint {
     };
   }
 
-  /** Ends everything at once: waiting requests end in CANCELLED, a connection without an answer of the peer. */
+  /** Ends everything at once: waiting requests end in CANCELED, a connection without an answer of the peer. */
   close(): void {
     if (this.tables.endpoints.delete(this.id) === undefined) return;
     this.endpoint.destroy();

@@ -70,7 +70,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     );
   }
 
-  /** Destroys a completion queue; its event requests end in CANCELLED. Ends in SUCCESS, DEVICE_BUSY. */
+  /** Destroys a completion queue; its event requests end in CANCELED. Ends in SUCCESS, DEVICE_BUSY. */
   ciDestroyCq(cq: IbCq, irp: Irp): number {
     const verb = (inner: Irp): number => queues.ciDestroyCq(cq, inner);
     return this.destroy(cq, irp, verb, (id, handle, status) => {

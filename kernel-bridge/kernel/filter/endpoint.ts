@@ -164,7 +164,7 @@ export class Endpoint extends EndpointConnection {
     giveUpConnect(irp) {
       this.abandon();
       this.end(Status.CONNECTION_ABORTED);
-      this.connecting?.completeAll(Status.CANCELLED);
+      this.connecting?.completeAll(Status.CANCELED);
       irp.complete(Status.SUCCESS, 0);
       return undefined;
     },
@@ -251,7 +251,7 @@ export class Endpoint extends EndpointConnection {
     },
     onConnectCancelled() {
       this.abandon();
-      this.endConnect(Status.CANCELLED);
+      this.endConnect(Status.CANCELED);
     },
 
     onPeerGaveUp(data) {
@@ -280,7 +280,7 @@ export class Endpoint extends EndpointConnection {
     },
     onAcceptCancelled() {
       this.abandon();
-      this.endAccept(Status.CANCELLED);
+      this.endAccept(Status.CANCELED);
     },
     // The DREQ overtook the RTU: the connection was established, and has ended.
     onEstablishedAndGone() {
@@ -308,7 +308,7 @@ export class Endpoint extends EndpointConnection {
     },
     onDisconnectCancelled() {
       this.abandon();
-      this.endDisconnect(Status.CANCELLED, Status.CONNECTION_DISCONNECTED);
+      this.endDisconnect(Status.CANCELED, Status.CONNECTION_DISCONNECTED);
     },
 
     onDeviceLost(data) {

@@ -244,7 +244,7 @@ export function ciModifyPort(
  * port; a change is a PARTITION event. Pends, because the devices are looked at.
  *
  * @param pkeys - 1 … MaxPkeys values of 16 bits; at least one entry names a partition (low 15 bits not 0).
- * @returns PENDING; ends in SUCCESS, CANCELLED. INVALID_PARAMETER for another table, INVALID_PORT_HANDLE, NOT_SUPPORTED
+ * @returns PENDING; ends in SUCCESS, CANCELED. INVALID_PARAMETER for another table, INVALID_PORT_HANDLE, NOT_SUPPORTED
  *   where the table belongs to the system, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
  */
 export function ciModifyPkeys(ca: IbCa, portNumber: number, pkeys: readonly number[], irp: Irp): number {

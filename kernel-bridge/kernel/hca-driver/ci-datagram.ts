@@ -63,7 +63,7 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
  * receives and that has its Q_Key. The interface joins the group (IGMP, MLD), for which the request pends.
  *
  * @param lid - ignored on RoCE, but {@link ciDetachMcast} must pass the same.
- * @returns PENDING; ends in SUCCESS, CANCELLED, INVALID_HANDLE for a queue pair destroyed meanwhile. NOT_SUPPORTED for
+ * @returns PENDING; ends in SUCCESS, CANCELED, INVALID_HANDLE for a queue pair destroyed meanwhile. NOT_SUPPORTED for
  *   one that is not UD, INVALID_ADDRESS for a GID that is no group,
  *   ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES
  *   if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.

@@ -18,7 +18,7 @@ function store(untold: number[], event: number): void {
 /**
  * Waits for the HCA's fatal error.
  *
- * @returns PENDING; ends in SUCCESS (close the instance), CANCELLED (also when the instance is closed), DEVICE_REMOVED.
+ * @returns PENDING; ends in SUCCESS (close the instance), CANCELED (also when the instance is closed), DEVICE_REMOVED.
  */
 export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
   const refused = refusal(ca);
@@ -31,7 +31,7 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
 /**
  * Waits for a change of a port.
  *
- * @returns PENDING; ends in SUCCESS (Information: the event, one WV_EVENT_* value), CANCELLED (also when the instance is
+ * @returns PENDING; ends in SUCCESS (Information: the event, one WV_EVENT_* value), CANCELED (also when the instance is
  * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that is not there.
  */
 export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number {
@@ -43,7 +43,7 @@ export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number
 }
 
 function refusal(ca: IbCa): number | undefined {
-  if (ca.closed) return Status.CANCELLED;
+  if (ca.closed) return Status.CANCELED;
   return ca.hca.unplugged ? Status.DEVICE_REMOVED : undefined;
 }
 
@@ -93,7 +93,7 @@ export function raisePortEvents(hca: Hca, flags: number): void {
 /**
  * Waits for an event of a queue pair. A queue pair with a call-back stores no events.
  *
- * @returns PENDING; ends in SUCCESS (Information: the event, as in QpEventType), CANCELLED (also when the queue pair is
+ * @returns PENDING; ends in SUCCESS (Information: the event, as in QpEventType), CANCELED (also when the queue pair is
  * destroyed), DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
  */
 export function ciGetQpEvent(qp: IbQp, irp: Irp): number {

@@ -88,7 +88,7 @@ export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp):
   return finish(irp, Status.SUCCESS, 0);
 }
 
-/** Destroys a completion queue. Its event requests end in CANCELLED. @returns SUCCESS, DEVICE_BUSY while QPs use it. */
+/** Destroys a completion queue. Its event requests end in CANCELED. @returns SUCCESS, DEVICE_BUSY while QPs use it. */
 export function ciDestroyCq(cq: IbCq, irp: Irp): number {
   if (cq.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
   ciCancelCqEvents(cq);
@@ -148,7 +148,7 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
  * HCA completes none itself.
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
- * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELLED, DEVICE_REMOVED.
+ * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELED, DEVICE_REMOVED.
  *   INVALID_PARAMETER for other types, INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
@@ -165,7 +165,7 @@ export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
     cq.waiters.delete(cancelled);
     // If the HCA was faster, its outcome is the one the caller has; ours is ignored by the channel.
     native.removeCqWaiter?.(cq.handle, slot, serial);
-    cancelled.complete(Status.CANCELLED);
+    cancelled.complete(Status.CANCELED);
   });
   irp.driverContext = cq;
   const status = native.addCqWaiter(cq.handle, type, server, slot, serial);
@@ -187,7 +187,7 @@ export function ciCqEventDelivered(irp: Irp): void {
 /** Cancels all event requests of a completion queue, in their order: the first one went through the kernel. */
 export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
-  cq.ca.hca.native.endCqEvents?.(cq.handle, Status.CANCELLED);
+  cq.ca.hca.native.endCqEvents?.(cq.handle, Status.CANCELED);
   cq.kernelWaits.cancelAll();
 }
 

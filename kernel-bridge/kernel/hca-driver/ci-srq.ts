@@ -126,7 +126,7 @@ export function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number {
 }
 
 /**
- * Destroys a shared receive queue; its receives never complete. Its event requests end in CANCELLED.
+ * Destroys a shared receive queue; its receives never complete. Its event requests end in CANCELED.
  *
  * @returns SUCCESS, DEVICE_BUSY while queue pairs use it.
  */
@@ -145,7 +145,7 @@ export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
  * without a request is stored for the next one, once of each kind.
  *
  * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR
- *   takes nothing more from the queue), UNEXPECTED_IO_ERROR (the queue has failed for good), CANCELLED, DEVICE_REMOVED,
+ *   takes nothing more from the queue), UNEXPECTED_IO_ERROR (the queue has failed for good), CANCELED, DEVICE_REMOVED,
  *   FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
@@ -157,7 +157,7 @@ export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
   return status;
 }
 
-/** Ends all event requests of a shared receive queue in CANCELLED. */
+/** Ends all event requests of a shared receive queue in CANCELED. */
 export function ciCancelSrqEvents(srq: IbSrq): void {
   srq.waits.cancelAll();
 }

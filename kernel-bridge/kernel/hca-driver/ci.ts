@@ -73,7 +73,7 @@ export function ciOpenCa<C>(
 }
 
 /**
- * Closes an instance. Its event requests end in CANCELLED before this returns, and its port capabilities are released.
+ * Closes an instance. Its event requests end in CANCELED before this returns, and its port capabilities are released.
  *
  * @returns SUCCESS, DEVICE_BUSY while objects made from it exist.
  */
@@ -81,7 +81,7 @@ export function ciCloseCa(ca: IbCa, irp: Irp): number {
   if (ca.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);
   if (!ca.closed) {
     ca.closed = true;
-    endCaEvents(ca, Status.CANCELLED);
+    endCaEvents(ca, Status.CANCELED);
     if (ca.hca.release(ca)) raisePortEvents(ca.hca, WvEvent.MANAGEMENT);
     ca.device.references.release();
     ca.al.resources.release();
@@ -117,7 +117,7 @@ export function ciDeallocatePd(pd: IbPd, irp: Irp): number {
  * Registers `length` bytes of pinned memory at `address`. A registration of {@link largeRegistration} or more pends.
  *
  * @param access - WV_ACCESS_*; remote write and atomic need LOCAL_WRITE.
- * @returns SUCCESS (Information: the {@link IbMr}), PENDING, CANCELLED, INVALID_BUFFER_SIZE for length 0, INVALID_PARAMETER for other
+ * @returns SUCCESS (Information: the {@link IbMr}), PENDING, CANCELED, INVALID_BUFFER_SIZE for length 0, INVALID_PARAMETER for other
  *   invalid lengths or flags, ACCESS_VIOLATION for memory that is not pinned, INSUFFICIENT_RESOURCES,
  *   FILE_FORCED_CLOSED.
  */

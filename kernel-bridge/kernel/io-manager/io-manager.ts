@@ -216,7 +216,7 @@ export class IoManager {
       if (!irp.completed) {
         this.counters.abandonedIrps++;
         irp.setCancelRoutine(undefined);
-        this.contain(() => irp.complete(Status.CANCELLED));
+        this.contain(() => irp.complete(Status.CANCELED));
       }
     }
     this.contain(() => dispatch.close(file));

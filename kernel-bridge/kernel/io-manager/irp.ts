@@ -352,7 +352,7 @@ export class IrpQueue<C = undefined> {
   /** Made for the first IRP, because most queues never have one. */
   private entries: Map<Irp, C> | undefined = undefined;
 
-  /** `onCancelled` runs before a cancelled IRP is completed with CANCELLED. */
+  /** `onCancelled` runs before a cancelled IRP is completed with CANCELED. */
   constructor(private readonly onCancelled?: (irp: Irp, context: C) => void) {}
 
   get size(): number {
@@ -373,7 +373,7 @@ export class IrpQueue<C = undefined> {
     irp.setCancelRoutine((cancelled) => {
       entries.delete(cancelled);
       this.onCancelled?.(cancelled, context);
-      cancelled.complete(Status.CANCELLED);
+      cancelled.complete(Status.CANCELED);
     });
     return Status.PENDING;
   }

@@ -36,7 +36,7 @@ export class WorkItems {
 
   /**
    * Pends a request until its work item runs. `work` then completes the request, or pends it elsewhere. A request that
-   * is cancelled before ends in CANCELLED, and `work` does not run; one whose `work` throws ends in INTERNAL_ERROR.
+   * is cancelled before ends in CANCELED, and `work` does not run; one whose `work` throws ends in INTERNAL_ERROR.
    *
    * @param ended - Runs before the request is cancelled or `work` begins.
    * @returns PENDING, for the dispatch routine to return.
@@ -47,7 +47,7 @@ export class WorkItems {
     irp.setCancelRoutine((cancelled) => {
       begun = true;
       ended();
-      cancelled.complete(Status.CANCELLED);
+      cancelled.complete(Status.CANCELED);
     });
     this.queue(() => {
       if (begun) return;

@@ -277,15 +277,18 @@ group.add('error-ends-both', '§ND2_RESULT: any failed request ends the connecti
 group.add('local-error-ends-both', '§ND2_RESULT: any failed request ends the connection', async (t) => {
   const { near, far } = await t.pair();
   const gone = await t.far.notifyDisconnect(far.link);
-  await near.post({ op: 'send', context: 's', pieces: [{ at: 65_000, length: 1000 }] }, ...sends(2));
+  const memory = await t.near.memory(4096);
+  await near.post({ op: 'receive', context: 'r', pieces: [{ memory, at: 0, length: 4096 }] }, ...receives(2));
+  await t.ends(t.near, await t.near.deregister(memory), SUCCESS, 'Deregister under a Receive');
+  await far.post(...sends(1));
   t.results(
-    await near.done(3),
+    await near.received(3),
     [
-      ['s', Status.ACCESS_VIOLATION],
+      ['r', Status.ACCESS_VIOLATION],
       [0, CANCELED],
       [1, CANCELED],
     ],
-    'A Send beyond its memory, and those behind it',
+    'A Receive whose memory was deregistered, and those behind it',
   );
   await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the peer');
 });
