@@ -5,6 +5,7 @@ import {
   type Overlapped,
   Status,
 } from '../index.js';
+import { Expectation } from './expectation.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
 export interface ResultTaker {
@@ -19,22 +20,11 @@ export interface ResultTaker {
 /** Results taken at a time. */
 const BATCH = 64;
 
-/** Bounds of the time for which the poller polls before it sleeps, in ms. */
-const LEAST_BUDGET = 0.01;
-const MOST_BUDGET = 0.2;
-
-/** A sleep below this, in ms, was not worth it: going to sleep and waking up took the most of it. */
-const SHORT_SLEEP = 0.5;
+/** Polling before a sleep, in ms: about what a sleep and its wake-up cost. So polling in vain doubles the cost of a wait at most. */
+const LOOK = 0.05;
 
 /** Polling within one turn of the event loop, in ms: longer, and other events wait. */
 const TURN = 0.005;
-
-/** A turn that takes so much longer, in ms, was preempted. */
-const PREEMPTED = 1;
-
-/** Bounds of the time without polling after a preemption, in ms. */
-const LEAST_PAUSE = 2;
-const MOST_PAUSE = 50;
 
 /** The least entries of the completion queue. */
 const LEAST_ENTRIES = 256;
@@ -57,11 +47,11 @@ export class Poller {
   #closed = false;
   /** Results are being delivered: a call from within would overwrite them. */
   #draining = false;
-  #budget = MOST_BUDGET / 4;
+  readonly #expectation = new Expectation();
+  /** The poller looks for results until then. */
   #deadline = 0;
-  #asleepSince = 0;
-  #pause = LEAST_PAUSE;
-  #pausedUntil = 0;
+  /** The last time at which it has looked. */
+  #looked = 0;
   readonly #turn = (): void => this.#poll();
 
   constructor(
@@ -96,8 +86,7 @@ export class Poller {
   wake(): void {
     if (this.#polling || this.#closed || this.#takers.size === 0) return;
     this.#polling = true;
-    const now = performance.now();
-    this.#deadline = now < this.#pausedUntil ? 0 : now + this.#budget;
+    this.#expect();
     setImmediate(this.#turn);
   }
 
@@ -149,36 +138,41 @@ export class Poller {
     this.#queue.release();
   }
 
+  /** A wait begins. */
+  #expect(): void {
+    this.#looked = performance.now();
+    this.#deadline = this.#expectation.worthIt() ? this.#looked + LOOK : 0;
+  }
+
   #poll(): void {
     if (this.#closed || this.#takers.size === 0) {
       this.#polling = false;
       return;
     }
-    let count = this.drain();
+    const polls = this.#deadline > 0;
     let now = performance.now();
-    if (count === 0 && now < this.#deadline) {
-      const end = now + TURN;
-      while (now < end) {
-        count = this.drain();
-        if (count > 0) break;
-        const before = now;
-        now = performance.now();
-        if (now - before > PREEMPTED) this.#preempted(now);
-      }
+    // Before the results are delivered, which takes the handlers' time.
+    let gap = now - this.#looked;
+    let count = this.drain();
+    for (const end = now + TURN; polls && count === 0 && now < end && now < this.#deadline; ) {
+      const before = now;
       now = performance.now();
+      gap = now - before;
+      count = this.drain();
     }
-    if (count > 0 && now >= this.#pausedUntil) this.#deadline = now + this.#budget;
-    if (count > 0 || now < this.#deadline) setImmediate(this.#turn);
-    else this.#sleep();
-  }
-
-  /** Others want the processor. */
-  #preempted(now: number): void {
-    // Twice as long if it comes soon again.
-    const soon = now < this.#pausedUntil + 2 * this.#pause;
-    this.#pause = soon ? Math.min(2 * this.#pause, MOST_PAUSE) : LEAST_PAUSE;
-    this.#pausedUntil = now + this.#pause;
-    this.#deadline = 0;
+    if (count > 0) {
+      if (polls) this.#expectation.met(gap);
+      this.#expect();
+      setImmediate(this.#turn);
+      return;
+    }
+    this.#looked = now;
+    if (now < this.#deadline) {
+      setImmediate(this.#turn);
+      return;
+    }
+    if (polls) this.#expectation.inVain();
+    this.#sleep();
   }
 
   #sleep(): void {
@@ -189,7 +183,6 @@ export class Poller {
       this.failed(error);
       return;
     }
-    this.#asleepSince = performance.now();
     // What has completed before the queue was armed ends the notification at once.
   }
 
@@ -210,12 +203,8 @@ export class Poller {
       return;
     }
     if (this.#polling) return;
-    const now = performance.now();
-    const slept = now - this.#asleepSince;
-    const grown = slept < SHORT_SLEEP ? 2 * this.#budget : this.#budget / 2;
-    this.#budget = Math.min(Math.max(grown, LEAST_BUDGET), MOST_BUDGET);
     this.#polling = true;
-    this.#deadline = now < this.#pausedUntil ? 0 : now + this.#budget;
+    this.#deadline = 0;
     this.#poll();
   }
 }
