@@ -28,6 +28,6 @@ void drainOf(QpObject& qp);
 // In ERROR: completes what the device has not and will not; `force`: also what it should have. The queue pair is locked.
 void flushHeld(QpObject& qp, bool force = false);
 // Asks the device for the event that the CQ wants; it is locked.
-void askForEvent(CqObject& cq);
+Status askForEvent(CqObject& cq);
 
 }  // namespace nd::verbs

@@ -1,7 +1,7 @@
 // The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h), and so do devices.
 //
-// Locks, in the order in which one thread takes several: Device::keys, QpObject or SrqObject, CqObject, and then any of Device::qpns
-// and Events. A call into a device is made with the lock of the object that it is about.
+// Locks, in the order in which one thread takes several: Device::keys, QpObject or SrqObject, CqObject, and then any of Device::qpns,
+// SrqObject::consumer and Events. A call into a device is made with the lock of the object that it is about.
 #pragma once
 #include <shared_mutex>
 #include <unordered_map>
@@ -85,15 +85,18 @@ struct SrqObject {
   uint32_t* header = nullptr;
   uint32_t entries = 0, stride = 0, sge = 0, limit = 0;
   uint32_t done = 0;                   // handed to the device
-  std::atomic<uint32_t> taken{0};      // completed
+  bool failed = false;                 // takes no more
+  // Of `taken` and its word in the header, which are written with the lock of a CQ; `header` changes with both locks.
+  std::mutex consumer;
+  uint32_t taken = 0;  // completed
   uint32_t users = 0;
   void clear() {
     device = nullptr;
     srq = nullptr;
     memory.reset();
     header = nullptr;
-    done = users = 0;
-    taken = 0;
+    done = users = taken = 0;
+    failed = false;
   }
 };
 

@@ -70,7 +70,9 @@ void takeShared(QpObject& qp, const RequestId& id, Completion* c) {
   c->flags |= kCqeFlagReceiveQueue | kCqeFlagSharedReceive;
   SrqObject* const srq = Tables::all().srqs.find(id.handle);
   // The consumer's word counts them, in whichever order they complete.
-  if (srq != nullptr && srq == qp.srq) storeWord(srq->header + kSrqConsumer, srq->taken.fetch_add(1) + 1);
+  if (srq == nullptr || srq != qp.srq) return;
+  std::lock_guard<std::mutex> lock(srq->consumer);
+  storeWord(srq->header + kSrqConsumer, ++srq->taken);
 }
 
 void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c, Later* later) {
@@ -148,6 +150,8 @@ void fetch(CqObject& cq, Later* later) {
     const int count = cq.cq->context->ops.poll_cq(cq.cq, kBatch, list);
     for (int i = 0; i < count; ++i) takeOne(cq, list[i], later);
     if (count > 0) cq.device->polled.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed);
+    // A queue that cannot be polled any more has failed.
+    if (count < 0 && !cq.ring.dead) cq.ring.die();
     if (count < kBatch) return;
   }
 }
@@ -155,7 +159,6 @@ void fetch(CqObject& cq, Later* later) {
 // A CQ that has overrun takes its queue pairs with it.
 void failUsers(const CqObject& cq) {
   Tables::all().qps.forEach([&](QpObject& qp) {
-    if (qp.sendCq != &cq && qp.receiveCq != &cq) return;
     std::lock_guard<std::mutex> lock(qp.mutex);
     if (qp.handle != 0 && (qp.sendCq == &cq || qp.receiveCq == &cq) && qp.state.load() > kQpsReset) enterError(qp);
   });
@@ -182,13 +185,14 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
 
 }  // namespace
 
-void askForEvent(CqObject& cq) {
-  if (cq.cq == nullptr || cq.ring.dead) return;
+Status askForEvent(CqObject& cq) {
+  if (cq.cq == nullptr || cq.ring.dead) return Status::kSuccess;
   const CqObject::Arm wanted = cq.ring.wantsAny() ? CqObject::Arm::kAny : CqObject::Arm::kSolicited;
   // Solicited entries, and errors of most devices, are told without being asked for.
-  if (cq.armed >= wanted) return;
-  cq.armed = wanted;
-  cq.cq->context->ops.req_notify_cq(cq.cq, wanted == CqObject::Arm::kSolicited ? 1 : 0);
+  if (cq.armed >= wanted) return Status::kSuccess;
+  const int error = cq.cq->context->ops.req_notify_cq(cq.cq, wanted == CqObject::Arm::kSolicited ? 1 : 0);
+  if (error == 0) cq.armed = wanted;
+  return statusOf(error);
 }
 
 void drain(CqObject& cq, Handle handle, bool event) {
@@ -207,7 +211,8 @@ void drain(CqObject& cq, Handle handle, bool event) {
     fetch(cq, &now);
     if (solicited) cq.ring.solicitedCame();
     if (event) {
-      askForEvent(cq);
+      // Without an event its owner would sleep for ever.
+      if (askForEvent(cq) != Status::kSuccess) cq.ring.die();
       fetch(cq, &now);  // what came in between brings no event
     }
     if (cq.ring.dead && !cq.overrunTold) {
@@ -269,9 +274,9 @@ Status armBy(Handle handle, Arm arm) {
     std::lock_guard<std::mutex> lock(cq->mutex);
     if (cq->handle != handle) return Status::kInvalidHandle;
     if (cq->ring.dead) return Status::kBufferOverflow;
-    const Status status = arm(cq->ring);
+    Status status = arm(cq->ring);
+    if (status == Status::kSuccess) status = askForEvent(*cq);
     if (status != Status::kSuccess) return status;
-    askForEvent(*cq);
   }
   // What came before the device was asked brings no event of its own.
   drain(*cq, handle);

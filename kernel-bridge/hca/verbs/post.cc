@@ -131,6 +131,15 @@ void failNext(QpObject& qp, uint32_t status) {
   qp.failed = true;
   enterError(qp);
   tellFatal(qp, status);
+  flushHeld(qp);  // nothing may be before it
+}
+
+// Hands a list to the device. Returns how many it has taken.
+template <typename Post, typename Queue, typename Request>
+uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
+  Request* bad = nullptr;
+  if (post(queue, list, &bad) == 0) return count;
+  return bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
 }
 
 // Hands over at most kList requests. False: no more, for now.
@@ -148,11 +157,8 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   }
   uint32_t posted = count;
   if (count > 0) {
-    ibv_send_wr* bad = nullptr;
-    if (qp.qp->context->ops.post_send(qp.qp, list, &bad) != 0) {
-      posted = bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
-      failure = kWcLocalOp;
-    }
+    posted = postedOf(qp.qp->context->ops.post_send, qp.qp, list, count);
+    if (posted < count) failure = kWcLocalOp;
     qp.device->posts.fetch_add(posted, std::memory_order_relaxed);
     qp.device->postCalls.fetch_add(1, std::memory_order_relaxed);
   }
@@ -161,6 +167,17 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   if (posted == most) return true;
   failNext(qp, failure);
   return false;
+}
+
+// The device takes no more of this queue's receives, or its ring is nonsense: its owner hears of it once.
+void failShared(SrqObject& srq) {
+  srq.failed = true;
+  Event event;
+  event.kind = Event::Kind::kSrq;
+  event.device = srq.device->number;
+  event.handle = srq.handle;
+  event.event = static_cast<uint32_t>(SrqEvent::kFatal);
+  srq.device->events->push(std::move(event));
 }
 
 // The SGEs of a receive WQE. False: it has more than it may.
@@ -236,12 +253,9 @@ void postReceives(QpObject& qp) {
       if (count > 0) list[count - 1].next = &list[count];
     }
     if (count == 0) return failNext(qp, kWcLocalOp);
-    ibv_recv_wr* bad = nullptr;
     // Counted first: they may complete before the call returns.
     qp.receivesOut.fetch_add(static_cast<int32_t>(count));
-    uint32_t posted = count;
-    if (qp.qp->context->ops.post_recv(qp.qp, list, &bad) != 0)
-      posted = bad >= list && bad < list + count ? static_cast<uint32_t>(bad - list) : 0;
+    const uint32_t posted = postedOf(qp.qp->context->ops.post_recv, qp.qp, list, count);
     qp.receivesOut.fetch_sub(static_cast<int32_t>(count - posted));
     qp.receiveDone += posted;
     waiting -= posted;
@@ -252,16 +266,22 @@ void postReceives(QpObject& qp) {
 void postShared(SrqObject& srq) {
   const uint32_t producer = loadWord(srq.header + kSrqProducer);
   uint32_t waiting = producer - srq.done;
-  if (waiting == 0 || srq.srq == nullptr) return;
-  if (waiting > srq.entries) return;
+  if (waiting == 0 || srq.srq == nullptr || srq.failed) return;
+  if (waiting > srq.entries) return failShared(srq);
+  thread_local ibv_recv_wr list[kList];
   while (waiting > 0) {
-    const uint32_t index = srq.done;
-    uint32_t* const wqe = srq.header + (kSrqHeaderBytes + size_t{index & (srq.entries - 1)} * srq.stride) / 4;
-    ibv_recv_wr wr, *bad = nullptr;
-    if (!receiveRequest(wqe, srq.sge, RequestId::shared(srq.handle, index), &wr)) return;
-    if (srq.srq->context->ops.post_srq_recv(srq.srq, &wr, &bad) != 0) return;
-    ++srq.done;
-    --waiting;
+    uint32_t count = 0;
+    for (; count < std::min(waiting, kList); ++count) {
+      const uint32_t index = srq.done + count;
+      uint32_t* const wqe = srq.header + (kSrqHeaderBytes + size_t{index & (srq.entries - 1)} * srq.stride) / 4;
+      if (!receiveRequest(wqe, srq.sge, RequestId::shared(srq.handle, index), &list[count])) break;
+      if (count > 0) list[count - 1].next = &list[count];
+    }
+    if (count == 0) return failShared(srq);
+    const uint32_t posted = postedOf(srq.srq->context->ops.post_srq_recv, srq.srq, list, count);
+    srq.done += posted;
+    waiting -= posted;
+    if (posted < count) return failShared(srq);
   }
 }
 

@@ -192,8 +192,13 @@ Status Host::createCq(Device& device, uint64_t address, uint64_t bytes, uint32_t
   cq->ring.events = nullptr;
   cq->ring.handle = handle;
   cq->ring.attach(held(memory), address, entries, 0, 0);
+  const Status asked = askForEvent(*cq);
+  if (asked != Status::kSuccess) {
+    lib_.ibv_destroy_cq(cq->cq);
+    Tables::all().cqs.release(cq, handle);
+    return asked;
+  }
   cq->handle = *out = handle;
-  askForEvent(*cq);
   return Status::kSuccess;
 }
 
@@ -248,6 +253,7 @@ Status Host::createSrq(const SrqCreate& create, Handle* out) {
   PdObject* const pd = Tables::all().pds.find(create.pd);
   if (pd == nullptr) return Status::kInvalidHandle;
   if (pd->pd == nullptr) return Status::kDeviceRemoved;
+  if (pd->device->limits.maxSrq == 0) return Status::kNotSupported;
   const uint64_t needed = kSrqHeaderBytes + uint64_t{create.entries} * create.stride;
   const uint64_t stride = kReceiveWqeHeaderBytes + uint64_t{create.sge} * kSgeBytes;
   if (!powerOfTwo(create.entries) || create.stride < stride || create.stride % 16 != 0 || create.ringBytes < needed)
@@ -288,17 +294,21 @@ Status Host::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& attrib
     if (!powerOfTwo(attributes.entries) || attributes.ringBytes < needed) return Status::kInvalidParameter;
     std::shared_ptr<RingMemory> memory = Rings::all().find(attributes.ringAddress, attributes.ringBytes);
     if (memory == nullptr) return Status::kInvalidParameter;
-    const uint32_t taken = srq->taken.load(), producer = loadWord(srq->header + kSrqProducer);
-    if (producer - taken > attributes.entries) return Status::kBufferOverflow;
+    const uint32_t producer = loadWord(srq->header + kSrqProducer);
+    {
+      std::lock_guard<std::mutex> consumer(srq->consumer);
+      if (producer - srq->taken > attributes.entries) return Status::kBufferOverflow;
+    }
     ibv_srq_attr size{attributes.entries, srq->sge, 0};
     const int error = lib_.ibv_modify_srq(srq->srq, &size, kSrqMaxWr);
     if (error != 0) return statusOf(error);
+    std::lock_guard<std::mutex> consumer(srq->consumer);
     // The device has the receives already: only the counters move.
     srq->header = reinterpret_cast<uint32_t*>(attributes.ringAddress);
     srq->memory = std::move(memory);
     srq->entries = attributes.entries;
     storeWord(srq->header + kSrqProducer, producer);
-    storeWord(srq->header + kSrqConsumer, taken);
+    storeWord(srq->header + kSrqConsumer, srq->taken);
     storeWord(srq->header + kSrqReceiveBell, kSharedBit | handle);
   }
   if ((mask & srqmask::kLimit) != 0) {

@@ -1,0 +1,104 @@
+// A stand-in for libibverbs and librdmacm, in one shared object that verbs/library.cc is told to load. It has no network: a test
+// looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "verbs/rdma_core.h"
+
+namespace fake {
+
+using namespace nd::verbs;
+
+// What a program can forget to end.
+enum Kind {
+  kList, kContext, kPd, kMr, kMw, kCq, kSrq, kQp, kAh, kCompletionChannel, kCmChannel, kCmId, kGroup, kCqEvent, kAsyncEvent, kCmEvent,
+  kKinds
+};
+
+// Moments at which another thread or the device may come in between. Called without locks, on the thread of the call.
+enum class Moment { kBeforePoll, kAfterEmptyPoll, kBeforeArm, kAfterArm, kBeforeEvent, kAfterEvent };
+
+// A request that was posted: a copy, with its SGEs and inline bytes.
+struct Send {
+  ibv_send_wr wr;
+  std::vector<ibv_sge> sges;
+  std::vector<uint8_t> inlined;
+};
+struct Receive {
+  uint64_t id;
+  std::vector<ibv_sge> sges;
+};
+
+class Fake {
+ public:
+  virtual ~Fake() = default;
+
+  // ── The device. Changed before it is opened.
+  ibv_device_attr attributes{};
+  bool iwarp = false;
+  bool hasWindows = true, canResize = true;
+  uint32_t mostInline = 256;
+  std::vector<ibv_gid_entry> gids;
+  std::vector<uint16_t> pkeys;
+
+  // ── Its behaviour
+  // Signaled sends complete in success when they are posted, and nothing of them is kept.
+  bool echo = false;
+  // What was posted is flushed by this many polls after the move to ERROR; -1: never.
+  std::atomic<int> flushAfterPolls{0};
+  // As rdma_rxe: a receive that is posted in ERROR is never looked at.
+  bool flushesLateReceives = false;
+  std::function<void(Moment, ibv_cq*)> onMoment;
+  std::atomic<bool> hasMoment{false};  // set after onMoment
+  void at(Moment moment, ibv_cq* cq) {
+    if (hasMoment.load(std::memory_order_acquire)) onMoment(moment, cq);
+  }
+
+  // ── Failing: the call of that number from now on, counted from 0, answers `failWith`. With a name, only its calls count.
+  std::atomic<long> failAt{-1};
+  int failWith = 12;  // ENOMEM
+  std::string failName;
+  virtual long calls() const = 0;       // so far, those that count
+  virtual std::string failed() const = 0;  // the name of the call that failed; empty: none
+  virtual void neverFail() = 0;
+
+  // ── What there is
+  virtual int alive(Kind kind) const = 0;
+  // All that is alive, and what a device had when it was closed; empty: nothing.
+  virtual std::string left() const = 0;
+  virtual void reset() = 0;  // as it was loaded; nothing may be alive
+
+  // ── Queue pairs by number; SRQs and CQs by their context, the handle
+  virtual ibv_qp* qp(uint32_t qpn) = 0;
+  virtual std::vector<Send> takeSends(uint32_t qpn) = 0;  // those posted since the last call; they remain outstanding
+  virtual std::vector<Receive> takeReceives(uint32_t qpn) = 0;
+  virtual std::vector<Receive> takeShared(uint32_t srqContext) = 0;
+  virtual std::vector<int> takePostSizes() = 0;  // requests of each call that has posted some
+  virtual int state(uint32_t qpn) = 0;
+  virtual ibv_qp_attr attributesOf(uint32_t qpn) = 0;
+  // Completes the oldest sends. A bad status moves the queue pair to ERROR, and flushes the rest.
+  virtual void completeSends(uint32_t qpn, int count, int status = 0) = 0;
+  virtual bool completeReceive(uint32_t qpn, ibv_wc like) = 0;  // the oldest receive; of the SRQ, if it has one. False: none
+  // What is in a CQ's queue, to be polled.
+  virtual int queued(uint32_t cqContext) = 0;
+  virtual void overrun(uint32_t cqContext) = 0;  // tells the asynchronous event
+
+  // ── Events
+  virtual void async(ibv_context* context, const ibv_async_event& event) = 0;
+  virtual ibv_context* context() = 0;  // the device that was opened last
+  virtual void qpEvent(uint32_t qpn, int type) = 0;
+  virtual void srqEvent(uint32_t srqContext, int type) = 0;
+  virtual void portEvent(int type) = 0;
+  // Of the id whose context this is; with kCmConnectRequest `id` is the listener, and a new id comes.
+  virtual void cmEvent(uint32_t id, int type, int status, const rdma_conn_param& param) = 0;
+  virtual rdma_conn_param lastParam() const = 0;  // of rdma_connect or rdma_accept; its data is in lastData()
+  virtual std::vector<uint8_t> lastData() const = 0;
+};
+
+}  // namespace fake
+
+extern "C" fake::Fake* fake_rdma();
