@@ -365,13 +365,13 @@ TEST(direct_table_is_finite) {
   std::vector<uint32_t> places;
   for (uint32_t i = 0; i < DirectTable::kPlaces + 1; i++) {
     const uint32_t key = (i + 1) * DirectTable::kKeys << 8 | i;  // all want the same place
-    places.push_back(board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory));
+    places.push_back(board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()));
   }
   for (uint32_t i = 0; i < DirectTable::kPlaces; i++) CHECK(places[i] != 0);
   CHECK_EQ(places.back(), 0u);
   CHECK_EQ(counters.get(HostCounter::kDirectUnpublished), 1u);
   board.withdraw(2 * DirectTable::kKeys << 8 | 1, places[1]);
-  CHECK_EQ(board.publish({77u << 8 << 14, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory), places[1]);
+  CHECK_EQ(board.publish({77u << 8 << 14, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get()), places[1]);
   bool writable;
   CHECK(board.rangeOf(uint32_t(memory->id), &writable));
 }
@@ -415,4 +415,21 @@ TEST(direct_beside_a_late_receive) {
     only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
     CHECK_EQ(w.direct(*w.a), before + 1);
   }
+}
+
+// A long request that takes several steps: in the last of them the next one turns out not to be for direct access.
+TEST(direct_before_one_that_is_not) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, kBytes);
+  Buffer own(*w.a, kBytes, kAllAccess, 3), other(*w.b, 8192, kAllAccess, 4), back(*w.a, 8192);
+  w.meet(target);
+  constexpr uint32_t kLong = LocalPair::kStepBytes + 1000;
+  w.qa.write(oneSided(kOpWrite, {{own.at(), kLong, own.lkey}}, target.at(), target.rkey));
+  const uint32_t last = w.qa.post(oneSided(kOpRead, {{back.at(), 5000, back.lkey}}, other.at(), other.rkey));
+  w.pump();
+  const std::vector<Cqe> done = w.qa.sendCq.drain();
+  CHECK(done.size() == 2 && done.back().wqe == last);
+  for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
+  CHECK_EQ(w.direct(*w.a), 1u);
+  CHECK(same(target.data(), own.data(), kLong) && same(back.data(), other.data(), 5000));
 }

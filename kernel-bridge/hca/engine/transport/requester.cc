@@ -231,7 +231,6 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
       continue;
     }
     if (rq.next == rq.producer) break;
-    SendEntry& e = qp.entry(rq.next);
     if (rq.next == rq.parsed) {
       if (!rules.beginsWork) break;
       qp.settleRequester();
@@ -248,6 +247,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
       parse(qp, rq.next);
       rq.parsed++;
     }
+    SendEntry& e = qp.entry(rq.next);  // the next by now
     if (e.status) {
       // Everything before it completes first; then it fails.
       qp.set(kAwaited);
