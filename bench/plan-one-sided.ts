@@ -104,6 +104,9 @@ export function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: 
   };
 }
 
+/** In which a target falls asleep, and the requests before are forgotten. */
+const PAUSE_US = 300;
+
 /** UCX's test of each kind. */
 const UCX_TEST = { write: 'ucp_put_bw', read: 'ucp_get', add: 'ucp_fadd' } as const;
 const VERB = { write: 'Write', read: 'Read', add: 'fetch-and-add' } as const;
@@ -147,5 +150,23 @@ export function oneSidedLatency(amount: Amount, kind: 'write' | 'read' | 'add'):
       },
     ],
     targets: [{ factor: 0.4 }],
+  };
+}
+
+/** One Read of any memory after a pause, so that the target sleeps again if it was woken. */
+export function readAsleep(amount: Amount, size: number): Row {
+  const job = { kind: 'read', size, seconds: amount.seconds, metric: 'latency', pause: PAUSE_US } as const;
+  const args = ['readv', '--bytes', `${size}`, '--count', `${amount.of(5000)}`, '--pause', `${PAUSE_US}`];
+  const call = 'process_vm_readv, C';
+  return {
+    name: `read asleep local ${size}`,
+    title: `RDMA Read ${bytesText(size)}, local, any memory: one request, posted and completed, target asleep`,
+    unit: MICROSECONDS,
+    contestants: [
+      { label: US, by: 'networkdirect', job },
+      { label: `${US}, allocate()`, by: 'networkdirect', job: { ...job, memory: 'allocate' } },
+      { label: call, by: 'native', job: { program: 'vm', args } },
+    ],
+    targets: size === 8 ? [{ against: call, factor: 3 }] : [],
   };
 }

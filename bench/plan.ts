@@ -4,7 +4,7 @@
  */
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
-import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate } from './plan-one-sided.js';
+import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate, readAsleep } from './plan-one-sided.js';
 import { crowds, workers } from './plan-workers.js';
 import {
   Amount,
@@ -52,6 +52,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...rateSizes.flatMap((size) => [oneSidedRate(amount, 'write', size), oneSidedRate(amount, 'read', size)]),
     oneSidedRate(amount, 'add', 8),
     ...(['write', 'read', 'add'] as const).map((kind) => oneSidedLatency(amount, kind)),
+    ...[8, 4096, 65_536].map((size) => readAsleep(amount, size)),
     rate(amount),
     ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
     wireWrite(amount),

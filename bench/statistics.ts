@@ -74,6 +74,12 @@ export function timed(seconds: number, work: () => void): Sample {
   return parts.sample;
 }
 
+/** Keeps the processor for so long, in µs. */
+export function spin(us: number): void {
+  if (us === 0) return;
+  for (const end = performance.now() + us / 1000; performance.now() < end; );
+}
+
 /** {@link timed} for asynchronous work. */
 export async function timedAsync(seconds: number, work: () => Promise<void>): Promise<Sample> {
   const parts = new Parts();

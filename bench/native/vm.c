@@ -1,7 +1,7 @@
 /* A copy between two processes by the system: repeated process_vm_writev or process_vm_readv of one buffer.
- * `median`, `mean`: bytes per second.
+ * `median`, `mean`: bytes per second; with a pause before each copy, its time in µs.
  *
- *   vm writev|readv [--bytes N] [--count N] [--cpus A,B] [--no-pin] */
+ *   vm writev|readv [--bytes N] [--count N] [--pause US] [--cpus A,B] [--no-pin] */
 #include "bench.h"
 #include <sys/uio.h>
 
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   while (atomic_load(ready) == 0) pause1();
   const struct iovec local = {buffer, bytes}, remote = {buffer, bytes};
   for (long i = -o.count / 10; i < o.count; i++) {
+    for (const double until = nowUs() + (double)o.pause; o.pause > 0 && nowUs() < until;);
     const double start = nowUs();
     const ssize_t n = writes ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
                              : process_vm_readv(pid, &local, 1, &remote, 1, 0);
@@ -36,6 +37,10 @@ int main(int argc, char** argv) {
     if (i >= 0) samples[i] = nowUs() - start;
   }
   finish(pid);
-  reportBandwidth(writes ? "process_vm_writev" : "process_vm_readv", samples, o.count, (double)bytes);
+  const char* const what = writes ? "process_vm_writev" : "process_vm_readv";
+  if (o.pause > 0)
+    reportLatency(what, samples, o.count);
+  else
+    reportBandwidth(what, samples, o.count, (double)bytes);
   return 0;
 }

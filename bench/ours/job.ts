@@ -40,6 +40,8 @@ export const jobSchema = z.discriminatedUnion('kind', [
     memory: z.enum(['any', 'allocate']).default('any'),
     /** The behaviour of the side that owns the memory. */
     target: z.enum(['sleeps', 'polls']).default('sleeps'),
+    /** `latency`: pause before each request, in µs, in which a target that has been woken falls asleep again. Not part of the result. */
+    pause: z.int().min(0).max(1000).default(0),
   }),
   /** A stream of messages one way on one queue pair, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),

@@ -2,7 +2,7 @@
 
 import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
-import { perRequest, perSecond, type Sample, timed } from '../statistics.js';
+import { perRequest, perSecond, type Sample, spin, timed, without } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
 import type { Connection, Side } from './side.js';
@@ -63,6 +63,7 @@ export function transfer(side: Side, memory: MemoryWv, connection: Connection, j
 
 /** The time from posting a request until its completion was polled. */
 function oneByOne(side: Side, post: () => void, job: OneSided): Sample {
+  if (job.pause > 0) return afterPauses(side, post, job);
   const sample = timed(job.seconds, () => {
     for (let i = 0; i < ONE_BY_ONE; i += 1) {
       post();
@@ -70,4 +71,14 @@ function oneByOne(side: Side, post: () => void, job: OneSided): Sample {
     }
   });
   return perRequest(sample, ONE_BY_ONE);
+}
+
+/** The same of requests with a pause before each, one reading of the clock each. */
+function afterPauses(side: Side, post: () => void, { seconds, pause }: OneSided): Sample {
+  const sample = timed(seconds, () => {
+    spin(pause);
+    post();
+    while (side.poll(1) === 0);
+  });
+  return without(sample, pause);
 }

@@ -2,7 +2,7 @@
 
 import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
-import { each, type Sample, timed, timedAsync, without } from '../statistics.js';
+import { each, type Sample, spin, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';
 
@@ -119,11 +119,6 @@ export async function answer(player: Player, { wait, pause }: PingPong): Promise
   } else {
     while (player.take() > 0) reply();
   }
-}
-
-function spin(us: number): void {
-  if (us === 0) return;
-  for (const end = performance.now() + us / 1000; performance.now() < end; );
 }
 
 /** Measures for the job's time. */

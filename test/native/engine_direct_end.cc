@@ -35,7 +35,7 @@ ProcessId endedProcess() {
 
 uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit) {
   DirectPeer::Refusal why;
-  return w.pa->peer.enter(request(w, memory, right), w.pa->maps, &why);
+  return w.pa->peer.enter(request(w, memory, right), w.pa->maps, &why).at;
 }
 
 // Calls `then` when a page is first touched, in the middle of whatever touches it.
@@ -125,7 +125,7 @@ TEST(direct_follows_the_partition) {
   CHECK_EQ(w.map(*w.a), 1u);
   const auto finds = [&] {
     DirectPeer::Refusal why;
-    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why) != nullptr;
+    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why).at != nullptr;
     return found && w.pa->peer.leave();
   };
   CHECK(finds());
@@ -307,7 +307,7 @@ TEST(direct_end_under_two_stopped_peers) {
   board.setPatience(kShort);
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);
-  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory);
+  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
   for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
   board.withdraw(0x100, place);
   CHECK(board.settle(peers.all, 2));
@@ -333,7 +333,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   for (uint64_t round = 0; round < 50; round++) {
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(4096, &memory) == Status::kSuccess);
-    const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, *memory);
+    const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
     peers.goInside(1, *memory);  // was killed there: asking for it leaves the other the time to come back
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
@@ -484,7 +484,7 @@ TEST(direct_hostile_tables) {
     r.address = near(memory.at(near(0)));
     r.length = near(8);
     DirectPeer::Refusal why;
-    uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why);
+    uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why).at;
     if (!at) continue;
     entered++;
     const uint8_t* const first = w.pa->maps.findFile(key.file, memory.at(), 2 * kPage, false);

@@ -47,7 +47,7 @@ struct Registered : DirectConnection {
   }
   uint8_t* enter(uint64_t address) {
     DirectPeer::Refusal why;
-    return pa->peer.enter({qa.qpn, qb.qpn, key, kAccessRemoteWriteBit, wire::kDefaultPkey, address, 8}, pa->maps, &why);
+    return pa->peer.enter({qa.qpn, qb.qpn, key, kAccessRemoteWriteBit, wire::kDefaultPkey, address, 8}, pa->maps, &why).at;
   }
 };
 

@@ -14,7 +14,7 @@ namespace hosttest {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd', kReads = 'r' };
 
 inline uint64_t hostCounter(const char* name) {
   const auto values = hca().host().counters();
@@ -87,6 +87,30 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
+// The READs that a process makes while another takes their memory away: the other fills it with another byte then.
+constexpr uint32_t kReadBytes = 65'536;
+constexpr uint8_t kReadable = 0x5A;
+
+// Reads the peer's memory until that fails, with pauses, so that the peer sleeps and is not woken. Tells when the first was read by the system;
+// and the status of the last.
+inline void readUntilRefused(Side& side, const Hello& other) {
+  bool heard = false;
+  for (;;) {
+    std::memset(side.memory.data(), 0, kReadBytes);
+    side.post(kOpRead, 0, kReadBytes, other.address, other.rkey);
+    const uint32_t status = side.polled();
+    bool whole = true;
+    for (uint32_t i = 0; i < kReadBytes && status == kWcSuccess; i++) whole &= side.memory[i] == kReadable;
+    HOST_CHECK(whole);
+    const bool first = !heard && engineCounter("direct_system_read") > 0;
+    const char told = static_cast<char>(status + 1);
+    if (first || status != kWcSuccess) HOST_CHECK(write(1, &told, 1) == 1);
+    heard |= first;
+    if (status != kWcSuccess) return;
+    for (const uint64_t until = clockNow() + ReadChoice::kPauseNs + 1; clockNow() < until;);
+  }
+}
+
 inline int peerMain(const std::string& words) {
   if (words.find("stranger") != std::string::npos && !becomeNobody()) return 2;
   startProcess(optionsFrom(words));
@@ -103,6 +127,7 @@ inline int peerMain(const std::string& words) {
   char told = 1;
   if (write(1, &told, 1) != 1) return 2;
   if (how == kDirect) writeUntilRefused(side, other);
+  if (how == kReads) readUntilRefused(side, other);
   if (how == kStream) {
     fixWay(words, other.qpn >> 16);
     for (uint32_t posted = 0, done = 0;;) {
@@ -161,6 +186,11 @@ struct Peer {
   void tell() {
     char word = 1;
     HOST_CHECK(write(in, &word, 1) == 1 && read(out, &word, 1) == 1);
+  }
+  void stop() {
+    ::kill(pid, SIGSTOP);
+    int status = 0;
+    waitpid(pid, &status, WUNTRACED);
   }
   void kill() {
     ::kill(pid, SIGKILL);

@@ -24,20 +24,16 @@ bool DirectBoard::create() {
 
 // ── Keys and queue pairs ──────────────────────────────────────────────────────────────────────────
 
-uint32_t DirectBoard::publish(const Key& key, const SharedRange& range) {
-  if (!created() || range.id > kMostFiles || range.takenBack.load(std::memory_order_acquire)) return 0;
-  const void* nobody = nullptr;
-  if (!range.publisher.compare_exchange_strong(nobody, this, std::memory_order_acq_rel) && nobody != this) return 0;
-  const auto file = static_cast<uint32_t>(range.id);
-  File& entry = files_.try_emplace(file, File{&range, 0, 0}).first->second;
-  entry.keys++;
-  if ((key.access & kChanges) != 0) entry.writable++;
+uint32_t DirectBoard::publish(const Key& key, const SharedRange* range) {
+  const uint32_t access = range ? key.access : key.access & abi::kAccessRemoteRead;
+  if (!created() || access == 0 || (range && !hold(*range, access))) return 0;
+  const uint32_t file = range ? static_cast<uint32_t>(range->id) : DirectKey::kAnyMemory;
   for (uint32_t n = 0; n < DirectTable::kPlaces; n++) {
     const uint32_t place = DirectTable::placeOf(key.key, n);
     DirectKey& record = table()->keys[place];
     if (directLoad(record.key) != 0) continue;
     directChange(record, [&](DirectKey& r) {
-      directStore(r.access, key.access);
+      directStore(r.access, access);
       directStore(r.pd, key.pd);
       directStore(r.qpn, key.qpn);
       directStore(r.file, file);
@@ -49,11 +45,23 @@ uint32_t DirectBoard::publish(const Key& key, const SharedRange& range) {
     return place + 1;
   }
   counters_.add(HostCounter::kDirectUnpublished);
-  release(file, key.access);
+  release(file, access);
   return 0;
 }
 
+// Counts a key of this memory. False: it cannot be published.
+bool DirectBoard::hold(const SharedRange& range, uint32_t access) {
+  if (range.id > kMostFiles || range.takenBack.load(std::memory_order_acquire)) return false;
+  const void* nobody = nullptr;
+  if (!range.publisher.compare_exchange_strong(nobody, this, std::memory_order_acq_rel) && nobody != this) return false;
+  File& entry = files_.try_emplace(static_cast<uint32_t>(range.id), File{&range, 0, 0}).first->second;
+  entry.keys++;
+  if ((access & kChanges) != 0) entry.writable++;
+  return true;
+}
+
 void DirectBoard::release(uint32_t file, uint32_t access) {
+  if (file == DirectKey::kAnyMemory) return;
   File& entry = files_.find(file)->second;
   if ((access & kChanges) != 0) entry.writable--;
   forgetful_ |= --entry.keys == 0;
@@ -145,7 +153,9 @@ bool DirectBoard::settle(LocalPair* const* pairs, size_t count) {
   std::vector<const SharedRange*> ranges;
   for (const uint32_t file : files) {
     const auto found = files_.find(file);
-    if (found == files_.end()) continue;  // none of ours: whatever the peer does there is its own affair
+    // Memory that is only read needs no more than that the READ does not count. Another file is none of ours: whatever the peer does
+    // there is its own affair.
+    if (found == files_.end()) continue;
     ranges.push_back(found->second.range);
     withdrawFile(file);
   }

@@ -3,7 +3,7 @@
 // The promise: when a key or a queue pair was withdrawn and settle() has returned, no peer writes by it any more, and no READ by it
 // succeeds. A peer marks that it is inside, then looks at the table; the owner withdraws, then looks at the marks (direct_table.h). It
 // waits for a peer inside, which copies in small pieces. One that does not leave in time is stopped: the owner takes the pages away from
-// it, and what the peer does in them does not count.
+// it, and what the peer does in them does not count. Memory of other kinds is only read, so it stays where it is.
 //
 // Of an HCA, not of a process. All functions require the engine's lock.
 #pragma once
@@ -44,8 +44,8 @@ class DirectBoard {
     uint64_t address, length, shift;
   };
   // The place of the record, to withdraw it; 0: not published, because there is no room, another HCA has published this memory, or it was
-  // taken back. `range` outlives the record.
-  uint32_t publish(const Key& key, const SharedRange& range);
+  // taken back. `range`, the memory of allocate() that it lies in, outlives the record; null: other memory, which peers may only read.
+  uint32_t publish(const Key& key, const SharedRange* range);
   void withdraw(uint32_t key, uint32_t place);
   struct Qp {
     uint32_t qpn, peer, access, pd, pkey;
@@ -65,6 +65,7 @@ class DirectBoard {
     uint32_t keys, writable;
   };
   DirectTable* table() const { return static_cast<DirectTable*>(pages_.get()); }
+  bool hold(const SharedRange& range, uint32_t access);
   void release(uint32_t file, uint32_t access);
   void forgetFiles();
   void withdrawFile(uint32_t file);

@@ -28,23 +28,29 @@ inline const DirectKey* DirectPeer::find(uint32_t rkey) {
   return nullptr;
 }
 
-uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why) {
+DirectPeer::Place DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why) {
   *why = Refusal::kUnpublished;
   const DirectKey* const record = request.rkey != 0 ? find(request.rkey) : nullptr;
-  if (record == nullptr) return nullptr;
+  if (record == nullptr) return {};
   const uint32_t file = directLoad(record->file);
   const bool changes = request.right != abi::kAccessRemoteRead;
   const uint64_t shift = directLoad(record->shift);
-  uint8_t* const at = maps.findFile(file, request.address + shift, request.length, changes);
-  if (at == nullptr) {
+  Place place;
+  if (file == DirectKey::kAnyMemory) {
+    if (changes || !request.readable) return {};
+    place = {reinterpret_cast<uint8_t*>(request.address + shift), false};
+  } else {
+    place.at = maps.findFile(file, request.address + shift, request.length, changes);
+  }
+  if (!place) {
     *why = Refusal::kUnmapped;
     wish(file, changes);
-    return nullptr;
+    return {};
   }
   entered_ = DirectMark::enter(mark_, entered_, file);
-  if (allows(request, *record, file, shift)) return at;
+  if (allows(request, *record, file, shift)) return place;
   leave();
-  return nullptr;
+  return {};
 }
 
 // Makes the responder's checks by what the peer has published. Called when the mark is set, so that the peer cannot end a withdrawal

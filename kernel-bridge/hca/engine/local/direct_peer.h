@@ -1,4 +1,4 @@
-// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is inside
+// The visitor's side of direct access: a peer's published table, its memory mapped here or read by the system, and the mark that this side is inside
 // (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and never trusted.
 #pragma once
 #include <vector>
@@ -18,6 +18,7 @@ class DirectPeer {
     uint32_t rkey, right;   // one of WV_ACCESS_*
     uint32_t pkey;
     uint64_t address, length;
+    bool readable = false;  // memory that cannot be mapped may be read by the system
   };
   enum class Refusal : uint8_t { kNone, kUnpublished, kUnmapped, kUnable };
   // A file of the peer that is to be mapped.
@@ -26,15 +27,22 @@ class DirectPeer {
     bool writable, told;
   };
 
+  // Where the memory of a request is: in this process, or not `mapped`, at an address of the peer's, to be read by the system.
+  struct Place {
+    uint8_t* at = nullptr;  // null: none
+    bool mapped = true;
+    explicit operator bool() const { return at != nullptr; }
+  };
+
   void attach(uint64_t* mark) { mark_ = mark; }
   // False: it is no table, or one that could change its size.
   bool open(Descriptor table);
   bool ready() const { return pages_.get() != nullptr; }
   void close();
 
-  // Goes inside and returns where the memory of the request is; leave() follows. Null: it is for the peer to decide, or its memory is not
+  // Goes inside and returns where the memory of the request is; leave() follows. None: it is for the peer to decide, or its memory is not
   // mapped yet.
-  uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
+  Place enter(const Request& request, LocalMaps& maps, Refusal* why);
   // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
   bool leave() { return DirectMark::leave(mark_, entered_); }
 

@@ -1,6 +1,6 @@
-// The table that an HCA publishes for direct access. It has the keys of the HCA's memory of allocate(), and its queue pairs. Peers of
-// this host can read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the access itself
-// (direct_peer.h).
+// The table that an HCA publishes for direct access. It has the keys of the HCA's memory, and its queue pairs. Peers of this host can
+// read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the access itself
+// (direct_peer.h): all kinds of it in memory of allocate(), which it maps, and READs of any other memory, by the system.
 //
 // A record is published and withdrawn by its owner alone. Its sequence is odd while it changes; readers look at it before and after.
 #pragma once
@@ -10,12 +10,13 @@
 namespace nd {
 
 struct DirectKey {
+  static constexpr uint32_t kAnyMemory = 0;
   alignas(64) uint32_t sequence;
   uint32_t key;     // 0: none
   uint32_t access;  // WV_ACCESS_* of remote operations
   uint32_t pd;
   uint32_t qpn;     // of a window: the queue pair that it is bound to; 0: any of the PD
-  uint32_t file;    // where it lies (SharedRange::id)
+  uint32_t file;    // where it lies (SharedRange::id); kAnyMemory: not in memory of allocate()
   uint64_t address, length;
   uint64_t shift;   // address + shift is the owner's own address; 0 unless zero based
 };

@@ -82,6 +82,7 @@ void LocalPair::probe() {
   const bool can = readPeerMemory(process_, &to, 1, &from, 1) == static_cast<int64_t>(sizeof found) &&
                    std::memcmp(found, peerNonce_, sizeof found) == 0;
   if (!can) counters_.add(HostCounter::kLocalNoPull);
+  readable_ = can;
   __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
 }
 
@@ -447,6 +448,16 @@ bool LocalPair::copyMapped(const LocalPacket& packet, const Piece* places, uint3
 }
 
 bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count) {
+  const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
+  const bool done = readPeer(packet.pieces, packet.pieceCount, packet.length, places, count);
+  if (start) {
+    pulledCost_.add(CopyCost::clock() - start, packet.length);
+    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
+  }
+  return done;
+}
+
+bool LocalPair::readPeer(const LocalPiece* pieces, uint32_t pieceCount, uint32_t length, const Piece* places, uint32_t count) {
   // The nonce is read by the same call: this proves that the memory belongs to the process that named it, not to a successor with
   // the same id.
   Piece to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
@@ -454,15 +465,9 @@ bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uin
   to[0] = {found, sizeof found};
   from[0] = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
   std::memcpy(to + 1, places, count * sizeof *places);
-  for (uint32_t i = 0; i < packet.pieceCount; i++)
-    from[i + 1] = {reinterpret_cast<void*>(packet.pieces[i].address), packet.pieces[i].length};
-  const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
-  const int64_t n = readPeerMemory(process_, to, count + 1, from, packet.pieceCount + 1);
-  if (start) {
-    pulledCost_.add(CopyCost::clock() - start, packet.length);
-    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
-  }
-  return n == static_cast<int64_t>(sizeof found + packet.length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
+  for (uint32_t i = 0; i < pieceCount; i++) from[i + 1] = {reinterpret_cast<void*>(pieces[i].address), pieces[i].length};
+  const int64_t n = readPeerMemory(process_, to, count + 1, from, pieceCount + 1);
+  return n == static_cast<int64_t>(sizeof found + length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
 }
 
 }  // namespace nd

@@ -167,6 +167,13 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool direct() const {
     return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == LocalSide::kDirect;
   }
+  // Whether a READ may be made by the system: the peer sleeps, and would have to be woken. If so, reads.bySystem() decides.
+  bool readable() const { return readable_ && up() && __atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0; }
+  // Reads memory of the peer at one of its addresses, by the system. False: the system refuses, or it is another process by now.
+  bool read(const uint8_t* from, uint32_t length, const Piece* places, uint32_t count) {
+    const LocalPiece piece = {reinterpret_cast<uint64_t>(from), length, 0};
+    return readPeer(&piece, 1, length, places, count);
+  }
   // The peer's mark, or null.
   uint64_t* directMark() { return up() ? &peer_->mark : nullptr; }
   bool processEnded() const { return hasEnded(process_); }
@@ -193,6 +200,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalMaps maps;
   DirectPeer peer;                  // ready: its memory can be accessed directly
   LocalChoice choice;
+  ReadChoice reads;
   UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
 
  private:
@@ -226,6 +234,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void takeCarried(PacketSink& sink, const LocalPacket& p);
   Pull copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count);
   bool copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count);
+  bool readPeer(const LocalPiece* pieces, uint32_t pieceCount, uint32_t length, const Piece* places, uint32_t count);
   bool copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
   // Whether the next copy of so many bytes is timed.
@@ -234,6 +243,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   HostCounters& counters_;
   ProcessId process_ = 0;
   bool broken_ = false, peerPulls_ = false, publishes_ = false;
+  bool readable_ = false;  // the system lets this side read the peer's memory
   bool dirty_ = false;  // entries were written that the peer may not have noticed,
   bool asked_ = false;  // and these are READ requests
   LocalProducer producer_;

@@ -168,9 +168,9 @@ void Memory::revoke() {
 void Memory::publish(MemoryKey& key) {
   const PinnedRange* const range = key.window ? key.region->range : key.range;
   DirectBoard* const board = link_.directBoard();
-  if (!board || !key.live || !range || !range->shared || (key.access & kRemoteRights) == 0) return;
+  if (!board || !key.live || !range || (key.access & kRemoteRights) == 0) return;
   key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0, key.address, key.length, key.shift},
-                                 *range->shared);
+                                 range->shared.get());
 }
 
 void Memory::withdraw(MemoryKey& key) {

@@ -134,12 +134,13 @@ inline bool Direct::places(Qp& qp, const Request& r, uint32_t offset, uint32_t l
   return data != nullptr;
 }
 
-inline uint8_t* Direct::enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length) {
+inline DirectPeer::Place Direct::enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length) {
   DirectPeer::Refusal why;
-  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, r.rkey, kRights[r.opcode], qp.pkey(), r.remote + offset, length};
-  uint8_t* const at = qp.local->peer.enter(request, qp.local->maps, &why);
-  if (!at) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
-  return at;
+  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, r.rkey, kRights[r.opcode], qp.pkey(), r.remote + offset, length,
+                                       r.opcode == kOpRead && (offset != 0 || qp.local->readable())};
+  const DirectPeer::Place place = qp.local->peer.enter(request, qp.local->maps, &why);
+  if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
+  return place;
 }
 
 inline bool Direct::leave(Qp& qp) {
@@ -151,8 +152,10 @@ inline bool Direct::leave(Qp& qp) {
 inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   if (!places(qp, r, offset, length, cursor)) return false;
   // As the responder would, all of the message is checked before its first byte is moved.
-  uint8_t* at = enter(qp, r, offset == 0 ? 0 : offset, offset == 0 ? r.length : length);
-  if (!at) return false;
+  const DirectPeer::Place place = enter(qp, r, offset, offset == 0 ? r.length : length);
+  if (!place) return false;
+  if (!place.mapped) return readBySystem(qp, r, offset, place.at, length);
+  uint8_t* at = place.at;
   for (uint32_t i = 0; i < pieceCount_; i++) {
     auto* const own = static_cast<uint8_t*>(pieces_[i].data);
     const auto bytes = static_cast<uint32_t>(pieces_[i].length);
@@ -168,11 +171,21 @@ inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t len
   return leave(qp);
 }
 
+// Only what was read while the key was valid counts; all else is for the peer to decide.
+inline bool Direct::readBySystem(Qp& qp, const Request& r, uint32_t offset, const uint8_t* from, uint32_t length) {
+  const bool chosen = offset != 0 || qp.local->reads.bySystem(r.length, c_.clock.recent());
+  const bool done = chosen && qp.local->read(from, length, pieces_, pieceCount_);
+  if (!done) c_.counters.directRefused++;
+  if (!leave(qp) || !done) return false;
+  if (offset + length == r.length) c_.counters.directSystemReads++;
+  return true;
+}
+
 // An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
 inline Direct::Outcome Direct::change(Qp& qp, const Request& r) {
   SgeCursor cursor;
   if ((r.remote & (kAtomicBytes - 1)) != 0 || !places(qp, r, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
-  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, r, 0, kAtomicBytes));
+  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, r, 0, kAtomicBytes).at);
   if (!word) return Outcome::kRefused;
   if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
     static_cast<void>(leave(qp));

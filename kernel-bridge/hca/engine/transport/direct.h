@@ -1,5 +1,6 @@
-// Direct access: RDMA WRITEs, READs and ATOMICs that this side executes itself in the peer's memory, where that is memory of allocate()
-// on this host and the peer has published its keys (local/direct_board.h). No packet is sent and the peer's processor has no part in it.
+// Direct access: RDMA WRITEs, READs and ATOMICs that this side executes itself in the peer's memory, where the peer is on this host and
+// has published its keys (local/direct_board.h). WRITEs and ATOMICs need memory of allocate(), which is mapped here; other memory is read
+// by the system. No packet is sent and the peer's processor has no part in it.
 //
 // A request is taken only when nothing before it is under way, so it is executed in its turn (IBA 1 §10.8.3.3), and it completes at
 // once. It has no PSN, which only the two ends of a connection know, and both are ours. Whatever the checks refuse, or do not know, goes by
@@ -28,8 +29,9 @@ class Direct : public Role {
 
   bool read(Qp& qp, Request* r);
   Outcome execute(Qp& qp, const Request& r, uint32_t* budget);
-  uint8_t* enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length);
+  DirectPeer::Place enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length);
   bool leave(Qp& qp);
+  bool readBySystem(Qp& qp, const Request& r, uint32_t offset, const uint8_t* from, uint32_t length);
   bool copy(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor);
   Outcome change(Qp& qp, const Request& r);
   bool places(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor);
