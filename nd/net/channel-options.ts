@@ -29,7 +29,7 @@ export type RequestHandler = (
 export interface ChannelOptions {
   /** Answers the peer's requests; {@link Channel.onRequest} sets it later. */
   readonly onRequest?: RequestHandler | undefined;
-  /** Messages that the peer may have sent and this side has not taken; default 128. */
+  /** Slots for messages that the peer has sent and this side has not taken; short ones share slots. From 1 to 65535, default 128. */
   readonly slots?: number | undefined;
   /** Bytes of a slot; default 4096. Longer messages are read from the sender's memory. */
   readonly slotBytes?: number | undefined;

@@ -55,7 +55,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #lastId = 0;
   readonly #serving = new Map<number, Request>();
   /** Requests behind the limit. */
-  readonly #held: { id: number; slot: Slot }[] = [];
+  readonly #held: { id: number; slot: Slot; at: number; length: number }[] = [];
   #closing = false;
   #endSent = false;
   #endReceived = false;
@@ -71,7 +71,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.#handler = onRequest;
     this.#inbox = new Inbox();
     this.#user = {
-      frame: (type, flags, id, slot) => this.#frame(type, flags, id, slot),
+      frame: (type, flags, id, slot, at, length) => this.#frame(type, flags, id, slot, at, length),
       wasRead: (id) => this.#outbox.wasRead(id),
       writable: () => this.#writable(),
       ended: (error) => this.#finish(error),
@@ -279,7 +279,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (this.#ended) return;
     const busy =
       this.#serving.size > 0 || this.#held.length > 0 || this.#reading > 0 || this.#waiting.size > 0;
-    if (!this.#endSent && !busy && this.#outbox.done && this.#link.writable) {
+    if (!this.#endSent && !busy && this.#outbox.done && this.#link.takes(0)) {
       this.#endSent = true;
       this.#closing = true;
       this.#link.send(Frame.END, 0, 0, undefined);
@@ -303,7 +303,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     setImmediate(() => this.emit('close', error !== undefined));
   }
 
-  #frame(type: number, flags: number, id: number, slot: Slot): void {
+  #frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
     if (this.#endReceived) {
       this.#link.abort(violation('a frame came behind END'));
       return;
@@ -316,12 +316,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       if (this.#reading === 0) this.#inbox.end(undefined);
       return;
     }
-    if ((flags & LARGE) !== 0) this.#large(type, id, slot);
-    else if (type === Frame.DATA) this.#inbox.put(this.#link, slot);
+    if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
+    else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
     else if (type === Frame.REQUEST && this.#serving.size >= this.#options.maxRequests)
-      this.#held.push({ id, slot });
+      this.#held.push({ id, slot, at, length });
     else {
-      const bytes = slot.length === 0 ? EMPTY : Buffer.from(this.#link.payload(slot));
+      const bytes = length === 0 ? EMPTY : Buffer.from(this.#link.payload(at, length));
       this.#link.release(slot);
       this.#whole(type, id, bytes);
     }
@@ -341,8 +341,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /** Reads a large payload from the peer's memory. */
-  #large(type: number, id: number, slot: Slot): void {
-    const memory = decodeMemory(this.#link.payload(slot));
+  #large(type: number, id: number, slot: Slot, at: number, length: number): void {
+    const memory = decodeMemory(this.#link.payload(at, length));
     this.#link.release(slot);
     if (memory === undefined || memory.length > this.#options.maxMessageBytes) {
       this.#link.abort(violation('a message is longer than this side takes, or has no description'));
@@ -420,7 +420,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.#serving.delete(id);
     const next = this.#held.shift();
     if (next !== undefined) {
-      const bytes = Buffer.from(this.#link.payload(next.slot));
+      const bytes = Buffer.from(this.#link.payload(next.at, next.length));
       this.#link.release(next.slot);
       // Not at once: handlers that answer at once would call each other.
       setImmediate(() => this.#serve(next.id, bytes));

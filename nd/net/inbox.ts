@@ -3,8 +3,11 @@ import type { Link, Slot } from './link.js';
 
 /** A message that came, or whose bytes are on their way. */
 export interface Arrival {
-  link: Link | undefined;
-  slot: Slot | undefined;
+  /** Where it came from, if it is in a slot. */
+  readonly link: Link | undefined;
+  readonly slot: Slot | undefined;
+  readonly at: number;
+  readonly length: number;
   bytes: Buffer | undefined;
 }
 
@@ -26,17 +29,17 @@ export class Inbox {
   }
 
   /** A message in a slot. */
-  put(link: Link, slot: Slot): void {
+  put(link: Link, slot: Slot, at: number, length: number): void {
     if (this.#arrivals.length === 0 && this.#takers.length > 0) {
-      this.#takers.shift()!.resolve(copyOf(link, slot));
+      this.#takers.shift()!.resolve(copyOf(link, slot, at, length));
       return;
     }
-    this.#arrivals.push({ link, slot, bytes: undefined });
+    this.#arrivals.push({ link, slot, at, length, bytes: undefined });
   }
 
   /** A place for a message whose bytes come later. */
   reserve(): Arrival {
-    const arrival: Arrival = { link: undefined, slot: undefined, bytes: undefined };
+    const arrival: Arrival = { link: undefined, slot: undefined, at: 0, length: 0, bytes: undefined };
     this.#arrivals.push(arrival);
     return arrival;
   }
@@ -78,10 +81,10 @@ export class Inbox {
 
   #pump(): void {
     while (this.#takers.length > 0 && this.#arrivals.length > 0) {
-      const { link, slot, bytes } = this.#arrivals[0]!;
+      const { link, slot, at, length, bytes } = this.#arrivals[0]!;
       if (slot === undefined && bytes === undefined) break;
       this.#arrivals.shift();
-      this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!));
+      this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!, at, length));
     }
     this.#drop();
   }
@@ -108,8 +111,8 @@ export class Inbox {
   }
 }
 
-function copyOf(link: Link, slot: Slot): Buffer {
-  const bytes = Buffer.from(link.payload(slot));
+function copyOf(link: Link, slot: Slot, at: number, length: number): Buffer {
+  const bytes = Buffer.from(link.payload(at, length));
   link.release(slot);
   return bytes;
 }

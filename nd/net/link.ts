@@ -22,14 +22,18 @@ const SUCCESS: number = Status.SUCCESS;
 /** RDMA Reads and Writes that one link has in flight. */
 const REMOTE_OPERATIONS = 16;
 
-/** The part of a link's memory for one frame. */
+/** The part of a link's memory for one Send or Receive, which has one or more frames. */
 export interface Slot {
-  /** Of its first byte, the header's. */
+  /** Of its first byte. */
   readonly offset: number;
   readonly sgl: [Nd2Sge];
-  /** Bytes of the payload, in a receive slot. */
-  length: number;
+  /** Bytes of its frames, in a send slot. */
+  used: number;
+  /** Frames that its user has not released, in a receive slot. */
+  frames: number;
 }
+
+const nothing = Promise.resolve();
 
 /** A Read or Write of a peer's memory that waits for its turn or its end. */
 export interface RemoteOperation {
@@ -43,8 +47,8 @@ export interface RemoteOperation {
 
 /** What is above a link. */
 export interface LinkUser {
-  /** A data frame. The slot belongs to the user until {@link Link.release}. */
-  frame(type: number, flags: number, id: number, slot: Slot): void;
+  /** A data frame. Its payload, from an offset on in the link's memory, belongs to the user until {@link Link.release}. */
+  frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void;
   /** The peer has read a large payload. */
   wasRead(id: number): void;
   /** Credits or slots have come back. */
@@ -82,6 +86,14 @@ export class Link {
   readonly #region: IND2MemoryRegion;
   readonly #entries: number;
   readonly #freeSends: Slot[] = [];
+  /** Takes further frames before it is posted. */
+  #open: Slot | undefined;
+  /** A frame was posted in this turn: the next ones go together. */
+  #corked = false;
+  readonly #flush = (): void => {
+    this.#corked = false;
+    this.flush();
+  };
   readonly #sends: number;
   readonly #operations: RemoteOperation[] = [];
   #operating = 0;
@@ -134,7 +146,8 @@ export class Link {
         const offset = i * options.slotBytes;
         const slot: Slot = {
           offset,
-          length: 0,
+          used: 0,
+          frames: 0,
           sgl: [{ memory: link.#region, offset, length: options.slotBytes }],
         };
         if (i < link.#sends) link.queuePair.receive(slot, slot.sgl);
@@ -166,8 +179,9 @@ export class Link {
     this.user.writable();
   }
 
-  /** Whether a data frame can be posted now. */
-  get writable(): boolean {
+  /** Whether a data frame can be sent now, with a payload of this many bytes, at most {@link most}. */
+  takes(length: number): boolean {
+    if (this.#open !== undefined && this.#open.used + length <= this.most) return !this.over;
     return this.#dataCredits > 0 && this.#freeSends.length > CONTROL_SLOTS && this.#established && !this.over;
   }
 
@@ -177,54 +191,94 @@ export class Link {
   }
 
   /**
-   * Posts a data frame. `payload` is copied; its length is at most {@link most}. Only while {@link writable}.
-   *
-   * @throws NdError if the queue pair takes nothing
+   * Sends a data frame; `payload` is copied. Only while the link {@link takes} it. The first frame of a turn goes at once, those that
+   * follow within the turn go together. While results are delivered all go together.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
-    this.#dataCredits -= 1;
-    const slot = this.#freeSends.pop()!;
-    let length = HEADER;
-    if (payload !== undefined) {
-      this.memory.set(payload, slot.offset + HEADER);
-      length += payload.length;
-    }
-    this.#post(slot, type, flags, id, length);
+    const length = payload === undefined ? 0 : payload.length;
+    const at = this.#frame(type, flags, id, length);
+    if (payload !== undefined) this.memory.set(payload, at);
+    this.#cork();
   }
 
-  /** As {@link send}, with several pieces that are one payload. */
-  sendPieces(type: number, pieces: readonly Uint8Array[]): void {
-    this.#dataCredits -= 1;
-    const slot = this.#freeSends.pop()!;
-    let length = HEADER;
+  /** As {@link send}, with several pieces that are one payload of `length` bytes. */
+  sendPieces(type: number, pieces: readonly Uint8Array[], length: number): void {
+    let at = this.#frame(type, 0, 0, length);
     for (const piece of pieces) {
-      this.memory.set(piece, slot.offset + length);
-      length += piece.length;
+      this.memory.set(piece, at);
+      at += piece.length;
     }
-    this.#post(slot, type, 0, 0, length);
+    this.#cork();
   }
 
-  #post(slot: Slot, type: number, flags: number, id: number, length: number): void {
-    const { offset } = slot;
+  /** Writes the header of a frame into the open slot, or the next one. Returns where its payload begins. */
+  #frame(type: number, flags: number, id: number, length: number): number {
+    let slot = this.#open;
+    if (slot !== undefined && slot.used + length > this.most) {
+      this.flush();
+      slot = undefined;
+    }
+    if (slot === undefined) {
+      this.#dataCredits -= 1;
+      slot = this.#freeSends.pop()!;
+      slot.used = 0;
+      this.#open = slot;
+    }
+    const begin = slot.offset + slot.used;
+    this.#header(begin, type, flags, id, length);
+    slot.used += HEADER + length;
+    this.bytesWritten += length;
+    return begin + HEADER;
+  }
+
+  #header(at: number, type: number, flags: number, id: number, length: number): void {
     const view = this.#view;
-    view.setUint8(offset, type);
-    view.setUint8(offset + Header.FLAGS, flags);
-    view.setUint16(offset + DATA_CREDITS, this.#owedData);
-    view.setUint16(offset + CONTROL_CREDITS, this.#owedControl);
-    view.setUint16(offset + 6, 0);
-    view.setUint32(offset + Header.ID, id);
-    view.setUint32(offset + 12, 0);
+    view.setUint8(at, type);
+    view.setUint8(at + Header.FLAGS, flags);
+    view.setUint16(at + DATA_CREDITS, 0);
+    view.setUint16(at + CONTROL_CREDITS, 0);
+    view.setUint16(at + 6, 0);
+    view.setUint32(at + Header.ID, id);
+    view.setUint32(at + Header.LENGTH, length);
+  }
+
+  #cork(): void {
+    if (this.touched) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      this.flush();
+      void nothing.then(this.#flush);
+    } else if (this.#open!.used + HEADER > this.most) this.flush();
+  }
+
+  /** Posts what is in the open slot. */
+  flush(): void {
+    const slot = this.#open;
+    if (slot === undefined || this.over) return;
+    this.#open = undefined;
+    this.#post(slot);
+  }
+
+  #post(slot: Slot): void {
+    const { offset } = slot;
+    this.#view.setUint16(offset + DATA_CREDITS, this.#owedData);
+    this.#view.setUint16(offset + CONTROL_CREDITS, this.#owedControl);
     this.#owedData = 0;
     this.#owedControl = 0;
-    this.bytesWritten += length - HEADER;
-    slot.sgl[0].length = length;
-    this.queuePair.send(slot, slot.sgl);
+    slot.sgl[0].length = slot.used;
+    try {
+      this.queuePair.send(slot, slot.sgl);
+    } catch (error) {
+      this.abort(netError(error, 'send'));
+      return;
+    }
     this.place.poller.wake();
   }
 
-  /** The payload of a frame was taken: its slot receives again. */
+  /** The payload of a frame was taken. The slot receives again after its last one. */
   release(slot: Slot): void {
-    if (this.over) return;
+    slot.frames -= 1;
+    if (slot.frames > 0 || this.over) return;
     slot.sgl[0].length = this.hello.slotBytes;
     this.queuePair.receive(slot, slot.sgl);
     this.#owedData += 1;
@@ -247,13 +301,13 @@ export class Link {
     if (slot === undefined) return;
     this.#controlCredits -= 1;
     const ids = this.#read.splice(0, Math.floor(this.most / 4));
-    let length = HEADER;
+    this.#header(slot.offset, CONTROL, 0, 0, 4 * ids.length);
+    slot.used = HEADER;
     for (const id of ids) {
-      this.#view.setUint32(slot.offset + length, id);
-      length += 4;
+      this.#view.setUint32(slot.offset + slot.used, id);
+      slot.used += 4;
     }
-    this.#post(slot, CONTROL, 0, 0, length);
-    this.bytesWritten -= length - HEADER;
+    this.#post(slot);
   }
 
   /** Reads or writes memory of the peer, when its turn comes. */
@@ -303,8 +357,9 @@ export class Link {
   delivered(): void {
     if (this.over) return;
     this.#operate();
-    this.#report();
     this.user.writable();
+    this.flush();
+    this.#report();
   }
 
   #received(slot: Slot, bytes: number): void {
@@ -312,32 +367,48 @@ export class Link {
     const { offset } = slot;
     const view = this.#view;
     if (bytes < HEADER) {
-      this.#refuse('a frame is shorter than its header');
+      this.#refuse(`a frame of ${bytes} bytes is shorter than its header`);
       return;
     }
-    const data = view.getUint16(offset + DATA_CREDITS);
-    const control = view.getUint16(offset + CONTROL_CREDITS);
-    this.#dataCredits += data;
-    this.#controlCredits += control;
+    this.#dataCredits += view.getUint16(offset + DATA_CREDITS);
+    this.#controlCredits += view.getUint16(offset + CONTROL_CREDITS);
     if (this.#dataCredits > this.#granted || this.#controlCredits > CONTROL_SLOTS) {
       this.#refuse('it returned more credits than it had');
       return;
     }
-    slot.length = bytes - HEADER;
-    const type = view.getUint8(offset);
-    const id = view.getUint32(offset + Header.ID);
-    if (type === CONTROL) this.#controlled(slot);
-    else {
-      this.bytesRead += slot.length;
-      const flags = view.getUint8(offset + Header.FLAGS);
-      if (this.#established) this.user.frame(type, flags, id, slot);
-      else this.#early.push(() => this.user.frame(type, flags, id, slot));
+    if (view.getUint8(offset) === CONTROL) {
+      this.#controlled(slot, bytes);
+      return;
     }
+    // The slot is kept until all frames are known.
+    slot.frames = 1;
+    const end = offset + bytes;
+    for (let at = offset; at < end && !this.over; ) {
+      const length = end - at < HEADER ? end : view.getUint32(at + Header.LENGTH);
+      if (at + HEADER + length > end) {
+        this.#refuse(`a frame is longer than the ${bytes} bytes that came`);
+        return;
+      }
+      slot.frames += 1;
+      this.bytesRead += length;
+      const type = view.getUint8(at);
+      const flags = view.getUint8(at + Header.FLAGS);
+      const id = view.getUint32(at + Header.ID);
+      const payload = at + HEADER;
+      if (this.#established) this.user.frame(type, flags, id, slot, payload, length);
+      else this.#early.push(() => this.user.frame(type, flags, id, slot, payload, length));
+      at = payload + length;
+    }
+    this.release(slot);
   }
 
-  #controlled(slot: Slot): void {
-    for (let at = 0; at + 4 <= slot.length; at += 4) {
-      this.user.wasRead(this.#view.getUint32(slot.offset + HEADER + at));
+  #controlled(slot: Slot, bytes: number): void {
+    if (this.#view.getUint32(slot.offset + Header.LENGTH) !== bytes - HEADER || bytes % 4 !== 0) {
+      this.#refuse(`a CONTROL frame of ${bytes} bytes has another form`);
+      return;
+    }
+    for (let at = HEADER; at < bytes && !this.over; at += 4) {
+      this.user.wasRead(this.#view.getUint32(slot.offset + at));
     }
     if (this.over) return;
     slot.sgl[0].length = this.hello.slotBytes;
@@ -346,9 +417,8 @@ export class Link {
   }
 
   /** The payload of a received frame, in its slot. */
-  payload(slot: Slot): Buffer {
-    const begin = slot.offset + HEADER;
-    return this.memory.subarray(begin, begin + slot.length);
+  payload(at: number, length: number): Buffer {
+    return this.memory.subarray(at, at + length);
   }
 
   #refuse(sentence: string): void {

@@ -69,7 +69,7 @@ export class Outbox {
     const length = bytes === undefined ? 0 : bytes.length;
     const lent = length >= LENT_LEAST ? link.place.lentOf(bytes!) : undefined;
     if (length <= link.most && lent === undefined) {
-      if (this.empty && link.writable) {
+      if (this.empty && link.takes(length)) {
         link.send(type, 0, id, bytes);
         return true;
       }
@@ -130,9 +130,9 @@ export class Outbox {
   pump(): void {
     const entries = this.#entries;
     const link = this.link();
-    while (this.#head < entries.length && link.writable) {
+    while (this.#head < entries.length) {
       const entry = entries[this.#head]!;
-      if (!entry.ready) break;
+      if (!entry.ready || !link.takes(entry.payload?.length ?? 0)) break;
       link.send(entry.type, entry.flags, entry.id, entry.payload);
       this.#head += 1;
       entry.resolve();

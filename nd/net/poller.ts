@@ -112,7 +112,11 @@ export class Poller {
           taker.touched = true;
           this.#touched.push(taker);
         }
-        taker.completed(result);
+        try {
+          taker.completed(result);
+        } catch (error) {
+          thrown(error);
+        }
       }
       total += count;
       if (count < BATCH || total >= 4 * BATCH) break;
@@ -125,8 +129,12 @@ export class Poller {
     const touched = this.#touched;
     for (let i = 0; i < touched.length; i += 1) {
       const taker = touched[i]!;
+      try {
+        taker.delivered();
+      } catch (error) {
+        thrown(error);
+      }
       taker.touched = false;
-      taker.delivered();
     }
     touched.length = 0;
   }
@@ -207,4 +215,11 @@ export class Poller {
     this.#deadline = 0;
     this.#poll();
   }
+}
+
+/** What a program's listener has thrown is an uncaught exception, as in `node:net`; the results behind it are delivered nevertheless. */
+function thrown(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
 }

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
-import { defined } from './helpers.js';
+import { copyOf, defined } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind } from './wire.js';
 
@@ -39,7 +39,7 @@ export class Socket extends Duplex {
   #endSent = false;
   #endReceived = false;
   /** Slots whose bytes the reader did not want yet. */
-  readonly #unread: Slot[] = [];
+  readonly #unread: { slot: Slot; at: number; length: number }[] = [];
   #flowing = true;
   #timeout: NodeJS.Timeout | undefined;
   #idleMs = 0;
@@ -52,7 +52,7 @@ export class Socket extends Duplex {
     super({ allowHalfOpen, emitClose: false, autoDestroy: true });
     this.#options = { slots, slotBytes };
     this.#user = {
-      frame: (type, _flags, _id, slot) => this.#frame(type, slot),
+      frame: (type, _flags, _id, slot, at, length) => this.#frame(type, slot, at, length),
       wasRead: () => {},
       writable: () => this.#pump(),
       ended: (error) => this.#ended(error),
@@ -193,7 +193,10 @@ export class Socket extends Duplex {
   override _read(): void {
     this.#flowing = true;
     const link = this.#link;
-    while (this.#flowing && this.#unread.length > 0) this.#push(link!, this.#unread.shift()!);
+    while (this.#flowing && this.#unread.length > 0) {
+      const { slot, at, length } = this.#unread.shift()!;
+      this.#push(link!, slot, at, length);
+    }
     if (this.#endReceived && this.#unread.length === 0) this.push(null);
   }
 
@@ -208,7 +211,7 @@ export class Socket extends Duplex {
     this.#destroying = callback;
     this.#destroyError = error;
     // Without an error the peer gets an END, as it gets a FIN from net.Socket. The last Sends may be on their way.
-    if (error === null && !this.#endSent && this.#pieces.length === 0 && link.writable) {
+    if (error === null && !this.#endSent && this.#pieces.length === 0 && link.takes(0)) {
       this.#endSent = true;
       link.send(Frame.END, 0, 0, undefined);
     }
@@ -227,7 +230,7 @@ export class Socket extends Duplex {
     const link = this.#link;
     if (link === undefined) return;
     const pieces = this.#pieces;
-    while (pieces.length > 0 && link.writable) {
+    while (pieces.length > 0 && link.takes(Math.min(pieces[0]!.length, link.most))) {
       this.#sendSome(link);
       this.#active();
     }
@@ -237,7 +240,7 @@ export class Socket extends Duplex {
       this.#written = undefined;
       written();
     }
-    if (this.#final !== undefined && !this.#endSent && link.writable) {
+    if (this.#final !== undefined && !this.#endSent && link.takes(0)) {
       this.#endSent = true;
       link.send(Frame.END, 0, 0, undefined);
       const final = this.#final;
@@ -262,11 +265,11 @@ export class Socket extends Duplex {
       bytes += pieces[count]!.length;
       count += 1;
     }
-    link.sendPieces(Frame.DATA, count === pieces.length ? pieces : pieces.slice(0, count));
+    link.sendPieces(Frame.DATA, count === pieces.length ? pieces : pieces.slice(0, count), bytes);
     pieces.splice(0, count);
   }
 
-  #frame(type: number, slot: Slot): void {
+  #frame(type: number, slot: Slot, at: number, length: number): void {
     const link = this.#link!;
     this.#active();
     if (this.#endReceived || (type !== Frame.DATA && type !== Frame.END)) {
@@ -279,12 +282,12 @@ export class Socket extends Duplex {
       if (this.#unread.length === 0) this.push(null);
       // Nobody may be reading; what is left is nothing, so that the stream can end.
       this.read(0);
-    } else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot);
-    else this.#unread.push(slot);
+    } else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot, at, length);
+    else this.#unread.push({ slot, at, length });
   }
 
-  #push(link: Link, slot: Slot): void {
-    const bytes = Buffer.from(link.payload(slot));
+  #push(link: Link, slot: Slot, at: number, length: number): void {
+    const bytes = copyOf(link.payload(at, length));
     link.release(slot);
     this.#flowing = this.push(bytes);
   }

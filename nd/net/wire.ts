@@ -20,14 +20,22 @@ export const Frame = {
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
 
-/** Header fields, by byte offset. */
-export const Header = { TYPE: 0, FLAGS: 1, DATA_CREDITS: 2, CONTROL_CREDITS: 4, ID: 8, BYTES: 16 } as const;
+/** Header fields of a frame, by byte offset; the credits are those of the first frame in a slot. */
+export const Header = {
+  TYPE: 0,
+  FLAGS: 1,
+  DATA_CREDITS: 2,
+  CONTROL_CREDITS: 4,
+  ID: 8,
+  LENGTH: 12,
+  BYTES: 16,
+} as const;
 
 /** Slots of CONTROL frames, in addition to those of the hello. */
 export const CONTROL_SLOTS = 8;
 
 const MAGIC = 0x4e44_4e31;
-const VERSION = 1;
+const VERSION = 2;
 
 /** Bytes of a hello. */
 export const HELLO_BYTES = 16;

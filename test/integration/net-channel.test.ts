@@ -25,12 +25,22 @@ test('messages arrive whole, in order, in both directions, of any length', async
 test('a receiver that takes nothing holds the sender back, and nothing is lost', async () => {
   const [client, server] = await channels({ slots: 4, slotBytes: 128 });
   let resolved = 0;
-  const sends = Array.from({ length: 50 }, (_, n) => client.send(`message ${n}`).then(() => (resolved += 1)));
+  // Each fills a slot.
+  const text = (n: number): string => `message ${n}`.padEnd(100);
+  const sends = Array.from({ length: 50 }, (_, n) => client.send(text(n)).then(() => (resolved += 1)));
   // The server's program has seen a later request: all that credits allow was sent before.
   await Promise.all(sends.slice(0, 4));
   assert.is(resolved, 4);
-  for (let n = 0; n < 50; n += 1) assert.is(String(await server.receive()), `message ${n}`);
+  for (let n = 0; n < 50; n += 1) assert.is(String(await server.receive()), text(n));
   await Promise.all(sends);
+});
+
+test('short messages of one turn share slots, and keep their order', async () => {
+  const [client, server] = await channels({ slots: 4, slotBytes: 1024 });
+  const sends = Array.from({ length: 100 }, (_, n) => client.send(`message ${n}`));
+  // 36 of them fit into a slot: without that only 4 would have gone.
+  await Promise.all(sends);
+  for (let n = 0; n < 100; n += 1) assert.is(String(await server.receive()), `message ${n}`);
 });
 
 test('what was sent may be changed once send has resolved', async () => {
