@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { z } from 'zod';
 import { NdError } from '../nd/index.js';
+import { buildCommand } from './build.js';
 import { count, endsInTwo, ipAddress } from './command-line.js';
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
@@ -177,6 +178,7 @@ program
     }
   });
 
+program.addCommand(endsInTwo(buildCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(verbsInfoCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(conformanceCommand(fail)).showHelpAfterError());
 for (const command of [

@@ -16,10 +16,10 @@ trap 'rm -rf "$fresh"' EXIT
 mkdir "$fresh"/{bin,home,tmp,checkout}
 git ls-files -z | tar --null --files-from=- --create | tar --extract --directory="$fresh/checkout"
 
-# What a plain image has: a shell and its tools, the compiler's driver with what it starts, make, Python.
+# What a plain image has: a shell and its tools, the compiler's driver with what it starts.
 tools=(sh bash env cat ls mkdir rm cp mv ln touch chmod mktemp dirname basename realpath readlink uname nproc id date sleep
   true false test printf echo expr seq head tail cut sort tr wc tee sed grep awk find xargs tar gzip unshare nsenter setpriv taskset
-  cc c++ gcc g++ as ld ar nm ranlib strip make python3)
+  cc c++ gcc g++ as ld)
 for tool in "${tools[@]}"; do
   path=$(PATH=/usr/local/bin:/usr/bin:/bin type -P "$tool") && ln -s "$path" "$fresh/bin/$tool"
 done

@@ -2,7 +2,7 @@
  * What the addon of real HCAs offers, in TypeScript: devices of libibverbs, connections of librdmacm. It is loaded where there is a
  * device. Numbers are as in `binding.ts`; results besides a status are in `words` and `bytes`, which each call uses again.
  */
-import { createRequire } from 'node:module';
+import { loadAddonFile } from './addon-file.js';
 import type { HcaLimits, QpAttributeValues } from './hca-parameters.js';
 import type { SharedWords } from './hca-words-put.js';
 import type { UserHca } from './user-hca.js';
@@ -168,11 +168,6 @@ export interface VerbsBinding extends UserHca {
   ) => VerbsHost;
 }
 
-const require = createRequire(import.meta.url);
-
-/** Relative to the compiled file, `dist/kernel-bridge/hca/`. */
-const builtAddon = '../../../build/Release/networkdirect_verbs.node';
-
 let addon: VerbsBinding | undefined;
 
 /**
@@ -181,6 +176,6 @@ let addon: VerbsBinding | undefined;
  * @throws Error with the reason why it cannot be loaded.
  */
 export function loadVerbsAddon(): VerbsBinding {
-  addon ??= require(process.env.NETWORKDIRECT_VERBS_ADDON ?? builtAddon) as VerbsBinding;
+  addon ??= loadAddonFile('verbs') as VerbsBinding;
   return addon;
 }

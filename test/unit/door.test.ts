@@ -378,7 +378,7 @@ door('a refused open is no reason to give a kernel up', () => {
 door('an addon that is not there is told in words', () => {
   const run = runProgram('', { NETWORKDIRECT_HCA_ADDON: './no-such.node' });
   assert.is(run.status, 1);
-  assert.match(run.stderr, 'npm rebuild networkdirect');
+  assert.match(run.stderr, 'npx networkdirect build');
 });
 
 door('the addon is loaded when the soft kernel is opened, not when the package is imported', () => {
@@ -398,7 +398,7 @@ door('the addon is loaded when the soft kernel is opened, not when the package i
   assert.is(status, 0, stderr);
   assert.match(
     stdout,
-    /^imported\n(The software HCA's native addon cannot be loaded [^\n]*npm rebuild[^\n]*\n){2}$/,
+    /^imported\n(The software HCA's native addon cannot be loaded [^\n]*npx networkdirect build\n){2}$/,
   );
 });
 

@@ -270,7 +270,8 @@ struct ibv_context {
   void* abi_compat;
 };
 static_assert(offsetof(ibv_context, ops.poll_cq) == 96 && offsetof(ibv_context, ops.post_srq_recv) == 168 &&
-              offsetof(ibv_context, ops.post_send) == 208 && offsetof(ibv_context, async_fd) == 268 && sizeof(ibv_context) == 328);
+              offsetof(ibv_context, ops.post_send) == 208 && offsetof(ibv_context, async_fd) == 268 &&
+              sizeof(ibv_context) == 288 + sizeof(pthread_mutex_t));  // 40 bytes on x64, 48 on arm64
 
 // ── librdmacm ───────────────────────────────────────────────────────────────────────────────────────────────
 struct rdma_event_channel {

@@ -1,0 +1,77 @@
+/**
+ * Finds the native addons: those that were built here (`build/Release`), else those of this platform's package, an optional
+ * dependency such as `@networkdirect/linux-x64-gnu`.
+ */
+import { closeSync, openSync, readSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** The folder of addons that were built here, relative to the compiled file in `dist/kernel-bridge/hca/`. */
+const builtHere = '../../../build/Release';
+
+/** As much of an executable as has the name of its program interpreter. */
+const HEAD_BYTES = 4096;
+
+/** Which C library this Node.js has: its executable names the dynamic linker. */
+function cLibrary(): 'gnu' | 'musl' {
+  const head = Buffer.alloc(HEAD_BYTES);
+  try {
+    const file = openSync(process.execPath, 'r');
+    try {
+      readSync(file, head, 0, HEAD_BYTES, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // An executable that cannot be read; most systems have glibc.
+  }
+  return head.includes('/ld-musl-') ? 'musl' : 'gnu';
+}
+
+/** The package that has the addons for this platform; it exists for some platforms only. */
+function platformPackage(): string {
+  const libc = process.platform === 'linux' ? `-${cLibrary()}` : '';
+  return `@networkdirect/${process.platform}-${process.arch}${libc}`;
+}
+
+/** Whether `require` has not found the module itself, rather than something that it needs. */
+function isMissing(error: unknown, name: string): boolean {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === 'MODULE_NOT_FOUND' && message.includes(`'${name}'`);
+}
+
+function adviceFor(why: string, platform: string): string {
+  if (why.includes('Too many open files')) {
+    return 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
+  }
+  return `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform}), or build it, which takes a C++17 compiler: npx networkdirect build`;
+}
+
+/**
+ * Loads an addon. An environment variable that names a file has precedence.
+ *
+ * @param name - As in the file's name, `networkdirect_hca.node`.
+ * @throws Error with the reason why it cannot be loaded, and what to do.
+ */
+export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
+  const file = `networkdirect_${name}.node`;
+  const chosen = process.env[`NETWORKDIRECT_${name.toUpperCase()}_ADDON`];
+  const built = chosen ?? `${builtHere}/${file}`;
+  let platform: string | undefined;
+  try {
+    try {
+      return require(built);
+    } catch (error) {
+      if (chosen !== undefined || !isMissing(error, built)) throw error;
+      platform = platformPackage();
+      return require(`${platform}/${file}`);
+    }
+  } catch (cause) {
+    platform ??= platformPackage();
+    const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause);
+    const why = isMissing(cause, `${platform}/${file}`) ? `neither built here nor in ${platform}` : text;
+    const what = name === 'hca' ? "The software HCA's native addon" : 'The native addon for real HCAs';
+    throw new Error(`${what} cannot be loaded (${why}). ${adviceFor(why, platform)}`, { cause });
+  }
+}

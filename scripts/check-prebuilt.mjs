@@ -1,0 +1,54 @@
+// Checks which system libraries the prebuilt addons need: node scripts/check-prebuilt.mjs [PLATFORM …]. It fails for a glibc newer than 2.31
+// (Debian 11), for any libstdc++, for a library that is not the C library's, and for another processor.
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+process.chdir(fileURLToPath(new URL('../build/prebuilt', import.meta.url)));
+const newestGlibc = [2, 31];
+const processors = { x64: 'Advanced Micro Devices X86-64', arm64: 'AArch64' };
+const libraries = {
+  gnu: /^(lib(c|m|dl|pthread|rt)\.so\.\d|ld-linux-(x86-64|aarch64)\.so\.\d)$/,
+  musl: /^libc(\.musl-x86_64)?\.so(\.1)?$/,
+};
+
+const isFolder = (entry) => entry.isDirectory();
+const given = process.argv.slice(2);
+const platforms =
+  given.length > 0
+    ? given
+    : readdirSync('.', { withFileTypes: true })
+        .filter(isFolder)
+        .map(({ name }) => name);
+const found = (text, pattern) => [...new Set([...text.matchAll(pattern)].map(([, one]) => one))].sort();
+let failed = false;
+for (const platform of platforms) {
+  const [, processor, libc] = platform.split('-');
+  for (const name of ['networkdirect_hca.node', 'networkdirect_verbs.node']) {
+    const text = execFileSync(
+      'readelf',
+      ['--wide', '--file-header', '--dynamic', '--version-info', '--dyn-syms', join(platform, name)],
+      { encoding: 'utf8' },
+    );
+    const glibc = found(text, /Name: GLIBC_([\d.]+)/g);
+    const libstdcxx = found(text, /Name: ((?:GLIBCXX|CXXABI|GCC)_[\d.]+)/g);
+    const needed = found(text, /\(NEEDED\).*\[(.*)\]/g);
+    const tooNew = glibc.filter((version) => {
+      const [major, minor] = version.split('.').map(Number);
+      return major > newestGlibc[0] || (major === newestGlibc[0] && minor > newestGlibc[1]);
+    });
+    const errors = [
+      ...(text.includes(processors[processor]) ? [] : [`it is not for ${processor}`]),
+      ...(libc === 'musl' && glibc.length > 0 ? ['it needs glibc'] : []),
+      ...tooNew.map((version) => `it needs glibc ${version}`),
+      ...libstdcxx.map((version) => `it needs ${version}`),
+      ...needed.filter((one) => !libraries[libc].test(one)).map((one) => `it needs ${one}`),
+      ...(/napi_register_module_v1/.test(text) ? [] : ['it is no addon of Node-API']),
+    ];
+    console.log(`${platform}/${name}: ${needed.join(', ')}; glibc ${glibc.join(', ') || 'none'}`);
+    for (const error of errors) console.error(`${platform}/${name}: ${error}`);
+    failed ||= errors.length > 0;
+  }
+}
+process.exit(failed ? 1 : 0);

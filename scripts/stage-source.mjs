@@ -1,0 +1,35 @@
+// Copies what the addons are built of to build/source: the C++ files, the headers of Node-API and libuv, and the build itself. This folder needs
+// a C++17 compiler and nothing else. The package has it as an archive, and the prebuilt addons are built of it.
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+const require = createRequire(import.meta.url);
+const stage = 'build/source';
+const headers = join(stage, 'headers');
+rmSync(stage, { recursive: true, force: true });
+mkdirSync(headers, { recursive: true });
+
+const code = (file) => !/windows$/.test(file) && (!/\.[^/]*$/.test(file) || /\.(cc|h)$/.test(file));
+for (const folder of ['engine', 'addon', 'verbs']) {
+  const path = join('kernel-bridge/hca', folder);
+  cpSync(path, join(stage, path), { recursive: true, filter: code });
+}
+mkdirSync(join(stage, 'scripts'));
+cpSync('scripts/build-native.mjs', join(stage, 'scripts/build-native.mjs'));
+
+const copy = (folder, files) => {
+  for (const file of files) cpSync(join(folder, file), join(headers, file), { recursive: true });
+};
+copy(require('node-api-headers').include_dir, [
+  'node_api.h',
+  'node_api_types.h',
+  'js_native_api.h',
+  'js_native_api_types.h',
+]);
+copy(dirname(require.resolve('node-addon-api')), ['napi.h', 'napi-inl.h', 'napi-inl.deprecated.h']);
+const node = resolve(process.execPath, '../../include/node');
+if (!existsSync(join(node, 'uv.h'))) throw new Error(`This Node.js has no headers in ${node}.`);
+copy(node, ['uv.h', 'uv']);
