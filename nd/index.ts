@@ -6,6 +6,17 @@
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
 export { allocate } from './allocate.js';
+export {
+  acceptEndpoint,
+  acceptQueuePair,
+  connectEndpoint,
+  connectQueuePair,
+  type Nd2AcceptingOptions,
+  type Nd2Connected,
+  type Nd2ConnectingOptions,
+  type NdAcceptingOptions,
+  type NdConnectingOptions,
+} from './connecting.js';
 export type { NetworkDirectOptions } from './core/provider.js';
 export {
   NdQueryFlag,
@@ -24,3 +35,4 @@ export * from './spi/v2.js';
 export { NdError } from './status.js';
 export { openNetworkDirect } from './v1/provider.js';
 export { openNetworkDirect2 } from './v2/provider.js';
+export { firstResult, nextResult, type WaitOptions } from './waiting.js';

@@ -18,7 +18,7 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
     readonly handle: UvpHandle,
   ) {
     super('address handle', ['IWVAddressHandle']);
-    pd.hold();
+    pd.holdFor(this);
   }
 
   /** @internal */
@@ -60,6 +60,6 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
 
   protected override destroy(): void {
     WVAddressHandle.end(this.pd, this.id, this.handle);
-    this.pd.letGo();
+    this.pd.letGoOf(this);
   }
 }

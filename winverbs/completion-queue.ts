@@ -28,7 +28,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   ) {
     super('completion queue', device.file, IoctlCode.CQ_CANCEL, id, ['IWVCompletionQueue']);
     this.verbs = device.verbs;
-    device.hold();
+    device.holdFor(this);
   }
 
   /** @internal */
@@ -177,7 +177,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   protected override destroy(): void {
     WVCompletionQueue.end(this.device, this.id, this.handle);
-    this.device.letGo();
+    this.device.letGoOf(this);
   }
 }
 

@@ -16,6 +16,7 @@ import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { defaultRetryCount, defaultRnrRetryCount } from './connect-defaults.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
+import { explainAccept } from './explain.js';
 import type {
   IWVConnectEndpoint,
   IWVConnectQueuePair,
@@ -136,6 +137,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
     const input = this.acceptInput(mine, param);
+    const replied = this.qp;
     return this.withQp(mine, (succeeded, failed) =>
       this.overlapped<void>(
         IoctlCode.EP_ACCEPT,
@@ -145,7 +147,10 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
           sink.moved(output);
           succeeded();
         },
-        failed,
+        (error) => {
+          failed();
+          return explainAccept(error, mine.type, replied !== undefined && replied !== mine);
+        },
         sink.address,
       ),
     );
@@ -240,7 +245,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   protected override destroy(): void {
     super.destroy();
     for (const candidate of this.candidates) this.drop(candidate);
-    this.qp?.letGo();
+    this.qp?.letGoOf(this);
     this.qp = undefined;
   }
 
@@ -250,7 +255,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
   ): Overlapped<void> {
     const candidate: Candidate = { qp, held: true, request: undefined };
-    qp.hold();
+    qp.holdFor(this);
     this.candidates = [...this.candidates, candidate];
     try {
       const request = start(
@@ -271,13 +276,13 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.ended(candidate);
     const before = this.qp;
     this.qp = candidate.qp;
-    before?.letGo();
+    before?.letGoOf(this);
   }
 
   private drop(candidate: Candidate): void {
     if (!candidate.held) return;
     this.ended(candidate);
-    candidate.qp.letGo();
+    candidate.qp.letGoOf(this);
   }
 
   /** Forgets the candidate of an ended request, whatever its result. */

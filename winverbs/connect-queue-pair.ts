@@ -1,4 +1,4 @@
-import { QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
+import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
 import type {
@@ -20,6 +20,8 @@ import { checkedObject, refusal, Status, WvError } from './status.js';
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
 const DEFAULT_READ_DEPTH = 16;
 const NO_SGES: readonly WvSge[] = [];
+const WINDOW_RIGHTS =
+  WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.ZERO_BASED;
 // A module's own constants are constants to V8; fields of another module's object are not.
 const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 /** Splits 64-bit operands without making new bigints. */
@@ -165,6 +167,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.check();
     const mw = this.checkedWindow(window);
     if (this.verbs.bindMw === undefined) noWindows();
+    checkBind(region, offset, length, access);
     this.bindRequest ??= new UvpBindRequest();
     const request = this.bindRequest;
     request.context = context;
@@ -380,6 +383,35 @@ function checkWord(what: string, value: number): void {
     Status.INVALID_PARAMETER,
     `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}; it is a number of 32 bits.`,
   );
+}
+
+/** The HCA checks whether the region, its registration and its rights allow the window. */
+function checkBind(region: WvMemoryRegion, offset: number, length: number, access: number): void {
+  const { lkey, address, length: size } = checkedObject('The region', region, 'lkey, address and length');
+  if (typeof lkey !== 'number' || typeof address !== 'number') {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      'The window names no registered memory: its region is not what registerMemory() answered.',
+    );
+  }
+  if (!(Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(length) && length >= 0)) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `The window has offset ${String(offset)} and length ${String(length)}; both are whole numbers of bytes, not negative.`,
+    );
+  }
+  if (offset + length > size) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `The window ends at byte ${offset + length} of a region of ${size} bytes (offset ${offset}, length ${length}).`,
+    );
+  }
+  if ((access & ~WINDOW_RIGHTS) !== 0) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `The window's access rights are 0x${(access >>> 0).toString(16)}; a window takes REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}).`,
+    );
+  }
 }
 
 function noRemote(): never {

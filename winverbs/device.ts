@@ -40,7 +40,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     readonly ca: UvpHandle,
   ) {
     super('device', provider.file, IoctlCode.DEVICE_CANCEL, id, ['IWVDevice']);
-    provider.hold();
+    provider.holdFor(this);
   }
 
   /** @internal */
@@ -156,7 +156,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
 
   protected override destroy(): void {
     WVDevice.close(this.provider, this.verbs, this.id, this.ca);
-    this.provider.letGo();
+    this.provider.letGoOf(this);
   }
 
   private gids(port: number): Uint8Array[] {

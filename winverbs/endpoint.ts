@@ -56,7 +56,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     own: 'IWVConnectEndpoint' | 'IWVDatagramEndpoint',
   ) {
     super(kind, provider.file, IoctlCode.EP_CANCEL, id, ['IWVEndpoint', own]);
-    provider.hold();
+    provider.holdFor(this);
   }
 
   /**
@@ -163,6 +163,6 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   protected override destroy(): void {
     this.file.destroy(IoctlCode.EP_DESTROY, this.id);
-    this.provider.letGo();
+    this.provider.letGoOf(this);
   }
 }

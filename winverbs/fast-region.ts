@@ -2,6 +2,7 @@ import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import type { UvpHandle } from '../kernel-bridge/user-verbs.js';
+import { explainLength } from './explain.js';
 import type { IWVFastRegion, WvSge } from './interfaces.js';
 import { MemoryRegion } from './memory-region.js';
 import { WvObject } from './object.js';
@@ -28,7 +29,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
   ) {
     super('fast region', ['IWVFastRegion']);
     this.handle = pd.verbs.fastRegion?.(firstKey) ?? null;
-    pd.hold();
+    pd.holdFor(this);
   }
 
   /** @internal */
@@ -41,7 +42,12 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
       );
     }
     const input = WvIoMemoryRegister.encode({ id: pd.id, bufferLength: BigInt(maxLength) });
-    const output = pd.file.call(IoctlCode.MEMORY_ALLOCATE, input, WvIoMemoryKeys.size);
+    let output: Uint8Array;
+    try {
+      output = pd.file.call(IoctlCode.MEMORY_ALLOCATE, input, WvIoMemoryKeys.size);
+    } catch (error) {
+      throw explainLength(error, 'MEMORY_ALLOCATE', pd.device, maxLength);
+    }
     return new WVFastRegion(pd, WvIoMemoryKeys.decode(output).lkey, maxLength);
   }
 
@@ -85,7 +91,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
   protected override destroy(): void {
     const input = WvIoId.encode({ id: this.pd.id, data: this.firstKey });
     this.pd.file.destroyBy(IoctlCode.MEMORY_DEREGISTER, input);
-    this.pd.letGo();
+    this.pd.letGoOf(this);
   }
 }
 

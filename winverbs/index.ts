@@ -54,3 +54,4 @@ export {
   WvError,
 } from './status.js';
 export { registerUserVerbs } from './user-verbs.js';
+export { firstCompletion, firstTaken, nextCompletion, type WaitOptions } from './waiting.js';

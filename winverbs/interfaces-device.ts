@@ -51,6 +51,8 @@ export interface IWVProvider extends WvUnknown {
   createConnectEndpoint(protocol?: number): IWVConnectEndpoint;
   /** An endpoint for datagrams: any number of peers and groups, or a listener. */
   createDatagramEndpoint(): IWVDatagramEndpoint;
+  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Limits of a device (IBA 1 §11.2.1.2). Sizes are bytes, `localAckDelay` is 4.096 µs × 2^code. */
@@ -145,6 +147,8 @@ export interface IWVDevice extends WvOverlappedObject {
   notify(port: number): Overlapped<number>;
   /** A protection domain: memory, windows and queue pairs that may be used together. */
   allocateProtectionDomain(): IWVProtectionDomain;
+  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** One entry of a completion queue, reused by {@link IWVCompletionQueue.poll}. */
@@ -228,6 +232,8 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
   /** The destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
+  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** The destination of datagrams. Releasing it makes posted datagrams fail that were not sent yet. */

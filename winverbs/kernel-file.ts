@@ -4,7 +4,7 @@ import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/
 import { VERB_INFO, WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
-import { Status, StatusError, toWvError } from './status.js';
+import { Status, StatusError, toWvError, type WvError } from './status.js';
 
 /** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
@@ -25,6 +25,8 @@ export interface VerbHooks<I extends Fields, O extends Fields> {
   pre(umv: UmvBuffer): FieldsInput<I>;
   /** Step 5: the post hook, with the IOCTL's status. `reply` is undefined when the IOCTL failed. */
   post(status: number, umv: UmvBuffer, reply: FieldsValue<O> | undefined): void;
+  /** The error of a refused IOCTL with the parameter that was wrong. */
+  explain?(error: unknown): unknown;
   /** Reverts the verb: the IOCTL succeeded, and then the post hook threw. */
   undo?(reply: FieldsValue<O>): void;
 }
@@ -73,12 +75,13 @@ export class KernelFile {
     return this.call(code, input, outputLength);
   }
 
+  /** `onFailure` may answer an error that tells more than the status. */
   overlapped<T>(
     code: number,
     input: Uint8Array | null,
     outputLength: number,
     decode: (output: Uint8Array) => T,
-    onFailure?: (error: StatusError) => void,
+    onFailure?: (error: WvError) => unknown,
     outputAt?: number,
   ): Overlapped<T> {
     const name = ioctlName(code);
@@ -86,8 +89,9 @@ export class KernelFile {
       return this.file
         .ioctlOverlapped(code, input, outputLength, decode, outputAt)
         .translateFailure((error) => {
-          onFailure?.(error);
-          return toWvError(error, name);
+          const failure = toWvError(error, name);
+          const better = onFailure?.(failure);
+          return better instanceof StatusError ? better : failure;
         });
     } catch (error) {
       throw toWvError(error, name);
@@ -130,7 +134,8 @@ export class KernelFile {
       } catch {
         // The caller needs the first error.
       }
-      throw toWvError(error, name);
+      const refused = toWvError(error, name);
+      throw hooks.explain?.(refused) ?? refused;
     }
     try {
       hooks.post(Status.SUCCESS, umv, reply);

@@ -19,7 +19,7 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
     readonly handle: UvpHandle,
   ) {
     super('memory window', ['IWVMemoryWindow']);
-    pd.hold();
+    pd.holdFor(this);
   }
 
   /** @internal */
@@ -50,6 +50,6 @@ export class WVMemoryWindow extends WvObject implements IWVMemoryWindow {
 
   protected override destroy(): void {
     WVMemoryWindow.end(this.pd, this.id, this.handle);
-    this.pd.letGo();
+    this.pd.letGoOf(this);
   }
 }

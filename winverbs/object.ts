@@ -11,6 +11,8 @@ import { Status, WvError } from './status.js';
 export abstract class WvObject implements WvUnknown {
   private users = 1;
   private holders = 0;
+  /** What was made from it and still lives, with the number of its references. */
+  private children: Map<WvObject, number> | undefined = undefined;
 
   /**
    * @param kind - for error messages: 'completion queue'
@@ -66,6 +68,28 @@ export abstract class WvObject implements WvUnknown {
   /** @internal Adds a reference of another object. */
   hold(): void {
     this.holders++;
+  }
+
+  /** @internal As {@link hold}, by an object that {@link Symbol.asyncDispose} ends with this one. */
+  holdFor(child: WvObject): void {
+    this.children ??= new Map();
+    this.children.set(child, (this.children.get(child) ?? 0) + 1);
+    this.holders++;
+  }
+
+  /** @internal Undoes a {@link holdFor}. */
+  letGoOf(child: WvObject): void {
+    const count = this.children?.get(child) ?? 0;
+    if (count > 1) this.children?.set(child, count - 1);
+    else this.children?.delete(child);
+    this.letGo();
+  }
+
+  /** Releases all that was made from it, the newest first, whoever holds references, and then itself; for `await using`. It does not fail. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const children = [...(this.children?.keys() ?? [])].reverse();
+    for (const child of children) await child[Symbol.asyncDispose]();
+    while (this.users > 0) this.release();
   }
 
   /** @internal */
@@ -135,7 +159,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     input: Uint8Array,
     outputLength: number,
     decode: (output: Uint8Array) => T,
-    onFailure?: () => void,
+    onFailure?: (error: WvError) => unknown,
     outputAt?: number,
   ): Overlapped<T> {
     this.mayWait = true;

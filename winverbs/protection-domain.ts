@@ -7,6 +7,7 @@ import { WVAddressHandle } from './address-handle.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';
 import type { WVDevice } from './device.js';
+import { checkRights, explainLength } from './explain.js';
 import { WVFastRegion } from './fast-region.js';
 import type {
   IWVAddressHandle,
@@ -59,7 +60,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   ) {
     super('protection domain', device.file, IoctlCode.PD_CANCEL, id, ['IWVProtectionDomain']);
     this.verbs = device.verbs;
-    device.hold();
+    device.holdFor(this);
   }
 
   /** @internal */
@@ -99,7 +100,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       return this.registered(registration, output);
     } catch (error) {
       this.verbs.unpinMemory(registration.pin);
-      throw error;
+      throw explainLength(error, 'MEMORY_REGISTER', this.device, registration.length);
     }
   }
 
@@ -235,7 +236,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       this.deregistered(region);
     }
     WVProtectionDomain.end(this.device, this.id, this.handle);
-    this.device.letGo();
+    this.device.letGoOf(this);
   }
 
   private prepare(buffer: ArrayBufferLike | ArrayBufferView, access: number): Registration {
@@ -246,6 +247,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
         `The access rights are ${access}; they take an OR of WvAccess values.`,
       );
     }
+    checkRights(access);
     const bytes = registrableBytes(buffer);
     const length = bytes.byteLength;
     const pin = guarded('RegisterMemory', () => this.verbs.pinMemory(bytes));

@@ -9,6 +9,7 @@ import {
   UvpSendRequest,
 } from '../kernel-bridge/user-verbs.js';
 import { WVCompletionQueue } from './completion-queue.js';
+import { explainModify, explainQp } from './explain.js';
 import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSge } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
@@ -71,7 +72,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.sendSge = made.sendSge;
     this.receiveSge = made.receiveSge;
     this.maxInlineSend = made.maxInlineSend;
-    pd.hold();
+    pd.holdFor(this);
     this.sendCq.hold();
     this.receiveCq.hold();
     this.srq?.hold();
@@ -127,6 +128,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         };
       },
       post: (status, umv) => verbs.postCreateQp?.(pd.handle, status, handle, umv),
+      explain: (error) => explainQp(error, pd.device, depths),
       undo: (answer) => WVQueuePair.end(pd, answer.id.id, handle),
     });
     const maxInlineSend = Math.min(sizes.maxInlineSend, reply.maxInlineSend);
@@ -210,7 +212,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     try {
       output = this.file.call(IoctlCode.QP_MODIFY, input, sink.size, sink.address);
     } catch (error) {
-      throw this.explained(error, attributes.pathMtu, attributes.portNumber);
+      throw this.explained(error, attributes, options);
     }
     sink.moved(output, askedState(attributes, options));
   }
@@ -220,7 +222,14 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     const input = this.modifyInput(attributes, options);
     const sink = this.verbs.ndModifyQp(this.handle);
     const moved = (output: Uint8Array): void => sink.moved(output, askedState(attributes, options));
-    return this.overlapped<void>(IoctlCode.QP_MODIFY, input, sink.size, moved, undefined, sink.address);
+    return this.overlapped<void>(
+      IoctlCode.QP_MODIFY,
+      input,
+      sink.size,
+      moved,
+      (error) => this.explained(error, attributes, options),
+      sink.address,
+    );
   }
 
   private modifyInput(attributes: Partial<WvQpAttributes>, options: number): Uint8Array {
@@ -278,15 +287,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     );
   }
 
-  /** The error of a modify, with a better message if the cause is a path MTU above the port's. */
-  private explained(error: unknown, pathMtu = 0, portNumber = 1): unknown {
-    if (!(error instanceof WvError) || error.status !== Status.INVALID_PARAMETER) return error;
-    const port = this.pd.device.queryPort(portNumber);
-    if (pathMtu <= port.activeMtu) return error;
-    return new WvError(
-      Status.INVALID_PARAMETER,
-      `The path MTU is ${pathMtu} bytes; the port carries at most ${port.activeMtu}, as its interface's MTU allows.`,
-    );
+  /** The error of a modify, with the attribute or option that was wrong. */
+  private explained(error: unknown, attributes: Partial<WvQpAttributes>, options: number): unknown {
+    if (this.released) return error;
+    return explainModify(error, this.pd.device, this.state, attributes, options);
   }
 
   /**
@@ -308,7 +312,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.sendCq.letGo();
     this.receiveCq.letGo();
     this.srq?.letGo();
-    this.pd.letGo();
+    this.pd.letGoOf(this);
   }
 
   /** @internal The request for {@link post}, filled except for what depends on its kind. */

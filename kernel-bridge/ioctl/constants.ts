@@ -18,6 +18,8 @@ export const WvAccess = {
   MW_BIND: 0x10,
   ZERO_BASED: 0x20,
   NON_CACHABLE: 0x8000_0000,
+  /** Ours: every right, for this side and for peers, and that of binding windows. */
+  ALL: 0x1f,
 } as const;
 
 /** WV_SEND_*: flags of a send request. */

@@ -55,6 +55,9 @@ export abstract class AdapterBase extends NdObject {
   /** Memory whose region was released while windows were bound to it. */
   readonly #opened = new Set<WvMemoryRegion>();
 
+  /** The objects that were made from it and still live. */
+  readonly #children = new Set<NdObject>();
+
   /** Finds the memory that requests of this adapter name. */
   abstract readonly memory: MemoryResolver;
 
@@ -83,6 +86,26 @@ export abstract class AdapterBase extends NdObject {
       provider.release();
       throw error;
     }
+  }
+
+  /** Holds it for an object that {@link Symbol.asyncDispose} ends with it. */
+  holdFor(child: NdObject): void {
+    this.#children.add(child);
+    this.hold();
+  }
+
+  /** Undoes a {@link holdFor}. */
+  letGoOf(child: NdObject): void {
+    this.#children.delete(child);
+    this.letGo();
+  }
+
+  /** Disconnects and releases all that was made from it, whoever holds references, and then itself. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const connectors = [...this.#children].filter((child) => Symbol.asyncDispose in child);
+    await Promise.all(connectors.map((connector) => (connector as AsyncDisposable)[Symbol.asyncDispose]()));
+    for (const child of [...this.#children].reverse()) while (!child.ended) child.release();
+    while (!this.ended) this.release();
   }
 
   /** Private data of Accept and Reject, in bytes. */

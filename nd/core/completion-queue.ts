@@ -31,7 +31,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     super();
     this.adapter = adapter;
     this.wv = wv;
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   get entries(): number {
@@ -206,7 +206,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
 
   protected end(): void {
     this.wv.release();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }
 

@@ -72,7 +72,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   constructor(adapter: AdapterBase) {
     super();
     this.adapter = adapter;
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   /** The state, after all requests that have completed by now. */
@@ -478,7 +478,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state === 'Connecting') this.#detach();
     this.#wv?.release();
     this.#portHolder?.release();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }
 

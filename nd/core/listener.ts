@@ -13,7 +13,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
   constructor(adapter: AdapterBase) {
     super();
     this.adapter = adapter;
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   /** The listening endpoint; throws INVALID_DEVICE_STATE if there is none. */
@@ -45,7 +45,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
 
   protected end(): void {
     this.wv?.release();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }
 

@@ -31,7 +31,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.adapter = adapter;
     this.wv = wv;
     this.invalidateResult = invalidateResult;
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   getRemoteToken(): number {
@@ -89,6 +89,6 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.#boundOn = undefined;
     this.wv.release();
     this.adapter.windowsWent();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }

@@ -64,7 +64,7 @@ export abstract class QueuePairBase extends NdObject {
     this.#initiators = new RequestQueue(parts.initiatorDepth);
     this.#completionQueues = [parts.receiveCq, parts.initiatorCq];
     for (const queue of this.#completionQueues) queue.hold();
-    parts.adapter.hold();
+    parts.adapter.holdFor(this);
   }
 
   flush(): void {
@@ -237,7 +237,7 @@ export abstract class QueuePairBase extends NdObject {
     this.qp.release();
     this.adapter.windowsWent();
     for (const queue of this.#completionQueues) queue.letGo();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }
 

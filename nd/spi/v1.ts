@@ -158,6 +158,12 @@ export interface INDAdapter extends INDOverlapped {
    * @see INDAdapter::Listen
    */
   listen(options?: NdListenOptions): INDListen;
+
+  /**
+   * Ends everything that was made from this instance (connections are disconnected, the rest is released, whoever holds references), and
+   * then the instance; for `await using`. Afterwards nothing of it keeps the process alive. It does not fail.
+   */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}. */

@@ -26,6 +26,8 @@ export const Nd2MrFlag = {
   ALLOW_REMOTE_WRITE: 0x5,
   /** A Read may write to it; the same as ALLOW_LOCAL_WRITE where the transport makes no difference. */
   RDMA_READ_SINK: 0x8,
+  /** Ours: every right, for local requests and for peers. */
+  ALL: 0xf,
   /** Has no meaning here. */
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;

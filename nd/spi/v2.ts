@@ -77,7 +77,6 @@ export interface IND2Provider extends NdUnknown {
 
   /**
    * Opens a new, independent instance of an adapter.
-   *
    * @param adapter - a result of {@link resolveAddress}, or the address itself
    * @param options - the partition
    * @throws INVALID_PARAMETER if no adapter has the id, or for the options, INVALID_ADDRESS if none has the address, NO_MEMORY
@@ -169,8 +168,7 @@ export interface IND2Adapter extends NdUnknown {
   /**
    * Makes a queue pair that takes its Receives from a shared receive queue.
    *
-   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request;
-   * inline bytes
+   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request; inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _4 (sharedReceiveQueue),
    * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
    * NO_MEMORY
@@ -195,6 +193,9 @@ export interface IND2Adapter extends NdUnknown {
    * @see IND2Adapter::CreateListener
    */
   createListener(file?: NdOverlappedFile): IND2Listener;
+
+  /** Ends everything that was made from it, whoever holds references, and then itself; for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}. */
@@ -362,8 +363,8 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
  *
  * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
  * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
- * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered),
- * ACCESS_VIOLATION (an entry ends beyond its region), and,
+ * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), ACCESS_VIOLATION (an
+ * entry ends beyond its region), and,
  * except for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in
  * CANCELED. Contexts are returned unchanged and need not be unique.
  *

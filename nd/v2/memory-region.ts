@@ -42,7 +42,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   constructor(adapter: Adapter) {
     super();
     this.adapter = adapter;
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void> {
@@ -148,6 +148,6 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   protected end(): void {
     const region = this.#region;
     if (region !== undefined) this.adapter.dropMemory(region);
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }

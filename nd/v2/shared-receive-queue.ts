@@ -67,7 +67,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.#depth = depth;
     this.#threshold = threshold;
     this.#sg = new ScatterGather(adapter);
-    adapter.hold();
+    adapter.holdFor(this);
   }
 
   getNotifyAffinity(): Nd2Affinity {
@@ -217,6 +217,6 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
 
   protected end(): void {
     this.wv.release();
-    this.adapter.letGo();
+    this.adapter.letGoOf(this);
   }
 }

@@ -93,6 +93,10 @@ abstract class FakeObject implements WvUnknown {
     this.release();
   }
 
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.release();
+  }
+
   cancelOverlappedRequests(): void {
     for (const request of this.requests) if (request.pending) request.fail(Status.CANCELED);
   }

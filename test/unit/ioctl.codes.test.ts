@@ -195,6 +195,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     MW_BIND: 16,
     ZERO_BASED: 32,
     NON_CACHABLE: 2147483648,
+    ALL: 0x1f,
   },
   WvSend: { IMMEDIATE: 1, FENCE: 2, SIGNALED: 4, SOLICITED: 8, INLINE: 16 },
   WvWc: { IMMEDIATE: 1, INVALIDATED: 2, GRH_VALID: 4, SOLICITED: 8 },
