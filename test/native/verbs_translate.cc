@@ -332,6 +332,7 @@ TEST(verbs_shared_receives) {
   CHECK(w.run(one) == Status::kSuccess && w.run(two) == Status::kSuccess);
   for (int i = 0; i < 4; ++i) writeReceive(srq);
   ringReceives(kSharedBit | srq.handle);
+  w.rdma.takesNewest = true;
   CHECK(w.rdma.completeReceive(two.qpn, ibv_wc{}));
   CHECK(w.rdma.completeReceive(one.qpn, ibv_wc{}));
   std::vector<Cqe> cqes = poll(cq);

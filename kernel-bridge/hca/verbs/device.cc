@@ -29,6 +29,11 @@ Tables& Tables::all() {
   return *instance;
 }
 
+void Tables::keep(Device* device) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  devices_.push_back(device);
+}
+
 Status statusOf(int error) {
   switch (error < 0 ? -error : error) {
     case 0: return Status::kSuccess;
@@ -112,6 +117,7 @@ bool Host::probe(Device& device, std::string* why) {
   if (qp != nullptr) {
     if (create.cap.max_inline_data > limits.maxInline) limits.maxInline = std::min(create.cap.max_inline_data, kMostInline);
     lib_.ibv_destroy_qp(qp);
+    device.resizes = statusOf(lib_.ibv_resize_cq(cq, 2)) != Status::kNotSupported;
   } else {
     *why = device.name + " makes no queue pair (" + std::strerror(error) + ")";
   }
@@ -183,6 +189,7 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
   setLimits(*device);
   device->number = static_cast<uint32_t>(devices_.size()) + 1;
   Device* const out = device.release();
+  Tables::all().keep(out);
   devices_.push_back(out);
   watch(out->channel->fd, uint64_t{out->number} << 2 | 1, true);
   watch(out->context->async_fd, uint64_t{out->number} << 2 | 2, true);

@@ -132,7 +132,9 @@ void Host::serveAsync(Device& device) {
       out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.qp->qp_context));
       out.event = static_cast<uint32_t>(pair->ours);
       out.reason = abi::kWcError;
-      failed = pair->ours == QpEvent::kFatal ? Tables::all().qps.find(out.handle) : nullptr;
+      QpObject* const qp = Tables::all().qps.find(out.handle);
+      if (qp != nullptr) out.token = qp->token;  // it cannot end before the acknowledgement
+      failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
     } else if (type == kEventSrqErr || type == kEventSrqLimit) {
       out.kind = Event::Kind::kSrq;
       out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.srq->srq_context));

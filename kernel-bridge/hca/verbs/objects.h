@@ -16,6 +16,8 @@ namespace nd::verbs {
 
 // Entries of a device's CQ beyond the ring's: for the requests by which the end of a queue is found.
 constexpr int kSpareCqes = 128;
+// Entries at least, where the device's CQs cannot grow: their rings can, up to this.
+constexpr int kFixedCqes = 4096;
 
 struct QpObject;
 struct MwObject;
@@ -32,6 +34,7 @@ struct Device {
   std::string name;
   std::shared_ptr<Events> events;
   bool iwarp = false;
+  bool resizes = true;  // its completion queues can grow
   ibv_device_attr attributes{};
   EngineOptions limits;  // by the names that the HCA driver uses
   // Changed under `threads`, which the event thread holds while it serves this device.
@@ -121,6 +124,8 @@ struct QpObject {
   std::atomic<int32_t> receivesOut{0};      // handed to the device and not completed; not those of a shared queue
   std::atomic<uint32_t> sendSeen{0};        // the index after that of the latest completion of a send
   std::atomic<bool> sendsDrained{false};    // in ERROR: all sends that the device has have completed
+  // In ERROR: the device did not flush these, so they were completed without it.
+  std::atomic<bool> sendsForced{false}, receivesForced{false};
   std::atomic<bool> failed{false};          // has completed a request in error, by itself
 
   uint32_t* sendWqe(uint32_t index) const {
@@ -146,7 +151,7 @@ struct QpObject {
     state = abi::kQpsReset;
     receivesOut = 0;
     sendSeen = 0;
-    sendsDrained = failed = false;
+    sendsDrained = failed = sendsForced = receivesForced = false;
   }
 };
 
@@ -189,6 +194,12 @@ struct Tables {
   Places<AhObject> ahs;
   Places<MwObject> mws;
   Places<CmObject> cms;
+  // A device stays: objects that its owners have not ended yet name it.
+  void keep(Device* device);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Device*> devices_;
 };
 
 // The NTSTATUS of an errno.

@@ -128,12 +128,14 @@ void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {
     later->emplace_back(qp, qp->handle.load());
     return;
   }
+  const bool send = id.queue == RequestId::Queue::kSend;
+  // The device did not flush it in time, and it has completed without the device.
+  if (send ? qp->sendsForced.load() : qp->receivesForced && id.queue == RequestId::Queue::kReceive) return;
   Completion c;
   c.token = qp->token;
   c.wqe = id.index;
   c.status = wcStatusOf(wc.status);
   c.vendor = wc.vendor_err;
-  const bool send = id.queue == RequestId::Queue::kSend;
   if (send) {
     fillSend(*qp, id, wc, &c);
   } else {
@@ -240,9 +242,12 @@ void flushHeld(QpObject& qp, bool force) {
   if (qp.state.load() != kQpsError) return;
   if (qp.sendsDrained || force) {
     const uint32_t producer = loadWord(qp.header + kQpSendProducer);
-    if (force && !qp.sendsDrained) qp.sendDone = qp.sendSeen;
-    if (producer - qp.sendDone > qp.sendEntries) qp.sendDone = producer;
     std::lock_guard<std::mutex> lock(qp.sendCq->mutex);
+    if (force && !qp.sendsDrained) {
+      qp.sendDone = qp.sendSeen;
+      qp.sendsForced = true;
+    }
+    if (producer - qp.sendDone > qp.sendEntries) qp.sendDone = producer;
     for (; qp.sendDone != producer; ++qp.sendDone) {
       flushOne(qp, *qp.sendCq, qp.sendDone, false, qp.failStatus != 0 ? qp.failStatus : kWcFlushed);
       qp.failStatus = 0;
@@ -250,13 +255,16 @@ void flushHeld(QpObject& qp, bool force) {
     if (force) qp.sendsDrained = true;
   }
   if (qp.receiveEntries == 0) return;
+  std::lock_guard<std::mutex> lock(qp.receiveCq->mutex);
   const int32_t out = qp.receivesOut.load();
   if (out > 0 && !force) return;
   const uint32_t producer = loadWord(qp.header + kQpReceiveProducer);
-  if (out > 0) qp.receiveDone -= static_cast<uint32_t>(out);
-  if (force) qp.receivesOut = 0;
+  if (out > 0) {
+    qp.receiveDone -= static_cast<uint32_t>(out);
+    qp.receivesOut = 0;
+    qp.receivesForced = true;
+  }
   if (producer - qp.receiveDone > qp.receiveEntries) qp.receiveDone = producer;
-  std::lock_guard<std::mutex> lock(qp.receiveCq->mutex);
   for (; qp.receiveDone != producer; ++qp.receiveDone) flushOne(qp, *qp.receiveCq, qp.receiveDone, true, kWcFlushed);
 }
 

@@ -204,7 +204,7 @@ Status Host::toEnd(QpObject& qp, uint32_t state) {
   qp.receiveDone = loadWord(qp.header + kQpReceiveProducer);
   qp.failStatus = 0;
   qp.receivesOut = 0;
-  qp.sendsDrained = qp.failed = false;
+  qp.sendsDrained = qp.failed = qp.sendsForced = qp.receivesForced = false;
   qp.errorEntered = qp.markerPosted = false;
   QpAttributes fresh;
   fresh.type = qp.type;

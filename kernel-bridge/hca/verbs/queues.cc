@@ -181,7 +181,8 @@ Status Host::createCq(Device& device, uint64_t address, uint64_t bytes, uint32_t
   CqObject* const cq = Tables::all().cqs.take(&handle);
   if (cq == nullptr) return Status::kInsufficientResources;
   std::lock_guard<std::mutex> lock(cq->mutex);
-  const int size = std::min(static_cast<int>(entries) + kSpareCqes, device.attributes.max_cqe);
+  const int wanted = static_cast<int>(entries) + kSpareCqes;
+  const int size = std::min(device.resizes ? wanted : std::max(wanted, kFixedCqes), device.attributes.max_cqe);
   cq->cq = lib_.ibv_create_cq(device.context, size, reinterpret_cast<void*>(uintptr_t{handle}), device.channel, 0);
   if (cq->cq == nullptr) {
     const Status status = statusOf(errno);

@@ -46,12 +46,12 @@ class Fake {
   std::vector<uint16_t> pkeys;
 
   // ── Its behaviour
-  // Signaled sends complete in success when they are posted, and nothing of them is kept.
+  // Signaled sends complete in success when they are posted, and nothing of them is kept. Set by the variable FAKE_RDMA_ECHO, too.
   bool echo = false;
   // What was posted is flushed by this many polls after the move to ERROR; -1: never.
   std::atomic<int> flushAfterPolls{0};
-  // As rdma_rxe: a receive that is posted in ERROR is never looked at.
-  bool flushesLateReceives = false;
+  // Messages take the newest shared receive, as devices may that have several queue pairs on one.
+  bool takesNewest = false;
   std::function<void(Moment, ibv_cq*)> onMoment;
   std::atomic<bool> hasMoment{false};  // set after onMoment
   void at(Moment moment, ibv_cq* cq) {

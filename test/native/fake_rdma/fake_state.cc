@@ -39,7 +39,8 @@ void State::setDefaults() {
   attributes.max_mcast_grp = attributes.max_mcast_qp_attach = attributes.max_total_mcast_qp_attach = 64;
   attributes.max_pkeys = 1;
   attributes.phys_port_cnt = 1;
-  iwarp = echo = flushesLateReceives = false;
+  iwarp = takesNewest = false;
+  echo = std::getenv("FAKE_RDMA_ECHO") != nullptr;
   hasWindows = canResize = true;
   mostInline = 256;
   flushAfterPolls = 0;
@@ -80,6 +81,14 @@ std::string State::left() const {
 }
 
 void State::reset() {
+  // What a test of failing ends has left.
+  for (Context* context : contexts) {
+    endAll(*context);
+    delete context;
+  }
+  for (CmId* id : ids) delete id;
+  contexts.clear();
+  ids.clear();
   orphans_.clear();
   sizes_.clear();
   for (auto& count : alive_) count = 0;
@@ -235,8 +244,9 @@ bool State::completeReceive(uint32_t qpn, ibv_wc wc) {
   if (srq != nullptr) {
     std::lock_guard<SpinLock> shared(srq->lock);
     if (srq->receives.empty()) return false;
-    wc.wr_id = srq->receives.front();
-    srq->receives.pop_front();
+    wc.wr_id = takesNewest ? srq->receives.back() : srq->receives.front();
+    if (takesNewest) srq->receives.pop_back();
+    else srq->receives.pop_front();
   } else {
     if (qp->receives.empty()) return false;
     wc.wr_id = qp->receives.front();

@@ -201,6 +201,8 @@ class State final : public Fake {
   Context* last_ = nullptr;
 };
 
+// Ends what a context has, and counts it as forgotten. The state is locked.
+void endAll(Context& context);
 // Its functions of the speed path.
 void fillOps(ibv_context_ops* ops);
 

@@ -86,10 +86,7 @@ FAKE ibv_context* ibv_open_device(ibv_device* device) {
   return context;
 }
 
-FAKE int ibv_close_device(ibv_context* closing) {
-  if (s().fails(__func__)) return errno;
-  Context& context = of(closing);
-  std::lock_guard<std::mutex> hold(s().mutex);
+void fake::endAll(Context& context) {
   orphans(context.qps, kQp, "QP");
   orphans(context.srqs, kSrq, "SRQ");
   orphans(context.cqs, kCq, "CQ");
@@ -98,6 +95,13 @@ FAKE int ibv_close_device(ibv_context* closing) {
   orphans(context.mrs, kMr, "MR");
   orphans(context.pds, kPd, "PD");
   orphans(context.channels, kCompletionChannel, "completion channel");
+}
+
+FAKE int ibv_close_device(ibv_context* closing) {
+  if (s().fails(__func__)) return errno;
+  Context& context = of(closing);
+  std::lock_guard<std::mutex> hold(s().mutex);
+  endAll(context);
   s().contexts.erase(&context);
   s().count(kContext, -1);
   delete &context;

@@ -1,0 +1,140 @@
+// No wake-up is lost: the device completes at every moment of arming, polling and being told.
+#include "verbs_world.h"
+
+using namespace verbstest;
+using namespace nd::verbs;
+
+namespace {
+
+enum class Way { kAny, kSolicited, kBatch };
+
+Status arm(const TestCq& cq, Way way) {
+  return way == Way::kBatch ? armCqBatch(cq.handle, 1) : armCq(cq.handle, way == Way::kSolicited);
+}
+
+ibv_wc message(Way way) {
+  ibv_wc wc{};
+  if (way == Way::kSolicited) wc.slid = 0x8000;  // the fake's sign
+  return wc;
+}
+
+// A device that completes a receive at certain moments, counted from the beginning of the trial.
+class Device1 {
+ public:
+  Device1(Ready& ready, Way way, long first, long second) : r_(ready), way_(way), at_{first, second} {
+    r_.world.rdma.onMoment = [this](fake::Moment, ibv_cq*) {
+      const long now = moment_.fetch_add(1);
+      for (const long at : at_)
+        if (at == now) complete();
+    };
+    r_.world.rdma.hasMoment = true;
+  }
+  ~Device1() {
+    r_.world.rdma.hasMoment = false;
+    // The event thread may be in the hook still: closing joins it.
+    r_.world.close();
+    r_.world.rdma.onMoment = nullptr;
+  }
+  // What has not come by its moment comes now.
+  void finish() {
+    const long now = moment_.fetch_add(1000);
+    for (const long at : at_)
+      if (at >= now && at >= 0) complete();
+  }
+
+ private:
+  Ready& r_;
+  const Way way_;
+  const long at_[2];
+  std::atomic<long> moment_{0};
+  void complete() { CHECK(r_.world.rdma.completeReceive(r_.qp.qpn, message(way_))); }
+};
+
+// Takes `count` messages, sleeping in between as a program does: poll, arm, poll, sleep.
+size_t consume(Ready& r, Way way, size_t count, Device1& device) {
+  size_t taken = 0;
+  bool finished = false;
+  while (taken < count) {
+    taken += poll(r.receiveCq).size();
+    if (taken >= count) break;
+    if (!CHECK(arm(r.receiveCq, way) == Status::kSuccess)) break;
+    if (!finished) device.finish();
+    finished = true;
+    if (!CHECK(r.world.await(Event::Kind::kCq).kind == Event::Kind::kCq)) break;
+  }
+  return taken;
+}
+
+}  // namespace
+
+TEST(verbs_no_wake_up_is_lost_at_any_moment) {
+  for (const Way way : {Way::kAny, Way::kSolicited, Way::kBatch})
+    for (long moment = 0; moment < 14; ++moment) {
+      check::note = "moment";
+      check::noteNumber = static_cast<uint64_t>(moment);
+      Ready r;
+      CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
+      for (int i = 0; i < 4; ++i) writeReceive(r.qp);
+      ringReceives(r.qp.handle);
+      Device1 device(r, way, moment, -1);
+      CHECK_EQ(consume(r, way, 1, device), 1u);
+    }
+  check::note = "";
+}
+
+TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
+  for (const Way way : {Way::kAny, Way::kSolicited})
+    for (long first = 0; first < 10; ++first)
+      for (long second = first; second < 12; second += 1 + first % 2) {
+        check::note = "moments";
+        check::noteNumber = static_cast<uint64_t>(first * 100 + second);
+        Ready r;
+        CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
+        for (int i = 0; i < 4; ++i) writeReceive(r.qp);
+        ringReceives(r.qp.handle);
+        Device1 device(r, way, first, second);
+        CHECK_EQ(consume(r, way, 2, device), 2u);
+      }
+  check::note = "";
+}
+
+TEST(verbs_a_batch_tells_with_its_last) {
+  Ready r;
+  CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
+  for (int i = 0; i < 8; ++i) writeReceive(r.qp);
+  ringReceives(r.qp.handle);
+  CHECK(armCqBatch(r.receiveCq.handle, 0) == Status::kInvalidParameter);
+  CHECK(armCqBatch(r.receiveCq.handle, 65) == Status::kInvalidParameter);
+  CHECK(armCqBatch(r.receiveCq.handle, 3) == Status::kSuccess);
+  for (int i = 0; i < 2; ++i) CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
+  nd::verbs::progress(r.receiveCq.handle);
+  CHECK(r.world.events().empty());
+  CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
+  CHECK(r.world.await(Event::Kind::kCq).handle == r.receiveCq.handle);
+  CHECK_EQ(take(r.receiveCq).size(), 3u);
+}
+
+TEST(verbs_what_is_not_solicited_wakes_nobody_who_waits_for_that) {
+  Ready r;
+  CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
+  for (int i = 0; i < 4; ++i) writeReceive(r.qp);
+  ringReceives(r.qp.handle);
+  CHECK(armCq(r.receiveCq.handle, true) == Status::kSuccess);
+  CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
+  nd::verbs::progress(r.receiveCq.handle);
+  CHECK(r.world.events().empty());
+  CHECK(r.world.rdma.completeReceive(r.qp.qpn, message(Way::kSolicited)));
+  CHECK(r.world.await(Event::Kind::kCq).handle == r.receiveCq.handle);
+  CHECK_EQ(take(r.receiveCq).size(), 2u);
+}
+
+TEST(verbs_errors_are_noticed_when_nobody_polls) {
+  Ready r;
+  write(r.qp, Wqe());
+  ringSends(r.qp.handle);
+  r.world.rdma.completeSends(r.qp.qpn, 1, kIbRetryExceeded);
+  const Event event = r.world.await(Event::Kind::kQp);
+  CHECK_EQ(event.handle, r.qp.handle);
+  CHECK_EQ(event.event, static_cast<uint32_t>(QpEvent::kPeerLost));
+  CHECK_EQ(r.qp.state(), kQpsError);
+}
