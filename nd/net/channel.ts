@@ -11,8 +11,9 @@ import {
   type RequestHandler,
 } from './channel-options.js';
 import { aborted, closed, NetError, netError, violation } from './errors.js';
-import { abortable, bytesOf, defined } from './helpers.js';
-import { Inbox } from './inbox.js';
+import { Gate } from './gate.js';
+import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
+import { type Arrival, Inbox } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
 import { RemoteMemory } from './remote.js';
@@ -24,7 +25,7 @@ import {
   type LentMemory,
   lendAt,
 } from './shared.js';
-import { decodeMemory, Frame, Kind, LARGE } from './wire.js';
+import { decodeMemory, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -51,6 +52,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #link!: Link;
   readonly #outbox = new Outbox(() => this.#link);
   readonly #inbox: Inbox;
+  /** Of large messages that nobody has taken. */
+  readonly #gate = new Gate();
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   readonly #serving = new Map<number, Request>();
@@ -67,6 +70,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   constructor(options: ChannelOptions = {}) {
     super();
     const { onRequest, ...sizes } = options;
+    checkSizes(sizes);
     this.#options = { ...channelDefaults, ...defined(sizes) };
     this.#handler = onRequest;
     this.#inbox = new Inbox();
@@ -316,7 +320,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       if (this.#reading === 0) this.#inbox.end(undefined);
       return;
     }
-    if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
+    if ((flags & ~LARGE) !== 0) this.#link.abort(violation(`there is no flag 0x${flags.toString(16)}`));
+    else if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
     else if (type === Frame.REQUEST && this.#serving.size >= this.#options.maxRequests)
       this.#held.push({ id, slot, at, length });
@@ -343,14 +348,28 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Reads a large payload from the peer's memory. */
   #large(type: number, id: number, slot: Slot, at: number, length: number): void {
     const memory = decodeMemory(this.#link.payload(at, length));
-    this.#link.release(slot);
-    if (memory === undefined || memory.length > this.#options.maxMessageBytes) {
-      this.#link.abort(violation('a message is longer than this side takes, or has no description'));
+    if (memory === undefined) {
+      this.#link.abort(violation('a long message has no description of its memory'));
       return;
     }
-    const place = type === Frame.DATA ? this.#inbox.reserve() : undefined;
+    const most = this.#options.maxMessageBytes;
+    if (memory.length > most || memory.length === 0) {
+      this.#link.abort(
+        violation(`a long message has ${memory.length} bytes; this side takes from 1 to ${most}`),
+      );
+      return;
+    }
     this.#reading += 1;
-    void this.#read(memory.address, memory.token, memory.length, memory.id).then((bytes) => {
+    if (type !== Frame.DATA) this.#fetch(memory, type, id, slot, undefined);
+    else {
+      const place = this.#inbox.reserve(() => this.#gate.left(memory.length));
+      this.#gate.pass(memory.length, () => this.#fetch(memory, type, id, slot, place));
+    }
+  }
+
+  #fetch(memory: MemoryDescription, type: number, id: number, slot: Slot, place: Arrival | undefined): void {
+    this.#link.release(slot);
+    void this.#read(memory).then((bytes) => {
       this.#reading -= 1;
       if (bytes === undefined) return;
       if (place !== undefined) this.#inbox.fill(place, bytes);
@@ -360,7 +379,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     });
   }
 
-  async #read(address: bigint, token: number, length: number, id: number): Promise<Buffer | undefined> {
+  async #read({ address, token, length, id }: MemoryDescription): Promise<Buffer | undefined> {
     const link = this.#link;
     try {
       const { region, bytes } = await link.place.blank(length);

@@ -8,6 +8,23 @@ export function defined<T extends object>(options: T): { [K in keyof T]: Exclude
   };
 }
 
+/** Bounds of the sizes of connections. */
+const bounds = {
+  slots: [1, 65_535],
+  slotBytes: [64, 2 ** 26],
+  maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
+  maxRequests: [1, Number.MAX_SAFE_INTEGER],
+} as const;
+
+/** @throws RangeError: which size is not a whole number within its bounds */
+export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number | undefined }): void {
+  for (const [name, [least, most]] of Object.entries(bounds)) {
+    const value = sizes[name as keyof typeof bounds];
+    if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
+    throw new RangeError(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
+  }
+}
+
 /** The bytes of a message. */
 export function bytesOf(bytes: MessageBytes): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;

@@ -9,6 +9,8 @@ export interface Arrival {
   readonly at: number;
   readonly length: number;
   bytes: Buffer | undefined;
+  /** Called when it was taken. */
+  readonly taken: (() => void) | undefined;
 }
 
 interface Taker {
@@ -34,12 +36,12 @@ export class Inbox {
       this.#takers.shift()!.resolve(copyOf(link, slot, at, length));
       return;
     }
-    this.#arrivals.push({ link, slot, at, length, bytes: undefined });
+    this.#arrivals.push({ link, slot, at, length, bytes: undefined, taken: undefined });
   }
 
-  /** A place for a message whose bytes come later. */
-  reserve(): Arrival {
-    const arrival: Arrival = { link: undefined, slot: undefined, at: 0, length: 0, bytes: undefined };
+  /** A place for a message whose bytes come later. `taken` is called when somebody has taken it. */
+  reserve(taken: () => void): Arrival {
+    const arrival: Arrival = { link: undefined, slot: undefined, at: 0, length: 0, bytes: undefined, taken };
     this.#arrivals.push(arrival);
     return arrival;
   }
@@ -81,10 +83,11 @@ export class Inbox {
 
   #pump(): void {
     while (this.#takers.length > 0 && this.#arrivals.length > 0) {
-      const { link, slot, at, length, bytes } = this.#arrivals[0]!;
+      const { link, slot, at, length, bytes, taken } = this.#arrivals[0]!;
       if (slot === undefined && bytes === undefined) break;
       this.#arrivals.shift();
       this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!, at, length));
+      taken?.();
     }
     this.#drop();
   }

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
-import { copyOf, defined } from './helpers.js';
+import { checkSizes, copyOf, defined } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind } from './wire.js';
 
@@ -50,9 +50,10 @@ export class Socket extends Duplex {
     const { slots, slotBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
     // As net.Socket does: 'close' has an argument.
     super({ allowHalfOpen, emitClose: false, autoDestroy: true });
+    checkSizes({ slots, slotBytes });
     this.#options = { slots, slotBytes };
     this.#user = {
-      frame: (type, _flags, _id, slot, at, length) => this.#frame(type, slot, at, length),
+      frame: (type, flags, _id, slot, at, length) => this.#frame(type, flags, slot, at, length),
       wasRead: () => {},
       writable: () => this.#pump(),
       ended: (error) => this.#ended(error),
@@ -269,14 +270,15 @@ export class Socket extends Duplex {
     pieces.splice(0, count);
   }
 
-  #frame(type: number, slot: Slot, at: number, length: number): void {
+  #frame(type: number, flags: number, slot: Slot, at: number, length: number): void {
     const link = this.#link!;
     this.#active();
-    if (this.#endReceived || (type !== Frame.DATA && type !== Frame.END)) {
-      link.abort(
-        violation(this.#endReceived ? 'a frame came behind END' : `a stream has no frame of type ${type}`),
-      );
-    } else if (type === Frame.END) {
+    if (this.#endReceived) this.destroy(violation('a frame came behind END'));
+    else if (type !== Frame.DATA && type !== Frame.END)
+      this.destroy(violation(`a stream has no frame of type ${type}`));
+    else if (flags !== 0)
+      this.destroy(violation(`a frame of a stream has no flags, and this one has 0x${flags.toString(16)}`));
+    else if (type === Frame.END) {
       link.release(slot);
       this.#endReceived = true;
       if (this.#unread.length === 0) this.push(null);

@@ -1,0 +1,72 @@
+/** Connections of `networkdirect/net` that end leave nothing behind. */
+import { once } from 'node:events';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readCounters } from '../../kernel-bridge/index.js';
+import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { endAll, listening } from '../helpers/net-pair.js';
+
+test.after.each(endAll);
+
+/** Connections made and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
+const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? 600);
+const AT_A_TIME = 20;
+
+test('connections of all kinds of ends leave no object and no memory', async () => {
+  const server = createChannelServer((channel) => {
+    channel.onRequest((bytes) => bytes);
+  }).on('connection', (socket) => {
+    socket.on('error', () => {});
+    socket.pipe(socket);
+  });
+  const port = await listening(server);
+
+  const ends = [
+    async () => {
+      const channel = await connectChannel(port, '127.0.0.1');
+      await channel.request('x');
+      await channel.close();
+    },
+    async () => {
+      const channel = await connectChannel(port, '127.0.0.1');
+      const closed = once(channel, 'close');
+      await channel.send(Buffer.alloc(10_000));
+      channel.destroy();
+      await closed;
+    },
+    async () => {
+      const socket = connect(port, '127.0.0.1', { slots: 2 });
+      socket.end('x');
+      for await (const bytes of socket) assert.is(String(bytes), 'x');
+      if (!socket.closed) await once(socket, 'close');
+    },
+    async () => {
+      const socket = connect(port, '127.0.0.1', { slots: 2 });
+      socket.on('error', () => {});
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.write('x', () => socket.destroy(new Error('enough')));
+      await closed;
+    },
+  ];
+  const rounds = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n += AT_A_TIME)
+      await Promise.all(Array.from({ length: AT_A_TIME }, (_, k) => ends[(n + k) % ends.length]!()));
+    // The server has ended its sides when it has no connection, and nothing of its own pends.
+    while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  await rounds(80);
+  const before = objects();
+  await rounds(CONNECTIONS);
+  for (let turn = 0; turn < 10_000 && JSON.stringify(objects()) !== JSON.stringify(before); turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(objects(), before);
+  assert.ok(readCounters().objects.ring < 256, 'rings of queue pairs that ended are used again');
+});
+
+/** Live objects. Rings are kept for the next queue pairs, so their number varies. */
+function objects(): Record<string, number> {
+  return { ...readCounters().objects, ring: 0 };
+}
+
+test.run();

@@ -1,0 +1,285 @@
+/** `networkdirect/net` and peers that do not keep to its protocol: each ends in an error of its own, and nothing else does. */
+import { once } from 'node:events';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type Channel,
+  connectChannel,
+  createChannelServer,
+  createServer,
+  type NetError,
+  type Server,
+  type Socket,
+} from '../../nd/net/index.js';
+import { encodeHello, encodeMemory, Frame, Kind, LARGE } from '../../nd/net/wire.js';
+import { endAll, listening, rejection } from '../helpers/net-pair.js';
+import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
+
+test.after.each(endAll);
+
+const { CONTROL, DATA, REQUEST, ANSWER, FAILURE, CANCEL, ATOMIC, END } = Frame;
+const description = (length: number): Uint8Array =>
+  encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length });
+
+/** What a hostile peer sends, and the error that its end of the channel gets. */
+const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] = [
+  { name: 'no byte', sends: [Buffer.alloc(0)], code: 'EPROTO', says: /0 bytes is shorter/ },
+  { name: 'half a header', sends: [Buffer.alloc(15)], code: 'EPROTO', says: /15 bytes is shorter/ },
+  {
+    name: 'a length beyond the end',
+    sends: [frameOf(DATA, { length: 1 })],
+    code: 'EPROTO',
+    says: /longer than the 16/,
+  },
+  {
+    name: 'the largest length',
+    sends: [frameOf(REQUEST, { length: 0xffff_ffff })],
+    code: 'EPROTO',
+    says: /longer/,
+  },
+  {
+    name: 'half a header behind a frame',
+    sends: [Buffer.concat([frameOf(DATA), Buffer.alloc(7)])],
+    code: 'EPROTO',
+    says: /longer than the 23/,
+  },
+  { name: 'an unknown type', sends: [frameOf(8)], code: 'EPROTO', says: /type 8/ },
+  { name: 'the largest type', sends: [frameOf(255)], code: 'EPROTO', says: /type 255/ },
+  { name: 'unknown flags', sends: [frameOf(DATA, { flags: 0x82 })], code: 'EPROTO', says: /flag 0x82/ },
+  {
+    name: 'credits for data that nobody spent',
+    sends: [frameOf(DATA, { data: 1 })],
+    code: 'EPROTO',
+    says: /credits/,
+  },
+  {
+    name: 'control credits that nobody spent',
+    sends: [frameOf(CONTROL, { control: 9 })],
+    code: 'EPROTO',
+    says: /credits/,
+  },
+  {
+    name: 'all credits that there are',
+    sends: [frameOf(DATA, { data: 65_535, control: 65_535 })],
+    code: 'EPROTO',
+  },
+  {
+    name: 'half an id in CONTROL',
+    sends: [frameOf(CONTROL, { payload: Buffer.alloc(6) })],
+    code: 'EPROTO',
+    says: /CONTROL frame of 22/,
+  },
+  {
+    name: 'a frame behind CONTROL',
+    sends: [Buffer.concat([frameOf(CONTROL), frameOf(DATA)])],
+    code: 'EPROTO',
+    says: /CONTROL/,
+  },
+  {
+    name: 'CONTROL behind a frame',
+    sends: [Buffer.concat([frameOf(DATA), frameOf(CONTROL)])],
+    code: 'EPROTO',
+    says: /type 0/,
+  },
+  {
+    name: 'a long message without a description',
+    sends: [frameOf(DATA, { flags: LARGE })],
+    code: 'EPROTO',
+    says: /description/,
+  },
+  {
+    name: 'a message that is too long',
+    sends: [frameOf(DATA, { flags: LARGE, payload: description(2 ** 40) })],
+    code: 'EPROTO',
+    says: /1099511627776 bytes/,
+  },
+  {
+    name: 'a long message of no bytes',
+    sends: [frameOf(REQUEST, { flags: LARGE, payload: description(0) })],
+    code: 'EPROTO',
+    says: /0 bytes/,
+  },
+  {
+    name: 'memory that it does not have',
+    sends: [frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
+    code: 'ECONNRESET',
+  },
+  { name: 'a frame behind END', sends: [frameOf(END), frameOf(DATA)], code: 'EPROTO', says: /behind END/ },
+  {
+    name: 'two ENDs',
+    sends: [Buffer.concat([frameOf(END), frameOf(END)])],
+    code: 'EPROTO',
+    says: /behind END/,
+  },
+  {
+    name: 'more bytes than a slot has',
+    sends: [frameOf(DATA, { payload: Buffer.alloc(100_000) })],
+    code: 'ECONNRESET',
+  },
+];
+
+/** A server that answers requests and keeps its channels. */
+async function serve(): Promise<{ server: Server; port: number; next: () => Promise<Channel> }> {
+  const server = createChannelServer((channel) => void channel.onRequest((bytes) => bytes));
+  const port = await listening(server);
+  const next = async (): Promise<Channel> => ((await once(server, 'channel')) as [Channel])[0];
+  return { server, port, next };
+}
+
+async function stillServes(port: number): Promise<void> {
+  const client = await connectChannel(port, '127.0.0.1');
+  assert.is(String(await client.request('still there?')), 'still there?');
+  await client.close();
+}
+
+for (const { name, sends, code, says } of attacks) {
+  test(`a client sends ${name}: its channel ends, the server goes on`, async () => {
+    const { server, port, next } = await serve();
+    const accepted = next();
+    using peer = await RawPeer.connect(port);
+    const channel = await accepted;
+    const closed = once(channel, 'close');
+    for (const bytes of sends) peer.send(bytes);
+    await closed;
+    assert.is((channel.error as NetError).code, code);
+    if (says !== undefined) assert.match(channel.error!.message, says);
+    await peer.ended();
+    await stillServes(port);
+    assert.is(server.listening, true);
+  });
+}
+
+test('a server sends nonsense: the client gets EPROTO', async () => {
+  const { peer, port, accepted } = await RawPeer.listen();
+  using _ = peer;
+  const [client] = await Promise.all([connectChannel(port, '127.0.0.1'), accepted()]);
+  const asked = rejection(client.request('?'));
+  const closed = once(client, 'close');
+  peer.send(frameOf(77));
+  assert.is((await asked).code, 'EPROTO');
+  await closed;
+  assert.match(client.error!.message, /type 77/);
+});
+
+test('answers, failures, cancellations and read reports that nobody waits for do nothing', async () => {
+  const { port, next } = await serve();
+  const accepted = next();
+  using peer = await RawPeer.connect(port);
+  const channel = await accepted;
+  peer.send(
+    Buffer.concat(
+      [ANSWER, FAILURE, CANCEL].map((type) => frameOf(type, { id: 99, payload: Buffer.from('?') })),
+    ),
+    frameOf(ATOMIC, { id: 5, payload: Buffer.alloc(31) }),
+    frameOf(ATOMIC, { id: 6, payload: Buffer.alloc(32) }),
+  );
+  await peer.until(({ received }) => Buffer.concat(received).includes('not exposed any more'));
+  assert.ok(Buffer.concat(peer.received).includes('another form'));
+  peer.send(frameOf(CONTROL, { payload: Buffer.from([0, 0, 0, 9]) }));
+  peer.send(frameOf(REQUEST, { id: 7, payload: Buffer.from('and now?') }));
+  await peer.until(({ received }) => Buffer.concat(received).includes('and now?'));
+  assert.is(channel.destroyed, false);
+});
+
+test('one id for many requests at once: each has an answer', async () => {
+  const { port } = await serve();
+  using peer = await RawPeer.connect(port);
+  peer.send(...Array.from({ length: 50 }, () => frameOf(REQUEST, { id: 1, payload: Buffer.from('x') })));
+  await peer.until(({ received }) => Buffer.concat(received).length >= 50 * 17);
+});
+
+test('a peer that sends without credits ends its own connection only', async () => {
+  const server = createChannelServer({ channel: { slots: 2, slotBytes: 64 } });
+  const port = await listening(server);
+  const next = once(server, 'channel') as Promise<[Channel]>;
+  using peer = await RawPeer.connect(port);
+  const [channel] = await next;
+  const closed = once(channel, 'close');
+  // Nobody takes them: the slots of both classes are full after ten.
+  for (let n = 0; n < 40; n += 1) peer.send(frameOf(DATA));
+  await closed;
+  assert.is((channel.error as NetError).code, 'ECONNRESET');
+  assert.is(server.listening, true);
+});
+
+test('long messages that nobody takes stay with the sender', async () => {
+  const server = createChannelServer({ channel: { slots: 64 } });
+  const port = await listening(server);
+  const next = once(server, 'channel') as Promise<[Channel]>;
+  const client = await connectChannel(port, '127.0.0.1', { slots: 64 });
+  const [channel] = await next;
+  let resolved = 0;
+  const bytes = Buffer.alloc(4 * 2 ** 20, 1);
+  const sends = Array.from({ length: 12 }, () => client.send(bytes).then(() => (resolved += 1)));
+  await Promise.all(sends.slice(0, 4));
+  // The answer is behind the descriptions of all messages, and those that were let in have been read.
+  client.onRequest(() => 'here');
+  await channel.request('are you there?');
+  assert.is(resolved, 4);
+  for (let n = 0; n < 12; n += 1) assert.is((await channel.receive())!.length, bytes.length);
+  await Promise.all(sends);
+  await client.close();
+});
+
+const hellos: [string, Uint8Array][] = [
+  ['nothing', new Uint8Array(0)],
+  ['half of it', encodeHello(honest).subarray(0, 8)],
+  ['another magic', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 0 ? 0 : byte))],
+  ['another version', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 4 ? 1 : byte))],
+  ['no slots', encodeHello({ ...honest, slots: 0 })],
+  ['slots of nothing', encodeHello({ ...honest, slotBytes: 16 })],
+  ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
+];
+
+for (const [name, hello] of hellos) {
+  test(`a hello with ${name} is refused on both sides`, async () => {
+    const { port } = await serve();
+    await rejection(RawPeer.connect(port, hello));
+    await stillServes(port);
+
+    const { peer, port: there, accepted } = await RawPeer.listen();
+    using _ = peer;
+    const accepting = rejection(accepted(hello));
+    const error = await rejection(connectChannel(there, '127.0.0.1'));
+    assert.is(error.code, 'EPROTO');
+    assert.match(error.message, /does not speak this protocol/);
+    await accepting;
+  });
+}
+
+const streamAttacks: [string, Buffer, RegExp][] = [
+  ['a request', frameOf(REQUEST), /type 2/],
+  ['a flag', frameOf(DATA, { flags: LARGE, payload: description(10) }), /0x1/],
+  ['bytes behind END', Buffer.concat([frameOf(END), frameOf(DATA)]), /behind END/],
+];
+
+for (const [name, bytes, says] of streamAttacks) {
+  test(`a stream with ${name} ends in EPROTO`, async () => {
+    const server = createServer();
+    const next = once(server, 'connection') as Promise<[Socket]>;
+    const port = await listening(server);
+    using peer = await RawPeer.connect(port, encodeHello({ ...honest, kind: Kind.STREAM }));
+    const [socket] = await next;
+    const failed = once(socket, 'error') as Promise<[NetError]>;
+    peer.send(bytes);
+    const [error] = await failed;
+    assert.is(error.code, 'EPROTO');
+    assert.match(error.message, says);
+  });
+}
+
+test('sizes that make no sense are refused with their bounds', async () => {
+  for (const options of [
+    { slots: 0 },
+    { slots: 65_536 },
+    { slotBytes: 10 },
+    { slotBytes: 1.5 },
+    { maxRequests: -1 },
+  ])
+    assert.match(
+      (await rejection(connectChannel(1, '127.0.0.1', options))).message,
+      /it takes a whole number from/,
+    );
+});
+
+test.run();
