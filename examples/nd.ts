@@ -9,6 +9,7 @@ import { buildCommand } from './build.js';
 import { count, endsInTwo, ipAddress } from './command-line.js';
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
+import { nvmeCommand } from './nvme/command.js';
 import { formatReport, type Report } from './report.js';
 import { adapterinfoCommand } from './tools/adapterinfo.js';
 import { catCommand } from './tools/cat.js';
@@ -181,6 +182,7 @@ program
 program.addCommand(endsInTwo(buildCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(verbsInfoCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(conformanceCommand(fail)).showHelpAfterError());
+program.addCommand(endsInTwo(nvmeCommand(fail)));
 for (const command of [
   adapterinfoCommand,
   catCommand,

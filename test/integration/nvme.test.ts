@@ -1,0 +1,243 @@
+/** NVMe over RDMA, our initiator against our target in one process. */
+import { rejects } from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  fileStore,
+  memoryStore,
+  NvmeController,
+  type NvmeOptions,
+  NvmeTarget,
+  type Store,
+} from '../../examples/nvme/index.js';
+
+const NQN = 'nqn.2026-11.io.example:disk';
+const MEGABYTE = 1 << 20;
+const ending: (() => Promise<void>)[] = [];
+
+interface Serving {
+  readonly store?: Store;
+  readonly blockSize?: 512 | 4096;
+  readonly hosts?: string[];
+  readonly port?: number;
+}
+
+function serve({
+  store = memoryStore(4 * MEGABYTE),
+  port = 0,
+  blockSize = 512,
+  hosts,
+}: Serving = {}): NvmeTarget {
+  const subsystem = {
+    nqn: NQN,
+    namespaces: [{ store, blockSize }],
+    ...(hosts === undefined ? {} : { hosts }),
+  };
+  const target = NvmeTarget.listen({ port, subsystems: [subsystem] });
+  ending.unshift(() => target.close());
+  return target;
+}
+
+async function connect({ port }: { port: number }, more: Partial<NvmeOptions> = {}): Promise<NvmeController> {
+  const controller = await NvmeController.connect({ port, subsystem: NQN, ...more });
+  ending.unshift(() => controller.close());
+  return controller;
+}
+
+test.after.each(async () => {
+  for (const end of ending.splice(0)) await end();
+});
+
+test('discovery names the subsystems that a host may see', async () => {
+  const target = serve({ hosts: ['nqn.2026-11.io.example:friend'] });
+  const friend = { port: target.port, hostName: 'nqn.2026-11.io.example:friend' };
+  const [entry, ...others] = await NvmeController.discover(friend);
+  assert.equal(others, []);
+  assert.is(entry?.subsystem, NQN);
+  assert.is(entry?.address, '127.0.0.1');
+  assert.is(entry?.service, String(target.port));
+  assert.equal(await NvmeController.discover({ port: target.port }), []);
+  await rejects(NvmeController.connect({ port: target.port, subsystem: NQN }), /CONNECT_INVALID_HOST/);
+});
+
+test('a controller says what it is, and has the queues that were asked for', async () => {
+  const controller = await connect(serve({ blockSize: 4096 }), { queues: 3 });
+  assert.is(controller.identity.subsystem, NQN);
+  assert.is(controller.ioQueues, 3);
+  assert.equal(await controller.namespaces(), [1]);
+  const { size, blocks, blockSize } = await controller.open(1);
+  assert.equal([size, blocks, blockSize], [4 * MEGABYTE, 1024, 4096]);
+  await rejects(controller.open(2), /Identify ended with INVALID_NAMESPACE/);
+});
+
+test('reads and writes of any position and length, from several queues', async () => {
+  const disk = await (await connect(serve())).open();
+  const expected = Buffer.alloc(disk.size);
+  const places: [number, number][] = [
+    [0, 512],
+    [512, 4096],
+    [100, 7],
+    [511, 2],
+    [1_000_001, 1_000_003],
+    [65_536, 131_072],
+    [disk.size - 5, 5],
+  ];
+  for (const [position, length] of places) {
+    const bytes = randomBytes(length);
+    bytes.copy(expected, position);
+    assert.is((await disk.write(bytes, 0, length, position)).bytesWritten, length);
+  }
+  await disk.sync();
+  const all = Buffer.alloc(disk.size);
+  assert.is((await disk.read(all)).bytesRead, disk.size);
+  assert.ok(all.equals(expected));
+  for (const [position, length] of places) {
+    const { buffer: read } = await disk.read(Buffer.alloc(length), 0, length, position);
+    assert.ok(read.equals(expected.subarray(position, position + length)), `${length} at ${position}`);
+  }
+});
+
+test('the end of the disk: a read is shorter, a write is refused', async () => {
+  const disk = await (await connect(serve())).open();
+  assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size - 30)).bytesRead, 30);
+  assert.is((await disk.read(Buffer.alloc(100), 0, 100, disk.size + 30)).bytesRead, 0);
+  await rejects(disk.write(Buffer.alloc(100), 0, 100, disk.size - 30), /do not fit on a disk/);
+  await rejects(disk.read(Buffer.alloc(10), 5, 6, 0), /not within a buffer of 10/);
+  await rejects(disk.read(Buffer.alloc(10), 0, 10, -1), /position is -1/);
+  await disk.close();
+  await rejects(disk.read(Buffer.alloc(10)), /closed/);
+});
+
+test('many small writes at once, parts of the same blocks among them', async () => {
+  const disk = await (await connect(serve(), { queues: 4, depth: 4 })).open();
+  const expected = randomBytes(100 * 300);
+  const writes = Array.from({ length: 100 }, (_, n) => disk.write(expected, 300 * n, 300, 300 * n));
+  await Promise.all(writes);
+  const { buffer: read } = await disk.read(Buffer.alloc(expected.length));
+  assert.ok(read.equals(expected));
+});
+
+test('lent memory is read and written in place', async () => {
+  const controller = await connect(serve());
+  const disk = await controller.open();
+  const memory = new Uint8Array(2 * MEGABYTE);
+  await controller.register(memory);
+  const [from, into] = [memory.subarray(0, MEGABYTE), memory.subarray(MEGABYTE)];
+  from.set(randomBytes(MEGABYTE));
+  await disk.write(from, 0, MEGABYTE, 8192);
+  await disk.read(into, 0, MEGABYTE, 8192);
+  assert.equal(Buffer.compare(from, into), 0);
+});
+
+test('streams: written, read, and both', async () => {
+  const disk = await (await connect(serve())).open();
+  const bytes = randomBytes(2 * MEGABYTE + 77);
+  await pipeline(
+    [bytes.subarray(0, MEGABYTE), bytes.subarray(MEGABYTE)],
+    disk.createWriteStream({ start: 1000 }),
+  );
+  const part = { start: 1000, end: 1000 + bytes.length };
+  assert.ok((await buffer(disk.createReadStream(part))).equals(bytes));
+  const both = disk.createDuplex({ start: 0, end: 1000 });
+  both.end(bytes.subarray(0, 1000));
+  await once(both, 'finish');
+  assert.ok((await buffer(disk.createDuplex({ start: 0, end: 1000 }))).equals(bytes.subarray(0, 1000)));
+  const beyond = pipeline([Buffer.alloc(100)], disk.createWriteStream({ start: disk.size - 50 }));
+  await rejects(beyond, /go beyond the end/);
+});
+
+test('a file is the disk: it has the bytes after a flush', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nvme-'));
+  const path = join(folder, 'disk');
+  try {
+    await rejects(fileStore(path), /is empty: give its size/);
+    const disk = await (await connect(serve({ store: await fileStore(path, MEGABYTE) }))).open();
+    const bytes = randomBytes(MEGABYTE);
+    await disk.write(bytes);
+    await disk.sync();
+    assert.is(hash(readFileSync(path)), hash(bytes));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('several hosts have controllers of their own on one disk', async () => {
+  const target = serve();
+  const [a, b] = await Promise.all([connect(target), connect(target)]);
+  assert.is.not(a.identity.controllerId, b.identity.controllerId);
+  assert.is(target.hosts, 2);
+  const bytes = randomBytes(10_000);
+  await (await a.open()).write(bytes);
+  const { buffer: read } = await (await b.open()).read(Buffer.alloc(10_000));
+  assert.ok(read.equals(bytes));
+  const gone = once(target, 'gone');
+  await a.close();
+  await gone;
+  assert.is(target.hosts, 1);
+});
+
+test('a store that fails: the host gets a status, and the next command works', async () => {
+  const store = memoryStore(MEGABYTE);
+  let fails = true;
+  const broken: Store = {
+    ...store,
+    read: (into, position) => (fails ? Promise.reject(new Error('bad sector')) : store.read(into, position)),
+  };
+  const target = serve({ store: broken });
+  const disk = await (await connect(target)).open();
+  const failure = once(target, 'failure');
+  await rejects(disk.read(Buffer.alloc(512)), /Read ended with INTERNAL_ERROR/);
+  assert.match(String((await failure)[0]), /bad sector/);
+  fails = false;
+  assert.is((await disk.read(Buffer.alloc(512))).bytesRead, 512);
+});
+
+test('a target that goes and comes back: what waits is done then', async () => {
+  const store = { ...memoryStore(MEGABYTE), close: async () => {} };
+  const first = serve({ store });
+  const controller = await connect(first, { reconnectMs: 10 });
+  const disk = await controller.open();
+  const bytes = randomBytes(300_000);
+  await disk.write(bytes.subarray(0, 150_000));
+  const { port } = first;
+  const lost = once(controller, 'lost');
+  const back = once(controller, 'reconnected');
+  await first.close();
+  await lost;
+  const writing = disk.write(bytes, 150_000, 150_000, 150_000);
+  serve({ store, port });
+  await back;
+  await writing;
+  const { buffer: read } = await disk.read(Buffer.alloc(bytes.length));
+  assert.ok(read.equals(bytes));
+});
+
+test('a target that does not come back: what waits fails, and so does all later', async () => {
+  const target = serve();
+  const controller = await connect(target, { reconnectMs: 10, reconnectForMs: 200 });
+  const disk = await controller.open();
+  const closed = once(controller, 'closed');
+  await target.close();
+  await rejects(disk.read(Buffer.alloc(512)), /was not found again/);
+  await closed;
+  await rejects(disk.read(Buffer.alloc(512)), /was not found again/);
+});
+
+test('wrong options are refused with their names', async () => {
+  await rejects(NvmeController.connect({ subsystem: 'disk' }), /begins with nqn/);
+  assert.throws(() => NvmeTarget.listen({ port: 0, subsystems: [] }), /subsystems/);
+  const target = serve();
+  const other = { port: target.port, subsystem: 'nqn.2026-11.io.example:other' };
+  await rejects(NvmeController.connect(other), /CONNECT_INVALID_PARAMETERS/);
+});
+
+const hash = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+test.run();
