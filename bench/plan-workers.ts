@@ -1,4 +1,5 @@
 /** Rows about many threads and processes at once. */
+import { availableParallelism } from 'node:os';
 import type { CrowdFigures } from './crowd/crowd.js';
 import type { Who } from './crowd/messages.js';
 import {
@@ -16,20 +17,29 @@ import {
 } from './row.js';
 
 export function workers(amount: Amount): Row[] {
-  const of = (count: number, figure: 'all' | 'slowest' = 'all') =>
+  // Long enough for a turn of each.
+  const seconds = Math.max(1, 2 * amount.seconds);
+  const of = (count: number, figure: 'all' | 'slowest' = 'all', across = false) =>
     ({
       by: 'networkdirect',
-      // Long enough for a turn of each.
-      job: { kind: 'workers', workers: count, of: figure, seconds: Math.max(1, 2 * amount.seconds) },
+      job: { kind: 'workers', workers: count, of: figure, across, seconds },
     }) as const;
   const title = (text: string) => `round trips of 8 bytes between two queue pairs of each Worker, ${text}`;
   // What the machine has for two: processes share nothing.
-
   const processes = { label: `${US}, 2 processes`, ...of(1), processes: 2 };
   const one = { label: `${US}, 1 Worker`, ...of(1) };
   const two = { label: `${US}, 2 Workers`, ...of(2) };
   const eight = { label: `${US}, 8 Workers`, ...of(8) };
+  const pair = { label: `${US}, 1 pair`, ...of(1, 'all', true) };
   return [
+    {
+      name: 'workers pairs',
+      title: 'round trips of 8 bytes between the Workers of two processes, 2 pairs of them',
+      unit: MILLIONS,
+      contestants: [{ label: US, ...of(2, 'all', true) }, pair],
+      // A pair needs two processors.
+      targets: [{ against: pair.label, factor: availableParallelism() >= 4 ? 1.8 : 0.9 }],
+    },
     {
       name: 'workers 2',
       title: title('2 Workers'),

@@ -100,11 +100,14 @@ function localPingPong(amount: Amount, size: number): Row {
     targets:
       size === 8
         ? [
+            { against: FI_SHM, factor: 1 },
             { against: FI_SHM, factor: 0.5 },
             { against: TCP, factor: 1 / 40 },
             { against: UCX, factor: 1, stretch: true },
           ]
-        : [],
+        : size === 512 || size === 4096
+          ? [{ against: FI_SHM, factor: 1.5 }]
+          : [],
     chart: { of: 'latency', size },
   };
 }

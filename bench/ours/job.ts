@@ -55,12 +55,16 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** Resident memory of a connected queue pair of depth 16, in bytes. */
   z.strictObject({ kind: z.literal('resident'), link, queuePairs: z.int().min(1).max(20_000) }),
-  /** Round trips of 8 bytes per second, between two queue pairs of each Worker: of all, or of the slowest times their number. */
+  /**
+   * Round trips of 8 bytes per second, between two queue pairs of each Worker, or `across`: between each Worker and one of another
+   * process. Of all, or of the slowest times their number.
+   */
   z.strictObject({
     kind: z.literal('workers'),
     link,
     seconds,
     workers: z.int().min(1).max(64),
+    across: z.boolean().default(false),
     of: z.enum(['all', 'slowest']).default('all'),
   }),
   /** Time from opening the provider to an open device, in ms. */

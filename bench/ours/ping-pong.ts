@@ -106,7 +106,10 @@ const OTHER = -2;
 const NOTHING: ReturnType<MemoryWv['sge']>[0][] = [];
 
 /** Answers until the empty message arrives. */
-export async function answer(player: Player, { wait, pause }: PingPong): Promise<void> {
+export async function answer(
+  player: Player,
+  { wait, pause }: Pick<PingPong, 'wait' | 'pause'>,
+): Promise<void> {
   const reply = () => {
     spin(pause);
     player.send(player.from);

@@ -1,11 +1,16 @@
-/** Workers of one process, each with an HCA of its own: Send/Receive ping-pong between two queue pairs of each, polling. */
+/**
+ * Workers, each with an HCA of its own: Send/Receive ping-pong, polling, between two queue pairs of each, or between the Workers of two
+ * processes.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import type { Sample } from '../statistics.js';
-import type { JobOf } from './job.js';
-import { Player } from './ping-pong.js';
+import { type JobOf, jobSchema } from './job.js';
+import { answer, Player } from './ping-pong.js';
 import { Side } from './side.js';
 
 type Workers = JobOf<'workers'>;
@@ -22,14 +27,24 @@ interface Shared {
   readonly index: number;
   /** The phase, and the round trips of each Worker. */
   readonly words: Int32Array;
+  /** Of the Worker in the other process. */
+  readonly port: number | undefined;
 }
+
+/** A Worker that answers one of another process. */
+interface Answering {
+  readonly answering: Workers;
+}
+
+const SELF = new URL(import.meta.url);
 
 /** Round trips per second: of all Workers, or of the slowest one times their number. */
 export async function workersRate(job: Workers): Promise<Sample> {
   const words = new Int32Array(new SharedArrayBuffer(4 * (1 + job.workers)));
+  const partner = job.across ? await startPartner(job) : undefined;
   const threads = Array.from({ length: job.workers }, (_, index) => {
-    const shared: Shared = { job, index, words };
-    return new Worker(new URL(import.meta.url), { workerData: shared });
+    const shared: Shared = { job, index, words, port: partner?.ports[index] };
+    return new Worker(SELF, { workerData: shared });
   });
   await Promise.all(threads.map((thread) => once(thread, 'message')));
   const go = (phase: number): number => {
@@ -43,25 +58,59 @@ export async function workersRate(job: Workers): Promise<Sample> {
   await sleep(1000 * job.seconds);
   const seconds = (go(Phase.end) - start) / 1000;
   await Promise.all(threads.map((thread) => once(thread, 'exit')));
+  partner?.process.kill();
   const counts = [...words.subarray(1)];
   const trips =
     job.of === 'slowest' ? Math.min(...counts) * job.workers : counts.reduce((sum, count) => sum + count, 0);
   return { mean: trips / seconds };
 }
 
-async function run({ job, index, words }: Shared): Promise<void> {
-  const player = new Player(new Side(job), { size: 8, queuePairs: 2 });
+/** Another process with as many Workers, which answer. */
+async function startPartner(job: Workers): Promise<{ process: ChildProcess; ports: number[] }> {
+  const process = fork(fileURLToPath(SELF), [JSON.stringify(job)]);
+  const [ports] = (await once(process, 'message')) as [number[]];
+  return { process, ports };
+}
+
+async function bePartner(job: Workers): Promise<void> {
+  const ports = Array.from({ length: job.workers }, async () => {
+    const data: Answering = { answering: job };
+    const [port] = (await once(new Worker(SELF, { workerData: data }), 'message')) as [number];
+    return port;
+  });
+  process.send!(await Promise.all(ports));
+  process.once('disconnect', () => process.exit());
+}
+
+async function answerOne(job: Workers): Promise<void> {
+  const player = new Player(new Side(job), { size: 8, queuePairs: 1 });
+  const listener = player.side.host.listen(0, 1);
+  parentPort!.postMessage(listener.address.port);
+  await player.side.accept(await listener.next(), player.queuePair());
+  await answer(player, { wait: 'poll', pause: 0 });
+}
+
+/** Connects a player's two queue pairs. */
+async function connectToItself(player: Player): Promise<void> {
   const { side } = player;
   const listener = side.host.listen(0, 1);
   const connecting = side.connect(listener.address.port, player.queuePair());
   await side.accept(await listener.next(), player.queuePair());
   await connecting;
+}
+
+async function run({ job, index, words, port }: Shared): Promise<void> {
+  const player = new Player(new Side(job), { size: 8, queuePairs: 2 });
+  if (port === undefined) await connectToItself(player);
+  else await player.side.connect(port, player.queuePair());
   parentPort!.postMessage('ready');
   Atomics.wait(words, 0, Phase.wait);
+  // A message that this Worker answers itself is half a round trip.
+  const [messages, other] = port === undefined ? [2 * BATCH, 1] : [BATCH, 0];
   let trips = 0;
   for (let phase = 0; phase !== Phase.end; ) {
-    for (let half = 0; half < 2 * BATCH; half += 1) {
-      player.send(half & 1);
+    for (let message = 0; message < messages; message += 1) {
+      player.send(message & other);
       player.take();
       player.renew(player.from);
     }
@@ -72,5 +121,8 @@ async function run({ job, index, words }: Shared): Promise<void> {
   process.exit(0);
 }
 
-if (!isMainThread && (workerData as Partial<Shared> | null)?.words !== undefined)
-  await run(workerData as Shared);
+const data = (isMainThread ? {} : (workerData ?? {})) as Partial<Shared & Answering>;
+if (data.words !== undefined) await run(data as Shared);
+else if (data.answering !== undefined) await answerOne(data.answering);
+else if (isMainThread && process.send !== undefined && process.argv[1] === fileURLToPath(SELF))
+  await bePartner(jobSchema.parse(JSON.parse(process.argv[2]!)) as Workers);
