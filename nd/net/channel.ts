@@ -16,6 +16,7 @@ import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
 import { type Arrival, Inbox } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
+import type { Place } from './place.js';
 import { RemoteMemory } from './remote.js';
 import {
   type ExposedMemory,
@@ -91,6 +92,11 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
+  }
+
+  /** What it shares with other connections. @internal */
+  get place(): Place {
+    return this.#link.place;
   }
 
   /** This side's address and port. */
@@ -221,7 +227,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param options - rights; default: reading only
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
-    return exposeAt(this.#link.place, buffer, options);
+    return exposeAt([this.#link.place], buffer, options);
   }
 
   /**

@@ -1,21 +1,14 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
-import { lookup } from 'node:dns/promises';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import {
-  type IND2Connector,
-  type IND2Listener,
-  ndCleanup,
-  ndQueryAddressList,
-  ndStartup,
-  type SocketAddress,
-} from '../index.js';
+import type { IND2Connector } from '../index.js';
+import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted, NetError, netError } from './errors.js';
 import { Link } from './link.js';
 import type { Opening } from './opening.js';
-import { Place } from './place.js';
+import type { Place } from './place.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
 import { Socket, type SocketOptions } from './socket.js';
 import { decodeHello, encodeHello, type Hello, Kind } from './wire.js';
@@ -26,7 +19,7 @@ const accepted = diagnostics('networkdirect.net.accept');
 export interface ListenOptions {
   /** Default 0: a free one. */
   readonly port?: number | undefined;
-  /** A local address or name; default: all IPv4 addresses of the first adapter. */
+  /** A local address or name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all of IPv4. */
   readonly host?: string | undefined;
   /** Connection requests that wait at most; default: the kernel's limit. */
   readonly backlog?: number | undefined;
@@ -47,9 +40,11 @@ export interface ServerOptions {
 export class Server extends EventEmitter implements AsyncDisposable {
   readonly #options: ServerOptions;
   readonly #connections = new Set<Socket | Channel>();
-  #place: Place | undefined;
-  #listener: IND2Listener | undefined;
-  #waiting: IND2Connector | undefined;
+  /** Where it listens. */
+  #posts: Post[] = [];
+  readonly #waiting = new Set<IND2Connector>();
+  /** The address that stands for all. */
+  #all: string | undefined;
   #begun = false;
   #closed = false;
 
@@ -61,7 +56,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** It accepts connections. */
   get listening(): boolean {
-    return this.#listener !== undefined && !this.#closed;
+    return this.#posts.length > 0 && !this.#closed;
   }
 
   /** Number of open connections. */
@@ -72,8 +67,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** The address and port, as `net.Server` answers it; null unless it listens. */
   address(): { address: string; family: 'IPv4' | 'IPv6'; port: number } | null {
     if (!this.listening) return null;
-    const { address, family, port } = this.#listener!.getLocalAddress();
-    return { address, family: family === 6 ? 'IPv6' : 'IPv4', port };
+    const { address, port } = this.#posts[0]!.listener.getLocalAddress();
+    const shown = this.#all ?? address;
+    return { address: shown, family: shown.includes(':') ? 'IPv6' : 'IPv4', port };
   }
 
   /**
@@ -104,54 +100,41 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   async #listen({ port = 0, host, backlog = 0, signal }: ListenOptions): Promise<void> {
     if (signal?.aborted) throw aborted(signal);
-    try {
-      const local = await this.#localAddress(host);
-      if (this.#closed) return;
-      this.#place = Place.at(local.address);
-      this.#listener = this.#place.adapter.createListener();
-      this.#listener.bind(host === undefined ? { family: 4, address: '0.0.0.0', port } : { ...local, port });
-      this.#listener.listen(backlog);
-    } catch (error) {
-      throw netError(error, `listen ${host ?? '0.0.0.0'}:${port}`);
+    const addresses = await localAddresses(host);
+    if (signal?.aborted) throw aborted(signal);
+    if (this.#closed) return;
+    this.#posts = listenAt(addresses, port, backlog);
+    if (host === undefined || host === '::' || host === '0.0.0.0')
+      this.#all = addresses.some(({ family }) => family === 6) ? '::' : '0.0.0.0';
+    if (signal !== undefined) {
+      const abort = (): void => void this.close();
+      signal.addEventListener('abort', abort, { once: true });
+      this.once('close', () => signal.removeEventListener('abort', abort));
     }
-    signal?.addEventListener('abort', () => void this.close(), { once: true });
-    void this.#accept();
+    for (const post of this.#posts) void this.#accept(post);
   }
 
-  async #localAddress(host: string | undefined): Promise<SocketAddress> {
-    if (host !== undefined) {
-      const { address, family } = await lookup(host, { family: host.includes(':') ? 6 : 4 });
-      return { address, family: family === 6 ? 6 : 4, port: 0 };
-    }
-    ndStartup();
-    try {
-      const found = ndQueryAddressList().find(({ family }) => family === 4);
-      if (found === undefined) throw new NetError('EADDRNOTAVAIL', 'No adapter has an IPv4 address.');
-      return found;
-    } finally {
-      ndCleanup();
-    }
-  }
-
-  async #accept(): Promise<void> {
+  async #accept({ place, listener }: Post): Promise<void> {
     while (this.listening) {
-      const connector = this.#place!.adapter.createConnector();
-      this.#waiting = connector;
+      const connector = place.adapter.createConnector();
+      this.#waiting.add(connector);
       try {
-        await this.#listener!.getConnectionRequest(connector);
+        await listener.getConnectionRequest(connector);
+        this.#waiting.delete(connector);
       } catch (error) {
+        this.#waiting.delete(connector);
         connector.release();
         if (this.#closed) return;
         this.emit('error', netError(error, 'accept'));
         await this.close();
         return;
       }
-      void this.#meet(connector);
+      void this.#meet(place, connector);
     }
   }
 
   /** Accepts a connection, or refuses it. A peer that fails meanwhile is no error of the server. */
-  async #meet(connector: IND2Connector): Promise<void> {
+  async #meet(place: Place, connector: IND2Connector): Promise<void> {
     let link: Link | undefined;
     try {
       const hello = decodeHello(connector.getPrivateData());
@@ -162,7 +145,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         return;
       }
       const { connection, needs, event } = made;
-      link = await Link.make(this.#place!, connector, needs.options, needs.user);
+      link = await Link.make(place, connector, needs.options, needs.user);
       connection.attach(link);
       link.meet(hello!);
       this.#connections.add(connection);
@@ -194,7 +177,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Makes memory accessible to peers, as {@link Channel.expose} does, for all connections of this server.
+   * Makes memory accessible to peers, as {@link Channel.expose} does, for all connections of this server. A server at several addresses
+   * gives each peer the handle of {@link ExposedMemory.handleFor}.
    *
    * @param buffer - best of `allocate()`
    * @param options - rights; default: reading only
@@ -202,7 +186,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (!this.listening) return Promise.reject(notRunning());
-    return exposeAt(this.#place!, buffer, options);
+    return exposeAt(
+      this.#posts.map(({ place }) => place),
+      buffer,
+      options,
+    );
   }
 
   /**
@@ -236,11 +224,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   #drop(): void {
-    this.#listener?.release();
-    this.#listener = undefined;
-    this.#waiting?.cancelOverlappedRequests();
-    this.#place?.letGo();
-    this.#place = undefined;
+    for (const connector of this.#waiting) connector.cancelOverlappedRequests();
+    for (const post of this.#posts.splice(0)) leave(post);
   }
 
   /** @internal */

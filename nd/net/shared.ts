@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../index.js';
-import { netError } from './errors.js';
+import type { Channel } from './channel.js';
+import { NetError, netError } from './errors.js';
 import type { Place, Registered } from './place.js';
 import { encodeMemory, viewOf } from './wire.js';
 
@@ -24,36 +25,62 @@ const unreleased = new FinalizationRegistry<string>((what) => {
   process.emitWarning(`${what} was not released: call release(), or use \`using\`.`, 'NetworkDirectWarning');
 });
 
+/** Exposed memory as the connections of one local address reach it. */
+interface Part {
+  readonly place: Place;
+  readonly region: IND2MemoryRegion;
+  readonly token: number;
+  readonly handle: Uint8Array;
+}
+
 /** Memory that peers may access until it is released. */
 export class ExposedMemory implements Disposable {
-  readonly #place: Place;
-  readonly #region: IND2MemoryRegion;
-  readonly #token: number;
+  readonly #parts: readonly Part[];
   readonly #rights: string;
   #released = false;
-  /** What a peer needs for {@link Channel.open}: 24 bytes that travel in a message. Whoever has them on a connection has the access. */
-  readonly handle: Uint8Array;
   /** The memory itself. */
   readonly bytes: Uint8Array;
 
   /** @internal */
-  constructor(place: Place, { region, bytes }: Registered, writable: boolean) {
-    this.#place = place.hold();
-    this.#region = region;
+  constructor(bytes: Uint8Array, writable: boolean, regions: ReadonlyMap<Place, IND2MemoryRegion>) {
     this.bytes = bytes;
     this.#rights = writable ? 'read and write' : 'read';
-    this.#token = region.getRemoteToken();
-    this.handle = encodeMemory({
-      address: region.address,
-      token: this.#token,
-      id: writable ? WRITABLE : 0,
-      length: bytes.length,
-    });
     const aligned = bytes.byteOffset % 8 === 0;
     const atomics =
       writable && aligned ? new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3) : undefined;
-    place.exposed.set(this.#token, { bytes, atomics });
+    this.#parts = Array.from(regions, ([place, region]) => {
+      const token = region.getRemoteToken();
+      place.hold().exposed.set(token, { bytes, atomics });
+      const id = writable ? WRITABLE : 0;
+      const handle = encodeMemory({ address: region.address, token, id, length: bytes.length });
+      return { place, region, token, handle };
+    });
     unreleased.register(this, `Exposed memory of ${bytes.length} bytes`, this);
+  }
+
+  /**
+   * What a peer needs for {@link Channel.open}: 24 bytes that travel in a message. Whoever has them on a connection has the access.
+   *
+   * @throws NetError `EINVAL`: the memory is exposed at several addresses, by a server; {@link handleFor} tells the one of a channel
+   */
+  get handle(): Uint8Array {
+    if (this.#parts.length === 1) return this.#parts[0]!.handle;
+    throw new NetError(
+      'EINVAL',
+      `The memory is exposed at ${this.#parts.length} addresses, and has a handle for each: use handleFor(channel).`,
+    );
+  }
+
+  /**
+   * The handle for the peer of a channel.
+   *
+   * @param channel - of the server, or at the address, that has exposed the memory
+   * @throws NetError `EINVAL`: another channel
+   */
+  handleFor(channel: Channel): Uint8Array {
+    const part = this.#parts.find(({ place }) => place === channel.place);
+    if (part !== undefined) return part.handle;
+    throw new NetError('EINVAL', 'The memory is not exposed at the local address of this channel.');
   }
 
   /** Withdraws the access. A peer that uses it afterwards loses its connection. It never fails. */
@@ -61,9 +88,11 @@ export class ExposedMemory implements Disposable {
     if (this.#released) return;
     this.#released = true;
     unreleased.unregister(this);
-    this.#place.exposed.delete(this.#token);
-    this.#region.release();
-    this.#place.letGo();
+    for (const { place, region, token } of this.#parts) {
+      place.exposed.delete(token);
+      region.release();
+      place.letGo();
+    }
   }
 
   /** {@link release}, for `using`. */
@@ -123,18 +152,21 @@ export class LentMemory implements Disposable {
   }
 }
 
-/** Exposes memory to the peers of a place. @internal */
+/** Exposes memory to the peers of places. @internal */
 export async function exposeAt(
-  place: Place,
+  places: readonly Place[],
   buffer: Uint8Array,
   { writable = false }: ExposeOptions = {},
 ): Promise<ExposedMemory> {
   const flags = writable
     ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE
     : Nd2MrFlag.ALLOW_REMOTE_READ;
+  const regions = new Map<Place, IND2MemoryRegion>();
   try {
-    return new ExposedMemory(place, await place.register(buffer, flags), writable);
+    for (const place of places) regions.set(place, (await place.register(buffer, flags)).region);
+    return new ExposedMemory(buffer, writable, regions);
   } catch (error) {
+    for (const region of regions.values()) region.release();
     throw netError(error, 'expose');
   }
 }

@@ -23,10 +23,10 @@ export async function endAll(): Promise<void> {
   for (const each of all) if (!('destroy' in each)) await each[Symbol.asyncDispose]();
 }
 
-/** A server that listens, and its port. */
-export async function listening(server: Server): Promise<number> {
+/** A server that listens, and its port. Without a host (null) it listens everywhere. */
+export async function listening(server: Server, host: string | null = '127.0.0.1'): Promise<number> {
   open.add(server);
-  server.listen(0, '127.0.0.1');
+  server.listen(host === null ? {} : { host });
   await once(server, 'listening');
   return server.address()!.port;
 }

@@ -1,9 +1,19 @@
 /** `networkdirect/net`: messages, requests and answers, in one process. */
 import { once } from 'node:events';
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connectChannel, createChannelServer, createServer, NetError } from '../../nd/net/index.js';
+import { ndCleanup, ndQueryAddressList, ndStartup } from '../../nd/index.js';
+import {
+  allocate,
+  type Channel,
+  connectChannel,
+  createChannelServer,
+  createServer,
+  NetError,
+} from '../../nd/net/index.js';
 import { channels, endAll, listening, rejection } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
 
@@ -193,6 +203,61 @@ test('what a server does not serve is refused with its reason; nobody there is E
   await streams.close();
   assert.is((await rejection(connectChannel(port, '127.0.0.1'))).code, 'ECONNREFUSED');
   assert.is((await rejection(connectChannel(0))).name, 'RangeError');
+});
+
+test('without a host a server listens at all addresses with one port; exposed memory has a handle for each', async () => {
+  const server = createChannelServer();
+  const port = await listening(server, null);
+  assert.ok(['::', '0.0.0.0'].includes(server.address()!.address));
+  using exposed = await server.expose(allocate(64), { writable: true });
+  exposed.bytes[5] = 7;
+  server.on('channel', (channel: Channel) => channel.onRequest(() => exposed.handleFor(channel)));
+  ndStartup();
+  const addresses = ndQueryAddressList();
+  ndCleanup();
+  for (const { address } of addresses) {
+    const channel = await connectChannel(port, address);
+    const remote = channel.open(await channel.request('?'));
+    assert.equal([...(await remote.read(5, 1))], [7], address);
+    await channel.close();
+  }
+  if (addresses.length > 1) assert.throws(() => exposed.handle, /handleFor/);
+
+  const narrow = createChannelServer((channel) => void channel.onRequest(() => 'here'));
+  narrow.listen(port);
+  const [error] = (await once(narrow, 'error')) as [NetError];
+  assert.is(error.code, 'EADDRINUSE');
+});
+
+test('a signal closes a server that listens, or keeps it from listening', async () => {
+  const controller = new AbortController();
+  const server = createChannelServer();
+  server.listen({ host: '127.0.0.1', signal: controller.signal });
+  await once(server, 'listening');
+  const closed = once(server, 'close');
+  controller.abort();
+  await closed;
+  assert.is(server.listening, false);
+  const never = createChannelServer();
+  never.listen({ host: '127.0.0.1', signal: controller.signal });
+  const [error] = (await once(never, 'error')) as [Error];
+  assert.is(error.name, 'AbortError');
+});
+
+test('memory that is collected without release causes a warning', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const [client] = await channels();
+  const warned = once(process, 'warning') as Promise<[Error]>;
+  await client.expose(allocate(64));
+  let seen: Error | undefined;
+  void warned.then(([warning]) => (seen = warning));
+  while (seen === undefined) {
+    collect();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.is(seen.name, 'NetworkDirectWarning');
+  assert.match(seen.message, /Exposed memory of 64 bytes was not released: call release\(\)/);
 });
 
 test('a server closes when its connections have ended; a taken port is EADDRINUSE', async () => {
