@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Installs the packed package in empty folders, as users do: scripts that packages run are blocked, and there is no compiler in PATH. It
+# runs the README's first program with several versions of Node.js.
+#
+#   scripts/check-install.sh [--whole]
+#
+# It packs the built tree with the addons of build/Release and takes Node.js 20 and 22. With --whole it packs what scripts/build-prebuilt.sh
+# has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, and builds from source.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+versions=(20 22)
+local=(--local)
+if [ "${1:-}" = --whole ]; then
+  versions=(20.19 22 24 26)
+  local=()
+fi
+node scripts/pack.mjs "${local[@]}"
+packages=$root/build/package
+version=$(node -p 'require("./package.json").version')
+publint=$root/node_modules/.bin/publint
+# The package is ESM; require() loads that since Node.js 20.19.
+attw=("$root/node_modules/.bin/attw" --profile esm-only --no-emoji --format ascii)
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+"$publint" run --strict "$packages/networkdirect-$version.tgz"
+"${attw[@]}" "$packages/networkdirect-$version.tgz" >"$fresh/attw" || { cat "$fresh/attw"; exit 1; }
+
+# The program of the README, and the same modules by require().
+sed -n '/^```js hello.js$/,/^```$/p' README.md | sed '1d;$d' >"$fresh/hello.js"
+[ -s "$fresh/hello.js" ] || fail "The README has no hello.js."
+cat >"$fresh/required.cjs" <<'END'
+const { openNetworkDirect } = require('networkdirect');
+const { openProvider } = require('networkdirect/winverbs');
+if (openNetworkDirect().queryAddressList().length === 0) throw new Error('no address');
+const provider = openProvider();
+console.log(provider.queryDeviceList().length > 0 ? 'devices' : 'no device', require('networkdirect/package.json').version);
+provider.release();
+END
+
+# A folder with a package.json that has these packages alone.
+project() {
+  mkdir -p "$1"
+  cp "$fresh/hello.js" "$fresh/required.cjs" "$1"
+  node - "$1" "$packages" "$version" <<'END'
+const [folder, packages, version] = process.argv.slice(2);
+const { readdirSync, writeFileSync } = require('node:fs');
+const optionalDependencies = {};
+for (const file of readdirSync(packages)) {
+  const platform = /^networkdirect-(\w+-\w+-\w+)-.*\.tgz$/.exec(file);
+  if (platform) optionalDependencies[`@networkdirect/${platform[1]}`] = `file:${packages}/${file}`;
+}
+const dependencies = { networkdirect: `file:${packages}/networkdirect-${version}.tgz` };
+writeFileSync(`${folder}/package.json`, JSON.stringify({ type: 'module', private: true, dependencies, optionalDependencies }));
+END
+}
+
+# Node.js of a version and a processor, from npm.
+node_of() {
+  local folder="$fresh/node-$1-$2"
+  [ -d "$folder" ] || npm install --silent --no-save --no-audit --no-fund --force --prefix "$folder" "node-linux-$2@$1" >&2
+  echo "$folder/node_modules/node-linux-$2/bin/node"
+}
+
+npm_program=$(readlink -f "$(type -P npm)")
+cpu=$(node -p process.arch)
+
+# Runs a command where PATH has node and npm alone.
+apart() (
+  cd "$1"
+  shift
+  PATH=$fresh/bin "$@"
+)
+
+for wanted in "${versions[@]}"; do
+  node=$(node_of "$wanted" "$cpu")
+  rm -rf "$fresh/bin"
+  mkdir "$fresh/bin"
+  ln -s "$node" "$fresh/bin/node"
+  ln -s "$npm_program" "$fresh/bin/npm"
+  app="$fresh/app-$wanted"
+  project "$app"
+  begun=$(date +%s%N)
+  apart "$app" npm install --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+  installed=$((($(date +%s%N) - begun) / 1000000))
+  [ ! -e "$app/node_modules/networkdirect/build" ] || fail "The package has addons of its own."
+  said=$(apart "$app" "$node" hello.js)
+  [ "$said" = 'Hello, RDMA' ] || fail "The first program said: $said"
+  said=$(apart "$app" "$node" --no-warnings required.cjs)
+  [ "$said" = "devices $version" ] || fail "The program with require() said: $said"
+  apart "$app" "$node" node_modules/networkdirect/dist/examples/nd.js demo --iterations 10 --rounds 1 --json >/dev/null
+  import=$(apart "$app" "$node" --input-type=module -e "const begun = performance.now(); await import('networkdirect'); console.log((performance.now() - begun).toFixed(0))")
+  echo "Node.js $("$node" --version): installed in $installed ms, imported in $import ms, the programs run"
+done
+
+# Without the optional package there is one sentence, and one command.
+rm -rf "$app/node_modules/@networkdirect"
+! said=$(apart "$app" "$node" hello.js 2>&1) || fail "The program ran without addons."
+grep -q 'npx networkdirect build' <<<"$said" || fail "No advice for a missing addon: $said"
+
+# Types, of users who check those of libraries, too.
+for kind in mts cts; do
+  cat >"$app/types.$kind" <<'END'
+import { openNetworkDirect } from 'networkdirect';
+import { createServer } from 'networkdirect/net';
+import { openProvider } from 'networkdirect/winverbs';
+import { openDeviceFile } from 'networkdirect/kernel-bridge';
+import { Status } from 'networkdirect/kernel';
+export const all = [openNetworkDirect(), createServer, openProvider, openDeviceFile, Status];
+END
+done
+(cd "$app" && node "$root/node_modules/typescript/bin/tsc" --strict --noEmit --module nodenext --target es2022 --lib es2023,esnext.disposable \
+  --types node --typeRoots "$root/node_modules/@types" types.mts types.cts)
+
+[ "${1:-}" = --whole ] || exit 0
+(cd "$app" && node node_modules/networkdirect/dist/examples/nd.js build && [ "$(node hello.js)" = 'Hello, RDMA' ]) ||
+  fail "The package did not build from source."
+if command -v qemu-aarch64 >/dev/null && [ -d "$packages/linux-arm64-gnu" ]; then
+  cp "$packages"/linux-arm64-gnu/*.node "$app/node_modules/networkdirect/build/Release/"
+  said=$(cd "$app" && qemu-aarch64 -L /usr/aarch64-linux-gnu "$(node_of 20.19 arm64)" hello.js)
+  [ "$said" = 'Hello, RDMA' ] || fail "The first program said on arm64: $said"
+  echo "linux-arm64-gnu: the first program runs in an emulator"
+fi

@@ -1,0 +1,201 @@
+// Writes the tarballs of a release to build/package:
+//
+//   node scripts/pack.mjs [--local]
+//
+// The package has few files: its JavaScript is bundled, each module once; the soft kernel is the script of bundle-kernel.mjs; the C++
+// sources are one archive. Each folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. With
+// --local the addons of build/Release are this platform's package: for tests, not for others, because they need this system's libraries.
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { build } from 'esbuild';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+const { values } = parseArgs({ options: { local: { type: 'boolean', default: false } } });
+const own = JSON.parse(readFileSync('package.json', 'utf8'));
+const packages = resolve('build/package');
+const stage = join(packages, own.name);
+const dist = resolve('dist');
+const addons = ['networkdirect_hca.node', 'networkdirect_verbs.node'];
+/** What the package may have, without addons. Of the bytes a quarter is declarations, a fifth the soft kernel, an eighth the C++ sources. */
+const limits = { files: 200, bytes: 2_300_000 };
+
+rmSync(packages, { recursive: true, force: true });
+mkdirSync(stage, { recursive: true });
+
+const json = (file, value) => writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
+
+/** Copies a file of this folder to the same place of the stage. */
+function copy(file, text) {
+  mkdirSync(dirname(join(stage, file)), { recursive: true });
+  if (text === undefined) copyFileSync(file, join(stage, file));
+  else writeFileSync(join(stage, file), text);
+}
+
+/** The public modules: what package.json exports. */
+const entries = Object.values(own.exports)
+  .filter((target) => typeof target === 'object')
+  .map((target) => relative(dist, resolve(target.default)));
+
+/**
+ * A bundled module cannot find its own location, so it asks this module, which all entries share. So it is in a chunk, one folder below
+ * `dist`.
+ */
+const ownUrl = {
+  name: 'own-url',
+  setup({ onLoad, onResolve }) {
+    onResolve({ filter: /^own-root$/ }, () => ({ path: 'own-root', namespace: 'own-root' }));
+    onLoad({ filter: /.*/, namespace: 'own-root' }, () => ({
+      contents:
+        'const root = new URL("../", import.meta.url); export const urlOf = (path) => new URL(path, root).href;',
+    }));
+    onLoad({ filter: /\.js$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      if (!path.startsWith(`${dist}/`) || !source.includes('import.meta.url')) return undefined;
+      const first = /^(#!.*\n)?/.exec(source)[0];
+      const rest = source.slice(first.length);
+      const url = `urlOf(${JSON.stringify(relative(dist, path))})`;
+      return {
+        contents: `${first}import { urlOf } from 'own-root';\n${rest.replaceAll('import.meta.url', url)}`,
+      };
+    });
+  },
+};
+
+/** Programs that are run by their own files, beside the public modules. */
+const programs = ['examples/nd.js', 'examples/tools/mrrate-thread.js'];
+await build({
+  absWorkingDir: dist,
+  entryPoints: [...entries, ...programs],
+  outdir: join(stage, 'dist'),
+  outbase: dist,
+  chunkNames: 'chunks/[name]-[hash]',
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  // Names stay: stack traces need them.
+  minifyWhitespace: true,
+  minifySyntax: true,
+  external: [...Object.keys(own.optionalDependencies), 'zod'],
+  // For packages that are CommonJS.
+  banner: {
+    js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+  },
+  legalComments: 'none',
+  logLevel: 'warning',
+  plugins: [ownUrl],
+});
+
+copy('dist/kernel-bridge/soft/kernel-thread.cjs');
+// There are no modules beside it that could be newer.
+const bundle = readFileSync(join(dist, 'kernel-bridge/kernel/bundle.cjs'), 'utf8');
+const files = /^exports\.files = .*$/m;
+if (!files.test(bundle)) throw new Error('The bundle of the kernel has no list of its files.');
+copy('dist/kernel-bridge/kernel/bundle.cjs', bundle.replace(files, 'exports.files = [];'));
+
+/** Copies the declarations that a module's declarations need. */
+function declare(file, seen) {
+  if (seen.has(file)) return;
+  seen.add(file);
+  const text = readFileSync(file, 'utf8').replace(/^\/\/# sourceMappingURL.*\n?/m, '');
+  copy(file, text);
+  for (const [, path] of text.matchAll(/(?:from|import\(?)\s*['"](\.[^'"]+)\.js['"]/g)) {
+    declare(join(dirname(file), `${path}.d.ts`), seen);
+  }
+}
+const declared = new Set();
+for (const entry of entries) declare(join('dist', entry.replace(/js$/, 'd.ts')), declared);
+
+for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md']) copy(file);
+await import('./stage-source.mjs');
+const archive = execFileSync(
+  'tar',
+  [
+    ...['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'],
+    ...['-C', 'build/source', '-c', '.'],
+  ],
+  { maxBuffer: 2 ** 28 },
+);
+writeFileSync(
+  join(stage, 'native.tar.br'),
+  brotliCompressSync(archive, {
+    params: { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS },
+  }),
+);
+
+/** The folders that have addons for other platforms, by the names of these. */
+function prebuilt() {
+  if (values.local) return { [`${process.platform}-${process.arch}-gnu`]: 'build/Release' };
+  const folder = 'build/prebuilt';
+  const names = existsSync(folder)
+    ? readdirSync(folder).filter((name) => existsSync(join(folder, name, addons[0])))
+    : [];
+  if (names.length === 0) throw new Error('Nothing is prebuilt; scripts/build-prebuilt.sh does it.');
+  return Object.fromEntries(names.map((name) => [name, join(folder, name)]));
+}
+
+const { version, license, homepage, repository, bugs, engines } = own;
+const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
+  const [os, cpu, libc] = platform.split('-');
+  const target = join(packages, platform);
+  const name = `@${own.name}/${platform}`;
+  mkdirSync(target);
+  for (const addon of addons) copyFileSync(join(folder, addon), join(target, addon));
+  copyFileSync('LICENSE', join(target, 'LICENSE'));
+  writeFileSync(
+    join(target, 'README.md'),
+    `# ${name}\n\nThe native addons of [${own.name}](${homepage}) for ${platform}.\n`,
+  );
+  json(join(target, 'package.json'), {
+    ...{
+      name,
+      version,
+      description: `The native addons of ${own.name} for ${platform}`,
+      license,
+      homepage,
+      repository,
+      bugs,
+    },
+    ...{ engines, os: [os], cpu: [cpu], libc: [libc === 'gnu' ? 'glibc' : libc], files: ['*.node'] },
+  });
+  return { name, target };
+});
+
+const { private: _, scripts: __, devDependencies: ___, dependencies, ...kept } = own;
+json(join(stage, 'package.json'), {
+  ...kept,
+  files: ['dist', 'native.tar.br', 'CHANGELOG.md', 'SECURITY.md'],
+  dependencies: { zod: dependencies.zod },
+  optionalDependencies: {
+    ...own.optionalDependencies,
+    ...Object.fromEntries(platforms.map(({ name }) => [name, version])),
+  },
+});
+
+const pack = (folder) =>
+  JSON.parse(
+    execFileSync('npm', ['pack', '--json', '--ignore-scripts', folder], { cwd: packages, encoding: 'utf8' }),
+  )[0];
+for (const { target } of platforms) {
+  const { filename, unpackedSize } = pack(target);
+  console.log(`${filename}: ${unpackedSize} bytes unpacked`);
+}
+const { filename, entryCount, unpackedSize } = pack(stage);
+console.log(`${filename}: ${entryCount} files, ${unpackedSize} bytes unpacked`);
+if (entryCount > limits.files || unpackedSize > limits.bytes) {
+  console.error(`The package may have ${limits.files} files and ${limits.bytes} bytes.`);
+  process.exit(1);
+}
