@@ -48,6 +48,8 @@ type Command =
   | { readonly ask: 'end' };
 
 const MESSAGE_SIZES = [8, 64, 1024, 4096, MESSAGE];
+/** Round trips of each size before those that are measured, so that the runtime has compiled what they run. */
+const WARM_UP = 2000;
 const REQUEST_SIZES = [64 << 10, 1 << 20];
 /** Requests outstanding in a stream. */
 const IN_FLIGHT = 16;
@@ -165,19 +167,19 @@ function echo(side: Side, bytes: number, count: number, seed: number): void {
 }
 
 function pingPong(side: Side, bytes: number, { iterations, seed }: ClientOptions): LatencyRow {
-  ask(side, { ask: 'echo', bytes, count: iterations, seed });
+  ask(side, { ask: 'echo', bytes, count: WARM_UP + iterations, seed });
   const out = side.sendBuffer.subarray(0, bytes);
   fillPattern(out, seed);
   const expected = out.slice();
   const halves = new Float64Array(iterations);
   const result = newResult();
   const sgl: NdSge[] = [side.sendPiece(bytes)];
-  for (let i = 0; i < iterations; i += 1) {
+  for (let i = 0; i < WARM_UP + iterations; i += 1) {
     stamp(out, i);
     const start = performance.now();
     side.endpoint.send(result, sgl);
     const message = side.poll();
-    halves[i] = ((performance.now() - start) * 1000) / 2;
+    if (i >= WARM_UP) halves[i - WARM_UP] = ((performance.now() - start) * 1000) / 2;
     side.finish();
     stamp(expected, i);
     expectEqual(message.bytes, expected, `answer ${i} of ${bytes} bytes, at the client`);

@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { NdError } from '../nd/index.js';
 import { buildCommand } from './build.js';
-import { count, endsInTwo, ipAddress } from './command-line.js';
+import { addressOfHost, count, endsInTwo, errorLine, hostAddress, packageVersion } from './command-line.js';
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { nvmeCommand } from './nvme/command.js';
@@ -26,7 +26,7 @@ const demoOptions = z
   .object({
     server: z.boolean().default(false),
     client: z.boolean().default(false),
-    address: ipAddress.default('127.0.0.1'),
+    address: hostAddress.default('127.0.0.1'),
     port: count(0, 65_535).default(0),
     iterations: count(1, 1_000_000).default(1000),
     rounds: count(1, 10_000).default(4),
@@ -40,6 +40,17 @@ const demoOptions = z
   });
 
 type DemoOptions = z.output<typeof demoOptions>;
+
+/** What a new user may try after the demo. */
+const NEXT = `
+What to try next:
+  nd pingpong -s 127.0.0.1          half a round trip by message size: this in one terminal,
+  nd pingpong -c 127.0.0.1          and this in another, or on another host with the server's address
+  nd cat -s --file copy 127.0.0.1   a file from a client: nd cat -c --file original 127.0.0.1
+  nd verbs-info                     the devices of this host
+  nd --help                         all tools
+A first program is in README.md, and the guides are in docs/guide.
+`;
 
 /** A message of the demo's child process to its parent. */
 type Message = { readonly listening: number } | { readonly report: Report };
@@ -72,7 +83,7 @@ async function runBoth(options: DemoOptions): Promise<void> {
       const { disconnect } = await serverReport;
       // Both must end by themselves: a closed connection must not keep a process alive.
       await Promise.all([client.ended, server.ended]);
-      print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json);
+      print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json, NEXT);
     } finally {
       client.process.kill();
     }
@@ -134,8 +145,8 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-function print(report: Report, json: boolean): void {
-  process.stdout.write(`${json ? JSON.stringify(report) : formatReport(report)}\n`);
+function print(report: Report, json: boolean, hints = ''): void {
+  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n${hints}`);
 }
 
 /** Prints an error for people, and sets the exit code. */
@@ -148,7 +159,10 @@ function fail(error: unknown): void {
   process.exitCode = 1;
 }
 
-const program = endsInTwo(new Command('nd')).description('NetworkDirect for Node.js').showHelpAfterError();
+const program = endsInTwo(new Command('nd'))
+  .description('NetworkDirect for Node.js')
+  .version(packageVersion())
+  .showHelpAfterError();
 program
   .command('demo')
   .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
@@ -169,12 +183,14 @@ program
       process.exitCode = 2;
       return;
     }
-    const options = parsed.data;
+    const { json } = parsed.data;
     try {
+      const options = { ...parsed.data, address: await addressOfHost(parsed.data.address) };
       if (options.server) await runRole('server', options);
       else if (options.client) await runRole('client', options);
       else await runBoth(options);
     } catch (error) {
+      if (json) process.stdout.write(errorLine('nd demo', error));
       fail(error);
     }
   });

@@ -19,6 +19,8 @@ import {
   WvError,
 } from '../winverbs/index.js';
 
+import { errorLine } from './command-line.js';
+
 /** The state of a port's link (IBA 1 §14.2.5.6, PortPhysicalState). */
 const PhysicalState = { SLEEP: 1, POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP: 5, RECOVERY: 6 } as const;
 
@@ -207,6 +209,19 @@ function term(table: Readonly<Record<string, number>>, value: number): string {
   return Object.keys(table).find((name) => table[name] === value) ?? String(value);
 }
 
+/** One line for each device and one for each port: what most people look for. */
+export function formatBrief({ devices }: VerbsInfo): string {
+  const lines: string[] = [];
+  for (const { name, guid, hca, ports } of devices) {
+    lines.push(`${name || guid}  ${hca} HCA  GUID ${guid}`);
+    for (const { port, state, transport, activeMtu, gids } of ports) {
+      const addresses = [...new Set(gids.map(({ address }) => address))].join(', ');
+      lines.push(`  port ${port}  ${state}  ${transport}  MTU ${activeMtu}  ${addresses}`);
+    }
+  }
+  return lines.join('\n');
+}
+
 /** The report for people. */
 export function formatVerbsInfo({ devices, counters }: VerbsInfo): string {
   const lines: string[] = [];
@@ -242,13 +257,18 @@ export function verbsInfoCommand(fail: (error: unknown) => void): Command {
   return new Command('verbs-info')
     .description('devices, ports, GIDs, P_Keys and limits of this host')
     .option('--device <name>', 'only the device of this interface name or GUID')
+    .option('-v, --verbose', 'also the limits, GIDs and P_Keys')
     .option('--counters', 'also the counters of the HCA, of connection management and of the kernel')
     .option('--json', 'print JSON')
-    .action((options: { device?: string; counters?: boolean; json?: boolean }) => {
+    .action((options: { device?: string; counters?: boolean; json?: boolean; verbose?: boolean }) => {
       try {
         const info = collectVerbsInfo(options.device, options.counters);
-        process.stdout.write(`${options.json === true ? JSON.stringify(info) : formatVerbsInfo(info)}\n`);
+        const long = options.verbose === true || options.counters === true;
+        const text =
+          options.json === true ? JSON.stringify(info) : (long ? formatVerbsInfo : formatBrief)(info);
+        process.stdout.write(`${text}\n`);
       } catch (error) {
+        if (options.json === true) process.stdout.write(errorLine('nd verbs-info', error));
         fail(error);
       }
     });

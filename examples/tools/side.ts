@@ -17,7 +17,9 @@ export type { Piece, Remote };
 
 import { HostV1, type SideV1 } from '../sides/v1.js';
 import { HostV2, type SideV2 } from '../sides/v2.js';
-import { format, Interrupted, type Tool } from './tool.js';
+import { ConnectionEnded, format, Interrupted, type Tool } from './tool.js';
+
+export { ConnectionEnded };
 
 /** What a completed request was. */
 export const Kind = Nd2RequestType;
@@ -140,13 +142,6 @@ export class Listening implements Disposable {
 
   [Symbol.dispose](): void {
     this.listener.release();
-  }
-}
-
-/** The connection has ended: outstanding requests end in CANCELED. */
-export class ConnectionEnded extends Error {
-  constructor() {
-    super('The peer has ended the connection before the test was over.');
   }
 }
 

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../nd/index.js';
 import { parseSocketAddress } from '../../winverbs/index.js';
-import { endsInTwo } from '../command-line.js';
+import { addressOfHost, endsInTwo, errorLine, isHostName } from '../command-line.js';
 
 const flag = z.boolean().default(false);
 
@@ -120,9 +120,35 @@ export class Tool {
   }
 }
 
-/** The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`; or an error text. */
-function addressOf(text: string, defaultPort: number): SocketAddress | string {
-  const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1';
+/** The peer has ended or lost the connection before the test was over. */
+export class ConnectionEnded extends Error {
+  constructor() {
+    super('The peer has ended the connection before the test was over.');
+  }
+}
+
+/** The exit code of {@link ConnectionEnded}: the tool itself did nothing wrong. */
+const EXIT_PEER_LOST = 3;
+
+/** `<name>` and `<name>:<port>` with the name's address; other texts as they are. */
+async function withAddress(text: string): Promise<string> {
+  const [, name = '', port = ''] = /^([^:]*)(:\d+)?$/.exec(text) ?? [];
+  if (!isHostName(name)) return text;
+  const address = await addressOfHost(name);
+  return address.includes(':') && port !== '' ? `[${address}]${port}` : `${address}${port}`;
+}
+
+/**
+ * The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or with the name of a host; or an error text.
+ */
+async function addressOf(given: string, defaultPort: number): Promise<SocketAddress | string> {
+  const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1, or the name of a host';
+  let text: string;
+  try {
+    text = await withAddress(given);
+  } catch (error) {
+    return messageOf(error);
+  }
   try {
     const { port, ...address } = parseSocketAddress(text, defaultPort);
     if (/^[0:.]*$/.test(address.address)) return `it names no host; ${right}`;
@@ -140,7 +166,8 @@ export function format({ family, address, port }: SocketAddress): string {
 
 /**
  * Completes a command: an address as last argument, checked options, and `run`. Wrong arguments exit with code 2 and
- * the usage, failures with 1 and a message, and an interrupt with 130 after the connection was ended.
+ * the usage, failures with 1 and a message, a peer that is lost with 3, and an interrupt with 130 after the connection was ended. With
+ * `--json` the error is a line of JSON as well.
  *
  * @param port - default of the address; 0 for tools that have no peer
  * @param banner - print the lines with which the tool begins and ends
@@ -154,7 +181,7 @@ export function tool<T>(
   const name = `nd ${command.name()}`;
   return endsInTwo(withCommon(command))
     .argument(
-      port === 0 ? '<ip>' : '<ip[:port]>',
+      port === 0 ? '<host>' : '<host[:port]>',
       port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
     )
     .allowExcessArguments(false)
@@ -164,8 +191,10 @@ export function tool<T>(
       for (const [upper, long] of Object.entries(upperCaseNames)) {
         if (given[upper] !== undefined) given[long] ??= given[upper];
       }
-      const address = addressOf(text, port);
+      const { json: asJson = false } = given as { json?: boolean };
+      const address = await addressOf(text, port);
       if (typeof address === 'string') {
+        if (asJson) process.stdout.write(errorLine(name, new Error(`Bad address '${text}': ${address}`)));
         command.error(`${name}: Bad address '${text}': ${address}`);
         return;
       }
@@ -174,6 +203,7 @@ export function tool<T>(
         const problems = parsed.error.issues.map(
           ({ path, message }) => `${name}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
         );
+        if (asJson) process.stdout.write(errorLine(name, new Error(problems.join('; '))));
         command.error(problems.join('\n'));
         return;
       }
@@ -213,9 +243,10 @@ async function runTool(
       process.exitCode = 130;
     } else {
       const code = error instanceof NdError ? ` [${error.code}]` : '';
+      if (json) one.result(JSON.parse(errorLine(name, error)));
       one.note(`${name}: ${messageOf(error)}${code}`);
       if (process.env.ND_DEBUG !== undefined && error instanceof Error) one.note(String(error.stack));
-      process.exitCode = 1;
+      process.exitCode = error instanceof ConnectionEnded ? EXIT_PEER_LOST : 1;
     }
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);

@@ -189,7 +189,7 @@ for (const [who, signal, sentence] of [
     await server.printed(/a line/);
     (who === 'client' ? client : server).process.kill(signal);
     const { code, stderr } = await client.ended;
-    assert.is(code, who === 'client' ? 130 : 1);
+    assert.is(code, who === 'client' ? 130 : 3);
     assert.match(stderr, sentence);
     await server.ended;
   });

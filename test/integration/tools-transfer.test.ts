@@ -142,7 +142,10 @@ test('wrong arguments: a sentence, the usage, and exit code 2', async () => {
     [['rping', '-c', '-r', '-w', '127.0.0.1'], /-r \(read\) and -w \(write\) exclude each other/],
     [['ping', '-s', '-n', '0', '127.0.0.1'], /^nd ping: --nSge must be 1 or more$/m],
     [['ping', '-c', '--sizes', '1,5000000', '127.0.0.1'], /--sizes must be sizes from 1 to 4194304/],
-    [['ping', '-c', 'host'], /^nd ping: Bad address 'host': an IP address is wanted, as 192\.0\.2\.1/m],
+    [
+      ['ping', '-c', '300.1.1.1'],
+      /^nd ping: Bad address '300.1.1.1': an IP address is wanted, as 192\.0\.2\.1/m,
+    ],
     [['ping', '-c', '0.0.0.0'], /^nd ping: Bad address '0\.0\.0\.0': it names no host;/m],
     [
       ['ping', '-c', '127.0.0.1:70000'],
@@ -155,7 +158,7 @@ test('wrong arguments: a sentence, the usage, and exit code 2', async () => {
     const { code, stdout, stderr } = await runNd(...args);
     assert.equal([code, stdout], [2, ''], args.join(' '));
     assert.match(stderr, sentence);
-    assert.match(stderr, /^Usage: nd \w+ \[options\] <ip\[:port\]>$/m);
+    assert.match(stderr, /^Usage: nd \w+ \[options\] <host\[:port\]>$/m);
   };
   await Promise.all(wrong.map(check));
 });
@@ -167,6 +170,22 @@ test('what the adapter cannot do is told with the limit', async () => {
   const other = await runNd('ping', '-s', '203.0.113.9');
   assert.is(other.code, 1);
   assert.match(other.stderr, /^nd ping: No adapter of this host has the address 203\.0\.113\.9\.$/m);
+});
+
+test('errors as JSON with --json; host names are addresses; --version is that of the package', async () => {
+  const missing = await runNd('rping', '-c', '--json', 'localhost');
+  assert.is(missing.code, 1);
+  const { tool, error } = JSON.parse(missing.stdout);
+  assert.is(tool, 'nd rping');
+  assert.match(error.message, /^No server answers at 127\.0\.0\.1, port 54326\./);
+  const unknown = await runNd('rping', '-c', '--json', 'no.such.host.invalid');
+  assert.is(unknown.code, 2);
+  assert.match(JSON.parse(unknown.stdout).error.message, /No host has the name 'no\.such\.host\.invalid'/);
+  const wrong = await runNd('rping', '--json', '127.0.0.1');
+  assert.is(wrong.code, 2);
+  assert.match(JSON.parse(wrong.stdout).error.message, /exactly one|give one/);
+  const version = await runNd('--version');
+  assert.equal([version.code, /^\d+\.\d+\.\d+\n$/.test(version.stdout)], [0, true]);
 });
 
 for (const [who, waiting] of [
@@ -183,7 +202,7 @@ for (const [who, waiting] of [
     const [interrupted, other] = who === 'server' ? [first, second] : [second, first];
     assert.is(interrupted.code, 130);
     assert.match(interrupted.stderr, /^nd rpingpong: interrupted$/m);
-    assert.is(other.code, 1);
+    assert.is(other.code, 3);
     assert.match(
       other.stderr,
       /^nd rpingpong: The peer has ended the connection before the test was over\.$/m,

@@ -95,6 +95,12 @@ test('readable by default, and a device that is not there is an error with a sen
   ]) {
     assert.match(stdout, line);
   }
+  const [brief, long] = [nd('--device', 'lo'), nd('--device', 'lo', '-v')];
+  assert.match(
+    brief.stdout,
+    /^lo {2}software HCA {2}GUID [\da-f:]{19}\n {2}port 1 {2}ACTIVE .*127\.0\.0\.1.*\n$/,
+  );
+  assert.match(long.stdout, /maxQpWr: +\d+/);
   const missing = nd('--device', 'nothing0');
   assert.equal([missing.status, missing.stdout], [1, '']);
   assert.match(missing.stderr, /^nd: No device has the name or GUID 'nothing0'; there are: .*\blo\b/);
