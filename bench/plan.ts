@@ -4,6 +4,7 @@
  */
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
+import { netRows } from './plan-net.js';
 import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate, readAsleep } from './plan-one-sided.js';
 import { crowds, workers } from './plan-workers.js';
 import {
@@ -61,6 +62,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     connecting(amount),
     ...workers(amount),
     ...crowds(amount),
+    ...netRows(amount),
     ...manyQueuePairs(amount),
     rest(amount),
     open(),

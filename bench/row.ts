@@ -1,6 +1,7 @@
 /** What a row of the benchmark consists of: contestants, units, targets. */
 
 import type { CrowdFigures, CrowdJob } from './crowd/crowd.js';
+import type { NetJobInput } from './net/job.js';
 import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { NativeJob } from './peers/native.js';
@@ -15,6 +16,7 @@ export type Contestant = { readonly label: string } & (
       /** As many processes do the job at once, each alone; the figure is the sum of theirs. Default: 1. */
       readonly processes?: number;
     }
+  | { readonly by: 'net'; readonly job: NetJobInput }
   | { readonly by: 'node'; readonly job: NodeJob }
   | { readonly by: 'libfabric'; readonly job: LibfabricJob }
   | { readonly by: 'ucx'; readonly job: UcxJob }

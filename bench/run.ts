@@ -11,6 +11,7 @@ import { type Figure, figureOf, type Sample } from './statistics.js';
 
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
+const NET = './net/program.js';
 
 /** The samples of one contestant. */
 export interface Measured {
@@ -68,6 +69,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
         return measureTogether(contestant.processes ?? 1, contestant.job, anywhere(placement));
       }
       return measurePair(OURS, contestant.job, placement);
+    case 'net':
+      return measurePair(NET, contestant.job, placement);
     case 'node':
       if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, anywhere(placement));
       if (contestant.job.kind === 'crc32') return measureAlone(NODE, contestant.job, placement);
