@@ -8,7 +8,7 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted } from './errors.js';
-import { openLink } from './opening.js';
+import { checkPort, openLink } from './opening.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
 
@@ -54,6 +54,7 @@ export interface ConnectChannelOptions extends ChannelOptions {
  * @param port - a port, or all options
  * @param host - an address or a name; default `'localhost'`
  * @param options - `signal`, sizes
+ * @throws RangeError `ERR_SOCKET_BAD_PORT`
  * @example
  * ```ts
  * const socket = connect(7000, 'localhost');
@@ -67,6 +68,7 @@ export function connect(
 ): Socket {
   const all: ConnectOptions = typeof port === 'object' ? port : { ...options, port, host };
   const { signal, ...sizes } = all;
+  checkPort(all.port);
   const socket = new Socket(sizes);
   if (signal !== undefined) {
     const abort = (): void => void socket.destroy(aborted(signal));

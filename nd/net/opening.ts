@@ -11,6 +11,13 @@ export interface Opening {
   readonly user: LinkUser;
 }
 
+/** @throws RangeError, with the code that Node.js has for it */
+export function checkPort(port: number): void {
+  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return;
+  const error = new RangeError(`Port ${String(port)} is not a whole number from 1 to 65535.`);
+  throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
+}
+
 /** A link to a server, established; `attach` gets it before anything can arrive. @throws NetError, AbortError */
 export async function openLink(
   port: number,
@@ -19,9 +26,7 @@ export async function openLink(
   attach: (link: Link) => void,
   signal?: AbortSignal,
 ): Promise<Link> {
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new RangeError(`Port ${port} is not a whole number from 1 to 65535.`);
-  }
+  checkPort(port);
   if (signal?.aborted) throw aborted(signal);
   const addresses = await lookup(host, { all: true });
   let failure: unknown;

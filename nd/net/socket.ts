@@ -75,9 +75,9 @@ export class Socket extends Duplex {
     return this.#link === undefined && !this.destroyed;
   }
 
-  /** As in `net.Socket`. */
+  /** There is no connection, yet or any more, as in `net.Socket`. */
   get pending(): boolean {
-    return this.connecting;
+    return this.#link === undefined || this.#link.over;
   }
 
   /** Bytes received. */
