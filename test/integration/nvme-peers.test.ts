@@ -31,7 +31,7 @@ import {
   RejectStatus,
   Sgl,
 } from '../../examples/nvme/wire.js';
-import { socketAddress } from '../../examples/sides/side.js';
+import { type Memory, socketAddress } from '../../examples/sides/side.js';
 import { HostV2, type SideV2 } from '../../examples/sides/v2.js';
 import { Status } from '../../nd/index.js';
 
@@ -206,6 +206,26 @@ test('data behind the end of the capsule is not read', async () => {
   assert.is(await stranger.answer(inCapsule(0n, 1024)), 'SGL_OFFSET_INVALID');
   assert.is(await stranger.answer(inCapsule(0xffff_ffff_ffff_ffffn, 1024)), 'SGL_OFFSET_INVALID');
   assert.is(await stranger.answer(inCapsule(0n, 4)), 'SGL_LENGTH_INVALID');
+  await stillServes(target);
+});
+
+test('a completion takes the key back that its command has lent, if the command says so', async () => {
+  const target = serve();
+  const stranger = await Stranger.ready(target);
+  const { side } = stranger;
+  const { address, token } = side.open({ bytes: stranger.memory, region: side.region } as unknown as Memory);
+  const identify = (sglType: number) =>
+    Command.make({
+      opcode: Admin.IDENTIFY,
+      namespaceId: 1,
+      sglType,
+      address: address + BigInt(DATA_AT),
+      keyedLength: 4096,
+      key: token,
+    });
+  assert.is(await stranger.answer(identify(Sgl.KEYED)), 'SUCCESS');
+  assert.is(await stranger.answer(identify(Sgl.KEYED_INVALIDATE)), 'SUCCESS');
+  assert.is(await stranger.answer(identify(Sgl.KEYED)), undefined, 'the key grants nothing any more');
   await stillServes(target);
 });
 
