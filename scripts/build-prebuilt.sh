@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the addons that the platform packages have: scripts/build-prebuilt.sh [PLATFORM …]. Platforms: linux-x64-gnu, linux-arm64-gnu,
-# linux-x64-musl. They come into build/prebuilt/PLATFORM.
+# Builds the addons that the platform packages have: scripts/build-prebuilt.sh [PLATFORM …]. Platforms: linux-x64-gnu and
+# linux-arm64-gnu. They come into build/prebuilt/PLATFORM.
 #
 # Those for glibc are compiled in a Debian 11 of their own, so that they run with its glibc (2.31) and anything newer. libstdc++ is
 # linked into all of them. Needs root on Debian or Ubuntu, for debootstrap and a mount namespace. What was installed stays in
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 platforms=("$@")
-[ $# -gt 0 ] || platforms=(linux-x64-gnu linux-arm64-gnu linux-x64-musl)
+[ $# -gt 0 ] || platforms=(linux-x64-gnu linux-arm64-gnu)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/networkdirect
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 mkdir -p "$cache" build/prebuilt
@@ -66,8 +66,7 @@ for platform in "${platforms[@]}"; do
       bullseye
       compiler=$(compiler_of_bullseye aarch64-linux-gnu-g++)
       ;;
-    linux-x64-musl) compiler=$(scripts/musl-compiler.sh "$cache") ;;
-    *) fail "No platform is named $platform; there are linux-x64-gnu, linux-arm64-gnu, linux-x64-musl." ;;
+    *) fail "No platform is named $platform; there are linux-x64-gnu and linux-arm64-gnu." ;;
   esac
   CXX=$compiler CXXFLAGS=$flags LDFLAGS=$libraries node build/source/scripts/build-native.mjs --strict --out "$root/build/prebuilt/$platform"
   node scripts/check-prebuilt.mjs "$platform"
