@@ -9,26 +9,29 @@ import {
 } from '../../examples/sides/winverbs.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
-export { ALL_ACCESS, LOOPBACK as ADDRESS, remoteOf, type SideWv as Side, type SideWvOptions, take, toInit };
+/** The address of the device under test, on which both sides are; `test/rdma` runs tests on addresses of real devices. */
+export const ADDRESS = process.env.ND_TEST_ADDRESS ?? LOOPBACK;
+
+export { ALL_ACCESS, remoteOf, type SideWv as Side, type SideWvOptions, take, toInit };
 
 /** What one side of a connection has of its own. */
 export function openSide(
   provider: IWVProvider,
   change: SideWvOptions = {},
   bytes = 8192,
-  address = LOOPBACK,
+  address = ADDRESS,
 ): SideWv {
   return new SideWv(provider, { bytes: Buffer.alloc(bytes), address, ...change });
 }
 
 /** A listener on a free port of an address. */
-export function openListener(provider: IWVProvider, address = LOOPBACK, backlog = 8) {
+export function openListener(provider: IWVProvider, address = ADDRESS, backlog = 8) {
   const { endpoint: listener } = new ListenerWv(provider, { family: 4, address, port: 0 }, backlog);
   return { listener, peer: listener.query().localAddress as SocketAddress & { family: 4 } };
 }
 
 /** Connects `a` (active) to `b`, with private data both ways; answers what each side got. */
-export async function connect(provider: IWVProvider, a: SideWv, b: SideWv, address = LOOPBACK) {
+export async function connect(provider: IWVProvider, a: SideWv, b: SideWv, address = ADDRESS) {
   const listener = new ListenerWv(provider, { family: 4, address, port: 0 });
   let [atA, atB] = [a.ep.query(), b.ep.query()];
   await connectSides(listener, a, b, {

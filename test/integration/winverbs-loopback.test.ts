@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import {
+  gidOfAddress,
   openProvider,
   QpAttr,
   QpState,
@@ -57,7 +58,7 @@ test('devices, ports and addresses of this host', () => {
   assert.ok(attributes.maxQpWr >= 1024 && attributes.maxInlineSend >= 128);
   const device = provider.openDevice(deviceGuid);
   assert.is(device.queryPort(1).state, 4);
-  const gid = Buffer.from('00000000000000000000ffff7f000001', 'hex');
+  const gid = Buffer.from(gidOfAddress(ADDRESS));
   const index = device.findGid(1, gid);
   assert.equal(Buffer.from(device.queryGid(1, index)), gid);
   assert.is(device.queryPkey(1, device.findPkey(1, 0x7fff)), 0xffff);

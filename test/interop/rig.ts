@@ -39,7 +39,7 @@ export interface RigOptions {
   readonly linkMtu: number;
   /** Debian package of the guest's kernel; undefined: Debian's present one. */
   readonly kernel?: string | undefined;
-  /** Guests with Node.js, for this library on their devices, in place of Python. */
+  /** Guests with Node.js, for this library on their devices, in place of Python; and with a second link. */
   readonly node?: boolean;
 }
 
@@ -85,7 +85,7 @@ export class Rig {
     const cache = ROCE_CACHE ?? join(XDG_CACHE_HOME ?? tmpdir(), 'roce-interop');
     const suffix = [node ? 'node' : undefined, kernel].filter((part) => part !== undefined);
     if (kernel !== undefined) this.env.KERNEL_PKG = kernel;
-    if (node) this.env.ROCE_MEM = NODE_MEMORY;
+    if (node) Object.assign(this.env, { ROCE_MEM: NODE_MEMORY, ROCE_LINKS: '2' });
     if (suffix.length > 0) this.env.ROCE_CACHE = [cache, ...suffix].join('-');
   }
 
@@ -114,9 +114,11 @@ export class Rig {
   async deploy(guest: number): Promise<void> {
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
     const parts =
-      'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/examples dist/test/conformance';
+      'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/examples dist/test/conformance ' +
+      'dist/test/rdma/programs dist/test/helpers dist/test/integration/winverbs-*.js';
     const modules =
-      'zod commander cli-table3 string-width emoji-regex is-fullwidth-code-point strip-ansi ansi-regex';
+      'zod commander cli-table3 string-width emoji-regex is-fullwidth-code-point strip-ansi ansi-regex ' +
+      'uvu dequal diff kleur';
     const pack =
       `cd '${root}' && set -- ${parts} && for m in ${modules}; do [ ! -d node_modules/$m ] || set -- "$@" node_modules/$m; done && ` +
       `tar c --exclude='*.map' --exclude='*.d.*ts' "$@" > '${share}/app.tar'`;
@@ -126,8 +128,20 @@ export class Rig {
 
   /** Starts a compiled script of this library (a path below dist) in a guest, with options of the library's own. */
   nodeInGuest(guest: number, options: KernelOptionsInput, script: string, ...args: string[]): Program {
+    return this.nodeInGuestFor(guest, PATIENCE, options, script, ...args);
+  }
+
+  /** As {@link nodeInGuest}, but it may run for so many seconds. */
+  nodeInGuestFor(
+    guest: number,
+    seconds: number,
+    options: KernelOptionsInput,
+    script: string,
+    ...args: string[]
+  ): Program {
     const all = JSON.stringify({ startTimeoutMs: 120_000, ...options });
-    return this.guest(guest, `cd ${APP} && ND_OPTIONS='${all}' exec node dist/${script} ${args.join(' ')}`);
+    const command = `cd ${APP} && ND_OPTIONS='${all}' exec node dist/${script} ${args.join(' ')}`;
+    return this.guest(guest, command, seconds);
   }
 
   /** Ends a guest at once, like a power cut: it sends nothing any more. */

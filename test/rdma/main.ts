@@ -1,25 +1,32 @@
 /** `npm run test:rdma`: this library on the RDMA devices of Linux guests, against Linux's own programs and the conformance suite. */
 import { Command } from 'commander';
 import { missing, Rig } from '../interop/rig.js';
-import { cases, type HcaCase, OURS, THEIRS } from './cases.js';
+import { OURS, type RdmaCase, Skipped, THEIRS } from './case.js';
+import { cases } from './cases.js';
 
-/** Runs a case; true: it has passed. */
-async function runCase(rig: Rig, { name, run }: HcaCase): Promise<boolean> {
+type Outcome = 'passed' | 'failed' | 'skipped';
+const labels: Readonly<Record<Outcome, string>> = {
+  passed: 'ok     ',
+  failed: 'FAILED ',
+  skipped: 'SKIPPED',
+};
+
+async function runCase(rig: Rig, { name, run }: RdmaCase): Promise<Outcome> {
   const begun = performance.now();
   rig.begin(undefined);
-  let problem: string | undefined;
+  let outcome: Outcome = 'passed';
+  const told: string[] = [];
   try {
     await run(rig);
   } catch (error) {
-    problem = error instanceof Error ? error.message : String(error);
+    outcome = error instanceof Skipped ? 'skipped' : 'failed';
+    told.push(error instanceof Error ? error.message : String(error));
   }
   rig.settle();
-  // What a failed case has left in a guest ends with it.
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-  console.log(`${problem === undefined ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`);
-  for (const text of [...rig.notes, ...(problem === undefined ? [] : [problem])])
-    console.log(text.replace(/^/gm, '    '));
-  return problem === undefined;
+  console.log(`${labels[outcome]} ${name} (${seconds} s)`);
+  for (const text of [...rig.notes, ...told]) console.log(text.replace(/^/gm, '    '));
+  return outcome;
 }
 
 async function main({ quick, only, keep }: { quick?: true; only: string; keep?: true }): Promise<void> {
@@ -30,17 +37,19 @@ async function main({ quick, only, keep }: { quick?: true; only: string; keep?: 
     return;
   }
   const rig = new Rig({ linkMtu: 1500, node: true }, '-rdma');
-  let failed = 0;
+  const count = { passed: 0, failed: 0, skipped: 0 };
+  const begun = performance.now();
   try {
     await rig.build();
     await rig.boot(OURS, THEIRS);
     for (const guest of [OURS, THEIRS]) await rig.deploy(guest);
-    for (const one of chosen) if (!(await runCase(rig, one))) failed++;
+    for (const one of chosen) count[await runCase(rig, one)]++;
   } finally {
     if (!keep) await rig.down();
   }
-  console.log(`${chosen.length - failed} passed, ${failed} failed, 0 skipped`);
-  if (failed > 0 || chosen.length === 0) process.exitCode = 1;
+  console.log(`${chosen.length} cases in ${((performance.now() - begun) / 60_000).toFixed(1)} min`);
+  console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
+  if (count.failed > 0 || chosen.length === 0) process.exitCode = 1;
 }
 
 await new Command('test:rdma')

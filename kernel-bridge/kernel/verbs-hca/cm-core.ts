@@ -34,8 +34,14 @@ export class CmCore {
 
   private dispatch(message: CmMessage): void {
     if (message.event === CmEventType.connectRequest) this.request(message);
-    else if (message.event === CmEventType.deviceRemoval) this.onRemoval(message.id);
+    else if (message.event === CmEventType.deviceRemoval) this.removed(message.id);
     else this.ids.dispatch(message);
+  }
+
+  /** librdmacm has each device open that an id of it is bound to, and the device's removal waits for that. */
+  private removed(id: number): void {
+    this.onRemoval(id);
+    this.ids.destroy(id);
   }
 
   private request(message: CmMessage): void {

@@ -21,7 +21,7 @@ import type { CmOwner } from './cm-ids.js';
 import { VerbsConnections } from './verbs-connections.js';
 import { VerbsNative } from './verbs-native.js';
 import type { DeviceSink } from './verbs-pool.js';
-import { type GuidTable, SYSTEM_DEVICES, systemDevices, VerbsPorts } from './verbs-ports.js';
+import { type GuidTable, SYSTEM_DEVICES, systemDeviceId, VerbsPorts } from './verbs-ports.js';
 
 /** What a real HCA is made of. */
 export interface VerbsHcaParts {
@@ -87,6 +87,8 @@ class VerbsHca implements HcaBackend, DeviceSink {
   readonly connections: VerbsConnections;
   readonly events: HcaEvent[] = [];
   private device: VerbsDevice | undefined;
+  /** The system's own mark of the device that is, or was last, open. */
+  private openedId: bigint | undefined;
   private readonly ports: VerbsPorts;
   private known: readonly HcaPort[] = [];
   private watcher: (() => void) | undefined = undefined;
@@ -100,6 +102,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
   ) {
     const { core, network, guids, device, name } = parts;
     this.device = device;
+    this.openedId = systemDeviceId(name);
     this.attributes = attributesOf(device);
     this.identity = { device: name, driver: driverOf(name), firmware: device.firmware };
     this.ports = new VerbsPorts(core.pool.host, network, name, guids);
@@ -160,10 +163,13 @@ class VerbsHca implements HcaBackend, DeviceSink {
 
   private openAgain(): VerbsDevice | undefined {
     const { core, name } = this.parts;
-    if (!systemDevices().includes(name)) return undefined;
+    const id = systemDeviceId(name);
+    // One that is on its way out is still listed; the system would wait for it to be closed again.
+    if (id === undefined || id === this.openedId) return undefined;
     const opened = core.pool.host.openDevice(name);
     if (typeof opened === 'string') return undefined;
     this.device = opened;
+    this.openedId = id;
     return opened;
   }
 

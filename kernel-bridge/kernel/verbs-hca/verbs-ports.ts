@@ -1,5 +1,5 @@
 /** The ports of a real device, as the kernel's table has them: addresses are those of its network interfaces. */
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import type { VerbsDevice, VerbsGid, VerbsHost, VerbsPort } from '../../hca/verbs-binding.js';
 import { PortTransport } from '../../ioctl/constants.js';
 import type { HcaPort } from '../hca-driver/backend.js';
@@ -19,6 +19,11 @@ export function systemDevices(): string[] {
   } catch {
     return [];
   }
+}
+
+/** Tells a device from one of the same name that comes later; undefined: there is none of the name. */
+export function systemDeviceId(name: string): bigint | undefined {
+  return statSync(`${SYSTEM_DEVICES}/${name}`, { bigint: true, throwIfNoEntry: false })?.ino;
 }
 
 /** Network interfaces of a device's PCI function; none for devices without one. */

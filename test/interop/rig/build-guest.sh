@@ -10,8 +10,10 @@
 #   --force        rebuild even if the images are already there
 #   --with-python  also put Python 3 and pyverbs (with rdma-core's own test
 #                  suite, under /tests) into the guest
-#   --with-node    also put this host's Node.js into the guest, and rdma-core's
-#                  provider for siw; such a guest needs ROCE_MEM=1024
+#   --with-node    also put this host's Node.js into the guest, and siw with
+#                  rdma-core's provider for it; such a guest needs ROCE_MEM=1024.
+#                  Where siw cannot be built, the guest has a file /etc/no-siw
+#                  that says why.
 #
 #   KERNEL_PKG     kernel (meta) package, default linux-image-amd64
 #   KERNEL_DEB     use this kernel .deb file instead of downloading one
@@ -45,7 +47,7 @@ done
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 # An image counts only if these very scripts have made it.
-recipe=$(cat "$here"/{build-guest,guest-init,guest-exec}.sh | sha256sum | cut -d' ' -f1)
+recipe=$(cat "$here"/{build-guest,build-siw,guest-init,guest-exec}.sh | sha256sum | cut -d' ' -f1)
 [ $node = 1 ] && recipe="$recipe $(node --version)"
 if [ $force = 0 ] && [ -s "$cache/initrd.cpio" ] && [ -s "$cache/vmlinuz" ] &&
     [ "$(cat "$cache/recipe" 2>/dev/null)" = "$recipe" ]; then
@@ -199,6 +201,15 @@ done || die "the guest would lack shared libraries: add their packages to the li
 cp -L "$stage/lib/x86_64-linux-gnu/libgcc_s.so.1" "$root/lib/x86_64-linux-gnu/"
 
 # ---- kernel modules ---------------------------------------------------------
+extra=()
+if [ $node = 1 ]; then
+    say "building siw"
+    if siw=$("$here/build-siw.sh" "$(realpath "$kdeb")" "$cache" 2>"$cache/siw.log"); then
+        cp "$siw" "$mods/siw.ko"; extra+=(siw)
+    else
+        say "$(cat "$cache/siw.log")"; cp "$cache/siw.log" "$root/etc/no-siw"
+    fi
+fi
 depmod -b "$kbase" "$kver" 2>/dev/null
 want=(
     virtio_pci virtio_net virtio_console virtio_rng 9p 9pnet_virtio
@@ -208,6 +219,7 @@ want=(
     sch_ingress cls_u32 act_gact                        # tc: drop chosen packets
     ifb act_mirred sch_red sch_tbf                      # tc: queues for what comes in, marks
     nvme-rdma nvmet-rdma null_blk rds_rdma              # kernel users of RDMA
+    "${extra[@]}"
 )
 for m in "${want[@]}"; do
     modprobe -d "$kbase" -S "$kver" --show-depends "$m" 2>/dev/null | awk '$1=="insmod"{print $2}' ||

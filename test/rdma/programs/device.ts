@@ -1,0 +1,144 @@
+/**
+ * What happens to a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON:
+ * the events that the program has been told, the ends of its requests, and whether the device works again.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { PortState, WvEvent } from '../../../kernel-bridge/index.js';
+import {
+  gidOfAddress,
+  type IWVDevice,
+  type IWVProvider,
+  type Overlapped,
+  openProvider,
+  StatusError,
+  statusName,
+  WvSend,
+} from '../../../winverbs/index.js';
+import { connect, openListener, openSide, take } from '../../helpers/loopback.js';
+import { system } from './lossy-link.js';
+
+const [address = '', link = '', name = '', type = ''] = process.argv.slice(2);
+const EXTRA = address.replace(/\d+$/, '77');
+
+/** For whoever looks why the program hangs. */
+const step = (text: string): void => console.log(`${(performance.now() / 1000).toFixed(1)} s: ${text}`);
+
+async function outcome(request: PromiseLike<unknown>): Promise<string> {
+  try {
+    await request;
+    return 'SUCCESS';
+  } catch (error) {
+    if (error instanceof StatusError) return statusName(error.status);
+    throw error;
+  }
+}
+
+/** Waits until the device has told these events, in one answer or several. */
+async function until(device: IWVDevice, wanted: number, pending?: Overlapped<number>): Promise<number> {
+  let flags = pending ? await pending : 0;
+  while ((flags & wanted) !== wanted) flags |= await device.notify(1);
+  return flags;
+}
+
+const hasGid = (device: IWVDevice, ip: string): boolean => {
+  try {
+    device.findGid(1, gidOfAddress(ip));
+    return true;
+  } catch (error) {
+    if (error instanceof StatusError) return false;
+    throw error;
+  }
+};
+
+/** Addresses come and go, the link goes down and up. */
+async function portEvents(device: IWVDevice): Promise<object> {
+  const told: Record<string, unknown> = {};
+  const added = device.notify(1);
+  system(`ip addr add ${EXTRA}/24 dev ${link}`);
+  await until(device, WvEvent.ADDRESS, added);
+  step('address added');
+  told.added = hasGid(device, EXTRA);
+  const removed = device.notify(1);
+  system(`ip addr del ${EXTRA}/24 dev ${link}`);
+  await until(device, WvEvent.ADDRESS, removed);
+  step('address removed');
+  told.removed = hasGid(device, EXTRA);
+  const down = device.notify(1);
+  system(`ip link set ${link} down`);
+  await until(device, WvEvent.STATE, down);
+  step('link down');
+  told.down = device.queryPort(1).state === PortState.DOWN;
+  const up = device.notify(1);
+  system(`ip link set ${link} up`);
+  await until(device, WvEvent.STATE, up);
+  while (device.queryPort(1).state !== PortState.ACTIVE) await device.notify(1);
+  step('link up');
+  told.up = true;
+  return told;
+}
+
+/** Messages over a new connection; throws when one does not arrive. */
+async function works(provider: IWVProvider): Promise<boolean> {
+  const [a, b] = [openSide(provider, {}, 8192, address), openSide(provider, {}, 8192, address)];
+  step('sides are there');
+  await connect(provider, a, b, address);
+  step('connected');
+  b.qp.postReceive('r', b.sge(0, 8));
+  a.memory.write('it works');
+  a.qp.send('s', a.sge(0, 8), WvSend.SIGNALED);
+  await take(b.cq, 1);
+  await take(a.cq, 1);
+  step('a message has come');
+  const came = b.memory.toString('latin1', 0, 8) === 'it works';
+  await a.ep.disconnect();
+  for (const side of [a, b]) side.release();
+  return came;
+}
+
+/** The system takes the device while requests of every kind wait. */
+async function removal(provider: IWVProvider): Promise<object> {
+  const [a, b] = [openSide(provider, {}, 8192, address), openSide(provider, {}, 8192, address)];
+  await connect(provider, a, b, address);
+  const { listener } = openListener(provider, address);
+  const accepting = openSide(provider, {}, 8192, address);
+  const window = a.pd.allocateMemoryWindow();
+  for (const side of [a, b]) side.qp.postReceive('waits', side.sge(0, 8));
+  const waiting = {
+    cqAny: a.cq.notify('any'),
+    cqSolicited: b.cq.notify('solicited'),
+    cqError: b.cq.notify('error'),
+    getRequest: listener.getRequest(accepting.ep),
+    notifyDisconnect: a.ep.notifyDisconnect(),
+    deviceNotify: b.device.notify(1),
+  };
+  const ends = Object.entries(waiting).map(
+    async ([kind, request]) => [kind, await outcome(request)] as const,
+  );
+  // It ends when the program has let go of the device.
+  const removing = spawn('rdma', ['link', 'del', name], { stdio: 'inherit' });
+  const removed = once(removing, 'exit') as Promise<[number | null]>;
+  const ended = Object.fromEntries(await Promise.all(ends));
+  step('all requests have ended');
+  const [code] = await removed;
+  step('removed');
+  const gone = await outcome((async () => provider.translateAddress(address))());
+  window.release();
+  for (const side of [a, b, accepting]) side.release();
+  listener.release();
+  return { ended, code, gone };
+}
+
+const provider = openProvider();
+const { deviceGuid } = provider.translateAddress(address);
+const device = provider.openDevice(deviceGuid);
+const told = {
+  before: await works(provider),
+  events: await portEvents(device),
+  ...(await removal(provider)),
+};
+device.release();
+system(`rdma link add ${name} type ${type} netdev ${link}`);
+const again = await works(provider);
+provider.release();
+console.log(JSON.stringify({ ...told, again }));
