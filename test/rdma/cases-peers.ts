@@ -148,6 +148,8 @@ const caseOf =
 export const roceCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
   [...connections, ...roceOnly, ...transfers, ...many].map(caseOf(device, ready, true));
 
-/** Cases on iWARP. */
+/** Cases on iWARP: we are the client of one connection, and send first. As a server this library is still refused there. */
 export const iwarpCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
-  [...connections, ...transfers].map(caseOf(device, ready, false));
+  connections
+    .filter(({ name }) => name === 'rping -s' || name === 'rdma_server')
+    .map(caseOf(device, ready, false));

@@ -3,7 +3,7 @@ import { type RdmaCase, rxe, siw } from './case.js';
 import { deviceCases, siwDeviceCases, withSiw } from './cases-devices.js';
 import { lossCases } from './cases-loss.js';
 import { iwarpCases, roceCases } from './cases-peers.js';
-import { siwSuiteCases, suiteCases } from './cases-suites.js';
+import { suiteCases } from './cases-suites.js';
 
 export const cases: readonly RdmaCase[] = [
   ...roceCases(rxe, async () => {}),
@@ -12,5 +12,4 @@ export const cases: readonly RdmaCase[] = [
   ...suiteCases,
   ...iwarpCases(siw, withSiw),
   ...siwDeviceCases,
-  ...siwSuiteCases,
 ];
