@@ -17,6 +17,7 @@ import {
   MICROSECONDS,
   MILLIONS,
   MILLISECONDS,
+  NANOSECONDS,
   PER_SECOND,
   PERCENT,
   type Row,
@@ -65,6 +66,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...netRows(amount),
     ...manyQueuePairs(amount),
     rest(amount),
+    ...realHca(amount),
     open(),
   ];
   return rows.filter(({ name }) => only.test(name));
@@ -320,6 +322,29 @@ function rest(amount: Amount): Row {
     ],
     targets: [{ factor: 0.05 }],
   };
+}
+
+/** A doorbell is one native call that hands all requests over: what that costs, with a device that takes no time. */
+function realHca({ seconds }: Amount): Row[] {
+  return (
+    [
+      [1, 150],
+      [16, 60],
+    ] as const
+  ).map(([batch, most]) => {
+    const count = ['--count', `${batch}`];
+    return {
+      name: `verbs post-poll ${batch}`,
+      title: `real HCAs: post and poll of a request, ${batch} at once, over libibverbs' bare calls`,
+      unit: NANOSECONDS,
+      contestants: [
+        { label: US, by: 'networkdirect', job: { kind: 'verbs', batch, seconds } },
+        { label: `${US}, native part`, by: 'native', job: { program: 'verbs', args: ['door', ...count] } },
+        { label: 'the bare calls, C++', by: 'native', job: { program: 'verbs', args: ['bare', ...count] } },
+      ],
+      targets: [{ factor: most }],
+    };
+  });
 }
 
 function open(): Row {

@@ -57,6 +57,7 @@ export interface Row {
 }
 
 export const MICROSECONDS: Unit = { text: 'µs', base: 1, better: 'less' };
+export const NANOSECONDS: Unit = { text: 'ns', base: 1e-3, better: 'less' };
 export const MILLISECONDS: Unit = { text: 'ms', base: 1, better: 'less' };
 export const GIGABYTES: Unit = { text: 'GB/s', base: 1e9, better: 'more' };
 export const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };

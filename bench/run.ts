@@ -68,6 +68,7 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       if (contestant.job.kind === 'open' || contestant.job.kind === 'workers') {
         return measureTogether(contestant.processes ?? 1, contestant.job, anywhere(placement));
       }
+      if (contestant.job.kind === 'verbs') return measureAlone(OURS, contestant.job, placement);
       return measurePair(OURS, contestant.job, placement);
     case 'net':
       return measurePair(NET, contestant.job, placement);
@@ -90,6 +91,9 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
 function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
+  // It has the same fake of rdma-core as the program in C++.
+  if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
+    return missingNative({ program: 'verbs' });
   return contestant.by === 'native' ? missingNative(contestant.job) : undefined;
 }
 

@@ -1,4 +1,5 @@
 /** `nd verbs-info`: devices, ports, GIDs, P_Keys, limits and counters, like `ibv_devinfo -v` and `rdma statistic`. */
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import {
   addressOfGid,
@@ -18,8 +19,8 @@ import {
   type WvDeviceAttributes,
   WvError,
 } from '../winverbs/index.js';
-
 import { errorLine } from './command-line.js';
+import { collectReport, formatReport } from './verbs-report.js';
 
 /** The state of a port's link (IBA 1 §14.2.5.6, PortPhysicalState). */
 const PhysicalState = { SLEEP: 1, POLLING: 2, DISABLED: 3, TRAINING: 4, LINK_UP: 5, RECOVERY: 6 } as const;
@@ -252,6 +253,19 @@ export function formatVerbsInfo({ devices, counters }: VerbsInfo): string {
   return lines.join('\n').trimEnd();
 }
 
+interface VerbsInfoOptions {
+  readonly device?: string;
+  readonly counters?: boolean;
+  readonly report?: boolean;
+  readonly json?: boolean;
+  readonly verbose?: boolean;
+}
+
+function packageVersion(): string {
+  const file = new URL('../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
 /** The command, for `nd`; `fail` prints an error. */
 export function verbsInfoCommand(fail: (error: unknown) => void): Command {
   return new Command('verbs-info')
@@ -259,9 +273,15 @@ export function verbsInfoCommand(fail: (error: unknown) => void): Command {
     .option('--device <name>', 'only the device of this interface name or GUID')
     .option('-v, --verbose', 'also the limits, GIDs and P_Keys')
     .option('--counters', 'also the counters of the HCA, of connection management and of the kernel')
+    .option('--report', 'what a report about an RDMA device needs, without addresses of this host')
     .option('--json', 'print JSON')
-    .action((options: { device?: string; counters?: boolean; json?: boolean; verbose?: boolean }) => {
+    .action((options: VerbsInfoOptions) => {
       try {
+        if (options.report === true) {
+          const report = collectReport(packageVersion(), () => collectVerbsInfo(options.device));
+          process.stdout.write(`${options.json === true ? JSON.stringify(report) : formatReport(report)}\n`);
+          return;
+        }
         const info = collectVerbsInfo(options.device, options.counters);
         const long = options.verbose === true || options.counters === true;
         const text =

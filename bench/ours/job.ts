@@ -67,6 +67,8 @@ export const jobSchema = z.discriminatedUnion('kind', [
     across: z.boolean().default(false),
     of: z.enum(['all', 'slowest']).default('all'),
   }),
+  /** Post and poll of a request at the door to real HCAs, over the time of libibverbs' calls alone, in µs. */
+  z.strictObject({ kind: z.literal('verbs'), seconds, batch: z.int().min(1).max(32) }),
   /** Time from opening the provider to an open device, in ms. */
   z.strictObject({ kind: z.literal('open'), link }),
   /** Processor time with `queuePairs` idle connections, in % of one core. */

@@ -4,8 +4,8 @@ import { allocate, type KernelOptionsInput } from '../../winverbs/index.js';
 import type { Job } from './job.js';
 
 /** Undefined for the default link, because most programs open the library without options. */
-export function libraryOptions({ link }: Job): KernelOptionsInput | undefined {
-  return link === 'auto' ? undefined : { link };
+export function libraryOptions(job: Job): KernelOptionsInput | undefined {
+  return !('link' in job) || job.link === 'auto' ? undefined : { link: job.link };
 }
 
 /** The link that carried the messages of this process. */

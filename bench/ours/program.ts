@@ -21,6 +21,7 @@ import { oneSidedMemory, oneSidedQueuePair, transfer } from './one-sided.js';
 import { answer, Player, play } from './ping-pong.js';
 import { rateQueuePair, Sink, Source } from './rate.js';
 import { type Connection, Side } from './side.js';
+import { overBareCalls } from './verbs.js';
 import { workersRate } from './workers.js';
 import { answerWrites, playWrites, Writer } from './write-poll.js';
 
@@ -29,7 +30,7 @@ interface Sides {
   serve(side: Side, accept: Accept): Promise<void>;
   measure(side: Side, port: number): Promise<Sample>;
 }
-type WinVerbsJob = Exclude<Job, { kind: 'open' | 'workers' | 'nd-ping-pong' }>;
+type WinVerbsJob = Exclude<Job, { kind: 'open' | 'workers' | 'nd-ping-pong' | 'verbs' }>;
 type Accept = (queuePair: () => Connection['qp'], count?: number, inFlight?: number) => Promise<Connection[]>;
 
 function sidesOf(job: WinVerbsJob): Sides {
@@ -148,7 +149,8 @@ function print(what: object): void {
 }
 
 async function serve(job: Job): Promise<void> {
-  if (job.kind === 'open' || job.kind === 'workers') throw new Error(`The job ${job.kind} takes no peer.`);
+  if (job.kind === 'open' || job.kind === 'workers' || job.kind === 'verbs')
+    throw new Error(`The job ${job.kind} takes no peer.`);
   if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
   const side = new Side(job);
   const listener = side.host.listen(0, 1024);
@@ -167,6 +169,7 @@ const MANY: ReadonlySet<Job['kind']> = new Set(['connect', 'resident', 'rest']);
 async function measure(job: Job, port: number): Promise<Sample> {
   if (job.kind === 'open') return openingTime(job);
   if (job.kind === 'workers') return workersRate(job);
+  if (job.kind === 'verbs') return overBareCalls(job);
   const sample =
     job.kind === 'nd-ping-pong'
       ? await measureNd(job, port)

@@ -7,7 +7,7 @@ import type { Sample } from '../statistics.js';
 
 export interface NativeJob {
   /** A file of bench/native, without its ending. */
-  readonly program: 'line' | 'eventfd' | 'vm' | 'copy' | 'udp' | 'icrc' | 'queue_pairs';
+  readonly program: 'line' | 'eventfd' | 'vm' | 'copy' | 'udp' | 'icrc' | 'queue_pairs' | 'verbs';
   readonly args: readonly string[];
 }
 
@@ -26,7 +26,7 @@ const answerSchema = z.object({
 /** For each program that has been requested: why it cannot be built; undefined: it is built. */
 const built = new Map<string, string | undefined>();
 
-export function missingNative({ program }: NativeJob): string | undefined {
+export function missingNative({ program }: Pick<NativeJob, 'program'>): string | undefined {
   if (!built.has(program)) built.set(program, build(program));
   return built.get(program);
 }

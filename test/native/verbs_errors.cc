@@ -273,6 +273,23 @@ TEST(verbs_each_call_of_closing_fails_once) {
   CHECK(all > 12);
 }
 
+TEST(verbs_a_device_file_that_cannot_be_opened_says_what_helps) {
+  const std::pair<int, const char*> pairs[] = {{EACCES, "this user needs to read and write it"}, {ENOENT, "the kernel's module"}};
+  for (const char* const call : {"rdma_create_event_channel", "ibv_open_device"})
+    for (const auto& [error, sentence] : pairs) {
+      World w(false);
+      w.rdma.failWith = error;
+      w.rdma.failName = call;
+      w.rdma.failAt = 0;
+      std::string why;
+      w.host = Host::open(&w.sleeper, &why);
+      if (w.host != nullptr) CHECK(w.host->openDevice("fake0", &why) == nullptr);
+      CHECK(why.find("/dev/infiniband/") == 0);
+      CHECK(why.find(sentence) != std::string::npos);
+      CHECK(why.find("docker run --device=/dev/infiniband") != std::string::npos);
+    }
+}
+
 TEST(verbs_status_of_an_errno) {
   const std::pair<int, Status> pairs[] = {
       {EINVAL, Status::kInvalidParameter}, {ENOMEM, Status::kInsufficientResources}, {EAGAIN, Status::kInsufficientResources},

@@ -69,9 +69,10 @@ TEST(verbs_posts_in_error_never_go_to_the_device) {
   Ready r;
   CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
   r.world.rdma.takeSends(r.qp.qpn);
-  post(r, 3, 2);
-  inOrder(take(r.sendCq), 3, kWcFlushed);
+  post(r, 0, 2);
   inOrder(take(r.receiveCq), 2, kWcFlushed);
+  post(r, 3, 0);
+  inOrder(take(r.sendCq), 3, kWcFlushed);
   CHECK(r.world.rdma.takeSends(r.qp.qpn).empty());
   CHECK(r.world.rdma.takeReceives(r.qp.qpn).empty());
 }
@@ -111,6 +112,12 @@ TEST(verbs_reset_begins_anew) {
   CHECK_EQ(cqes.size(), 1u);
   if (!cqes.empty()) CHECK_EQ(cqes[0].wqe(), next);
   if (!cqes.empty()) CHECK_EQ(cqes[0].status(), kWcSuccess);
+  // And ends as before.
+  write(r.qp, Wqe());
+  ringSends(r.qp.handle);
+  CHECK(r.world.step(r.qp, kQpsError) == Status::kSuccess);
+  CHECK_EQ(r.world.rdma.state(r.qp.qpn), 6);
+  CHECK_EQ(take(r.sendCq).size(), 1u);
 }
 
 TEST(verbs_receives_before_init_are_handed_over_then) {

@@ -1,4 +1,6 @@
 // No wake-up is lost: the device completes at every moment of arming, polling and being told.
+#include <thread>
+
 #include "verbs_world.h"
 
 using namespace verbstest;
@@ -96,6 +98,39 @@ TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
         CHECK_EQ(consume(r, way, 2, device), 2u);
       }
   check::note = "";
+}
+
+// The event thread is late with an event whose completion was polled since. The program has asked for the next one meanwhile; the
+// device was not asked again, since it had been asked already.
+TEST(verbs_a_late_event_asks_again) {
+  Ready r;
+  CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);
+  for (int i = 0; i < 4; ++i) writeReceive(r.qp);
+  ringReceives(r.qp.handle);
+  CHECK(armCq(r.receiveCq.handle, false) == Status::kSuccess);
+  const std::thread::id program = std::this_thread::get_id();
+  std::atomic<bool> told{false}, armed{false}, completed{false};
+  r.world.rdma.onMoment = [&](fake::Moment moment, ibv_cq*) {
+    if (std::this_thread::get_id() == program) return;
+    if (moment == fake::Moment::kAfterEvent && !told.exchange(true))
+      while (!armed.load()) std::this_thread::yield();
+    // Behind the look at the queue, and before the device is asked.
+    if (moment == fake::Moment::kBeforeArm && armed.load() && !completed.exchange(true))
+      CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
+  };
+  r.world.rdma.hasMoment = true;
+  CHECK(r.world.rdma.completeReceive(r.qp.qpn, ibv_wc{}));
+  while (!told.load()) std::this_thread::yield();
+  CHECK_EQ(poll(r.receiveCq).size(), 1u);
+  // The completion that was polled was one that the first arm waited for.
+  r.world.events();
+  CHECK(armCq(r.receiveCq.handle, false) == Status::kSuccess);
+  armed = true;
+  CHECK(r.world.await(Event::Kind::kCq).handle == r.receiveCq.handle);
+  CHECK_EQ(take(r.receiveCq).size(), 1u);
+  r.world.rdma.hasMoment = false;
+  r.world.close();
+  r.world.rdma.onMoment = nullptr;
 }
 
 TEST(verbs_a_batch_tells_with_its_last) {

@@ -63,6 +63,14 @@ Status statusOf(int error) {
   }
 }
 
+std::string openingHelp(int error, const char* module) {
+  if (error == EACCES || error == EPERM)
+    return "; this user needs to read and write it: a rule of udev lets it, and docker run --device=/dev/infiniband a container";
+  if (error == ENOENT || error == ENODEV || error == ENXIO)
+    return std::string("; it comes with the kernel's module ") + module + ", and into a container by docker run --device=/dev/infiniband";
+  return "";
+}
+
 int accessOf(uint32_t access) {
   unsigned out = 0;
   if (access & abi::kAccessLocalWrite) out |= kAccessLocalWriteBit;
@@ -162,7 +170,8 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
   for (int i = 0; list != nullptr && i < count; ++i)
     if (name == list[i]->name) found = list[i];
   if (found == nullptr) {
-    *why = "libibverbs knows no device " + name + " (is its provider installed? It belongs to the package ibverbs-providers)";
+    *why = "libibverbs knows no device " + name + " (is its provider installed? It belongs to the package ibverbs-providers. Is it in this "
+           "network namespace? `rdma system` tells whether devices are exclusive to one)";
     if (list != nullptr) lib_.ibv_free_device_list(list);
     return nullptr;
   }
@@ -176,7 +185,7 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
   const std::string node = std::string("/dev/infiniband/") + found->dev_name;
   lib_.ibv_free_device_list(list);
   if (device->context == nullptr) {
-    *why = node + " cannot be opened (" + std::strerror(error) + ")";
+    *why = node + " cannot be opened (" + std::strerror(error) + ")" + openingHelp(error, "ib_uverbs");
     return nullptr;
   }
   device->channel = lib_.ibv_create_comp_channel(device->context);

@@ -40,7 +40,8 @@ std::unique_ptr<Host> Host::open(Waker* waker, std::string* why) {
 bool Host::start(std::string* why) {
   cm_ = lib_.rdma_create_event_channel();
   if (cm_ == nullptr) {
-    *why = std::string("/dev/infiniband/rdma_cm cannot be opened (") + std::strerror(errno) + "); it comes with the kernel's module rdma_ucm";
+    const int error = errno;
+    *why = std::string("/dev/infiniband/rdma_cm cannot be opened (") + std::strerror(error) + ")" + openingHelp(error, "rdma_ucm");
     return false;
   }
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));

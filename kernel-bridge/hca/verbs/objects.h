@@ -204,6 +204,8 @@ struct Tables {
 
 // The NTSTATUS of an errno.
 Status statusOf(int error);
+// What helps against this errno of opening a device file that a module of the kernel makes; a part of a sentence.
+std::string openingHelp(int error, const char* module);
 // WV_ACCESS_* as the device has them.
 int accessOf(uint32_t access);
 

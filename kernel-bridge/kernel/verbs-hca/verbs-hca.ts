@@ -49,8 +49,9 @@ function attributesOf(device: VerbsDevice): DeviceAttributes {
     vendorId: device.vendorId,
     vendorPartId: device.vendorPartId,
     hwVersion: device.hardwareVersion,
-    // Batches of completions are counted here.
-    capabilityFlags: ((device.capabilities & known) | WvCapability.BATCH_NOTIFY_CQ) >>> 0,
+    // Batches of completions are counted here. Fast registration is for kernels' clients: libibverbs has no request for it.
+    capabilityFlags:
+      ((device.capabilities & known & ~WvCapability.MEM_MGT_EXTENSIONS) | WvCapability.BATCH_NOTIFY_CQ) >>> 0,
     atomicCapability: device.atomics,
     pageSizeCapabilityFlags: 0x1000,
     deviceType: device.iwarp ? DeviceType.IWARP : DeviceType.INFINIBAND,

@@ -45,6 +45,7 @@ void State::setDefaults() {
   mostInline = 256;
   flushAfterPolls = 0;
   hasMoment = false;
+  failWith = ENOMEM;
   ibv_gid_entry entry{};
   const uint8_t gid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 192, 0, 2, 1};
   std::memcpy(entry.gid, gid, sizeof gid);
