@@ -1,5 +1,7 @@
 // What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
 #include "platform/interfaces.h"
+#include <fcntl.h>
+#include <linux/if_tun.h>
 #include <poll.h>
 
 #include "host_test.h"
@@ -66,6 +68,25 @@ void testEvents() {
   HOST_CHECK(told(events));
 }
 
+// An interface without a link layer, and so without a MAC: as of WireGuard, PPP and tunnels.
+void testPointToPoint() {
+  const UniqueFd tun(open("/dev/net/tun", O_RDWR | O_CLOEXEC));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "tun0");
+  request.ifr_flags = IFF_TUN | IFF_NO_PI;
+  if (!tun.valid() || ioctl(tun.get(), TUNSETIFF, &request) != 0) {
+    std::printf("host_interfaces: point-to-point is skipped, this process may not make a TUN interface\n");
+    return;
+  }
+  HOST_CHECK(std::system("ip address add 10.0.0.1 peer 10.0.0.2 dev tun0 && ip link set tun0 mtu 1420 up") == 0);
+  const std::vector<NetworkInterface> all = list();
+  const NetworkInterface* own = find(all, "tun0");
+  HOST_CHECK(own != nullptr && all.size() == 2);
+  if (own == nullptr) return;
+  HOST_CHECK(own->up && own->running && own->mtu == 1420 && own->mac.empty() && own->index == if_nametoindex("tun0"));
+  HOST_CHECK(find(*own, gidOfIpv4(htonl(0x0A000001))) != nullptr && find(*own, gidOfIpv4(htonl(0x0A000002))) == nullptr);
+}
+
 }  // namespace
 
 int main() {
@@ -80,6 +101,7 @@ int main() {
   HOST_CHECK(lo != nullptr && find(*lo, loopback) != nullptr && find(*lo, loopback)->v4 &&
              find(*lo, loopback)->prefixLength == 8);
 
+  testPointToPoint();
   if (std::system("ip link add cable0 type veth peer name cable1 2> /dev/null") != 0) {
     std::printf("host_interfaces: the rest is skipped, there are no cables (veth) here\n");
     return hosttest::finish("host_interfaces");
