@@ -102,21 +102,3 @@ export const deviceCases: readonly RdmaCase[] = [
     },
   },
 ];
-
-/** The same with siw. */
-export const siwDeviceCases: readonly RdmaCase[] = [
-  {
-    name: 'siw0: events of addresses and link; removal in use, and again',
-    run: async (rig) => {
-      await withSiw(rig);
-      await device(rig, siw.name, 'siw');
-    },
-  },
-  {
-    name: 'rxe, siw and the software HCA in one process',
-    run: async (rig) => {
-      await withSiw(rig);
-      await beside(rig, [rxe.at(OURS), siw.at(OURS), '127.0.0.1'], 3);
-    },
-  },
-];

@@ -150,6 +150,6 @@ export const roceCases = (device: Device, ready: RdmaCase['run']): readonly Rdma
 
 /** Cases on iWARP: we are the client of one connection, and send first. As a server this library is still refused there. */
 export const iwarpCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
-  connections
-    .filter(({ name }) => name === 'rping -s' || name === 'rdma_server')
+  [...connections, ...transfers]
+    .filter(({ name, port }) => port !== undefined && !name.startsWith('ucmatose'))
     .map(caseOf(device, ready, false));

@@ -1,6 +1,6 @@
 /** What is tried on the devices of Linux guests, in this order. */
 import { type RdmaCase, rxe, siw } from './case.js';
-import { deviceCases, siwDeviceCases, withSiw } from './cases-devices.js';
+import { deviceCases, withSiw } from './cases-devices.js';
 import { lossCases } from './cases-loss.js';
 import { iwarpCases, roceCases } from './cases-peers.js';
 import { suiteCases } from './cases-suites.js';
@@ -11,5 +11,4 @@ export const cases: readonly RdmaCase[] = [
   ...lossCases,
   ...suiteCases,
   ...iwarpCases(siw, withSiw),
-  ...siwDeviceCases,
 ];
