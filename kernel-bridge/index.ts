@@ -1,7 +1,7 @@
 /**
  * Door 1: device files of the kernel, and the IOCTL interface whose bytes they carry.
  *
- * @module kernel-bridge
+ * @module networkdirect/kernel-bridge
  */
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
 import type { DeviceFile } from './device-file.js';

@@ -2,7 +2,7 @@
 /**
  * NetworkDirect for Node.js: the SPI's interfaces, statuses, and the provider over WinVerbs.
  *
- * @packageDocumentation
+ * @module networkdirect
  */
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
 export { allocate } from './allocate.js';

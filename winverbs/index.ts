@@ -2,7 +2,7 @@
 /**
  * WinVerbs: the verbs interface below NetworkDirect. Start with {@link openProvider}.
  *
- * @packageDocumentation
+ * @module networkdirect/winverbs
  */
 export * from '../kernel-bridge/ioctl/constants.js';
 export {

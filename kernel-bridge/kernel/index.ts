@@ -3,7 +3,7 @@
  * `loadDriver` of `networkdirect/kernel-bridge` loads them. This module has types and constants only, so that a driver
  * shares the kernel's own objects: the verbs come with {@link KernelServices} and {@link KernelAl}.
  *
- * @module kernel
+ * @module networkdirect/kernel
  * @example
  * ```ts
  * import type { DriverEntry } from 'networkdirect/kernel';

@@ -5,7 +5,9 @@ import { Place } from './place.js';
 
 /** A listener at one local address, and what it belongs to. */
 export interface Post {
+  /** The adapter at which it listens. */
   readonly place: Place;
+  /** Of that adapter. */
   readonly listener: IND2Listener;
 }
 

@@ -2,7 +2,7 @@
 /**
  * Streams, messages and shared memory over NetworkDirect, in the style of `node:net`.
  *
- * @packageDocumentation
+ * @module networkdirect/net
  */
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
@@ -35,6 +35,7 @@ const connected = diagnostics('networkdirect.net.connect');
 
 /** Options of {@link connect}. */
 export interface ConnectOptions extends SocketOptions {
+  /** The server's port. */
   readonly port: number;
   /** An address or a name; default `'localhost'`. */
   readonly host?: string | undefined;

@@ -29,7 +29,9 @@ export interface ListenOptions {
 
 /** Options of the connections that a server accepts. */
 export interface ServerOptions {
+  /** Of channels that it accepts. */
   readonly channel?: ChannelOptions | undefined;
+  /** Of sockets that it accepts. */
   readonly socket?: SocketOptions | undefined;
 }
 

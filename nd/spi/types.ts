@@ -81,6 +81,7 @@ export interface NdCompletedRequest {
 export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedRequest, undefined>, Disposable {
   /** Requests that have not ended. */
   readonly outstanding: number;
+  /** Whether {@link close} was called. */
   readonly closed: boolean;
   /**
    * The next request that has ended; `done` once the file is closed and all have been taken. A request that failed is a result like others,
@@ -140,8 +141,11 @@ export interface NdMemoryHandle {
  * in all); otherwise that is INVALID_HANDLE.
  */
 export interface NdSge {
+  /** What registerMemory answered, or its handle; for small Sends and Writes also any bytes. */
   memory: NdMemoryHandle | number | Uint8Array;
+  /** Bytes from the start of the memory. */
   offset: number;
+  /** Bytes; an entry of 0 names no memory. */
   length: number;
 }
 
@@ -161,25 +165,33 @@ export interface NdResult {
 
 /** ND_ADAPTER_INFO: limits of an adapter. Sizes in bytes; a value equal to a limit works. */
 export interface NdAdapterInfo {
+  /** The vendor's IEEE number. */
   readonly vendorId: number;
+  /** The vendor's number of the device. */
   readonly deviceId: number;
   /** Scatter/gather entries of a Receive. */
   readonly maxInboundSge: number;
   /** Maximum of outstanding Receives per endpoint. */
   readonly maxInboundRequests: number;
+  /** Maximum total bytes of a Receive. */
   readonly maxInboundLength: number;
   /** Scatter/gather entries of a Send, Read or Write. */
   readonly maxOutboundSge: number;
   /** Maximum of outstanding Sends, Reads, Writes, Binds and Invalidates per endpoint. */
   readonly maxOutboundRequests: number;
+  /** Maximum total bytes of any other request. */
   readonly maxOutboundLength: number;
+  /** Maximum bytes that are copied when the request is posted. */
   readonly maxInlineData: number;
   /** Reads that peers may have in flight against an endpoint. */
   readonly maxInboundReadLimit: number;
   /** Reads that an endpoint may have in flight. */
   readonly maxOutboundReadLimit: number;
+  /** Maximum entries of a completion queue. */
   readonly maxCqEntries: number;
+  /** Maximum bytes of a registration. */
   readonly maxRegistrationSize: number;
+  /** Maximum bytes of a memory window. */
   readonly maxWindowSize: number;
   /** From this length on, a Read or Write is faster than copying through Sends. */
   readonly largeRequestThreshold: number;

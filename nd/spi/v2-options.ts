@@ -18,6 +18,7 @@ export interface Nd2SharedReceiveQueueOptions {
   maxRequestSge?: number;
   /** `notify` completes when fewer Receives are outstanding; 0, the default: never. */
   notifyThreshold?: number;
+  /** Processors that events should interrupt; default: no wish. */
   affinity?: Nd2Affinity;
   /** Collects the requests of the queue. */
   overlappedFile?: NdOverlappedFile;
@@ -49,5 +50,6 @@ export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
 
 /** Attributes of a new queue pair whose Receives come from a shared receive queue. */
 export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
+  /** Where it takes its Receives from. */
   sharedReceiveQueue: IND2SharedReceiveQueue;
 }

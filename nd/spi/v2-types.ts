@@ -57,8 +57,11 @@ export type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType
  * `memory` may be unregistered bytes if the request has the flag INLINE; otherwise that is INVALID_HANDLE.
  */
 export interface Nd2Sge {
+  /** A region with memory registered; with INLINE also any bytes. */
   memory: IND2MemoryRegion | Uint8Array;
+  /** Bytes from the start of the memory. */
   offset: number;
+  /** Bytes; an entry of 0 names no memory. */
   length: number;
 }
 
@@ -72,6 +75,7 @@ export interface Nd2Result {
   queuePairContext: unknown;
   /** The context of the request. */
   requestContext: unknown;
+  /** What the request was. */
   requestType: Nd2RequestType;
 }
 
@@ -79,14 +83,19 @@ export interface Nd2Result {
 export interface Nd2AdapterInfo {
   /** ND_VERSION_2. */
   readonly infoVersion: number;
+  /** The vendor's IEEE number. */
   readonly vendorId: number;
+  /** The vendor's number of the device. */
   readonly deviceId: number;
   /** As `resolveAddress` returns it. */
   readonly adapterId: bigint;
+  /** Maximum bytes of a registration. */
   readonly maxRegistrationSize: number;
+  /** Maximum bytes of a memory window. */
   readonly maxWindowSize: number;
   /** Scatter/gather entries of a Send or Write. */
   readonly maxInitiatorSge: number;
+  /** Scatter/gather entries of a Receive. */
   readonly maxReceiveSge: number;
   /** Scatter/gather entries of a Read. */
   readonly maxReadSge: number;
@@ -98,10 +107,13 @@ export interface Nd2AdapterInfo {
   readonly maxInboundReadLimit: number;
   /** Reads that a queue pair may have in flight. */
   readonly maxOutboundReadLimit: number;
+  /** Maximum of outstanding Receives of a queue pair. */
   readonly maxReceiveQueueDepth: number;
+  /** Maximum of other outstanding requests of a queue pair. */
   readonly maxInitiatorQueueDepth: number;
   /** 0: there are no shared receive queues. */
   readonly maxSharedReceiveQueueDepth: number;
+  /** Maximum entries of a completion queue. */
   readonly maxCompletionQueueDepth: number;
   /** Up to this length INLINE is faster; not above maxInlineDataSize. */
   readonly inlineRequestThreshold: number;

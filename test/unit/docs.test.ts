@@ -122,6 +122,45 @@ test('every method of the SPI tells its SPI name, its parameters and how it ends
   assert.equal(gaps, []);
 });
 
+/** Properties of exported interfaces without a sentence: `Interface.property`. */
+function bareProperties(fileName: string, text: string): string[] {
+  const file = ts.createSourceFile(fileName, text, ts.ScriptTarget.Latest, true);
+  return file.statements.flatMap((node) => {
+    const exported =
+      ts.canHaveModifiers(node) && ts.getModifiers(node)?.[0]?.kind === ts.SyntaxKind.ExportKeyword;
+    // The names of interfaces say all there is to say.
+    if (!ts.isInterfaceDeclaration(node) || !exported || node.name.text === 'NdInterfaces') return [];
+    return node.members
+      .filter((member) => ts.isPropertySignature(member) && !/^\s*\/\*\*/.test(member.getFullText(file)))
+      .map((member) => `${node.name.text}.${member.name?.getText(file)}`);
+  });
+}
+
+test('every property of the interfaces of networkdirect and networkdirect/net has a sentence', () => {
+  const sample = 'export interface A { /** Told. */ a: 1; b: 2 } interface Own { c: 3 }';
+  assert.equal(bareProperties('x.ts', sample), ['A.b']);
+  // Not part of the package's interface.
+  const inside = [
+    'place',
+    'outbox',
+    'inbox',
+    'link',
+    'poller',
+    'wire',
+    'opening',
+    'remote',
+    'shared',
+    'helpers',
+  ];
+  const files = [...filesOf('nd/spi'), ...filesOf('nd'), ...filesOf('nd/net')].filter(
+    (name) => !inside.some((one) => name === `nd/net/${one}.ts`),
+  );
+  assert.equal(
+    files.flatMap((name) => bareProperties(name, readFileSync(join(root, name), 'utf8'))),
+    [],
+  );
+});
+
 test('every public method of WinVerbs has a docstring', () => {
   // Not part of the package's interface.
   const inside = ['winverbs/kernel-file.ts', 'winverbs/status.ts'];
