@@ -199,22 +199,38 @@ test('a store that fails: the host gets a status, and the next command works', a
   assert.is((await disk.read(Buffer.alloc(512))).bytesRead, 512);
 });
 
-test('a target that goes and comes back: what waits is done then', async () => {
-  const store = { ...memoryStore(MEGABYTE), close: async () => {} };
+test('a target that goes and comes back: what was under way, and what waits, is done then', async () => {
+  const memory = memoryStore(MEGABYTE);
+  let holds = false;
+  let reached = (): void => {};
+  const store: Store = {
+    ...memory,
+    close: async () => {},
+    write: (from, position) => {
+      if (!holds) return memory.write(from, position);
+      reached();
+      return new Promise(() => {});
+    },
+  };
   const first = serve({ store });
+  const { port } = first;
   const controller = await connect(first, { reconnectMs: 10 });
   const disk = await controller.open();
   const bytes = randomBytes(300_000);
-  await disk.write(bytes.subarray(0, 150_000));
-  const { port } = first;
+  holds = true;
+  const underWay = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const interrupted = disk.write(bytes, 0, 102_400, 0);
+  await underWay;
   const lost = once(controller, 'lost');
   const back = once(controller, 'reconnected');
   await first.close();
   await lost;
-  const writing = disk.write(bytes, 150_000, 150_000, 150_000);
+  const waiting = disk.write(bytes, 102_400, bytes.length - 102_400, 102_400);
+  holds = false;
   serve({ store, port });
-  await back;
-  await writing;
+  await Promise.all([back, interrupted, waiting]);
   const { buffer: read } = await disk.read(Buffer.alloc(bytes.length));
   assert.ok(read.equals(bytes));
 });

@@ -21,6 +21,7 @@ import { datagramCases } from './cases-datagram.js';
 import { verbsCases } from './cases-errors.js';
 import { failsByLateAcks, lateAckCases } from './cases-late-acks.js';
 import { lossCases } from './cases-loss.js';
+import { nvmeCases } from './cases-nvme.js';
 import { partitionCases } from './cases-partitions.js';
 import { perftestCases } from './cases-perftest.js';
 import { processCases } from './cases-processes.js';
@@ -424,6 +425,7 @@ export const cases: readonly InteropCase[] = [
   ...lossCases,
   ...recoveryCases,
   ...partitionCases,
+  ...nvmeCases,
   ...ucCases,
   ...addressCases,
   ...processCases,

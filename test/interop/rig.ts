@@ -126,6 +126,27 @@ export class Rig {
     await this.inGuest(guest, `rm -rf ${APP} && mkdir ${APP} && tar x -f /share/app.tar -C ${APP}`);
   }
 
+  /** Puts Debian's nvme, mkfs.ext4, fsck.ext4 and fio into a guest; the first time packages are downloaded for that. */
+  async addStorageTools(guest: number): Promise<void> {
+    const archive = (await this.script('build-storage.sh', [], 'build-storage').ok(900)).at(-1)!;
+    const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
+    copyFileSync(archive, `${share}/storage.tar`);
+    await this.inGuest(
+      guest,
+      'tar x -f /share/storage.tar -C / && mkdir -p /mnt && modprobe -a ext4 nvme-rdma',
+    );
+  }
+
+  /** Starts a behaviour of programs/nvme.ts in the namespace. */
+  nvme(behaviour: string, peer: string, nqn: string): Program {
+    return this.node(here('./programs/nvme.js'), behaviour, peer, nqn);
+  }
+
+  /** Starts a sub-command of `nd` in the namespace. */
+  nd(...args: string[]): Program {
+    return this.node(here('../../examples/nd.js'), ...args);
+  }
+
   /** Starts a compiled script of this library (a path below dist) in a guest, with options of the library's own. */
   nodeInGuest(guest: number, options: KernelOptionsInput, script: string, ...args: string[]): Program {
     return this.nodeInGuestFor(guest, PATIENCE, options, script, ...args);

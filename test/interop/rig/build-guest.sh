@@ -219,6 +219,7 @@ want=(
     sch_ingress cls_u32 act_gact                        # tc: drop chosen packets
     ifb act_mirred sch_red sch_tbf                      # tc: queues for what comes in, marks
     nvme-rdma nvmet-rdma null_blk rds_rdma              # kernel users of RDMA
+    ext4                                                # a file system on NVMe
     "${extra[@]}"
 )
 for m in "${want[@]}"; do
