@@ -229,6 +229,15 @@ test('without a host a server listens at all addresses with one port; exposed me
   assert.is(error.code, 'EADDRINUSE');
 });
 
+test('an idle connection has no timer', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const before = timers();
+  const [client, server] = await channels();
+  await client.send('x');
+  await server.receive();
+  assert.is(timers(), before);
+});
+
 test('a signal closes a server that listens, or keeps it from listening', async () => {
   const controller = new AbortController();
   const server = createChannelServer();
