@@ -35,6 +35,9 @@ fail() {
 # The program of the README, and the same modules by require().
 sed -n '/^```js hello.js$/,/^```$/p' README.md | sed '1d;$d' >"$fresh/hello.js"
 [ -s "$fresh/hello.js" ] || fail "The README has no hello.js."
+# What it prints stands below it.
+hello=$(sed -n '/^```js hello.js$/,$p' README.md | sed '1,/^```$/d' | sed -n '/^```text$/,/^```$/p' | sed '1d;/^```$/,$d')
+[ -n "$hello" ] || fail "The README does not say what hello.js prints."
 cat >"$fresh/required.cjs" <<'END'
 const { openNetworkDirect } = require('networkdirect');
 const { openProvider } = require('networkdirect/winverbs');
@@ -91,7 +94,7 @@ for wanted in "${versions[@]}"; do
   installed=$((($(date +%s%N) - begun) / 1000000))
   [ ! -e "$app/node_modules/networkdirect/build" ] || fail "The package has addons of its own."
   said=$(apart "$app" "$node" hello.js)
-  [ "$said" = 'Hello, RDMA' ] || fail "The first program said: $said"
+  [ "$said" = "$hello" ] || fail "The first program said: $said"
   said=$(apart "$app" "$node" --no-warnings required.cjs)
   [ "$said" = "devices $version" ] || fail "The program with require() said: $said"
   apart "$app" "$node" node_modules/networkdirect/dist/examples/nd.js demo --iterations 10 --rounds 1 --json >/dev/null
@@ -119,11 +122,11 @@ done
   --types node --typeRoots "$root/node_modules/@types" types.mts types.cts)
 
 [ "${1:-}" = --whole ] || exit 0
-(cd "$app" && node node_modules/networkdirect/dist/examples/nd.js build && [ "$(node hello.js)" = 'Hello, RDMA' ]) ||
+(cd "$app" && node node_modules/networkdirect/dist/examples/nd.js build && [ "$(node hello.js)" = "$hello" ]) ||
   fail "The package did not build from source."
 if command -v qemu-aarch64 >/dev/null && [ -d "$packages/linux-arm64-gnu" ]; then
   cp "$packages"/linux-arm64-gnu/*.node "$app/node_modules/networkdirect/build/Release/"
   said=$(cd "$app" && qemu-aarch64 -L /usr/aarch64-linux-gnu "$(node_of 20.19 arm64)" hello.js)
-  [ "$said" = 'Hello, RDMA' ] || fail "The first program said on arm64: $said"
+  [ "$said" = "$hello" ] || fail "The first program said on arm64: $said"
   echo "linux-arm64-gnu: the first program runs in an emulator"
 fi

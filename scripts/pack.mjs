@@ -29,7 +29,7 @@ const stage = join(packages, own.name);
 const dist = resolve('dist');
 const addons = ['networkdirect_hca.node', 'networkdirect_verbs.node'];
 /** What the package may have, without addons. Of the bytes a quarter is declarations, a fifth the soft kernel, an eighth the C++ sources. */
-const limits = { files: 200, bytes: 2_300_000 };
+const limits = { files: 200, bytes: 2_400_000 };
 
 rmSync(packages, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
