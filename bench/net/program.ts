@@ -23,6 +23,8 @@ import { HOW_MUCH, LOOPBACK, type NetJob, netJobSchema, REQUEST_BYTES, WRITE_BYT
 
 const WARM_UP_MS = 500;
 const WARM_UP_BYTES = 2 ** 26;
+/** A process that keeps a processor busy, until its parent has ended, by whatever means. */
+const BUSY = 'const parent = process.ppid; while (process.ppid === parent);';
 
 /** Processor time of this process, in µs. */
 function processorTime(): number {
@@ -143,7 +145,7 @@ async function streamed(job: NetJob, port: number): Promise<number> {
 
 const [role, text = '', port] = process.argv.slice(2);
 const job = netJobSchema.parse(JSON.parse(text));
-const loop = job.busy ? spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }) : undefined;
+const loop = job.busy ? spawn(process.execPath, ['-e', BUSY], { stdio: 'ignore' }) : undefined;
 process.on('exit', () => loop?.kill());
 process.on('SIGTERM', () => process.exit());
 if (role === 'server') serve(job);
