@@ -146,7 +146,7 @@ const wireAttack = (
   unit: 'packets',
   ...counts,
   seldom: name === 'wire',
-  needs: field.remote ? ['namespaces'] : [],
+  needs: field.remote ? ['namespaces', 'python3'] : ['python3'],
   run: (run) => floodOf(field, run),
 });
 

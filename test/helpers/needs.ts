@@ -33,6 +33,8 @@ function effectiveCapabilities(): bigint {
 const needs = {
   /** Decodes captures. */
   tshark: () => absent('tshark', 'tshark'),
+  /** Opens the sockets of an attack by packets. */
+  python3: () => absent('python3', 'python3'),
   /** Removes privileges from a program. */
   setpriv: () => absent('setpriv', 'util-linux'),
   /** Simulated hosts: network namespaces with a cable between them. */
