@@ -39,7 +39,7 @@ function serve(port = '0'): void {
 async function call(host: string, port: string, name: string, ...numbers: string[]): Promise<void> {
   await using channel = await connectChannel(portOf(port), host, { signal: AbortSignal.timeout(10_000) });
   const request = JSON.stringify({ name, numbers: numbers.map(Number) });
-  // A server that does not answer within a second is told that nobody waits any more.
+  // After a second the client gives up, and the server learns that by its signal.
   const result = await channel.request(request, { signal: AbortSignal.timeout(1000) });
   console.log(JSON.parse(String(result)));
 }

@@ -1,4 +1,4 @@
-// What the programs of this folder share: their command lines.
+// The command lines of the programs in this folder.
 import type { Server } from '../../nd/net/index.js';
 
 /** A port from a command line; 0 is a free one. @throws RangeError */
@@ -14,7 +14,7 @@ export function listen(server: Server, port: string): void {
   server.on('listening', () => console.log(`port ${server.address()!.port}`));
 }
 
-/** Runs the command that the first argument names, with the other arguments. What it throws is told in a line. */
+/** Runs the command that the first argument names, with the other arguments. An error is printed as one line. */
 export async function run(
   usage: string,
   commands: Readonly<Record<string, (...rest: string[]) => unknown>>,

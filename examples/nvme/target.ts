@@ -72,7 +72,7 @@ interface Events {
   host: [name: string, address: string];
   /** A host's controller is gone. */
   gone: [name: string];
-  /** A command or a connection has failed, and the host was told so. */
+  /** A command or a connection has failed; the host has the status. */
   failure: [error: unknown];
 }
 
