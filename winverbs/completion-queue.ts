@@ -83,7 +83,10 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   peek(): number {
     this.check();
     if (this.verbs.peekCq === undefined) {
-      throw new WvError(Status.NOT_SUPPORTED, 'This device cannot tell without polling; use poll().');
+      throw new WvError(
+        Status.NOT_SUPPORTED,
+        `The device ${this.device.name} cannot tell without polling; use poll().`,
+      );
     }
     return this.verbs.peekCq(this.handle);
   }

@@ -294,7 +294,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   private checkedQp(qp: IWVConnectQueuePair): WVConnectQueuePair {
-    if (!(qp instanceof WVConnectQueuePair) || qp.file !== this.file) {
+    if (!(qp instanceof WVConnectQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
         'The endpoint takes a queue pair of the provider that it is of.',

@@ -1,5 +1,6 @@
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
+import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
 import type {
   IWVConnectQueuePair,
@@ -166,7 +167,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   ): number {
     this.check();
     const mw = this.checkedWindow(window);
-    if (this.verbs.bindMw === undefined) noWindows();
+    if (this.verbs.bindMw === undefined) noWindows(this.pd.device);
     checkBind(region, offset, length, access);
     this.bindRequest ??= new UvpBindRequest();
     const request = this.bindRequest;
@@ -189,7 +190,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void {
     this.check();
     const mw = this.checkedWindow(window);
-    if (this.verbs.invalidateMw === undefined) noWindows();
+    if (this.verbs.invalidateMw === undefined) noWindows(this.pd.device);
     try {
       this.verbs.invalidateMw(mw.handle, this.handle, context, flags);
     } catch (error) {
@@ -347,7 +348,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   private checkedRegion(region: unknown): WVFastRegion {
-    if (this.verbs.fastRegion === undefined) noFastRegions();
+    if (this.verbs.fastRegion === undefined) noFastRegions(this.pd.device);
     if (!(region instanceof WVFastRegion) || region.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
@@ -418,8 +419,8 @@ function noRemote(): never {
   throw new WvError(Status.INVALID_PARAMETER, 'The remote memory is missing; make one: new RemoteMemory().');
 }
 
-function noWindows(): never {
-  throw new WvError(Status.NOT_SUPPORTED, 'This device has no memory windows.');
+function noWindows({ name }: WVDevice): never {
+  throw new WvError(Status.NOT_SUPPORTED, `The device ${name} has no memory windows.`);
 }
 
 function setWide(what: string, value: bigint): void {

@@ -148,7 +148,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   private checkedQp(qp: Exclude<WvDatagramParam['qp'], number>): WVDatagramQueuePair {
-    if (!(qp instanceof WVDatagramQueuePair) || qp.file !== this.file) {
+    if (!(qp instanceof WVDatagramQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
         'The endpoint takes a datagram queue pair of the provider that it is of, or a queue pair number.',

@@ -30,8 +30,11 @@ const PKEY_BASE = 0x7fff;
 
 /** IWVDevice: an open HCA. */
 export class WVDevice extends WvOverlapped implements IWVDevice {
+  private known: string | undefined = undefined;
+
   private constructor(
-    private readonly provider: WVProvider,
+    /** @internal */
+    readonly provider: WVProvider,
     id: bigint,
     readonly guid: bigint,
     /** @internal */
@@ -39,7 +42,13 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     /** @internal */
     readonly ca: UvpHandle,
   ) {
-    super('device', provider.file, IoctlCode.DEVICE_CANCEL, id, ['IWVDevice']);
+    super(
+      'device',
+      provider.file.ofDevice(() => this.name),
+      IoctlCode.DEVICE_CANCEL,
+      id,
+      ['IWVDevice'],
+    );
     provider.holdFor(this);
   }
 
@@ -61,6 +70,12 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   private static close(provider: WVProvider, verbs: UserVerbs, id: bigint, ca: UvpHandle): void {
     verbs.preCloseCa?.(ca);
     provider.file.destroy(IoctlCode.DEVICE_CLOSE, id, (status) => verbs.postCloseCa?.(ca, status));
+  }
+
+  /** As {@link IWVDevice.name}. */
+  get name(): string {
+    this.known ??= this.provider.deviceName(this.guid);
+    return this.known;
   }
 
   /** Attributes and limits (DEVICE_QUERY). */

@@ -55,7 +55,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     private readonly rejectRoom: number,
     own: 'IWVConnectEndpoint' | 'IWVDatagramEndpoint',
   ) {
-    super(kind, provider.file, IoctlCode.EP_CANCEL, id, ['IWVEndpoint', own]);
+    const file = provider.file.ofDevice(() => this.deviceName());
+    super(kind, file, IoctlCode.EP_CANCEL, id, ['IWVEndpoint', own]);
     provider.holdFor(this);
   }
 
@@ -76,6 +77,17 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     });
     const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
     this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
+  }
+
+  /** The device of its address; undefined: it has none, or that of no device. */
+  private deviceName(): string | undefined {
+    const { local } = this;
+    if (local === undefined || isWildcard(local)) return undefined;
+    try {
+      return this.provider.deviceName(this.provider.translateAddress({ ...local, port: 0 }).deviceGuid);
+    } catch {
+      return undefined;
+    }
   }
 
   /**

@@ -2,6 +2,7 @@ import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
 import type { UvpHandle } from '../kernel-bridge/user-verbs.js';
+import type { WVDevice } from './device.js';
 import { explainLength } from './explain.js';
 import type { IWVFastRegion, WvSge } from './interfaces.js';
 import { MemoryRegion } from './memory-region.js';
@@ -34,7 +35,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
 
   /** @internal */
   static allocate(pd: WVProtectionDomain, maxLength: number): WVFastRegion {
-    if (pd.verbs.fastRegion === undefined) noFastRegions();
+    if (pd.verbs.fastRegion === undefined) noFastRegions(pd.device);
     if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
       throw new WvError(
         Status.INVALID_PARAMETER,
@@ -96,6 +97,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
 }
 
 /** @internal */
-export function noFastRegions(): never {
-  throw new WvError(Status.NOT_SUPPORTED, 'This device has no fast registration (MEM_MGT_EXTENSIONS).');
+export function noFastRegions({ name }: WVDevice): never {
+  const text = `The device ${name} has no fast registration (MEM_MGT_EXTENSIONS).`;
+  throw new WvError(Status.NOT_SUPPORTED, text);
 }

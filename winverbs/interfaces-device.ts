@@ -129,6 +129,11 @@ export interface WvPortAttributes {
 /** An open device: an RDMA NIC, or the software HCA on a network interface. */
 export interface IWVDevice extends WvOverlappedObject {
   readonly guid: bigint;
+  /**
+   * What the system calls it: an RDMA device by its own name (`mlx5_0`), the software HCA by that of its network interface (`eth0`); where a
+   * driver does not tell, the GUID in hexadecimal.
+   */
+  readonly name: string;
   /** Attributes and limits. */
   query(): WvDeviceAttributes;
   /** Attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */

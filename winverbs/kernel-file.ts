@@ -4,7 +4,7 @@ import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/
 import { VERB_INFO, WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
-import { Status, StatusError, toWvError, type WvError } from './status.js';
+import { Status, StatusError, toWvError, WvError } from './status.js';
 
 /** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
@@ -35,18 +35,38 @@ function statusOf(error: unknown): number {
   return error instanceof StatusError ? error.status : Status.UNSUCCESSFUL;
 }
 
+/** What all views of a file share. */
+interface Shared {
+  /** Objects whose destruction the kernel refused for now (DEVICE_BUSY); retried with every later destruction. */
+  leftover: { code: number; input: Uint8Array }[];
+  /** Reused request bytes by length. */
+  readonly requests: Map<number, Uint8Array>;
+}
+
 /** A device file for the objects of one provider: IOCTLs in, WvErrors out. */
 export class KernelFile {
-  /** Objects whose destruction the kernel refused for now (DEVICE_BUSY); retried with every later destruction. */
-  private leftover: { code: number; input: Uint8Array }[] = [];
-
-  /** Reused request bytes by length. */
-  private readonly requests = new Map<number, Uint8Array>();
-
   constructor(
     /** The file itself, for whom our requests do not suffice. */
     readonly file: DeviceFile,
+    private readonly shared: Shared = { leftover: [], requests: new Map() },
+    private readonly deviceName?: () => string | undefined,
   ) {}
+
+  /** The same file for requests of a device, which NOT_SUPPORTED then names. `name`, called only for that, may know none yet. */
+  ofDevice(name: () => string | undefined): KernelFile {
+    return new KernelFile(this.file, this.shared, name);
+  }
+
+  private error(error: StatusError, request: string): WvError;
+  private error(error: unknown, request: string): unknown;
+  private error(error: unknown, request: string): unknown {
+    const failure = toWvError(error, request);
+    if (!(failure instanceof WvError) || failure.status !== Status.NOT_SUPPORTED) return failure;
+    const device = this.deviceName?.();
+    if (device === undefined) return failure;
+    const text = `${request}: The device ${device} does not support this.`;
+    return new WvError(failure.status, text, { cause: error });
+  }
 
   /** See {@link DeviceFile.extended}. */
   get extended(): boolean {
@@ -58,7 +78,7 @@ export class KernelFile {
     try {
       return this.file.ioctl(code, input, outputLength, outputAt);
     } catch (error) {
-      throw toWvError(error, ioctlName(code));
+      throw this.error(error, ioctlName(code));
     }
   }
 
@@ -89,12 +109,12 @@ export class KernelFile {
       return this.file
         .ioctlOverlapped(code, input, outputLength, decode, outputAt)
         .translateFailure((error) => {
-          const failure = toWvError(error, name);
+          const failure = this.error(error, name);
           const better = onFailure?.(failure);
           return better instanceof StatusError ? better : failure;
         });
     } catch (error) {
-      throw toWvError(error, name);
+      throw this.error(error, name);
     }
   }
 
@@ -134,7 +154,7 @@ export class KernelFile {
       } catch {
         // The caller needs the first error.
       }
-      const refused = toWvError(error, name);
+      const refused = this.error(error, name);
       throw hooks.explain?.(refused) ?? refused;
     }
     try {
@@ -148,10 +168,11 @@ export class KernelFile {
 
   /** Reused bytes for a request, which is copied when it is sent. */
   private bytes(length: number): Uint8Array {
-    let bytes = this.requests.get(length);
+    const { requests } = this.shared;
+    let bytes = requests.get(length);
     if (bytes === undefined) {
       bytes = new Uint8Array(new ArrayBuffer(length));
-      if (this.requests.size < KEPT_LENGTHS) this.requests.set(length, bytes);
+      if (requests.size < KEPT_LENGTHS) requests.set(length, bytes);
     }
     return bytes;
   }
@@ -164,9 +185,10 @@ export class KernelFile {
   /** As {@link destroy}, for an object that is named by more than an id. */
   destroyBy(code: number, input: Uint8Array, post?: (status: number) => void): void {
     const status = this.tryDestroy(code, input);
-    if (status === Status.DEVICE_BUSY) this.leftover.push({ code, input: input.slice() });
-    else if (this.leftover.length > 0) {
-      this.leftover = this.leftover.filter(
+    const { shared } = this;
+    if (status === Status.DEVICE_BUSY) shared.leftover.push({ code, input: input.slice() });
+    else if (shared.leftover.length > 0) {
+      shared.leftover = shared.leftover.filter(
         (object) => this.tryDestroy(object.code, object.input) === Status.DEVICE_BUSY,
       );
     }

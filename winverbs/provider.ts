@@ -1,3 +1,4 @@
+import { queryInterfaces } from '../kernel-bridge/counters.js';
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import { openDeviceFile, SETTINGS_DEVICE } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode, SettingsCode } from '../kernel-bridge/ioctl/codes.js';
@@ -105,6 +106,18 @@ export class WVProvider extends WvObject implements IWVProvider {
     const input = ChangeCount.encode({ count });
     const decode = (output: Uint8Array): number => ChangeCount.decode(output).count;
     return this.settings.overlapped(SettingsCode.AWAIT_CHANGE, input, ChangeCount.size, decode);
+  }
+
+  /** @internal As {@link IWVDevice.name}. */
+  deviceName(guid: bigint): string {
+    const hex = guid.toString(16).padStart(16, '0');
+    try {
+      const found = queryInterfaces((name) => this.doors.openFile(name)).find((one) => one.guid === guid);
+      return found?.hca?.device ?? found?.name ?? hex;
+    } catch {
+      // A driver of the system has no such file, and a device that is gone no interface.
+      return hex;
+    }
   }
 
   /**

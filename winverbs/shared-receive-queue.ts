@@ -41,7 +41,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   ): WVSharedReceiveQueue {
     const { file, verbs } = pd;
     if (verbs.postSrqReceive === undefined) {
-      throw new WvError(Status.NOT_SUPPORTED, 'This device has no shared receive queues.');
+      throw new WvError(Status.NOT_SUPPORTED, `The device ${pd.device.name} has no shared receive queues.`);
     }
     const attributes: UvpSrqAttributes = {
       maxWr: checkedCount('maxWr', maxWr, 1),

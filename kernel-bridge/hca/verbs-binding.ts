@@ -27,6 +27,8 @@ export interface VerbsDevice {
   readonly atomics: number;
   readonly ports: number;
   readonly ackDelay: number;
+  /** Whether its completion queues can grow. */
+  readonly resizesCqs: boolean;
   readonly limits: HcaLimits;
 }
 

@@ -164,8 +164,8 @@ export const PortState = { NOP: 0, DOWN: 1, INIT: 2, ARMED: 3, ACTIVE: 4, ACTIVE
 export const PortTransport = { IB: 0, IWARP: 1, RDMAOE: 2 } as const;
 
 /**
- * WV_DEVICE_* capability flags of devices and ports. MEM_MGT_EXTENSIONS is this stack's addition (libibverbs' number): fast registration,
- * local invalidation, Send with Invalidate.
+ * WV_DEVICE_* capability flags of devices and ports. Two are this stack's additions: MEM_MGT_EXTENSIONS (libibverbs' number): fast
+ * registration, local invalidation, Send with Invalidate; FIXED_CQ: the device's completion queues stay as large as they were made.
  */
 export const WvCapability = {
   RESIZE_MAX_WR: 0x1,
@@ -183,6 +183,7 @@ export const WvCapability = {
   SRQ_RESIZE: 0x2000,
   BATCH_NOTIFY_CQ: 0x4000,
   MEM_MGT_EXTENSIONS: 0x20_0000,
+  FIXED_CQ: 0x4000_0000,
 } as const;
 
 /** Address families inside IOCTL structures (Windows' numbers, on every platform). */

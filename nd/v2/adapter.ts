@@ -5,7 +5,7 @@ import type {
   WvDeviceAttributes,
   WvMemoryRegion,
 } from '../../winverbs/index.js';
-import { DEFAULT_PKEY, Status } from '../../winverbs/index.js';
+import { DEFAULT_PKEY, Status, WvCapability } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { checkCount, LARGE_REQUEST, MAX_CALLER_DATA } from '../core/limits.js';
 import type { NdOverlappedBase } from '../core/object.js';
@@ -40,10 +40,7 @@ import { MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 
-const FLAGS =
-  Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED |
-  Nd2AdapterFlag.CQ_RESIZE_SUPPORTED |
-  Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED;
+const FLAGS = Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED | Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED;
 
 const initiatorOptions: OptionNames<Nd2InitiatorOptions> = {
   receiveCompletionQueue: true,
@@ -181,7 +178,11 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     checkOptions(what, options, srqOptions);
     const { maxSrqWr, maxSrqSge } = this.limits;
     if (maxSrqWr === 0) {
-      throw refuse(Status.NOT_SUPPORTED, what, 'This adapter has no shared receive queues.');
+      throw refuse(
+        Status.NOT_SUPPORTED,
+        what,
+        `The device ${this.device.name} has no shared receive queues.`,
+      );
     }
     const { depth, maxRequestSge = 1, notifyThreshold = 0 } = options;
     checkAffinity(what, options.affinity);
@@ -297,6 +298,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
 
 function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: number): Nd2AdapterInfo {
   const maxMrSize = Number(attributes.maxMrSize);
+  const fixed = (attributes.capabilityFlags & WvCapability.FIXED_CQ) !== 0;
   return {
     infoVersion: ND_VERSION_2,
     vendorId: attributes.vendorId & 0xffff,
@@ -320,6 +322,6 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: num
     largeRequestThreshold: LARGE_REQUEST,
     maxCallerData: MAX_CALLER_DATA,
     maxCalleeData,
-    adapterFlags: FLAGS,
+    adapterFlags: fixed ? FLAGS : FLAGS | Nd2AdapterFlag.CQ_RESIZE_SUPPORTED,
   };
 }

@@ -216,6 +216,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
 
 export class FakeDevice extends FakeObject implements IWVDevice {
   readonly guid = 7n;
+  readonly name = 'fake0';
   readonly queues: FakeCq[] = [];
   readonly pds: FakePd[] = [];
 

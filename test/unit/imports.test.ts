@@ -46,6 +46,7 @@ const defaults = 'kernel-bridge/default-options.ts';
 const random = 'kernel-bridge/random.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
+const counters = 'kernel-bridge/counters.ts';
 const userVerbs = 'kernel-bridge/user-verbs.ts';
 
 /** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
@@ -58,6 +59,8 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'winverbs/': [
     ioctl,
     deviceFile,
+    // What a device is called.
+    counters,
     overlapped,
     options,
     userVerbs,

@@ -280,6 +280,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     SRQ_RESIZE: 0x2000,
     BATCH_NOTIFY_CQ: 0x4000,
     MEM_MGT_EXTENSIONS: 1 << 21,
+    FIXED_CQ: 1 << 30,
   },
   AddressFamily: { IPV4: 2, IPV6: 23 },
   Capacity: {

@@ -12,7 +12,7 @@ import {
 } from '../../nd/index.js';
 import { v1Terms, v2Terms } from '../../nd/status.js';
 import { accessOf } from '../../nd/v2/memory-region.js';
-import { WcStatus, WvAccess, WvSend } from '../../winverbs/index.js';
+import { WcStatus, WvAccess, WvCapability, WvSend } from '../../winverbs/index.js';
 import { openFake, statusOf } from '../helpers/nd-fixture.js';
 import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 import { outcome } from '../helpers/outcome.js';
@@ -41,6 +41,11 @@ test('limits: what the device says, and what programs expect of them', () => {
   assert.is(info.maxRegistrationSize, 2 ** 20);
   assert.equal([info.maxInboundReadLimit, info.maxOutboundReadLimit], [16, 8]);
   assert.is(info.adapterFlags, 0x1 | 0x100 | 0x10000, 'in order, resize, loopback');
+  const { adapter, wv } = openFake2();
+  const device = wv.devices[0]!;
+  const attributes = device.query();
+  device.query = () => ({ ...attributes, capabilityFlags: WvCapability.FIXED_CQ });
+  assert.is(adapter.query().adapterFlags, 0x1 | 0x10000, 'a device whose queues cannot grow');
 });
 
 test('the provider: addresses to ids to adapters, and what is none', () => {

@@ -117,6 +117,50 @@ test('a device file that this user may not open is named', () => {
   assert.ok(advice.some((sentence) => sentence.includes('uverbs0') && sentence.includes('udev')));
 });
 
+test('devices as this package has opened them: real ones, and nothing that names the host', () => {
+  const { root, roots } = system();
+  const gid = {
+    index: 0,
+    gid: 'fe80:0000:0000:0000:5054:00ff:fe12:3456',
+    address: 'fe80::5054:ff:fe12:3456',
+  };
+  const port = {
+    port: 1,
+    state: 'ACTIVE',
+    physicalState: 'LINK_UP',
+    transport: 'RoCE v2',
+    maxMtu: 4096,
+    activeMtu: 1024,
+    maxMessageSize: 2 ** 31,
+    badPkeyCounter: 0,
+    qkeyViolationCounter: 0,
+    gids: [gid, { ...gid, index: 1 }],
+    pkeys: ['0xffff'],
+  };
+  const device = {
+    name: 'eth0',
+    hca: 'rxe0',
+    guid: '5054:00ff:fe12:3456',
+    systemImageGuid: '5054:00ff:fe12:3456',
+    firmware: '1.2.3',
+    vendorId: 1,
+    vendorPartId: 2,
+    hwVersion: 3,
+    atomics: 'HCA',
+    limits: { maxQp: 100 },
+    ports: [port],
+  };
+  const open = () => ({ devices: [device, { ...device, hca: 'software', name: 'lo' }] });
+  const report = collectReport('1', open, roots);
+  rmSync(root, { recursive: true });
+  const { guid: _guid, systemImageGuid: _image, ...rest } = device;
+  assert.equal(report.opened, [{ ...rest, ports: [{ ...port, gids: 2 }] }]);
+  assert.is(report.failure, undefined);
+  const all = JSON.stringify(report) + formatReport(report);
+  for (const secret of ['fe12', '5054', '3456']) assert.not.ok(all.includes(secret), secret);
+  assert.ok(formatReport(report).includes('rxe0'));
+});
+
 test('devices that cannot be opened leave a report with the reason', () => {
   const { root, roots } = system();
   const { failure, opened } = collectReport(

@@ -37,6 +37,7 @@ Napi::Object attributesOf(Napi::Env env, const Device& device) {
   out.Set("atomics", a.atomic_cap);
   out.Set("ports", a.phys_port_cnt);
   out.Set("ackDelay", a.local_ca_ack_delay);
+  out.Set("resizesCqs", device.resizes);
   const std::pair<const char*, double> values[] = {
       {"maxQp", l.maxQp}, {"maxCq", l.maxCq}, {"maxPd", l.maxPd}, {"maxMr", l.maxMr}, {"maxMw", l.maxMw}, {"maxSrq", l.maxSrq},
       {"maxSrqWr", std::min(l.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)))},

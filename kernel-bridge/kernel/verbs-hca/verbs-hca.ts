@@ -43,7 +43,8 @@ function firmwareVersion(text: string): bigint {
 }
 
 function attributesOf(device: VerbsDevice): DeviceAttributes {
-  const known = Object.values(WvCapability).reduce((bits, bit) => bits | bit, 0);
+  const own = WvCapability.MEM_MGT_EXTENSIONS | WvCapability.BATCH_NOTIFY_CQ | WvCapability.FIXED_CQ;
+  const known = Object.values(WvCapability).reduce((bits, bit) => bits | bit, 0) & ~own;
   return {
     fwVersion: firmwareVersion(device.firmware),
     vendorId: device.vendorId,
@@ -51,7 +52,9 @@ function attributesOf(device: VerbsDevice): DeviceAttributes {
     hwVersion: device.hardwareVersion,
     // Batches of completions are counted here. Fast registration is for kernels' clients: libibverbs has no request for it.
     capabilityFlags:
-      ((device.capabilities & known & ~WvCapability.MEM_MGT_EXTENSIONS) | WvCapability.BATCH_NOTIFY_CQ) >>> 0,
+      (device.capabilities & known) |
+      WvCapability.BATCH_NOTIFY_CQ |
+      (device.resizesCqs ? 0 : WvCapability.FIXED_CQ),
     atomicCapability: device.atomics,
     pageSizeCapabilityFlags: 0x1000,
     deviceType: device.iwarp ? DeviceType.IWARP : DeviceType.INFINIBAND,
