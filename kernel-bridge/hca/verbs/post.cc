@@ -188,6 +188,24 @@ bool receiveRequest(uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* 
   return true;
 }
 
+// A request behind all others tells when these have completed, signaled or not. False: the device did not take it.
+bool postMarker(QpObject& qp) {
+  ibv_send_wr marker{}, *bad = nullptr;
+  marker.wr_id = RequestId::marker(qp.handle);
+  marker.opcode = kWrWrite;
+  marker.send_flags = kSendSignaled;
+  std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
+  if (qp.type == kQptUd) {
+    // It needs a destination, though in ERROR it goes nowhere: that of the datagram before it, unless its owner has destroyed that.
+    keys.lock();
+    AhObject* const ah = Tables::all().ahs.find(qp.sendWqe(qp.sendDone - 1)[kSwAh]);
+    if (ah == nullptr || ah->device != qp.device || ah->ah == nullptr) return false;
+    marker.opcode = kWrSend;
+    marker.wr.ud = {ah->ah, 1, 0};
+  }
+  return qp.qp->context->ops.post_send(qp.qp, &marker, &bad) == 0;
+}
+
 }  // namespace
 
 void enterError(QpObject& qp) {
@@ -206,12 +224,7 @@ void enterError(QpObject& qp) {
     qp.sendsDrained = true;
     return;
   }
-  // A request behind all others tells when these have completed, signaled or not.
-  ibv_send_wr marker{}, *bad = nullptr;
-  marker.wr_id = RequestId::marker(qp.handle);
-  marker.opcode = kWrWrite;
-  marker.send_flags = kSendSignaled;
-  qp.markerPosted = qp.type != kQptUd && qp.qp->context->ops.post_send(qp.qp, &marker, &bad) == 0;
+  qp.markerPosted = postMarker(qp);
   if (!qp.markerPosted) {
     drainOf(qp);
     qp.sendsDrained = true;
