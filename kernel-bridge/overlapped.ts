@@ -15,6 +15,8 @@ export interface OverlappedSource<T> {
    * completion, and then this one. Without this method only this one is settled.
    */
   deliver?(): void;
+  /** Whether the request keeps the process alive; until the first call it does. Without this method it always does. */
+  hold?(holds: boolean): void;
 }
 
 type Outcome<T> =
@@ -32,8 +34,8 @@ export interface GetResultOptions {
  *
  * It can be awaited, polled without a call (`completed`), waited for without an event loop (`getResult({ wait: true
  * })`) and cancelled. A request that ends in anything but SUCCESS, whatever its severity bits say, rejects or throws a
- * {@link StatusError} with that status. A pending one keeps the process alive. An Overlapped that fails without being
- * awaited causes no unhandledRejection.
+ * {@link StatusError} with that status. A pending one keeps the process alive, unless {@link unref} was called. An Overlapped
+ * that fails without being awaited causes no unhandledRejection.
  *
  * @example
  * ```ts
@@ -109,6 +111,21 @@ export class Overlapped<T> implements PromiseLike<T> {
     if (this.#outcome === undefined) this.#source?.cancel();
   }
 
+  /** The pending request keeps the process alive, as every request does before {@link unref}. */
+  ref(): this {
+    if (this.#outcome === undefined) this.#source?.hold?.(true);
+    return this;
+  }
+
+  /**
+   * The pending request does not keep the process alive: it may end although the request has not completed. Without effect for requests
+   * of a driver of Windows, and for those that this package itself answers, such as the notification of a shared receive queue.
+   */
+  unref(): this {
+    if (this.#outcome === undefined) this.#source?.hold?.(false);
+    return this;
+  }
+
   /** Cancels the request when the signal aborts (also if it has aborted already). The outcome is still a status. */
   abortOn(signal: AbortSignal): this {
     if (this.completed) return this;
@@ -172,6 +189,7 @@ export class Overlapped<T> implements PromiseLike<T> {
         if (!this.settle()) this.#source?.wait();
       },
       cancel: () => this.cancel(),
+      hold: (holds) => void (holds ? this.ref() : this.unref()),
       deliver: () => this.#deliver(),
     });
     this.#whenSettled(() => derived.settle());

@@ -34,7 +34,7 @@ export interface NativeChannel {
   /**
    * Copies the input and passes the request to the kernel. Returns the slot, or -1 if all slots are taken. With
    * `overlapped` the event loop delivers the completion by `onComplete`, finished as by {@link finish}, and it keeps
-   * the process alive until then; without it the caller must {@link wait}.
+   * the process alive until then (see {@link hold}); without it the caller must {@link wait}.
    */
   submit(
     major: number,
@@ -86,6 +86,8 @@ export interface NativeChannel {
   output(slot: number): Uint8Array;
   /** Requests cancellation of the request in this slot; it may still complete otherwise. */
   cancel(slot: number): void;
+  /** Whether this overlapped request keeps the process alive until it is delivered. It does until `false`. */
+  hold(slot: number, holds: boolean): void;
   /** Releases the slot. A pending one is released when it completes, unseen. */
   release(slot: number): void;
   /** Ends pending requests in DEVICE_REMOVED and ends the channel; later requests end so at once. */

@@ -76,4 +76,8 @@ export class SlotRequest<T> implements OverlappedSource<T> {
   cancel(): void {
     if (this.#captured === undefined) this.owner.channel.cancel(this.slot);
   }
+
+  hold(holds: boolean): void {
+    if (this.#captured === undefined) this.owner.channel.hold(this.slot, holds);
+  }
 }

@@ -37,7 +37,7 @@ export function listenAt(addresses: readonly SocketAddress[], port: number, back
     try {
       return listenOnce(addresses, port, backlog);
     } catch (error) {
-      const mapped = netError(error, `listen ${addresses[0]!.address}:${port}`);
+      const mapped = netError(error, { syscall: 'listen', address: addresses[0]!.address, port });
       // The port that the first address has found may be taken at another.
       const other = port === 0 && addresses.length > 1 && attempt < ATTEMPTS;
       if (!other || (mapped as NetError).code !== 'EADDRINUSE') throw mapped;

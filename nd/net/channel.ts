@@ -80,6 +80,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       wasRead: (id) => this.#outbox.wasRead(id),
       writable: () => this.#writable(),
       ended: (error) => this.#finish(error),
+      unsent: () => !this.#outbox.done,
     };
   }
 
@@ -112,6 +113,18 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** The connection has ended. */
   get destroyed(): boolean {
     return this.#ended;
+  }
+
+  /** The connection keeps the process alive, as it does before {@link unref}. */
+  ref(): this {
+    this.#link.keepAlive.want(true);
+    return this;
+  }
+
+  /** The connection does not keep the process alive, nor do requests that wait for their answers. What is not sent yet does. */
+  unref(): this {
+    this.#link.keepAlive.want(false);
+    return this;
   }
 
   /** Answers the peer's requests from now on. Without a handler they fail. */

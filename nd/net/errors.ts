@@ -15,8 +15,22 @@ const codes: Readonly<Record<number, string>> = {
   [Status.NO_MEMORY]: 'ENOMEM',
 };
 
+/** What was called with which address, as system errors of Node.js tell it. */
+interface Call {
+  readonly syscall: 'connect' | 'listen';
+  readonly address: string;
+  readonly port: number;
+}
+
 /** An error of this layer: `code` is as Node.js has it, such as `'ECONNREFUSED'`; `cause` is the `NdError`, if there is one. */
 export class NetError extends Error {
+  /** `'connect'` or `'listen'`, if that has failed. */
+  readonly syscall?: Call['syscall'];
+  /** The address that it was called with. */
+  readonly address?: string;
+  /** The port that it was called with. */
+  readonly port?: number;
+
   static {
     NetError.prototype.name = 'NetError';
   }
@@ -26,15 +40,30 @@ export class NetError extends Error {
     readonly code: string,
     message: string,
     options?: ErrorOptions,
+    call?: Call,
   ) {
     super(message, options);
+    if (call !== undefined) Object.assign(this, call);
   }
 }
 
 /** An error of the SPI as one of this layer; others are returned unchanged. */
-export function netError(error: unknown, what: string): unknown {
+export function netError(error: unknown, what: string | Call): unknown {
   if (!(error instanceof NdError)) return error;
-  return new NetError(codes[error.status] ?? 'EIO', `${what}: ${error.message}`, { cause: error });
+  const call = typeof what === 'string' ? undefined : what;
+  return new NetError(
+    codes[error.status] ?? 'EIO',
+    `${textOf(what)}: ${error.message}`,
+    { cause: error },
+    call,
+  );
+}
+
+/** What was called, for a message. */
+export function textOf(what: string | Call): string {
+  if (typeof what === 'string') return what;
+  const { syscall, address, port } = what;
+  return `${syscall} ${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 /** The error of an operation on a connection that has ended. */

@@ -25,6 +25,21 @@ export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number
   }
 }
 
+/** The longest time of a timer. */
+const MOST_MS = 2 ** 31 - 1;
+
+/** @throws TypeError, RangeError, with the codes that Node.js has for them: not the time of a timer */
+export function checkMs(ms: number): void {
+  if (typeof ms !== 'number')
+    throw Object.assign(new TypeError(`The time is of type ${typeof ms}; it is a number of milliseconds.`), {
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
+  if (!(ms >= 0 && ms <= MOST_MS))
+    throw Object.assign(new RangeError(`The time is ${ms} ms; it is a number from 0 to ${MOST_MS}.`), {
+      code: 'ERR_OUT_OF_RANGE',
+    });
+}
+
 /** The bytes of a message. */
 export function bytesOf(bytes: MessageBytes): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;

@@ -43,6 +43,9 @@ export interface ConnectOptions extends SocketOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Called when the connection is made. */
+export type ConnectListener = () => void;
+
 /** Options of {@link connectChannel}. */
 export interface ConnectChannelOptions extends ChannelOptions {
   /** Ends the attempt to connect with an AbortError. */
@@ -55,6 +58,7 @@ export interface ConnectChannelOptions extends ChannelOptions {
  * @param port - a port, or all options
  * @param host - an address or a name; default `'localhost'`
  * @param options - `signal`, sizes
+ * @param listener - for `'connect'`; it may be the last of fewer arguments, too
  * @throws RangeError `ERR_SOCKET_BAD_PORT`
  * @example
  * ```ts
@@ -64,13 +68,22 @@ export interface ConnectChannelOptions extends ChannelOptions {
  */
 export function connect(
   port: number | ConnectOptions,
-  host = 'localhost',
-  options: Omit<ConnectOptions, 'port' | 'host'> = {},
+  host?: string | ConnectListener,
+  options?: Omit<ConnectOptions, 'port' | 'host'> | ConnectListener,
+  listener?: ConnectListener,
 ): Socket {
-  const all: ConnectOptions = typeof port === 'object' ? port : { ...options, port, host };
+  const all: ConnectOptions =
+    typeof port === 'object'
+      ? port
+      : {
+          ...(typeof options === 'object' ? options : {}),
+          port,
+          host: typeof host === 'string' ? host : undefined,
+        };
   const { signal, ...sizes } = all;
   checkPort(all.port);
   const socket = new Socket(sizes);
+  for (const one of [host, options, listener]) if (typeof one === 'function') socket.once('connect', one);
   if (signal !== undefined) {
     const abort = (): void => void socket.destroy(aborted(signal));
     if (signal.aborted) abort();

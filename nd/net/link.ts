@@ -10,6 +10,7 @@ import {
   Status,
 } from '../index.js';
 import { netError, reset, violation } from './errors.js';
+import { KeepAlive } from './keep-alive.js';
 import type { Place } from './place.js';
 import { CONTROL_SLOTS, Frame, Header, type Hello, type Kind, viewOf } from './wire.js';
 
@@ -55,6 +56,8 @@ export interface LinkUser {
   writable(): void;
   /** The connection has ended: once, after all frames. */
   ended(error: unknown): void;
+  /** Something waits for credits, or for the peer to read it. */
+  unsent(): boolean;
 }
 
 /** Sizes of this side. */
@@ -70,6 +73,7 @@ export class Link {
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
   readonly hello: Hello;
+  readonly keepAlive: KeepAlive;
   /** All slots. */
   readonly memory: Buffer;
   touched = false;
@@ -120,6 +124,7 @@ export class Link {
     this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * slotBytes));
     this.#view = viewOf(this.memory);
     const { adapter, poller } = place;
+    this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));
     poller.add(this, this.#entries);
     place.join(this);
     this.#region = adapter.createMemoryRegion();
@@ -170,7 +175,9 @@ export class Link {
   /** The connection is made. */
   establish(): void {
     this.#established = true;
-    this.connector.notifyDisconnect().then(
+    const ending = this.connector.notifyDisconnect();
+    this.keepAlive.waitFor(ending);
+    ending.then(
       () => this.end(reset()),
       (error) => this.end(netError(error, 'connection')),
     );
@@ -272,6 +279,7 @@ export class Link {
       this.abort(netError(error, 'send'));
       return;
     }
+    this.keepAlive.update();
     this.place.poller.wake();
   }
 
@@ -360,6 +368,7 @@ export class Link {
     this.user.writable();
     this.flush();
     this.#report();
+    this.keepAlive.update();
   }
 
   #received(slot: Slot, bytes: number): void {
@@ -461,6 +470,7 @@ export class Link {
   /** Gives everything back. */
   free(): void {
     if (this.#freed) return;
+    this.keepAlive.end();
     this.#freed = true;
     this.over = true;
     const { place } = this;

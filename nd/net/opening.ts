@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
-import { aborted, NetError, netError } from './errors.js';
+import { aborted, NetError, netError, textOf } from './errors.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { Place } from './place.js';
 import { decodeHello, encodeHello } from './wire.js';
@@ -48,7 +48,8 @@ async function openTo(
   attach: (link: Link) => void,
   signal: AbortSignal | undefined,
 ): Promise<Link> {
-  const what = `connect ${peer.address}:${peer.port}`;
+  const call = { syscall: 'connect', address: peer.address, port: peer.port } as const;
+  const what = textOf(call);
   let place: Place | undefined;
   let link: Link | undefined;
   try {
@@ -84,7 +85,7 @@ async function openTo(
     return link;
   } catch (error) {
     link?.free();
-    throw netError(error, what);
+    throw netError(error, call);
   } finally {
     place?.letGo();
   }

@@ -74,6 +74,7 @@ export class Outbox {
         return true;
       }
       this.#entries.push({ type, flags: 0, id, payload: bytes, ready: true, resolve, reject });
+      link.keepAlive.update();
       return false;
     }
     const entry: Entry = {
@@ -86,6 +87,7 @@ export class Outbox {
       reject,
     };
     this.#entries.push(entry);
+    link.keepAlive.update();
     if (lent !== undefined) {
       this.#offer(entry, { memory: lent, lent: true, resolve, reject }, bytes!);
       this.pump();

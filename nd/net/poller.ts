@@ -31,7 +31,7 @@ const LEAST_ENTRIES = 256;
 
 /**
  * Delivers the results of all connections of a place. It polls in turns of the event loop while that pays, and sleeps by notification
- * otherwise. It has no timer.
+ * otherwise. It has no timer. Without connections that keep the process alive it never polls: a turn that is due would keep it alive.
  */
 export class Poller {
   readonly #queue: IND2CompletionQueue;
@@ -52,6 +52,8 @@ export class Poller {
   #deadline = 0;
   /** The last time at which it has looked. */
   #looked = 0;
+  /** Connections that keep the process alive. */
+  #holders = 0;
   readonly #turn = (): void => this.#poll();
 
   constructor(
@@ -85,9 +87,20 @@ export class Poller {
   /** Something was posted whose result, or whose answer, may come soon. */
   wake(): void {
     if (this.#polling || this.#closed || this.#takers.size === 0) return;
+    if (this.#holders === 0) {
+      this.#sleep();
+      return;
+    }
     this.#polling = true;
     this.#expect();
     setImmediate(this.#turn);
+  }
+
+  /** One connection more, or one less, keeps the process alive. */
+  hold(holds: boolean): void {
+    this.#holders += holds ? 1 : -1;
+    if (this.#holders === 0) this.#armed?.unref();
+    else this.#armed?.ref();
   }
 
   /** Delivers what has completed, and returns the number of results; 0 within a delivery. */
@@ -168,6 +181,10 @@ export class Poller {
       gap = now - before;
       count = this.drain();
     }
+    if (this.#holders === 0) {
+      this.#sleep();
+      return;
+    }
     if (count > 0) {
       if (polls) this.#expectation.met(gap);
       this.#expect();
@@ -196,6 +213,7 @@ export class Poller {
 
   #arm(): Overlapped<void> {
     const armed = this.#queue.notify('any');
+    if (this.#holders === 0) armed.unref();
     armed.then(
       () => this.#notified(),
       () => this.#notified(armed.status),

@@ -1,7 +1,7 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import type { IND2Connector } from '../index.js';
+import type { IND2Connector, Overlapped } from '../index.js';
 import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
@@ -33,6 +33,10 @@ export interface ServerOptions {
   readonly channel?: ChannelOptions | undefined;
   /** Of sockets that it accepts. */
   readonly socket?: SocketOptions | undefined;
+  /** As in `net.Server`: that of `socket`. */
+  readonly allowHalfOpen?: boolean | undefined;
+  /** As in `net.Server`: sockets are paused when the handler gets them; default false. */
+  readonly pauseOnConnect?: boolean | undefined;
 }
 
 /**
@@ -44,10 +48,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
   readonly #connections = new Set<Socket | Channel>();
   /** Where it listens. */
   #posts: Post[] = [];
-  readonly #waiting = new Set<IND2Connector>();
+  /** What waits for a connection request at each post. */
+  readonly #waiting = new Map<IND2Connector, Overlapped<void>>();
+  #wanted = true;
   /** The address that stands for all. */
   #all: string | undefined;
   #begun = false;
+  /** Number of the call of listen. */
+  #attempt = 0;
   #closed = false;
 
   /** @internal */
@@ -66,6 +74,30 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.#connections.size;
   }
 
+  /**
+   * Number of open connections, as `net.Server` answers it.
+   *
+   * @param callback - called in the next tick
+   */
+  getConnections(callback: (error: Error | null, count: number) => void): this {
+    process.nextTick(callback, null, this.#connections.size);
+    return this;
+  }
+
+  /** Listening keeps the process alive, as it does before {@link unref}. */
+  ref(): this {
+    this.#wanted = true;
+    for (const request of this.#waiting.values()) request.ref();
+    return this;
+  }
+
+  /** Listening does not keep the process alive. Its connections do. */
+  unref(): this {
+    this.#wanted = false;
+    for (const request of this.#waiting.values()) request.unref();
+    return this;
+  }
+
   /** The address and port, as `net.Server` answers it; null unless it listens. */
   address(): { address: string; family: 'IPv4' | 'IPv6'; port: number } | null {
     if (!this.listening) return null;
@@ -75,7 +107,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. The result can be awaited as well.
+   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or could not listen, can listen again.
    *
    * @param port - a port, or all options; default 0: a free one
    * @param host - see {@link ListenOptions}
@@ -84,14 +116,19 @@ export class Server extends EventEmitter implements AsyncDisposable {
   listen(port: number | ListenOptions = 0, host?: string | (() => void), listening?: () => void): this {
     const options = typeof port === 'number' ? { port, ...(typeof host === 'string' ? { host } : {}) } : port;
     const done = typeof host === 'function' ? host : listening;
+    if (this.#begun && !this.#closed)
+      throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
     if (done !== undefined) this.once('listening', done);
-    if (this.#begun) throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
     this.#begun = true;
-    this.#listen(options).then(
+    this.#closed = false;
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    this.#listen(options, attempt).then(
       () => {
-        if (!this.#closed) this.emit('listening');
+        if (this.#goesOn(attempt)) this.emit('listening');
       },
       (error) => {
+        if (!this.#goesOn(attempt)) return;
         this.#closed = true;
         this.#drop();
         this.emit('error', error);
@@ -100,12 +137,18 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this;
   }
 
-  async #listen({ port = 0, host, backlog = 0, signal }: ListenOptions): Promise<void> {
+  /** This attempt to listen, or its success, was not ended by a close. */
+  #goesOn(attempt: number): boolean {
+    return attempt === this.#attempt && !this.#closed;
+  }
+
+  async #listen({ port = 0, host, backlog = 0, signal }: ListenOptions, attempt: number): Promise<void> {
     if (signal?.aborted) throw aborted(signal);
     const addresses = await localAddresses(host);
     if (signal?.aborted) throw aborted(signal);
-    if (this.#closed) return;
+    if (!this.#goesOn(attempt)) return;
     this.#posts = listenAt(addresses, port, backlog);
+    this.#all = undefined;
     if (host === undefined || host === '::' || host === '0.0.0.0')
       this.#all = addresses.some(({ family }) => family === 6) ? '::' : '0.0.0.0';
     if (signal !== undefined) {
@@ -113,20 +156,21 @@ export class Server extends EventEmitter implements AsyncDisposable {
       signal.addEventListener('abort', abort, { once: true });
       this.once('close', () => signal.removeEventListener('abort', abort));
     }
-    for (const post of this.#posts) void this.#accept(post);
+    for (const post of this.#posts) void this.#accept(post, attempt);
   }
 
-  async #accept({ place, listener }: Post): Promise<void> {
-    while (this.listening) {
+  async #accept({ place, listener }: Post, attempt: number): Promise<void> {
+    while (this.#goesOn(attempt)) {
       const connector = place.adapter.createConnector();
-      this.#waiting.add(connector);
       try {
-        await listener.getConnectionRequest(connector);
+        const request = listener.getConnectionRequest(connector);
+        this.#waiting.set(connector, this.#wanted ? request : request.unref());
+        await request;
         this.#waiting.delete(connector);
       } catch (error) {
         this.#waiting.delete(connector);
         connector.release();
-        if (this.#closed) return;
+        if (!this.#goesOn(attempt)) return;
         this.emit('error', netError(error, 'accept'));
         await this.close();
         return;
@@ -169,7 +213,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
       return { connection, needs: connection.linkNeeds, event: 'channel' };
     }
     if (this.listenerCount('connection') === 0) return undefined;
-    const connection = new Socket(this.#options.socket);
+    const { socket, allowHalfOpen, pauseOnConnect } = this.#options;
+    const connection = new Socket(allowHalfOpen === undefined ? socket : { ...socket, allowHalfOpen });
+    if (pauseOnConnect) connection.pause();
     return { connection, needs: connection.linkNeeds, event: 'connection' };
   }
 
@@ -198,11 +244,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Accepts no more connections. It resolves, and `'close'` is emitted, when the open ones have ended.
    *
-   * @param done - called then, too
+   * @param done - called then, too; with an error if it does not listen
    */
   close(done?: (error?: Error) => void): Promise<void> {
     if (this.#closed || !this.#begun) {
-      if (done !== undefined) process.nextTick(done, this.#begun ? undefined : notRunning());
+      if (done !== undefined) process.nextTick(done, notRunning());
       return Promise.resolve();
     }
     const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
@@ -226,7 +272,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   #drop(): void {
-    for (const connector of this.#waiting) connector.cancelOverlappedRequests();
+    for (const connector of this.#waiting.keys()) connector.cancelOverlappedRequests();
     for (const post of this.#posts.splice(0)) leave(post);
   }
 

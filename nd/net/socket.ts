@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
-import { checkSizes, copyOf, defined } from './helpers.js';
+import { checkMs, checkSizes, copyOf, defined } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind } from './wire.js';
 
@@ -33,6 +33,10 @@ export class Socket extends Duplex {
   /** The write under way, and how much of it was sent. */
   #pieces: Uint8Array[] = [];
   #written: Callback | undefined;
+  /** Its length. */
+  #writing = 0;
+  #wanted = true;
+  #resets = false;
   #final: Callback | undefined;
   #destroying: Callback | undefined;
   #destroyError: Error | null = null;
@@ -57,6 +61,7 @@ export class Socket extends Duplex {
       wasRead: () => {},
       writable: () => this.#pump(),
       ended: (error) => this.#ended(error),
+      unsent: () => this.#written !== undefined || this.#final !== undefined,
     };
   }
 
@@ -68,6 +73,23 @@ export class Socket extends Duplex {
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
+    if (!this.#wanted) link.keepAlive.want(false);
+  }
+
+  /** The connection keeps the process alive, as it does before {@link unref}. */
+  ref(): this {
+    return this.#keepAlive(true);
+  }
+
+  /** The connection does not keep the process alive, once it is made. What was written and not sent yet does. */
+  unref(): this {
+    return this.#keepAlive(false);
+  }
+
+  #keepAlive(wanted: boolean): this {
+    this.#wanted = wanted;
+    this.#link?.keepAlive.want(wanted);
+    return this;
   }
 
   /** The connection is not made yet. */
@@ -77,7 +99,7 @@ export class Socket extends Duplex {
 
   /** There is no connection, yet or any more, as in `net.Socket`. */
   get pending(): boolean {
-    return this.#link === undefined || this.#link.over;
+    return this.destroyed || this.#link === undefined || this.#link.over;
   }
 
   /** Bytes received. */
@@ -85,9 +107,33 @@ export class Socket extends Duplex {
     return this.#link?.bytesRead ?? 0;
   }
 
-  /** Bytes sent. */
+  /** Bytes sent and, as in `net.Socket`, those that were written and wait. */
   get bytesWritten(): number {
-    return this.#link?.bytesWritten ?? 0;
+    return (this.#link?.bytesWritten ?? 0) + this.#waiting;
+  }
+
+  /** Bytes that were written and wait: the rest of the write under way, and the writes behind it. */
+  get #waiting(): number {
+    let rest = 0;
+    for (const piece of this.#pieces) rest += piece.length;
+    return rest + this.writableLength - this.#writing;
+  }
+
+  /** This side's address, port and family; empty while there is no connection, as in `net.Socket`. */
+  address(): { address?: string; family?: 'IPv4' | 'IPv6'; port?: number } {
+    const local = this.#local;
+    if (local === undefined) return {};
+    return { address: local.address, family: familyOf(local), port: local.port };
+  }
+
+  /** The family of {@link localAddress}. */
+  get localFamily(): 'IPv4' | 'IPv6' | undefined {
+    return this.#local && familyOf(this.#local);
+  }
+
+  /** The family of {@link remoteAddress}. */
+  get remoteFamily(): 'IPv4' | 'IPv6' | undefined {
+    return this.#remote && familyOf(this.#remote);
   }
 
   /** This side's address; undefined before it is connected. */
@@ -128,8 +174,10 @@ export class Socket extends Duplex {
    *
    * @param ms - milliseconds; 0: none
    * @param callback - called at the first timeout
+   * @throws TypeError, RangeError: `ms` is no finite number from 0 to 2^31 - 1
    */
   setTimeout(ms: number, callback?: () => void): this {
+    checkMs(ms);
     if (callback !== undefined) {
       if (ms === 0) this.off('timeout', callback);
       else this.once('timeout', callback);
@@ -151,6 +199,12 @@ export class Socket extends Duplex {
     return this;
   }
 
+  /** Ends the connection at once: the peer gets `ECONNRESET`, and this side no error. */
+  resetAndDestroy(): this {
+    this.#resets = true;
+    return this.destroy();
+  }
+
   /** Writes what is queued, then ends this socket. */
   destroySoon(): void {
     if (this.writable) this.end();
@@ -165,6 +219,7 @@ export class Socket extends Duplex {
       return;
     }
     this.#pieces.push(chunk);
+    this.#writing = chunk.length;
     this.#written = callback;
     this.#pump();
   }
@@ -175,7 +230,10 @@ export class Socket extends Duplex {
       callback(reset());
       return;
     }
-    for (const { chunk } of chunks) this.#pieces.push(chunk);
+    for (const { chunk } of chunks) {
+      this.#pieces.push(chunk);
+      this.#writing += chunk.length;
+    }
     this.#written = callback;
     this.#pump();
   }
@@ -212,12 +270,13 @@ export class Socket extends Duplex {
     this.#destroying = callback;
     this.#destroyError = error;
     // Without an error the peer gets an END, as it gets a FIN from net.Socket. The last Sends may be on their way.
-    if (error === null && !this.#endSent && this.#pieces.length === 0 && link.takes(0)) {
+    const clean = error === null && !this.#resets;
+    if (clean && !this.#endSent && this.#pieces.length === 0 && link.takes(0)) {
       this.#endSent = true;
       link.send(Frame.END, 0, 0, undefined);
     }
-    if (error !== null || !this.#endSent) link.end(error ?? undefined);
-    else this.#pump();
+    if (clean && this.#endSent) this.#pump();
+    else link.end(error ?? undefined);
   }
 
   #closed(error: Error | null, callback: Callback): void {
@@ -235,10 +294,14 @@ export class Socket extends Duplex {
       this.#sendSome(link);
       this.#active();
     }
-    if (pieces.length > 0) return;
+    if (pieces.length > 0) {
+      link.keepAlive.update();
+      return;
+    }
     if (this.#written !== undefined) {
       const written = this.#written;
       this.#written = undefined;
+      this.#writing = 0;
       written();
     }
     if (this.#final !== undefined && !this.#endSent && link.takes(0)) {
@@ -334,4 +397,8 @@ export class Socket extends Duplex {
     if (this.readable) return 'readOnly';
     return this.writable ? 'writeOnly' : 'closed';
   }
+}
+
+function familyOf({ family }: SocketAddress): 'IPv4' | 'IPv6' {
+  return family === 6 ? 'IPv6' : 'IPv4';
 }

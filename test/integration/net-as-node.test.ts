@@ -1,54 +1,10 @@
-/** What programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. */
+/** What programs for `node:net` rely on: each case runs over `node:net` and over `networkdirect/net`. Sockets. */
 import { once } from 'node:events';
-import nodeNet from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connect, createServer } from '../../nd/net/index.js';
+import { closed, connected, HOST, listening, testEach, textOf, turn } from '../helpers/net-layers.js';
 
-const HOST = '127.0.0.1';
-
-/** What both have. */
-type Socket = nodeNet.Socket;
-type Server = nodeNet.Server;
-interface Net {
-  createServer(handler: (socket: Socket) => void): Server;
-  connect(port: number, host: string): Socket;
-  /** A server that leaves its sockets open for writing. */
-  createHalfOpen(handler: (socket: Socket) => void): Server;
-}
-
-const layers: Readonly<Record<string, Net>> = {
-  'node:net': {
-    createServer: (handler) => nodeNet.createServer(handler),
-    connect: (port, host) => nodeNet.connect(port, host),
-    createHalfOpen: (handler) => nodeNet.createServer({ allowHalfOpen: true }, handler),
-  },
-  // The types differ in what programs of this kind do not use.
-  'networkdirect/net': {
-    createServer: (handler) => createServer(handler as never) as unknown as Server,
-    connect: (port, host) => connect(port, host) as unknown as Socket,
-    createHalfOpen: (handler) =>
-      createServer({ socket: { allowHalfOpen: true } }, handler as never) as unknown as Server,
-  },
-};
-
-async function listening(server: Server): Promise<number> {
-  server.listen(0, HOST);
-  await once(server, 'listening');
-  return (server.address() as nodeNet.AddressInfo).port;
-}
-
-async function closed(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-}
-
-async function textOf(socket: Socket): Promise<string> {
-  let text = '';
-  for await (const bytes of socket) text += bytes;
-  return text;
-}
-
-const cases: Readonly<Record<string, (net: Net) => Promise<void>>> = {
+testEach({
   'what is written before the connection is made arrives first': async (net) => {
     const received = new Promise<string>((resolve) => {
       const server = net.createServer((socket) => {
@@ -105,12 +61,15 @@ const cases: Readonly<Record<string, (net: Net) => Promise<void>>> = {
         socket.end('four');
       });
     });
-    const halfOpen = net.createHalfOpen((socket) => {
-      socket.resume().on('end', () => {
-        counts.push(socket.bytesRead);
-        socket.end('four');
-      });
-    });
+    const halfOpen = net.createServer(
+      (socket) => {
+        socket.resume().on('end', () => {
+          counts.push(socket.bytesRead);
+          socket.end('four');
+        });
+      },
+      { allowHalfOpen: true },
+    );
     await closed(server.listen(0, HOST));
     const client = net.connect(await listening(halfOpen), HOST);
     client.end(Buffer.alloc(100_000));
@@ -128,7 +87,7 @@ const cases: Readonly<Record<string, (net: Net) => Promise<void>>> = {
     client.on('data', (bytes) => (text += bytes));
     await once(client, 'connect');
     client.pause();
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    for (let n = 0; n < 20; n += 1) await turn();
     assert.is(text, '');
     client.resume();
     await once(client, 'end');
@@ -142,43 +101,6 @@ const cases: Readonly<Record<string, (net: Net) => Promise<void>>> = {
     const client = net.connect(await listening(server), HOST).setEncoding('utf8');
     assert.is(await textOf(client), text);
     await closed(server);
-  },
-
-  'a server closes after its connections, and tells so once': async (net) => {
-    let open: Socket | undefined;
-    const server = net.createServer((socket) => (open = socket.resume()));
-    const client = net.connect(await listening(server), HOST).resume();
-    await once(client, 'connect');
-    while (open === undefined) await new Promise((resolve) => setImmediate(resolve));
-    let count = 0;
-    server.on('close', () => (count += 1));
-    const ending = closed(server);
-    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    assert.is(count, 0);
-    assert.is(server.listening, false);
-    client.end();
-    await ending;
-    assert.is(count, 1);
-  },
-
-  'listen twice, and close of what does not listen, are errors with codes': async (net) => {
-    const server = net.createServer(() => {});
-    const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => server.close(resolve));
-    assert.is(error?.code, 'ERR_SERVER_NOT_RUNNING');
-    await listening(server);
-    assert.throws(
-      () => server.listen(0, HOST),
-      ({ code }: NodeJS.ErrnoException) => code === 'ERR_SERVER_ALREADY_LISTEN',
-    );
-    await closed(server);
-  },
-
-  'a port that is none is thrown at once': async (net) => {
-    for (const port of [-1, 65_536, 1.5])
-      assert.throws(
-        () => net.connect(port, HOST),
-        (error: NodeJS.ErrnoException) => error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT',
-      );
   },
 
   'a write behind the end is an error of the writer': async (net) => {
@@ -207,9 +129,242 @@ const cases: Readonly<Record<string, (net: Net) => Promise<void>>> = {
     client.end();
     client.destroy();
   },
-};
 
-for (const [name, run] of Object.entries(cases))
-  for (const [layer, net] of Object.entries(layers)) test(`${name}: ${layer}`, () => run(net));
+  'a client that may be half open goes on writing behind the end of the server': async (net) => {
+    let received = '';
+    const server = net.createServer(
+      (socket) => {
+        socket.setEncoding('utf8').on('data', (text) => (received += text));
+        socket.end('first');
+      },
+      { allowHalfOpen: true },
+    );
+    const client = net.connectHalfOpen(await listening(server));
+    assert.is(client.allowHalfOpen, true);
+    client.resume();
+    await once(client, 'end');
+    assert.equal([client.readyState, client.writable], ['writeOnly', true]);
+    client.end('last');
+    await closed(server);
+    assert.is(received, 'last');
+  },
+
+  'a client that may not be half open ends behind the end of the server': async (net) => {
+    const [client, other, server] = await connected(net, { allowHalfOpen: true });
+    const ended = once(other.resume(), 'end');
+    other.end();
+    client.resume();
+    await ended;
+    await closed(server);
+    assert.equal([client.allowHalfOpen, client.writableEnded], [false, true]);
+  },
+
+  'the state of a socket follows its connection': async (net) => {
+    const server = net.createServer((socket) => socket.resume());
+    const client = net.connect(await listening(server), HOST);
+    const states: unknown[][] = [];
+    const look = (): void =>
+      void states.push([client.readyState, client.connecting, client.pending, client.destroyed]);
+    look();
+    client.once('connect', look);
+    await once(client, 'connect');
+    client.end();
+    look();
+    client.destroy();
+    look();
+    await once(client, 'close');
+    await closed(server);
+    assert.equal(states, [
+      ['opening', true, true, false],
+      ['open', false, false, false],
+      ['readOnly', false, false, false],
+      ['closed', false, true, true],
+    ]);
+  },
+
+  'the listener of connect is called once, behind the arguments': async (net) => {
+    const server = net.createServer((socket) => socket.end());
+    const port = await listening(server);
+    let calls = 0;
+    const client = net.connect(port, HOST, () => (calls += 1)).resume();
+    await once(client, 'close');
+    await closed(server);
+    assert.is(calls, 1);
+  },
+
+  'a silent connection has a timeout, and stays open': async (net) => {
+    const [client, other, server] = await connected(net);
+    let calls = 0;
+    client.setTimeout(20, () => (calls += 1));
+    assert.is(client.timeout, 20);
+    await once(client, 'timeout');
+    assert.equal([calls, client.destroyed], [1, false]);
+    client.setTimeout(0);
+    assert.is(client.timeout, 0);
+    client.end();
+    other.resume();
+    await closed(server);
+  },
+
+  'traffic puts the timeout off': async (net) => {
+    const [client, other, server] = await connected(net);
+    let timeouts = 0;
+    client.setTimeout(400).on('timeout', () => (timeouts += 1));
+    other.pipe(other);
+    client.resume();
+    const end = performance.now() + 900;
+    while (performance.now() < end) {
+      client.write('x');
+      await once(client, 'data');
+    }
+    assert.is(timeouts, 0);
+    client.end();
+    await closed(server);
+  },
+
+  'a time that is none is thrown': async (net) => {
+    const [client, other, server] = await connected(net);
+    const code = (time: unknown): unknown => {
+      try {
+        client.setTimeout(time as number);
+        return 'taken';
+      } catch (error) {
+        return (error as NodeJS.ErrnoException).code;
+      }
+    };
+    assert.equal(['100', undefined, -1, Number.NaN, Number.POSITIVE_INFINITY].map(code), [
+      'ERR_INVALID_ARG_TYPE',
+      'ERR_INVALID_ARG_TYPE',
+      'ERR_OUT_OF_RANGE',
+      'ERR_OUT_OF_RANGE',
+      'ERR_OUT_OF_RANGE',
+    ]);
+    client.destroy();
+    other.resume();
+    await closed(server);
+  },
+
+  'destroySoon sends what was written first': async (net) => {
+    const text = 'all of it '.repeat(100_000);
+    const server = net.createServer((socket) => {
+      socket.write(text);
+      socket.destroySoon();
+    });
+    const client = net.connect(await listening(server), HOST);
+    assert.is(await textOf(client), text);
+    await closed(server);
+  },
+
+  'bytesWritten counts what waits, too': async (net) => {
+    const server = net.createServer((socket) => socket.resume());
+    const client = net.connect(await listening(server), HOST).resume();
+    client.write(Buffer.alloc(300_000));
+    client.write('ä');
+    assert.is(client.bytesWritten, 300_002);
+    await new Promise<void>((resolve) => client.end('end', resolve));
+    assert.is(client.bytesWritten, 300_005);
+    await closed(server);
+  },
+
+  'callbacks of writes come in their order, and encodings are understood': async (net) => {
+    const server = net.createServer((socket) => socket.pipe(socket));
+    const client = net.connect(await listening(server), HOST);
+    const order: number[] = [];
+    client.write('6162', 'hex', () => order.push(1));
+    client.write('Y2Q=', 'base64', () => order.push(2));
+    client.write(new Uint8Array([0x65]), () => order.push(3));
+    client.end('f');
+    assert.is(await textOf(client), 'abcdef');
+    assert.equal(order, [1, 2, 3]);
+    await closed(server);
+  },
+
+  'a write of what are no bytes is thrown': async (net) => {
+    const [client, other, server] = await connected(net);
+    for (const wrong of [1, true, {}, undefined, null])
+      assert.throws(
+        () => client.write(wrong as unknown as string),
+        ({ code }: NodeJS.ErrnoException) =>
+          code === (wrong === null ? 'ERR_STREAM_NULL_VALUES' : 'ERR_INVALID_ARG_TYPE'),
+      );
+    client.destroy();
+    other.resume();
+    await closed(server);
+  },
+
+  'a write to a socket that was destroyed fails, and is no event': async (net) => {
+    const [client, other, server] = await connected(net);
+    other.resume();
+    client.on('error', (error) => assert.unreachable(String(error)));
+    client.destroy();
+    const error = await new Promise<NodeJS.ErrnoException>((resolve) =>
+      client.write('x', (failure) => resolve(failure as NodeJS.ErrnoException)),
+    );
+    assert.is(error.code, 'ERR_STREAM_DESTROYED');
+    await closed(server);
+  },
+
+  'destroy with an error: error, then close, once each, whatever follows': async (net) => {
+    const [client, other, server] = await connected(net);
+    other.on('error', () => {}).resume();
+    const events: string[] = [];
+    client
+      .on('error', ({ message }) => events.push(message))
+      .on('close', (had) => events.push(`close ${had}`));
+    const closing = new Promise((resolve) => client.once('close', resolve));
+    client.destroy(new Error('first'));
+    client.destroy(new Error('second'));
+    await closing;
+    await closed(server);
+    assert.equal(events, ['first', 'close true']);
+  },
+
+  'resetAndDestroy is an error of the peer alone': async (net) => {
+    const [client, other, server] = await connected(net);
+    client.on('error', (error) => assert.unreachable(String(error)));
+    const failed = once(other.resume(), 'error');
+    client.resetAndDestroy();
+    const [error] = (await failed) as [NodeJS.ErrnoException];
+    assert.is(error.code, 'ECONNRESET');
+    await closed(server);
+  },
+
+  'pause within data stops it there, and resume goes on': async (net) => {
+    const total = 400_000;
+    const server = net.createServer((socket) => socket.end(Buffer.alloc(total, 'x')));
+    const client = net.connect(await listening(server), HOST);
+    let [count, pauses, paused] = [0, 0, false];
+    client.on('data', ({ length }) => {
+      assert.is(paused, false);
+      count += length;
+      pauses += 1;
+      paused = true;
+      client.pause();
+      setImmediate(() => {
+        paused = false;
+        client.resume();
+      });
+    });
+    await once(client, 'end');
+    assert.is(count, total);
+    assert.ok(pauses > 1, `${pauses}`);
+    await closed(server);
+  },
+
+  'ping and pong, a thousand times, in order': async (net) => {
+    const server = net.createServer((socket) => {
+      socket.setEncoding('utf8').on('data', (text) => socket.write(String(text).replace('ping', 'pong')));
+    });
+    const client = net.connect(await listening(server), HOST).setEncoding('utf8');
+    for (let n = 0; n < 1000; n += 1) {
+      client.write(`ping ${n}`);
+      const [text] = await once(client, 'data');
+      assert.is(text, `pong ${n}`);
+    }
+    client.end();
+    await once(client, 'close');
+    await closed(server);
+  },
+});
 
 test.run();

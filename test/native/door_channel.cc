@@ -301,6 +301,29 @@ TEST(a_blocking_wait_ends_by_its_time) {
   channel->release(slot);
 }
 
+TEST(requests_in_the_background_do_not_hold_the_loop) {
+  auto channel = Channel::create(16, nullptr);
+  const int32_t first = submitWord(*channel, kEcho, 1, true), second = submitWord(*channel, kEcho, 2, true);
+  CHECK(channel->holdsLoop());
+  channel->hold(first, false);
+  channel->hold(first, false);
+  CHECK(channel->holdsLoop());
+  channel->hold(second, false);
+  CHECK(!channel->holdsLoop());
+  channel->hold(first, true);
+  CHECK(channel->holdsLoop());
+  channel->release(first);
+  CHECK(!channel->holdsLoop());
+  // One that was released counts no more, and its slot begins anew.
+  channel->hold(first, false);
+  channel->end("test");
+  channel->drainCompletions([&](uint32_t slot) { channel->release(slot); });
+  CHECK_EQ(channel->undelivered(), 0);
+  CHECK(!channel->holdsLoop());
+  CHECK(submitWord(*channel, kEcho, 3, true) >= 0);
+  CHECK(channel->holdsLoop());
+}
+
 TEST(overlapped_completions_race_with_cancel_release_and_native_completion) {
   auto loop = std::make_shared<Loop>();
   auto channel = Channel::create(64, loop);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include "platform/event.h"
 #include "platform/wait_word.h"
@@ -159,6 +160,14 @@ void Channel::count(Slot& slot, bool in) {
   slot.counted = in;
   undelivered_ += in ? 1 : -1;
   if (slot.event) undeliveredEvents_ += in ? 1 : -1;
+  if (std::exchange(slot.background, false)) background_--;
+}
+
+void Channel::hold(uint32_t slot, bool holds) {
+  Slot& s = slots_[slot];
+  if (!s.counted || s.background != holds) return;
+  s.background = !holds;
+  background_ += holds ? -1 : 1;
 }
 
 uint32_t Channel::status(uint32_t slot) const {

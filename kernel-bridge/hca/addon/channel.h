@@ -119,6 +119,9 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   int32_t nextCompletion();
   // Number of overlapped requests that are neither delivered nor released.
   uint32_t undelivered() const { return undelivered_; }
+  // Whether one of them keeps the user's loop alive. Each does until hold(slot, false).
+  bool holdsLoop() const { return undelivered_ > background_; }
+  void hold(uint32_t slot, bool holds);
   // Number of those that wait for events.
   uint32_t undeliveredEvents() const { return undeliveredEvents_; }
   bool isEvent(uint32_t slot) const { return slots_[slot].event; }
@@ -177,6 +180,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
     bool cancelRequested = false;
     // The user's thread only.
     bool counted = false;          // is in undelivered_
+    bool background = false;       // does not keep the loop alive, and then counts in background_, too
     bool event = false;            // waits for an event, and then counts in undeliveredEvents_, too
   };
 
@@ -199,7 +203,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   uint32_t reserve_ = 0;  // slots that overlapped requests leave free
   std::unique_ptr<std::atomic<int32_t>[]> states_;
   std::unique_ptr<Slot[]> slots_;
-  uint32_t undelivered_ = 0, undeliveredEvents_ = 0, eventCode_ = 0;
+  uint32_t undelivered_ = 0, undeliveredEvents_ = 0, background_ = 0, eventCode_ = 0;
 
   std::mutex eventMutex_;  // before mutex_ and the engine's
   std::map<EventKey, std::shared_ptr<EventSource>> sources_;

@@ -46,6 +46,7 @@ Napi::Function NativeChannel::define(Napi::Env env) {
                       InstanceMethod<&NativeChannel::information>("information"),
                       InstanceMethod<&NativeChannel::output>("output"),
                       InstanceMethod<&NativeChannel::cancel>("cancel"),
+                      InstanceMethod<&NativeChannel::hold>("hold"),
                       InstanceMethod<&NativeChannel::release>("release"),
                       InstanceMethod<&NativeChannel::nextCompletion>("nextCompletion"),
                       InstanceMethod<&NativeChannel::close>("close")});
@@ -140,7 +141,7 @@ bool NativeChannel::slotOf(const Napi::CallbackInfo& info, uint32_t* slot) {
   return false;
 }
 
-void NativeChannel::updateKeepAlive() { signal_->setKeepAlive(channel_->undelivered() > 0); }
+void NativeChannel::updateKeepAlive() { signal_->setKeepAlive(channel_->holdsLoop()); }
 
 void NativeChannel::deliver() {
   napi_env env = Env();
@@ -287,6 +288,15 @@ Napi::Value NativeChannel::output(const Napi::CallbackInfo& info) {
 void NativeChannel::cancel(const Napi::CallbackInfo& info) {
   uint32_t slot;
   if (slotOf(info, &slot)) channel_->cancel(slot);
+}
+
+void NativeChannel::hold(const Napi::CallbackInfo& info) {
+  uint32_t slot;
+  bool holds;
+  if (!slotOf(info, &slot)) return;
+  if (!toBool(info.Env(), info[1], &holds)) return throwType(info.Env(), "hold(slot, holds): holds is a boolean");
+  channel_->hold(slot, holds);
+  updateKeepAlive();
 }
 
 void NativeChannel::release(const Napi::CallbackInfo& info) {

@@ -47,6 +47,7 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   Napi::Value information(const Napi::CallbackInfo& info);
   Napi::Value output(const Napi::CallbackInfo& info);
   void cancel(const Napi::CallbackInfo& info);
+  void hold(const Napi::CallbackInfo& info);
   void release(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
 
