@@ -52,6 +52,7 @@ export interface UserHca {
    * A poll has found the ring of the CQ in {@link doorbell} empty: the HCA puts there what has completed. The software HCA, for
    * which one CQ is as good as another, moves the engine one step if nobody else does, and marks this thread as polling. Asked
    * again at once, it looks out for what other processes of this host send for half a microsecond before it returns in vain.
+   * The word may also be a shared receive queue's `srqReceiveBell`, when the queue is full: then of all its queue pairs' CQs.
    */
   progress(): void;
   /** Asks for an event on the next completion of a CQ (see Engine::armCq). */

@@ -90,7 +90,7 @@ export class SoftSharedReceiveQueue {
     const words = this.words;
     const index = this.producer;
     // An entry is free as soon as a message has taken its receive.
-    if ((index - Atomics.load(words, abi.srqConsumer)) >>> 0 >= this.entries) {
+    if (this.isFull(index) && !this.freed(index)) {
       throw new StatusError(
         Status.NO_MORE_ENTRIES,
         `All ${this.entries} entries of the shared receive queue are taken; wait for messages, or make it larger.`,
@@ -107,6 +107,19 @@ export class SoftSharedReceiveQueue {
       this.hca.doorbell[0] = named;
       this.hca.ringReceive();
     }
+  }
+
+  private isFull(index: number): boolean {
+    return (index - Atomics.load(this.words, abi.srqConsumer)) >>> 0 >= this.entries;
+  }
+
+  /** Has the HCA look at what has completed: one that hears of messages by completions frees entries only then. */
+  private freed(index: number): boolean {
+    const named = Atomics.load(this.words, abi.srqReceiveBell);
+    if (named === 0) return false;
+    this.hca.doorbell[0] = named;
+    this.hca.progress();
+    return !this.isFull(index);
   }
 
   /** Removes and returns the context of a receive that has completed, or whose completion will not be read. */

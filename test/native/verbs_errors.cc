@@ -134,10 +134,11 @@ class Program {
     if (srq_.handle == 0) return;
     SrqAttributes srq;
     srq.entries = 32;
-    srq.limit = 1;
+    srq.limit = 0;
     srq.ringBytes = kSrqHeaderBytes + 32 * uint64_t{srq_.create.stride};
     srq.ringAddress = reinterpret_cast<uintptr_t>(w.ring(srq.ringBytes)->base);
     good(host().modifySrq(srq_.handle, srqmask::kEntries | srqmask::kLimit, srq));
+    good(host().querySrq(srq_.handle, &srq));
   }
   void connect() {
     CmAddress local{World::localGid(), 0, 0}, peer{World::localGid(), 7, 0};

@@ -41,6 +41,51 @@ TEST(verbs_events_of_shared_queues_ports_and_devices) {
   CHECK_EQ(w.await(Event::Kind::kGone).device, w.device->number);
 }
 
+TEST(verbs_limit_of_a_shared_queue) {
+  World w;
+  TestSrq srq;
+  CHECK(w.make(&srq) == Status::kSuccess);
+  for (int i = 0; i < 5; ++i) writeReceive(srq);
+  ringReceives(kSharedBit | srq.handle);
+  SrqAttributes wanted, now;
+  wanted.limit = 5;
+  CHECK(w.host->modifySrq(srq.handle, srqmask::kLimit, wanted) == Status::kSuccess);
+  CHECK(w.host->querySrq(srq.handle, &now) == Status::kSuccess);
+  CHECK_EQ(now.limit, 5u);
+  CHECK(w.events().empty());
+  // Fewer than that are there: told at once, and not armed.
+  wanted.limit = 6;
+  CHECK(w.host->modifySrq(srq.handle, srqmask::kLimit, wanted) == Status::kSuccess);
+  const Event event = w.await(Event::Kind::kSrq);
+  CHECK_EQ(event.handle, srq.handle);
+  CHECK_EQ(event.event, static_cast<uint32_t>(SrqEvent::kLimit));
+  CHECK(w.host->querySrq(srq.handle, &now) == Status::kSuccess);
+  CHECK_EQ(now.limit, 0u);
+}
+
+// Whether the device tells the last request, too, or not: its owner hears of it once, and again after RESET.
+TEST(verbs_last_request_of_a_shared_queue) {
+  for (const bool tells : {false, true}) {
+    World w;
+    TestCq cq;
+    TestSrq srq;
+    TestQp qp;
+    CHECK(w.make(&cq) == Status::kSuccess && w.make(&srq) == Status::kSuccess);
+    CHECK(w.make(&qp, cq, cq, &srq) == Status::kSuccess);
+    for (int round = 0; round < 2; ++round) {
+      CHECK(w.run(qp) == Status::kSuccess);
+      if (tells) w.rdma.qpEvent(qp.qpn, kEventLastWqe);
+      if (tells) CHECK_EQ(w.await(Event::Kind::kQp).event, static_cast<uint32_t>(QpEvent::kLastWqe));
+      CHECK(w.step(qp, kQpsError) == Status::kSuccess);
+      if (!tells) CHECK_EQ(w.await(Event::Kind::kQp).event, static_cast<uint32_t>(QpEvent::kLastWqe));
+      if (!tells) w.rdma.qpEvent(qp.qpn, kEventLastWqe);
+      w.rdma.qpEvent(qp.qpn, kEventCommEst);
+      CHECK_EQ(w.await(Event::Kind::kQp).event, static_cast<uint32_t>(QpEvent::kCommunicationEstablished));
+      CHECK(w.step(qp, kQpsReset) == Status::kSuccess);
+    }
+  }
+}
+
 TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
   for (const int how : {0, 1, 2}) {
     check::noteNumber = static_cast<uint64_t>(how);

@@ -67,7 +67,9 @@ TEST(verbs_every_opcode) {
   CHECK_EQ(send.wr.wr.rdma.remote_addr, 0xABCDEF0123456789u);
   CHECK_EQ(send.wr.wr.rdma.rkey, 0x4242u);
   wqe.flags = kSendFlagSignaled;
-  CHECK_EQ(posted(r, wqe).wr.opcode, kWrWrite);
+  send = posted(r, wqe);
+  CHECK_EQ(send.wr.opcode, kWrWrite);
+  CHECK_EQ(send.wr.immediate, 0u);  // not the one before
   wqe.opcode = kOpRead;
   CHECK_EQ(posted(r, wqe).wr.opcode, kWrRead);
   wqe.opcode = kOpCompareExchange;
@@ -359,6 +361,28 @@ TEST(verbs_shared_receives) {
   CHECK_EQ(came, 14);
   CHECK_EQ(poll(cq).size(), 14u);
   CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 16u);
+}
+
+TEST(verbs_a_full_shared_queue_looks_at_what_its_queue_pairs_have_taken) {
+  World w;
+  TestCq first, second;
+  TestSrq srq;
+  TestQp one, two;
+  CHECK(w.make(&first) == Status::kSuccess && w.make(&second) == Status::kSuccess);
+  CHECK(w.make(&srq, 4) == Status::kSuccess);
+  CHECK(w.make(&one, first, first, &srq) == Status::kSuccess);
+  CHECK(w.make(&two, first, second, &srq) == Status::kSuccess);
+  CHECK(w.run(one) == Status::kSuccess && w.run(two) == Status::kSuccess);
+  for (int i = 0; i < 4; ++i) writeReceive(srq);
+  ringReceives(kSharedBit | srq.handle);
+  CHECK(w.rdma.completeReceive(one.qpn, ibv_wc{}));
+  CHECK(w.rdma.completeReceive(two.qpn, ibv_wc{}));
+  CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 0u);  // nobody has polled
+  nd::verbs::progress(kSharedBit | srq.handle);
+  CHECK_EQ(loadWord(srq.words() + kSrqConsumer), 2u);
+  CHECK_EQ(take(first).size(), 1u);
+  CHECK_EQ(take(second).size(), 1u);
+  nd::verbs::progress(kSharedBit | (srq.handle + 1));
 }
 
 TEST(verbs_a_device_without_atomics_or_immediate_data) {

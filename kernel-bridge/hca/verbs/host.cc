@@ -126,7 +126,7 @@ void Host::serveAsync(Device& device) {
     out.device = device.number;
     const int type = event.event_type;
     const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents), [&](const QpEventPair& p) { return p.theirs == type; });
-    QpObject* failed = nullptr;
+    QpObject *failed = nullptr, *last = nullptr;
     CqObject* overrun = nullptr;
     if (pair != std::end(kQpEvents)) {
       out.kind = Event::Kind::kQp;
@@ -136,6 +136,7 @@ void Host::serveAsync(Device& device) {
       QpObject* const qp = Tables::all().qps.find(out.handle);
       if (qp != nullptr) out.token = qp->token;  // it cannot end before the acknowledgement
       failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
+      last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;
     } else if (type == kEventSrqErr || type == kEventSrqLimit) {
       out.kind = Event::Kind::kSrq;
       out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.srq->srq_context));
@@ -150,6 +151,10 @@ void Host::serveAsync(Device& device) {
       if (failed->failed.exchange(true)) continue;  // a completion has told
       std::lock_guard<std::mutex> lock(failed->mutex);
       if (failed->handle == out.handle) enterError(*failed);
+    }
+    if (last != nullptr) {
+      std::lock_guard<std::mutex> lock(last->mutex);
+      if (last->handle == out.handle && std::exchange(last->lastWqeTold, true)) continue;
     }
     if (overrun != nullptr) {
       const Handle handle = overrun->handle;

@@ -31,6 +31,7 @@ namespace nd::verbs {
   X(ibv_ack_cq_events, void, (ibv_cq*, unsigned))                                  \
   X(ibv_create_srq, ibv_srq*, (ibv_pd*, ibv_srq_init_attr*))                       \
   X(ibv_modify_srq, int, (ibv_srq*, ibv_srq_attr*, int))                           \
+  X(ibv_query_srq, int, (ibv_srq*, ibv_srq_attr*))                                 \
   X(ibv_destroy_srq, int, (ibv_srq*))                                              \
   X(ibv_create_qp, ibv_qp*, (ibv_pd*, ibv_qp_init_attr*))                          \
   X(ibv_modify_qp, int, (ibv_qp*, ibv_qp_attr*, int))                              \

@@ -86,7 +86,7 @@ struct SrqObject {
   ibv_srq* srq = nullptr;
   std::shared_ptr<RingMemory> memory;
   uint32_t* header = nullptr;
-  uint32_t entries = 0, stride = 0, sge = 0, limit = 0;
+  uint32_t entries = 0, stride = 0, sge = 0;
   uint32_t done = 0;                   // handed to the device
   bool failed = false;                 // takes no more
   // Of `taken` and its word in the header, which are written with the lock of a CQ; `header` changes with both locks.
@@ -118,6 +118,7 @@ struct QpObject {
   uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
   uint32_t failStatus = 0;                 // of the first request that was not handed to the device; 0: it was flushed
   bool errorEntered = false, markerPosted = false;
+  bool lastWqeTold = false;                // in ERROR: it takes nothing more of its SRQ
   QpAttributes attributes;
   // Written with the lock of a CQ alone.
   std::atomic<uint32_t> state{abi::kQpsReset};
@@ -146,7 +147,7 @@ struct QpObject {
     sendCq = receiveCq = nullptr;
     srq = nullptr;
     sendDone = receiveDone = failStatus = 0;
-    errorEntered = markerPosted = false;
+    errorEntered = markerPosted = lastWqeTold = false;
     attributes = QpAttributes();
     state = abi::kQpsReset;
     receivesOut = 0;

@@ -1,6 +1,8 @@
 // Polls: completions of libibverbs become CQEs.
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "verbs/data_path.h"
@@ -185,6 +187,12 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
   if (!cq.ring.dead) cq.ring.write(c);
 }
 
+// It takes nothing more of its SRQ. Not every device tells: rdma_rxe does not.
+void tellLastWqe(QpObject& qp) {
+  if (!qp.errorEntered || !qp.sendsDrained || qp.qp == nullptr || std::exchange(qp.lastWqeTold, true)) return;
+  tell(qp, QpEvent::kLastWqe, 0);
+}
+
 }  // namespace
 
 Status askForEvent(CqObject& cq) {
@@ -254,6 +262,7 @@ void flushHeld(QpObject& qp, bool force) {
     }
     if (force) qp.sendsDrained = true;
   }
+  if (qp.srq != nullptr) return tellLastWqe(qp);
   if (qp.receiveEntries == 0) return;
   std::lock_guard<std::mutex> lock(qp.receiveCq->mutex);
   const int32_t out = qp.receivesOut.load();
@@ -268,7 +277,28 @@ void flushHeld(QpObject& qp, bool force) {
   for (; qp.receiveDone != producer; ++qp.receiveDone) flushOne(qp, *qp.receiveCq, qp.receiveDone, true, kWcFlushed);
 }
 
+namespace {
+
+// A receive that a message has taken is free once its completion was fetched.
+void progressShared(Handle handle) {
+  SrqObject* const srq = Tables::all().srqs.find(handle);
+  if (srq == nullptr) return;
+  thread_local std::vector<Handle> cqs;
+  cqs.clear();
+  Tables::all().qps.forEach([&](QpObject& qp) {
+    std::lock_guard<std::mutex> lock(qp.mutex);
+    if (qp.handle != 0 && qp.srq == srq) cqs.push_back(qp.receiveCq->handle);
+  });
+  std::sort(cqs.begin(), cqs.end());
+  cqs.erase(std::unique(cqs.begin(), cqs.end()), cqs.end());
+  for (const Handle cq : cqs)
+    if (CqObject* object = Tables::all().cqs.at(cq)) drain(*object, cq);
+}
+
+}  // namespace
+
 void progress(Handle handle) {
+  if ((handle & kSharedBit) != 0) return progressShared(handle & ~kSharedBit);
   if (CqObject* cq = Tables::all().cqs.at(handle)) drain(*cq, handle);
 }
 

@@ -51,7 +51,8 @@ bool datagramRequest(const QpObject& qp, const uint32_t* wqe, ibv_send_wr* wr, u
 // The opcode and what belongs to it; the list of SGEs is set. False: there is no such request here.
 bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_send_wr* wr, uint32_t* failure) {
   const bool immediate = (flags & kSendFlagImmediate) != 0;
-  if (immediate) wr->immediate = htonl(wqe[kSwImmediate]);
+  // 0 otherwise: librxe refuses to bind a window with a word here, and the list has been used before.
+  wr->immediate = immediate ? htonl(wqe[kSwImmediate]) : 0;
   switch (wqe[kSwOpcode]) {
     case kOpSend:
       wr->opcode = immediate ? kWrSendImm : kWrSend;

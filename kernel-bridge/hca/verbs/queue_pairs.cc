@@ -205,7 +205,7 @@ Status Host::toEnd(QpObject& qp, uint32_t state) {
   qp.failStatus = 0;
   qp.receivesOut = 0;
   qp.sendsDrained = qp.failed = qp.sendsForced = qp.receivesForced = false;
-  qp.errorEntered = qp.markerPosted = false;
+  qp.errorEntered = qp.markerPosted = qp.lastWqeTold = false;
   QpAttributes fresh;
   fresh.type = qp.type;
   fresh.qpn = qp.qpn;

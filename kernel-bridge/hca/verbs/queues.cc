@@ -313,10 +313,23 @@ Status Host::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& attrib
     storeWord(srq->header + kSrqReceiveBell, kSharedBit | handle);
   }
   if ((mask & srqmask::kLimit) != 0) {
-    ibv_srq_attr limit{0, 0, attributes.limit};
+    bool below;
+    {
+      std::lock_guard<std::mutex> consumer(srq->consumer);
+      below = attributes.limit > 0 && srq->done - srq->taken < attributes.limit;
+    }
+    // Below it already: told at once. A device may look at it only when it takes the next receive, as rdma_rxe does.
+    ibv_srq_attr limit{0, 0, below ? 0 : attributes.limit};
     const int error = lib_.ibv_modify_srq(srq->srq, &limit, kSrqLimit);
     if (error != 0) return statusOf(error);
-    srq->limit = attributes.limit;
+    if (below) {
+      Event event;
+      event.kind = Event::Kind::kSrq;
+      event.device = srq->device->number;
+      event.handle = handle;
+      event.event = static_cast<uint32_t>(SrqEvent::kLimit);
+      events_->push(std::move(event));
+    }
   }
   return Status::kSuccess;
 }
@@ -326,8 +339,14 @@ Status Host::querySrq(Handle handle, SrqAttributes* out) {
   if (srq == nullptr) return Status::kInvalidHandle;
   std::lock_guard<std::mutex> lock(srq->mutex);
   out->entries = srq->entries;
-  out->limit = srq->limit;
   out->sge = srq->sge;
+  out->limit = 0;
+  if (srq->srq == nullptr) return Status::kSuccess;
+  // The device clears it when it tells.
+  ibv_srq_attr now{};
+  const int error = lib_.ibv_query_srq(srq->srq, &now);
+  if (error != 0) return statusOf(error);
+  out->limit = now.srq_limit;
   return Status::kSuccess;
 }
 

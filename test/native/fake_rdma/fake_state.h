@@ -81,7 +81,7 @@ struct SharedQueue : ibv_srq {
   SpinLock lock;
   std::deque<uint64_t> receives;
   std::vector<Receive> log;
-  uint32_t mostRequests = 0;
+  uint32_t mostRequests = 0, limit = 0;
   Acknowledged asyncs;
 };
 

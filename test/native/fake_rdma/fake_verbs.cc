@@ -321,6 +321,15 @@ FAKE int ibv_modify_srq(ibv_srq* which, ibv_srq_attr* attributes, int mask) {
   auto& srq = static_cast<SharedQueue&>(*which);
   std::lock_guard<SpinLock> hold(srq.lock);
   if ((mask & kSrqMaxWr) != 0) srq.mostRequests = attributes->max_wr;
+  if ((mask & kSrqLimit) != 0) srq.limit = attributes->srq_limit;
+  return 0;
+}
+
+FAKE int ibv_query_srq(ibv_srq* which, ibv_srq_attr* out) {
+  if (s().fails(__func__)) return errno;
+  auto& srq = static_cast<SharedQueue&>(*which);
+  std::lock_guard<SpinLock> hold(srq.lock);
+  *out = {srq.mostRequests, 0, srq.limit};
   return 0;
 }
 
