@@ -209,13 +209,18 @@ export abstract class CommonHalf<
     });
   }
 
-  /** Releases all objects: links, listeners, windows, queues, and those of these tables. Forgets the rest. */
+  /**
+   * Releases all objects: windows, links, listeners, queues, and those of these tables. Forgets the rest. Windows go first: on
+   * rdma_rxe the end of a queue pair waits 50 seconds for those that it has bound (rxe_mw.c, rxe_do_bind_mw).
+   */
   protected releaseAll(...tables: Map<number, { release(): number }>[]): void {
-    for (const { own } of this.links.values()) for (const object of own) object.release();
-    for (const table of [this.listeners, this.windows, this.cqs, ...tables]) {
+    const release = (table: Map<number, { release(): number }>): void => {
       for (const object of table.values()) object.release();
       table.clear();
-    }
+    };
+    release(this.windows);
+    for (const { own } of this.links.values()) for (const object of own) object.release();
+    for (const table of [this.listeners, this.cqs, ...tables]) release(table);
     this.links.clear();
     this.#requests.clear();
     this.bytes.clear();

@@ -276,7 +276,8 @@ test('attributes of devices, ports and queue pairs are whole, and batches of not
   const port = device.queryPort(1);
   assert.equal([port.lid, port.smLid, port.lmc, port.smSl, port.subnetTimeout], [0, 0, 0, 0, 0]);
   // Another HCA has a width and a speed of its own.
-  if (process.env.ND_TEST_ADDRESS === undefined) assert.equal([port.maxVls, port.activeWidth, port.activeSpeed], [1, 2, 4]);
+  if (process.env.ND_TEST_ADDRESS === undefined)
+    assert.equal([port.maxVls, port.activeWidth, port.activeSpeed], [1, 2, 4]);
   assert.equal([port.initTypeReply, port.extActiveSpeed, port.linkEncoding], [0, 0, 0]);
   const { qpFlags, apmState, alternatePathMtu, destinationLid, serviceLevel, ...rest } = qp.query();
   assert.equal([qpFlags, apmState, alternatePathMtu, destinationLid, serviceLevel], [0, 0, 0, 0, 0]);

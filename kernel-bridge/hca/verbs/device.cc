@@ -235,6 +235,13 @@ void Host::closeDevice(Device& device) {
   watch(device.channel->fd, 0, false);
   watch(device.context->async_fd, 0, false);
   Tables& all = Tables::all();
+  std::unique_lock<std::shared_mutex> keys(device.keys);
+  // Before queue pairs: one of rdma_rxe that has bound a window waits 50 seconds for its end.
+  all.mws.forEach([&](MwObject& mw) {
+    if (mw.device == &device && mw.mw != nullptr) device.context->ops.dealloc_mw(std::exchange(mw.mw, nullptr));
+  });
+  device.windows.clear();
+  keys.unlock();  // who posts takes it with a queue pair's
   all.qps.forEach([&](QpObject& qp) {
     std::lock_guard<std::mutex> own(qp.mutex);
     if (qp.device != &device || qp.qp == nullptr) return;
@@ -252,14 +259,10 @@ void Host::closeDevice(Device& device) {
     std::lock_guard<std::mutex> own(cq.mutex);
     if (cq.device == &device && cq.cq != nullptr) lib_.ibv_destroy_cq(std::exchange(cq.cq, nullptr));
   });
-  std::unique_lock<std::shared_mutex> keys(device.keys);
+  keys.lock();
   all.ahs.forEach([&](AhObject& ah) {
     if (ah.device == &device && ah.ah != nullptr) lib_.ibv_destroy_ah(std::exchange(ah.ah, nullptr));
   });
-  all.mws.forEach([&](MwObject& mw) {
-    if (mw.device == &device && mw.mw != nullptr) device.context->ops.dealloc_mw(std::exchange(mw.mw, nullptr));
-  });
-  device.windows.clear();
   for (auto& [lkey, region] : device.regions)
     if (region.mr != nullptr) lib_.ibv_dereg_mr(std::exchange(region.mr, nullptr));
   all.pds.forEach([&](PdObject& pd) {

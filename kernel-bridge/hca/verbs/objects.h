@@ -1,6 +1,6 @@
 // The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h), and so do devices.
 //
-// Locks, in the order in which one thread takes several: Device::keys, QpObject or SrqObject, CqObject, and then any of Device::qpns,
+// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of Device::qpns,
 // SrqObject::consumer and Events. A call into a device is made with the lock of the object that it is about.
 #pragma once
 #include <shared_mutex>
@@ -41,7 +41,8 @@ struct Device {
   std::mutex threads;
   ibv_context* context = nullptr;  // null: closed
   ibv_comp_channel* channel = nullptr;
-  // Taken shared by those who post requests that name a window, a region or an address handle, and alone by those who end one.
+  // Taken shared by those who post requests that name an address handle, and alone by those who bind a window, or end one, a region or
+  // an address handle.
   std::shared_mutex keys;
   std::unordered_map<uint32_t, MrObject> regions;   // by lkey
   std::unordered_map<uint32_t, ibv_mw*> windows;    // by index: the upper 24 bits of their rkeys

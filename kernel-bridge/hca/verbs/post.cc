@@ -26,6 +26,8 @@ bool bindRequest(Device& device, const uint32_t* wqe, ibv_send_wr* wr) {
   const auto region = device.regions.find(wqe[kSwRkey]);
   const auto window = device.windows.find(wqe[kSwSwapLo] >> 8);
   if (region == device.regions.end() || window == device.windows.end()) return false;
+  // The window's key until now: devices read it when the request is posted.
+  window->second->rkey = wqe[kSwSwapLo];
   wr->opcode = kWrBindMw;
   wr->bind_mw.mw = window->second;
   wr->bind_mw.rkey = wqe[kSwSwapHi];
@@ -108,12 +110,7 @@ bool translate(const QpObject& qp, uint32_t index, ibv_send_wr* wr, ibv_sge* inl
   return fillRequest(qp, wqe, flags, wr, failure);
 }
 
-bool namesKeys(const QpObject& qp, uint32_t from, uint32_t count) {
-  if (qp.type == kQptUd) return true;
-  for (uint32_t i = 0; i < count; ++i)
-    if (qp.sendWqe(from + i)[kSwOpcode] == kOpBindWindow) return true;
-  return false;
-}
+bool binds(const QpObject& qp, uint32_t index) { return qp.sendWqe(index)[kSwOpcode] == kOpBindWindow; }
 
 void tellFatal(QpObject& qp, uint32_t reason) {
   Event event;
@@ -147,11 +144,18 @@ uint32_t postedOf(Post post, Queue* queue, Request* list, uint32_t count) {
 bool postSome(QpObject& qp, uint32_t waiting) {
   thread_local ibv_send_wr list[kList];
   thread_local ibv_sge inlined[kList];
-  const uint32_t most = std::min(waiting, kList);
+  uint32_t most = std::min(waiting, kList);
   uint32_t failure = 0, count = 0;
-  std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
-  if (namesKeys(qp, qp.sendDone, most)) keys.lock();
+  std::shared_lock<std::shared_mutex> handles(qp.device->keys, std::defer_lock);
+  std::unique_lock<std::shared_mutex> windows(qp.device->keys, std::defer_lock);
+  if (binds(qp, qp.sendDone)) windows.lock();
+  else if (qp.type == kQptUd) handles.lock();
   for (; count < most; ++count) {
+    // A bind begins a list: one window may have several.
+    if (count > 0 && binds(qp, qp.sendDone + count)) {
+      most = count;
+      break;
+    }
     if (!translate(qp, qp.sendDone + count, &list[count], &inlined[count], &failure)) break;
     list[count].next = nullptr;
     if (count > 0) list[count - 1].next = &list[count];
@@ -163,7 +167,8 @@ bool postSome(QpObject& qp, uint32_t waiting) {
     qp.device->posts.fetch_add(posted, std::memory_order_relaxed);
     qp.device->postCalls.fetch_add(1, std::memory_order_relaxed);
   }
-  if (keys.owns_lock()) keys.unlock();
+  if (handles.owns_lock()) handles.unlock();
+  if (windows.owns_lock()) windows.unlock();
   qp.sendDone += posted;
   if (posted == most) return true;
   failNext(qp, failure);

@@ -173,7 +173,7 @@ struct ibv_wc {
   uint8_t sl, dlid_path_bits;
 };
 static_assert(sizeof(ibv_wc) == 48 && offsetof(ibv_wc, wc_flags) == 36);
-enum : unsigned { kWcGrh = 1, kWcWithImm = 2, kWcWithInv = 8 };
+enum : unsigned { kWcGrh = 1, kWcWithImm = 2, kWcIpChecksum = 4, kWcWithInv = 8 };
 enum : int { kWcOpRecvImm = 129 };
 enum : int {
   kIbSuccess = 0, kIbLocalLength = 1, kIbLocalQpOp = 2, kIbLocalProtection = 4, kIbFlushed = 5, kIbMwBind = 6, kIbBadResponse = 7,
