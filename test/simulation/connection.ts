@@ -1,0 +1,225 @@
+/** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
+import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
+import type { SimulatedHost } from './host.js';
+import type { Traffic } from './native.js';
+import type { World } from './world.js';
+
+export const SERVICE = 0x0106_1c06n;
+const PORT = 0x1c06;
+const LOCAL_PORT = 40_000;
+const DEPTH = 16;
+const PATIENT = 3;
+const IB_MTU = { 256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5 } as const;
+
+export interface ConnectionSettings {
+  readonly mtu: keyof typeof IB_MTU;
+  /** Codes of 4.096 µs × 2^code, and of RNR NAKs. */
+  readonly ackTimeoutCode: number;
+  readonly minRnrTimer: number;
+  readonly retryCount: number;
+  readonly rnrRetryCount: number;
+}
+
+export const usualSettings: ConnectionSettings = {
+  mtu: 4096,
+  ackTimeoutCode: 14,
+  minRnrTimer: 12,
+  retryCount: 7,
+  rnrRetryCount: 6,
+};
+
+/** What a flow is, and what becomes of it. */
+export interface FlowPlan {
+  readonly client: SimulatedHost;
+  readonly server: SimulatedHost;
+  readonly forth?: Traffic | undefined;
+  readonly back?: Traffic | undefined;
+  /** Whether the connection may be lost, as in a partition. */
+  readonly mayFail: boolean;
+  /** How long nothing may move while something is outstanding. */
+  readonly stuckMs: number;
+  /** The flow has come to its end without a loss. */
+  readonly onDone?: (flow: FlowConnection) => void;
+  /** It has not: refused, timed out, or lost. `established`: whether data may have moved. */
+  readonly onLost?: (flow: FlowConnection, why: string, established: boolean) => void;
+}
+
+export type FlowState = 'connecting' | 'running' | 'done' | 'lost';
+
+/** The active side. */
+export class FlowConnection {
+  readonly flow: number;
+  readonly plan: FlowPlan;
+  state: FlowState = 'connecting';
+  readonly #world: World;
+  readonly #endpoint: number;
+  readonly #connection: CmConnection;
+
+  constructor(world: World, plan: FlowPlan) {
+    this.#world = world;
+    this.plan = plan;
+    this.flow = world.native.addFlow(plan.forth, plan.back, plan.mayFail, plan.stuckMs * 1e6);
+    this.#endpoint = world.native.makeEndpoint(plan.client.vertex, this.flow, 0);
+    world.watchEndpoint(this.#endpoint, (why) => this.#lose(why));
+    const privateData = new Uint8Array(4);
+    new DataView(privateData.buffer).setUint32(0, this.flow);
+    this.#connection = plan.client.cm!.connect(
+      {
+        serviceId: SERVICE,
+        path: pathBetween(plan.client, plan.server),
+        localPort: LOCAL_PORT,
+        peerPort: PORT,
+        qp: parametersOf(world, this.#endpoint),
+        pathMtu: IB_MTU[world.settings.mtu],
+        ackTimeoutCode: world.settings.ackTimeoutCode,
+        privateData,
+      },
+      {
+        replied: (reply) => this.#onReply(reply),
+        rejected: ({ reason }) => this.#over(`refused (${reason})`),
+        timedOut: () => this.#over('no answer'),
+        disconnected: () => this.#over('disconnected by the peer'),
+        disconnectCompleted: () => this.#over('disconnected'),
+      },
+    );
+  }
+
+  /** No more requests; the connection ends when those outstanding are complete. */
+  stop(): void {
+    if (this.state === 'running') this.#world.native.stopFlow(this.flow);
+  }
+
+  /** The flow is complete, or has failed. */
+  finished(failed: boolean): void {
+    if (this.state !== 'running') return;
+    if (failed) {
+      this.#lose('requests failed');
+      return;
+    }
+    this.state = 'done';
+    this.#connection.disconnect();
+    this.plan.onDone?.(this);
+  }
+
+  /** Its host has crashed. */
+  forget(): void {
+    this.#settleLost('crashed');
+  }
+
+  #onReply(reply: { peerQpn: number; sendPsn: number; responderResources: number; initiatorDepth: number }) {
+    const { client, server } = this.plan;
+    const path = pathBetween(client, server);
+    if (!this.#world.bring(this.#endpoint, path, this.#connection.receivePsn, reply)) return;
+    this.#connection.ready();
+    this.#world.native.setWill(this.#endpoint, path, this.#connection.will()!.mad);
+    this.state = 'running';
+    if (!this.#world.native.startFlow(this.flow, this.#endpoint, server.vertex, reply.peerQpn))
+      this.#lose('the server has no such queue pair any more');
+  }
+
+  /** Connection management says so. */
+  #over(why: string): void {
+    this.#endEndpoint();
+    this.#settleLost(why);
+  }
+
+  /** The queue pair says so. */
+  #lose(why: string): void {
+    if (this.state === 'done' || this.state === 'lost') return;
+    this.#connection.abandon();
+    this.#endEndpoint();
+    this.#settleLost(why);
+  }
+
+  #settleLost(why: string): void {
+    if (this.state === 'done' || this.state === 'lost') return;
+    const established = this.state === 'running';
+    this.state = 'lost';
+    if (!this.plan.mayFail) this.#world.fail(`flow ${this.flow} was lost: ${why}`);
+    this.plan.onLost?.(this, why, established);
+  }
+
+  #endEndpoint(): void {
+    this.#world.endEndpoint(this.#endpoint);
+  }
+}
+
+/** A server that takes all requests, on a host that has just started. */
+export function serve(world: World, server: SimulatedHost, backlog = 0): void {
+  const listener = server.cm!.listen({
+    serviceId: SERVICE,
+    address: undefined,
+    backlog,
+    onRequest: () => {
+      const taken = listener.takeRequest();
+      if (taken) accept(world, server, taken);
+    },
+  });
+}
+
+type Taken = NonNullable<ReturnType<ReturnType<NonNullable<SimulatedHost['cm']>['listen']>['takeRequest']>>;
+
+function accept(world: World, server: SimulatedHost, { connection, request }: Taken): void {
+  const flow = new DataView(request.privateData.buffer, request.privateData.byteOffset).getUint32(0);
+  const endpoint = world.native.makeEndpoint(server.vertex, flow, 1);
+  const end = () => world.endEndpoint(endpoint);
+  const lose = (why: string): void => {
+    if (!world.mayFail(flow)) world.fail(`flow ${flow} was lost at its server: ${why}`);
+    connection.abandon();
+    end();
+  };
+  world.watchEndpoint(endpoint, lose, () => connection.communicationEstablished());
+  connection.events = {
+    established: () => world.setWill(endpoint, connection),
+    // A repetition of an old request is accepted, and taken back when nobody answers.
+    rejected: end,
+    timedOut: end,
+    disconnected: end,
+    disconnectCompleted: end,
+  };
+  const path = { ...request.path, source: server.gid, destination: request.peerAddress };
+  if (world.bring(endpoint, path, connection.receivePsn, request)) {
+    connection.accept(parametersOf(world, endpoint), new Uint8Array(0));
+  }
+}
+
+function parametersOf(world: World, endpoint: number): CmQpParameters {
+  return {
+    qpn: world.native.bring(endpoint),
+    responderResources: DEPTH,
+    initiatorDepth: DEPTH,
+    retryCount: world.settings.retryCount,
+    rnrRetryCount: world.settings.rnrRetryCount,
+    srq: false,
+  };
+}
+
+function pathBetween(from: SimulatedHost, to: SimulatedHost): CmPath {
+  return { source: from.gid, destination: to.gid, flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 };
+}
+
+/** What both sides need to know of each other beside the path. */
+export interface PeerOfQp {
+  readonly peerQpn: number;
+  readonly sendPsn: number;
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+}
+
+/** The attributes of a queue pair that goes to RTS. */
+export function attributesOf(settings: ConnectionSettings, path: CmPath, receivePsn: number, peer: PeerOfQp) {
+  return {
+    path,
+    pathMtu: settings.mtu,
+    destinationQpn: peer.peerQpn,
+    receivePsn,
+    sendPsn: peer.sendPsn,
+    responderResources: Math.min(DEPTH, peer.responderResources),
+    initiatorDepth: Math.min(DEPTH, peer.initiatorDepth),
+    minRnrTimer: settings.minRnrTimer,
+    ackTimeout: settings.ackTimeoutCode,
+    retryCount: settings.retryCount,
+    rnrRetry: settings.rnrRetryCount,
+    patience: PATIENT,
+  };
+}

@@ -1,0 +1,190 @@
+/** The addon of the simulation: `make -C test/native simulation` builds it from `native/`. */
+import { createRequire } from 'node:module';
+import type { CmPath, Gid } from '../../kernel-bridge/kernel/cm/service.js';
+
+const require = createRequire(import.meta.url);
+const BUILT = '../../../test/native/build/networkdirect_simulation.node';
+
+/** Probabilities for each packet of a queue. */
+export interface FaultRates {
+  readonly loss?: number;
+  readonly duplicate?: number;
+  /** Overtaken by others. */
+  readonly delay?: number;
+  /** Comes a second time, long afterwards. */
+  readonly ancient?: number;
+}
+
+/** One end of a link: the queue of the packets that go out there. Bytes and nanoseconds. */
+export interface PortOptions {
+  readonly nsPerByte?: number;
+  readonly delayNs?: number;
+  readonly capacity?: number;
+  /** From this length on packets are marked; 0: never. */
+  readonly mark?: number;
+  readonly up?: boolean;
+  /** Faults of data packets and of MADs. */
+  readonly data?: FaultRates;
+  readonly mads?: FaultRates;
+  readonly longestDelayNs?: number;
+  readonly longestAncientNs?: number;
+}
+
+export interface HostOptions {
+  readonly skewPpm?: number;
+  /** What the host's clock shows when the simulation begins. */
+  readonly startNs?: number;
+  /** Share of steps that a polling program takes, and after which the host has no processor for a while. */
+  readonly polls?: number;
+  readonly stalls?: number;
+  readonly longestStallNs?: number;
+  readonly latencyNs?: number;
+  /** Processor time of a step, and of a packet. */
+  readonly stepNs?: number;
+  readonly packetNs?: number;
+  readonly cqEntries?: number;
+  readonly window?: number;
+  readonly ecn?: boolean;
+  readonly keepAliveNs?: number;
+}
+
+/** What one side of a connection sends. Depths are powers of two. */
+export interface Traffic {
+  readonly send?: number;
+  readonly write?: number;
+  readonly writeImmediate?: number;
+  readonly read?: number;
+  readonly fetchAdd?: number;
+  readonly swap?: number;
+  readonly minBytes: number;
+  readonly maxBytes: number;
+  readonly depth: number;
+  readonly receives: number;
+  /** 0: until the flow is stopped. */
+  readonly messages: number;
+  readonly thinkNs?: number;
+  /** Share of receives that are posted late, and how late at most. */
+  readonly late?: number;
+  readonly lateNs?: number;
+  readonly inlined?: number;
+  readonly unsignaled?: number;
+}
+
+export interface QpAttributes {
+  readonly path: CmPath;
+  readonly pathMtu: number;
+  readonly destinationQpn: number;
+  readonly receivePsn: number;
+  readonly sendPsn: number;
+  readonly responderResources: number;
+  readonly initiatorDepth: number;
+  readonly minRnrTimer: number;
+  readonly ackTimeout: number;
+  readonly retryCount: number;
+  readonly rnrRetry: number;
+  readonly patience: number;
+}
+
+/** Figures of a queue since the last reset; lengths in bytes. */
+export interface PortFigures {
+  readonly longest: number;
+  /** Of 99 % of the packets that came. */
+  readonly most: number;
+  readonly dropped: number;
+  readonly marked: number;
+  readonly sent: number;
+  readonly sentBytes: number;
+}
+
+export interface Figures {
+  readonly packets: number;
+  readonly lost: number;
+  readonly events: number;
+  /** Packets that are under way. */
+  readonly live: number;
+  /** A hash of all packets and their times. */
+  readonly digest: string;
+}
+
+export const NewsKind = { none: 0, mad: 1, timer: 2, qpEvent: 3, flowDone: 4 } as const;
+export const QpEvent = { established: 1, drained: 2, fatal: 3, peerLost: 4 } as const;
+
+/** Values of one flow and direction in {@link NativeSimulation.flowFigures}. */
+export const FLOW_FIGURES = 4;
+
+/** Hosts, switches and links are numbers in the order of their making; ports are 2n and 2n + 1 of link n. */
+export interface NativeSimulation {
+  addHost(gid: Gid): number;
+  addSwitch(): number;
+  addLink(a: number, b: number): number;
+  setPort(port: number, options: PortOptions): void;
+  findRoutes(): void;
+  boot(host: number, options: HostOptions & { slot: number }): void;
+  crash(host: number): void;
+  sendMad(host: number, path: CmPath, mad: Uint8Array, psn: number): void;
+  /** By the host's own clock; that of a number without host is right. */
+  setTimer(host: number, ns: number, id: number): void;
+  addFlow(forth: Traffic | undefined, back: Traffic | undefined, mayFail: boolean, stuckNs: number): number;
+  /** Side 0 makes the requests of `forth`. */
+  makeEndpoint(host: number, flow: number, side: number): number;
+  /** Without attributes: the queue pair's number. With them: a status. */
+  bring(endpoint: number, attributes?: QpAttributes): number;
+  setWill(endpoint: number, path: CmPath, mad: Uint8Array): void;
+  startFlow(flow: number, client: number, serverHost: number, serverQpn: number): boolean;
+  stopFlow(flow: number): void;
+  endEndpoint(endpoint: number): void;
+  /** Until this time, or until something has happened (true): then {@link News} says what. */
+  run(untilNs: number): boolean;
+  now(): number;
+  violations(): string[];
+  /** Messages completed, bytes since the reset, beginning and end, of each flow and direction. */
+  flowFigures(): Float64Array;
+  portFigures(port: number): PortFigures;
+  resetFigures(): void;
+  figures(): Figures;
+  /** Port, number of the packet and fault, of each fault that has occurred. */
+  appliedFaults(): Float64Array;
+  /** Only these occur. */
+  prescribeFaults(faults: Float64Array): void;
+  objectsLeft(host: number): number;
+  counters(host: number): Record<string, number>;
+}
+
+/** What has happened last. The arrays are used again. */
+export interface News {
+  /** Kind, host or flow, and three values. */
+  readonly values: Float64Array;
+  readonly mad: Uint8Array;
+  /** Source and destination. */
+  readonly gids: Uint8Array;
+}
+
+interface Addon {
+  NativeSimulation: new (
+    seed: number,
+    values: Float64Array,
+    mad: Uint8Array,
+    gids: Uint8Array,
+  ) => NativeSimulation;
+}
+
+let loaded: Addon | undefined;
+
+function addon(): Addon {
+  const file = process.env.NETWORKDIRECT_SIMULATION_ADDON ?? BUILT;
+  try {
+    loaded ??= require(file) as Addon;
+    return loaded;
+  } catch (cause) {
+    throw new Error(
+      `The simulation's addon cannot be loaded (${cause instanceof Error ? cause.message : String(cause)}). Build it: make -C test/native simulation`,
+      { cause },
+    );
+  }
+}
+
+/** A simulation without hosts. The seed is a whole number below 2^48. */
+export function createSimulation(seed: number): { native: NativeSimulation; news: News } {
+  const news = { values: new Float64Array(5), mad: new Uint8Array(256), gids: new Uint8Array(32) };
+  return { native: new (addon().NativeSimulation)(seed, news.values, news.mad, news.gids), news };
+}

@@ -1,0 +1,99 @@
+// A host: an engine without threads, on a clock of its own that may run wrong. It takes a step when a packet comes, a timer is
+// due or a program has posted something, and a step takes time.
+#pragma once
+#include <deque>
+#include <memory>
+
+#include "engine/engine.h"
+#include "network.h"
+
+namespace simulation {
+
+using namespace nd;
+using namespace nd::abi;
+
+struct HostOptions {
+  EngineOptions engine;
+  uint32_t slot = 1;
+  double skewPpm = 0;       // how much its clock is too fast
+  uint64_t startNs = 1'000'000'000;  // what its clock shows at time 0
+  double polls = 0;         // share of steps that are taken by a program that polls
+  double stalls = 0;        // share of steps after which it has no processor for a while,
+  uint64_t longestStallNs = 5'000'000;  // at most so long
+  uint64_t latencyNs = 3'000;  // until a packet is noticed, at most
+  uint64_t stepNs = 300, packetNs = 150;  // of processor time
+  uint32_t cqEntries = 4096;
+};
+
+class Simulation;
+
+class LocalClock final : public Clock {
+ public:
+  LocalClock(const Agenda& agenda, const HostOptions& options) : agenda_(agenda), rate_(1 + options.skewPpm / 1e6), start_(options.startNs) {}
+  uint64_t now() const override { return start_ + uint64_t(double(agenda_.now) * rate_); }
+  // When this clock shows `local`.
+  uint64_t global(uint64_t local) const {
+    return local <= start_ ? 0 : uint64_t(double(local - start_) / rate_) + 1;
+  }
+  // A length of its time.
+  uint64_t span(uint64_t ns) const { return uint64_t(double(ns) / rate_); }
+
+ private:
+  const Agenda& agenda_;
+  const double rate_;
+  const uint64_t start_;
+};
+
+class Host final : Link, KernelPort {
+ public:
+  Host(Simulation& simulation, uint32_t vertex, const Gid& gid, const HostOptions& options);
+  ~Host() override;
+
+  void arrive(Frame* frame);
+  void sendMad(const Path& path, const uint8_t* mad, uint32_t psn);
+  void step(uint64_t planned);
+  // After a command or a post: when the next step is due.
+  void arrange();
+  bool takeCompletions();
+
+  const uint32_t vertex;
+  const Gid gid;
+  const HostOptions options;
+  LocalClock clock;
+  Engine engine{*this, clock, options.engine};
+  KernelId kernel = 0;
+  Handle pd = 0, cq = 0;
+  uint64_t cqRing = 0;
+  uint32_t cqConsumer = 0;
+  bool silent = false;  // crashed: what it still sends is nobody's
+  bool stepping = false;
+  // Objects that are left besides those of the host itself; 0: none.
+  uint32_t objectsLeft();
+  uint64_t counter(const char* name);
+
+ private:
+  // Link
+  bool send(const Path& path, const OutPacket& packet) override;
+  void flush() override {}
+  bool poll(PacketSink& sink, uint32_t budget) override;
+  bool isLocal(const Gid&) override { return false; }
+  bool watchPeer(uint32_t) override { return true; }
+  uint32_t interfaceOf(const Gid& address) override { return address == gid ? 1 : 0; }
+  Status joinGroup(const Gid&, uint32_t) override { return Status::kNetworkUnreachable; }
+  void leaveGroup(const Gid&, uint32_t) override {}
+  // KernelPort
+  void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
+  void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
+  void onCqError(Handle cq) override;
+
+  static void onGsi(void* self, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  void wake(uint64_t at);
+
+  Simulation& simulation_;
+  Random random_;
+  std::deque<Frame*> inbox_;
+  uint64_t stepAt_ = UINT64_MAX, busyUntil_ = 0;
+  uint32_t taken_ = 0, sent_ = 0;  // packets, in the present step
+};
+
+}  // namespace simulation

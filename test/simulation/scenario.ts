@@ -1,0 +1,61 @@
+/** A scenario: what may vary, and the run. */
+import type { World } from './world.js';
+
+/** A parameter: from the simplest value, to which a failure is shrunk, to the other end. */
+export interface Range {
+  readonly simplest: number;
+  readonly most: number;
+  /** How often it has its simplest value; default: never on purpose. */
+  readonly absent?: number;
+  readonly whole?: boolean;
+}
+
+export type Ranges = Readonly<Record<string, Range>>;
+export type Plan<R extends Ranges = Ranges> = { readonly [K in keyof R]: number };
+/** Figures of a run, for its report. */
+export type Report = Readonly<Record<string, number>>;
+
+export interface Scenario {
+  readonly name: string;
+  readonly what: string;
+  readonly ranges: Ranges;
+  /** How much of the short run it takes. */
+  readonly share: number;
+  run(world: World, plan: Plan): Report;
+}
+
+/** A whole number. */
+export const whole = (simplest: number, most: number, absent = 0): Range => ({
+  simplest,
+  most,
+  absent,
+  whole: true,
+});
+
+/** A probability, absent as often as not. */
+export const rate = (most: number, absent = 0.5): Range => ({ simplest: 0, most, absent });
+
+/** A scenario whose run knows the names of its parameters. */
+export function scenario<R extends Ranges>(made: {
+  name: string;
+  what: string;
+  ranges: R;
+  share: number;
+  run(world: World, plan: Plan<R>): Report;
+}): Scenario {
+  return { ...made, run: (world, plan) => made.run(world, plan as Plan<R>) };
+}
+
+/** The plan of a seed. Large ranges are drawn by magnitude. */
+export function draw(ranges: Ranges, random: () => number): Plan {
+  return Object.fromEntries(
+    Object.entries(ranges).map(([name, { simplest, most, absent = 0, whole: isWhole = false }]) => {
+      const skips = random() < absent;
+      const at = random();
+      if (skips || simplest === most) return [name, simplest];
+      const low = Math.max(simplest, most / 1000);
+      const value = low > 0 && most / low > 10 ? low * (most / low) ** at : simplest + (most - simplest) * at;
+      return [name, isWhole ? Math.round(value) : value];
+    }),
+  );
+}
