@@ -27,6 +27,7 @@ export const defaultOptions = {
   direct: true,
   allowPtrace: false,
   capture: '',
+  statistics: true,
   receiveBufferBytes: 4_194_304,
   faults: {
     seed: 1,

@@ -8,14 +8,17 @@ import type { DeviceFile } from './device-file.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './drivers.js';
 import { type DeviceFault, requestFault, requestRemoval } from './faults.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
+import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import type { Overlapped } from './overlapped.js';
 import { requestPartitions } from './partitions.js';
 import {
   allocate as allocateSoft,
+  observe,
   openDeviceFile as openSoftDeviceFile,
   resolveKernelOptions,
 } from './soft/index.js';
+import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './statistics.js';
 import { allocateWindows, openWindowsFile } from './windows/index.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
@@ -24,6 +27,7 @@ export { DRIVERS_DEVICE, type LoadDriverOptions, type LoadedDriver } from './dri
 export { type DeviceFault, FAULTS_DEVICE } from './faults.js';
 export * from './ioctl/index.js';
 export type { PkeyTables } from './ioctl/pkey-tables.js';
+export type * from './ioctl/statistics.js';
 export {
   type CmOptions,
   cmOptionsSchema,
@@ -36,6 +40,8 @@ export {
 } from './options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
 export { SETTINGS_DEVICE } from './partitions.js';
+
+export type { ObservedKernel, ReadProcessesOptions } from './statistics.js';
 
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. On Windows the device is that of the WinVerbs driver. Elsewhere it is that of the soft
@@ -93,6 +99,29 @@ export function readCounters(options?: KernelOptionsInput): Counters {
  */
 export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] {
   return queryInterfaces((name) => openDeviceFile(name, options));
+}
+
+/**
+ * Statistics of all processes of this user on this host that use the software HCA: their queue pairs, connections, registrations and
+ * counters. This process is among them if it uses RDMA itself; the call starts nothing. A process with the option `statistics: false`
+ * tells nothing. Processes of other users cannot be asked.
+ *
+ * @throws StatusError INVALID_PARAMETER; NOT_SUPPORTED on Windows.
+ * @example
+ * ```ts
+ * for (const { pid, statistics } of await readProcesses()) {
+ *   console.log(pid, statistics?.counters.hca?.retransmitted_pkts, statistics?.connections.length);
+ * }
+ * ```
+ */
+export async function readProcesses(options: ReadProcessesOptions = {}): Promise<ObservedKernel[]> {
+  if (process.platform === 'win32') {
+    throw new StatusError(
+      Status.NOT_SUPPORTED,
+      'Only processes with the soft kernel can be observed, and Windows has none.',
+    );
+  }
+  return await readObserved(observe, options);
 }
 
 /**

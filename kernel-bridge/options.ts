@@ -154,6 +154,11 @@ const kernelSchema = (zod: Zod) => {
      * memory, to be captured or to suffer `faults`, if one of them has such an option before they first connect.
      */
     capture: z.string().default(defaultOptions.capture),
+    /**
+     * Answers other processes of this user that ask for statistics (`nd stat`, `nd top`): counters, queue pairs, connections, and
+     * sizes of registrations; never keys, addresses of memory, or what it holds. It costs nothing until somebody asks.
+     */
+    statistics: z.boolean().default(defaultOptions.statistics),
     receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(defaultOptions.receiveBufferBytes),
     faults: faultSchema(zod).prefault({}),
     /**

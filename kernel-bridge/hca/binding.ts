@@ -74,6 +74,19 @@ export interface SoftHca extends HcaCommands, CqWaiters {
    */
   openPort(claim: number): number;
   releasePort(claim: number): void;
+
+  /** The answer to an `observed` event; null refuses it. */
+  answerObserver(number: number, text: Uint8Array | null): void;
+}
+
+/** A process of this user, as {@link AddonBinding.observeProcesses} finds it. */
+export interface NativeObserved {
+  slot: number;
+  /** 0: the process is in another namespace of process ids. */
+  pid: number;
+  /** `refused`: its option `statistics` is false; `silent`: no answer in time. */
+  answer: 'text' | 'refused' | 'silent';
+  text: Uint8Array;
 }
 
 /** An address of a network interface. */
@@ -190,6 +203,12 @@ export interface AddonBinding extends UserHca {
   ): { status: number; source: Uint8Array; interfaceIndex: number; mtu: number };
   /** As {@link watchInterfaces}, for routes and the rules that choose among them. */
   watchRoutes(onChange: () => void): (() => void) | undefined;
+
+  /**
+   * Asks each HCA of this user's processes on this host for its statistics; works before the HCA is open. Waits for the answers on
+   * another thread, at most so long.
+   */
+  observeProcesses(longestMs: number): Promise<NativeObserved[]>;
 
   /** The table of engine/base/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;

@@ -50,5 +50,7 @@ export type HcaEvent =
    * whole, when its engine's thread cannot go on; `errno` is the system's reason.
    */
   | { type: 'fatal'; device: bigint | undefined; errno?: number }
+  /** A process asks for statistics; `SoftHca.answerObserver` answers. */
+  | { type: 'observed'; number: number }
   /** Packets are recorded no more: their file cannot be written. */
   | { type: 'capture'; errno: number };

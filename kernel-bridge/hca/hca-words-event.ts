@@ -12,6 +12,7 @@ export const eventKind = {
   notified: 5,
   capture: 6,
   fatal: 7,
+  observed: 8,
 } as const;
 
 /** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
@@ -51,6 +52,8 @@ export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEv
       return { type: 'capture', errno: word(from, 0) };
     case eventKind.fatal:
       return { type: 'fatal', device: undefined, errno: word(from, 0) };
+    case eventKind.observed:
+      return { type: 'observed', number: word(from, 0) };
     default:
       return undefined;
   }

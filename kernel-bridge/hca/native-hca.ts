@@ -20,6 +20,21 @@ import type {
   SrqCreateParameters,
 } from './hca-parameters.js';
 
+/** Records of numbers: those of each record one after the other, in the order of their names. */
+export interface StatisticsColumns {
+  readonly names: readonly string[];
+  readonly numbers: Float64Array;
+}
+
+/** `engine/objects/statistics.h` has the numbers and their meaning. */
+export interface NativeStatistics {
+  readonly queuePairs: StatisticsColumns;
+  /** GIDs of the queue pairs: 16 bytes of this side, 16 of the peer. */
+  readonly addresses: Uint8Array;
+  readonly memory: StatisticsColumns;
+  readonly sharedReceived: number;
+}
+
 /** How an HCA completes requests that wait for CQ events by itself, without the kernel's thread. */
 export interface CqWaiters {
   /**
@@ -128,6 +143,8 @@ export interface HcaCommands {
     ah?: number;
     pkeyTable?: number;
   };
+  /** Queue pairs and registrations for people, at most so many of each; undefined after the end. Missing: the HCA tells none. */
+  statistics?(most: number): NativeStatistics | undefined;
   close(): void;
 }
 

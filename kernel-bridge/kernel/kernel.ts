@@ -4,7 +4,7 @@ import { guidText } from '../ioctl/ca.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
-import { CountersDriver } from './counters-driver.js';
+import { type CounterGroups, CountersDriver } from './counters-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
 import { DriversDevice } from './drivers-device.js';
 import { EndpointRouting } from './endpoint-routing.js';
@@ -17,6 +17,7 @@ import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { freshMs, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
 import { SettingsDriver } from './settings-driver.js';
+import { kernelStatistics } from './statistics.js';
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;
@@ -29,7 +30,7 @@ export interface KernelParts {
   /** At least one. The first that has a GUID or an address owns it. */
   hcas: readonly HcaMaker[];
   network: Pick<HostNetwork, 'route' | 'watchRoutes'>;
-  options: Pick<KernelOptions, 'rc'>;
+  options: Pick<KernelOptions, 'rc'> & Partial<Pick<KernelOptions, 'statistics'>>;
   /** Invalidates the caches of the user side. Called before a change is reported to anybody. */
   newCacheEpoch?(): void;
   /** For drivers that are loaded; without it none can be. */
@@ -80,6 +81,8 @@ export class Kernel {
     };
     this.settings = new SettingsDriver((tables) => this.setPkeys(tables), this.io.work);
     this.hcaDriver.onMad = (event, { connections }) => connections.receive?.(event);
+    this.hcaDriver.onObserved = (number, hca) =>
+      hca.answerObserver?.(number, options.statistics === false ? null : this.statistics());
 
     const endpoints = new EndpointRouting(this.hcas, this.ports, options.rc, this.newCacheEpoch);
     this.filter = new FilterDriver({
@@ -133,23 +136,36 @@ export class Kernel {
     return Status.SUCCESS;
   }
 
+  private counters(): CounterGroups {
+    // P_Key tables belong to devices, not to who uses them.
+    const { pkeyTable: pkeyTables = 0, ...objects } = summed(
+      this.hcas.map(({ native }) => native.objectCounts()),
+    );
+    return {
+      objects,
+      hca: summed(this.hcas.map(({ native }) => native.counters())),
+      cm: summed(this.hcas.map(({ connections }) => connections.counters())),
+      io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
+      filter: { ...this.filter.counters },
+      devices: { ...this.hcaDriver.counters, pkeyTables },
+    };
+  }
+
+  /** What other processes of the user may know, as JSON. */
+  private statistics(): Uint8Array {
+    const record = kernelStatistics({
+      hcas: this.hcas,
+      ports: this.ports.all(),
+      endpoints: this.filter.endpoints(),
+      counters: this.counters(),
+    });
+    return new TextEncoder().encode(JSON.stringify(record));
+  }
+
   /** The driver that tells the counters of all parts. */
   private countersDriver(): CountersDriver {
     return new CountersDriver(
-      () => {
-        // P_Key tables belong to devices, not to who uses them.
-        const { pkeyTable: pkeyTables = 0, ...objects } = summed(
-          this.hcas.map(({ native }) => native.objectCounts()),
-        );
-        return {
-          objects,
-          hca: summed(this.hcas.map(({ native }) => native.counters())),
-          cm: summed(this.hcas.map(({ connections }) => connections.counters())),
-          io: { ...this.io.counters, openFiles: this.io.openFiles, pendingRequests: this.io.pendingRequests },
-          filter: { ...this.filter.counters },
-          devices: { ...this.hcaDriver.counters, pkeyTables },
-        };
-      },
+      () => this.counters(),
       () =>
         this.ports.all().map(({ guid, interfaceName, interfaceIndex, hca }) => ({
           guid: guidText(guid),

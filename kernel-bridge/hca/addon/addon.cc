@@ -8,6 +8,7 @@
 #include "network_watch.h"
 #include "interfaces.h"
 #include "memory.h"
+#include "observing.h"
 #include "wakers.h"
 #include "word_tables.h"
 
@@ -100,6 +101,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("createWaker", createWaker);
   add("watchInterfaces", NetworkWatch::watchInterfaces);
   add("watchRoutes", NetworkWatch::watchRoutes);
+  add("observeProcesses", observeProcessesJs);
   add("abi", abiTable);
   add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);

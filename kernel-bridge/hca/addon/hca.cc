@@ -46,7 +46,8 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::endCqEvents>("endCqEvents"),
        InstanceMethod<&H::openPort>("openPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
-       InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::close>("close")});
+       InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::statistics>("statistics"),
+       InstanceMethod<&H::answerObserver>("answerObserver"), InstanceMethod<&H::close>("close")});
 }
 
 Napi::Value NativeHca::openHca(const Napi::CallbackInfo& info) {

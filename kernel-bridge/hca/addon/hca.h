@@ -1,5 +1,5 @@
 // NativeHca: the HCA's command interface for one soft kernel. Its commands are in hca_memory.cc, hca_cq.cc, hca_srq.cc,
-// hca_qp.cc, hca_datagram.cc and hca_pkeys.cc, its events in hca_events.cc, the rest in hca.cc.
+// hca_qp.cc, hca_datagram.cc and hca_pkeys.cc, its events in hca_events.cc, its statistics in observing.cc, the rest in hca.cc.
 #pragma once
 #include <map>
 #include <tuple>
@@ -78,6 +78,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   void releasePort(const Info& info);
   Napi::Value counters(const Info& info);
   Napi::Value objectCounts(const Info& info);
+  Napi::Value statistics(const Info& info);
+  void answerObserver(const Info& info);
   void close(const Info& info);
 
   Napi::Value handleCommand(const Info& info, Status (Engine::*command)(Handle));

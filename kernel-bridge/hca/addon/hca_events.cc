@@ -83,6 +83,14 @@ void HcaPort::onCaptureFailed(int error) { report(HcaEvent::Kind::kCapture, erro
 
 void HcaPort::onEngineFailed(int error) { report(HcaEvent::Kind::kFatal, error); }
 
+void HcaPort::onObserved(uint32_t number) {
+  HcaEvent event;
+  event.kind = HcaEvent::Kind::kObserved;
+  event.token = number;
+  std::lock_guard<std::mutex> lock(mutex_);
+  push(std::move(event));
+}
+
 void HcaPort::report(HcaEvent::Kind kind, int error) {
   HcaEvent event;
   event.kind = kind;

@@ -11,7 +11,7 @@ namespace nd::js {
 
 // An event that the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal } kind = Kind::kNone;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal, kObserved } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
   bool known = false;  // kMad: of a connection
@@ -50,6 +50,8 @@ void eachWordOfEvent(const HcaEvent& e, Visit visit) {
     case HcaEvent::Kind::kCapture:
     case HcaEvent::Kind::kFatal:
       return visit("errno", e.reason);
+    case HcaEvent::Kind::kObserved:
+      return visit("number", e.token);
   }
 }
 
@@ -72,6 +74,7 @@ class HcaPort final : public KernelPort {
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
   void onEngineFailed(int error) override;
+  void onObserved(uint32_t number) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);
   // `alsoOthers`: include MADs that belong to no known connection.
   bool take(HcaEvent* out, bool alsoOthers);

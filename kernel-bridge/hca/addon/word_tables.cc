@@ -22,6 +22,7 @@ const char* nameOf(HcaEvent::Kind kind) {
     case HcaEvent::Kind::kNotified: return "notified";
     case HcaEvent::Kind::kCapture: return "capture";
     case HcaEvent::Kind::kFatal: return "fatal";
+    case HcaEvent::Kind::kObserved: return "observed";
   }
   return nullptr;
 }

@@ -25,6 +25,7 @@ import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { Endpoint } from './endpoint.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-services.js';
+import type { AnyEndpoint } from './endpoint-types.js';
 import { hcaFileHandlers } from './hca-file-requests.js';
 import { memoryRequests } from './memory-requests.js';
 import { WvFile, WvPd } from './objects.js';
@@ -185,6 +186,11 @@ export class FilterDriver {
         if (!same) atDispatchLevel(() => (endpoint as Endpoint).partitionGone());
       }
     }
+  }
+
+  /** The endpoints of all files. */
+  endpoints(): AnyEndpoint[] {
+    return [...this.files].flatMap((file) => file.endpoints.entries().map(([, endpoint]) => endpoint));
   }
 
   /** Whether there is an endpoint, which must be notified when its device is gone. */

@@ -128,6 +128,8 @@ export interface HcaBackend {
   setAllPkeys?(tables: PkeyTables): void;
   /** A device has come: {@link readPorts} names it for the first time, or again. */
   addDevice(port: HcaPort): BackendDevice;
+  /** Answers a process that asks for statistics; null refuses. Left out: nobody can ask this HCA. */
+  answerObserver?(number: number, text: Uint8Array | null): void;
   /** Ends all connections, and destroys what is left. */
   close(): void;
 }

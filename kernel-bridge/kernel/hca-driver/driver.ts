@@ -54,6 +54,8 @@ export class HcaDriver {
   onMad: (event: MadEvent, from: HcaBackend) => void = () => {};
   /** An HCA has failed as a whole, for a reason of the system. */
   onHcaFailed: (errno: number) => void = () => {};
+  /** A process asks this HCA's kernel for statistics. */
+  onObserved: (number: number, from: HcaBackend) => void = () => {};
   /** The file of the capture cannot be written any more. */
   onCaptureFailed: (errno: number) => void = () => {};
 
@@ -279,6 +281,9 @@ export class HcaDriver {
       case 'fatal':
         if (event.device === undefined) this.failAll(from, event.errno ?? 0);
         else this.fail(event.device);
+        break;
+      case 'observed':
+        this.onObserved(event.number, from);
         break;
       case 'capture':
         this.onCaptureFailed(event.errno);

@@ -93,6 +93,7 @@ export function softHca({ native, network, options, createConnectionManager }: S
       setPkeys: (guid, pkeys) => ports.setPkeys(guid, pkeys),
       setAllPkeys: (tables) => ports.setAllPkeys(pkeysBy(tables)),
       addDevice: (port) => new SoftDevice(native, port),
+      answerObserver: (number, text) => native.answerObserver(number, text),
       close: () => {
         connections.close();
         native.close();

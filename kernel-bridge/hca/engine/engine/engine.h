@@ -13,6 +13,7 @@
 #include "base/link.h"
 #include "base/types.h"
 #include "objects/attributes.h"
+#include "objects/statistics.h"
 
 namespace nd {
 
@@ -145,6 +146,8 @@ class Engine final : public PacketSink {
   // ── Counters: parallel arrays, stable order, names as `rdma statistic` where it has them.
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();
+  // Of at most so many objects of each kind.
+  Statistics statistics(uint32_t most);
   // Live objects, for leak tests: pd, mr, mw, cq, qp, ring, range.
   std::array<uint32_t, 7> objectCounts();
   uint32_t srqCount();

@@ -7,6 +7,7 @@
 #include "host/lookout.h"
 #include "platform/peer_memory.h"
 #include "platform/port_holder.h"
+#include "slots/observing.h"
 
 namespace nd {
 namespace {
@@ -70,6 +71,8 @@ struct Host::Impl {
   LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
   Lookout lookout{parts, wire4.receiver, wire6.receiver, inbound, ports, pairs, local, &onFrame, this};
 
+  Observers observers;
+
   Engine* engine = nullptr;
   std::string problem;
   uint32_t madPsn = 0;
@@ -81,6 +84,7 @@ struct Host::Impl {
   // Pairs that are set up from now on carry whole packets if there is somebody to see them.
   void seePackets() { pairs.setPlain(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
+  void onObserve(Descriptor connection);
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
     return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), wire4.receiver.deadline(), wire6.receiver.deadline()});
@@ -151,6 +155,7 @@ void Host::stop() {
   h.ports.releaseAll();
   h.slots.refuse();
   h.inbound.acceptAll(h.slots.listener());  // a process that has only just connected gets the goodbye too
+  h.observers.end();
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
   h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
@@ -298,11 +303,28 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kPortAsk:
       if (frame.bodyLength != sizeof(PortQuestion)) break;
       return h.ports.onAsked(frame, origin.connection);
+    case FrameKind::kObserve:
+      return h.onObserve(origin.connection);
     case FrameKind::kPortAnswer:
+    case FrameKind::kObserved:
     case FrameKind::kGoodbye:
       break;  // these come by other connections
   }
   h.counters.add(HostCounter::kSlotBadFrames);
+}
+
+void Host::Impl::onObserve(Descriptor connection) {
+  const uint32_t number = observers.ask(connection);
+  KernelPort* kernel = engine->kernelPort(engine->anyKernel());
+  if (number == 0) return;
+  if (kernel != nullptr)
+    kernel->onObserved(number);
+  else
+    observers.answer(number, nullptr, 0);
+}
+
+void Host::answerObserver(uint32_t number, const void* text, uint64_t bytes) {
+  impl_->observers.answer(number, text, bytes);
 }
 
 void Host::Impl::runTimers() {

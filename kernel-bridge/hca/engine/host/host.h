@@ -128,6 +128,9 @@ class Host final : public Link {
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 
+  // The answer to KernelPort::onObserved(); no bytes: none.
+  void answerObserver(uint32_t number, const void* text, uint64_t bytes);
+
   static const std::vector<const char*>& counterNames();
   std::vector<uint64_t> counters();
 

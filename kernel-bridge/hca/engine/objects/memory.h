@@ -131,6 +131,10 @@ class Memory {
   // The memory of allocate() that a key's memory lies in, or null. It stays while the key means it.
   const SharedRange* sharedOf(KeyCache& cache, uint32_t key) const;
 
+  template <typename F>
+  void forEachKey(F&& f) const {
+    for (const auto& key : keys_) f(*key.second);
+  }
   uint32_t regionCount() const { return regions_; }
   uint32_t windowCount() const { return windows_.size(); }
   uint32_t ringCount() const { return liveRings_->load(std::memory_order_relaxed); }

@@ -27,6 +27,9 @@ enum class FrameKind : uint8_t {
   // For a pair whose sides both publish their keys; body: LocalMemory.
   kDirectTable = 14,  // with the table (direct_table.h)
   kMemoryAsk = 15,    // for an offer of this file
+  // From any process of this user, on a connection of its own (observing.h).
+  kObserve = 16,   // no body
+  kObserved = 17,  // body: ObservedText; with the text, or without where there is none to have
 };
 
 struct Frame {
@@ -53,7 +56,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kMemoryAsk))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kObserved))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

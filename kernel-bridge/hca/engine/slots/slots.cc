@@ -12,9 +12,10 @@ namespace nd {
 namespace {
 
 const char kSlotPrefix[] = "slot/";
-std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
 }  // namespace
+
+std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,9 @@
 #include "slots/frame.h"
 
 namespace nd {
+
+// The name of a slot, of local_names.h.
+std::string slotName(uint32_t slot);
 
 struct FrameOrigin {
   Descriptor connection = kNoDescriptor;

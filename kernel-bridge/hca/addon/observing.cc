@@ -1,0 +1,104 @@
+#include "observing.h"
+
+#include <algorithm>
+
+#include "convert.h"
+#include "hca.h"
+#include "slots/observing.h"
+
+namespace nd::js {
+namespace {
+
+// Each record's numbers, one after the other, with their names.
+template <typename T>
+Napi::Object columnsOf(Napi::Env env, const std::vector<T>& records) {
+  Napi::Array names = Napi::Array::New(env);
+  eachNumberOf(T(), [&](const char* name, uint64_t) { names.Set(names.Length(), name); });
+  Napi::Float64Array numbers = Napi::Float64Array::New(env, size_t(names.Length()) * records.size());
+  size_t at = 0;
+  for (const T& record : records)
+    eachNumberOf(record, [&](const char*, uint64_t value) { numbers[at++] = static_cast<double>(value); });
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("names", names);
+  out.Set("numbers", numbers);
+  return out;
+}
+
+// Asks on a thread of the pool, which may wait.
+class Asking final : public Napi::AsyncWorker {
+ public:
+  Asking(Napi::Env env, uint64_t longestNs)
+      : Napi::AsyncWorker(env, "networkdirect:observe"), answered_(Napi::Promise::Deferred::New(env)), longestNs_(longestNs) {}
+  Napi::Promise promise() const { return answered_.Promise(); }
+  void Execute() override { all_ = observeProcesses(longestNs_); }
+  void OnOK() override {
+    Napi::Env env = Env();
+    Napi::Array out = Napi::Array::New(env);
+    for (const Observed& one : all_) {
+      Napi::Object record = Napi::Object::New(env);
+      record.Set("slot", one.slot);
+      record.Set("pid", static_cast<double>(one.process));
+      const bool text = one.answer == Observed::Answer::kText;
+      record.Set("answer", text ? "text" : one.answer == Observed::Answer::kRefused ? "refused" : "silent");
+      // Bytes, because nobody has checked that they are UTF-8.
+      Napi::Uint8Array bytes = Napi::Uint8Array::New(env, one.text.size());
+      std::copy(one.text.begin(), one.text.end(), bytes.Data());
+      record.Set("text", bytes);
+      out.Set(out.Length(), record);
+    }
+    answered_.Resolve(out);
+  }
+  void OnError(const Napi::Error& error) override { answered_.Reject(error.Value()); }
+
+ private:
+  Napi::Promise::Deferred answered_;
+  uint64_t longestNs_;
+  std::vector<Observed> all_;
+};
+
+}  // namespace
+
+Napi::Value NativeHca::statistics(const Info& info) {
+  Napi::Env env = info.Env();
+  uint32_t most;
+  if (!open_ || !toU32(env, info[0], &most)) return env.Undefined();
+  const Statistics all = engine_->statistics(most);
+  constexpr size_t kGidBytes = sizeof(Gid::raw);
+  Napi::Uint8Array addresses = Napi::Uint8Array::New(env, all.queuePairs.size() * 2 * kGidBytes);
+  size_t at = 0;
+  for (const QpStatistics& qp : all.queuePairs)
+    for (const Gid* gid : {&qp.source, &qp.destination}) {
+      std::memcpy(addresses.Data() + at, gid->raw.data(), kGidBytes);
+      at += kGidBytes;
+    }
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("queuePairs", columnsOf(env, all.queuePairs));
+  out.Set("addresses", addresses);
+  out.Set("memory", columnsOf(env, all.memory));
+  out.Set("sharedReceived", all.sharedReceived);
+  return out;
+}
+
+void NativeHca::answerObserver(const Info& info) {
+  uint32_t number;
+  Bytes text;
+  if (!open_ || !toU32(info.Env(), info[0], &number)) return;
+  if (toBytes(info.Env(), info[1], &text))
+    host_->answerObserver(number, text.data, text.length);
+  else
+    host_->answerObserver(number, nullptr, 0);
+}
+
+Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
+  uint32_t longestMs;
+  if (!toU32(info.Env(), info[0], &longestMs)) {
+    napi_throw_type_error(info.Env(), nullptr, "observeProcesses(longestMs): a number of milliseconds");
+    return info.Env().Undefined();
+  }
+  auto* asking = new Asking(info.Env(), uint64_t(longestMs) * 1'000'000);
+  const Napi::Promise promise = asking->promise();
+  asking->Queue();
+  return promise;
+}
+
+}  // namespace nd::js

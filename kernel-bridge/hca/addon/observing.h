@@ -1,0 +1,10 @@
+// Statistics: those of this HCA for its kernel, and those of other processes for whoever asks.
+#pragma once
+#include "napi_header.h"
+
+namespace nd::js {
+
+// observeProcesses(longestMs): a promise.
+Napi::Value observeProcessesJs(const Napi::CallbackInfo& info);
+
+}  // namespace nd::js

@@ -1,0 +1,136 @@
+/** The statistics of a soft kernel, for other processes of its user. */
+import type { StatisticsColumns } from '../hca/native-hca.js';
+import { guidText } from '../ioctl/ca.js';
+import { QpState, QpType, WvAccess } from '../ioctl/constants.js';
+import { addressOfGid } from '../ioctl/sockaddr.js';
+import {
+  type ConnectionStatistics,
+  type KernelStatistics,
+  type MemoryStatistics,
+  type QueuePairStatistics,
+  STATISTICS_FORM,
+  STATISTICS_MOST,
+} from '../ioctl/statistics.js';
+import type { CounterGroups } from './counters-driver.js';
+import { Endpoint } from './filter/endpoint.js';
+import type { AnyEndpoint, EndpointAddress } from './filter/endpoint-types.js';
+import type { HcaBackend } from './hca-driver/backend.js';
+import type { KnownPort } from './hca-driver/ports.js';
+
+/** What a kernel has to tell. */
+export interface StatisticsSource {
+  readonly hcas: readonly HcaBackend[];
+  readonly ports: readonly KnownPort[];
+  readonly endpoints: readonly AnyEndpoint[];
+  readonly counters: CounterGroups;
+}
+
+const gidBytes = 16;
+const noAddress = new Uint8Array(gidBytes);
+
+const nameOf = (table: Readonly<Record<string, number>>, value: number): string =>
+  Object.entries(table).find(([, one]) => one === value)?.[0] ?? String(value);
+
+/** Each right whose bits are all there; those of all rights together are no right of their own. */
+function accessNames(access: number): string[] {
+  const { ALL: _, ...rights } = WvAccess;
+  return Object.entries(rights).flatMap(([name, bits]) => ((access & bits) >>> 0 === bits ? [name] : []));
+}
+
+/** The records of native code's columns. */
+function* records({ names, numbers }: StatisticsColumns): Generator<Readonly<Record<string, number>>> {
+  for (let at = 0; at < numbers.length; at += names.length) {
+    yield Object.fromEntries(names.map((name, place) => [name, numbers[at + place]!]));
+  }
+}
+
+function addressText(gid: Uint8Array): string {
+  return gid.every((byte, place) => byte === noAddress[place]) ? '' : addressOfGid(gid);
+}
+
+function endpointText(address: EndpointAddress | undefined): string {
+  if (address === undefined) return '';
+  const text = addressOfGid(address.gid, address.scopeId);
+  return text.includes(':') ? `[${text}]:${address.port}` : `${text}:${address.port}`;
+}
+
+function queuePairOf(record: Readonly<Record<string, number>>, gids: Uint8Array): QueuePairStatistics {
+  const { type, state, localLink, sharedReceives, rnrWaiting, ...numbers } = record;
+  const remote = addressText(gids.subarray(gidBytes));
+  return {
+    ...(numbers as Omit<
+      Record<keyof QueuePairStatistics, number>,
+      'type' | 'state' | 'local' | 'remote' | 'link' | 'sharedReceives' | 'rnrWaiting'
+    >),
+    type: nameOf(QpType, type!),
+    state: nameOf(QpState, state!),
+    local: addressText(gids.subarray(0, gidBytes)),
+    remote,
+    link: localLink !== 0 ? 'local' : remote === '' ? 'none' : 'wire',
+    sharedReceives: sharedReceives !== 0,
+    rnrWaiting: rnrWaiting !== 0,
+  };
+}
+
+function memoryOf(record: Readonly<Record<string, number>>): MemoryStatistics {
+  const kind = record.window !== 0 ? 'window' : record.fast !== 0 ? 'fast' : 'region';
+  return {
+    kind,
+    length: record.length!,
+    access: accessNames(record.access!),
+    live: record.live !== 0,
+    allocated: record.allocated !== 0,
+  };
+}
+
+function connectionOf(endpoint: AnyEndpoint): ConnectionStatistics {
+  const connects = endpoint instanceof Endpoint;
+  return {
+    type: connects ? 'connect' : 'datagram',
+    state: endpoint.state,
+    local: endpointText(endpoint.local),
+    remote: endpointText(endpoint.peer),
+    qpn: connects ? (endpoint.queuePair?.qp.qpn ?? 0) : 0,
+  };
+}
+
+/** Collects the statistics of a kernel. */
+export function kernelStatistics({ hcas, ports, endpoints, counters }: StatisticsSource): KernelStatistics {
+  const queuePairs: QueuePairStatistics[] = [];
+  const memory: MemoryStatistics[] = [];
+  let sharedReceived = 0;
+  for (const { native } of hcas) {
+    const told = native.statistics?.(STATISTICS_MOST);
+    if (told === undefined) continue;
+    let at = 0;
+    for (const record of records(told.queuePairs)) {
+      queuePairs.push(queuePairOf(record, told.addresses.subarray(at, at + 2 * gidBytes)));
+      at += 2 * gidBytes;
+    }
+    for (const record of records(told.memory)) memory.push(memoryOf(record));
+    sharedReceived += told.sharedReceived;
+  }
+  const { qp = 0, mr = 0, mw = 0 } = counters.objects ?? {};
+  return {
+    form: STATISTICS_FORM,
+    pid: process.pid,
+    node: process.versions.node,
+    uptime: Math.round(process.uptime()),
+    at: performance.now(),
+    devices: ports.map(({ interfaceName, guid, hca }) => ({
+      name: interfaceName,
+      guid: guidText(guid),
+      hca: hca.identity?.device ?? 'software',
+    })),
+    counters,
+    sharedReceived,
+    queuePairs,
+    connections: endpoints.slice(0, STATISTICS_MOST).map(connectionOf),
+    memory,
+    omitted: {
+      queuePairs: Math.max(qp - queuePairs.length, 0),
+      connections: Math.max(endpoints.length - STATISTICS_MOST, 0),
+      memory: Math.max(mr + mw - memory.length, 0),
+    },
+  };
+}

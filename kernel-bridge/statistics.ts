@@ -1,0 +1,126 @@
+import { type KernelStatistics, STATISTICS_FORM } from './ioctl/statistics.js';
+import { Status, StatusError } from './ioctl/status.js';
+import type { Observed } from './soft/index.js';
+
+/** How long {@link readProcesses} waits by default, in milliseconds. A kernel answers within a few, unless its process is stopped. */
+const DEFAULT_MS = 1000;
+const MOST_MS = 60_000;
+
+/** One soft kernel of a process: each thread of a program that uses RDMA has one. */
+export interface ObservedKernel {
+  /** The process id; 0: the process is in another namespace of process ids. */
+  readonly pid: number;
+  /** Its slot on this host: the upper byte of its queue pair numbers. */
+  readonly slot: number;
+  /** What it tells; undefined: nothing, for the reason in `problem`. */
+  readonly statistics?: KernelStatistics;
+  /**
+   * `refused`: its option `statistics` is false. `silent`: it did not answer in time, as a process that is stopped, or one of an older
+   * version. `unreadable`: it answered in a form that this version does not know.
+   */
+  readonly problem?: 'refused' | 'silent' | 'unreadable';
+}
+
+/** Options of {@link readProcesses}. */
+export interface ReadProcessesOptions {
+  /** Only this process. */
+  readonly pid?: number;
+  /** The longest wait for the answers, in milliseconds: 1 to 60,000, by default 1000. */
+  readonly timeoutMs?: number;
+}
+
+/** The shape of {@link KernelStatistics}. The text comes from another process, perhaps of another version. */
+async function statisticsSchema() {
+  const { z } = await import('zod');
+  const count = z.number().min(0);
+  const text = z.string().max(256);
+  const counters = z.record(z.string().max(64), z.number());
+  return z.object({
+    form: z.literal(STATISTICS_FORM),
+    pid: count,
+    node: text,
+    uptime: count,
+    at: count,
+    devices: z.array(z.object({ name: text, guid: text, hca: text })),
+    counters: z.record(z.string().max(64), counters),
+    sharedReceived: count,
+    queuePairs: z.array(
+      z.object({
+        qpn: count,
+        type: text,
+        state: text,
+        local: text,
+        remote: text,
+        remoteQpn: count,
+        mtu: count,
+        link: z.enum(['local', 'wire', 'none']),
+        sendEntries: count,
+        sendWaiting: count,
+        sent: count,
+        receiveEntries: count,
+        receiveWaiting: count,
+        received: count,
+        sharedReceives: z.boolean(),
+        window: count,
+        inFlight: count,
+        retries: count,
+        rnrRetries: count,
+        rnrWaiting: z.boolean(),
+        roundTripNs: count,
+      }),
+    ),
+    connections: z.array(
+      z.object({ type: z.enum(['connect', 'datagram']), state: text, local: text, remote: text, qpn: count }),
+    ),
+    memory: z.array(
+      z.object({
+        kind: z.enum(['region', 'window', 'fast']),
+        length: count,
+        access: z.array(text),
+        live: z.boolean(),
+        allocated: z.boolean(),
+      }),
+    ),
+    omitted: z.object({ queuePairs: count, connections: count, memory: count }),
+  });
+}
+
+/** Control characters would reach the terminals and pages of whoever reads it. */
+const printable = (_: string, value: unknown): unknown =>
+  typeof value === 'string' ? value.replace(/[\p{Cc}\p{Cf}]/gu, '?') : value;
+
+function check({ pid, timeoutMs = DEFAULT_MS }: ReadProcessesOptions): number {
+  if (pid !== undefined && !(Number.isSafeInteger(pid) && pid > 0)) {
+    throw new StatusError(Status.INVALID_PARAMETER, `pid is ${String(pid)}; it takes the id of a process.`);
+  }
+  if (!(Number.isSafeInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MOST_MS)) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `timeoutMs is ${String(timeoutMs)}; it takes a whole number from 1 to ${MOST_MS}.`,
+    );
+  }
+  return timeoutMs;
+}
+
+/** Reads what processes have answered to `observe`. */
+export async function readObserved(
+  observe: (longestMs: number) => Promise<Observed[]>,
+  options: ReadProcessesOptions,
+): Promise<ObservedKernel[]> {
+  const longest = check(options);
+  const [all, schema] = await Promise.all([observe(longest), statisticsSchema()]);
+  return all.flatMap(({ slot, pid, answer, text }): ObservedKernel[] => {
+    if (answer !== 'text')
+      return options.pid === undefined || options.pid === pid ? [{ pid, slot, problem: answer }] : [];
+    let statistics: KernelStatistics | undefined;
+    try {
+      statistics = schema.parse(JSON.parse(new TextDecoder().decode(text), printable));
+    } catch {
+      // Another version, or not one of ours at all.
+    }
+    // The system knows the id better than the process.
+    const id = pid === 0 ? (statistics?.pid ?? 0) : pid;
+    if (options.pid !== undefined && options.pid !== id) return [];
+    return [{ pid: id, slot, ...(statistics ? { statistics } : { problem: 'unreadable' as const }) }];
+  });
+}
