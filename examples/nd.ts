@@ -11,6 +11,8 @@ import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { nvmeCommand } from './nvme/command.js';
 import { formatReport, type Report } from './report.js';
+import { statCommand } from './stat/stat.js';
+import { topCommand } from './stat/top.js';
 import { adapterinfoCommand } from './tools/adapterinfo.js';
 import { catCommand } from './tools/cat.js';
 import { connCommand } from './tools/conn.js';
@@ -197,6 +199,8 @@ program
 
 program.addCommand(endsInTwo(buildCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(verbsInfoCommand(fail)).showHelpAfterError());
+program.addCommand(endsInTwo(statCommand(fail)).showHelpAfterError());
+program.addCommand(endsInTwo(topCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(conformanceCommand(fail)).showHelpAfterError());
 program.addCommand(endsInTwo(nvmeCommand(fail)));
 for (const command of [

@@ -1,0 +1,74 @@
+/** Numbers and tables for a terminal. */
+import Table from 'cli-table3';
+import type { Row } from './sample.js';
+
+const units = ['', 'k', 'M', 'G', 'T'] as const;
+
+/** A number in three or four digits: `0`, `512`, `1.25 k`, `31.4 M`. */
+export function short(value: number): string {
+  let [scaled, unit] = [value, 0];
+  while (Math.abs(scaled) >= 999.5 && unit < units.length - 1) {
+    scaled /= 1000;
+    unit += 1;
+  }
+  if (unit === 0) return scaled >= 10 || Number.isInteger(scaled) ? scaled.toFixed(0) : scaled.toFixed(1);
+  const digits = scaled >= 99.95 ? 0 : scaled >= 9.995 ? 1 : 2;
+  return `${scaled.toFixed(digits)} ${units[unit]}`;
+}
+
+/** Bytes, as `4 KiB`. */
+export function bytes(value: number): string {
+  const power = value < 1024 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), 4);
+  const scaled = value / 1024 ** power;
+  const text = Number.isInteger(scaled) || scaled >= 100 ? scaled.toFixed(0) : scaled.toFixed(1);
+  return `${text} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
+}
+
+/** A queue pair number, whose upper byte is the slot. */
+export const qpnText = (qpn: number): string => (qpn === 0 ? '' : `0x${qpn.toString(16).padStart(6, '0')}`);
+
+const bare = {
+  ...{
+    top: '',
+    'top-mid': '',
+    'top-left': '',
+    'top-right': '',
+    bottom: '',
+    'bottom-mid': '',
+    'bottom-left': '',
+  },
+  ...{
+    'bottom-right': '',
+    left: '',
+    'left-mid': '',
+    mid: '',
+    'mid-mid': '',
+    right: '',
+    'right-mid': '',
+    middle: '  ',
+  },
+};
+
+/** A table without lines. A head that begins with `<` stands for a column of text; others are numbers. */
+export function table(heads: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const made = new Table({
+    head: heads.map((head) => head.replace(/^</, '')),
+    colAligns: heads.map((head) => (head.startsWith('<') ? 'left' : 'right')),
+    chars: bare,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+  });
+  made.push(...rows.map((row) => row.map(String)));
+  return made
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '')
+    .join('\n');
+}
+
+/** Why a process shows nothing, for people. */
+export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> = {
+  refused: 'tells nothing: its option statistics is false',
+  silent: 'does not answer: it is stopped, or of an older version',
+  unreadable: 'answers in a form of another version',
+};

@@ -1,0 +1,183 @@
+/**
+ * The page of `nd top --web`. Its server listens on 127.0.0.1. Every program of this host can connect to it, those of other users too, and
+ * so can any page in a browser; so it answers only requests that know its random address and name it as their host.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { page } from './page.js';
+import type { Seen } from './sample.js';
+
+const HOST = '127.0.0.1';
+const TOKEN_BYTES = 18;
+/** Looks that a page gets when it is opened. */
+const HISTORY = 300;
+const MOST_PAGES = 16;
+const MOST_CONNECTIONS = 64;
+/** Queue pairs and endpoints of a process that a page shows. */
+const MOST_LISTED = 200;
+/** A page that does not read so many bytes is dropped. */
+const MOST_UNREAD = 4 << 20;
+
+/** What the server shows, and where. */
+export interface ViewOptions {
+  /** 0: a free one. */
+  readonly port: number;
+  readonly delayMs: number;
+  /** Called only while a page is open, and not again before it has answered. */
+  look(): Promise<Seen[]>;
+}
+
+/** A view that is being served. */
+export interface View {
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** A look as the page gets it. */
+type Frame = { readonly at: number; readonly rows: readonly object[] };
+
+function frameOf(rows: readonly Seen[], lists: boolean): Frame {
+  return {
+    at: Date.now(),
+    rows: rows.map(({ statistics, pairs, ...row }) => ({
+      ...row,
+      ...(lists && {
+        uptime: statistics?.uptime ?? 0,
+        node: statistics?.node ?? '',
+        pairs: [...pairs]
+          .sort((a, b) => b.sentRate + b.receivedRate - a.sentRate - a.receivedRate)
+          .slice(0, MOST_LISTED),
+        endpoints: statistics?.connections.slice(0, MOST_LISTED) ?? [],
+      }),
+    })),
+  };
+}
+
+/** Whether two texts are the same, in a time that does not tell where they differ. */
+function same(a: string, b: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+const headers = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+} as const;
+
+/** The open pages, and the looks that they get. */
+class Pages {
+  readonly #open = new Set<ServerResponse>();
+  #history: Frame[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #looking = false;
+
+  constructor(private readonly view: ViewOptions) {}
+
+  get full(): boolean {
+    return this.#open.size >= MOST_PAGES;
+  }
+
+  add(response: ServerResponse): void {
+    response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream; charset=utf-8' });
+    this.#send(response, 'history', this.#history);
+    this.#open.add(response);
+    response.once('close', () => {
+      this.#open.delete(response);
+      if (this.#open.size === 0) this.stop();
+    });
+    this.#timer ??= setInterval(() => void this.#look(), this.view.delayMs);
+    void this.#look();
+  }
+
+  /** Nobody looks any more: the processes are left in peace. */
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  close(): void {
+    this.stop();
+    for (const response of this.#open) response.destroy();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return;
+    this.#looking = true;
+    try {
+      const rows = await this.view.look();
+      this.#history = [...this.#history, frameOf(rows, false)].slice(-HISTORY);
+      const frame = frameOf(rows, true);
+      for (const response of this.#open) this.#send(response, 'view', frame);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      for (const response of this.#open) this.#send(response, 'problem', { message });
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #send(response: ServerResponse, event: string, data: unknown): void {
+    if (response.writableLength > MOST_UNREAD) response.destroy();
+    else response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { ...headers, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
+}
+
+function sendPage(request: IncomingMessage, response: ServerResponse, delayMs: number): void {
+  const nonce = randomBytes(TOKEN_BYTES).toString('base64');
+  response.writeHead(200, {
+    ...headers,
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Security-Policy': `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  });
+  response.end(request.method === 'HEAD' ? undefined : page({ nonce, host: hostname(), delayMs }));
+}
+
+/** Serves the page until it is closed. @throws the system's error if the port cannot be had. */
+export async function serveView(view: ViewOptions): Promise<View> {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  const pages = new Pages(view);
+  const server = createServer({ requestTimeout: 10_000, maxHeaderSize: 16_384 }, (request, response) => {
+    const { port } = server.address() as AddressInfo;
+    const own = [`${HOST}:${port}`, `localhost:${port}`];
+    const { host = '', origin } = request.headers;
+    // Another host name that leads here is that of a page which wants to read the view (DNS rebinding).
+    if (!own.includes(host)) return refuse(response, 421, 'This server is only for its own address.');
+    if (origin !== undefined && !own.some((one) => origin === `http://${one}`))
+      return refuse(response, 403, 'Other pages may not read this one.');
+    const [, given = '', rest] = /^\/([^/?]*)\/([^?]*)$/.exec(request.url ?? '') ?? [];
+    if (!same(given, token) || (rest !== '' && rest !== 'events'))
+      return refuse(response, 404, 'There is nothing here. `nd top --web` has printed the address.');
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return refuse(response, 405, 'The view can only be read.');
+    }
+    if (rest === '') return sendPage(request, response, view.delayMs);
+    if (request.method === 'HEAD') return refuse(response, 200, '');
+    if (pages.full) return refuse(response, 503, `${MOST_PAGES} pages are open; close one.`);
+    return pages.add(response);
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(view.port, HOST, () => resolve());
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${HOST}:${port}/${token}/`,
+    close: () =>
+      new Promise((resolve) => {
+        pages.close();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

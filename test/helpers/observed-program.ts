@@ -1,0 +1,26 @@
+// A process that others look at: two connected queue pairs, which exchange as many messages as a message by IPC asks for.
+import { connectedPair, take } from './loopback.js';
+
+/** What it holds, and nobody may see from outside. */
+const SECRET = 'held by the observed process';
+
+const { a, b } = await connectedPair(
+  { bytes: Buffer.alloc(8192, SECRET) },
+  { bytes: Buffer.alloc(4096, SECRET) },
+);
+const { localAddress, peerAddress } = a.ep.query();
+process.on('message', async (count: number) => {
+  for (let n = 0; n < count; n++) {
+    b.qp.postReceive('r', []);
+    a.qp.send('s', [], 4);
+    await take(a.cq, 1);
+    await take(b.cq, 1);
+  }
+  process.send!({ exchanged: count });
+});
+process.send!({
+  secret: SECRET,
+  keys: [a, b].flatMap(({ region }) => [region.lkey, region.rkey]),
+  local: localAddress,
+  remote: peerAddress,
+});

@@ -1,0 +1,314 @@
+// The rates, the texts and the page of nd stat and nd top, without processes.
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Script } from 'node:vm';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { page } from '../../examples/stat/page.js';
+import { script } from '../../examples/stat/page-script.js';
+import { Sampler, type Seen, sorted } from '../../examples/stat/sample.js';
+import { formatKernel, formatProcesses } from '../../examples/stat/stat.js';
+import { bytes, short } from '../../examples/stat/text.js';
+import { formatTop } from '../../examples/stat/top.js';
+import { serveView, type View } from '../../examples/stat/web.js';
+import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../../kernel-bridge/index.js';
+import { Heard } from '../helpers/heard.js';
+
+const pair: QueuePairStatistics = {
+  ...{
+    qpn: 0x20005,
+    type: 'RC',
+    state: 'RTS',
+    local: '192.0.2.1',
+    remote: '192.0.2.2',
+    remoteQpn: 7,
+    mtu: 4096,
+  },
+  ...{
+    link: 'wire',
+    sendEntries: 64,
+    sendWaiting: 3,
+    sent: 100,
+    receiveEntries: 32,
+    receiveWaiting: 30,
+    received: 50,
+  },
+  ...{
+    sharedReceives: false,
+    window: 128,
+    inFlight: 5,
+    retries: 1,
+    rnrRetries: 0,
+    rnrWaiting: false,
+    roundTripNs: 21_000,
+  },
+};
+
+function kernel(change: Partial<KernelStatistics> = {}, pid = 0): ObservedKernel {
+  const statistics: KernelStatistics = {
+    ...{
+      form: 1,
+      pid,
+      node: '22.0.0',
+      uptime: 9,
+      at: 1000,
+      devices: [],
+      sharedReceived: 0,
+      queuePairs: [pair],
+    },
+    connections: [
+      { type: 'connect', state: 'connected', local: '192.0.2.1:1', remote: '192.0.2.2:2', qpn: pair.qpn },
+    ],
+    memory: [{ kind: 'region', length: 4096, access: ['LOCAL_WRITE'], live: true, allocated: false }],
+    omitted: { queuePairs: 0, connections: 0, memory: 0 },
+    counters: { objects: { qp: 1, mr: 1 }, hca: { sent_bytes: 1000, rcvd_rnr_err: 2 } },
+    ...change,
+  };
+  return { pid, slot: 2, statistics };
+}
+
+test('rates are differences by time; a counter that wraps, a new queue pair and a successor of a process are no leaps', () => {
+  const sampler = new Sampler();
+  const [first] = sampler.take([kernel({ queuePairs: [{ ...pair, sent: 2 ** 32 - 10 }] })]);
+  assert.is(first!.rates, undefined);
+  const counters = { objects: { qp: 2 }, hca: { sent_bytes: 5000, rcvd_rnr_err: 2, send_rnr_err: 6 } };
+  const fresh = { ...pair, qpn: 9, sent: 4, received: 8 };
+  const [second] = sampler.take([
+    kernel({
+      at: 3000,
+      counters,
+      queuePairs: [{ ...pair, sent: 10, received: 50 }, fresh],
+      sharedReceived: 20,
+    }),
+  ]);
+  const { messagesOut, messagesIn, bytesOut, rnr, retransmits } = second!.rates!;
+  assert.equal([messagesOut, messagesIn, bytesOut, rnr, retransmits], [12, 14, 2000, 3, 0]);
+  assert.equal(
+    second!.pairs.map(({ sentRate }) => sentRate),
+    [10, 2],
+  );
+  const [successor] = sampler.take([kernel({ at: 500 })]);
+  assert.is(successor!.rates, undefined);
+});
+
+test('a process that tells nothing has a row that says why', () => {
+  const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
+  assert.match(formatProcesses(rows), /^ *0 +4 +\(does not answer: it is stopped/m);
+  assert.match(formatTop(rows, 'messages'), 'does not answer');
+  assert.match(formatKernel(rows[0]!, false), 'does not answer');
+  assert.match(
+    formatKernel(rows[1]!, false),
+    /0x020005 +RC +RTS +192\.0\.2\.1 .* 3\/64 +30\/32 .* 5\/128 +1 +21 µs/,
+  );
+});
+
+test('rows are sorted by the column, and by process ids among equals', () => {
+  const rate = (messagesOut: number) =>
+    ({ messagesOut, messagesIn: 0, bytesOut: 0 }) as unknown as Seen['rates'];
+  const rows = [
+    { pid: 3, slot: 0, rates: rate(1) },
+    { pid: 1, slot: 1, rates: rate(5) },
+    { pid: 2, slot: 2, rates: rate(1) },
+    { pid: 9, slot: 3 },
+  ] as unknown as Seen[];
+  assert.equal(
+    sorted(rows, 'messages').map(({ pid }) => pid),
+    [1, 2, 3, 9],
+  );
+  assert.equal(
+    sorted(rows, 'pid').map(({ pid }) => pid),
+    [1, 2, 3, 9],
+  );
+});
+
+test('numbers are short', () => {
+  assert.equal([0, 0.25, 9, 999, 999.7, 1000, 31_400, 1.25e9].map(short), [
+    '0',
+    '0.3',
+    '9',
+    '999',
+    '1.00 k',
+    '1.00 k',
+    '31.4 k',
+    '1.25 G',
+  ]);
+  assert.equal([0, 1023, 1024, 1536, 5 << 20].map(bytes), ['0 B', '1023 B', '1 KiB', '1.5 KiB', '5 MiB']);
+});
+
+// ── The page ────────────────────────────────────────────────────────────────────────────────────────────────
+
+const views: View[] = [];
+test.after.each(async () => {
+  for (const view of views.splice(0)) await view.close();
+});
+
+async function serve(
+  look = async (): Promise<Seen[]> => new Sampler().take([kernel()]),
+  delayMs = 20,
+): Promise<URL> {
+  const view = await serveView({ port: 0, delayMs, look });
+  views.push(view);
+  return new URL(view.url);
+}
+
+/** A request with headers that `fetch` does not let one set. */
+async function ask(
+  url: URL,
+  options: { method?: string; path?: string; headers?: Record<string, string> } = {},
+) {
+  const sent: ClientRequest = request({
+    host: '127.0.0.1',
+    port: url.port,
+    path: url.pathname,
+    agent: false,
+    ...options,
+  }).end();
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  let text = '';
+  for await (const part of response.setEncoding('utf8')) text += part;
+  return { status: response.statusCode, headers: response.headers, text };
+}
+
+test('the page is one document that loads nothing, and no other may run a script in it', async () => {
+  const url = await serve();
+  const { status, headers, text } = await ask(url);
+  assert.equal([status, headers['content-type']], [200, 'text/html; charset=utf-8']);
+  const nonce = /script-src 'nonce-([^']+)'/.exec(String(headers['content-security-policy']))![1]!;
+  assert.match(
+    String(headers['content-security-policy']),
+    /^default-src 'none';.*connect-src 'self';.*frame-ancestors 'none'$/,
+  );
+  assert.is(text.split(`nonce="${nonce}"`).length - 1, 2);
+  assert.equal(
+    [headers['cache-control'], headers['x-frame-options'], headers['referrer-policy']],
+    ['no-store', 'DENY', 'no-referrer'],
+  );
+  for (const [, link] of text.matchAll(/(?:src|href|action)\s*=\s*"([^"]*)"/g))
+    assert.match(link!, /^data:image\/svg\+xml,/);
+  assert.not.match(text.replaceAll('http://www.w3.org/2000/svg', ''), /https?:\/\//);
+  // Names of programs come from others.
+  assert.not.match(script, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b/);
+  new Script(script);
+  assert.match(
+    page({ nonce: 'n', host: '<img src=x onerror=alert(1)>&"', delayMs: 1 }),
+    '&#60;img src=x onerror=alert(1)&#62;&#38;&#34;',
+  );
+});
+
+test('whoever does not know the address, or comes by another name, gets nothing', async () => {
+  const url = await serve();
+  const own = `127.0.0.1:${url.port}`;
+  const wrongToken = url.pathname.replace(/.(?=\/$)/, (letter) => (letter === 'A' ? 'B' : 'A'));
+  const hostile: [Parameters<typeof ask>[1], number][] = [
+    [{ path: '/' }, 404],
+    [{ path: '/events' }, 404],
+    [{ path: wrongToken }, 404],
+    [{ path: `${wrongToken}events` }, 404],
+    [{ path: url.pathname.slice(0, -1) }, 404],
+    [{ path: `${url.pathname}../../etc/passwd` }, 404],
+    [{ path: `${url.pathname}%2e%2e` }, 404],
+    [{ path: `http://${own}${url.pathname}` }, 404],
+    [{ path: `/${'A'.repeat(8000)}/` }, 404],
+    [{ headers: { host: 'attacker.example' } }, 421],
+    [{ headers: { host: `attacker.example:${url.port}` } }, 421],
+    [{ headers: { host: `127.0.0.1.attacker.example:${url.port}` } }, 421],
+    [{ headers: { host: '127.0.0.1' } }, 421],
+    [{ headers: { origin: 'http://attacker.example' } }, 403],
+    [{ headers: { origin: 'null' } }, 403],
+    [{ method: 'POST' }, 405],
+    [{ method: 'OPTIONS' }, 405],
+    [{ method: 'DELETE' }, 405],
+  ];
+  for (const [options, expected] of hostile) {
+    const { status, text } = await ask(url, options);
+    assert.is(status, expected, JSON.stringify(options));
+    assert.not.match(text, 'nd top ·');
+    assert.not.match(text, url.pathname);
+  }
+  assert.is(
+    (await ask(url, { headers: { host: `localhost:${url.port}`, origin: `http://${own}` } })).status,
+    200,
+  );
+  const head = await ask(url, { method: 'HEAD' });
+  assert.equal([head.status, head.text], [200, '']);
+});
+
+test('bytes that are no request end their connection, and the view goes on', async () => {
+  const url = await serve();
+  for (const bytes of [
+    '\0\0\0',
+    'GET / HTTP/1.1\r\n\r\n',
+    `GET / HTTP/1.1\r\nHost: a\r\nX: ${'a'.repeat(20_000)}\r\n\r\n`,
+  ]) {
+    const socket = connect(Number(url.port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (part) => (answer += String(part)));
+    socket.on('error', () => {});
+    socket.write(bytes);
+    await once(socket, 'close');
+    assert.match(answer, /^HTTP\/1\.1 4\d\d /);
+  }
+  assert.is((await ask(url)).status, 200);
+});
+
+async function openPage(url: URL): Promise<{ heard: Heard; close(): void }> {
+  const sent = request({
+    host: '127.0.0.1',
+    port: url.port,
+    path: `${url.pathname}events`,
+    agent: false,
+  }).end();
+  sent.on('error', () => {});
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { heard: new Heard(response), close: () => sent.destroy() };
+}
+
+test('processes are asked while a page is open, and left in peace afterwards', async () => {
+  let looks = 0;
+  let seen: (() => void) | undefined;
+  const url = await serve(async () => {
+    looks += 1;
+    seen?.();
+    return new Sampler().take([kernel()]);
+  });
+  assert.is(looks, 0);
+  const first = await openPage(url);
+  await first.heard.until(/event: view\ndata: .*"endpoints"/);
+  assert.ok(first.heard.text.startsWith('event: history\ndata: []\n\n'));
+  const second = await openPage(url);
+  await second.heard.until(/^event: history\ndata: \[\{"at":/);
+  first.close();
+  second.close();
+  await Promise.all([first.heard.end(), second.heard.end()]);
+  // The server hears of these ends a little later. Then nothing must come, so there is nothing to wait for but time.
+  for (let last = ''; last !== 'quiet'; ) {
+    const more = new Promise<string>((resolve) => {
+      seen = () => resolve('asked');
+    });
+    last = await Promise.race([more, sleep(200, 'quiet')]);
+  }
+});
+
+test('a look that fails is told, and the next is made', async () => {
+  let looks = 0;
+  const url = await serve(async () => {
+    looks += 1;
+    if (looks === 1) throw new Error('no processes');
+    return [];
+  });
+  const { heard, close } = await openPage(url);
+  await heard.until('event: view');
+  assert.match(heard.text, 'event: problem\ndata: {"message":"no processes"}');
+  close();
+});
+
+test('no more pages are served than a few', async () => {
+  const url = await serve();
+  const pages = await Promise.all(Array.from({ length: 16 }, () => openPage(url)));
+  assert.is((await ask(url, { path: `${url.pathname}events` })).status, 503);
+  for (const { close } of pages) close();
+});
+
+test.run();
