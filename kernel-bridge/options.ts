@@ -21,8 +21,10 @@ const requireModule = createRequire(import.meta.url);
 /**
  * A schema that is built for the first value to check: most programs give no options, and loading zod takes longer than
  * starting the kernel.
+ *
+ * @internal
  */
-function lazy<S extends z.ZodType>(build: (zod: Zod) => S): OptionsSchema<S> {
+export function lazy<S extends z.ZodType>(build: (zod: Zod) => S): OptionsSchema<S> {
   let schema: S | undefined;
   const made = (): S => {
     schema ??= build(requireModule('zod') as Zod);

@@ -1,5 +1,6 @@
 import { type KernelStatistics, STATISTICS_FORM } from './ioctl/statistics.js';
 import { Status, StatusError } from './ioctl/status.js';
+import { lazy } from './options.js';
 import type { Observed } from './soft/index.js';
 
 /** How long {@link readProcesses} waits by default, in milliseconds. A kernel answers within a few, unless its process is stopped. */
@@ -30,8 +31,7 @@ export interface ReadProcessesOptions {
 }
 
 /** The shape of {@link KernelStatistics}. The text comes from another process, perhaps of another version. */
-async function statisticsSchema() {
-  const { z } = await import('zod');
+const statisticsSchema = lazy(({ z }) => {
   const count = z.number().min(0);
   const text = z.string().max(256);
   const counters = z.record(z.string().max(64), z.number());
@@ -83,7 +83,7 @@ async function statisticsSchema() {
     ),
     omitted: z.object({ queuePairs: count, connections: count, memory: count }),
   });
-}
+});
 
 /** Control characters would reach the terminals and pages of whoever reads it. */
 const printable = (_: string, value: unknown): unknown =>
@@ -108,13 +108,13 @@ export async function readObserved(
   options: ReadProcessesOptions,
 ): Promise<ObservedKernel[]> {
   const longest = check(options);
-  const [all, schema] = await Promise.all([observe(longest), statisticsSchema()]);
+  const all = await observe(longest);
   return all.flatMap(({ slot, pid, answer, text }): ObservedKernel[] => {
     if (answer !== 'text')
       return options.pid === undefined || options.pid === pid ? [{ pid, slot, problem: answer }] : [];
     let statistics: KernelStatistics | undefined;
     try {
-      statistics = schema.parse(JSON.parse(new TextDecoder().decode(text), printable));
+      statistics = statisticsSchema.parse(JSON.parse(new TextDecoder().decode(text), printable));
     } catch {
       // Another version, or not one of ours at all.
     }

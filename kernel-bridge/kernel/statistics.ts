@@ -1,4 +1,5 @@
 /** The statistics of a soft kernel, for other processes of its user. */
+import { gidBytes } from '../hca/hca-words-put.js';
 import type { StatisticsColumns } from '../hca/native-hca.js';
 import { guidText } from '../ioctl/ca.js';
 import { QpState, QpType, WvAccess } from '../ioctl/constants.js';
@@ -25,7 +26,6 @@ export interface StatisticsSource {
   readonly counters: CounterGroups;
 }
 
-const gidBytes = 16;
 const noAddress = new Uint8Array(gidBytes);
 
 const nameOf = (table: Readonly<Record<string, number>>, value: number): string =>

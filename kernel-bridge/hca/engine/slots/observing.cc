@@ -63,7 +63,7 @@ void takeAnswer(Descriptor connection, Observed* observed) {
 
 uint32_t Observers::ask(Descriptor connection) {
   std::lock_guard<std::mutex> guard(mutex_);
-  UniqueFd way = waiting_.size() < kMost ? duplicateDescriptor(connection) : UniqueFd();
+  UniqueFd way = waiting_.size() < kMostAskers ? duplicateDescriptor(connection) : UniqueFd();
   if (!way.valid()) {
     sendText(connection, nullptr, 0);
     return 0;

@@ -21,7 +21,7 @@ struct ObservedText {
 class Observers {
  public:
   // Beyond this many nobody waits: they are refused at once.
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMostAskers = 16;
   // Keeps the way to whoever asks. Returns its number for answer(); 0: it was refused.
   uint32_t ask(Descriptor connection);
   // No bytes: refuses. A number that nobody has any more is ignored.
