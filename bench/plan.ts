@@ -4,6 +4,7 @@
  */
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
+import { distanceRows } from './plan-distance.js';
 import { netRows } from './plan-net.js';
 import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate, readAsleep } from './plan-one-sided.js';
 import { crowds, workers } from './plan-workers.js';
@@ -64,6 +65,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...workers(amount),
     ...crowds(amount),
     ...netRows(amount),
+    ...distanceRows(amount),
     ...manyQueuePairs(amount),
     rest(amount),
     ...realHca(amount),

@@ -11,15 +11,20 @@ export interface Placement {
   readonly cpus: readonly [client: number, server: number] | undefined;
   /** With real-time priority, ahead of all other programs of the machine. */
   readonly realtime?: boolean;
+  /** Network namespaces of the two. */
+  readonly spaces?: readonly [client: string, server: string];
 }
 
 /** The lowest real-time priority; any is above all programs without one. */
 const PRIORITY = '1';
 
 /** The beginning of a command line that places the program; without a role, on any processor. */
-export function placed({ cpus, realtime }: Placement, role?: 'client' | 'server'): string[] {
-  const cpu = role === undefined ? undefined : cpus?.[role === 'client' ? 0 : 1];
+export function placed({ cpus, realtime, spaces }: Placement, role?: 'client' | 'server'): string[] {
+  const side = role === 'client' ? 0 : 1;
+  const cpu = role === undefined ? undefined : cpus?.[side];
+  const space = role === undefined ? undefined : spaces?.[side];
   return [
+    ...(space === undefined ? [] : ['ip', 'netns', 'exec', space]),
     ...(realtime === true ? ['chrt', '--rr', PRIORITY] : []),
     ...(cpu === undefined ? [] : ['taskset', '-c', `${cpu}`]),
   ];

@@ -1,6 +1,7 @@
 /** What a row of the benchmark consists of: contestants, units, targets. */
 
 import type { CrowdFigures, CrowdJob } from './crowd/crowd.js';
+import type { DistanceJob } from './distance/distance.js';
 import type { NetJobInput } from './net/job.js';
 import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
@@ -21,6 +22,7 @@ export type Contestant = { readonly label: string } & (
   | { readonly by: 'libfabric'; readonly job: LibfabricJob }
   | { readonly by: 'ucx'; readonly job: UcxJob }
   | { readonly by: 'native'; readonly job: NativeJob }
+  | { readonly by: 'distance'; readonly job: DistanceJob }
   | { readonly by: 'crowd'; readonly job: CrowdJob; readonly figure: keyof CrowdFigures }
 );
 
@@ -60,10 +62,12 @@ export const MICROSECONDS: Unit = { text: 'µs', base: 1, better: 'less' };
 export const NANOSECONDS: Unit = { text: 'ns', base: 1e-3, better: 'less' };
 export const MILLISECONDS: Unit = { text: 'ms', base: 1, better: 'less' };
 export const GIGABYTES: Unit = { text: 'GB/s', base: 1e9, better: 'more' };
+export const MEGABYTES: Unit = { text: 'MB/s', base: 1e6, better: 'more' };
 export const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };
 export const PER_SECOND: Unit = { text: '/s', base: 1, better: 'more' };
 export const KIBIBYTES: Unit = { text: 'KiB', base: 1024, better: 'less' };
 export const PERCENT: Unit = { text: '%', base: 1, better: 'less' };
+export const SHARE: Unit = { text: '% of the link', base: 1, better: 'more' };
 
 /** This library. */
 export const US = 'networkdirect';

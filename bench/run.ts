@@ -1,5 +1,7 @@
 /** Runs rows: each round measures all contestants in turn. */
 import { crowdSample } from './crowd/crowd.js';
+import { measureDistance } from './distance/distance.js';
+import { missingLink } from './distance/link.js';
 import type { JobInput } from './ours/job.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
@@ -82,6 +84,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       return measureUcx(contestant.job, placement);
     case 'native':
       return measureNative(contestant.job, placement);
+    case 'distance':
+      return measureDistance(contestant.job, placement);
     case 'crowd':
       return crowdSample(contestant.job, contestant.figure, round);
   }
@@ -91,6 +95,7 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
 function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
+  if (contestant.by === 'distance') return missingLink();
   // It has the same fake of rdma-core as the program in C++.
   if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
     return missingNative({ program: 'verbs' });

@@ -22,6 +22,7 @@ export const defaultOptions = {
   rnrPatienceMs: 1000,
   ecn: false,
   window: 128,
+  longWindowBytes: 33_554_432,
   link: 'auto' as 'auto' | 'wire',
   icrc: 'solved' as 'solved' | 'exact',
   direct: true,

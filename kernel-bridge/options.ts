@@ -128,6 +128,11 @@ const kernelSchema = (zod: Zod) => {
      */
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     /**
+     * Maximum of bytes in flight per QP towards another process with this engine, where the round trip is longer than 0.25 ms: the window
+     * grows to what the path takes, up to this. Other peers get no more than `window`. 0: nor does any.
+     */
+    longWindowBytes: z.int().min(0).max(1_073_741_824).default(defaultOptions.longWindowBytes),
+    /**
      * The link for connections between processes of this host. `auto`: shared memory, where both processes belong to
      * the same user and neither forces the wire. `wire`: UDP. The HCA's counters `local_link_*` show the result.
      */

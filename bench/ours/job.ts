@@ -43,6 +43,16 @@ export const jobSchema = z.discriminatedUnion('kind', [
     /** `latency`: pause before each request, in µs, in which a target that has been woken falls asleep again. Not part of the result. */
     pause: z.int().min(0).max(1000).default(0),
   }),
+  /** RDMA Writes or Reads between two addresses, in bytes per second, by programs that sleep while they wait. */
+  z.strictObject({
+    kind: z.literal('far'),
+    operation: z.enum(['write', 'read']),
+    size,
+    inFlight: z.int().min(1).max(1024),
+    addresses: z.tuple([z.ipv4(), z.ipv4()]),
+    link,
+    seconds,
+  }),
   /** A stream of messages one way on one queue pair, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),
   /** Connections per second, after `warmUp` connections (0: from the first on); default: the same number. */

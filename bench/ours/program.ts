@@ -4,6 +4,7 @@
  */
 import { openProvider } from '../../winverbs/index.js';
 import type { Sample } from '../statistics.js';
+import { farMemory, farQueuePair, farTransfer } from './far.js';
 import { type Job, type JobOf, jobSchema } from './job.js';
 import { libraryOptions, linkUsed } from './library.js';
 import {
@@ -43,6 +44,8 @@ function sidesOf(job: WinVerbsJob): Sides {
     case 'read':
     case 'add':
       return oneSided(job);
+    case 'far':
+      return far(job);
     case 'rate':
       return rate(job);
     case 'connect':
@@ -117,6 +120,19 @@ function oneSided(job: JobOf<'write' | 'read' | 'add'>): Sides {
   };
 }
 
+function far(job: JobOf<'far'>): Sides {
+  return {
+    serve: async (side, accept) => {
+      farMemory(side, job);
+      await accept(() => farQueuePair(side, job));
+    },
+    measure: async (side, port) => {
+      farMemory(side, job);
+      return farTransfer(side, await side.connect(port, farQueuePair(side, job)), job);
+    },
+  };
+}
+
 function rate(job: JobOf<'rate'>): Sides {
   return {
     serve: async (side, accept) => {
@@ -137,6 +153,12 @@ function rate(job: JobOf<'rate'>): Sides {
   };
 }
 
+function sideOf(job: Job, role: 'client' | 'server'): Side {
+  if (job.kind !== 'far') return new Side(job);
+  const [client, server] = job.addresses;
+  return new Side(job, undefined, role === 'client' ? [client, server] : [server, client]);
+}
+
 function openingTime(job: Job): Sample {
   const start = performance.now();
   const provider = openProvider(libraryOptions(job));
@@ -152,7 +174,7 @@ async function serve(job: Job): Promise<void> {
   if (job.kind === 'open' || job.kind === 'workers' || job.kind === 'verbs')
     throw new Error(`The job ${job.kind} takes no peer.`);
   if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
-  const side = new Side(job);
+  const side = sideOf(job, 'server');
   const listener = side.host.listen(0, 1024);
   print({ port: listener.address.port });
   let connections: Connection[] = [];
@@ -173,7 +195,7 @@ async function measure(job: Job, port: number): Promise<Sample> {
   const sample =
     job.kind === 'nd-ping-pong'
       ? await measureNd(job, port)
-      : await sidesOf(job).measure(new Side(job), port);
+      : await sidesOf(job).measure(sideOf(job, 'client'), port);
   return MANY.has(job.kind) ? sample : { ...sample, link: linkUsed(job) };
 }
 

@@ -44,8 +44,13 @@ export class Side {
   /** The memory that connections advertise, if any. */
   advertised: MemoryWv | undefined = undefined;
 
-  constructor(job: Job, completions = 4096) {
-    this.host = HostWv.open(LOOPBACK, libraryOptions(job));
+  /** `addresses`: of this side and of its peer. */
+  constructor(
+    job: Job,
+    completions = 4096,
+    private readonly addresses: readonly [own: string, peer: string] = [LOOPBACK, LOOPBACK],
+  ) {
+    this.host = HostWv.open(addresses[0], libraryOptions(job));
     this.provider = this.host.provider;
     this.cq = this.host.device.createCompletionQueue(completions);
   }
@@ -65,8 +70,14 @@ export class Side {
   /** Connects to the listener at `port`. */
   async connect(port: number, qp: IWVConnectQueuePair): Promise<Connection> {
     const endpoint = this.provider.createConnectEndpoint();
-    const peer = socketAddress(LOOPBACK, port);
-    const { privateData } = await connectEndpoint(endpoint, qp, peer, { privateData: this.#advert() });
+    const peer = socketAddress(this.addresses[1], port);
+    const { privateData } = await connectEndpoint(
+      endpoint,
+      qp,
+      peer,
+      { privateData: this.#advert() },
+      this.addresses[0],
+    );
     return { endpoint, qp, remote: parseAdvert(privateData) };
   }
 

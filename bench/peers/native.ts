@@ -7,7 +7,7 @@ import type { Sample } from '../statistics.js';
 
 export interface NativeJob {
   /** A file of bench/native, without its ending. */
-  readonly program: 'line' | 'eventfd' | 'vm' | 'copy' | 'udp' | 'icrc' | 'queue_pairs' | 'verbs';
+  readonly program: 'line' | 'eventfd' | 'vm' | 'copy' | 'udp' | 'icrc' | 'queue_pairs' | 'verbs' | 'link';
   readonly args: readonly string[];
 }
 
@@ -44,10 +44,12 @@ function build(program: string): string | undefined {
   }
 }
 
+export const nativeProgram = (program: NativeJob['program']): string => `${binaries}/${program}`;
+
 export async function measureNative({ program, args }: NativeJob, placement: Placement): Promise<Sample> {
   const { cpus } = placement;
   const where = cpus === undefined ? ['--no-pin'] : ['--cpus', cpus.join(',')];
-  const run = new Program(`${binaries}/${program}`, [...args, ...where], placed(placement));
+  const run = new Program(nativeProgram(program), [...args, ...where], placed(placement));
   const { median, mean, bandwidth } = answerSchema.parse(JSON.parse(await run.rest()));
   const value = mean ?? bandwidth ?? median;
   if (value === undefined) throw new Error(`${program} printed no figure.`);

@@ -18,7 +18,7 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   /** Half a round trip, in µs. */
   z.strictObject({ kind: z.literal('ping-pong'), size, seconds }),
   /** A stream of messages one way, in bytes per second. */
-  z.strictObject({ kind: z.literal('stream'), size, seconds }),
+  z.strictObject({ kind: z.literal('stream'), size, seconds, host: z.ipv4().optional() }),
   /** The same, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, seconds }),
   /** Connections per second, after the same number as a warm-up. */
@@ -41,6 +41,8 @@ const ADDRESS = '127.0.0.1';
 /** Bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
 
+const addressOf = (job: NodeJob): string => ('host' in job ? (job.host ?? ADDRESS) : ADDRESS);
+
 async function serve(job: NodeJob): Promise<void> {
   const server = net.createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
     socket.on('error', () => socket.destroy());
@@ -50,7 +52,7 @@ async function serve(job: NodeJob): Promise<void> {
       socket.on('end', () => socket.end('.'));
     }
   });
-  server.listen(0, ADDRESS, 1024);
+  server.listen(0, addressOf(job), 1024);
   await once(server, 'listening');
   process.stdout.write(`${JSON.stringify({ port: (server.address() as net.AddressInfo).port })}\n`);
 }
@@ -123,7 +125,7 @@ async function measure(job: NodeJob, port: number): Promise<Sample> {
   }
   if (job.kind === 'crc32') return checksums(job);
   if (job.kind === 'connect') return connectRate(port, job);
-  const socket = net.connect({ host: ADDRESS, port, noDelay: true });
+  const socket = net.connect({ host: addressOf(job), port, noDelay: true });
   await once(socket, 'connect');
   if (job.kind === 'ping-pong') return pingPong(socket, job);
   const part = Math.max(1, Math.ceil(PART_BYTES / (job.kind === 'rate' ? 64 : 1) / job.size));

@@ -125,6 +125,7 @@ export interface WordTables {
   qpMask: Record<string, number>;
   srqMask: Record<string, number>;
   rnrPatience: Record<string, number>;
+  peerExtensions: Record<string, number>;
   eventKind: Record<string, number>;
   /** By the name of the kind: members of {@link HcaEvent}, in the order of their words. */
   eventWords: Record<string, string[]>;

@@ -26,6 +26,7 @@ export interface HcaOptions {
   rnrPatienceMs: number;
   ecn: boolean;
   window: number;
+  longWindowBytes: number;
   /** The link for connections to processes of this host: `auto`, the local link where possible; `wire`. */
   link: 'auto' | 'wire';
   /**
@@ -114,10 +115,14 @@ export const QpMask = {
   currentState: 0x10000,
   drainNotify: 0x20000,
   patience: 0x40000,
+  extensions: 0x80000,
 } as const;
 
 /** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/objects/attributes.h. */
 export const RnrPatience = { responder: 1, requester: 2 } as const;
+
+/** What a peer takes beyond the standard: bits of {@link QpAttributeValues.extensions}; `extensions` of engine/objects/attributes.h. */
+export const PeerExtensions = { longWindow: 1 } as const;
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {
@@ -145,6 +150,8 @@ export interface QpAttributeValues {
   rnrRetry: number;
   /** RnrPatience bits; without a bit the respective number above applies as it is. */
   patience: number;
+  /** PeerExtensions bits. */
+  extensions: number;
 }
 
 /** The attributes of a connected queue pair. */

@@ -2,7 +2,7 @@
 import type { PathParameters, QpAttributeValues, QpCreateParameters } from './hca-parameters.js';
 
 /** Positions in the words and bytes: `Words` of addon/hca_words.h. */
-export const pathAt = 17;
+export const pathAt = 18;
 export const gidBytes = 16;
 export const madAt = 32;
 export const madBytes = 256;
@@ -78,4 +78,5 @@ export function putAttributes({ words }: SharedWords, attributes: Partial<QpAttr
   words[14] = attributes.retryCount ?? missing;
   words[15] = attributes.rnrRetry ?? missing;
   words[16] = attributes.patience ?? missing;
+  words[17] = attributes.extensions ?? missing;
 }

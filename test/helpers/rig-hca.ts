@@ -212,6 +212,7 @@ export class FakeHca implements SoftHca {
       retryCount: 0,
       rnrRetry: 0,
       patience: 0,
+      extensions: 0,
     };
     if (status === Status.SUCCESS) this.qps.set(qp, { mask: 0, parameters, qpn, attributes });
     return { status, qp, qpn };

@@ -38,8 +38,8 @@ import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 type Raw = Value<typeof WvIoQpAttributes>;
 type RawInput = Input<typeof WvIoQpAttributes>;
-/** Only connection management sets the patience. */
-type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience'>;
+/** Only connection management sets the patience and the extensions. */
+type Named = Exclude<QpAttributeName, 'state' | 'drainNotify' | 'patience' | 'extensions'>;
 
 const states = Object.keys(QpState) as QpStateName[];
 

@@ -23,7 +23,7 @@ struct Cell {
 static const Cell kCells[] = {
     {kQpsReset, kQpsInit, 4 | 8 | 2, 0},
     {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
-    {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400, 2 | 4 | 0x40000},
+    {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400, 2 | 4 | 0x40000 | 0x80000},
     {kQpsRtr, kQpsRts, 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x8000, 2 | 0x400},
     {kQpsRts, kQpsRts, 0, 2 | 0x400},
     {kQpsRts, kQpsSqd, 0, 0x20000},
@@ -64,7 +64,7 @@ TEST(every_transition_with_every_mask_bit) {
       CHECK(attempt(required | optional, 0) == Status::kSuccess);
       CHECK(attempt(required | qpmask::kCurrentState, from) == Status::kSuccess);
       CHECK(attempt(required | qpmask::kCurrentState, from + 1) == Status::kInvalidDeviceState);
-      for (uint32_t bit = 2; bit <= 0x80000; bit <<= 1) {
+      for (uint32_t bit = 2; bit <= 0x100000; bit <<= 1) {
         if (bit == qpmask::kCurrentState) continue;
         if (required & bit) {
           CHECK(attempt(required & ~bit, 0) == Status::kInvalidParameter);

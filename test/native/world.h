@@ -386,7 +386,7 @@ uint32_t TestSrq::receive(const std::vector<Sge>& sges) {
 
 struct Link2 {  // how two QPs are connected
   uint32_t mtu = 1024, psnA = 100, psnB = 5000, depth = 16, rnrTimer = 12, ackTimeout = 14, retries = 7, rnrRetries = 6;
-  uint32_t patience = 0;
+  uint32_t patience = 0, extensions = 0;
   uint32_t access = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
   uint8_t trafficClass = 0;
   uint32_t pkeyIndexA = 0;
@@ -394,7 +394,8 @@ struct Link2 {  // how two QPs are connected
 
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
 constexpr uint32_t kRtrMask = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
-                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer | qpmask::kPatience;
+                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer | qpmask::kPatience |
+                              qpmask::kExtensions;
 constexpr uint32_t kRtsMask = qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
                               qpmask::kSendPsn | qpmask::kInitiatorDepth;
 constexpr uint32_t kRtrMaskUc = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
@@ -419,6 +420,7 @@ inline QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn,
   a.retryCount = l.retries;
   a.rnrRetry = l.rnrRetries;
   a.patience = l.patience;
+  a.extensions = l.extensions;
   return a;
 }
 

@@ -5,7 +5,14 @@ import { CallOutcome, ChannelMajor, SlotState } from '../../kernel-bridge/hca/ch
 import { BY_WIRE, CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/hca-events.js';
 import { eventKind, eventOf } from '../../kernel-bridge/hca/hca-words-event.js';
 import * as put from '../../kernel-bridge/hca/hca-words-put.js';
-import { abi, loadAddon, QpMask, RnrPatience, SrqMask } from '../../kernel-bridge/hca/index.js';
+import {
+  abi,
+  loadAddon,
+  PeerExtensions,
+  QpMask,
+  RnrPatience,
+  SrqMask,
+} from '../../kernel-bridge/hca/index.js';
 import { RnrRetry, WvDatagram } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusText } from '../../kernel-bridge/ioctl/status.js';
 import { WvIoId } from '../../kernel-bridge/ioctl/structs.js';
@@ -60,6 +67,7 @@ test('masks and kinds of events are those of native code', () => {
   assert.equal(tables.qpMask, { ...QpMask });
   assert.equal(tables.srqMask, { ...SrqMask });
   assert.equal(tables.rnrPatience, { ...RnrPatience });
+  assert.equal(tables.peerExtensions, { ...PeerExtensions });
   assert.equal(tables.eventKind, { ...eventKind });
 });
 

@@ -28,6 +28,7 @@ test.before(() => {
       rnrPatienceMs: 0,
       ecn: false,
       window: 64,
+      longWindowBytes: 0,
       link: 'auto',
       icrc: 'solved',
       direct: true,
@@ -69,6 +70,7 @@ test('connecting refuses what modifying would, and ends at the step that is refu
     retryCount: 7,
     rnrRetry: 6,
     patience: 0,
+    extensions: 0,
   };
   const none = { init: 0, rtr: 0, rts: 0 };
   const step = { ...none, rtr: QpMask.receivePsn };
@@ -211,6 +213,7 @@ test('a closed HCA answers that it is gone', () => {
       rnrPatienceMs: 0,
       ecn: false,
       window: 64,
+      longWindowBytes: 0,
       link: 'auto',
       icrc: 'solved',
       direct: true,

@@ -4,7 +4,12 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type ConnectAttributes, QpMask, RnrPatience } from '../../kernel-bridge/hca/binding.js';
+import {
+  type ConnectAttributes,
+  PeerExtensions,
+  QpMask,
+  RnrPatience,
+} from '../../kernel-bridge/hca/binding.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { type ConnectionAttributes, connectQp } from '../../kernel-bridge/kernel/filter/endpoint-qp.js';
@@ -82,6 +87,15 @@ test('a count as large as there is means patience, a smaller one itself', () => 
     const { qp, given } = queuePair(QpType.RC);
     assert.is(connectQp(qp, { ...connection, rnrRetry, peerRnrRetry, peerUsesSrq }), Status.SUCCESS);
     assert.equal([given[0]!.rnrRetry, given[0]!.patience], [count, patience]);
+  }
+});
+
+test('only a peer that is known to be this package gets what the standard does not have', () => {
+  for (const peerIsOurs of [undefined, false, true]) {
+    const { qp, given } = queuePair(QpType.RC);
+    const peer = peerIsOurs === undefined ? {} : { peerIsOurs };
+    assert.is(connectQp(qp, { ...connection, ...peer }), Status.SUCCESS);
+    assert.is(given[0]!.extensions, peerIsOurs === true ? PeerExtensions.longWindow : 0);
   }
 });
 

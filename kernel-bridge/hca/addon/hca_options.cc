@@ -51,6 +51,7 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
       .uint("rnrPatienceMs", &rnrPatienceMs, 1e9)
       .boolean("ecn", &engine->ecn)
       .uint("window", &engine->window, 1 << 16)
+      .uint("longWindowBytes", &engine->longWindowBytes, 1 << 30)
       .string("link", &link)
       .string("icrc", &icrc)
       .boolean("direct", &host->direct)

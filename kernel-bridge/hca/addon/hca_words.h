@@ -6,7 +6,7 @@
 namespace nd::js {
 
 struct Words {
-  static constexpr size_t kCount = 24, kPathAt = 17, kMadAt = 32, kMadBytes = wire::kMadBytes, kBytes = kMadAt + kMadBytes;
+  static constexpr size_t kCount = 24, kPathAt = 18, kMadAt = 32, kMadBytes = wire::kMadBytes, kBytes = kMadAt + kMadBytes;
   double* words = nullptr;    // parameters and results from the first one on; a path's four numbers at kPathAt
   uint8_t* bytes = nullptr;   // a path's source and destination, then a MAD
 

@@ -105,6 +105,7 @@ Napi::Object defaults(Napi::Env env) {
   out.Set("rnrPatienceMs", static_cast<double>(engine.rnrPatienceNs) / 1e6);
   out.Set("ecn", engine.ecn);
   out.Set("window", engine.window);
+  out.Set("longWindowBytes", static_cast<double>(engine.longWindowBytes));
   out.Set("link", host.link == LinkChoice::kAuto ? "auto" : "wire");
   out.Set("icrc", host.icrc == IcrcCheck::kSolved ? "solved" : "exact");
   out.Set("direct", host.direct);
@@ -139,6 +140,7 @@ Napi::Value wordTables(const Napi::CallbackInfo& info) {
   out.Set("qpMask", qpMask(env));
   out.Set("srqMask", numbers(env, {{"entries", srqmask::kEntries}, {"limit", srqmask::kLimit}}));
   out.Set("rnrPatience", numbers(env, {{"responder", rnrpatience::kResponder}, {"requester", rnrpatience::kRequester}}));
+  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}}));
   out.Set("eventKind", eventKinds(env));
   out.Set("eventWords", eventWords(env));
   out.Set("constants", constants(env));

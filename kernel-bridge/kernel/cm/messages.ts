@@ -3,7 +3,7 @@ import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { gidEquals, isUnicastGid, rdmaCmFlowLabel } from './address.js';
 import { readIpCmHeader, withIpCmHeader } from './ip-cm-header.js';
 import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
-import { type CmBody, emitMad, PrivateDataSize, RejReason, TransportType } from './wire.js';
+import { type CmBody, emitMad, OwnVendorId, PrivateDataSize, RejReason, TransportType } from './wire.js';
 
 /** RoCE has no LIDs; this value says so where the hop limit is above one. */
 const PERMISSIVE_LID = 0xffff;
@@ -51,6 +51,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
   const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
   return emitMad('REQ', identity.transactionId, {
     localCommId: identity.localCommId,
+    vendorId: transportType === TransportType.RC ? OwnVendorId.request : 0,
     serviceId: parameters.serviceId,
     localCaGuid: identity.caGuid,
     localQpn: qp.qpn,
@@ -85,10 +86,14 @@ export function makeRep(
   request: CmRequest,
   identity: Omit<RequestIdentity, 'responseTimeoutCode' | 'maxRetries'> & { remoteCommId: number },
 ): Uint8Array {
+  const vendorId = request.peerIsOurs === true ? OwnVendorId.reply : 0;
   return emitMad('REP', identity.transactionId, {
     localCommId: identity.localCommId,
     remoteCommId: identity.remoteCommId,
     localQpn: parameters.qpn,
+    vendorIdHigh: vendorId >> 16,
+    vendorIdMiddle: (vendorId >> 8) & 0xff,
+    vendorIdLow: vendorId & 0xff,
     startingPsn: identity.startingPsn,
     responderResources: most(parameters.responderResources, request.responderResources),
     initiatorDepth: most(parameters.initiatorDepth, request.initiatorDepth),
@@ -110,6 +115,8 @@ export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
     rnrRetryCount: body.rnrRetryCount,
     targetAckDelay: body.targetAckDelay,
     peerUsesSrq: body.srq === 1,
+    peerIsOurs:
+      ((body.vendorIdHigh << 16) | (body.vendorIdMiddle << 8) | body.vendorIdLow) === OwnVendorId.reply,
     privateData: body.privateData,
   };
 }
@@ -191,6 +198,7 @@ export function readReq(
     localAckTimeout: body.primaryAckTimeout,
     pkey: body.pkey,
     peerUsesSrq: body.srq === 1,
+    peerIsOurs: transportType === TransportType.RC && body.vendorId === OwnVendorId.request,
     privateData: header.privateData,
   };
 }

@@ -78,6 +78,8 @@ export interface CmRequest {
   localAckTimeout: number;
   pkey: number;
   peerUsesSrq: boolean;
+  /** The peer is this package, too. */
+  peerIsOurs?: boolean;
   /** The consumer's 56 bytes. */
   privateData: Uint8Array;
 }
@@ -91,6 +93,8 @@ export interface CmReply {
   rnrRetryCount: number;
   targetAckDelay: number;
   peerUsesSrq: boolean;
+  /** The peer is this package, too. */
+  peerIsOurs?: boolean;
   /** 196 bytes. */
   privateData: Uint8Array;
 }

@@ -95,6 +95,13 @@ export const RejReason = {
 /** The message that a REJ or an MRA answers. `other` exists in a REJ only (there 2 means none), LAP in an MRA only. */
 export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 
+/**
+ * The vendor ids of a REQ and of its REP, by which two ends of this package know each other (IBA 1 §12.6.5: Enhanced Connection
+ * Establishment). They are locally administered, so no vendor has them. Linux's `rdma_accept` answers with the REQ's own id, whatever it is:
+ * therefore ours differ.
+ */
+export const OwnVendorId = { request: 0x4e_44_51, reply: 0x4e_44_52 } as const;
+
 /** REQ's transport service types. */
 export const TransportType = { RC: 0, UC: 1, RD: 2, XRC: 3 } as const;
 

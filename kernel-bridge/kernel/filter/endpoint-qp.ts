@@ -2,7 +2,13 @@
  * Connection management's changes of a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7, RDMA
  * IP CM service), and ERROR at the end.
  */
-import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
+import {
+  type ConnectSteps,
+  type PathParameters,
+  PeerExtensions,
+  QpMask,
+  RnrPatience,
+} from '../../hca/binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import type { CmConnection } from '../cm/service.js';
@@ -29,6 +35,8 @@ export interface ConnectionAttributes {
   rnrRetry: number;
   peerRnrRetry: number;
   peerUsesSrq: boolean;
+  /** The peer is this package, too. */
+  peerIsOurs?: boolean;
 }
 
 /**
@@ -45,7 +53,8 @@ const carriedBy: Readonly<Record<number, ConnectSteps>> = {
       QpMask.receivePsn |
       QpMask.responderResources |
       QpMask.minRnrTimer |
-      QpMask.patience,
+      QpMask.patience |
+      QpMask.extensions,
     rts: QpMask.ackTimeout | QpMask.retryCount | QpMask.rnrRetry | QpMask.sendPsn | QpMask.initiatorDepth,
   },
   [QpType.UC]: {
@@ -99,6 +108,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     retryCount: a.retryCount,
     rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
     patience: patienceOf(a),
+    extensions: a.peerIsOurs === true ? PeerExtensions.longWindow : 0,
   });
   if (status !== Status.SUCCESS) failQp(qp);
   return status;

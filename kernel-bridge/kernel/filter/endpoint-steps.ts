@@ -129,7 +129,7 @@ export function cmQp(
 export function activeAttributes(
   { path, pathMtu, ackTimeoutCode }: EndpointRoute,
   { receivePsn }: CmConnection,
-  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq }: CmReply,
+  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq, peerIsOurs }: CmReply,
   { responderResources, initiatorDepth, retryCount }: EndpointParam,
   rc: RcOptions,
   pkeyIndex: number,
@@ -150,6 +150,7 @@ export function activeAttributes(
     rnrRetry: rnrRetryCount,
     peerRnrRetry,
     peerUsesSrq,
+    ...(peerIsOurs === undefined ? {} : { peerIsOurs }),
   };
 }
 
@@ -161,7 +162,7 @@ export function passiveAttributes(
   rc: RcOptions,
   pkeyIndex: number,
 ): ConnectionAttributes {
-  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq } = request;
+  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq, peerIsOurs } = request;
   return {
     pkeyIndex,
     path,
@@ -178,6 +179,7 @@ export function passiveAttributes(
     rnrRetry: rnrRetryCount,
     peerRnrRetry,
     peerUsesSrq,
+    ...(peerIsOurs === undefined ? {} : { peerIsOurs }),
   };
 }
 

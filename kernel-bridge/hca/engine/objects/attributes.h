@@ -8,6 +8,7 @@ namespace nd {
 struct EngineOptions {
   uint64_t keepAliveNs = 10'000'000'000ull;  // idle connections send a zero-length RDMA WRITE; 0: never
   uint32_t window = 128;                     // PSNs in flight per QP, at most; more of some requests: Congestion::kLocalWindows
+  uint64_t longWindowBytes = 32ull << 20;    // the same towards peers with extensions::kLongWindow, far away; not less than `window`
   uint64_t rnrPatienceNs = 1'000'000'000;    // how long patient QPs wait for a receive of the peer (rnrpatience), at least
   bool ecn = false;                          // mark what connections send as ECN-capable, ECT(0)
   uint32_t maxQp = 65000, maxCq = 65536, maxPd = 65536, maxMr = 1u << 20, maxMw = 1u << 20;
@@ -57,7 +58,8 @@ namespace qpmask {
 constexpr uint32_t kState = 1, kAccess = 2, kPkeyIndex = 4, kPort = 8, kQkey = 0x10, kPath = 0x20, kPathMtu = 0x40,
                    kDestinationQpn = 0x80, kReceivePsn = 0x100, kResponderResources = 0x200, kMinRnrTimer = 0x400,
                    kAckTimeout = 0x800, kRetryCount = 0x1000, kRnrRetry = 0x2000, kSendPsn = 0x4000,
-                   kInitiatorDepth = 0x8000, kCurrentState = 0x10000, kDrainNotify = 0x20000, kPatience = 0x40000;
+                   kInitiatorDepth = 0x8000, kCurrentState = 0x10000, kDrainNotify = 0x20000, kPatience = 0x40000,
+                   kExtensions = 0x80000;
 }
 
 // Bits of QpAttributes::patience. Without them the RNR retry count and the RNR NAK timer are all there is.
@@ -67,6 +69,13 @@ namespace rnrpatience {
 constexpr uint32_t kResponder = 1;
 // Retries go on beyond a count of wire::kMostRnrRetries until that time has passed.
 constexpr uint32_t kRequester = 2;
+}
+
+// Bits of QpAttributes::extensions: what the peer takes beyond the standard. Connection management sets them where both ends have
+// said so; towards every other peer nothing leaves that it could not take.
+namespace extensions {
+constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
+constexpr uint32_t kAll = kLongWindow;
 }
 
 struct QpAttributes {
@@ -82,6 +91,7 @@ struct QpAttributes {
   uint32_t ackTimeout = 0;           // code: 4.096 µs × 2^n, 0 = none
   uint32_t retryCount = 0, rnrRetry = 0;
   uint32_t patience = 0;             // rnrpatience
+  uint32_t extensions = 0;
 };
 
 // Packets dropped at the QPs and addresses of a P_Key table.

@@ -5,6 +5,7 @@
 #include "base/wire.h"
 #include "local/local_pair.h"
 #include "objects/cq.h"
+#include "objects/path_model.h"
 #include "objects/pkeys.h"
 #include "objects/qp_states.h"
 
@@ -40,7 +41,7 @@ enum Mark : uint32_t {
   kAwaited = 1u << 18,     // something waits until all that was sent is acknowledged
   kRnrWait = 1u << 19,     // the peer asked for silence until `rnrUntil`
   kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
-  kNarrowed = 1u << 21,    // the congestion window is smaller than its limit
+  kNarrowed = 1u << 21,    // acknowledgements may make the congestion window larger
   kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct.h)
   // Of both
   kPublished = 1u << 25,   // peers may access memory directly by this queue pair
@@ -112,7 +113,8 @@ struct SendState : RingPlace {
   // Round trip: one request at a time is timed (RFC 6298).
   bool timing = false;
   uint32_t timedPsn = 0;
-  uint64_t timedAt = 0, roundTrip = 0, variation = 0;
+  uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
+  std::unique_ptr<PathModel> model;  // of a path that takes a longer window than all do
   uint32_t probes = 0;       // for this `una`
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;

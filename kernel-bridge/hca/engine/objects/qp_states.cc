@@ -23,7 +23,7 @@ constexpr Transition kTransitions[] = {
     {kQpsInit, kQpsInit, {{true, 0, kInitRc}, {true, 0, kInitRc}, {true, 0, kInitUd}}},
     {kQpsInit,
      kQpsRtr,
-     {{true, kPathRc, kAccess | kPkeyIndex | kPatience}, {true, kPathUc, kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
+     {{true, kPathRc, kAccess | kPkeyIndex | kPatience | kExtensions}, {true, kPathUc, kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
     {kQpsRtr, kQpsRts, {{true, kSendRc, kRunRc}, {true, kSendPsn, kRunUc}, {true, kSendPsn, kRunUd}}},
     {kQpsRts, kQpsRts, {{true, 0, kRunRc}, {true, 0, kRunUc}, {true, 0, kRunUd}}},
     {kQpsRts, kQpsSqd, {{true, 0, kDrainNotify}, {true, 0, kDrainNotify}, {true, 0, kDrainNotify}}},
@@ -65,6 +65,7 @@ constexpr ValueRule kValueRules[] = {
      [](const EngineOptions&, const QpAttributes& a) {
        return (a.patience & ~(rnrpatience::kResponder | rnrpatience::kRequester)) == 0;
      }},
+    {kExtensions, [](const EngineOptions&, const QpAttributes& a) { return (a.extensions & ~extensions::kAll) == 0; }},
 };
 
 }  // namespace
@@ -110,6 +111,7 @@ void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from) 
   if (mask & kRetryCount) to.retryCount = from.retryCount;
   if (mask & kRnrRetry) to.rnrRetry = from.rnrRetry;
   if (mask & kPatience) to.patience = from.patience;
+  if (mask & kExtensions) to.extensions = from.extensions;
 }
 
 }  // namespace nd

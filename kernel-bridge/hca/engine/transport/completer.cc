@@ -105,7 +105,7 @@ void Completer::retryNow(Qp& qp) {
   }
   rq.retries++;
   rq.fastRetried = true;
-  t_.congestion.reduceWindow(qp, rq.window / 2);
+  t_.congestion.onLoss(qp, 1);
   t_.requester.goBack(qp);
 }
 

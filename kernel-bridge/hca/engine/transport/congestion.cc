@@ -13,6 +13,7 @@ constexpr uint64_t kLateAskNs = 1'000'000;
 // At most one CNP for a queue pair in this time, and one reaction to those that come.
 constexpr uint64_t kCongestionNs = 50'000;
 constexpr uint32_t kAlphaOne = 1024;
+constexpr uint32_t kMostUnasked = 32;  // packets without one, however long the window is
 
 }  // namespace
 
@@ -24,7 +25,7 @@ bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t
   SendState& rq = qp.rq;
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
   rq.sinceAck += span;
-  bool asks = rq.sinceAck >= (rq.window + 3) / 4 || inFlight >= rq.window || qp.has(kProbing | kAsking);
+  bool asks = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostUnasked) || inFlight >= rq.window || qp.has(kProbing | kAsking);
   if (last && !asks) {
     asks = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
            (rq.unasked() && c_.now - rq.ackStart >= kLateAskNs) || qp.has(kAwaited) || qp.local ||
@@ -38,6 +39,7 @@ bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t
 void Congestion::openWindow(Qp& qp, uint32_t acknowledged) const {
   if (!qp.has(kNarrowed)) return;
   SendState& rq = qp.rq;
+  if (rq.model) return growLong(qp, acknowledged);
   rq.credit += acknowledged;
   if (rq.credit < rq.window) return;
   rq.credit -= rq.window;
@@ -50,8 +52,16 @@ void Congestion::reduceWindow(Qp& qp, uint32_t packets) const {
   if (qp.local) return;
   SendState& rq = qp.rq;
   rq.credit = 0;
-  rq.window = std::min(c_.options.window, std::max(packets, kSmallestWindow));
-  qp.put(kNarrowed, rq.window < c_.options.window);
+  const uint32_t before = rq.window;
+  rq.window = std::min(rq.model ? before : c_.options.window, std::max(packets, kSmallestWindow));
+  if (rq.model) restartCurve(rq, before);
+  qp.put(kNarrowed, rq.model || rq.window < c_.options.window);
+}
+
+void Congestion::onLoss(Qp& qp, uint32_t packets) const {
+  SendState& rq = qp.rq;
+  if (!rq.model || rq.model->roundStart == 0) return reduceWindow(qp, rq.window / 2);
+  rq.model->lost += packets;
 }
 
 // One reduction per interval, however many notifications come: they are about the same queue.
@@ -80,6 +90,7 @@ void Congestion::sampleRoundTrip(SendState& rq) const {
   if (!rq.timing || wire::psnDiff(rq.una, rq.timedPsn) <= 0) return;
   rq.timing = false;
   const uint64_t sample = c_.now - rq.timedAt;
+  sampleLeast(rq, sample);
   if (rq.roundTrip == 0) {
     rq.roundTrip = sample + 1;
     rq.variation = sample / 2;

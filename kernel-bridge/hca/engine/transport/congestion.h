@@ -1,9 +1,9 @@
 // How much of a connection may be under way: the congestion window, the answer to ECN marks (RoCEv2 congestion management,
 // IBA 1 annex A17 §17.9), the round-trip time, and which packets request an ACK.
 //
-// Losses and congestion notifications make the window smaller, acknowledged packets make it grow again: a loss halves it, a
+// Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow again: a loss halves it, a
 // notification reduces it by the smoothed share of marked intervals (as DCQCN reduces its rate), and each window acknowledged
-// makes it one packet larger.
+// makes it one packet larger. Towards peers that take long windows, on far paths: path_model.h.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -13,6 +13,8 @@ class Congestion : public Role {
  public:
   using Role::Role;
   static constexpr uint32_t kSmallestWindow = 4;
+  // Far below half of the PSNs there are, so that old and new ones are told apart (IBA 1 §9.7.1).
+  static constexpr uint32_t kMostWindow = 1u << 21;
 
   // Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the local link.
   bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore) const {
@@ -24,6 +26,13 @@ class Congestion : public Role {
   }
   void openWindow(Qp& qp, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
+  // The peer's answers show that so many packets are lost.
+  void onLoss(Qp& qp, uint32_t packets) const;
+  // Something could be sent, were the window not full.
+  void onFull(Qp& qp) const;
+  // Pacing, where there is a model. False: a timer is set.
+  bool mayLeave(Qp& qp) const;
+  void left(SendState& rq, uint32_t span) const;
   // Whether a packet of a SEND or WRITE sets AckReq. `last`: it ends its message.
   bool wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void sampleRoundTrip(SendState& rq) const;
@@ -35,6 +44,17 @@ class Congestion : public Role {
   // takes a step's share and its program looks at the one before, there is room for the next; and a peer that sleeps is
   // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
+
+  // ── long_window.cc
+  uint32_t limitOf(const Qp& qp) const;
+  void beginRound(SendState& rq) const;
+  void endRound(Qp& qp) const;
+  void growLong(Qp& qp, uint32_t acknowledged) const;
+  void growByCurve(SendState& rq, uint32_t acknowledged) const;
+  void weighLosses(SendState& rq) const;
+  void drain(SendState& rq) const;
+  void sampleLeast(SendState& rq, uint64_t sample) const;
+  void restartCurve(SendState& rq, uint32_t before) const;
 };
 
 }  // namespace nd

@@ -107,7 +107,7 @@ void Requester::parse(Qp& qp, uint32_t wqe) {
     }
   }
   if (e.opcode <= kOpRead && !qp.datagram()) e.packets = qp.packetsFor(e.length);
-  if (e.opcode == kOpRead) e.chunk = readChunk(c_.options.window, qp.attributes.initiatorDepth);
+  if (e.opcode == kOpRead) e.chunk = readChunk(std::max(c_.options.window, qp.rq.window), qp.attributes.initiatorDepth);
 }
 
 void Requester::executeLocal(Qp& qp, SendEntry& e) {
@@ -205,6 +205,13 @@ inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
   return true;
 }
 
+// Whether the window has room for so many packets, and it is their time.
+inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
+  if (t_.congestion.windowTakes(qp, span, mayTakeMore)) return !qp.rq.model || t_.congestion.mayLeave(qp);
+  t_.congestion.onFull(qp);
+  return false;
+}
+
 bool Requester::request(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
@@ -243,7 +250,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
         more = rq.next != rq.producer && (fast += n) >= Transport::kShare;
         continue;
       }
-      if (!t_.congestion.windowTakes(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
+      if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
       parse(qp, rq.next);
       rq.parsed++;
     }
@@ -266,7 +273,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
       if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
     }
     if (qp.has(kProbing) && rq.psn != rq.una) break;
-    if (!t_.congestion.windowTakes(qp, span, e.opcode == kOpRead)) break;
+    if (!mayLeave(qp, span, e.opcode == kOpRead)) break;
     if (budget == 0) {
       more = true;
       break;
@@ -318,6 +325,7 @@ void Requester::sent(Qp& qp, uint32_t span, const Path& path) {
     c_.counters.retransmitted++;
   }
   if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
+  if (rq.model) t_.congestion.left(rq, span);
   if (!qp.reliable()) rq.una = rq.psn;
   t_.links.transmit(qp, path);
   if (qp.local) rq.lastPosition = qp.local->position();

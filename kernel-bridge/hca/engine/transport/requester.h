@@ -39,6 +39,7 @@ class Requester : public Role {
   void doLocally(Qp& qp, SendEntry& e);
   bool roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span);
   bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
+  bool mayLeave(Qp& qp, uint32_t span, bool mayTakeMore);
   bool sendPacketOf(Qp& qp, SendEntry& e, uint32_t span);
   void sendData(Qp& qp, SendEntry& e, uint32_t span);
   void sendRead(Qp& qp, SendEntry& e, uint32_t span);

@@ -1,0 +1,36 @@
+/** RDMA Writes or Reads to a host far away, by programs that sleep while they wait: bytes per second. */
+import { WvSend } from '../../winverbs/index.js';
+import { perSecond, type Sample, timedAsync } from '../statistics.js';
+import type { JobOf } from './job.js';
+import { makeMemory } from './library.js';
+import type { Connection, Side } from './side.js';
+
+export function farMemory(side: Side, { size }: JobOf<'far'>) {
+  const memory = side.memory(makeMemory('any', size));
+  memory.bytes.fill(1);
+  return memory;
+}
+
+export function farQueuePair(side: Side, { inFlight }: JobOf<'far'>) {
+  return side.queuePair({ sends: inFlight, receives: 1 });
+}
+
+/** Keeps `inFlight` requests of one buffer under way. */
+export async function farTransfer(
+  side: Side,
+  { qp, remote }: Connection,
+  job: JobOf<'far'>,
+): Promise<Sample> {
+  const { size, inFlight, operation, seconds } = job;
+  const data = side.advertised!.sge(0, size);
+  const post = () => qp[operation](0, data, WvSend.SIGNALED, remote, 0);
+  for (let i = 0; i < inFlight; i += 1) post();
+  const sample = await timedAsync(seconds, async () => {
+    for (let done = 0; done === 0; ) {
+      done = side.poll(1);
+      if (done === 0) await side.cq.notify('any');
+      else post();
+    }
+  });
+  return { mean: perSecond(sample, size).mean };
+}

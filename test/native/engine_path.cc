@@ -1,0 +1,155 @@
+// The window over a path with delay: how it grows, what limits it, what losses do, and how connections share
+// (objects/path_model.h).
+#include <cstdio>
+
+#include "path_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kMtu = 4096, kMessage = 1 << 20, kInFlight = 64;
+constexpr uint64_t kSecond = 1'000'000'000;
+
+Link2 linkOf(uint32_t taken, uint32_t psn = 100) {
+  Link2 l;
+  l.mtu = kMtu;
+  l.ackTimeout = 17;
+  l.extensions = taken;
+  l.psnA = psn;
+  return l;
+}
+
+// What the connections bring over the path within the time, in shares of its rate.
+std::vector<double> sharesOf(PathWorld& w, std::vector<std::unique_ptr<Flow>>& flows, uint64_t ns) {
+  std::vector<uint64_t> before;
+  for (auto& f : flows) before.push_back(f->done);
+  w.run(ns, [&] {
+    for (auto& f : flows) f->turn();
+    return false;
+  });
+  std::vector<double> shares;
+  for (size_t i = 0; i < flows.size(); i++) {
+    CHECK(!flows[i]->failed);
+    shares.push_back(double(flows[i]->done - before[i]) * kMessage / (double(w.shape.bytesPerSecond) * double(ns) * 1e-9));
+  }
+  return shares;
+}
+
+std::unique_ptr<Flow> flowIn(PathWorld& w, const Link2& link, uint32_t opcode = kOpWrite) {
+  auto flow = std::make_unique<Flow>(w, link, kMessage, opcode);
+  for (uint32_t i = 0; i < kInFlight; i++) flow->post();
+  return flow;
+}
+
+double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_t ns, uint64_t seed = 1, uint32_t opcode = kOpWrite) {
+  PathWorld w(shape, seed);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(flowIn(w, linkOf(taken), opcode));
+  sharesOf(w, flows, warmNs);
+  return sharesOf(w, flows, ns)[0];
+}
+
+}  // namespace
+
+// 1 Gbit/s over 20 and 100 ms takes 600 and 3,000 packets. PSNs wrap meanwhile.
+TEST(window_grows_to_what_the_path_takes) {
+  for (uint64_t delay : {10'000'000, 50'000'000}) {
+    PathShape shape;
+    shape.delayNs = delay;
+    shape.queue = 9000;
+    PathWorld w(shape);
+    std::vector<std::unique_ptr<Flow>> flows;
+    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow, 0xFFF000)));
+    sharesOf(w, flows, 2 * kSecond);
+    CHECK(sharesOf(w, flows, 2 * kSecond)[0] > 0.9);
+    CHECK_EQ(w.dropped, 0u);
+    CHECK_EQ(w.a->counter("retransmitted_pkts"), 0u);
+  }
+}
+
+// A peer that has not said that it takes more: rxe and network adapters take 128.
+TEST(window_of_any_other_peer_stays_what_all_take) {
+  PathShape shape;
+  PathWorld w(shape);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(flowIn(w, linkOf(0)));
+  const double share = sharesOf(w, flows, 3 * kSecond)[0];
+  CHECK(w.mostUnderWay <= 128);
+  CHECK(share < 0.25);
+}
+
+TEST(window_has_the_limit_of_the_option) {
+  PathShape shape;
+  shape.delayNs = 50'000'000;
+  shape.bytesPerSecond = 1'250'000'000;
+  shape.queue = 100'000;
+  EngineOptions options;
+  options.longWindowBytes = 8 << 20;
+  PathWorld w(shape, 1, options);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+  sharesOf(w, flows, 4 * kSecond);
+  CHECK(w.mostUnderWay <= (8u << 20) / kMtu);
+  CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the others are acknowledged, and their answers under way
+}
+
+// On a near path, as inside a host, nothing is to be won.
+TEST(window_on_a_near_path_stays) {
+  PathShape shape;
+  shape.delayNs = 50'000;
+  PathWorld w(shape);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(std::make_unique<Flow>(w, linkOf(extensions::kLongWindow), kMessage));
+  Flow& flow = *flows[0];
+  flow.qa.post({kOpWrite, kSendFlagSignaled, {{flow.from.at(), 8, flow.from.lkey}}, 0, flow.to.at(), flow.to.rkey});
+  w.run(kSecond, [&] { return flow.qa.sendCq.written() == 1; });  // the round trip is known
+  for (uint32_t i = 1; i < kInFlight; i++) flow.post();
+  sharesOf(w, flows, kSecond);
+  CHECK(w.mostUnderWay <= 128);
+}
+
+// A queue of ten seconds is not filled: what stands in it is no more than the path itself holds.
+TEST(window_leaves_no_standing_queue) {
+  PathShape shape;
+  shape.queue = 300'000;
+  PathWorld w(shape);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+  sharesOf(w, flows, 3 * kSecond);
+  w.queuedSinceNs = w.clock.time;
+  CHECK(sharesOf(w, flows, 12 * kSecond)[0] > 0.9);  // and is drained twice
+  CHECK(w.mostQueuedNs < 4 * shape.delayNs);  // a round trip, and more for a moment after that
+}
+
+// A queue that is too short for twice the path: losses make the window smaller, and the path stays in use.
+TEST(window_follows_losses_of_a_short_queue) {
+  PathShape shape;
+  shape.queue = 200;
+  const double share = oneShare(shape, extensions::kLongWindow, 2 * kSecond, 5 * kSecond);
+  CHECK(share > 0.6);
+}
+
+TEST(connections_share_a_path_fairly) {
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    PathShape shape;
+    shape.delayNs = 5'000'000;
+    shape.queue = seed % 2 ? 2000 : 400;
+    PathWorld w(shape, seed);
+    std::vector<std::unique_ptr<Flow>> flows;
+    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+    sharesOf(w, flows, seed * kSecond / 2);
+    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+    sharesOf(w, flows, 4 * kSecond);
+    const std::vector<double> shares = sharesOf(w, flows, 8 * kSecond);
+    const double sum = shares[0] + shares[1];
+    const double jain = sum * sum / (2 * (shares[0] * shares[0] + shares[1] * shares[1]));
+    if (!CHECK(jain >= 0.9) || !CHECK(sum > 0.7)) std::printf("seed %u: %.2f and %.2f\n", unsigned(seed), shares[0], shares[1]);
+  }
+}
+
+// Reads take the window in the other direction.
+TEST(window_of_reads_grows) {
+  PathShape shape;
+  CHECK(oneShare(shape, extensions::kLongWindow, 2 * kSecond, 2 * kSecond, 1, kOpRead) > 1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
+}
