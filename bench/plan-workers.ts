@@ -1,10 +1,11 @@
 /** Rows about many threads and processes at once. */
 import { availableParallelism } from 'node:os';
 import type { CrowdFigures } from './crowd/crowd.js';
-import type { Who } from './crowd/messages.js';
+import { BULK_BYTES, BULK_EVERY, type Load, type Who } from './crowd/messages.js';
 import {
   type Amount,
   type Contestant,
+  MEBIBYTES,
   MICROSECONDS,
   MILLIONS,
   MILLISECONDS,
@@ -90,6 +91,25 @@ const crowdFigures: readonly {
   },
 ];
 
+function crowdContestants(
+  figure: keyof CrowdFigures,
+  [clients, connections]: readonly [number, number],
+  load: Load,
+  seconds: number,
+): [Contestant, ...Contestant[]] {
+  const contestant = (label: string, who: Who): Contestant => ({
+    label,
+    by: 'crowd',
+    figure,
+    job: { who, clients, connections, seconds, load },
+  });
+  return [
+    contestant(US, 'apart'),
+    contestant(`${US}, one completion queue`, 'together'),
+    contestant(TCP, 'net'),
+  ];
+}
+
 /** Awaited echoes between client processes and one server, all on as many processors as there are. */
 export function crowds(amount: Amount): Row[] {
   const sizes = [
@@ -99,27 +119,47 @@ export function crowds(amount: Amount): Row[] {
     [8, 25],
     [20, 50],
   ] as const;
-  return sizes.flatMap(([clients, connections]) =>
+  const rows = sizes.flatMap((size) =>
     crowdFigures.map(({ figure, title, unit, scarce }): Row => {
-      const contestant = (label: string, who: Who): Contestant => ({
-        label,
-        by: 'crowd',
-        figure,
-        job: { who, clients, connections, seconds: 5 * amount.seconds },
-      });
-      const many = clients > 4;
+      const [clients, connections] = size;
       const few: Target[] = figure === 'rate' ? [{ against: TCP, factor: 2 }] : [];
       return {
         name: `crowd ${clients}x${connections} ${figure}`,
         title: `awaited echoes of 64 bytes, ${clients} × ${connections} (client processes, connections of each): ${title}`,
         unit,
-        contestants: [
-          contestant(US, 'apart'),
-          contestant(`${US}, one completion queue`, 'together'),
-          contestant(TCP, 'net'),
-        ],
-        targets: many ? [scarce] : few,
+        contestants: crowdContestants(figure, size, 'echo', 5 * amount.seconds),
+        targets: clients > 4 ? [scarce] : few,
       };
     }),
   );
+  return [...rows, ...mixedCrowd(amount)];
+}
+
+const mixedFigures: readonly {
+  readonly figure: keyof CrowdFigures;
+  readonly title: string;
+  readonly unit: Unit;
+  readonly targets?: readonly Target[];
+}[] = [
+  { figure: 'rate', title: 'rate', unit: PER_SECOND, targets: [{ against: TCP, factor: 1.5 }] },
+  { figure: 'p50', title: 'half within', unit: MILLISECONDS },
+  { figure: 'p99', title: '99 of 100 within', unit: MILLISECONDS },
+  { figure: 'slowest', title: 'the slowest connection', unit: SHARE, targets: [{ factor: 0.5 }] },
+  { figure: 'slowestOfLink', title: 'the slowest connection among those of its link', unit: SHARE },
+  { figure: 'wire', title: 'the mean connection by the wire', unit: SHARE },
+  { figure: 'processor', title: 'processor time of all processes for each', unit: MICROSECONDS },
+  { figure: 'memory', title: 'memory of all processes', unit: MEBIBYTES },
+  { figure: 'setUp', title: 'until all connections are there', unit: MILLISECONDS },
+];
+
+/** A thousand connections to one server, half of this library's by the wire; one request in a hundred is for bulk data as well. */
+function mixedCrowd(amount: Amount): Row[] {
+  const bulk = `one in ${BULK_EVERY} with ${BULK_BYTES >> 10} KiB`;
+  return mixedFigures.map(({ figure, title, unit, targets = [] }) => ({
+    name: `crowd mixed ${figure}`,
+    title: `awaited answers of 64 bytes, ${bulk}, 20 × 50, half by the wire: ${title}`,
+    unit,
+    contestants: crowdContestants(figure, [20, 50], 'mixed', 10 * amount.seconds),
+    targets,
+  }));
 }

@@ -66,6 +66,7 @@ export const MEGABYTES: Unit = { text: 'MB/s', base: 1e6, better: 'more' };
 export const MILLIONS: Unit = { text: 'M/s', base: 1e6, better: 'more' };
 export const PER_SECOND: Unit = { text: '/s', base: 1, better: 'more' };
 export const KIBIBYTES: Unit = { text: 'KiB', base: 1024, better: 'less' };
+export const MEBIBYTES: Unit = { text: 'MiB', base: 1 << 20, better: 'less' };
 export const PERCENT: Unit = { text: '%', base: 1, better: 'less' };
 export const SHARE: Unit = { text: '% of the link', base: 1, better: 'more' };
 

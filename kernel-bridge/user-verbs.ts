@@ -91,6 +91,32 @@ export class UvpSendRequest {
   keyByte = -1;
 }
 
+/**
+ * Gives fields their widest representation, before there are other objects of the class. V8 keeps a field that has only had small
+ * integers in another form than one with all 32 bits. The first larger value gives all objects a new hidden class, and functions that were
+ * compiled for the old one may never be optimized again: V8 of Node.js 20 tries it without end ("Maps became deprecated"), which took
+ * half of the processor time of a server with a thousand queue pairs.
+ */
+export function widen<T extends object>(object: T, fields: readonly (keyof T)[]): T {
+  for (const field of fields) object[field] = 0xffff_ffff as T[keyof T];
+  return object;
+}
+
+widen(new UvpSendRequest(), [
+  'immediate',
+  'remoteLow',
+  'remoteHigh',
+  'remoteOffset',
+  'rkey',
+  'compareLow',
+  'compareHigh',
+  'swapLow',
+  'swapHigh',
+  'remoteQpn',
+  'remoteQkey',
+  'access',
+]);
+
 /** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
 export interface UvpAddressVector {
   readonly sourceGid: Uint8Array;
@@ -115,6 +141,8 @@ export class UvpBindRequest {
   /** WV_ACCESS_*. */
   access = 0;
 }
+
+widen(new UvpBindRequest(), ['offset', 'length', 'access']);
 
 /** A completion (WV_COMPLETION); the fields of `WvCompletion` in winverbs/interfaces.ts. */
 export interface UvpCompletion {

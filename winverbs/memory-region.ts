@@ -42,6 +42,13 @@ export class MemoryRegion implements WvMemoryRegion {
   }
 }
 
+// Its fields have their widest representation from the first on (`widen` in kernel-bridge/user-verbs.ts).
+new MemoryRegion(0xffff_ffff, 0xffff_ffff, new Uint8Array(4), 2 ** 33, {
+  pin: 0,
+  address: 2 ** 47,
+  detachable: false,
+});
+
 function detached(length: number): never {
   throw new WvError(
     Status.ACCESS_VIOLATION,

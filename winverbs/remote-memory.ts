@@ -36,3 +36,6 @@ export class RemoteMemory implements RemoteMemoryRef {
     this.addressHigh = Number(address >> 32n);
   }
 }
+
+// As for MemoryRegion: its fields have their widest representation from the first on.
+new RemoteMemory({ address: 0xffff_ffff_ffff_ffffn, rkey: 0xffff_ffff });

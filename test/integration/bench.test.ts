@@ -1,4 +1,5 @@
 // The benchmark as users run it, as short as possible: it must measure everything; speed is not checked.
+
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type CrowdFigures, crowdSample } from '../../bench/crowd/crowd.js';
 import { plan } from '../../bench/plan.js';
 
 const program = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
@@ -51,6 +53,17 @@ test('this library alone: every kind of row has a figure', () => {
     assert.ok(value !== undefined && Number.isFinite(value), row);
     // An idle process may have used no measurable time.
     assert.ok(row === 'rest' || row === 'queue-pairs memory' ? value >= 0 : value > 0, `${row}: ${value}`);
+  }
+});
+
+test('a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
+  for (const who of ['apart', 'together', 'net'] as const) {
+    const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
+    const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
+    assert.ok((await of('rate')) > 0, who);
+    assert.ok((await of('slowest')) > 0, who);
+    assert.ok((await of('wire')) > 0, who);
+    assert.ok((await of('p50')) <= (await of('p99')) && (await of('memory')) > 1 << 20, who);
   }
 });
 

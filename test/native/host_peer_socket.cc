@@ -317,7 +317,7 @@ void steeringStays() {
 void bounded() {
   Member b;
   std::vector<std::unique_ptr<Member>> senders;
-  for (uint32_t i = 0; i < PeerSockets::kMost + 2; i++) senders.emplace_back(new Member);
+  for (uint32_t i = 0; i < PeerSockets::kMostPeers + 2; i++) senders.emplace_back(new Member);
   Members all = {&b};
   for (auto& each : senders) all.push_back(each.get());
   quiet(all);
@@ -327,7 +327,7 @@ void bounded() {
       each->send(path, b, {8});
       b.take(b.seen.size() + 1);
     }
-  HOST_CHECK(b.counter("rx_peer_socket_opened") == PeerSockets::kMost);
+  HOST_CHECK(b.counter("rx_peer_socket_opened") == PeerSockets::kMostPeers);
   HOST_CHECK(b.counter("rx_icrc_errors") == 0);
   uint32_t wrong = 0;
   for (size_t i = 0; i < b.seen.size(); i++) wrong += !b.seen[i].good || b.seen[i].psn != i / senders.size();

@@ -16,17 +16,18 @@ struct Member final : PacketSink {
   Host host{clock};
   Engine engine{host, clock, EngineOptions()};
   uint32_t packets = 0;
+  uint32_t byWire = 0;  // of them
 
   Member() { HOST_CHECK(host.start({}, engine) == Status::kSuccess); }
   ~Member() override { host.stop(); }
-  void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override { packets++; }
+  void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override { packets++, byWire++; }
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override { packets++; }
 
   // What one poll delivers.
   uint32_t polled() {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
-    packets = 0;
+    packets = byWire = 0;
     host.poll(*this, 64);
     host.flush();
     return packets;
@@ -227,6 +228,40 @@ void pollerLeavesTheRing() {
   b.host.forget(second);
 }
 
+// Rings that are never empty do not keep what comes by the sockets waiting, nor does one socket another.
+void fullRingsLeaveTurns() {
+  Member a, b;
+  hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });
+  std::shared_ptr<LocalPair> to;
+  {
+    std::lock_guard<nd::EngineLock> guard(a.engine.lock());
+    to = a.host.localPair(b.host.slot());
+  }
+  HOST_CHECK(to != nullptr);
+  work(a, b, [&] { return !to->up(); });
+  quiet(a, b);
+  const auto fill = [&](uint32_t count) {
+    std::lock_guard<nd::EngineLock> guard(a.engine.lock());
+    OutPacket packet;
+    packet.header[0] = 4;  // RC SEND only
+    packet.headerLength = 12;
+    for (uint32_t i = 0; i < count && to->ready(0, false); i++) to->put(packet, 1, 0, 0);
+    a.host.flush();
+  };
+  for (int round = 0; round < 20; round++) {
+    fill(130);  // more than a poll takes, twice
+    for (const char* address : {"127.0.0.1", "::1"}) a.send(address, b.host.slot());
+    uint32_t wire = 0;
+    for (int polls = 0; polls < 2; polls++) {
+      b.host.lookAllNext();
+      HOST_CHECK(b.polled() >= 64);
+      wire += b.byWire;
+    }
+    HOST_CHECK(wire == 2);
+    while (b.polled() != 0) continue;
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -235,5 +270,6 @@ int main() {
   nextPollDeliversForwarded();
   looksOutWherePacketsCome();
   pollerLeavesTheRing();
+  fullRingsLeaveTurns();
   return hosttest::finish("host_progress");
 }

@@ -21,10 +21,11 @@ void Lookout::stop() {
 
 uint32_t Lookout::look(uint32_t budget, uint64_t now) {
   uint32_t n = 0;
-  if (busy_ != nullptr && !std::exchange(all_, false)) n = lookAgain(budget);
-  if (n < budget && (n == 0 || ++pollsWithoutAll_ >= kPollsWithoutAll)) {
+  const bool all = std::exchange(all_, false) || crowded_;
+  if (busy_ != nullptr && !all) n = lookAgain(budget);
+  if (n == 0 || ++pollsWithoutAll_ >= kPollsWithoutAll) {
     pollsWithoutAll_ = 0;
-    n += lookAtAll(budget - n);
+    n += lookAtAll(std::max(budget - std::min(n, budget), budget / 2));
   }
   // A look is a system call, many times what a packet costs on the local link. A thread that is busy there, or waits there for an
   // answer, looks less often as long as looks find nothing.
@@ -48,30 +49,37 @@ uint32_t Lookout::lookAgain(uint32_t budget) {
 uint32_t Lookout::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t budget) {
   const bool turned = receiver.turnTo(socket);
   if (std::exchange(busy_, &receiver) != &receiver || turned) moreLooks_ = 0;
-  return budget != 0 ? receiver.receive(budget) : 0;
+  return receiver.receive(budget);
 }
 
 uint32_t Lookout::lookAtAll(uint32_t budget) {
   Readiness::Event events[Readiness::kMostEvents];
   const uint32_t count = parts_.readiness.take(events);
+  // The system reports sockets that stay readable in the same order each time: none may take what is for the others.
+  const auto isSocket = [](const Readiness::Event& event) {
+    const EventKind kind = eventKind(event.tag);
+    return kind == EventKind::kWire || kind == EventKind::kPeerSocket || kind == EventKind::kInbound;
+  };
+  const auto sockets = static_cast<uint32_t>(std::count_if(events, events + count, isSocket));
+  crowded_ = sockets > 1;
+  const uint32_t share = std::max(budget / std::max(sockets, 1u), kLeastShare);
   uint32_t n = 0;
   for (uint32_t i = 0; i < count; i++) {
     const uint64_t tag = events[i].tag;
-    const uint32_t left = n < budget ? budget - n : 0, id = eventId(tag);
+    const uint32_t id = eventId(tag);
     switch (eventKind(tag)) {
       case EventKind::kWire:
-        n += onReceiver(id == static_cast<uint32_t>(IpFamily::kV4) ? receiver4_ : receiver6_, WireReceiver::kPortSocket, left);
+        n += onReceiver(id == static_cast<uint32_t>(IpFamily::kV4) ? receiver4_ : receiver6_, WireReceiver::kPortSocket, share);
         break;
       case EventKind::kPeerSocket:
-        n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, left);
+        n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, share);
         break;
       case EventKind::kSlotListener:
         if (!inbound_.acceptFrom(parts_.slots.listener())) pause(tag);
         break;
       case EventKind::kInbound:
-        if (left == 0) break;
         moreLooks_ = 0;
-        n += inbound_.read(id, std::min(left, kFramesPerConnection), handler_, argument_);
+        n += inbound_.read(id, std::min(share, kFramesPerConnection), handler_, argument_);
         break;
       case EventKind::kOutbound:
         local_.onOutbound(id, events[i].kinds);

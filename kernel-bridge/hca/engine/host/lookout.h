@@ -39,6 +39,7 @@ class Lookout {
   }
 
  private:
+  static constexpr uint32_t kLeastShare = 8;  // packets of one socket per look at all
   static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per look
   static constexpr uint32_t kPollsWithoutAll = 4;
   // Extra polls of the busiest socket after an empty look at all; more of them while only that socket delivers.
@@ -69,6 +70,7 @@ class Lookout {
   uint32_t moreLooks_ = 0;
   uint32_t pollsWithoutAll_ = 0;
   bool all_ = false;                   // the next look is at all
+  bool crowded_ = false;               // the last look at all found several sockets with something: they take turns
   uint64_t due_ = 0, gap_ = 0;         // of the next look, while pairs are up
   std::vector<Sleeper*> sleepers_;
   std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as readiness names them

@@ -232,7 +232,7 @@ bool WireReceiver::takeSingle(PeerSocket& peer) {
 
 uint32_t WireReceiver::drainPeers() {
   uint32_t n = early_.empty() ? 0 : takeEarly();
-  for (uint32_t i = 0; i < PeerSockets::kMost; i++) {
+  for (uint32_t i = 0; i < PeerSockets::kMostPeers; i++) {
     PeerSocket& peer = peers_.at(i);
     uint32_t drained = 0;
     for (uint32_t got = 1; peer.ready() && got != 0 && drained < kMostDrained; drained += got)

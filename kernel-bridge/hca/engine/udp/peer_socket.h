@@ -50,7 +50,7 @@ class PeerSocket {
 // Those of one family.
 class PeerSockets {
  public:
-  static constexpr uint32_t kMost = 4;
+  static constexpr uint32_t kMostPeers = 16;
   static constexpr uint32_t kHeardBefore = 64;     // datagrams by the port's socket before one is worth a socket
   static constexpr uint32_t kUnusedFor = 1 << 16;  // datagrams of others, after which it gives way to another
   static constexpr uint32_t kNotHeardFor = 1 << 10;  // the same, of a sender that has no socket yet
@@ -90,7 +90,7 @@ class PeerSockets {
   HostCounters& counters_;
   const IpFamily family_;
   uint64_t clock_ = 0;
-  std::array<PeerSocket, kMost> sockets_;
+  std::array<PeerSocket, kMostPeers> sockets_;
   std::unique_ptr<DatagramsIn> in_;
   bool withMetadata_ = false;  // of the last receive()
 };
