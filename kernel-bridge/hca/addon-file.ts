@@ -1,5 +1,5 @@
 /**
- * Finds the native addons: those that were built here (`build/Release`), else those of this platform's package, an optional
+ * Finds the native addons: those that were built here (`build/Release`, for Windows `build/win32-x64`), else those of this platform's package, an optional
  * dependency such as `@networkdirect/linux-x64-gnu`.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /** The folder of addons that were built here, relative to the compiled file in `dist/kernel-bridge/hca/`. */
-const builtHere = '../../../build/Release';
+const builtHere = `../../../build/${process.platform === 'win32' ? 'win32-x64' : 'Release'}`;
 
 /** As much of an executable as has the name of its program interpreter. */
 const HEAD_BYTES = 4096;
@@ -45,7 +45,9 @@ function adviceFor(why: string, platform: string): string {
   if (why.includes('Too many open files')) {
     return 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
   }
-  return `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform}), or build it, which takes a C++17 compiler: npx networkdirect build`;
+  const install = `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform})`;
+  if (process.platform === 'win32') return `${install}.`;
+  return `${install}, or build it, which takes a C++17 compiler: npx networkdirect build`;
 }
 
 /**

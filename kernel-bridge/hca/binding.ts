@@ -204,6 +204,14 @@ export interface AddonBinding extends UserHca {
   ): { status: number; source: Uint8Array; interfaceIndex: number; mtu: number };
   /** As {@link watchInterfaces}, for routes and the rules that choose among them. */
   watchRoutes(onChange: () => void): (() => void) | undefined;
+  /** A text that is constant until the host restarts and differs between hosts and network namespaces. */
+  hostIdentity(): string;
+
+  /**
+   * Ends the HCAs of all threads of this process, which is about to end: peers get a goodbye. Nobody may use them afterwards. Only
+   * Windows needs the call; elsewhere the library hears of the end itself.
+   */
+  endHcas(): void;
 
   /**
    * Asks each HCA of this user's processes on this host for its statistics; works before the HCA is open. Waits for the answers on

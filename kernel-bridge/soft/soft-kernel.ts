@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
+import { isMainThread, Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
 import { CallOutcome, ChannelMajor, loadAddon, type NativeChannel } from '../hca/index.js';
 import { IoctlCode, ioctlName } from '../ioctl/codes.js';
@@ -62,6 +62,7 @@ export class SoftKernel {
     this.#addWarnings();
     this.#warnings.emitNow();
     this.closeFiles(exitBudgetMs);
+    if (process.platform === 'win32' && isMainThread) loadAddon().endHcas();
   };
   #workerError: unknown;
   #answered = false;

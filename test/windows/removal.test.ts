@@ -46,11 +46,13 @@ test('where the driver is, it is the one that opens', () => {
   forced.release();
 });
 
-test('there is no soft kernel yet', () => {
-  assert.match(
-    messageOf(() => openProvider({ kernel: 'soft' })),
-    /INVALID_PARAMETER: .*'kernel' cannot be "soft": the soft kernel does not run on Windows yet/,
-  );
+test('the thread stays with the driver, and the soft kernel is there beside it', () => {
+  const soft = openProvider({ kernel: 'soft' });
+  assert.not.equal(soft.queryDeviceList(), [GUID]);
+  soft.release();
+  const provider = openProvider();
+  assert.equal(provider.queryDeviceList(), [GUID]);
+  provider.release();
 });
 
 test('requests that wait end when the driver goes, and everything after it has a status', async () => {

@@ -57,6 +57,11 @@ Napi::Value armCqBatch(const Napi::CallbackInfo& info) {
   return Napi::Number::New(env, static_cast<uint32_t>(status));
 }
 
+Napi::Value endHcas(const Napi::CallbackInfo& info) {
+  HcaContext::endAll();
+  return info.Env().Undefined();
+}
+
 Napi::Value abiTable(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(info.Env());
   for (const AbiEntry& entry : kAbiTable) out.Set(entry.name, entry.value);
@@ -98,6 +103,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("armCqBatch", armCqBatch);
   add("interfaces", interfaces);
   add("findRoute", findRouteJs);
+  add("hostIdentity", hostIdentityJs);
+  add("endHcas", endHcas);
   add("createWaker", createWaker);
   add("watchInterfaces", NetworkWatch::watchInterfaces);
   add("watchRoutes", NetworkWatch::watchRoutes);

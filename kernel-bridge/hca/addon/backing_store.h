@@ -4,14 +4,12 @@
 // versions of Node.js, as with N-API alone. A test at run time verifies once that they behave as expected;
 // docs/internals/memory-and-rings.md has the rejected alternatives.
 #pragma once
-#include "napi_header.h"
+#include "v8_functions.h"
 
 #include <cstdint>
 #include <memory>
 
 namespace nd::js {
-
-struct V8BackingStore;  // v8::BackingStore
 
 enum class StoreFound {
   kYes,
@@ -21,7 +19,7 @@ enum class StoreFound {
 
 struct FoundStore {
   StoreFound found = StoreFound::kUnknown;
-  std::shared_ptr<V8BackingStore> store;  // kYes
+  StoreHold store;           // kYes
   bool detachable = false;                // by JavaScript; WebAssembly memory is not
 };
 

@@ -41,6 +41,8 @@ Napi::Value interfaces(const Napi::CallbackInfo& info) {
   return out;
 }
 
+Napi::Value hostIdentityJs(const Napi::CallbackInfo& info) { return Napi::String::New(info.Env(), hostIdentity()); }
+
 Napi::Value findRouteJs(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   RouteQuery query;

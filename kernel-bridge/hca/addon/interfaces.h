@@ -8,5 +8,7 @@ namespace nd::js {
 Napi::Value interfaces(const Napi::CallbackInfo& info);
 // findRoute(destination, source, interfaceIndex): { status, source, interfaceIndex, mtu }
 Napi::Value findRouteJs(const Napi::CallbackInfo& info);
+// hostIdentity(): string
+Napi::Value hostIdentityJs(const Napi::CallbackInfo& info);
 
 }  // namespace nd::js

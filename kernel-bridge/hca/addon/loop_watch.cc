@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "loop_poll.h"
 #include "platform/event.h"
 #include "platform/readiness.h"
 
@@ -40,14 +41,16 @@ struct LoopWatch::Handles {
   uv_prepare_t prepare;
   uv_check_t check;
   uv_idle_t idle;
-  uv_poll_t poll;
+  LoopPoll poll;
   LoopWatch* owner = nullptr;
   std::shared_ptr<Teardown> teardown;
   uint32_t open = 0;
 
   template <typename Handle>
-  void add(Handle& handle) {
-    auto* h = reinterpret_cast<uv_handle_t*>(&handle);
+  static uv_handle_t* base(Handle& handle) {
+    return reinterpret_cast<uv_handle_t*>(&handle);
+  }
+  void add(uv_handle_t* h) {
     h->data = this;
     uv_unref(h);
     open++;
@@ -57,9 +60,8 @@ struct LoopWatch::Handles {
   static LoopWatch* ownerOf(Handle* handle) {
     return static_cast<Handles*>(handle->data)->owner;
   }
-  template <typename Handle>
-  static void close(Handle& handle) {
-    uv_close(reinterpret_cast<uv_handle_t*>(&handle), [](uv_handle_t* h) {
+  static void close(uv_handle_t* handle) {
+    uv_close(handle, [](uv_handle_t* h) {
       auto* all = static_cast<Handles*>(h->data);
       --all->teardown->openHandles;
       all->teardown->finishIfIdle();
@@ -75,14 +77,14 @@ std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& 
   if (data.teardown()->ending || napi_get_uv_event_loop(data.env(), &loop) != napi_ok) return nullptr;
   auto handles = std::make_unique<Handles>();
   handles->teardown = data.teardown();
-  if (uv_poll_init(loop, &handles->poll, host.pollFd()) != 0) return nullptr;
+  if (!handles->poll.open(loop, host.pollFd())) return nullptr;
   uv_prepare_init(loop, &handles->prepare);
   uv_check_init(loop, &handles->check);
   uv_idle_init(loop, &handles->idle);
-  handles->add(handles->poll);
-  handles->add(handles->prepare);
-  handles->add(handles->check);
-  handles->add(handles->idle);
+  handles->add(handles->poll.handle());
+  handles->add(Handles::base(handles->prepare));
+  handles->add(Handles::base(handles->check));
+  handles->add(Handles::base(handles->idle));
   std::unique_ptr<LoopWatch> watch(new LoopWatch);
   handles->owner = watch.get();
   watch->handles_ = handles.release();
@@ -97,10 +99,10 @@ std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& 
 LoopWatch::~LoopWatch() {
   watch_.reset();
   handles_->owner = nullptr;
-  Handles::close(handles_->poll);
-  Handles::close(handles_->prepare);
-  Handles::close(handles_->check);
-  Handles::close(handles_->idle);
+  Handles::close(handles_->poll.handle());
+  Handles::close(Handles::base(handles_->prepare));
+  Handles::close(Handles::base(handles_->check));
+  Handles::close(Handles::base(handles_->idle));
 }
 
 void LoopWatch::start() {
@@ -124,7 +126,7 @@ void LoopWatch::stop() {
 void LoopWatch::beforeSleep() {
   if (channel_->undeliveredEvents() == 0) return stop();
   const auto ready = [this] { return channel_->anyReady(); };
-  const bool sleeps = uv_backend_timeout(handles_->poll.loop) != 0;
+  const bool sleeps = uv_backend_timeout(handles_->prepare.loop) != 0;
   channel_->deliveryFollows();
   Watch::Entry entry = watch_->enter(ready, sleeps);
   if (entry == Watch::Entry::kDone) {
@@ -166,11 +168,11 @@ void LoopWatch::poll(bool on) {
   if (on == polls_) return;
   polls_ = on;
   if (!on) {
-    uv_poll_stop(&handles_->poll);
+    handles_->poll.stop();
     return;
   }
-  uv_poll_start(&handles_->poll, UV_READABLE, [](uv_poll_t* h, int, int) {
-    if (LoopWatch* self = Handles::ownerOf(h)) self->takeIn();
+  handles_->poll.start([](void* data) {
+    if (LoopWatch* self = static_cast<Handles*>(data)->owner) self->takeIn();
   });
 }
 

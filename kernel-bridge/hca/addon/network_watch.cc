@@ -1,10 +1,12 @@
 #include "network_watch.h"
 
+#include "loop_poll.h"
+
 namespace nd::js {
 
 // The uv handle outlives the watch: its close callback frees it, and closes the socket.
 struct NetworkWatch::Holder {
-  uv_poll_t poll;
+  LoopPoll poll;
   NetworkEvents events;
   std::shared_ptr<Teardown> teardown;
   NetworkWatch* watch = nullptr;  // null once it is closing
@@ -37,27 +39,27 @@ bool NetworkWatch::open(EnvData& data, NetworkPart part) {
   uv_loop_t* loop = nullptr;
   if (teardown_->ending || napi_get_uv_event_loop(data.env(), &loop) != napi_ok) return false;
   auto holder = std::make_unique<Holder>();
-  if (!holder->events.open(part) || uv_poll_init(loop, &holder->poll, holder->events.fd()) != 0) return false;
-  holder->poll.data = holder.get();
+  if (!holder->events.open(part) || !holder->poll.open(loop, holder->events.fd())) return false;
+  holder->poll.handle()->data = holder.get();
   holder->watch = this;
   holder->teardown = teardown_;
   ++teardown_->openHandles;
   teardown_->items.insert(this);
   holder_ = holder.release();
-  uv_unref(reinterpret_cast<uv_handle_t*>(&holder_->poll));
-  const int started = uv_poll_start(&holder_->poll, UV_READABLE, [](uv_poll_t* poll, int, int) {
-    auto* h = static_cast<Holder*>(poll->data);
+  uv_unref(holder_->poll.handle());
+  const bool started = holder_->poll.start([](void* self) {
+    auto* h = static_cast<Holder*>(self);
     if (h->watch != nullptr && h->events.take()) LoopCallback::Scope(h->watch->onChange_).call(0, nullptr);
   });
-  if (started != 0) closeNow();
-  return started == 0;
+  if (!started) closeNow();
+  return started;
 }
 
 void NetworkWatch::closeNow() {
   if (holder_ == nullptr) return;
   Holder* holder = std::exchange(holder_, nullptr);
   holder->watch = nullptr;
-  uv_close(reinterpret_cast<uv_handle_t*>(&holder->poll), [](uv_handle_t* handle) {
+  uv_close(holder->poll.handle(), [](uv_handle_t* handle) {
     std::unique_ptr<Holder> h(static_cast<Holder*>(handle->data));
     --h->teardown->openHandles;
     h->teardown->finishIfIdle();

@@ -1,5 +1,4 @@
 /** This host's network interfaces and routes, as far as RDMA devices need them: from the system, or simulated by tests. */
-import { readFileSync, readlinkSync } from 'node:fs';
 import type { AddonBinding } from '../../hca/binding.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 
@@ -58,14 +57,6 @@ export interface HostNetwork {
   identity(): string;
 }
 
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
-
 /** A MAC of Ethernet, or undefined: loopback has all zeros, tunnels another length. */
 export function ethernetMac(mac: Uint8Array): Uint8Array | undefined {
   return mac.length === 6 && mac.some((byte) => byte !== 0) ? mac : undefined;
@@ -78,7 +69,7 @@ export class SystemNetwork implements HostNetwork {
   constructor(
     private readonly system: Pick<
       AddonBinding,
-      'interfaces' | 'watchInterfaces' | 'findRoute' | 'watchRoutes'
+      'interfaces' | 'watchInterfaces' | 'findRoute' | 'watchRoutes' | 'hostIdentity'
     >,
   ) {}
 
@@ -114,12 +105,6 @@ export class SystemNetwork implements HostNetwork {
   }
 
   identity(): string {
-    let namespace = '';
-    try {
-      namespace = readlinkSync('/proc/self/ns/net');
-    } catch {
-      // Without procfs, boot id and name must do.
-    }
-    return `${readText('/proc/sys/kernel/random/boot_id')} ${namespace}`;
+    return this.system.hostIdentity();
   }
 }

@@ -122,6 +122,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   }
   if (const int refused = options.icrc == IcrcCheck::kExact ? h.raw.open(options.receiveBufferBytes) : 0) {
     h.slots.release();
+    if (refused == ENOTSUP) return Status::kNotSupported;
     return refused == EPERM || refused == EACCES ? Status::kAccessDenied : Status::kInsufficientResources;
   }
   h.engine = &engine;

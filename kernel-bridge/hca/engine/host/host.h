@@ -64,7 +64,7 @@ class Host final : public Link {
   ~Host() override;
 
   // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why. kAccessDenied: kExact
-  // without the privilege to open a raw socket.
+  // without the privilege to open a raw socket. kNotSupported: kExact where the system has no such socket.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);   // faults and capture may change later (lock held)

@@ -27,5 +27,7 @@ struct NetworkInterface {
 // left out.
 int listInterfaces(std::vector<NetworkInterface>* out);
 bool hasInterface(uint32_t index);
+// A text that is constant until the host restarts, and differs between hosts and network namespaces.
+std::string hostIdentity();
 
 }  // namespace nd

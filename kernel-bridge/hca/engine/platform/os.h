@@ -32,6 +32,9 @@ Barrier barrierOfAllThreads();
 
 // This library stays in memory until the process ends, whoever else lets go of it.
 void keepLibraryLoaded();
+// Calls `end` when the process ends in order, while its threads still run. False: the system has no such time for a library; its
+// user ends it.
+bool atEndOfProcess(void (*end)());
 // What the program, or a library that it has loaded, calls by that name; null: nothing.
 void* findSymbol(const char* name);
 

@@ -6,7 +6,6 @@
 #endif
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -128,7 +127,7 @@ class Registry {
     }
     if (known != nullptr) parts->engine.setBarrier(known);
     if (!first) return;
-    std::atexit([] { instance().endAll(); });
+    atEndOfProcess([] { instance().endAll(); });
     // The system takes some 20 ms to prepare the barrier. Nobody should wait for that, so a thread of its own does it.
     Thread thread;
     if (thread.start("rdma-barrier", [](void*) { instance().prepareBarrier(); }, nullptr)) thread.detach();
@@ -143,6 +142,14 @@ class Registry {
   void keepLate(const Parts& parts) {
     std::lock_guard<std::mutex> guard(mutex_);
     late_.push_back(parts);
+  }
+
+  // At the end of the process: the system releases everything anyway, but peers should get a goodbye.
+  void endAll() {
+    const std::vector<Parts> started = all();
+    for (const Parts& parts : started) parts->thread.askToStop();
+    const uint64_t deadline = monotonicNs() + kPatienceNs;
+    for (const Parts& parts : started) parts->end(deadline);
   }
 
  private:
@@ -175,14 +182,6 @@ class Registry {
       started = all_;
     }
     for (const Parts& parts : started) parts->engine.setBarrier(barrier);
-  }
-
-  // At exit(): the system releases everything anyway, but peers should get a goodbye.
-  void endAll() {
-    const std::vector<Parts> started = all();
-    for (const Parts& parts : started) parts->thread.askToStop();
-    const uint64_t deadline = monotonicNs() + kPatienceNs;
-    for (const Parts& parts : started) parts->end(deadline);
   }
 
   std::mutex mutex_;
@@ -220,6 +219,9 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
   if (status == Status::kAccessDenied)
     return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
                         "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
+  if (status == Status::kNotSupported)
+    return fail(status, "the option icrc is 'exact', which takes a raw socket that shows received packets, and this system has none; "
+                        "choose 'solved'");
   if (status != Status::kSuccess)
     return fail(status, "the host side of the HCA needs some sockets and events, and the system refused them "
                         "(is the limit of open files too low?)");
@@ -235,6 +237,8 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
   engine_.store(&parts_->engine, std::memory_order_release);  // last: whoever sees it uses host(), too
   return Status::kSuccess;
 }
+
+void HcaContext::endAll() { Registry::instance().endAll(); }
 
 Host& HcaContext::host() { return parts_->host; }
 

@@ -27,6 +27,9 @@ class HcaContext {
   Engine* engine() const { return engine_.load(std::memory_order_acquire); }
   Host& host();  // of a started one
 
+  // Ends all of this process, which is about to end, as ~HcaContext does.
+  static void endAll();
+
   struct Parts;
 
  private:

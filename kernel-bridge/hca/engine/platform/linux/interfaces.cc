@@ -1,11 +1,13 @@
 #include "platform/interfaces.h"
 
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -89,6 +91,17 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
 bool hasInterface(uint32_t index) {
   char name[IF_NAMESIZE];
   return if_indextoname(index, name) != nullptr;
+}
+
+// Without procfs, what is there must do.
+std::string hostIdentity() {
+  char text[128];
+  const UniqueFd file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  const ssize_t boot = file.valid() ? read(file.get(), text, sizeof text) : 0;
+  std::string identity(text, static_cast<size_t>(std::max<ssize_t>(boot, 0)));
+  identity.resize(identity.find_last_not_of('\n') + 1);
+  const ssize_t name = readlink("/proc/self/ns/net", text, sizeof text);
+  return identity + " " + std::string(text, static_cast<size_t>(std::max<ssize_t>(name, 0)));
 }
 
 }  // namespace nd

@@ -63,6 +63,8 @@ void keepLibraryLoaded() {
     dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+bool atEndOfProcess(void (*end)()) { return std::atexit(end) == 0; }
+
 void* findSymbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
 int createFile(const std::string& path, UniqueFd* file) {

@@ -6,14 +6,15 @@
 namespace nd {
 namespace {
 
+constexpr DWORD kManualReset = 1;     // it stays signalled until it is set again
 constexpr DWORD kHighResolution = 2;  // Windows 10, 1803; older headers lack the name
 
 }  // namespace
 
 bool Alarm::open() {
   if (!fd_.valid())
-    fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, kHighResolution, TIMER_ALL_ACCESS)));
-  if (!fd_.valid()) fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, 0, TIMER_ALL_ACCESS)));
+    fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, kManualReset | kHighResolution, TIMER_ALL_ACCESS)));
+  if (!fd_.valid()) fd_.reset(descriptorOf(CreateWaitableTimerExW(nullptr, nullptr, kManualReset, TIMER_ALL_ACCESS)));
   return fd_.valid();
 }
 

@@ -2,10 +2,12 @@
 
 #include <malloc.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
-#include "platform/thread.h"
-#include "platform/windows/system.h"
+#include "platform/windows/object.h"
+#include "platform/windows/text.h"
 
 // bcrypt.h needs more of windows.h than we include.
 extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer, unsigned long bytes,
@@ -58,11 +60,49 @@ void yieldThread() { SwitchToThread(); }
 void* allocateAligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
 void freeAligned(void* memory) { _aligned_free(memory); }
 
-ThreadId currentThread() { return static_cast<ThreadId>(GetCurrentThreadId()); }
-
 ProcessId ownProcessId() { return GetCurrentProcessId(); }
 
-void closeDescriptor(Descriptor descriptor) { CloseHandle(handleOf(descriptor)); }
+// Posters use fences: FlushProcessWriteBuffers() is said to be such a barrier, and nothing here has shown it.
+Barrier barrierOfAllThreads() { return nullptr; }
+
+void keepLibraryLoaded() {
+  HMODULE library = nullptr;
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS,
+                     reinterpret_cast<LPCWSTR>(&keepLibraryLoaded), &library);
+}
+
+// A library hears of it when the other threads have been ended already, wherever they were, and with their locks.
+bool atEndOfProcess(void (*)()) { return false; }
+
+void* findSymbol(const char* name) { return reinterpret_cast<void*>(GetProcAddress(GetModuleHandleW(nullptr), name)); }
+
+int createFile(const std::string& path, UniqueFd* file) {
+  // For this user alone, unless the folder says otherwise.
+  file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, CREATE_ALWAYS,
+                                       FILE_ATTRIBUTE_NORMAL, nullptr)));
+  return file->valid() ? 0 : errnoOf(GetLastError());
+}
+
+int writeFile(Descriptor file, const void* bytes, size_t length) {
+  for (size_t done = 0; done < length;) {
+    DWORD written = 0;
+    const auto more = static_cast<DWORD>(std::min(length - done, kMostAtOnce));
+    if (WriteFile(handleOf(file), static_cast<const uint8_t*>(bytes) + done, more, &written, nullptr) == 0)
+      return errnoOf(GetLastError());
+    if (written == 0) return EIO;
+    done += written;
+  }
+  return 0;
+}
+
+void closeDescriptor(Descriptor descriptor) {
+  if (!isObject(descriptor)) {
+    CloseHandle(handleOf(descriptor));
+    return;
+  }
+  const std::unique_ptr<Object> object(objectOf(descriptor));
+  object->leaveSet();
+}
 UniqueFd duplicateDescriptor(Descriptor descriptor) {
   HANDLE copy = nullptr;
   const HANDLE own = GetCurrentProcess();

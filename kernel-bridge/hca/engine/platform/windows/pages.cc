@@ -1,6 +1,7 @@
 #include "platform/pages.h"
 
 #include "platform/windows/system.h"
+#include "platform/windows/text.h"
 
 namespace nd {
 namespace {
@@ -27,7 +28,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
   const uint64_t length = (bytes + kPage - 1) / kPage * kPage;
   const auto failed = [&] {
     const DWORD cause = GetLastError();
-    *error = static_cast<int>(cause);
+    *error = errnoOf(cause);
     return statusOf(cause);
   };
   // Committed, so that all pages exist from now on.

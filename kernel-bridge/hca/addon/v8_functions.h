@@ -1,0 +1,25 @@
+// Member functions of V8 that Node.js exports and N-API lacks, found by name.
+#pragma once
+#include "napi_header.h"
+
+#include <memory>
+
+namespace nd::js {
+
+struct V8BackingStore;  // v8::BackingStore, or what holds one
+using StoreHold = std::shared_ptr<V8BackingStore>;
+
+struct V8Functions {
+  StoreHold (*ofArrayBuffer)(napi_value) = nullptr;
+  StoreHold (*ofSharedArrayBuffer)(napi_value) = nullptr;
+  bool (*isDetachable)(napi_value) = nullptr;  // an ArrayBuffer
+  void* (*data)(const V8BackingStore*) = nullptr;
+  size_t (*byteLength)(const V8BackingStore*) = nullptr;
+  bool (*isResizable)(const V8BackingStore*) = nullptr;
+  long (*uses)(const StoreHold&) = nullptr;    // how many hold it, V8 itself included
+};
+
+// False: this runtime lacks one.
+bool findV8Functions(V8Functions* out);
+
+}  // namespace nd::js

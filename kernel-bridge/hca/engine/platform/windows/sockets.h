@@ -1,0 +1,49 @@
+// The system's sockets and network tables. Include it before anything else of the system.
+#pragma once
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <winsock2.h>
+#include <ws2tcpip.h>
+#include <mswsock.h>
+#include <iphlpapi.h>
+#include "platform/windows/system.h"
+
+#include <cstring>
+
+#include "base/types.h"
+
+namespace nd {
+
+// Whether the system's sockets can be used; the first call prepares them.
+bool socketsReady();
+
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+};
+
+// One of an address and port; its length.
+inline int socketAddress(const Gid& gid, uint16_t port, uint32_t scopeId, SocketAddress* out) {
+  std::memset(out, 0, sizeof *out);
+  if (gid.isV4()) {
+    out->v4.sin_family = AF_INET;
+    out->v4.sin_port = htons(port);
+    std::memcpy(&out->v4.sin_addr, gid.raw.data() + 12, 4);
+    return sizeof out->v4;
+  }
+  out->v6.sin6_family = AF_INET6;
+  out->v6.sin6_port = htons(port);
+  out->v6.sin6_scope_id = scopeId;
+  std::memcpy(&out->v6.sin6_addr, gid.raw.data(), 16);
+  return sizeof out->v6;
+}
+
+// All zeros: neither family.
+Gid gidOf(const sockaddr* address);
+
+}  // namespace nd
