@@ -112,7 +112,7 @@ export async function readProcesses(options: ReadProcessesOptions = {}): Promise
   if (process.platform === 'win32') {
     throw new StatusError(
       Status.NOT_SUPPORTED,
-      'Only processes with the soft kernel can be observed, and Windows has none.',
+      'Processes are asked by connections between them, which Windows does not have yet.',
     );
   }
   return await readObserved(observe, options);
