@@ -9,6 +9,12 @@ const PORT = 0x1c06;
 const LOCAL_PORT = 40_000;
 const DEPTH = 16;
 const PATIENT = 3;
+const NS_PER_MS = 1e6;
+const ACK_UNIT_MS = 4.096e-3;
+/** The engine adds 25 % to time-outs, and a clock may be 10 % slow. */
+const TIMEOUT_MARGIN = 1.25 * 1.15;
+/** Receivers that are late may ask for a second, and their longest timer once more (docs/internals/wire.md); the network has queues. */
+const RNR_AND_QUEUES_MS = 3000;
 const IB_MTU = { 256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5 } as const;
 
 export interface ConnectionSettings {
@@ -28,6 +34,14 @@ export const usualSettings: ConnectionSettings = {
   rnrRetryCount: 6,
 };
 
+/**
+ * How long nothing may move while something is outstanding: after all retries, and the patience with late receives, a connection is
+ * lost, if it has not got further.
+ */
+function longestSilenceMs({ ackTimeoutCode, retryCount }: ConnectionSettings): number {
+  return ACK_UNIT_MS * 2 ** ackTimeoutCode * (retryCount + 1) * TIMEOUT_MARGIN + RNR_AND_QUEUES_MS;
+}
+
 /** What a flow is, and what becomes of it. */
 export interface FlowPlan {
   readonly client: SimulatedHost;
@@ -36,8 +50,6 @@ export interface FlowPlan {
   readonly back?: Traffic | undefined;
   /** Whether the connection may be lost, as in a partition. */
   readonly mayFail: boolean;
-  /** How long nothing may move while something is outstanding. */
-  readonly stuckMs: number;
   /** The flow has come to its end without a loss. */
   readonly onDone?: (flow: FlowConnection) => void;
   /** It has not: refused, timed out, or lost. `established`: whether data may have moved. */
@@ -58,7 +70,12 @@ export class FlowConnection {
   constructor(world: World, plan: FlowPlan) {
     this.#world = world;
     this.plan = plan;
-    this.flow = world.native.addFlow(plan.forth, plan.back, plan.mayFail, plan.stuckMs * 1e6);
+    this.flow = world.native.addFlow(
+      plan.forth,
+      plan.back,
+      plan.mayFail,
+      longestSilenceMs(world.settings) * NS_PER_MS,
+    );
     this.#endpoint = world.native.makeEndpoint(plan.client.vertex, this.flow, 0);
     world.watchEndpoint(this.#endpoint, (why) => this.#lose(why));
     const privateData = new Uint8Array(4);
@@ -97,6 +114,7 @@ export class FlowConnection {
       return;
     }
     this.state = 'done';
+    this.#endEndpoint();
     this.#connection.disconnect();
     this.plan.onDone?.(this);
   }

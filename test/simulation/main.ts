@@ -16,6 +16,8 @@ const PROGRESS_MS = 10_000;
 const SHORT_MINUTES = 1;
 /** How long a failure is shrunk. */
 const SHRINK_MS = 60_000;
+/** Every so many runs one is repeated, and must be the same. */
+const REPEATED_EVERY = 20;
 /** After so many the run ends. */
 const MOST_FAILURES = 5;
 const LARGEST_SEED = 2 ** 32 - 1;
@@ -147,7 +149,7 @@ function runAll(
         `  … ${scenario.name}, seed ${seed}: ${Math.round(world.nowMs)} ms, ${packets.toLocaleString('en')} packets`,
       );
     };
-    const { packets, message, applied, virtualSeconds, report } = runOnce(
+    const { packets, message, applied, virtualSeconds, report, digest } = runOnce(
       scenario,
       seed,
       plan,
@@ -160,6 +162,10 @@ function runAll(
     total.seconds += (performance.now() - began) / 1000;
     for (const [name, value] of Object.entries(report))
       total.longest[name] = Math.max(total.longest[name] ?? value, value);
+    if (run % REPEATED_EVERY === 0 && runOnce(scenario, seed, plan).digest !== digest)
+      throw new Error(
+        `${scenario.name}, seed ${seed}: a second run had other packets; something is not decided by the seed`,
+      );
     if (message !== undefined) {
       if (!options.json)
         console.log(`${scenario.name}, seed ${seed}, does not hold: ${message}; shrinking …`);

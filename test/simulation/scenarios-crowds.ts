@@ -3,7 +3,6 @@ import { bytesOf, demand, jain, mixed, nsPerByte, star } from './parts.js';
 import { scenario, whole } from './scenario.js';
 import type { World } from './world.js';
 
-const STUCK_MS = 60_000;
 const LONGEST_MS = 600_000;
 /** Of a congestion window, in packets (congestion.h). */
 const SMALLEST_WINDOW = 4;
@@ -42,7 +41,6 @@ function contend(
         messages: 0,
       },
       mayFail: false,
-      stuckMs: STUCK_MS,
     }),
   );
   world.run(settings.milliseconds);
@@ -91,7 +89,7 @@ export const mice = scenario({
     const { hosts, portTo } = star(world, elephants + small + 1, edge, { ...edge, mark, capacity: 1 << 23 });
     const [receiver, ...others] = hosts;
     for (const host of hosts) world.boot(host, { ecn: true, cqEntries: host === receiver ? 1 << 13 : 256 });
-    const usual = { mayFail: false, stuckMs: STUCK_MS, server: receiver! };
+    const usual = { mayFail: false, server: receiver! };
     const flows = others.map((client, i) => {
       const large = { write: 1, minBytes: bytes, maxBytes: bytes, depth: 8, receives: 8, messages: 0 };
       const little = {
@@ -146,7 +144,7 @@ export const everybody = scenario({
       for (const server of hosts) {
         if (client === server) continue;
         const forth = mixed(world, messages, bytes, { depth: 4, receives: 8 });
-        world.connect({ client, server, forth, mayFail: false, stuckMs: STUCK_MS });
+        world.connect({ client, server, forth, mayFail: false });
       }
     }
     world.finish(LONGEST_MS);
@@ -167,9 +165,7 @@ export const crowd = scenario({
         const server = hosts[world.below(count)]!;
         if (server === client) continue;
         const forth = mixed(world, messages, bytes, { depth: 4, receives: 8 });
-        world.after(world.below(1000), () =>
-          world.connect({ client, server, forth, mayFail: false, stuckMs: STUCK_MS }),
-        );
+        world.after(world.below(1000), () => world.connect({ client, server, forth, mayFail: false }));
       }
     }
     world.run(1000);

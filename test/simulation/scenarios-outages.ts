@@ -6,7 +6,6 @@ import { scenario, whole } from './scenario.js';
 import { leavesAndSpines } from './scenarios-crowds.js';
 import type { World } from './world.js';
 
-const STUCK_MS = 60_000;
 const LONGEST_MS = 3_600_000;
 const CABLE = { nsPerByte: nsPerByte(10), delayNs: 5000, capacity: 1 << 22 };
 
@@ -56,7 +55,6 @@ export const flap = scenario({
         server: right[world.below(4)]!,
         forth,
         mayFail: false,
-        stuckMs: STUCK_MS,
       });
     }
     world.finish(LONGEST_MS);
@@ -95,7 +93,6 @@ export const partition = scenario({
         server: right[world.below(4)]!,
         forth,
         back,
-        stuckMs: STUCK_MS,
       });
     }
     world.finish(LONGEST_MS);
@@ -140,7 +137,7 @@ export const crash = scenario({
       const client = hosts[world.below(plan.hosts)]!;
       const server = hosts[(client.number + 1 + world.below(plan.hosts - 1)) % plan.hosts]!;
       const forth = mixed(world, plan.messages, plan.bytes, { thinkNs: 60_000_000 });
-      persist(world, { client, server, forth, stuckMs: STUCK_MS });
+      persist(world, { client, server, forth });
     }
     world.run(90_000);
     world.finish(LONGEST_MS);
@@ -169,7 +166,7 @@ export const mads = scenario({
       const client = hosts[world.below(plan.hosts)]!;
       const server = hosts[(client.number + 1 + world.below(plan.hosts - 1)) % plan.hosts]!;
       const forth = mixed(world, plan.messages, 1000, { depth: 4, receives: 8 });
-      world.after(world.below(60_000), () => persist(world, { client, server, forth, stuckMs: STUCK_MS }));
+      world.after(world.below(60_000), () => persist(world, { client, server, forth }));
     }
     world.run(60_000);
     world.finish(LONGEST_MS);

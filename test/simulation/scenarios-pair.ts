@@ -2,7 +2,6 @@
 import { faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { scenario, whole } from './scenario.js';
 
-const STUCK_MS = 60_000;
 const LONGEST_MS = 1_200_000;
 const MTUS = [256, 512, 1024, 2048, 4096] as const;
 
@@ -36,7 +35,7 @@ export const pair = scenario({
       const [client, server] = world.below(2) ? [a!, b!] : [b!, a!];
       const forth = mixed(world, plan.messages, plan.bytes);
       const back = world.below(2) ? mixed(world, plan.messages, plan.bytes) : undefined;
-      world.connect({ client, server, forth, back, mayFail, stuckMs: STUCK_MS });
+      world.connect({ client, server, forth, back, mayFail });
     }
     world.finish(LONGEST_MS);
     return { connections: plan.connections };
