@@ -1,4 +1,5 @@
 /** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
+import { PeerExtensions } from '../../kernel-bridge/hca/binding.js';
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
 import type { Traffic } from './native.js';
@@ -24,6 +25,8 @@ export interface ConnectionSettings {
   readonly minRnrTimer: number;
   readonly retryCount: number;
   readonly rnrRetryCount: number;
+  /** Whether peers are treated as those of this package, which agree on more than the standard has. */
+  readonly ours: boolean;
 }
 
 export const usualSettings: ConnectionSettings = {
@@ -32,6 +35,7 @@ export const usualSettings: ConnectionSettings = {
   minRnrTimer: 12,
   retryCount: 7,
   rnrRetryCount: 6,
+  ours: true,
 };
 
 /**
@@ -124,7 +128,7 @@ export class FlowConnection {
     this.#settleLost('crashed');
   }
 
-  #onReply(reply: { peerQpn: number; sendPsn: number; responderResources: number; initiatorDepth: number }) {
+  #onReply(reply: PeerOfQp): void {
     const { client, server } = this.plan;
     const path = pathBetween(client, server);
     if (!this.#world.bring(this.#endpoint, path, this.#connection.receivePsn, reply)) return;
@@ -222,6 +226,7 @@ export interface PeerOfQp {
   readonly sendPsn: number;
   readonly responderResources: number;
   readonly initiatorDepth: number;
+  readonly peerIsOurs?: boolean;
 }
 
 /** The attributes of a queue pair that goes to RTS. */
@@ -239,5 +244,6 @@ export function attributesOf(settings: ConnectionSettings, path: CmPath, receive
     retryCount: settings.retryCount,
     rnrRetry: settings.rnrRetryCount,
     patience: PATIENT,
+    extensions: settings.ours && peer.peerIsOurs === true ? PeerExtensions.longWindow : 0,
   };
 }

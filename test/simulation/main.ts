@@ -139,7 +139,10 @@ function runAll(
     const behind = (one: Scenario) => totals.get(one.name)!.seconds / one.share;
     const scenario = chosen.reduce((a, b) => (behind(b) < behind(a) ? b : a));
     const total = totals.get(scenario.name)!;
-    const plan = { ...draw(scenario.ranges, seeded(seed ^ 0x5eed)), ...given };
+    const plan = {
+      ...draw(scenario.ranges, seeded(seed ^ 0x5eed), total.runs === 0 && options.runs === undefined),
+      ...given,
+    };
     const began = performance.now();
     const tell = (world: World) => {
       if (options.json || performance.now() < toldAt + PROGRESS_MS) return;
@@ -162,7 +165,7 @@ function runAll(
     total.seconds += (performance.now() - began) / 1000;
     for (const [name, value] of Object.entries(report))
       total.longest[name] = Math.max(total.longest[name] ?? value, value);
-    if (run % REPEATED_EVERY === 0 && runOnce(scenario, seed, plan).digest !== digest)
+    if (run % REPEATED_EVERY === REPEATED_EVERY - 1 && runOnce(scenario, seed, plan).digest !== digest)
       throw new Error(
         `${scenario.name}, seed ${seed}: a second run had other packets; something is not decided by the seed`,
       );

@@ -83,6 +83,7 @@ export interface QpAttributes {
   readonly retryCount: number;
   readonly rnrRetry: number;
   readonly patience: number;
+  readonly extensions: number;
 }
 
 /** Figures of a queue since the last reset; lengths in bytes. */

@@ -8,6 +8,8 @@ export interface Range {
   /** How often it has its simplest value; default: never on purpose. */
   readonly absent?: number;
   readonly whole?: boolean;
+  /** The first run has the other end. */
+  readonly full?: boolean;
 }
 
 export type Ranges = Readonly<Record<string, Range>>;
@@ -46,16 +48,20 @@ export function scenario<R extends Ranges>(made: {
   return { ...made, run: (world, plan) => made.run(world, plan as Plan<R>) };
 }
 
-/** The plan of a seed. Large ranges are drawn by magnitude. */
-export function draw(ranges: Ranges, random: () => number): Plan {
+/** The plan of a seed. Large ranges are drawn by magnitude. `first`: those that say so have their largest value. */
+export function draw(ranges: Ranges, random: () => number, first: boolean): Plan {
   return Object.fromEntries(
-    Object.entries(ranges).map(([name, { simplest, most, absent = 0, whole: isWhole = false }]) => {
-      const skips = random() < absent;
-      const at = random();
-      if (skips || simplest === most) return [name, simplest];
-      const low = Math.max(simplest, most / 1000);
-      const value = low > 0 && most / low > 10 ? low * (most / low) ** at : simplest + (most - simplest) * at;
-      return [name, isWhole ? Math.round(value) : value];
-    }),
+    Object.entries(ranges).map(
+      ([name, { simplest, most, absent = 0, whole: isWhole = false, full = false }]) => {
+        const skips = random() < absent;
+        const at = random();
+        if (first && full) return [name, most];
+        if (skips || simplest === most) return [name, simplest];
+        const low = Math.max(simplest, most / 1000);
+        const value =
+          low > 0 && most / low > 10 ? low * (most / low) ** at : simplest + (most - simplest) * at;
+        return [name, isWhole ? Math.round(value) : value];
+      },
+    ),
   );
 }

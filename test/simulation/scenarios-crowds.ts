@@ -7,12 +7,15 @@ const LONGEST_MS = 600_000;
 /** Of a congestion window, in packets (congestion.h). */
 const SMALLEST_WINDOW = 4;
 const FAIR = 0.9;
+/** Until figures count, and while they do: longer than a time-out, and some messages of each sender. */
+const CONTENTION_MS = 1500;
 const MTU = 1024;
-const PACKET_BYTES = MTU + 100;
+const LARGE_MTU = 4096;
+const HEADER_BYTES = 100;
 
-/** What a threshold allows of a queue: the packets before it, and those that no window keeps back. */
-const allowance = (mark: number, flows: number): number =>
-  Math.max(mark, flows * SMALLEST_WINDOW * PACKET_BYTES);
+/** What a threshold allows of a queue: the packets before it, and those that no window keeps back afterwards. */
+const allowance = (mark: number, flows: number, packetBytes: number): number =>
+  mark + flows * SMALLEST_WINDOW * packetBytes;
 
 /** Hosts that send all the time through the queue of one port, which marks; figures of the second half. */
 function contend(
@@ -21,9 +24,9 @@ function contend(
   settings: { mark: number; bytes: number; milliseconds: number },
 ) {
   world.settings = { ...world.settings, mtu: MTU, ackTimeoutCode: 17 };
-  const allowed = allowance(settings.mark, senders);
+  const allowed = allowance(settings.mark, senders, MTU + HEADER_BYTES);
   const edge = { nsPerByte: nsPerByte(10), delayNs: 2000, capacity: 1 << 26 };
-  const queue = { ...edge, capacity: 4 * allowed, mark: settings.mark };
+  const queue = { ...edge, nsPerByte: nsPerByte(1), capacity: 4 * allowed, mark: settings.mark };
   const { hosts, portTo } = star(world, senders + 1, edge, queue);
   const [receiver, ...others] = hosts;
   for (const host of hosts) world.boot(host, { ecn: true, cqEntries: host === receiver ? 1 << 15 : 64 });
@@ -32,12 +35,11 @@ function contend(
       client,
       server: receiver!,
       forth: {
-        send: 1,
         write: 1,
         minBytes: settings.bytes,
         maxBytes: settings.bytes,
-        depth: 2,
-        receives: 4,
+        depth: 8,
+        receives: 1,
         messages: 0,
       },
       mayFail: false,
@@ -57,10 +59,15 @@ export const incast = scenario({
   name: 'incast',
   what: 'up to 1,000 senders into one receiver: fairness, and the length of the queue before it',
   share: 1,
-  ranges: { senders: whole(2, 1000), markKb: whole(400, 100), bytes: whole(1024, 16_384) },
-  run(world, { senders, markKb, bytes }) {
-    // Time for each to send some dozens of messages.
-    const milliseconds = 50 + (senders * bytes) / 20_000;
+  ranges: {
+    senders: { ...whole(2, 1000), full: true },
+    markKb: whole(400, 100),
+    bytes: whole(4096, 16_384),
+    ours: whole(1, 0),
+  },
+  run(world, { senders, markKb, bytes, ours }) {
+    world.settings = { ...world.settings, ours: ours !== 0 };
+    const milliseconds = CONTENTION_MS;
     const { shares, port, allowed } = contend(world, senders, { mark: markKb * 1000, bytes, milliseconds });
     const index = jain(shares);
     demand(index >= FAIR, `Jain's index of ${senders} senders is ${index.toFixed(3)}, below ${FAIR}`);
@@ -81,9 +88,10 @@ export const mice = scenario({
     mice: whole(1, 64),
     markKb: whole(400, 50),
     bytes: whole(16_384, 262_144),
+    ours: whole(1, 0),
   },
-  run(world, { elephants, mice: small, markKb, bytes }) {
-    world.settings = { ...world.settings, mtu: 4096, ackTimeoutCode: 17 };
+  run(world, { elephants, mice: small, markKb, bytes, ours }) {
+    world.settings = { ...world.settings, ours: ours !== 0, mtu: LARGE_MTU, ackTimeoutCode: 17 };
     const mark = markKb * 1000;
     const edge = { nsPerByte: nsPerByte(10), delayNs: 5000, capacity: 1 << 26 };
     const { hosts, portTo } = star(world, elephants + small + 1, edge, { ...edge, mark, capacity: 1 << 23 });
@@ -118,7 +126,7 @@ export const mice = scenario({
       `Jain's index of ${elephants} large transfers is ${index.toFixed(3)}, below ${FAIR}`,
     );
     demand(least > 0, 'a connection with small requests has completed none');
-    const allowed = Math.max(mark, (elephants + small) * SMALLEST_WINDOW * 4200);
+    const allowed = allowance(mark, elephants + small, LARGE_MTU + HEADER_BYTES);
     demand(
       port.most <= 2 * allowed,
       `the queue is ${port.most} bytes long, more than twice what its threshold allows, ${allowed}`,
@@ -156,7 +164,12 @@ export const crowd = scenario({
   name: 'crowd',
   what: 'up to 2,000 hosts, with a few connections each',
   share: 1,
-  ranges: { hosts: whole(2, 2000), flows: whole(1, 4), messages: whole(1, 40), bytes: whole(1, 2000) },
+  ranges: {
+    hosts: { ...whole(2, 2000), full: true },
+    flows: whole(1, 4),
+    messages: whole(1, 40),
+    bytes: whole(1, 2000),
+  },
   run(world, { hosts: count, flows, messages, bytes }) {
     const hosts = leavesAndSpines(world, count, 40, 8, 1 << 22);
     for (const host of hosts) world.boot(host, { cqEntries: 1 << 10 });

@@ -14,12 +14,13 @@ export const pair = scenario({
     messages: whole(1, 3000),
     bytes: whole(1, 40_000),
     mtu: whole(4, 0),
-    delayUs: whole(1, 10_000),
+    delayUs: whole(1, 50_000),
     gigabits: whole(10, 1),
+    ours: whole(1, 0),
     ...faultRanges,
   },
   run(world, plan) {
-    world.settings = { ...world.settings, mtu: MTUS[plan.mtu]!, ackTimeoutCode: 15 };
+    world.settings = { ...world.settings, ours: plan.ours !== 0, mtu: MTUS[plan.mtu]!, ackTimeoutCode: 15 };
     const [a, b] = world.addHosts(2);
     world.link(a!.vertex, b!.vertex, {
       nsPerByte: nsPerByte(plan.gigabits),

@@ -183,6 +183,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     read(o, "retryCount", &a.retryCount);
     read(o, "rnrRetry", &a.rnrRetry);
     read(o, "patience", &a.patience);
+    read(o, "extensions", &a.extensions);
     return give(info, double(uint32_t(s_.flows.bring(end, a))));
   }
 

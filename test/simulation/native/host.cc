@@ -127,8 +127,16 @@ void Host::onCqError(Handle) { simulation_.violate("a completion queue has overr
 
 void Host::wake(uint64_t at) {
   at = std::max({at, busyUntil_, simulation_.agenda.now});
-  if (at >= stepAt_) return;
+  if (at >= std::min(stepAt_, timerAt_)) return;
   stepAt_ = at;
+  simulation_.agenda.add(at, EventKind::kStep, vertex, at);
+}
+
+// A timer that is put off stays where it is: the step that it brings finds nothing, and sets it again.
+void Host::wakeByTimer(uint64_t at) {
+  at = std::max({at, busyUntil_, simulation_.agenda.now});
+  if (at >= timerAt_) return;
+  timerAt_ = at;
   simulation_.agenda.add(at, EventKind::kStep, vertex, at);
 }
 
@@ -139,12 +147,14 @@ void Host::arrange() {
     std::lock_guard<EngineLock> lock(engine.lock());
     due = engine.nextDeadline();
   }
-  if (due != UINT64_MAX) wake(due == 0 ? 0 : clock.global(due));
+  if (due == 0) wake(0);
+  else if (due != UINT64_MAX) wakeByTimer(clock.global(due));
 }
 
 void Host::step(uint64_t planned) {
-  if (planned != stepAt_) return;  // an earlier one has taken its place
-  stepAt_ = UINT64_MAX;
+  if (planned != stepAt_ && planned != timerAt_) return;  // an earlier one has taken its place
+  if (planned == timerAt_) timerAt_ = UINT64_MAX;
+  if (planned == stepAt_) stepAt_ = UINT64_MAX;
   taken_ = sent_ = 0;
   stepping = true;
   const bool polls = random_.chance(options.polls);

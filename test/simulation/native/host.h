@@ -88,11 +88,12 @@ class Host final : Link, KernelPort {
 
   static void onGsi(void* self, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void wake(uint64_t at);
+  void wakeByTimer(uint64_t at);
 
   Simulation& simulation_;
   Random random_;
   std::deque<Frame*> inbox_;
-  uint64_t stepAt_ = UINT64_MAX, busyUntil_ = 0;
+  uint64_t stepAt_ = UINT64_MAX, timerAt_ = UINT64_MAX, busyUntil_ = 0;
   uint32_t taken_ = 0, sent_ = 0;  // packets, in the present step
 };
 
