@@ -39,9 +39,9 @@ export interface GetResultOptions {
  *
  * @example
  * ```ts
- * const disconnect = endpoint.disconnect();
- * while (!disconnect.completed) poll();
- * disconnect.getResult(); // throws StatusError TIMEOUT if the peer never answered
+ * // As an endpoint's disconnect() returns it.
+ * while (!request.completed) poll();
+ * request.getResult(); // throws StatusError TIMEOUT if the peer never answered
  * ```
  */
 export class Overlapped<T> implements PromiseLike<T> {

@@ -22,7 +22,7 @@ import { NdError } from './status.js';
  * @example
  * ```ts
  * const memory = allocate(64 * 2 ** 20);
- * await region.register(memory, NdMrFlag.ALLOW_LOCAL_WRITE);
+ * await region.register(memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
  * ```
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {

@@ -14,7 +14,17 @@ import type {
   WvQpCreate,
 } from './interfaces-queue-pairs.js';
 
-/** The root of WinVerbs: the devices of this host, and endpoints. */
+/**
+ * The root of WinVerbs: the devices of this host, and endpoints.
+ *
+ * @example
+ * ```ts
+ * await using provider = openProvider();
+ * const { deviceGuid } = provider.translateAddress('127.0.0.1');
+ * const device = provider.openDevice(deviceGuid);
+ * const endpoint = provider.createConnectEndpoint();
+ * ```
+ */
 export interface IWVProvider extends WvUnknown {
   /**
    * The provider's file on `\\.\WinVerbs`, for IOCTLs beside those of the objects. Ids are those of this provider. It is
@@ -126,7 +136,18 @@ export interface WvPortAttributes {
   readonly linkEncoding: number;
 }
 
-/** An open device: an RDMA NIC, or the software HCA on a network interface. */
+/**
+ * An open device: an RDMA NIC, or the software HCA on a network interface.
+ *
+ * @example
+ * ```ts
+ * using device = provider.openDevice(guid);
+ * const { maxCqEntries } = device.query();
+ * console.log(device.name, device.queryPort(1).activeMtu);
+ * const cq = device.createCompletionQueue(Math.min(1024, maxCqEntries));
+ * const pd = device.allocateProtectionDomain();
+ * ```
+ */
 export interface IWVDevice extends WvOverlappedObject {
   readonly guid: bigint;
   /**
@@ -186,7 +207,17 @@ export interface WvCompletion {
 /** The event of a completion queue to wait for: WvCqNextCompletion, WvCqSolicited, WvCqError. */
 export type WvCqNotifyType = 'any' | 'solicited' | 'errors';
 
-/** Reports finished requests of queue pairs. Polling makes no system call. */
+/**
+ * Reports finished requests of queue pairs. Polling makes no system call.
+ *
+ * @example
+ * ```ts
+ * const completions: WvCompletion[] = [];
+ * await cq.notify('any');
+ * for (let count = cq.poll(completions, 32); count > 0; count = cq.poll(completions, 32))
+ *   for (const { context, status } of completions.slice(0, count)) console.log(context, status === 0);
+ * ```
+ */
 export interface IWVCompletionQueue extends WvOverlappedObject {
   /** Number of entries, at least as many as requested. */
   readonly entries: number;
@@ -207,7 +238,17 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
   batchNotify(n: number): Overlapped<void>;
 }
 
-/** Memory regions, windows and queue pairs that may be used together (IBA 1 §10.2.3). */
+/**
+ * Memory regions, windows and queue pairs that may be used together (IBA 1 §10.2.3).
+ *
+ * @example
+ * ```ts
+ * using pd = device.allocateProtectionDomain();
+ * const region = pd.registerMemory(allocate(1 << 20), WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ);
+ * const sizes = { sendDepth: 64, sendSge: 1, receiveDepth: 64, receiveSge: 1 };
+ * const qp = pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
+ * ```
+ */
 export interface IWVProtectionDomain extends WvOverlappedObject {
   /**
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
@@ -241,7 +282,16 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** The destination of datagrams. Releasing it makes posted datagrams fail that were not sent yet. */
+/**
+ * The destination of datagrams. Releasing it makes posted datagrams fail that were not sent yet.
+ *
+ * @example
+ * ```ts
+ * const { addressVector } = provider.resolvePath('192.0.2.9');
+ * const handle = pd.createAddressHandle(addressVector);
+ * datagrams.send('hello', handle, { region, offset: 0, length: 100 }, WvSend.SIGNALED, peerQpn, 0x1234);
+ * ```
+ */
 export interface IWVAddressHandle extends WvUnknown {}
 
 /** Size and limit of a shared receive queue (IBA 1 §11.2.3.3). */
@@ -257,7 +307,18 @@ export interface WvSrqAttributes {
 /** Events of a shared receive queue: fewer receives are left than its limit, or a queue pair takes no more from it. */
 export type WvSrqEvent = 'limit' | 'lastWqe';
 
-/** Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9). */
+/**
+ * Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9).
+ *
+ * @example
+ * ```ts
+ * const srq = pd.createSharedReceiveQueue(256, 1, 32);
+ * for (let n = 0; n < 256; n++) srq.postReceive(n, [{ region, offset: 4096 * n, length: 4096 }]);
+ * const sizes = { sendDepth: 16, sendSge: 1, receiveDepth: 0, receiveSge: 0 };
+ * const qp = pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, srq, ...sizes });
+ * if ((await srq.notify()) === 'limit') console.log('fewer than 32 receives are left');
+ * ```
+ */
 export interface IWVSharedReceiveQueue extends WvOverlappedObject {
   /** The actual size, and the limit until its event was reported. */
   query(): WvSrqAttributes;

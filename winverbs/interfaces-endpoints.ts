@@ -63,7 +63,21 @@ export interface WvConnectAttributes {
   readonly backlog: number;
 }
 
-/** Establishes and ends one connection, or listens for requests (IBA 1 §12). Its class documents all statuses. */
+/**
+ * Establishes and ends one connection, or listens for requests (IBA 1 §12). Its class documents all statuses.
+ *
+ * @example
+ * ```ts
+ * endpoint.bindAddress({ family: 4, address: '192.0.2.1', port: 0 });
+ * const peer = { family: 4, address: '192.0.2.2', port: 5000 } as const;
+ * endpoint.resolveRoute(peer);
+ * await endpoint.connect(qp, peer, { privateData: Buffer.from('who I am') });
+ * console.log(endpoint.query().privateData);
+ * await endpoint.accept(null, {});
+ * // …
+ * await endpoint.disconnect();
+ * ```
+ */
 export interface IWVConnectEndpoint extends IWVEndpoint {
   /** Waits for a request and puts it into a fresh endpoint. */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
@@ -112,7 +126,18 @@ export interface WvDatagramAttributes {
   readonly privateData: Uint8Array;
 }
 
-/** Looks up datagram peers, answers look-ups, and joins groups (IBA 1 §12.11). Its class documents all statuses. */
+/**
+ * Looks up datagram peers, answers look-ups, and joins groups (IBA 1 §12.11). Its class documents all statuses.
+ *
+ * @example
+ * ```ts
+ * using endpoint = provider.createDatagramEndpoint();
+ * endpoint.bindAddress({ family: 4, address: '192.0.2.1', port: 0 });
+ * const { qpn, qkey, addressVector } = await endpoint.lookup({ family: 4, address: '192.0.2.2', port: 5000 });
+ * const handle = pd.createAddressHandle(addressVector!);
+ * datagrams.send('hello', handle, { region, offset: 0, length: 100 }, WvSend.SIGNALED, qpn, qkey);
+ * ```
+ */
 export interface IWVDatagramEndpoint extends IWVEndpoint {
   /** Waits for a look-up and puts it into a fresh endpoint. */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void>;

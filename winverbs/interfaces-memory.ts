@@ -45,13 +45,31 @@ export interface RemoteMemoryRef {
  * A region that is allocated once and registered by requests, without the kernel: fast registration (IBA 1 §10.6.6), the type of memory
  * region that Linux calls `IB_MR_TYPE_MEM_REG` and NDKPI a fast-register MR. Its key grants nothing until a request has registered
  * memory, nor after it was invalidated by its owner or by the peer's Send with Invalidate. While it is registered, SGEs may name it.
+ * @example
+ * ```ts
+ * const fast = pd.allocateFastRegion(1 << 20);
+ * const memory = { region, offset: 65_536, length: 4096 };
+ * const rkey = qp.fastRegister(fast, 'register', memory, WvAccess.REMOTE_WRITE, WvSend.SIGNALED);
+ * // The peer writes by this key, until it ends.
+ * qp.invalidateRegion(fast, 'invalidate', WvSend.SIGNALED);
+ * ```
  */
 export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
   /** The greatest length of a registration in bytes. */
   readonly maxLength: number;
 }
 
-/** A key for a part of a region, granted and withdrawn by requests (IBA 1 §10.6.7). */
+/**
+ * A key for a part of a region, granted and withdrawn by requests (IBA 1 §10.6.7).
+ *
+ * @example
+ * ```ts
+ * const window = pd.allocateMemoryWindow();
+ * const rkey = qp.bindMemoryWindow(window, 'bind', region, 0, 4096, WvAccess.REMOTE_READ, WvSend.SIGNALED);
+ * // The peer reads by this key, until it ends.
+ * qp.invalidateMemoryWindow(window, 'invalidate', WvSend.SIGNALED);
+ * ```
+ */
 export interface IWVMemoryWindow extends WvUnknown {
   /** The key of the latest bind. */
   readonly rkey: number;

@@ -144,6 +144,14 @@ export interface IWVQueuePair extends WvOverlappedObject {
  * Requests throw only if nothing was queued (NO_MORE_ENTRIES for a full queue, DATA_OVERRUN for too many SGEs,
  * BUFFER_OVERFLOW for too many inline bytes, ACCESS_VIOLATION for an SGE that ends beyond its region, INVALID_DEVICE_STATE before RTS, …). The completion reports the result of
  * a queued request. `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
+ * @example
+ * ```ts
+ * qp.postReceive('answer', [{ region, offset: 4096, length: 4096 }]);
+ * qp.send('question', [{ region, offset: 0, length: 100 }], WvSend.SIGNALED);
+ * qp.read('read', [{ region, offset: 8192, length: 4096 }], WvSend.SIGNALED, remote, 0);
+ * qp.fetchAdd('count', { region, offset: 0, length: 8 }, WvSend.SIGNALED, 1n, remote, 64);
+ * const { context, status } = await nextCompletion(cq);
+ * ```
  */
 export interface IWVConnectQueuePair extends IWVQueuePair {
   /** Posts a message; `immediate` is sent with the flag IMMEDIATE. */
@@ -248,6 +256,14 @@ export interface WvDatagramStart {
  * Unreliable datagrams (UD): messages of at most the port's active MTU, to any queue pair whose number and Q_Key are
  * known. The first 40 bytes of a receive's buffers get the GRH; a completion's length includes them. Datagrams that do
  * not fit are dropped.
+ * @example
+ * ```ts
+ * const sizes = { sendDepth: 16, sendSge: 1, receiveDepth: 16, receiveSge: 1 };
+ * const datagrams = pd.createDatagramQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });
+ * datagrams.start(0x1234);
+ * // A datagram begins with 40 bytes for the GRH.
+ * datagrams.postReceive('next', [{ region, offset: 0, length: 40 + 1024 }]);
+ * ```
  */
 export interface IWVDatagramQueuePair extends IWVQueuePair {
   /** RESET or INIT → RTS. */

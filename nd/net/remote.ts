@@ -17,6 +17,13 @@ export interface RemoteOptions {
  * by it, so that they are atomic with its own `Atomics`, and with those of all other peers.
  *
  * Memory that the peer has released is gone: using it ends the connection.
+ * @example
+ * ```ts
+ * const remote = channel.open(await channel.request('the table, please'));
+ * const row = await remote.read(64 * 5, 64);
+ * await remote.write(64 * 5, Buffer.alloc(64));
+ * const before = await remote.fetchAdd(0, 1n);
+ * ```
  */
 export class RemoteMemory {
   /** Bytes. */

@@ -42,6 +42,14 @@ export interface ServerOptions {
 /**
  * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`; and
  * `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
+ * @example
+ * ```ts
+ * const server = createServer((socket) => socket.pipe(socket));
+ * server.on('error', (error) => console.error(error.message));
+ * server.listen(7000, '192.0.2.1', () => console.log(server.address()));
+ * // …
+ * await server.close();
+ * ```
  */
 export class Server extends EventEmitter implements AsyncDisposable {
   readonly #options: ServerOptions;

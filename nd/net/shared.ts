@@ -33,7 +33,17 @@ interface Part {
   readonly handle: Uint8Array;
 }
 
-/** Memory that peers may access until it is released. */
+/**
+ * Memory that peers may access until it is released.
+ *
+ * @example
+ * ```ts
+ * const table = allocate(1 << 20);
+ * using exposed = await channel.expose(table, { writable: true });
+ * // A peer opens it by this handle: channel.open(handle).
+ * await channel.send(exposed.handle);
+ * ```
+ */
 export class ExposedMemory implements Disposable {
   readonly #parts: readonly Part[];
   readonly #rights: string;
@@ -106,7 +116,17 @@ export class ExposedMemory implements Disposable {
   }
 }
 
-/** Memory that was registered once for many messages. */
+/**
+ * Memory that was registered once for many messages.
+ *
+ * @example
+ * ```ts
+ * using lent = await channel.lend(allocate(1 << 20));
+ * lent.bytes.fill(7);
+ * // Sent from where it is, without a copy.
+ * await channel.send(lent.bytes);
+ * ```
+ */
 export class LentMemory implements Disposable {
   readonly #place: Place;
   readonly #memory: Registered;

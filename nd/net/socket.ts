@@ -26,6 +26,13 @@ type Callback = (error?: Error | null) => void;
 /**
  * A byte stream: a Duplex as `net.Socket` is one, with `'connect'`, `'ready'`, `'timeout'` and `setTimeout`, over a connection of an
  * adapter. It comes from `connect` and from the `'connection'` event of a server.
+ * @example
+ * ```ts
+ * const socket = connect(7000, 'localhost');
+ * socket.on('connect', () => socket.write('a question'));
+ * socket.on('data', (bytes) => console.log(bytes.toString()));
+ * socket.setTimeout(10_000, () => socket.destroy(new Error('no answer')));
+ * ```
  */
 export class Socket extends Duplex {
   readonly #options: { readonly slots: number; readonly slotBytes: number };

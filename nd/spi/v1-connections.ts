@@ -15,7 +15,17 @@ export interface NdListenOptions {
   protocol?: number;
 }
 
-/** INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that nobody has taken. */
+/**
+ * INDListen {BB902588-BA3F-4441-9FE1-3B6795E4E668}. Releasing it refuses the requests that nobody has taken.
+ *
+ * @example
+ * ```ts
+ * using listener = adapter.listen({ port: 5000, backlog: 16 });
+ * const connector = adapter.createConnector();
+ * await listener.getConnectionRequest(connector);
+ * await connector.accept(endpoint);
+ * ```
+ */
 export interface INDListen extends INDOverlapped {
   /** The granted port, host order. */
   readonly port: number;
@@ -89,6 +99,16 @@ export interface NdConnectionData {
  * an idle connector to {@link INDListen.getConnectionRequest}; getConnectionData, createEndpoint, then accept (or
  * reject). A connect that failed (refused, timed out, unreachable) leaves the connector and the endpoint, with its
  * posted Receives, ready for another; a failed completeConnect or accept ends both.
+ * @example
+ * ```ts
+ * const connector = adapter.createConnector();
+ * const queues = { inboundCompletionQueue: queue, outboundCompletionQueue: queue };
+ * const endpoint = connector.createEndpoint({ ...queues, inboundEntries: 16, outboundEntries: 16 });
+ * await connector.connect(endpoint, '192.0.2.2:5000');
+ * await connector.completeConnect();
+ * // …
+ * await connector.disconnect();
+ * ```
  */
 export interface INDConnector extends INDOverlapped {
   /**

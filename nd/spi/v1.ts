@@ -41,7 +41,16 @@ export const ND_VERSION_1 = 1;
 /** INDOverlapped {C859E15E-75E2-4FE3-8D6D-0DFF36F02442}: an object with overlapped requests. */
 export interface INDOverlapped extends NdOverlappedObject {}
 
-/** INDProvider {0C5DD316-5FDF-47E6-B2D0-2A6EDA8D39DD}: the entry to a provider's adapters. */
+/**
+ * INDProvider {0C5DD316-5FDF-47E6-B2D0-2A6EDA8D39DD}: the entry to a provider's adapters.
+ *
+ * @example
+ * ```ts
+ * using provider = openNetworkDirect();
+ * const [first] = provider.queryAddressList();
+ * using adapter = provider.openAdapter(first!);
+ * ```
+ */
 export interface INDProvider extends NdUnknown {
   /**
    * The local addresses by which adapters can be opened (port 0). The list changes as addresses come and go.
@@ -64,7 +73,17 @@ export interface INDProvider extends NdUnknown {
   openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter;
 }
 
-/** INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address. */
+/**
+ * INDAdapter {A023C5A0-5B73-43BC-8D20-33AA07E9510F}: one instance of an adapter, opened by an address.
+ *
+ * @example
+ * ```ts
+ * await using adapter = ndOpenV1Adapter('127.0.0.1');
+ * const queue = adapter.createCompletionQueue(128);
+ * const memory = await adapter.registerMemory(Buffer.alloc(65_536));
+ * using listener = adapter.listen({ port: 5000 });
+ * ```
+ */
 export interface INDAdapter extends INDOverlapped {
   /**
    * The file of all overlapped requests of this instance and its objects, from the first call on: a completion port. The last release of the
@@ -166,7 +185,17 @@ export interface INDAdapter extends INDOverlapped {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}. */
+/**
+ * INDCompletionQueue {1245A633-2A32-473A-830C-E05D1F869D02}.
+ *
+ * @example
+ * ```ts
+ * const results: NdResult[] = [];
+ * await queue.notify('any');
+ * const count = queue.getResults(results, 16);
+ * for (const { context, status, bytesTransferred } of results.slice(0, count)) console.log(context, status, bytesTransferred);
+ * ```
+ */
 export interface INDCompletionQueue extends INDOverlapped {
   /** Number of entries, at least as many as requested. */
   readonly entries: number;
@@ -211,6 +240,15 @@ export interface INDCompletionQueue extends INDOverlapped {
 /**
  * INDMemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}: an access right of a peer that can be granted (Bind) and
  * withdrawn (Invalidate). It ends with the connection that it was bound on, and with its last reference.
+ * @example
+ * ```ts
+ * const window = adapter.createMemoryWindow();
+ * const bound: NdResult = { status: 0, bytesTransferred: 0 };
+ * const descriptor = endpoint.bind(bound, memory, window, 0, 4096, NdOpFlag.ALLOW_READ | NdOpFlag.ALLOW_WRITE);
+ * // The peer needs these 20 bytes.
+ * const message = Buffer.alloc(NdMwDescriptor.size);
+ * descriptor.encode(message);
+ * ```
  */
 export interface INDMemoryWindow extends NdUnknown {}
 
@@ -227,6 +265,14 @@ export interface INDMemoryWindow extends NdUnknown {}
  * longer than its Receive); REMOTE_ERROR (refused by the peer: token, range, rights, or its Receive was too short);
  * TIMEOUT (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST (Invalidate of an unbound window);
  * INTERNAL_ERROR. Any result but SUCCESS ends the connection.
+ * @example
+ * ```ts
+ * const received: NdResult = { status: 0, bytesTransferred: 0, context: 'answer' };
+ * const sent: NdResult = { status: 0, bytesTransferred: 0, context: 'question' };
+ * endpoint.receive(received, [{ memory, offset: 4096, length: 4096 }]);
+ * endpoint.send(sent, [{ memory, offset: 0, length: 100 }]);
+ * console.log((await nextResult(queue)).context);
+ * ```
  */
 export interface INDEndpoint extends NdUnknown {
   /** A Send or Write of at most this many bytes is copied during the call; its memory need not be registered. */

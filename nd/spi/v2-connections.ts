@@ -25,6 +25,16 @@ export interface Nd2ConnectOptions {
  * Receives, ready for another; a failed completeConnect or accept ends both.
  *
  * Releasing it disconnects.
+ * @example
+ * ```ts
+ * using connector = adapter.createConnector();
+ * connector.bind('192.0.2.1');
+ * await connector.connect(queuePair, '192.0.2.2:5000', { privateData: Buffer.from('who I am') });
+ * console.log(connector.getPrivateData());
+ * await connector.completeConnect();
+ * // …
+ * await connector.disconnect();
+ * ```
  */
 export interface IND2Connector extends IND2Overlapped {
   /**
@@ -156,6 +166,16 @@ export interface IND2Connector extends IND2Overlapped {
 /**
  * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
  * Releasing it refuses the requests that nobody has taken.
+ * @example
+ * ```ts
+ * using listener = adapter.createListener();
+ * listener.bind('0.0.0.0:5000');
+ * listener.listen(16);
+ * const connector = adapter.createConnector();
+ * await listener.getConnectionRequest(connector);
+ * if (connector.getPrivateData()[0] === 1) await connector.accept(queuePair);
+ * else connector.reject(Buffer.from('not you'));
+ * ```
  */
 export interface IND2Listener extends IND2Overlapped {
   /**

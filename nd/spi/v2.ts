@@ -33,7 +33,8 @@ import type {
   Nd2SharedReceiveQueueOptions,
   Nd2SrqQueuePairOptions,
 } from './v2-options.js';
-import type { Nd2AdapterInfo, Nd2RemoteMemory, Nd2Result, Nd2Sge } from './v2-types.js';
+import type { IND2QueuePair } from './v2-queue-pairs.js';
+import type { Nd2AdapterInfo, Nd2Result, Nd2Sge } from './v2-types.js';
 
 export type {
   NdAdapterOptions,
@@ -46,6 +47,7 @@ export type {
 } from './types.js';
 export * from './v2-connections.js';
 export type * from './v2-options.js';
+export type * from './v2-queue-pairs.js';
 export * from './v2-types.js';
 export type { GetResultOptions, Overlapped, SocketAddress };
 
@@ -55,7 +57,16 @@ export const ND_VERSION_2 = 0x2_0000;
 /** IND2Overlapped {ABF72719-B016-4A40-A6F7-622791A7044C}: an object with overlapped requests. */
 export interface IND2Overlapped extends NdOverlappedObject {}
 
-/** IND2Provider {49EAE6C1-76C4-46D0-8003-5C2EAA2C9A8E}: the entry to a provider's adapters. */
+/**
+ * IND2Provider {49EAE6C1-76C4-46D0-8003-5C2EAA2C9A8E}: the entry to a provider's adapters.
+ *
+ * @example
+ * ```ts
+ * using provider = openNetworkDirect2();
+ * for (const { address } of provider.queryAddressList()) console.log(address);
+ * using adapter = provider.openAdapter('127.0.0.1');
+ * ```
+ */
 export interface IND2Provider extends NdUnknown {
   /**
    * The local addresses of all adapters (port 0). The list changes as addresses come and go.
@@ -85,7 +96,23 @@ export interface IND2Provider extends NdUnknown {
   openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter;
 }
 
-/** IND2Adapter {D89C798C-4823-4D69-846C-DFDCCFF9E5F3}: one instance of an adapter. */
+/**
+ * IND2Adapter {D89C798C-4823-4D69-846C-DFDCCFF9E5F3}: one instance of an adapter.
+ *
+ * @example
+ * ```ts
+ * await using adapter = ndOpenAdapter('127.0.0.1');
+ * const { maxInlineDataSize } = adapter.query();
+ * const queue = adapter.createCompletionQueue(128);
+ * const queuePair = adapter.createQueuePair({
+ *   receiveCompletionQueue: queue,
+ *   initiatorCompletionQueue: queue,
+ *   receiveQueueDepth: 64,
+ *   initiatorQueueDepth: 64,
+ *   inlineDataSize: Math.min(64, maxInlineDataSize),
+ * });
+ * ```
+ */
 export interface IND2Adapter extends NdUnknown {
   /**
    * The adapter's limits.
@@ -198,7 +225,17 @@ export interface IND2Adapter extends NdUnknown {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}. */
+/**
+ * IND2CompletionQueue {20CC445E-64A0-4CBB-AA75-F6A7251FDA9E}.
+ *
+ * @example
+ * ```ts
+ * const results: Nd2Result[] = [];
+ * await queue.notify('any');
+ * for (let count = queue.getResults(results, 32); count > 0; count = queue.getResults(results, 32))
+ *   for (const { requestContext, status } of results.slice(0, count)) console.log(requestContext, status);
+ * ```
+ */
 export interface IND2CompletionQueue extends IND2Overlapped {
   /** Number of entries, at least as many as requested. */
   readonly entries: number;
@@ -251,7 +288,20 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   getResults(results: Nd2Result[], max?: number): number;
 }
 
-/** IND2MemoryRegion {55DFEA2F-BC56-4982-8A45-0301BE46C413}: one registered buffer at a time. */
+/**
+ * IND2MemoryRegion {55DFEA2F-BC56-4982-8A45-0301BE46C413}: one registered buffer at a time.
+ *
+ * @example
+ * ```ts
+ * using region = adapter.createMemoryRegion();
+ * const memory = allocate(1 << 20);
+ * await region.register(memory, Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ);
+ * queuePair.receive('first', [{ memory: region, offset: 0, length: 4096 }]);
+ * // A peer that is told this can read it.
+ * console.log(region.address, region.getRemoteToken());
+ * await region.deregister();
+ * ```
+ */
 export interface IND2MemoryRegion extends IND2Overlapped {
   /**
    * Registers memory. Any fixed-length ArrayBuffer, SharedArrayBuffer or view can be registered, any number of times in
@@ -305,6 +355,15 @@ export interface IND2MemoryRegion extends IND2Overlapped {
  * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the id of INDMemoryWindow: one object implements both. It
  * opens a range of a region to the peer of the queue pair that it is bound on, and to no other. It ends with the
  * connection that it was bound on, and with its last reference.
+ * @example
+ * ```ts
+ * using window = adapter.createMemoryWindow();
+ * queuePair.bind('bind', region, window, 0, 4096, Nd2OpFlag.ALLOW_READ);
+ * await nextResult(queue);
+ * const remote = new Nd2RemoteMemory(region.address, window.getRemoteToken());
+ * // The peer has read it: it may not do so again.
+ * queuePair.invalidate('invalidate', window);
+ * ```
  */
 export interface IND2MemoryWindow extends INDMemoryWindow {
   /**
@@ -316,7 +375,19 @@ export interface IND2MemoryWindow extends INDMemoryWindow {
   getRemoteToken(): number;
 }
 
-/** IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives for several queue pairs. */
+/**
+ * IND2SharedReceiveQueue {AABD67DC-459A-4DB1-826B-56CFCC278883}: Receives for several queue pairs.
+ *
+ * @example
+ * ```ts
+ * using shared = adapter.createSharedReceiveQueue({ depth: 256, notifyThreshold: 32 });
+ * const options = { sharedReceiveQueue: shared, receiveCompletionQueue: inbound, initiatorCompletionQueue: outbound };
+ * const pairs = [1, 2, 3].map(() => adapter.createQueuePairWithSrq({ ...options, initiatorQueueDepth: 16 }));
+ * for (let n = 0; n < 256; n++) shared.receive(n, [{ memory: region, offset: 4096 * n, length: 4096 }]);
+ * // Fewer than 32 are left.
+ * await shared.notify();
+ * ```
+ */
 export interface IND2SharedReceiveQueue extends IND2Overlapped {
   /**
    * As in {@link IND2CompletionQueue}.
@@ -356,132 +427,6 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
    * @see IND2SharedReceiveQueue::Receive
    */
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
-}
-
-/**
- * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
- *
- * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
- * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
- * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), ACCESS_VIOLATION (an
- * entry ends beyond its region), and,
- * except for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in
- * CANCELED. Contexts are returned unchanged and need not be unique.
- *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory; a Bind that is not allowed; the peer's memory: token,
- * range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
- * request; for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive);
- * INVALID_DEVICE_REQUEST (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the
- * connection.
- */
-export interface IND2QueuePair extends NdUnknown {
-  /** Scatter/gather entries that a Receive may have: at least as many as requested; 0 with a shared receive queue. */
-  readonly maxReceiveRequestSge: number;
-  /** Scatter/gather entries that a Send, Read or Write may have: at least as many as requested. */
-  readonly maxInitiatorRequestSge: number;
-
-  /**
-   * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair cannot be used
-   * afterwards. It fails only on a released queue pair: INVALID_HANDLE.
-   *
-   * @see IND2QueuePair::Flush
-   */
-  flush(): void;
-
-  /**
-   * Sends one message to one Receive of the peer.
-   *
-   * @param context - any value; the result returns it
-   * @param sgl - parts of memory in order; offsets and lengths in bytes
-   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
-   * @see IND2QueuePair::Send
-   */
-  send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
-
-  /**
-   * Posts memory for one message; messages take Receives in order. Allowed in every state.
-   *
-   * @param context - any value; the result returns it
-   * @param sgl - parts of memory in order; offsets and lengths in bytes
-   * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
-   * @see IND2QueuePair::Receive
-   */
-  receive(context: unknown, sgl: readonly Nd2Sge[]): void;
-
-  /**
-   * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
-   *
-   * @param context - any value; the result returns it
-   * @param region - of the same adapter instance, with memory registered
-   * @param window - of the same adapter instance
-   * @param offset - bytes from the remote address; default 0
-   * @param length - bytes, at least 1
-   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
-   * neither ALLOW_READ nor ALLOW_WRITE the window opens nothing.
-   * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER if the range leaves the region
-   * or is empty, INVALID_DEVICE_STATE if the window is bound, ACCESS_VIOLATION for ALLOW_WRITE to a region without
-   * ALLOW_LOCAL_WRITE
-   * @see IND2QueuePair::Bind
-   */
-  bind(
-    context: unknown,
-    region: IND2MemoryRegion,
-    window: IND2MemoryWindow,
-    offset: number,
-    length: number,
-    flags?: number,
-  ): void;
-
-  /**
-   * Withdraws the peer's access; the window can then be bound again.
-   *
-   * @param context - any value; the result returns it
-   * @param window - of the same adapter instance
-   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
-   * @throws INVALID_PARAMETER_2 (window)
-   * @see IND2QueuePair::Invalidate
-   */
-  invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
-
-  /**
-   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
-   * valid memory and show whether the peer is alive.
-   *
-   * @param context - any value; the result returns it
-   * @param sgl - parts of memory in order; offsets and lengths in bytes
-   * @param remote - address and token of the peer's memory
-   * @param offset - bytes from the remote address; default 0
-   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
-   * @see IND2QueuePair::Read
-   */
-  read(
-    context: unknown,
-    sgl: readonly Nd2Sge[],
-    remote: Nd2RemoteMemory,
-    offset?: number,
-    flags?: number,
-  ): void;
-
-  /**
-   * Writes at `offset` bytes into the peer's memory; the peer gets no completion.
-   *
-   * @param context - any value; the result returns it
-   * @param sgl - parts of memory in order; offsets and lengths in bytes
-   * @param remote - address and token of the peer's memory
-   * @param offset - bytes from the remote address; default 0
-   * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
-   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
-   * @see IND2QueuePair::Write
-   */
-  write(
-    context: unknown,
-    sgl: readonly Nd2Sge[],
-    remote: Nd2RemoteMemory,
-    offset?: number,
-    flags?: number,
-  ): void;
 }
 
 declare module './types.js' {

@@ -7,7 +7,7 @@ import ts from 'typescript';
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Programs are compiled inside the package, so that it can be imported by name. */
-const folder = join(root, 'dist/test/guides');
+const guidesFolder = join(root, 'dist/test/guides');
 
 /** A program of a page. */
 export interface GuideProgram {
@@ -58,8 +58,12 @@ export function readPrograms(): GuideProgram[] {
   return ['README.md', ...guides].flatMap((page) => programsOf(page, readFileSync(join(root, page), 'utf8')));
 }
 
-/** Compiles the programs as strictly as this package itself, and returns the errors. */
-export function compilePrograms(programs: readonly GuideProgram[]): string[] {
+/**
+ * Compiles the programs as strictly as this package itself, and returns the errors.
+ *
+ * @param folder - where their files go, inside the package
+ */
+export function compilePrograms(programs: readonly GuideProgram[], folder = guidesFolder): string[] {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const pages = new Map<string, string>();
@@ -90,7 +94,7 @@ export function compilePrograms(programs: readonly GuideProgram[]): string[] {
 
 /** The compiled file of a program. */
 export function compiledFile({ file }: { readonly file: string }): string {
-  return join(folder, sourceName(file).replace(/\.ts$/, '.js'));
+  return join(guidesFolder, sourceName(file).replace(/\.ts$/, '.js'));
 }
 
 /** JavaScript with `import` is TypeScript, too. */

@@ -1,0 +1,69 @@
+// The examples of docstrings compile, and the objects where users look first have one.
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { programOf, readExamples } from '../helpers/doc-examples.js';
+import { compilePrograms, root } from '../helpers/guides.js';
+
+const folder = join(root, 'dist/test/doc-examples');
+const examples = readExamples();
+
+/** Objects of each layer. */
+const objects = [
+  ...[
+    'Provider',
+    'Adapter',
+    'CompletionQueue',
+    'MemoryRegion',
+    'MemoryWindow',
+    'SharedReceiveQueue',
+    'QueuePair',
+  ].map((name) => `IND2${name}`),
+  ...['IND2Connector', 'IND2Listener', 'Nd2RemoteMemory'],
+  ...['Provider', 'Adapter', 'CompletionQueue', 'MemoryWindow', 'Endpoint', 'Listen', 'Connector'].map(
+    (name) => `IND${name}`,
+  ),
+  ...[
+    'Provider',
+    'Device',
+    'CompletionQueue',
+    'ProtectionDomain',
+    'SharedReceiveQueue',
+    'AddressHandle',
+    'MemoryWindow',
+  ].map((name) => `IWV${name}`),
+  ...[
+    'IWVFastRegion',
+    'IWVConnectQueuePair',
+    'IWVDatagramQueuePair',
+    'IWVConnectEndpoint',
+    'IWVDatagramEndpoint',
+  ],
+  ...['Server', 'Socket', 'Channel', 'RemoteMemory', 'ExposedMemory', 'LentMemory'],
+];
+
+test('each object has an example', () => {
+  const with_ = new Set(examples.map(({ name }) => name));
+  assert.equal(
+    objects.filter((name) => !with_.has(name)),
+    [],
+  );
+});
+
+test('all examples compile', () => {
+  assert.ok(examples.length > 50);
+  const wrong = { at: 'here:1', name: '', module: 'networkdirect', version1: false };
+  const programs = [...examples, { ...wrong, source: 'queuePair.sendAll(1);' }].map(programOf);
+  const errors = compilePrograms(programs, folder).map((error) => {
+    const index = Number(/^example-(\d+)/.exec(error)?.[1]);
+    return `${programs[index]?.page}: ${error}`;
+  });
+  const [expected, ...others] = errors.sort(
+    (a, b) => Number(b.startsWith('here')) - Number(a.startsWith('here')),
+  );
+  assert.match(expected ?? '', 'here:1: example-');
+  assert.match(expected ?? '', "Property 'sendAll' does not exist");
+  assert.equal(others, []);
+});
+
+test.run();
