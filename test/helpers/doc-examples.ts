@@ -54,6 +54,7 @@ const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       guid: 'bigint',
       peerQpn: 'number',
     },
+    MyVerbs: 'new () => UserVerbs',
   },
   'networkdirect/kernel-bridge': { guid: 'bigint', request: 'Overlapped<void>', poll: '() => void' },
   'networkdirect/kernel': {},
