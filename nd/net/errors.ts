@@ -40,7 +40,7 @@ export class NetError extends Error {
     readonly code: string,
     message: string,
     options?: ErrorOptions,
-    call?: Call,
+    call?: Pick<NetError, 'syscall' | 'address' | 'port'>,
   ) {
     super(message, options);
     if (call !== undefined) Object.assign(this, call);
