@@ -1,6 +1,6 @@
 // The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h), and so do devices.
 //
-// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of Device::qpns,
+// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of Device::qpns, Device::bounds,
 // SrqObject::consumer and Events. A call into a device is made with the lock of the object that it is about.
 #pragma once
 #include <shared_mutex>
@@ -48,6 +48,16 @@ struct Device {
   std::unordered_map<uint32_t, ibv_mw*> windows;    // by index: the upper 24 bits of their rkeys
   std::mutex qpns;
   std::unordered_map<uint32_t, QpObject*> byQpn;
+  // Windows by index: whether there is a bind whose end was not asked for or told. rdma_rxe brings the system down when a window that
+  // is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a request never gets there.
+  std::mutex bounds;
+  std::unordered_map<uint32_t, bool> bound;
+  // Sets it, and returns what it was. False, too: there is no such window.
+  bool setBound(uint32_t key, bool now) {
+    std::lock_guard<std::mutex> lock(bounds);
+    const auto it = bound.find(key >> 8);
+    return it != bound.end() && std::exchange(it->second, now);
+  }
   std::atomic<uint64_t> posts{0}, postCalls{0}, polled{0}, comEvents{0};
 };
 

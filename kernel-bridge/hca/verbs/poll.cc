@@ -94,6 +94,7 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
   // rdma_rxe hands out the kernel's bit, which is libibverbs' for a checksum; requests of connected queue pairs have none.
   const unsigned invalidated = qp.type == kQptRc ? kWcWithInv | kWcIpChecksum : kWcWithInv;
   if ((wc.wc_flags & invalidated) != 0) {
+    qp.device->setBound(wc.immediate, false);
     c->flags |= kCqeFlagInvalidated;
     c->immediate = wc.immediate;
   } else if ((wc.wc_flags & kWcWithImm) != 0) {
@@ -107,7 +108,10 @@ void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c
   // A completion in error has no valid opcode, so the request tells it.
   c->opcode = qp.sendWqe(id.index)[kSwOpcode];
   qp.sendSeen.store(id.index + 1, std::memory_order_relaxed);
-  if (wc.status != kIbSuccess) return;
+  if (wc.status != kIbSuccess) {
+    if (c->opcode == kOpBindWindow) qp.device->setBound(qp.sendWqe(id.index)[kSwSwapLo], false);
+    return;
+  }
   if (c->opcode == kOpRead) c->length = wc.byte_len;
   if (c->opcode == kOpCompareExchange || c->opcode == kOpFetchAdd) c->length = 8;
 }

@@ -28,6 +28,7 @@ bool bindRequest(Device& device, const uint32_t* wqe, ibv_send_wr* wr) {
   if (region == device.regions.end() || window == device.windows.end()) return false;
   // The window's key until now: devices read it when the request is posted.
   window->second->rkey = wqe[kSwSwapLo];
+  device.setBound(wqe[kSwSwapLo], true);
   wr->opcode = kWrBindMw;
   wr->bind_mw.mw = window->second;
   wr->bind_mw.rkey = wqe[kSwSwapHi];
@@ -82,7 +83,7 @@ bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_se
     case kOpLocalInvalidate:
       wr->opcode = kWrLocalInvalidate;
       wr->immediate = wqe[kSwRkey];
-      return true;
+      return qp.device->setBound(wqe[kSwRkey], false);
     default:
       return false;
   }

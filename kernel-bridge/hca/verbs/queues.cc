@@ -153,6 +153,8 @@ Status Host::allocateMw(Handle handle, Handle* out, uint32_t* rkey) {
   *rkey = made->rkey;
   std::unique_lock<std::shared_mutex> keys(device.keys);
   device.windows[made->rkey >> 8] = made;
+  std::lock_guard<std::mutex> bounds(device.bounds);
+  device.bound[made->rkey >> 8] = false;
   return Status::kSuccess;
 }
 
@@ -165,6 +167,8 @@ Status Host::deallocateMw(Handle handle) {
     const int error = mw->device->context->ops.dealloc_mw(mw->mw);
     if (error != 0) return statusOf(error);
     mw->device->windows.erase(index);
+    std::lock_guard<std::mutex> bounds(mw->device->bounds);
+    mw->device->bound.erase(index);
   }
   Tables::all().mws.release(mw, handle);
   return Status::kSuccess;
