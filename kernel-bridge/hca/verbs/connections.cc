@@ -107,12 +107,12 @@ void Host::cmDestroy(Handle handle) {
 Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t* port) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
-  if (shared) {
-    int yes = 1;
-    lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
-  }
+  int yes = 1;
+  if (shared) lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
   sockaddr_storage address;
   fillAddress(local, &address);
+  // All IPv6 addresses, and no others: see port-claims.ts.
+  if (local.gid == Gid()) lib_.rdma_set_option(id, kOptionId, kOptionOneFamily, &yes, sizeof yes);
   const Status status = done(lib_.rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)));
   if (status == Status::kSuccess) *port = addressOf(id->source).port;
   return status;

@@ -315,6 +315,6 @@ enum : int { kPortSpaceTcp = 0x0106, kPortSpaceUdp = 0x0111 };
 enum : int {
   kCmConnectRequest = 4, kCmConnectResponse = 5, kCmDeviceRemoval = 11
 };
-enum : int { kOptionId = 0, kOptionTos = 0, kOptionReuseAddress = 1, kOptionAckTimeout = 3 };
+enum : int { kOptionId = 0, kOptionTos = 0, kOptionReuseAddress = 1, kOptionOneFamily = 2, kOptionAckTimeout = 3 };
 
 }  // namespace nd::verbs

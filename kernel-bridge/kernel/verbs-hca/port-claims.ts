@@ -1,13 +1,17 @@
 /**
- * RDMA ports of librdmacm: a claim is an id that is bound, and a listener listens by it. A claim on all addresses is one id for all devices
- * of the system, which several HCAs of this kernel share.
+ * RDMA ports of librdmacm: a claim is an id that is bound, and a listener listens by it. A claim on all addresses is for all devices of the
+ * system, which several HCAs of this kernel share. It has an id for each family: rdma_cm refuses an IPv4 peer that comes by iWARP to a
+ * listener on `::`, because it looks for a network interface with the mapped address (cma.c, iw_conn_req_handler).
  */
 
 import { EpType } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import type { CmIds, CmMessage, CmOwner } from './cm-ids.js';
 
-const unspecified = new Uint8Array(16);
+const everyIpv6 = new Uint8Array(16);
+const everyIpv4 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
+/** How often a free port of both families is looked for. */
+const tries = 16;
 
 /** Hears of requests at a claimed port. */
 export type RequestSink = (message: CmMessage) => void;
@@ -24,12 +28,15 @@ export class PortClaim implements CmOwner {
     readonly number: number,
   ) {}
 
-  id = 0;
+  ids: number[] = [];
   port = 0;
 
   /** Events of the listener itself mean nothing here: a device that goes says so by its own id. */
   on(): void {}
 }
+
+const isTaken = (status: number): boolean =>
+  status === Status.ADDRESS_ALREADY_EXISTS || status === Status.INVALID_ADDRESS;
 
 const sameGid = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
   a === null || b === null ? a === b : Buffer.compare(a, b) === 0;
@@ -55,19 +62,39 @@ export class PortClaims {
       return { status: Status.SUCCESS, claim: shared.number, port };
     }
     const claim = new PortClaim(service, gid && Uint8Array.from(gid), this.next++);
-    claim.id = this.ids.create(service === EpType.DATAGRAM, claim);
-    // One at a free port is for connectors as well, each of which is bound to it.
-    const { status, port: granted } = this.ids.bind(claim.id, gid ?? unspecified, port, scopeId, port === 0);
+    let status = this.bind(claim, port, scopeId);
+    for (let again = 1; again < tries && port === 0 && gid === null && isTaken(status); again++)
+      status = this.bind(claim, port, scopeId);
     if (status !== Status.SUCCESS) {
-      this.ids.destroy(claim.id);
       const taken = status === Status.ACCESS_DENIED ? status : Status.ADDRESS_ALREADY_EXISTS;
       return { status: status === Status.INVALID_ADDRESS ? status : taken, claim: 0, port: 0 };
     }
-    claim.port = granted;
     claim.holders.add(holder);
     this.claims.set(claim.number, claim);
-    this.byId.set(claim.id, claim);
-    return { status: Status.SUCCESS, claim: claim.number, port: granted };
+    for (const id of claim.ids) this.byId.set(id, claim);
+    return { status: Status.SUCCESS, claim: claim.number, port: claim.port };
+  }
+
+  /** Binds its ids, of both families to one port. On a failure there are none. */
+  private bind(claim: PortClaim, port: number, scopeId: number): number {
+    const addresses = claim.gid ? [claim.gid] : [everyIpv4, everyIpv6];
+    claim.port = port;
+    for (const address of addresses) {
+      const id = this.ids.create(claim.service === EpType.DATAGRAM, claim);
+      // One at a free port is for connectors as well, each of which is bound to it.
+      const { status, port: granted } = this.ids.bind(id, address, claim.port, scopeId, port === 0);
+      if (status === Status.SUCCESS) {
+        claim.ids.push(id);
+        claim.port = granted;
+        continue;
+      }
+      this.ids.destroy(id);
+      // A system without IPv6.
+      if (address === everyIpv6 && status === Status.INVALID_ADDRESS) continue;
+      for (const bound of claim.ids.splice(0)) this.ids.destroy(bound);
+      return status;
+    }
+    return Status.SUCCESS;
   }
 
   release(holder: object, number: number): void {
@@ -77,8 +104,10 @@ export class PortClaims {
     claim.sinks.delete(holder);
     if (claim.holders.size > 0) return;
     this.claims.delete(number);
-    this.byId.delete(claim.id);
-    this.ids.destroy(claim.id);
+    for (const id of claim.ids) {
+      this.byId.delete(id);
+      this.ids.destroy(id);
+    }
   }
 
   find(service: number, gid: Uint8Array | null, port: number): PortClaim | undefined {
@@ -91,8 +120,10 @@ export class PortClaims {
   /** Listens at a claim; requests go to the sink. Returns a status. */
   listen(claim: PortClaim, holder: object, backlog: number, sink: RequestSink): number {
     if (!claim.listening) {
-      const status = this.ids.listen(claim.id, backlog);
-      if (status !== Status.SUCCESS) return status;
+      for (const id of claim.ids) {
+        const status = this.ids.listen(id, backlog);
+        if (status !== Status.SUCCESS) return status;
+      }
       claim.listening = true;
     }
     claim.sinks.set(holder, sink);
@@ -105,7 +136,7 @@ export class PortClaims {
   }
 
   close(): void {
-    for (const claim of this.claims.values()) this.ids.destroy(claim.id);
+    for (const { ids } of this.claims.values()) for (const id of ids) this.ids.destroy(id);
     this.claims.clear();
     this.byId.clear();
   }

@@ -259,7 +259,8 @@ cp "$root/etc/versions.txt" "$cache/versions.txt"
 # Uncompressed: under emulation, unpacking costs more than loading.
 (cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) > "$cache/initrd.cpio.tmp"
 mv "$cache/initrd.cpio.tmp" "$cache/initrd.cpio"
-echo "$recipe" > "$cache/recipe"
+# A guest without siw is not kept: the next build may have what this one lacked.
+if [ -e "$root/etc/no-siw" ]; then rm -f "$cache/recipe"; else echo "$recipe" > "$cache/recipe"; fi
 rm -rf "$stage" "$cache/kernel"
 say "built in $cache:"
 sed 's/^/  /' "$cache/versions.txt" >&2
