@@ -81,7 +81,8 @@ async function conformance(rig: Rig, { device, spi, known, patience, seconds, on
 }
 
 /** What was seen with the rdma_rxe of Linux 6.1; the places are in its folder drivers/infiniband/sw/rxe. */
-const windowRange = 'the range of a window is not looked at, only that of its region (rxe_resp.c, check_rkey)';
+const windowRange =
+  'the range of a window is not looked at, only that of its region (rxe_resp.c, check_rkey)';
 
 /** The conformance suite's cases that fail on rdma_rxe for a reason of its own. */
 const knownOnRxe: Known = {
