@@ -1,10 +1,9 @@
 /**
- * Engines with one rule broken each, which the simulation must find: `npm run test:simulation:mutants -- [part of a name]`. Each is built
- * in a scratch folder, from a copy of the sources.
+ * Engines and connection managers with one rule broken each, which the simulation must find: `npm run test:simulation:mutants -- [part of a
+ * name]`. Each is made in a scratch folder, of a copy of the sources in C++ and of the compiled JavaScript.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,7 +14,7 @@ const SEED = '1';
 
 interface Mutant {
   readonly name: string;
-  /** Below `kernel-bridge/hca`. */
+  /** C++ below `kernel-bridge/hca`, JavaScript below `dist`. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
@@ -74,6 +73,34 @@ const mutants: readonly Mutant[] = [
     scenario: 'incast',
   },
   {
+    name: 'a repeated REQ is a new one',
+    file: 'kernel-bridge/kernel/cm/connection-manager.js',
+    from: 'if (known && isSameReq(',
+    to: 'if (known && !isSameReq(',
+    scenario: 'mads',
+  },
+  {
+    name: 'the ids of an ended connection stay reserved',
+    file: 'kernel-bridge/kernel/cm/states.js',
+    from: "expired: go('idle'),",
+    to: "expired: go('timewait'),",
+    scenario: 'mads',
+  },
+  {
+    name: 'a DREQ that comes again has no answer',
+    file: 'kernel-bridge/kernel/cm/states.js',
+    from: "dreq: go('timewait', 'sendDrep'),",
+    to: '',
+    scenario: 'mads',
+  },
+  {
+    name: 'the fast path takes packets that are not the next',
+    file: 'engine/transport/fast_path.cc',
+    from: 'm.bth.psn != rs.expected || m.length > qp.mtu',
+    to: 'm.length > qp.mtu',
+    scenario: 'pair',
+  },
+  {
     name: 'losses at the end are never noticed',
     file: 'engine/transport/retransmission.cc',
     from: '  if (late == 0) return;',
@@ -92,25 +119,34 @@ function run(program: string, parameters: readonly string[], env: NodeJS.Process
   return { ok: status === 0, output: `${stdout}${stderr}` };
 }
 
-/** Whether the simulation finds it, in words. */
+/** Whether the simulation finds it. */
 function tryMutant({ name, file, from, to, scenario }: Mutant, scratch: string): boolean {
-  const path = join(scratch, 'hca', file);
+  const isEngine = file.endsWith('.cc');
+  const path = join(scratch, isEngine ? 'hca' : 'dist', file);
   const whole = readFileSync(path, 'utf8');
   if (whole.split(from).length !== 2) {
     console.log(`${name}: ${file} does not have this once: ${from}`);
     return false;
   }
+  const addon = `${scratch}/build/networkdirect_simulation.node`;
   writeFileSync(path, whole.replace(from, to));
-  const build = ['-j2', '-C', 'test/native', 'simulation', `HCA=${scratch}/hca`, `BUILD=${scratch}/build`];
-  const built = run('make', build);
-  writeFileSync(path, whole);
-  if (!built.ok) {
-    console.log(`${name}: does not compile\n${built.output}`);
-    return false;
+  try {
+    const build = ['-j2', '-C', 'test/native', 'simulation', `HCA=${scratch}/hca`, `BUILD=${scratch}/build`];
+    const built = run('make', isEngine || !existsSync(addon) ? build : ['--version']);
+    if (!built.ok) {
+      console.log(`${name}: does not compile\n${built.output}`);
+      return false;
+    }
+    return isFound(name, scenario, scratch, addon);
+  } finally {
+    writeFileSync(path, whole);
   }
+}
+
+function isFound(name: string, scenario: string, scratch: string, addon: string): boolean {
   const began = performance.now();
   const program = [
-    'dist/test/simulation/main.js',
+    `${scratch}/dist/test/simulation/main.js`,
     '--scenario',
     scenario,
     '--seed',
@@ -118,7 +154,7 @@ function tryMutant({ name, file, from, to, scenario }: Mutant, scratch: string):
     '--minutes',
     MINUTES,
   ];
-  const env = { NETWORKDIRECT_SIMULATION_ADDON: `${scratch}/build/networkdirect_simulation.node` };
+  const env = { NETWORKDIRECT_SIMULATION_ADDON: addon };
   const { ok, output } = run('node', [...program, '--first'], env);
   const found = output.split('\n').filter((line) => /^(FELL| {2})/.test(line));
   const seconds = ((performance.now() - began) / 1000).toFixed(0);
@@ -128,9 +164,10 @@ function tryMutant({ name, file, from, to, scenario }: Mutant, scratch: string):
 }
 
 const wanted = process.argv[2] ?? '';
-const scratch = mkdtempSync(join(tmpdir(), 'simulation-mutants-'));
+const scratch = mkdtempSync(join(root, 'build/simulation-mutants-'));
 try {
   cpSync(join(root, ENGINE), join(scratch, 'hca'), { recursive: true });
+  cpSync(join(root, 'dist'), join(scratch, 'dist'), { recursive: true });
   const chosen = mutants.filter(({ name }) => name.includes(wanted));
   const missed = chosen.filter((mutant) => !tryMutant(mutant, scratch));
   console.log(`${chosen.length - missed.length} of ${chosen.length} mutants were found.`);

@@ -38,12 +38,15 @@ export interface HostOptions {
   readonly polls?: number;
   readonly stalls?: number;
   readonly longestStallNs?: number;
+  /** Share of small packets that go and come by themselves: the engine's fast path. */
+  readonly single?: number;
   readonly latencyNs?: number;
   /** Processor time of a step, and of a packet. */
   readonly stepNs?: number;
   readonly packetNs?: number;
   readonly cqEntries?: number;
   readonly window?: number;
+  readonly longWindowBytes?: number;
   readonly ecn?: boolean;
   readonly keepAliveNs?: number;
 }

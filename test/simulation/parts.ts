@@ -20,6 +20,7 @@ export const faultRanges = {
   skewPpm: whole(0, 100_000, 0.5),
   polls: rate(0.9),
   stalls: rate(0.002),
+  single: rate(1),
 };
 
 type FaultPlan = { readonly [K in keyof typeof faultRanges]: number };
@@ -36,7 +37,7 @@ export function faultsOf(plan: FaultPlan): { data: FaultRates; mads: FaultRates 
 export function hostOf(world: World, plan: FaultPlan, more: HostOptions = {}): HostOptions {
   const skewPpm = (world.below(2001) / 1000 - 1) * plan.skewPpm;
   const startNs = 1 + world.below(2 ** 40);
-  return { skewPpm, startNs, polls: plan.polls, stalls: plan.stalls, ...more };
+  return { skewPpm, startNs, polls: plan.polls, stalls: plan.stalls, single: plan.single, ...more };
 }
 
 /** One switch, and hosts around it. The port of the switch towards host n is `portTo(n)`. */

@@ -2,6 +2,8 @@
 import type { Plan, Ranges } from './scenario.js';
 
 const FAULT_VALUES = 3;
+/** A step that is a smaller part of the range than this is none. */
+const CLOSE = 1e-4;
 
 /** What fails. Without `faults`, those of the seed. */
 export interface Failing {
@@ -26,11 +28,11 @@ function shrinkPlan(ranges: Ranges, first: Failing, attempt: Attempt, expired: (
   let best = first;
   for (let smaller = true; smaller && !expired(); ) {
     smaller = false;
-    for (const [name, { simplest, whole = false }] of Object.entries(ranges)) {
+    for (const [name, { simplest, most, whole = false }] of Object.entries(ranges)) {
       const now = best.plan[name] ?? simplest;
       const half = simplest + (now - simplest) / 2;
       for (const value of [simplest, whole ? Math.floor(half) : half]) {
-        const close = whole ? value === now : Math.abs(now - value) <= Math.abs(now) * 0.05;
+        const close = whole ? value === now : Math.abs(now - value) <= Math.abs(most - simplest) * CLOSE;
         if (close || expired()) continue;
         const plan = { ...best.plan, [name]: value };
         const failed = attempt(plan, undefined);

@@ -122,8 +122,10 @@ export class World {
     return made;
   }
 
+  /** Whether the connection of a flow may be lost now: a side whose peer has finished may miss all its DREQs. */
   mayFail(flow: number): boolean {
-    return this.flows[flow]?.plan.mayFail ?? true;
+    const { plan, state } = this.flows[flow] ?? {};
+    return plan?.mayFail !== false || state === 'done';
   }
 
   /** `lost`: its queue pair has failed. */

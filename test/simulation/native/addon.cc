@@ -134,6 +134,8 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     read(o, "startNs", &h.startNs);
     read(o, "polls", &h.polls);
     read(o, "stalls", &h.stalls);
+    read(o, "single", &h.single);
+    read(o, "longWindowBytes", &h.engine.longWindowBytes);
     read(o, "longestStallNs", &h.longestStallNs);
     read(o, "latencyNs", &h.latencyNs);
     read(o, "stepNs", &h.stepNs);

@@ -43,14 +43,19 @@ uint64_t Host::counter(const char* name) {
 
 // ── Link ────────────────────────────────────────────────────────────────────────────────────────
 
-bool Host::send(const Path& path, const OutPacket& p) {
-  sent_++;
-  if (silent) return true;
+Frame* Host::frameTo(const Path& path, uint32_t length) {
   Frame* const frame = simulation_.network.allocate();
   frame->source = path.source;
   frame->destination = path.destination;
   frame->trafficClass = path.trafficClass;
-  frame->length = p.headerLength + p.payloadLength + p.padLength;
+  frame->length = length;
+  return frame;
+}
+
+bool Host::send(const Path& path, const OutPacket& p) {
+  sent_++;
+  if (silent) return true;
+  Frame* const frame = frameTo(path, p.headerLength + p.payloadLength + p.padLength);
   uint8_t* to = frame->bytes;
   std::memcpy(to, p.header, p.headerLength);
   to += p.headerLength;
@@ -60,6 +65,16 @@ bool Host::send(const Path& path, const OutPacket& p) {
   }
   std::memset(to, 0, p.padLength);
   simulation_.network.send(vertex, frame);
+  return true;
+}
+
+bool Host::sendSingle(const Path& path, uint8_t* bth, uint32_t length) {
+  if (silent || !random_.chance(options.single)) return false;
+  sent_++;
+  Frame* const frame = frameTo(path, length);
+  std::memcpy(frame->bytes, bth, length);
+  simulation_.network.send(vertex, frame);
+  std::memset(bth - kSingleRoom, 0xA5, kSingleRoom + length + 4);
   return true;
 }
 
@@ -73,7 +88,9 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     meta.source = frame->source;
     meta.destination = frame->destination;
     meta.trafficClass = frame->trafficClass;
-    sink.onPacket(meta, frame->bytes, frame->length);
+    const bool small = frame->length <= kSingleMostBytes && frame->length % 4 == 0;
+    const bool taken = small && random_.chance(options.single) && sink.onSinglePacket(meta, frame->bytes, frame->length);
+    if (!taken) sink.onPacket(meta, frame->bytes, frame->length);
     simulation_.network.release(frame);
   }
   return !inbox_.empty();
@@ -87,11 +104,7 @@ void Host::arrive(Frame* frame) {
 // ── Connection management ───────────────────────────────────────────────────────────────────────
 
 void Host::sendMad(const Path& path, const uint8_t* mad, uint32_t psn) {
-  Frame* const frame = simulation_.network.allocate();
-  frame->source = path.source;
-  frame->destination = path.destination;
-  frame->trafficClass = path.trafficClass;
-  frame->length = kMadPacketBytes;
+  Frame* const frame = frameTo(path, kMadPacketBytes);
   wire::Bth bth;
   bth.opcode = wire::kOpUdSendOnly;
   bth.destinationQpn = wire::kGsiQpn;

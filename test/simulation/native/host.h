@@ -18,6 +18,7 @@ struct HostOptions {
   double skewPpm = 0;       // how much its clock is too fast
   uint64_t startNs = 1'000'000'000;  // what its clock shows at time 0
   double polls = 0;         // share of steps that are taken by a program that polls
+  double single = 0;        // share of small packets that go by themselves, for the engine's fast path
   double stalls = 0;        // share of steps after which it has no processor for a while,
   uint64_t longestStallNs = 5'000'000;  // at most so long
   uint64_t latencyNs = 3'000;  // until a packet is noticed, at most
@@ -74,6 +75,7 @@ class Host final : Link, KernelPort {
  private:
   // Link
   bool send(const Path& path, const OutPacket& packet) override;
+  bool sendSingle(const Path& path, uint8_t* bth, uint32_t length) override;
   void flush() override {}
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool isLocal(const Gid&) override { return false; }
@@ -87,6 +89,7 @@ class Host final : Link, KernelPort {
   void onCqError(Handle cq) override;
 
   static void onGsi(void* self, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  Frame* frameTo(const Path& path, uint32_t length);
   void wake(uint64_t at);
   void wakeByTimer(uint64_t at);
 
