@@ -103,11 +103,12 @@ function crowdContestants(
     figure,
     job: { who, clients, connections, seconds, load },
   });
-  return [
-    contestant(US, 'apart'),
-    contestant(`${US}, one completion queue`, 'together'),
-    contestant(TCP, 'net'),
-  ];
+  // What a server of so many has, first.
+  const [first, second]: readonly [Contestant, Contestant] =
+    load === 'mixed'
+      ? [contestant(US, 'together'), contestant(`${US}, a completion queue each`, 'apart')]
+      : [contestant(US, 'apart'), contestant(`${US}, one completion queue`, 'together')];
+  return [first, second, contestant(TCP, 'net')];
 }
 
 /** Awaited echoes between client processes and one server, all on as many processors as there are. */

@@ -3,7 +3,7 @@
  * <reason>` reports why to scripts/run-tests.mjs.
  */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import type { Test } from 'uvu';
 import { namespaceProblem } from './network-namespace.js';
@@ -45,6 +45,13 @@ const needs = {
     if (problem === undefined) return undefined;
     return `no network namespace with a veth pair can be made: ${problem} (run as root, or permit user namespaces)`;
   },
+  /** Simulated hosts with TUN interfaces. */
+  TUN: () =>
+    process.getuid?.() !== 0
+      ? 'TUN interfaces of two network namespaces are made as root (run as root)'
+      : existsSync('/dev/net/tun')
+        ? undefined
+        : 'there is no /dev/net/tun (modprobe tun; docker run --device /dev/net/tun)',
   /** The privilege to receive packets unchanged. */
   'raw sockets': () =>
     (effectiveCapabilities() & CAP_NET_RAW) === 0n

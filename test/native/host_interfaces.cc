@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "host_test.h"
+#include "platform/linux/host_identity.h"
 #include "platform/network_events.h"
 #include "platform/local_addresses.h"
 
@@ -68,6 +69,22 @@ void testEvents() {
   HOST_CHECK(told(events));
 }
 
+// Outlives restarts in the host's own network, and tells containers apart.
+void testIdentity() {
+  const std::string own = "net:[4026531833]";
+  HOST_CHECK(hostIdentityOf("m1", "boot 1", own) == hostIdentityOf("m1", "boot 2", own));
+  HOST_CHECK(hostIdentityOf("m1", "boot 1", own) != hostIdentityOf("m2", "boot 1", own));
+  // Two containers of a host; two hosts whose containers have the machine id of one image, and the same number.
+  HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 1", "net:[4026532254]"));
+  HOST_CHECK(hostIdentityOf("m1", "boot 1", "net:[4026532253]") != hostIdentityOf("m1", "boot 2", "net:[4026532253]"));
+  // Without a machine id, or without a namespace's number.
+  HOST_CHECK(hostIdentityOf("", "boot 1", own) != hostIdentityOf("", "boot 2", own));
+  for (const char* nothing : {"", "net:[", "net:[x]"})
+    HOST_CHECK(hostIdentityOf("m1", "boot 1", nothing) != hostIdentityOf("m1", "boot 2", nothing));
+  // Of this process: it is in a network of its own.
+  HOST_CHECK(!hostIdentity().empty() && hostIdentity() == hostIdentity());
+}
+
 // An interface without a link layer, and so without a MAC: as of WireGuard, PPP and tunnels.
 void testPointToPoint() {
   const UniqueFd tun(open("/dev/net/tun", O_RDWR | O_CLOEXEC));
@@ -90,6 +107,7 @@ void testPointToPoint() {
 }  // namespace
 
 int main() {
+  testIdentity();
   if (!hosttest::privateNetwork()) {
     std::printf("host_interfaces: skipped, it may not make interfaces here\n");
     return 0;

@@ -53,7 +53,7 @@ export interface HostNetwork {
   ): HostRoute | undefined;
   /** As {@link watch}, for routes. */
   watchRoutes(changed: () => void): (() => void) | undefined;
-  /** A text that is constant until the host restarts and differs between hosts and network namespaces. */
+  /** A text that differs between hosts and network namespaces, and outlives a restart where it can. */
   identity(): string;
 }
 

@@ -8,8 +8,9 @@ export function guidOfMac(mac: Uint8Array): bigint {
 }
 
 /**
- * A GUID for an interface that has no MAC of its own: the same until the host restarts, marked as local. By FNV-1a, as
- * what goes into it is no secret: Node's hashes take longer to load than all else that a kernel needs to start.
+ * A GUID for an interface that has no MAC of its own (loopback, TUN, WireGuard, PPP): by its name and the host's identity, so that it
+ * stays with the interface, also over a restart, and differs between interfaces and between hosts. Marked as local, so it is no MAC's.
+ * By FNV-1a, because Node's hashes take longer to load than all else that a kernel needs to start. 62 bits do not reveal a machine id of 128.
  */
 export function localGuid(identity: string, name: string): bigint {
   let hash = 0xcbf29ce484222325n;

@@ -5,6 +5,8 @@ import { byNetworkOf, inNewNetwork, inNewNetworkBeside } from '../network-namesp
 export interface Host {
   readonly address: string;
   readonly interface: string;
+  /** The file of its network namespace. */
+  readonly network: string;
   /** The command that starts a process on this host. */
   readonly by: readonly string[];
 }
@@ -88,6 +90,7 @@ function hostOf(keeper: ChildProcess, number: number): Host {
   return {
     address: `10.99.0.${number}`,
     interface: `nd${number}`,
+    network: `/proc/${keeper.pid}/ns/net`,
     by: byNetworkOf(keeper.pid!),
   };
 }

@@ -27,7 +27,7 @@ struct NetworkInterface {
 // left out.
 int listInterfaces(std::vector<NetworkInterface>* out);
 bool hasInterface(uint32_t index);
-// A text that is constant until the host restarts, and differs between hosts and network namespaces.
+// A text that differs between hosts and network namespaces, and outlives a restart where it can.
 std::string hostIdentity();
 
 }  // namespace nd

@@ -104,9 +104,9 @@ uint64_t Requester::probeDue(const Qp& qp) const {
   const SendState& rq = qp.rq;
   if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
     return UINT64_MAX;
-  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + kShortestProbeNs;  // no reason to think of a loss yet
-  if (rq.roundTrip == 0) return UINT64_MAX;
   const uint64_t interval = std::max(2 * rq.roundTrip + 4 * rq.variation, kShortestProbeNs);
+  if (rq.unasked() && !qp.has(kKeepAlive)) return rq.ackStart + interval;  // no reason to think of a loss yet
+  if (rq.roundTrip == 0) return UINT64_MAX;
   return rq.ackStart + interval * ((2ull << rq.probes) - 1);
 }
 

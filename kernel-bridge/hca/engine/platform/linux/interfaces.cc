@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "platform/linux/host_identity.h"
 #include "platform/local_addresses.h"
 #include "platform/unique_fd.h"
 
@@ -57,6 +58,16 @@ void addAddress(const ifaddrs& entry, std::vector<NetworkInterface>& all) {
   owner->addresses.push_back(address);
 }
 
+// Empty if there is none.
+std::string readLine(const char* path) {
+  char text[128];
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t bytes = file.valid() ? read(file.get(), text, sizeof text) : 0;
+  std::string line(text, static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  line.resize(std::min(line.find('\n'), line.size()));
+  return line;
+}
+
 }  // namespace
 
 int listInterfaces(std::vector<NetworkInterface>* out) {
@@ -96,12 +107,9 @@ bool hasInterface(uint32_t index) {
 // Without procfs, what is there must do.
 std::string hostIdentity() {
   char text[128];
-  const UniqueFd file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  const ssize_t boot = file.valid() ? read(file.get(), text, sizeof text) : 0;
-  std::string identity(text, static_cast<size_t>(std::max<ssize_t>(boot, 0)));
-  identity.resize(identity.find_last_not_of('\n') + 1);
-  const ssize_t name = readlink("/proc/self/ns/net", text, sizeof text);
-  return identity + " " + std::string(text, static_cast<size_t>(std::max<ssize_t>(name, 0)));
+  const ssize_t bytes = readlink("/proc/self/ns/net", text, sizeof text);
+  const std::string network(text, static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  return hostIdentityOf(readLine("/etc/machine-id"), readLine("/proc/sys/kernel/random/boot_id"), network);
 }
 
 }  // namespace nd

@@ -1,0 +1,67 @@
+// Interfaces without a link layer: a point-to-point link of TUN interfaces between two simulated hosts, its MTU, and packets that vanish.
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { needing } from '../helpers/needs.js';
+import { ENDS, TUNNEL, Tunnel } from '../helpers/tunnel.js';
+
+const test = needing(suite<{ tunnel: Tunnel }>('tunnels'), 'namespaces', 'TUN');
+const LARGE = 'write 65536';
+
+test.before(async (context) => {
+  context.tunnel = await Tunnel.start(9000);
+});
+test.after.each(async ({ tunnel }) => {
+  await tunnel.endPrograms();
+  tunnel.setMtu(9000);
+  await tunnel.dropAbove(0);
+});
+test.after(({ tunnel }) => tunnel.end());
+
+for (const family of ['v4', 'v6'] as const) {
+  test(`${family}: point-to-point addresses connect, with a device of their own`, async ({ tunnel }) => {
+    const client = await tunnel.pair(family);
+    assert.is(await client.ask('connect'), '4096');
+    assert.is(await client.ask(LARGE), 'SUCCESS');
+    // Of no MAC: the bits of a MAC's EUI-64 that say "universal" and "group" are clear.
+    assert.is(Number(BigInt(`0x${await client.ask('device')}`) >> 56n) & 3, 0);
+  });
+}
+
+test('the MTU of the tunnel is that of its paths', async ({ tunnel }) => {
+  tunnel.setMtu(1420); // as WireGuard's
+  const client = await tunnel.pair('v4');
+  assert.is(await client.ask('connect'), '1024');
+  assert.is(await client.ask(LARGE), 'SUCCESS');
+});
+
+test('an MTU that falls: small messages go on, a large one ends in TIMEOUT_RETRY_ERROR, a new connection is smaller', async ({
+  tunnel,
+}) => {
+  const client = await tunnel.pair('v4');
+  assert.is(await client.ask('connect'), '4096');
+  assert.is(await client.ask(LARGE), 'SUCCESS');
+  tunnel.setMtu(1420);
+  assert.is(await client.ask('write 1024'), 'SUCCESS');
+  assert.is(await client.ask(LARGE), 'TIMEOUT_RETRY_ERROR');
+  assert.is(await client.ask('connect'), '1024');
+  assert.is(await client.ask(LARGE), 'SUCCESS');
+});
+
+test('large packets that vanish: small messages pass, a large one ends in TIMEOUT_RETRY_ERROR, an MTU of the route helps', async ({
+  tunnel,
+}) => {
+  const client = await tunnel.pair('v4');
+  await tunnel.dropAbove(1500);
+  assert.is(await client.ask('connect'), '4096');
+  assert.is(await client.ask('write 1024'), 'SUCCESS');
+  assert.is(await client.ask(LARGE), 'TIMEOUT_RETRY_ERROR');
+  const [, b] = tunnel.hosts;
+  const route = (verb: string, ...mtu: string[]) =>
+    tunnel.two.run(b, ['ip', 'route', verb, `${ENDS[0].v4}/32`, 'dev', TUNNEL, 'metric', '5', ...mtu]);
+  tunnel.two.run(b, ['ip', 'route', 'delete', `${ENDS[0].v4}/32`, 'dev', TUNNEL]);
+  route('add', 'mtu', '1500');
+  assert.is(await client.ask('connect'), '1024');
+  assert.is(await client.ask(LARGE), 'SUCCESS');
+});
+
+test.run();
