@@ -7,7 +7,7 @@
  */
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { chart } from './chart.js';
 import { describeMachine, machineText } from './machine.js';
 import { plan } from './plan.js';

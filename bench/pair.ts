@@ -1,6 +1,6 @@
 /** Runs a program of this folder in two Node processes: a server, which prints its port, and a client, which prints the sample. */
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Placement, Program, placed } from './processes.js';
 import type { Sample } from './statistics.js';
 

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv6, SocketAddress } from 'node:net';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** A whole number within limits. */
 export const count = (low: number, high: number) =>

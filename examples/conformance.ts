@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   type CaseResult,
   CONTROL_PORT,
@@ -22,7 +22,7 @@ import {
   spiVersions,
   totalsOf,
 } from '../test/conformance/index.js';
-import { formatMutants, judge, type MutantResult, mutants } from '../test/conformance/mutants/index.js';
+import type { MutantResult } from '../test/conformance/mutants/index.js';
 import { count, ipAddress, isLoopback, isWildcard } from './command-line.js';
 
 /** The environment variable for the token: other users see command lines, but not the environment. */
@@ -146,8 +146,19 @@ async function startServing({
   return { child, ...at };
 }
 
+/** The broken providers. Only the project itself has them, not its package. */
+async function brokenProviders(): Promise<typeof import('../test/conformance/mutants/index.js')> {
+  try {
+    return await import('../test/conformance/mutants/index.js');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new Error('The package has no broken providers: run --mutants in a clone of the project.');
+  }
+}
+
 /** Runs the broken providers; fails if no case fails for one of them. */
 async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
+  const { formatMutants, judge, mutants } = await brokenProviders();
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
   if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
   const results: MutantResult[] = [];

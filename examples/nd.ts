@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { NdError } from '../nd/index.js';
 import { buildCommand } from './build.js';
 import { addressOfHost, count, endsInTwo, errorLine, hostAddress, packageVersion } from './command-line.js';

@@ -26,9 +26,13 @@ export type * from './ioctl/statistics.js';
 export {
   type CmOptions,
   cmOptionsSchema,
+  type FaultOptions,
   type KernelOptions,
   type KernelOptionsInput,
   kernelOptionsSchema,
+  type OptionsError,
+  type OptionsIssue,
+  type OptionsResult,
   type OptionsSchema,
   type RcOptions,
   rcOptionsSchema,

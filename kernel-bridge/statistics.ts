@@ -31,7 +31,7 @@ export interface ReadProcessesOptions {
 }
 
 /** The shape of {@link KernelStatistics}. The text comes from another process, perhaps of another version. */
-const statisticsSchema = lazy(({ z }) => {
+const statisticsSchema = lazy((z) => {
   const count = z.number().min(0);
   const text = z.string().max(256);
   const counters = z.record(z.string().max(64), z.number());

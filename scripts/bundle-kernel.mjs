@@ -11,24 +11,23 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-const dist = resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url)));
 const entry = 'kernel-bridge/kernel/main.js';
 const hca = 'kernel-bridge/hca/index.js';
 const bundle = 'kernel-bridge/kernel/bundle.cjs';
 
-/** A bundled module cannot find its own location, so it is defined here. */
-const ownUrl = {
+/** A bundled module cannot find its own location: `urlOf`, which the script around it defines, tells it. */
+export const ownUrl = (dist) => ({
   name: 'own-url',
   setup({ onLoad }) {
-    onLoad({ filter: /\.js$/ }, ({ path }) => {
+    onLoad({ filter: /\.js$/, namespace: 'file' }, ({ path }) => {
       const url = `urlOf(${JSON.stringify(relative(dist, path))})`;
       return { contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', url) };
     });
   },
-};
+});
 
 /** The code of functions that load modules (paths in `dist`) when they are called, and the list of its inputs. */
-async function bundled(functions) {
+async function bundled(dist, functions, options = {}) {
   const source = Object.entries(functions).map(
     ([name, paths]) =>
       `export const ${name} = () => [${paths.map((path) => `require(${JSON.stringify(`./${path}`)})`).join(', ')}];`,
@@ -48,7 +47,8 @@ async function bundled(functions) {
     legalComments: 'none',
     logLevel: 'warning',
     logOverride: { 'empty-import-meta': 'error' },
-    plugins: [ownUrl],
+    ...options,
+    plugins: [...(options.plugins ?? []), ownUrl(dist)],
     metafile: true,
     write: false,
   });
@@ -56,12 +56,18 @@ async function bundled(functions) {
   return { code: outputFiles[0].text, inputs };
 }
 
-const { inputs } = await bundled({ start: [entry] });
-// Everything except the entry itself, which starts the kernel.
-const parts = inputs[entry].imports.filter(({ external }) => !external).map(({ path }) => path);
-const { code } = await bundled({ hca: [hca], parts, start: [entry] });
+/** The modules of the kernel's thread. */
+export async function kernelModules(dist) {
+  const { inputs } = await bundled(dist, { start: [entry] });
+  return inputs;
+}
 
-const body = `(function (exports, require, __dirname) {
+/** The script. `options` are further ones of esbuild; `files` are modules that could be newer than the script. */
+export async function kernelScript(dist, inputs, files, options) {
+  // Everything except the entry itself, which starts the kernel.
+  const parts = inputs[entry].imports.filter(({ external }) => !external).map(({ path }) => path);
+  const { code } = await bundled(dist, { hca: [hca], parts, start: [entry] }, options);
+  const body = `(function (exports, require, __dirname) {
 'use strict';
 const { join } = require('node:path');
 const root = join(__dirname, ${JSON.stringify(relative(dirname(bundle), '.'))});
@@ -70,13 +76,20 @@ const made = {};
 ((module) => {
 ${code}})(made);
 const { hca, parts, start } = made.exports;
-exports.files = ${JSON.stringify(Object.keys(inputs))}.map((path) => join(root, path));
+exports.files = ${JSON.stringify(files)}.map((path) => join(root, path));
 exports.addon = () => hca()[0].loadAddon();
 exports.start = () => start();
 exports.prepare = () => parts();
 `;
-// V8 identifies cached code only by the length of its source; this mark identifies the source.
-const mark = `/* ${createHash('sha256').update(body).digest('hex')} */`;
-writeFileSync(join(dist, bundle), `${mark}${body}exports.mark = ${JSON.stringify(mark)};\n})\n`);
-console.log(`${Object.keys(inputs).length} modules in dist/${bundle}`);
-await import('./cache-kernel.mjs'); // takes the same argument
+  // V8 identifies cached code only by the length of its source; this mark identifies the source.
+  const mark = `/* ${createHash('sha256').update(body).digest('hex')} */`;
+  return `${mark}${body}exports.mark = ${JSON.stringify(mark)};\n})\n`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const dist = resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url)));
+  const inputs = await kernelModules(dist);
+  writeFileSync(join(dist, bundle), await kernelScript(dist, inputs, Object.keys(inputs)));
+  console.log(`${Object.keys(inputs).length} modules in dist/${bundle}`);
+  await import('./cache-kernel.mjs'); // takes the same argument
+}

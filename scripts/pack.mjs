@@ -2,8 +2,8 @@
 //
 //   node scripts/pack.mjs [--local]
 //
-// The package has few files: its JavaScript is bundled, each module once; the soft kernel is the script of bundle-kernel.mjs; the C++
-// sources are one archive. Each folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. With
+// The package has few files: its JavaScript is bundled, each module once (pack-code.mjs), and so are its declarations (pack-types.mjs); the
+// C++ sources are one archive. Each folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. With
 // --local the addons of build/Release are this platform's package: for tests, not for others, because they need this system's libraries.
 import { execFileSync } from 'node:child_process';
 import {
@@ -19,7 +19,8 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync, constants } from 'node:zlib';
-import { build } from 'esbuild';
+import { packCode } from './pack-code.mjs';
+import { packTypes } from './pack-types.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { values } = parseArgs({ options: { local: { type: 'boolean', default: false } } });
@@ -28,8 +29,8 @@ const packages = resolve('build/package');
 const stage = join(packages, own.name);
 const dist = resolve('dist');
 const addons = ['networkdirect_hca.node', 'networkdirect_verbs.node'];
-/** What the package may have, without addons. Of the bytes a quarter is declarations, a fifth the soft kernel, an eighth the C++ sources. */
-const limits = { files: 200, bytes: 2_400_000 };
+/** What the package may have, without addons. The aim is 1.5 MB (docs/performance.md). */
+const limits = { files: 200, bytes: 1_710_000 };
 
 rmSync(packages, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
@@ -48,76 +49,15 @@ const entries = Object.values(own.exports)
   .filter((target) => typeof target === 'object')
   .map((target) => relative(dist, resolve(target.default)));
 
-/**
- * A bundled module cannot find its own location, so it asks this module, which all entries share. So it is in a chunk, one folder below
- * `dist`.
- */
-const ownUrl = {
-  name: 'own-url',
-  setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^own-root$/ }, () => ({ path: 'own-root', namespace: 'own-root' }));
-    onLoad({ filter: /.*/, namespace: 'own-root' }, () => ({
-      contents:
-        'const root = new URL("../", import.meta.url); export const urlOf = (path) => new URL(path, root).href;',
-    }));
-    onLoad({ filter: /\.js$/ }, ({ path }) => {
-      const source = readFileSync(path, 'utf8');
-      if (!path.startsWith(`${dist}/`) || !source.includes('import.meta.url')) return undefined;
-      const first = /^(#!.*\n)?/.exec(source)[0];
-      const rest = source.slice(first.length);
-      const url = `urlOf(${JSON.stringify(relative(dist, path))})`;
-      return {
-        contents: `${first}import { urlOf } from 'own-root';\n${rest.replaceAll('import.meta.url', url)}`,
-      };
-    });
-  },
-};
-
 /** Programs that are run by their own files, beside the public modules. */
 const programs = ['examples/nd.js', 'examples/tools/mrrate-thread.js'];
-await build({
-  absWorkingDir: dist,
-  entryPoints: [...entries, ...programs],
-  outdir: join(stage, 'dist'),
-  outbase: dist,
-  chunkNames: 'chunks/[name]-[hash]',
-  bundle: true,
-  splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node20',
-  // Names stay: stack traces need them.
-  minifyWhitespace: true,
-  minifySyntax: true,
-  external: [...Object.keys(own.optionalDependencies), 'zod'],
-  // For packages that are CommonJS.
-  banner: {
-    js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
-  },
-  legalComments: 'none',
-  logLevel: 'warning',
-  plugins: [ownUrl],
-});
-
+/** Providers that are broken on purpose, for tests of the conformance suite. */
+const left = ['test/conformance/mutants/index.js'];
+mkdirSync(join(stage, 'dist/kernel-bridge/kernel'), { recursive: true });
+const external = Object.keys(own.optionalDependencies);
+await packCode(dist, join(stage, 'dist'), [...entries, ...programs], external, left);
 copy('dist/kernel-bridge/soft/kernel-thread.cjs');
-// There are no modules beside it that could be newer.
-const bundle = readFileSync(join(dist, 'kernel-bridge/kernel/bundle.cjs'), 'utf8');
-const files = /^exports\.files = .*$/m;
-if (!files.test(bundle)) throw new Error('The bundle of the kernel has no list of its files.');
-copy('dist/kernel-bridge/kernel/bundle.cjs', bundle.replace(files, 'exports.files = [];'));
-
-/** Copies the declarations that a module's declarations need. */
-function declare(file, seen) {
-  if (seen.has(file)) return;
-  seen.add(file);
-  const text = readFileSync(file, 'utf8').replace(/^\/\/# sourceMappingURL.*\n?/m, '');
-  copy(file, text);
-  for (const [, path] of text.matchAll(/(?:from|import\(?)\s*['"](\.[^'"]+)\.js['"]/g)) {
-    declare(join(dirname(file), `${path}.d.ts`), seen);
-  }
-}
-const declared = new Set();
-for (const entry of entries) declare(join('dist', entry.replace(/js$/, 'd.ts')), declared);
+await packTypes(dist, entries, join(stage, 'dist'));
 
 for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md']) copy(file);
 await import('./stage-source.mjs');
@@ -177,11 +117,11 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   return { name, target };
 });
 
-const { private: _, scripts: __, devDependencies: ___, dependencies, ...kept } = own;
+const { private: _, scripts: __, devDependencies: ___, dependencies: ____, ...kept } = own;
 json(join(stage, 'package.json'), {
   ...kept,
   files: ['dist', 'native.tar.br', 'CHANGELOG.md', 'SECURITY.md'],
-  dependencies: { zod: dependencies.zod },
+  imports: { '#shared': './dist/shared.cjs', '#zod': './dist/zod.cjs' },
   optionalDependencies: {
     ...own.optionalDependencies,
     ...Object.fromEntries(platforms.map(({ name }) => [name, version])),

@@ -1,5 +1,5 @@
 /** What a measurement of `networkdirect/net`, or of `node:net`, does. */
-import { z } from 'zod';
+import * as z from 'zod';
 
 export const netJobSchema = z.strictObject({
   /** Requests of 64 bytes with their answers; writes of 64 KiB; a file that is copied into a file. */

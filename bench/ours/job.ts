@@ -1,5 +1,5 @@
 /** The job of one pair of processes of this library. Their command lines carry it as JSON. */
-import { z } from 'zod';
+import * as z from 'zod';
 
 const size = z
   .int()

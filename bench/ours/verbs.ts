@@ -5,7 +5,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import * as z from 'zod';
 import { putAttributes, putPath, putQpCreate } from '../../kernel-bridge/hca/hca-words-put.js';
 import { loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { loadVerbsAddon, type VerbsBinding, type VerbsHost } from '../../kernel-bridge/hca/verbs-binding.js';

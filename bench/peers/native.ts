@@ -1,7 +1,7 @@
 /** The baselines in C and C++: the machine and its system without any library, and parts of the engine alone. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../statistics.js';
 

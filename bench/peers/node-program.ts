@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
-import { z } from 'zod';
+import * as z from 'zod';
 import { each, perSecond, type Sample, timed, timedAsync } from '../statistics.js';
 
 const size = z

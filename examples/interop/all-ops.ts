@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   gidOfAddress,
   type IWVConnectQueuePair,

@@ -1,6 +1,6 @@
 /** Command lines and exit codes of the programs of this folder. */
 import type { Command } from 'commander';
-import type { z } from 'zod';
+import type * as z from 'zod';
 import { WvError } from '../../winverbs/index.js';
 import { endsInTwo } from '../command-line.js';
 

@@ -1,7 +1,7 @@
 /** mckey: members of a multicast group; one sends messages, the others receive them. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { gidOfAddress, isMulticastGid } from '../../winverbs/index.js';
 import { ipAddress, number, run } from './command.js';
 import { DatagramNode } from './datagram-node.js';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   type IWVConnectEndpoint,
   openProvider,

@@ -4,7 +4,7 @@
  * queue.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   GRH_BYTES,
   gidOfAddress,

@@ -2,7 +2,7 @@
 import { isIPv4 } from 'node:net';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   openProvider,
   RemoteMemory,

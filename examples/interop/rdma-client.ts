@@ -1,6 +1,6 @@
 /** rdma_client and rdma_server of rdma-core: one message of 16 bytes each way. */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type IWVConnectQueuePair, openProvider, WvAccess, WvSend } from '../../winverbs/index.js';
 import { ipAddress, number, run } from './command.js';
 import {

@@ -3,7 +3,7 @@
  * advertises. A message of 16 bytes announces each step to the other side.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,

@@ -3,7 +3,7 @@
  * and both disconnect.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,

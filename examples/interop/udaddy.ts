@@ -3,7 +3,7 @@
  * source of the first one.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { openProvider, replyAddressVector, WvDatagram } from '../../winverbs/index.js';
 import { ipAddress, number, run } from './command.js';
 import { DatagramNode } from './datagram-node.js';

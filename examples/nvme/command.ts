@@ -2,7 +2,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { count, endsInTwo, ipAddress } from '../command-line.js';
 import { NvmeController } from './controller.js';
 import { fileStore, memoryStore } from './store.js';

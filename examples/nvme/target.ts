@@ -1,7 +1,7 @@
 /** The target: listens, gives each host a controller, and serves its queues. */
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
 import { count, ipAddress } from '../command-line.js';
 import { HostWv, type ListenerWv } from '../sides/winverbs.js';

@@ -1,6 +1,6 @@
 /** `nd stat`: queue pairs, connections, registrations and counters of running processes, like `rdma resource` and `rdma statistic`. */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type KernelStatistics, type ObservedKernel, readProcesses } from '../../kernel-bridge/index.js';
 import { count, errorLine } from '../command-line.js';
 import { type Row, Sampler, type Seen } from './sample.js';

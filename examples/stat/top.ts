@@ -1,7 +1,7 @@
 /** `nd top`: a live view of this user's processes, in the terminal or as a page. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { readProcesses } from '../../kernel-bridge/index.js';
 import { count, errorLine } from '../command-line.js';
 import { Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';

@@ -1,6 +1,6 @@
 /** `nd adapterinfo`: an adapter's limits and flags, from Query. */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { readInterfaces } from '../../kernel-bridge/index.js';
 import {
   Nd2AdapterFlag,

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { open as openFile } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   NdError,
   ndCheckAddress,

@@ -1,7 +1,7 @@
 /** `nd conn`: connections per second that are established, used for one message, and ended. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { NdError, type SocketAddress, Status } from '../../nd/index.js';
 import { count } from '../command-line.js';
 import {

@@ -1,7 +1,7 @@
 /** Sizes, iterations and the table of the tools that measure transfers. */
 import { cpus } from 'node:os';
 import type { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { count } from '../command-line.js';
 import type { Link, Mode, Side } from './side.js';
 import {

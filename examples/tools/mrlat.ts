@@ -1,6 +1,6 @@
 /** `nd mrlat`: the time to register and deregister memory, waiting in two ways. */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { memoryFor } from '../sides/side.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
 import { openRegistrar, type Registration } from './memory.js';

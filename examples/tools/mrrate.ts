@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SocketAddress } from '../../nd/index.js';
 import { count } from '../command-line.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';

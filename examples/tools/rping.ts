@@ -3,7 +3,7 @@
  * and waits for a message of 0 bytes; meanwhile it does nothing.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { SocketAddress } from '../../nd/index.js';
 import { memoryFor } from '../sides/side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';

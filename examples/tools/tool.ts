@@ -1,7 +1,7 @@
 /** Common parts of the tools: command lines, output, and exit codes. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../nd/index.js';
 import { parseSocketAddress } from '../../winverbs/index.js';
 import { addressOfHost, endsInTwo, errorLine, isHostName } from '../command-line.js';

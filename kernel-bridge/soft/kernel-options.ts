@@ -1,7 +1,11 @@
-import type { z } from 'zod';
 import { defaultOptions } from '../default-options.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import { type KernelOptions, type KernelOptionsInput, kernelOptionsSchema } from '../options.js';
+import {
+  type KernelOptions,
+  type KernelOptionsInput,
+  kernelOptionsSchema,
+  type OptionsIssue,
+} from '../options.js';
 
 /** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */
 export const optionsVariable = 'ND_OPTIONS';
@@ -39,15 +43,15 @@ function parse(value: unknown, prefix: string): KernelOptions {
   throw new StatusError(Status.INVALID_PARAMETER, `${text}.`, { cause: result.error });
 }
 
-function describe(issue: z.core.$ZodIssue, value: unknown): string {
+function describe(issue: OptionsIssue, value: unknown): string {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
-    const names = issue.keys.map((key) => `'${[...path, key].join('.')}'`).join(', ');
+    const names = (issue.keys ?? []).map((key) => `'${[...path, key].join('.')}'`).join(', ');
     const known = Object.keys(at(defaultOptions, path) ?? {}).join(', ');
     return `${names} is not known; ${path.length === 0 ? 'there are' : `'${path.join('.')}' has`} ${known}`;
   }
   const field = path.length === 0 ? 'object' : `'${path.join('.')}'`;
-  const reason = issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  const reason = issue.code === 'invalid_key' ? (issue.issues?.[0]?.message ?? issue.message) : issue.message;
   return `${field} cannot be ${shown(at(value, path))}: ${reason}`;
 }
 

@@ -4,7 +4,7 @@
  */
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { count, endsInTwo } from '../../examples/command-line.js';
 import { apart, runApart } from '../helpers/apart.js';
 import { lacking } from '../helpers/needs.js';

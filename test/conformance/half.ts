@@ -6,7 +6,7 @@
  * A half hides the differences between SPI v1 and v2 and passes everything else through: a case identifies objects by
  * numbers, and gets statuses as the provider returned them.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The versions of the SPI that can be tested. */
 export const spiVersions = ['v1', 'v2'] as const;

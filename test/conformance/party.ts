@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 import { createInterface } from 'node:readline';
-import { z } from 'zod';
+import * as z from 'zod';
 import { statusOfError } from './common-half.js';
 import {
   type Half,

@@ -1,5 +1,5 @@
 /** Cases of link-local addresses, which need a scope, and of path MTUs, which depend on the interfaces. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';

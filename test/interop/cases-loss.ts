@@ -1,5 +1,5 @@
 /** Cases of links that lose, duplicate, reorder or delay: unreliable messages arrive completely or not at all. */
-import { z } from 'zod';
+import * as z from 'zod';
 import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
 import { FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
 import { address, type Rig } from './rig.js';

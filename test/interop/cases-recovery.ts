@@ -1,5 +1,5 @@
 /** Cases of a stream whose link loses or marks packets for a while: its throughput recovers. */
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   askGuest,
   FAMILIES,

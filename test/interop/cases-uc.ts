@@ -4,7 +4,7 @@
  * (do_class_d1e_error), which a WRITE does not do, and so refuses every message that begins afterwards. Linux 6.1, and
  * later ones.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { GUEST, HERE, type InteropCase } from './case.js';
 import { withOpcode } from './packets.js';
 import { address, type Rig } from './rig.js';

@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { canDecode, type Decoded, decode } from './captures.js';
 import type { InteropCase } from './case.js';
 import { cases } from './cases.js';

@@ -3,7 +3,7 @@
  * --runs n] [--scenario part] [--seed n] [--plan json] [--json] [--list]`. docs/internals/simulation.md describes it.
  */
 import { Command } from 'commander';
-import { z } from 'zod';
+import * as z from 'zod';
 import { count, endsInTwo } from '../../examples/command-line.js';
 import { seeded } from '../helpers/random.js';
 import { draw, type Plan, type Report, type Scenario } from './scenario.js';

@@ -3,7 +3,7 @@
  * management.
  */
 import assert from 'node:assert/strict';
-import { z } from 'zod';
+import * as z from 'zod';
 import { initialise, Listener, type Queue, Side, socketAddress } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import {

@@ -1,5 +1,5 @@
 /** A script of rig/ in the guest that executes commands: one JSON object per line in each direction, over TCP. */
-import { z } from 'zod';
+import * as z from 'zod';
 import { dial, Reader } from '../../../examples/interop/tcp.js';
 
 const refusal = z.object({ error: z.string() });

@@ -4,7 +4,7 @@
  * report.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   connectByHand,
   type Destination,

@@ -2,7 +2,7 @@
  * UC messages of three packets to rig/stream.py, one of which the link makes incomplete: `uc-gap OPERATION OWN-ADDRESS
  * GUEST-ADDRESS`. Prints the messages that arrived before and after it, as JSON.
  */
-import { z } from 'zod';
+import * as z from 'zod';
 import { connectByHand, initialise, SIGNALED, Side } from '../../../examples/interop/side.js';
 import { gidOfAddress, QpType, RemoteMemory, WvAccess, WvSend } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';

@@ -1,6 +1,6 @@
 /** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours that are connected to them by hand. */
 import { randomInt } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   connectByHand,
   initialise,

@@ -1,0 +1,173 @@
+// The JavaScript of the package: each module once.
+//
+//   dist/**/index.js, dist/examples/*.js   the public modules and the programs, with what they share in dist/chunks
+//   dist/kernel-bridge/kernel/bundle.cjs   the soft kernel's thread
+//   dist/shared.cjs                        the modules of both
+//   dist/zod.cjs                           the parts of zod that are used; loaded with the first options
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { kernelModules, kernelScript, ownUrl } from './bundle-kernel.mjs';
+
+/** Names of functions and classes stay: stack traces and inspected objects need them. Node.js shows the line of an uncaught error. */
+const small = { minify: true, keepNames: true, legalComments: 'none', target: 'node20', lineLimit: 120 };
+
+/** A name in shared.cjs, in whatever uses it. */
+const NAME = /(?<=["'`])s\d+_\w+(?=["'`])/g;
+
+/** Imports of shared modules become properties of `#shared`, a file of the package (`imports` in its package.json). */
+function fromShared(dist, shared, root) {
+  const index = new Map(shared.map((path, i) => [join(dist, path), i]));
+  return {
+    name: 'from-shared',
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^shared-root$/ }, () => ({ path: 'shared-root', namespace: 'shared-root' }));
+      onLoad({ filter: /.*/, namespace: 'shared-root' }, () => ({ contents: root, resolveDir: dist }));
+      onResolve({ filter: /^#?(shared|zod)$/ }, ({ path }) => ({
+        path: `#${path.replace('#', '')}`,
+        external: true,
+      }));
+      onResolve({ filter: /^\.{1,2}\// }, ({ path, resolveDir }) => {
+        const file = join(resolveDir, path);
+        return index.has(file) ? { path: file, namespace: 'shared' } : undefined;
+      });
+      onLoad({ filter: /.*/, namespace: 'shared' }, async ({ path }) => {
+        const names = Object.keys(await import(pathToFileURL(path).href));
+        const list = names.map(
+          (name) => `export const ${name} = /* @__PURE__ */ shared('s${index.get(path)}_${name}');`,
+        );
+        return { contents: [`import { shared } from 'shared-root';`, ...list].join('\n'), resolveDir: dist };
+      });
+    },
+  };
+}
+
+/** What `urlOf` of {@link ownUrl} is in a module of the folder `dist`. Chunks are one folder below. */
+const urlModule = {
+  name: 'url-module',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^own-root$/ }, () => ({ path: 'own-root', namespace: 'own-root' }));
+    onLoad({ filter: /.*/, namespace: 'own-root' }, () => ({
+      contents:
+        'const root = new URL("../", import.meta.url); export const urlOf = (path) => new URL(path, root).href;',
+    }));
+  },
+};
+
+/** As {@link ownUrl}, for modules that are split: all take `urlOf` from one chunk. */
+function splitUrl(dist) {
+  return {
+    name: 'split-url',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.js$/, namespace: 'file' }, ({ path }) => {
+        // Options are checked when the first are given, and zod is required then: that of the package.
+        const source = readFileSync(path, 'utf8').replace("requireModule('zod')", "requireModule('#zod')");
+        if (!path.startsWith(`${dist}/`) || !source.includes('import.meta.url')) return undefined;
+        const first = /^(#!.*\n)?/.exec(source)[0];
+        const url = `urlOf(${JSON.stringify(relative(dist, path))})`;
+        const rest = source.slice(first.length).replaceAll('import.meta.url', url);
+        return { contents: `${first}import { urlOf } from 'own-root';\n${rest}` };
+      });
+    },
+  };
+}
+
+/** The names that a text uses. */
+const namesIn = (text, pattern) => [...new Set([...text.matchAll(pattern)].map(([name]) => name))];
+
+/**
+ * Writes the JavaScript to a folder like `dist`.
+ *
+ * @param dist - the compiled modules
+ * @param target - the folder
+ * @param entries - public modules and programs, paths in `dist`
+ * @param external - packages that are not bundled
+ * @param left - paths in `dist` that the package does not have; importing them fails
+ */
+export async function packCode(dist, target, entries, external, left) {
+  const split = (options) =>
+    build({
+      absWorkingDir: dist,
+      entryPoints: entries,
+      outdir: target,
+      outbase: dist,
+      chunkNames: 'chunks/[name]-[hash]',
+      bundle: true,
+      splitting: true,
+      format: 'esm',
+      platform: 'node',
+      external: [...external, 'zod'],
+      // For packages that are CommonJS.
+      banner: {
+        js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
+      },
+      logLevel: 'warning',
+      metafile: true,
+      ...small,
+      ...options,
+    });
+  const leaveOut = {
+    name: 'leave-out',
+    setup({ onResolve }) {
+      onResolve({ filter: /^\.{1,2}\// }, ({ path, resolveDir }) =>
+        left.includes(relative(dist, join(resolveDir, path))) ? { path, external: true } : undefined,
+      );
+    },
+  };
+  const urls = [urlModule, splitUrl(dist)];
+  const kernel = await kernelModules(dist);
+  const { metafile } = await split({ plugins: [leaveOut, ...urls], write: false });
+  const shared = Object.keys(metafile.inputs).filter((path) => path in kernel && path.endsWith('.js'));
+
+  // Node.js takes longer to find the names of a CommonJS module for an import than to run it.
+  const required = "const all = require('#shared'); export const shared = (name) => all[name];";
+  const imported = `import { createRequire } from 'node:module';\n${required.replace('require(', 'createRequire(import.meta.url)(')}`;
+  const main = await split({ plugins: [leaveOut, fromShared(dist, shared, imported), ...urls] });
+  const script = await kernelScript(dist, kernel, [], {
+    ...small,
+    plugins: [fromShared(dist, shared, required)],
+  });
+  writeFileSync(join(target, 'kernel-bridge/kernel/bundle.cjs'), script);
+
+  const texts = Object.keys(main.metafile.outputs).map((path) => readFileSync(join(dist, path), 'utf8'));
+  // A string may go on in the next line.
+  const used = new Map();
+  for (const name of namesIn([script, ...texts].join('\n').replaceAll('\\\n', ''), NAME)) {
+    const [, i, own] = /^s(\d+)_(\w+)$/.exec(name);
+    if (shared[i] === undefined) continue;
+    used.set(i, [...(used.get(i) ?? []), `${own} as ${name}`]);
+  }
+  const cjs = { absWorkingDir: dist, bundle: true, format: 'cjs', platform: 'node', ...small };
+  await build({
+    ...cjs,
+    stdin: {
+      contents: Array.from(used, ([i, list]) => `export { ${list.join(', ')} } from './${shared[i]}';`).join(
+        '\n',
+      ),
+      resolveDir: dist,
+    },
+    outfile: join(target, 'shared.cjs'),
+    banner: {
+      js: "const urlOf=(path)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,path)).href;",
+    },
+    external,
+    logOverride: { 'empty-import-meta': 'error' },
+    plugins: [ownUrl(dist)],
+  });
+  // By the compiled modules, whose names are those of the sources.
+  const inputs = [...shared, ...Object.keys(metafile.inputs)].filter(
+    (path) => path.endsWith('.js') && !path.startsWith('..'),
+  );
+  const checks = inputs
+    .map((path) => readFileSync(join(dist, path), 'utf8'))
+    .filter((text) => text.includes("'zod'"));
+  const parts = namesIn(checks.join('\n'), /(?<=\bz\.)\w+/g);
+  await build({
+    ...cjs,
+    // Options' code in shared.cjs takes it whole, so what is used is listed here.
+    stdin: { contents: `export { ${parts.join(', ')} } from 'zod';`, resolveDir: dist },
+    outfile: join(target, 'zod.cjs'),
+    keepNames: false,
+  });
+}

@@ -1,0 +1,120 @@
+// The declarations of the package: those that its modules export, and what these need. They come from `dist` without comments and members
+// that nobody outside can use.
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
+import ts from 'typescript';
+
+const parse = (text) => ts.createSourceFile('types.d.ts', text, ts.ScriptTarget.Latest, true);
+
+/** The text without the parts from `start` to `end`. */
+function without(text, parts) {
+  let left = text;
+  for (const [start, end] of parts.sort((a, b) => b[0] - a[0])) left = left.slice(0, start) + left.slice(end);
+  return left;
+}
+
+/** Members that are marked as internal. */
+function internalMembers(file) {
+  const found = [];
+  const look = (node) => {
+    const member = ts.isClassElement(node) || ts.isTypeElement(node);
+    if (member && ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal'))
+      found.push([node.getFullStart(), node.getEnd()]);
+    else ts.forEachChild(node, look);
+  };
+  look(file);
+  return found;
+}
+
+/** Comments of what no module exports. */
+function hiddenComments(file, text, exported) {
+  const found = [];
+  const comments = (node) => {
+    for (const { pos, end } of ts.getLeadingCommentRanges(text, node.getFullStart()) ?? [])
+      found.push([pos, end + (text[end] === '\n' ? 1 : 0)]);
+  };
+  const all = (node) => {
+    if (ts.isClassElement(node) || ts.isTypeElement(node) || ts.isStatement(node)) comments(node);
+    ts.forEachChild(node, all);
+  };
+  for (const statement of file.statements) {
+    const names = statement.name
+      ? [statement.name.text]
+      : (statement.declarationList?.declarations ?? []).map(({ name }) => name.text);
+    if (names.length > 0 && !names.some((name) => exported.has(name))) all(statement);
+  }
+  return found;
+}
+
+/** Interfaces that other modules add to: rollup would keep the names of modules that are no more. */
+function merged(texts) {
+  const augmentation =
+    /^declare module '(\.[^']+)\.js' \{\n {4}interface (\w+) \{\n([\s\S]*?)\n {4}\}\n\}\n/m;
+  for (const [path, text] of texts) {
+    const found = augmentation.exec(text);
+    if (found === null) continue;
+    const [block, target, name, members] = found;
+    texts.set(path, text.replace(block, ''));
+    const other = join(dirname(path), `${target}.d.ts`);
+    const own = new RegExp(`interface ${name} \\{`);
+    if (!own.test(texts.get(other) ?? '')) throw new Error(`${other} has no interface ${name}.`);
+    const used = [...members.matchAll(/: (\w+);/g)].map(([, type]) => type);
+    const from = `./${relative(dirname(other), path).replace(/\.d\.ts$/, '.js')}`;
+    const line = `import type { ${used.join(', ')} } from '${from}';\n`;
+    texts.set(other, line + texts.get(other).replace(own, `$&\n${members}`));
+  }
+}
+
+/** Writes the declarations of the modules (paths in `dist`) to the folder, each beside its code, and returns their paths. */
+export async function packTypes(dist, modules, folder) {
+  const texts = new Map();
+  const read = (path) => {
+    if (texts.has(path)) return;
+    const text = readFileSync(join(dist, path), 'utf8').replace(/^\/\/# sourceMappingURL.*\n?/m, '');
+    texts.set(path, text);
+    for (const [, name] of text.matchAll(/(?:from|import\(?)\s*['"](\.[^'"]+)\.js['"]/g))
+      read(join(dirname(path), `${name}.d.ts`));
+  };
+  const declarations = modules.map((path) => path.replace(/js$/, 'd.ts'));
+  for (const path of declarations) read(path);
+  merged(texts);
+
+  const copies = join(folder, 'types');
+  if (existsSync(copies)) throw new Error(`${copies} is there already.`);
+  for (const [path, text] of texts) {
+    mkdirSync(dirname(join(copies, path)), { recursive: true });
+    writeFileSync(join(copies, path), without(text, internalMembers(parse(text))));
+  }
+  const bundle = await rollup({
+    input: Object.fromEntries(declarations.map((path) => [path.replace(/\.d\.ts$/, ''), join(copies, path)])),
+    plugins: [dts()],
+    external: /^node:/,
+    onwarn: ({ code, message }) => {
+      if (code !== 'UNUSED_EXTERNAL_IMPORT') throw new Error(message);
+    },
+  });
+  const { output } = await bundle.generate({
+    format: 'es',
+    entryFileNames: '[name].d.ts',
+    chunkFileNames: ({ name }) => `types/${name.replace(/\.d$/, '')}.d.ts`,
+  });
+  rmSync(copies, { recursive: true });
+  for (const { fileName, code, exports, isEntry } of output) {
+    const file = parse(code);
+    // The short names of a chunk are for others of the package; whether those export it is not looked at.
+    const exported = new Set(isEntry ? exports : []);
+    if (!isEntry)
+      for (const statement of file.statements)
+        if (ts.isExportDeclaration(statement))
+          for (const { name, propertyName } of statement.exportClause?.elements ?? [])
+            exported.add((propertyName ?? name).text);
+    const text = without(code, hiddenComments(file, code, exported))
+      .replace(/^( {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
+      .replace(/\n\n+/g, '\n');
+    mkdirSync(dirname(join(folder, fileName)), { recursive: true });
+    writeFileSync(join(folder, fileName), text);
+  }
+  return output.map(({ fileName }) => fileName);
+}
