@@ -90,6 +90,15 @@ const knownOnRxe: Known = {
   'memory.window-one-byte-': windowRange,
   'memory.window-across-': windowRange,
   'memory.window-before-': windowRange,
+  'disconnect.error-ends-both': windowRange,
+  'transfer.receive-too-short':
+    'a Receive that is too short ends as a malformed request (rxe_mr.c, copy_data)',
+  'transfer.no-reads-allowed':
+    'a Read where none may be in flight waits for ever (rxe_req.c, check_init_depth)',
+  'v2.no-local-write': 'as memory.receive-local-one-byte-beyond',
+  'transfer.read-fence': '256 MB within a minute are more than an emulated guest transfers',
+  "connect.listener's-port-for-connectors":
+    'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c, cma_check_port)',
   'memory.receive-local-one-byte-beyond':
     'a Receive beyond its region ends as a malformed request: LOC_QP_OP_ERR (rxe_resp.c, send_data_in)',
   'memory.receive-local-far-beyond': 'as memory.receive-local-one-byte-beyond',

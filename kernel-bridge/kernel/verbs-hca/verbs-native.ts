@@ -144,7 +144,8 @@ export class VerbsNative implements NativeHca {
   }
   connectQp(qp: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes): number {
     const connection = this.around.connectionFor(attributes);
-    if (connection === 0) return Status.INVALID_PARAMETER;
+    // The peer has given it up meanwhile.
+    if (connection === 0) return Status.CONNECTION_ABORTED;
     putAttributes(this.host, attributes);
     if (!putPath(this.host, attributes.path)) return Status.INVALID_PARAMETER;
     return this.host.connectQp(qp, init, rtr, rts, connection);
