@@ -99,6 +99,8 @@ async function beClient(part: Part, own: NonNullable<Part['client']>): Promise<v
   tell(report);
 }
 
+// However the parent ends.
+process.on('disconnect', () => process.exit());
 const part = JSON.parse(process.argv[2]!) as Part;
 if (part.client === undefined) await beServer(part);
 else await beClient(part, part.client);
