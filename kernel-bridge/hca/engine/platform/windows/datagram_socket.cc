@@ -7,6 +7,7 @@
 
 #include "platform/interfaces.h"
 #include "platform/local_addresses.h"
+#include "platform/raw_socket.h"
 #include "platform/readiness.h"
 #include "platform/windows/text.h"
 
@@ -139,6 +140,9 @@ int DatagramSocket::send(const void*, uint32_t) const { return ENOTSUP; }
 bool DatagramSocket::learnId(const Path&, uint16_t*) const { return false; }
 bool DatagramSocket::takeId(const Path&, uint16_t*) const { return false; }
 void setSharingRule(Descriptor, const SharingRule&) {}
+// A raw socket of this system hears UDP only in a mode that gets all packets of the adapter.
+int openRawSocket(uint32_t, UniqueFd*) { return ENOTSUP; }
+int divideRoce(Descriptor, Descriptor, uint32_t) { return ENOTSUP; }
 
 int DatagramSocket::changeGroup(bool join, const Gid& group, uint32_t interface) {
   UdpSocket& s = udpOf(fd());

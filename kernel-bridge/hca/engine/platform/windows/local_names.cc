@@ -8,26 +8,41 @@
 #include <cerrno>
 
 #include "platform/windows/text.h"
+#include "platform/windows/user.h"
 
 namespace nd {
 namespace {
 
-std::string ownSid() {
-  HANDLE token = nullptr;
-  if (OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token) == 0) return "unknown";
-  const UniqueFd opened(descriptorOf(token));
+struct User {
   alignas(TOKEN_USER) char room[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
+  PSID sid() const { return reinterpret_cast<const TOKEN_USER*>(room)->User.Sid; }
+};
+
+bool userOf(HANDLE process, User* user) {
+  HANDLE token = nullptr;
+  if (OpenProcessToken(process, TOKEN_QUERY, &token) == 0) return false;
+  const UniqueFd opened(descriptorOf(token));
   DWORD bytes = 0;
+  return GetTokenInformation(token, TokenUser, user->room, sizeof user->room, &bytes) != 0;
+}
+
+}  // namespace
+
+std::string ownSid() {
+  User user;
   wchar_t* text = nullptr;
-  if (GetTokenInformation(token, TokenUser, room, sizeof room, &bytes) == 0 ||
-      ConvertSidToStringSidW(reinterpret_cast<TOKEN_USER*>(room)->User.Sid, &text) == 0)
-    return "unknown";
+  if (!userOf(GetCurrentProcess(), &user) || ConvertSidToStringSidW(user.sid(), &text) == 0) return "unknown";
   std::string sid = narrowOf(text);
   LocalFree(text);
   return sid;
 }
 
-}  // namespace
+bool isOwnUser(ProcessId process) {
+  User own, other;
+  const UniqueFd opened(descriptorOf(OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(process))));
+  return opened.valid() && userOf(GetCurrentProcess(), &own) && userOf(handleOf(opened.get()), &other) &&
+         EqualSid(own.sid(), other.sid()) != 0;
+}
 
 std::string ownName(const std::string& what) {
   static const auto* const prefix = new std::string("networkdirect/" + ownSid() + "/");
