@@ -117,7 +117,7 @@ test('numbers that both languages name are the same', () => {
 });
 
 test('an HCA that is given no options has those of default-options.ts', () => {
-  const { cm, rc, pkeys, startTimeoutMs, kernel, hca, ...ofHca } = defaultOptions;
+  const { cm, rc, pkeys, startTimeoutMs, kernel, hca, statistics, ...ofHca } = defaultOptions;
   assert.equal(tables.defaults, ofHca);
 });
 
