@@ -122,7 +122,7 @@ export const QpMask = {
 export const RnrPatience = { responder: 1, requester: 2 } as const;
 
 /** What a peer takes beyond the standard: bits of {@link QpAttributeValues.extensions}; `extensions` of engine/objects/attributes.h. */
-export const PeerExtensions = { longWindow: 1 } as const;
+export const PeerExtensions = { longWindow: 1, recovery: 2 } as const;
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {

@@ -60,7 +60,7 @@ TEST(window_grows_to_what_the_path_takes) {
     shape.queue = 9000;
     PathWorld w(shape);
     std::vector<std::unique_ptr<Flow>> flows;
-    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow, 0xFFF000)));
+    flows.push_back(flowIn(w, linkOf(extensions::kAll, 0xFFF000)));
     sharesOf(w, flows, 2 * kSecond);
     CHECK(sharesOf(w, flows, 2 * kSecond)[0] > 0.9);
     CHECK_EQ(w.dropped, 0u);
@@ -88,7 +88,7 @@ TEST(window_has_the_limit_of_the_option) {
   options.longWindowBytes = 8 << 20;
   PathWorld w(shape, 1, options);
   std::vector<std::unique_ptr<Flow>> flows;
-  flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+  flows.push_back(flowIn(w, linkOf(extensions::kAll)));
   sharesOf(w, flows, 4 * kSecond);
   CHECK(w.mostUnderWay <= (8u << 20) / kMtu);
   CHECK(w.mostUnderWay > (4u << 20) / kMtu);  // the others are acknowledged, and their answers under way
@@ -100,7 +100,7 @@ TEST(window_on_a_near_path_stays) {
   shape.delayNs = 50'000;
   PathWorld w(shape);
   std::vector<std::unique_ptr<Flow>> flows;
-  flows.push_back(std::make_unique<Flow>(w, linkOf(extensions::kLongWindow), kMessage));
+  flows.push_back(std::make_unique<Flow>(w, linkOf(extensions::kAll), kMessage));
   Flow& flow = *flows[0];
   flow.qa.post({kOpWrite, kSendFlagSignaled, {{flow.from.at(), 8, flow.from.lkey}}, 0, flow.to.at(), flow.to.rkey});
   w.run(kSecond, [&] { return flow.qa.sendCq.written() == 1; });  // the round trip is known
@@ -115,7 +115,7 @@ TEST(window_leaves_no_standing_queue) {
   shape.queue = 300'000;
   PathWorld w(shape);
   std::vector<std::unique_ptr<Flow>> flows;
-  flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+  flows.push_back(flowIn(w, linkOf(extensions::kAll)));
   sharesOf(w, flows, 3 * kSecond);
   w.queuedSinceNs = w.clock.time;
   CHECK(sharesOf(w, flows, 12 * kSecond)[0] > 0.9);  // and is drained twice
@@ -126,7 +126,7 @@ TEST(window_leaves_no_standing_queue) {
 TEST(window_follows_losses_of_a_short_queue) {
   PathShape shape;
   shape.queue = 200;
-  const double share = oneShare(shape, extensions::kLongWindow, 2 * kSecond, 5 * kSecond);
+  const double share = oneShare(shape, extensions::kAll, 2 * kSecond, 5 * kSecond);
   CHECK(share > 0.6);
 }
 
@@ -137,9 +137,9 @@ TEST(connections_share_a_path_fairly) {
     shape.queue = seed % 2 ? 2000 : 400;
     PathWorld w(shape, seed);
     std::vector<std::unique_ptr<Flow>> flows;
-    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+    flows.push_back(flowIn(w, linkOf(extensions::kAll)));
     sharesOf(w, flows, seed * kSecond / 2);
-    flows.push_back(flowIn(w, linkOf(extensions::kLongWindow)));
+    flows.push_back(flowIn(w, linkOf(extensions::kAll)));
     sharesOf(w, flows, 4 * kSecond);
     const std::vector<double> shares = sharesOf(w, flows, 8 * kSecond);
     const double sum = shares[0] + shares[1];
@@ -151,5 +151,5 @@ TEST(connections_share_a_path_fairly) {
 // Reads take the window in the other direction.
 TEST(window_of_reads_grows) {
   PathShape shape;
-  CHECK(oneShare(shape, extensions::kLongWindow, 2 * kSecond, 2 * kSecond, 1, kOpRead) > 1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
+  CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) > 1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
 }

@@ -95,7 +95,10 @@ test('only a peer that is known to be this package gets what the standard does n
     const { qp, given } = queuePair(QpType.RC);
     const peer = peerIsOurs === undefined ? {} : { peerIsOurs };
     assert.is(connectQp(qp, { ...connection, ...peer }), Status.SUCCESS);
-    assert.is(given[0]!.extensions, peerIsOurs === true ? PeerExtensions.longWindow : 0);
+    assert.is(
+      given[0]!.extensions,
+      peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
+    );
   }
 });
 

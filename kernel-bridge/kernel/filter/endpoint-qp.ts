@@ -108,7 +108,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     retryCount: a.retryCount,
     rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
     patience: patienceOf(a),
-    extensions: a.peerIsOurs === true ? PeerExtensions.longWindow : 0,
+    extensions: a.peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
   });
   if (status !== Status.SUCCESS) failQp(qp);
   return status;

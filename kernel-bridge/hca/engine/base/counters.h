@@ -13,6 +13,11 @@ namespace nd {
   X(sendFailures, "send_err")                  /* the link could not carry it */  \
   X(duplicateRequests, "duplicate_request")                                       \
   X(outOfSequence, "out_of_seq_request")                                          \
+  X(keptPackets, "kept_pkts")                  /* behind a gap, until it is closed */ \
+  X(unkept, "unkept_pkts")                     /* behind a gap, beyond what is kept */ \
+  X(sentReports, "sent_report")                /* acknowledgements that say what is kept */ \
+  X(receivedReports, "rcvd_report")                                               \
+  X(foundLost, "lost_pkts")                    /* as the peer's reports show */   \
   X(sentRnrNaks, "send_rnr_err")                                                  \
   X(receivedRnrNaks, "rcvd_rnr_err")                                              \
   X(lateReceives, "late_receive")              /* a message waited; its sender was notified */ \

@@ -79,6 +79,7 @@ struct Context {
   Counters counters;
   uint64_t now = 0;       // at the start of the present step
   uint32_t received = 0;  // in the present step
+  uint64_t keptBytes = 0;  // by all connections, behind gaps (recovery.h)
   QpLine<&Qp::nextFailing, kFailing> failing;  // Lifecycle::settle ends them
   // Orders what every thread of the process stored before against what it loads after; null: nothing does, and
   // posters of receives fence for themselves.

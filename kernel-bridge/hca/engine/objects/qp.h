@@ -8,6 +8,7 @@
 #include "objects/path_model.h"
 #include "objects/pkeys.h"
 #include "objects/qp_states.h"
+#include "objects/recovery.h"
 
 namespace nd {
 
@@ -29,6 +30,7 @@ enum Mark : uint32_t {
   kPullFailed = 1u << 9,    // local link: the peer is to learn that a named payload could not be copied
   kCnpPending = 1u << 10,
   kAckDeferred = 1u << 22,  // in line for the next step, with an ACK
+  kKeeps = 1u << 26,  // packets behind a gap
   kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (receives.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
@@ -43,19 +45,20 @@ enum Mark : uint32_t {
   kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
   kNarrowed = 1u << 21,    // acknowledgements may make the congestion window larger
   kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct.h)
+  kRecovering = 1u << 27,  // the scoreboard has notes about what is under way
   // Of both
   kPublished = 1u << 25,   // peers may access memory directly by this queue pair
 };
 static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
 constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
-                                    kNakPending | kNakFatal | kPullFailed;
+                                    kNakPending | kNakFatal | kPullFailed | kKeeps;
 constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking |
                                  kProbing | kAwaited | kRnrWait;
 constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
 // A doorbell that would leave other work undone goes the long way.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive | kAsking |
-                                        kRnrWait | kRingOnly | kNarrowed;
+                                        kRnrWait | kRingOnly | kNarrowed | kRecovering;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE as the HCA read it once: the ring's bytes may change under us.
@@ -116,6 +119,7 @@ struct SendState : RingPlace {
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
   std::unique_ptr<PathModel> model;  // of a path that takes a longer window than all do
   uint32_t probes = 0;       // for this `una`
+  std::unique_ptr<Scoreboard> board;  // with kRecovering: of what is under way
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
@@ -204,6 +208,7 @@ struct ReceiveState : RingPlace {
   uint32_t nakPsn = 0;
   uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE, 0 when none is concerned
   uint32_t failReason = 0;
+  std::unique_ptr<KeptPackets> kept;
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────

@@ -60,16 +60,26 @@ bool Completer::advance(Qp& qp, uint32_t limit) {
 
 void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   SendState& rq = qp.rq;
+  const bool probed = rq.probes != 0;
   rq.retries = rq.rnrRetries = rq.probes = 0;
   rq.fastRetried = false;
   qp.clear(kProbing);
+  if (qp.has(kRecovering)) {
+    acknowledged -= t_.recovery.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
+    if (probed) t_.recovery.onProbed(qp);
+  }
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
+  const bool unknown = rq.roundTrip == 0;
   t_.congestion.sampleRoundTrip(rq);
   t_.congestion.openWindow(qp, acknowledged);
   rq.ackStart = c_.now;
+  if (unknown && rq.roundTrip != 0 && rq.outstanding()) t_.requester.startAckTimer(qp);  // a probe may be due long before the time-out
   if (qp.has(kAsking)) {
     qp.clear(kAsking);
-    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) t_.requester.goBack(qp);  // the rest has not come
+    if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not come
+      if (Recovery::agreed(qp)) t_.recovery.giveUp(qp, rq.askLimit);
+      else t_.requester.goBack(qp);
+    }
   }
   if (qp.has(kRnrWait)) {
     // The peer has moved on: what it refused has been taken in the meantime.
@@ -160,7 +170,7 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
   }
 
   const uint8_t syndrome = p.extension[0];
-  if (p.length != 0) {
+  if (p.length != 0 && !Recovery::agreed(qp)) {
     c_.counters.malformed++;
     return;
   }
@@ -168,6 +178,8 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
     if (!advance(qp, wire::psnAdd(psn, 1))) {
       c_.counters.responseGaps++;
       retryNow(qp);
+    } else if (p.length != 0 && !qp.has(kFailing)) {
+      t_.recovery.onReport(qp, p);
     }
     return;
   }
@@ -181,7 +193,9 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
     retryNow(qp);
     return;
   }
-  if (!qp.has(kFailing)) onNak(qp, syndrome);
+  if (qp.has(kFailing)) return;
+  if (p.length != 0 && syndrome == wire::kNakSequence) t_.recovery.onReport(qp, p);
+  else onNak(qp, syndrome);
 }
 
 void Completer::onNak(Qp& qp, uint8_t syndrome) {

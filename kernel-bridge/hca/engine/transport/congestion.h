@@ -21,6 +21,7 @@ class Congestion : public Role {
     const SendState& rq = qp.rq;
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (!inFlight || inFlight + packets <= rq.window) return true;
+    if (qp.has(kRecovering)) return takesBesideKept(qp, inFlight + packets);
     return mayTakeMore && qp.local && !qp.local->plain && inFlight + packets <= kLocalWindows * rq.window &&
            !qp.local->crowded();
   }
@@ -36,6 +37,7 @@ class Congestion : public Role {
   // Whether a packet of a SEND or WRITE sets AckReq. `last`: it ends its message.
   bool wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void sampleRoundTrip(SendState& rq) const;
+  void takeSample(SendState& rq) const;  // what is timed has come
   void onNotification(Qp& qp);  // a CNP
   void onMarked(Qp& qp);        // a packet with the mark "congestion experienced"
 
@@ -45,7 +47,12 @@ class Congestion : public Role {
   // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
-  // ── long_window.cc
+  // What the peer keeps is not under way any more, but takes part of its memory.
+  bool takesBesideKept(const Qp& qp, uint32_t packets) const {
+    return packets - qp.rq.board->kept <= qp.rq.window && packets <= limitOf(qp);
+  }
+
+  // ── Long windows
   uint32_t limitOf(const Qp& qp) const;
   void beginRound(SendState& rq) const;
   void endRound(Qp& qp) const;

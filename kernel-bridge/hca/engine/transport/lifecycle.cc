@@ -133,7 +133,9 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   c_.memory.unbindAll(qp);
   while (qp.rs.jobs.size()) qp.rs.jobs.pop();
   qp.rs.ackPending = false;
-  qp.clear(kNakPending | kKeepAlive | kRnrWait);
+  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering);
+  qp.rs.kept.reset();
+  qp.rq.board.reset();
   qp.rq.reads = 0;
   t_.links.leave(qp);
   flushSends(qp, failure.sendStatus, failure.vendor);

@@ -224,7 +224,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   }
   const bool wasOutstanding = rq.outstanding();
   uint32_t fast = 0;
-  bool any = false, more = false;
+  bool any = false, more = qp.has(kRecovering) && !t_.recovery.resend(qp, budget);
   while (!qp.has(kFailing) && !more) {
     if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) {
       if (qp.local && !t_.links.hasRoom(qp, 0, false)) break;
@@ -406,6 +406,17 @@ void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   rq.packet++;
   rq.reads++;
   sent(qp, 1, qp.route);
+}
+
+void Requester::sendOne(Qp& qp, SendEntry& e) {
+  if (e.opcode == kOpRead) {
+    const uint32_t packet = qp.rq.packet;
+    sendRead(qp, e, std::min(e.chunk - (packet & (e.chunk - 1)), e.packets - packet));
+  } else if (e.isReadOrAtomic()) {
+    sendAtomic(qp, e);
+  } else {
+    sendData(qp, e, 1);
+  }
 }
 
 void Requester::sendKeepAlive(Qp& qp) {

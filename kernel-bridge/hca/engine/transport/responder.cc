@@ -33,6 +33,11 @@ uint32_t qpRight(uint32_t flags) {
 }  // namespace
 
 void Responder::onRequest(Qp& qp, const Packet& p) {
+  take(qp, p);
+  if (qp.has(kKeeps)) t_.recovery.deliver(qp);
+}
+
+void Responder::take(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
   if (!qp.reliable() && !inSequence(qp, p)) return;
   if (qp.has(kNakFatal)) return;  // refused already; only the answer is still under way
@@ -44,7 +49,7 @@ void Responder::onRequest(Qp& qp, const Packet& p) {
   }
   if (distance > 0) {
     c_.counters.outOfSequence++;
-    if (!qp.has(kNakSent)) {
+    if (!t_.recovery.keep(qp, p) && !qp.has(kNakSent)) {
       qp.set(kNakSent | kNakPending);
       rs.nakSyndrome = wire::kNakSequence;
       rs.nakPsn = rs.expected;

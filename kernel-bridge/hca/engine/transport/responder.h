@@ -9,6 +9,7 @@ class Responder : public Role {
   using Role::Role;
 
   void onRequest(Qp& qp, const Packet& p);
+  void take(Qp& qp, const Packet& p);  // the same of one packet, and not of those that are kept behind it
 
   // ── A message's receive, of connections and of datagrams
   bool takeReceive(Qp& qp, const Packet& p);  // false: there is none, and the packet is done with

@@ -167,6 +167,7 @@ void Responses::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
 
 void Responses::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::emitAeth(t_.links.begin(qp, wire::kOpAcknowledge, psn), syndrome, qp.rs.msn);
+  t_.recovery.report(qp, &t_.links.out);
   qp.rs.unanswered = false;
   t_.links.transmit(qp, qp.route);
 }

@@ -88,6 +88,7 @@ struct Transport final : public PacketSink {
   Responder responder{*this};
   Responses responses{*this};
   Receives receives{*this};
+  Recovery recovery{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};
   Direct direct{*this};
