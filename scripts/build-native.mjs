@@ -7,7 +7,7 @@
 // environment has the compiler, CXX, and further flags, CXXFLAGS and LDFLAGS. With --strict a warning is an error: for our own
 // compilers; those of others may know new ones.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -143,6 +143,14 @@ const command = [compiler, ...compilerFlags, ...flags].join('\n');
 const sameCommand = existsSync(record) && readFileSync(record, 'utf8') === command;
 
 const all = [...new Set(Object.values(addons).flat())];
+
+// An object whose source is gone would be linked with the others by the benchmark's programs, which take all of them.
+const wanted = new Set(all.map(objectOf));
+for (const name of readdirSync(objects, { recursive: true, encoding: 'utf8' })) {
+  const file = join(objects, name);
+  if (name.endsWith('.o') && !wanted.has(file)) rmSync(file);
+}
+
 const old = all.filter(
   (source) => !sameCommand || !isCurrent(objectOf(source), [source, ...inputsOf(objectOf(source))]),
 );
