@@ -35,8 +35,8 @@ if (!existsSync(join(node, 'uv.h'))) throw new Error(`This Node.js has no header
 copy(node, ['uv.h', ...['errno', 'linux', 'threadpool', 'unix', 'version'].map((name) => `uv/${name}.h`)]);
 
 /**
- * The comments of C++ are a quarter of the archive, and the project has them. Notices of copyright stay, and so does the empty line that
- * ends a macro.
+ * Comments and indents are more than a quarter of the archive, and the project has them. Notices of copyright stay, and so does the
+ * empty line that ends a macro.
  */
 function withoutComments(text) {
   const tokens =
@@ -44,6 +44,8 @@ function withoutComments(text) {
   return text
     .replace(tokens, (found) => (found.startsWith('/') && !/copyright/i.test(found) ? ' ' : found))
     .replace(/[ \t]+$/gm, '')
+    .replace(/^[ \t]+/gm, '')
+    .replace(/[ \t]+\\$/gm, ' \\')
     .replace(/(?<!\\)\n{2,}/g, '\n');
 }
 for (const name of readdirSync(stage, { recursive: true })) {
