@@ -214,10 +214,10 @@ void Recovery::askForGap(Qp& qp) {
 
 void Recovery::deliver(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  KeptPackets& kept = *rs.kept;
   uint32_t length;
-  while (!qp.has(kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
-    const std::unique_ptr<uint8_t[]> bytes = kept.take(rs.expected, &length);
+  // A request may end the queue pair, and then nothing is kept any more.
+  while (rs.kept && !qp.has(kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
+    const std::unique_ptr<uint8_t[]> bytes = rs.kept->take(rs.expected, &length);
     if (!bytes) break;
     Packet p;
     p.bth = wire::parseBth(bytes.get());
@@ -228,7 +228,8 @@ void Recovery::deliver(Qp& qp) {
     p.length = length - op.headerBytes - p.bth.pad;
     t_.responder.take(qp, p);
   }
-  if (kept.count() == 0) {
+  if (!rs.kept) return;
+  if (rs.kept->count() == 0) {
     qp.clear(kKeeps);
     rs.kept.reset();
   } else if (!qp.has(kNakSent | kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
