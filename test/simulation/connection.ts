@@ -244,6 +244,7 @@ export function attributesOf(settings: ConnectionSettings, path: CmPath, receive
     retryCount: settings.retryCount,
     rnrRetry: settings.rnrRetryCount,
     patience: PATIENT,
-    extensions: settings.ours && peer.peerIsOurs === true ? PeerExtensions.longWindow : 0,
+    extensions:
+      settings.ours && peer.peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
   };
 }
