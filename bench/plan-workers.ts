@@ -103,7 +103,7 @@ function crowdContestants(
     figure,
     job: { who, clients, connections, seconds, load },
   });
-  // What a server of so many has, first.
+  // The first contestant is the way that a server of so many connections takes.
   const [first, second]: readonly [Contestant, Contestant] =
     load === 'mixed'
       ? [contestant(US, 'together'), contestant(`${US}, a completion queue each`, 'apart')]

@@ -135,6 +135,19 @@ for version in "${nodes[@]}"; do
   done
 done
 
+# judge NAME: counts two programs that are to say PASSED, in $work/server and $work/client; $good: none of them has failed.
+judge() {
+  if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
+    passed=$((passed + 1))
+    echo "ok    Node.js $version  $1  $((SECONDS - begun)) s"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  Node.js $version  $1"
+    tr -d '\r' <"$work/server"
+    tr -d '\r' <"$work/client"
+  fi
+}
+
 # Two processes of one host: by message pipes and shared memory.
 if wanted processes; then
   version=${nodes[-1]}
@@ -149,15 +162,7 @@ if wanted processes; then
   until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
   near client 127.0.0.1 127.0.0.1 >"$work/client" 2>&1 || good=no
   wait $server || good=no
-  if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
-    passed=$((passed + 1))
-    echo "ok    Node.js $version  processes of one host  $((SECONDS - begun)) s"
-  else
-    failed=$((failed + 1))
-    echo "FAIL  Node.js $version  processes of one host"
-    tr -d '\r' <"$work/server"
-    tr -d '\r' <"$work/client"
-  fi
+  judge "processes of one host"
 fi
 
 # Two hosts, which are network namespaces with a cable between them; each has a Wine of its own, because Wine's server opens the sockets.
@@ -180,15 +185,7 @@ wire() {
   until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
   on "$2" "${hosts[1]}" client "${3}2" "${3}1" >"$work/client" 2>&1 || good=no
   wait $server || good=no
-  if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
-    passed=$((passed + 1))
-    echo "ok    Node.js $version  wire, $1 to $2, ${3}*  $((SECONDS - begun)) s"
-  else
-    failed=$((failed + 1))
-    echo "FAIL  Node.js $version  wire, $1 to $2, ${3}*"
-    tr -d '\r' <"$work/server"
-    tr -d '\r' <"$work/client"
-  fi
+  judge "wire, $1 to $2, ${3}*"
 }
 cable() {
   local host

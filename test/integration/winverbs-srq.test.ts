@@ -271,9 +271,10 @@ test('a message that does not fit fails its queue pair alone, and its receive is
   pairs[0]!.peer.qp.send('s', sgl(pairs[0]!.peer, 0, 100), SIGNALED);
   const [failed] = await take(home.cq, 1);
   assert.equal([failed!.context, failed!.qpContext], ['small', 'qp 0']);
+  const allowed: number[] = [WcStatus.LOCAL_LENGTH_ERROR];
   // rdma_rxe calls it a malformed request (rxe_mr.c, copy_data; rxe_resp.c, send_data_in).
-  const malformed = process.env.ND_TEST_ADDRESS !== undefined && failed!.status === WcStatus.LOCAL_OP_ERROR;
-  assert.is(malformed ? WcStatus.LOCAL_LENGTH_ERROR : failed!.status, WcStatus.LOCAL_LENGTH_ERROR);
+  if (process.env.ND_TEST_ADDRESS !== undefined) allowed.push(WcStatus.LOCAL_OP_ERROR);
+  assert.ok(allowed.includes(failed!.status), `status ${failed!.status}`);
   pairs[1]!.peer.qp.send('s', sgl(pairs[1]!.peer, 0, 8), SIGNALED);
   const [good] = await take(home.cq, 1);
   assert.equal([good!.context, good!.qpContext, good!.status], [1, 'qp 1', 0]);

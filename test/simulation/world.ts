@@ -209,7 +209,7 @@ export class World {
   }
 
   #dispatch(): void {
-    const [kind, subject, a, b, c] = this.#news.values as unknown as [number, number, number, number, number];
+    const [kind = 0, subject = 0, a = 0, b = 0, c = 0] = this.#news.values;
     if (kind === NewsKind.timer) {
       const run = this.#timers.get(a);
       this.#timers.delete(a);

@@ -1,5 +1,5 @@
-// What a connection has learned about its path, and its congestion window's growth: for peers that take long windows
-// (extensions::kLongWindow). It is made when the window is first full; most connections never need it.
+// PathModel: bandwidth and round trip of a connection's path, and the growth of its congestion window towards peers that take long
+// windows (extensions::kLongWindow). It is made when the window is first full; most connections never need it.
 //
 // Sources: growth is CUBIC's (RFC 9438), in its region for TCP's friends as well; the limit on it, the way out of the start and the
 // search for the least round trip are those of BBR's model (draft-ietf-ccwg-bbr): twice what bandwidth times round trip needs, which
