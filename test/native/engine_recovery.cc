@@ -214,6 +214,27 @@ TEST(reports_that_make_no_sense_are_ignored) {
   CHECK(m.run(random, false));
 }
 
+TEST(reports_of_what_was_never_sent_are_ignored) {
+  Mixed m(quiet(), 1, extensions::kAll, 4);
+  const auto carry = m.w.net.filter;
+  uint32_t told = 0;
+  m.w.net.filter = [&](Frame& f) {
+    if (f.source == m.w.b->gid && f.bth().opcode == wire::kOpAcknowledge) {
+      told++;
+      for (const uint32_t ahead : {5000u, 5010u}) {
+        uint8_t psn[4];
+        wire::store32(psn, wire::psnAdd(f.bth().psn, ahead));
+        f.bytes.insert(f.bytes.end(), psn, psn + 4);
+      }
+    }
+    return carry(f);
+  };
+  Random random(1);
+  CHECK(m.run(random, false));
+  CHECK(told > 0);
+  CHECK_EQ(m.w.a->counter("retransmitted_pkts"), 0u);
+}
+
 // What is kept is freed: when the gap closes, when the queue pair fails, when it goes.
 TEST(kept_packets_are_bounded_and_freed) {
   EngineOptions options;
