@@ -235,6 +235,23 @@ TEST(reports_of_what_was_never_sent_are_ignored) {
   CHECK_EQ(m.w.a->counter("retransmitted_pkts"), 0u);
 }
 
+// What comes behind it shows that it is lost again: no probe and no time-out is needed.
+TEST(a_packet_that_is_lost_twice_is_noticed_by_what_follows) {
+  Mixed m(quiet(), 1, extensions::kAll, 64);
+  const auto carry = m.w.net.filter;
+  const uint32_t victim = wire::psnAdd(linkOf(0).psnA, 100);
+  uint32_t seen = 0;
+  m.w.net.filter = [&](Frame& f) {
+    if (f.source == m.w.a->gid && f.bth().psn == victim && ++seen <= 2) return false;
+    return carry(f);
+  };
+  Random random(1);
+  CHECK(m.run(random, false));
+  CHECK_EQ(seen, 3u);
+  CHECK_EQ(m.w.a->counter("tail_probe"), 0u);
+  CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
+}
+
 // What is kept is freed: when the gap closes, when the queue pair fails, when it goes.
 TEST(kept_packets_are_bounded_and_freed) {
   EngineOptions options;
