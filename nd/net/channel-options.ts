@@ -29,13 +29,16 @@ export type RequestHandler = (
 export interface ChannelOptions {
   /** Answers the peer's requests; {@link Channel.onRequest} sets it later. */
   readonly onRequest?: RequestHandler | undefined;
-  /** Slots for messages that the peer has sent and this side has not taken; short ones share slots. From 1 to 65535, default 128. */
+  /**
+   * Slots for messages that the peer has sent and this side has not taken, and for its requests that wait; short ones share slots. Answers
+   * have slots of their own. From 1 to 65535, default 128.
+   */
   readonly slots?: number | undefined;
   /** Bytes of a slot; default 4096. Longer messages are read from the sender's memory. */
   readonly slotBytes?: number | undefined;
   /** The longest message that is taken, in bytes; default 256 MiB. A longer one ends the connection. */
   readonly maxMessageBytes?: number | undefined;
-  /** Requests that are answered at the same time; default 1024. Further ones wait. */
+  /** Requests that are answered at the same time; default 1024. Further ones wait, and long ones in the peer's memory. */
   readonly maxRequests?: number | undefined;
 }
 
@@ -58,6 +61,11 @@ export class Request implements IncomingRequest {
     this.#controller ??= new AbortController();
     if (this.#aborted) this.#controller.abort();
     return this.#controller.signal;
+  }
+
+  /** Nobody waits for the answer any more. */
+  get aborted(): boolean {
+    return this.#aborted;
   }
 
   abort(): void {

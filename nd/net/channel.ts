@@ -7,17 +7,17 @@ import {
   type ChannelOptions,
   channelDefaults,
   type MessageBytes,
-  Request,
   type RequestHandler,
 } from './channel-options.js';
 import { aborted, closed, NetError, netError, violation } from './errors.js';
 import { Gate } from './gate.js';
 import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
-import { type Arrival, Inbox } from './inbox.js';
+import { Inbox } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
 import type { Place } from './place.js';
 import { RemoteMemory } from './remote.js';
+import { Responder } from './responder.js';
 import {
   type ExposedMemory,
   type ExposeOptions,
@@ -49,21 +49,21 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** The error that ended the connection; undefined while it lasts, and after a clean end. */
   error: Error | undefined;
   readonly #options: { readonly [K in keyof typeof channelDefaults]: number };
-  #handler: RequestHandler | undefined;
   #link!: Link;
   readonly #outbox = new Outbox(() => this.#link);
   readonly #inbox: Inbox;
   /** Of large messages that nobody has taken. */
   readonly #gate = new Gate();
+  /** Of large requests and answers that are being read. They wait for no program. */
+  readonly #reads = new Gate();
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
-  readonly #serving = new Map<number, Request>();
-  /** Requests behind the limit. */
-  readonly #held: { id: number; slot: Slot; at: number; length: number }[] = [];
+  readonly #responder: Responder;
   #closing = false;
   #endSent = false;
   #endReceived = false;
   #ended = false;
+  /** Large messages that are not read yet. */
   #reading = 0;
   readonly #user: LinkUser;
 
@@ -73,7 +73,19 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const { onRequest, ...sizes } = options;
     checkSizes(sizes);
     this.#options = { ...channelDefaults, ...defined(sizes) };
-    this.#handler = onRequest;
+    this.#responder = new Responder(
+      {
+        channel: this,
+        limit: this.#options.maxRequests,
+        answer: (id, bytes) => this.#outbox.send(Frame.ANSWER, id, bytes),
+        fail: (id, text) =>
+          this.#outbox.send(Frame.FAILURE, id, Buffer.from(text).subarray(0, this.#link.most)),
+        idle: () => {
+          if (this.#endReceived || this.#closing) this.#proceed();
+        },
+      },
+      onRequest,
+    );
     this.#inbox = new Inbox();
     this.#user = {
       frame: (type, flags, id, slot, at, length) => this.#frame(type, flags, id, slot, at, length),
@@ -129,7 +141,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Answers the peer's requests from now on. Without a handler they fail. */
   onRequest(handler: RequestHandler): this {
-    this.#handler = handler;
+    this.#responder.use(handler);
     return this;
   }
 
@@ -194,7 +206,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
         return true;
       },
     );
-    this.#outbox.send(type, id, data, undefined, (error) => this.#take(id)?.reject(error));
+    this.#outbox.send(type, id, data, undefined, (error) => this.#asked(id)?.reject(error));
     return promise;
   }
 
@@ -204,7 +216,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return this.#lastId;
   }
 
-  #take(id: number): Waiting | undefined {
+  /** The request with this id: nobody waits for it any more. */
+  #asked(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     return waiting;
@@ -300,14 +313,14 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Sends END, and ends the link, as soon as all that comes before is done. */
   #proceed(): void {
     if (this.#ended) return;
-    const busy =
-      this.#serving.size > 0 || this.#held.length > 0 || this.#reading > 0 || this.#waiting.size > 0;
-    if (!this.#endSent && !busy && this.#outbox.done && this.#link.takes(0)) {
+    const busy = this.#responder.busy || this.#waiting.size > 0;
+    if (!this.#endSent && !busy && this.#outbox.done && this.#link.takes(Frame.END, 0)) {
       this.#endSent = true;
       this.#closing = true;
       this.#link.send(Frame.END, 0, 0, undefined);
     }
-    if (this.#endSent && this.#endReceived && this.#link.quiet) this.#link.end(undefined);
+    if (this.#endSent && this.#endReceived && this.#reading === 0 && this.#link.quiet)
+      this.#link.end(undefined);
   }
 
   #finish(reason: unknown): void {
@@ -317,8 +330,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const error = clean || reason === undefined ? undefined : (reason as Error);
     this.error = error;
     this.#outbox.end(error);
-    for (const request of this.#serving.values()) request.abort();
-    this.#serving.clear();
+    this.#responder.end();
     for (const waiting of this.#waiting.values()) waiting.reject(error ?? closed('request'));
     this.#waiting.clear();
     this.#inbox.end(error);
@@ -342,21 +354,28 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if ((flags & ~LARGE) !== 0) this.#link.abort(violation(`there is no flag 0x${flags.toString(16)}`));
     else if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
-    else if (type === Frame.REQUEST && this.#serving.size >= this.#options.maxRequests)
-      this.#held.push({ id, slot, at, length });
-    else {
-      const bytes = length === 0 ? EMPTY : Buffer.from(this.#link.payload(at, length));
-      this.#link.release(slot);
-      this.#whole(type, id, bytes);
-    }
+    else if (type !== Frame.REQUEST) this.#whole(type, id, this.#take(slot, at, length));
+    else if (this.#responder.free) this.#responder.serve(id, this.#take(slot, at, length));
+    else
+      this.#responder.arrive({
+        id,
+        take: () => this.#take(slot, at, length),
+        drop: () => this.#link.release(slot),
+      });
+  }
+
+  /** Takes a payload out of its slot. */
+  #take(slot: Slot, at: number, length: number): Buffer {
+    const bytes = length === 0 ? EMPTY : Buffer.from(this.#link.payload(at, length));
+    this.#link.release(slot);
+    return bytes;
   }
 
   /** A frame, apart from its slot. */
   #whole(type: number, id: number, bytes: Buffer): void {
-    if (type === Frame.REQUEST) this.#serve(id, bytes);
-    else if (type === Frame.ANSWER) this.#take(id)?.resolve(bytes);
-    else if (type === Frame.FAILURE) this.#take(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
-    else if (type === Frame.CANCEL) this.#serving.get(id)?.abort();
+    if (type === Frame.ANSWER) this.#asked(id)?.resolve(bytes);
+    else if (type === Frame.FAILURE) this.#asked(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+    else if (type === Frame.CANCEL) this.#responder.cancel(id);
     else if (type === Frame.ATOMIC) {
       const answer = executeAtomic(this.#link.place, bytes);
       if (typeof answer === 'string') this.#outbox.send(Frame.FAILURE, id, Buffer.from(answer));
@@ -378,28 +397,58 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       );
       return;
     }
-    this.#reading += 1;
-    if (type !== Frame.DATA) this.#fetch(memory, type, id, slot, undefined);
-    else {
-      const place = this.#inbox.reserve(() => this.#gate.left(memory.length));
-      this.#gate.pass(memory.length, () => this.#fetch(memory, type, id, slot, place));
-    }
+    if (type === Frame.DATA) this.#message(memory, slot);
+    else if (type === Frame.REQUEST)
+      this.#responder.arrive({
+        id,
+        take: () => this.#fetch(memory, slot),
+        drop: () => this.#decline(memory, slot),
+      });
+    else if (type !== Frame.ATOMIC && !this.#waiting.has(id)) this.#decline(memory, slot);
+    else
+      void this.#fetch(memory, slot).then((bytes) => {
+        if (bytes !== undefined) this.#whole(type, id, bytes);
+      });
   }
 
-  #fetch(memory: MemoryDescription, type: number, id: number, slot: Slot, place: Arrival | undefined): void {
-    this.#link.release(slot);
-    void this.#read(memory).then((bytes) => {
-      this.#reading -= 1;
-      if (bytes === undefined) return;
-      if (place !== undefined) this.#inbox.fill(place, bytes);
-      else this.#whole(type, id, bytes);
-      if (this.#endReceived && this.#reading === 0) this.#inbox.end(undefined);
-      this.#writable();
+  /** A large message: it is read when the program takes messages. */
+  #message(memory: MemoryDescription, slot: Slot): void {
+    this.#reading += 1;
+    const place = this.#inbox.reserve(() => this.#gate.left(memory.length));
+    this.#gate.pass(memory.length, () => {
+      this.#link.release(slot);
+      void this.#read(memory).then((bytes) => {
+        this.#reading -= 1;
+        if (bytes === undefined) return;
+        this.#inbox.fill(place, bytes);
+        if (this.#endReceived && this.#reading === 0) this.#inbox.end(undefined);
+        this.#writable();
+      });
     });
+  }
+
+  /** Reads a large payload that the program waits for; undefined if the connection ends meanwhile. */
+  #fetch(memory: MemoryDescription, slot: Slot): Promise<Buffer | undefined> {
+    return new Promise((resolve) =>
+      this.#reads.pass(memory.length, () => {
+        this.#link.release(slot);
+        void this.#read(memory).then((bytes) => {
+          this.#reads.left(memory.length);
+          resolve(bytes);
+        });
+      }),
+    );
+  }
+
+  /** A large payload that nobody wants: the peer may use its memory again. */
+  #decline({ id }: MemoryDescription, slot: Slot): void {
+    this.#link.release(slot);
+    if (!this.#link.over) this.#link.reportRead(id);
   }
 
   async #read({ address, token, length, id }: MemoryDescription): Promise<Buffer | undefined> {
     const link = this.#link;
+    if (link.over) return undefined;
     try {
       const { region, bytes } = await link.place.blank(length);
       const remote = new Nd2RemoteMemory(address, token);
@@ -414,55 +463,6 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       link.abort(netError(error, 'receive'));
       return undefined;
     }
-  }
-
-  #serve(id: number, bytes: Buffer): void {
-    const handler = this.#handler;
-    if (handler === undefined) {
-      this.#fail(id, new Error('The peer answers no requests.'));
-      return;
-    }
-    const request = new Request(this);
-    this.#serving.set(id, request);
-    try {
-      const answer = handler(bytes, request);
-      if (answer instanceof Promise) {
-        answer.then(
-          (late) => this.#answer(id, late),
-          (error) => this.#fail(id, error),
-        );
-      } else this.#answer(id, answer);
-    } catch (error) {
-      this.#fail(id, error);
-    }
-  }
-
-  #answer(id: number, answer: MessageBytes | undefined): void {
-    if (this.#ended) return;
-    try {
-      this.#outbox.send(Frame.ANSWER, id, answer === undefined ? EMPTY : bytesOf(answer));
-      this.#served(id);
-    } catch (error) {
-      this.#fail(id, error);
-    }
-  }
-
-  #fail(id: number, error: unknown): void {
-    if (this.#ended) return;
-    const text = Buffer.from(error instanceof Error ? error.message : String(error));
-    this.#outbox.send(Frame.FAILURE, id, text.subarray(0, this.#link.most));
-    this.#served(id);
-  }
-
-  #served(id: number): void {
-    this.#serving.delete(id);
-    const next = this.#held.shift();
-    if (next !== undefined) {
-      const bytes = Buffer.from(this.#link.payload(next.at, next.length));
-      this.#link.release(next.slot);
-      // Not at once: handlers that answer at once would call each other.
-      setImmediate(() => this.#serve(next.id, bytes));
-    } else if (this.#endReceived || this.#closing) this.#proceed();
   }
 
   /** @internal */

@@ -9,10 +9,11 @@ import {
   type Nd2Sge,
   Status,
 } from '../index.js';
+import { Credits } from './credits.js';
 import { netError, reset, violation } from './errors.js';
 import { KeepAlive } from './keep-alive.js';
 import type { Place } from './place.js';
-import { CONTROL_SLOTS, Frame, Header, type Hello, type Kind, viewOf } from './wire.js';
+import { CONTROL_SLOTS, Frame, Header, type Hello, isHeld, type Kind, viewOf } from './wire.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND } = Nd2RequestType;
@@ -92,6 +93,8 @@ export class Link {
   readonly #freeSends: Slot[] = [];
   /** Takes further frames before it is posted. */
   #open: Slot | undefined;
+  /** It took a credit that only replies may take, and so only they may join. */
+  #openForReplies = false;
   /** A frame was posted in this turn: the next ones go together. */
   #corked = false;
   readonly #flush = (): void => {
@@ -102,11 +105,7 @@ export class Link {
   readonly #operations: RemoteOperation[] = [];
   #operating = 0;
   #established = false;
-  #dataCredits = 0;
-  #controlCredits = CONTROL_SLOTS;
-  #granted = 0;
-  #owedData = 0;
-  #owedControl = 0;
+  readonly #credits: Credits;
   /** Ids of large payloads that were read and not reported yet. */
   #read: number[] = [];
   #freed = false;
@@ -114,12 +113,13 @@ export class Link {
   #early: (() => void)[] = [];
 
   private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
-    const { slots, slotBytes } = options;
+    const { slotBytes } = options;
     this.place = place.hold();
     this.connector = connector;
     this.user = user;
     this.hello = options;
-    this.#sends = slots + CONTROL_SLOTS;
+    this.#credits = new Credits(options);
+    this.#sends = this.#credits.posted + CONTROL_SLOTS;
     this.#entries = 2 * this.#sends + REMOTE_OPERATIONS;
     this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * slotBytes));
     this.#view = viewOf(this.memory);
@@ -168,8 +168,7 @@ export class Link {
   /** What the peer has announced: from now on frames may be queued for it. */
   meet(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
-    this.#dataCredits = peer.slots;
-    this.#granted = peer.slots;
+    this.#credits.meet(peer.slots);
   }
 
   /** The connection is made. */
@@ -186,10 +185,18 @@ export class Link {
     this.user.writable();
   }
 
-  /** Whether a data frame can be sent now, with a payload of this many bytes, at most {@link most}. */
-  takes(length: number): boolean {
-    if (this.#open !== undefined && this.#open.used + length <= this.most) return !this.over;
-    return this.#dataCredits > 0 && this.#freeSends.length > CONTROL_SLOTS && this.#established && !this.over;
+  /** Whether a frame of this type can be sent now, with a payload of this many bytes, at most {@link most}. */
+  takes(type: number, length: number): boolean {
+    if (this.over) return false;
+    if (this.#joins(type, length)) return true;
+    return this.#credits.allows(!isHeld(type)) && this.#freeSends.length > CONTROL_SLOTS && this.#established;
+  }
+
+  /** The open slot takes the frame, too. */
+  #joins(type: number, length: number): boolean {
+    const slot = this.#open;
+    if (slot === undefined || slot.used + length > this.most) return false;
+    return !this.#openForReplies || !isHeld(type);
   }
 
   /** All Sends have completed. */
@@ -220,13 +227,10 @@ export class Link {
 
   /** Writes the header of a frame into the open slot, or the next one. Returns where its payload begins. */
   #frame(type: number, flags: number, id: number, length: number): number {
+    if (!this.#joins(type, length)) this.flush();
     let slot = this.#open;
-    if (slot !== undefined && slot.used + length > this.most) {
-      this.flush();
-      slot = undefined;
-    }
     if (slot === undefined) {
-      this.#dataCredits -= 1;
+      this.#openForReplies = this.#credits.spend();
       slot = this.#freeSends.pop()!;
       slot.used = 0;
       this.#open = slot;
@@ -268,10 +272,8 @@ export class Link {
 
   #post(slot: Slot): void {
     const { offset } = slot;
-    this.#view.setUint16(offset + DATA_CREDITS, this.#owedData);
-    this.#view.setUint16(offset + CONTROL_CREDITS, this.#owedControl);
-    this.#owedData = 0;
-    this.#owedControl = 0;
+    this.#view.setUint16(offset + DATA_CREDITS, this.#credits.takeData());
+    this.#view.setUint16(offset + CONTROL_CREDITS, this.#credits.takeControl());
     slot.sgl[0].length = slot.used;
     try {
       this.queuePair.send(slot, slot.sgl);
@@ -289,8 +291,8 @@ export class Link {
     if (slot.frames > 0 || this.over) return;
     slot.sgl[0].length = this.hello.slotBytes;
     this.queuePair.receive(slot, slot.sgl);
-    this.#owedData += 1;
-    if (2 * this.#owedData >= this.hello.slots) this.#report();
+    this.#credits.released();
+    if (this.#credits.owesData) this.#report();
   }
 
   /** The large payload with this id was read: the peer may use its memory again. */
@@ -302,12 +304,8 @@ export class Link {
   /** Sends a CONTROL frame if there is something to report and a control credit for it. */
   #report(): void {
     if (!this.#established || this.over) return;
-    const pays = 2 * this.#owedControl >= CONTROL_SLOTS;
-    if (!pays && 2 * this.#owedData < this.hello.slots && this.#read.length === 0) return;
-    if (this.#controlCredits === 0 || (this.#controlCredits === 1 && !pays)) return;
-    const slot = this.#freeSends.pop();
-    if (slot === undefined) return;
-    this.#controlCredits -= 1;
+    if (this.#freeSends.length === 0 || !this.#credits.spendControl(this.#read.length > 0)) return;
+    const slot = this.#freeSends.pop()!;
     const ids = this.#read.splice(0, Math.floor(this.most / 4));
     this.#header(slot.offset, CONTROL, 0, 0, 4 * ids.length);
     slot.used = HEADER;
@@ -379,9 +377,9 @@ export class Link {
       this.#refuse(`a frame of ${bytes} bytes is shorter than its header`);
       return;
     }
-    this.#dataCredits += view.getUint16(offset + DATA_CREDITS);
-    this.#controlCredits += view.getUint16(offset + CONTROL_CREDITS);
-    if (this.#dataCredits > this.#granted || this.#controlCredits > CONTROL_SLOTS) {
+    if (
+      !this.#credits.returned(view.getUint16(offset + DATA_CREDITS), view.getUint16(offset + CONTROL_CREDITS))
+    ) {
       this.#refuse('it returned more credits than it had');
       return;
     }
@@ -389,6 +387,7 @@ export class Link {
       this.#controlled(slot, bytes);
       return;
     }
+    this.#credits.received();
     // The slot is kept until all frames are known.
     slot.frames = 1;
     const end = offset + bytes;
@@ -422,7 +421,7 @@ export class Link {
     if (this.over) return;
     slot.sgl[0].length = this.hello.slotBytes;
     this.queuePair.receive(slot, slot.sgl);
-    this.#owedControl += 1;
+    this.#credits.releasedControl();
   }
 
   /** The payload of a received frame, in its slot. */

@@ -1,7 +1,7 @@
 import { closed, netError } from './errors.js';
 import type { Link } from './link.js';
 import type { Registered } from './place.js';
-import { encodeMemory, LARGE } from './wire.js';
+import { encodeMemory, isHeld, LARGE } from './wire.js';
 
 /** From this length on lent memory is read by the peer, and not copied. */
 const LENT_LEAST = 4096;
@@ -11,11 +11,15 @@ const nothing = (): void => {};
 /** A frame that waits for a credit, for its memory, or for the peer to read it. */
 interface Entry {
   readonly type: number;
-  flags: number;
+  readonly flags: number;
   readonly id: number;
   payload: Uint8Array | undefined;
   /** Its payload can be sent. */
   ready: boolean;
+  /** The id of the memory that a large payload describes. */
+  offer: number | undefined;
+  /** It was taken back, or the connection has ended. */
+  gone: boolean;
   /** The sender may use its bytes again. */
   resolve(): void;
   reject(error: unknown): void;
@@ -30,28 +34,80 @@ interface Offer {
   reject(error: unknown): void;
 }
 
-/** What a channel sends: in order, at once where credits allow. */
-export class Outbox {
-  readonly #entries: Entry[] = [];
+/** Frames that wait, first in, first out. */
+class Queue {
+  #entries: Entry[] = [];
   #head = 0;
+
+  get length(): number {
+    return this.#entries.length - this.#head;
+  }
+
+  get first(): Entry | undefined {
+    return this.#entries[this.#head];
+  }
+
+  push(entry: Entry): void {
+    this.#entries.push(entry);
+  }
+
+  shift(): void {
+    this.#head += 1;
+    if (this.#head === this.#entries.length) {
+      this.#entries.length = 0;
+      this.#head = 0;
+    } else if (this.#head > 1024) {
+      this.#entries.splice(0, this.#head);
+      this.#head = 0;
+    }
+  }
+
+  find(type: number, id: number): Entry | undefined {
+    for (let i = this.#head; i < this.#entries.length; i += 1) {
+      const entry = this.#entries[i]!;
+      if (entry.type === type && entry.id === id) return entry;
+    }
+    return undefined;
+  }
+
+  remove(entry: Entry): void {
+    const at = this.#entries.indexOf(entry, this.#head);
+    if (at >= 0) this.#entries.splice(at, 1);
+  }
+
+  /** Takes all. */
+  drain(): Entry[] {
+    const rest = this.#entries.slice(this.#head);
+    this.#entries = [];
+    this.#head = 0;
+    return rest;
+  }
+}
+
+/**
+ * What a channel sends, at once where credits allow: messages and requests in order, and replies in theirs. Replies do not wait behind
+ * messages, which wait for the peer's program.
+ */
+export class Outbox {
+  readonly #held = new Queue();
+  readonly #replies = new Queue();
   readonly #offers = new Map<number, Offer>();
   #lastOffer = 0;
 
   constructor(private readonly link: () => Link) {}
 
-  /** Nothing waits to be sent. */
-  get empty(): boolean {
-    return this.#head === this.#entries.length;
-  }
-
   /** Nothing waits to be sent, nor to be read by the peer. */
   get done(): boolean {
-    return this.empty && this.#offers.size === 0;
+    return this.length === 0 && this.#offers.size === 0;
   }
 
   /** Frames that wait. */
   get length(): number {
-    return this.#entries.length - this.#head;
+    return this.#held.length + this.#replies.length;
+  }
+
+  #queueOf(type: number): Queue {
+    return isHeld(type) ? this.#held : this.#replies;
   }
 
   /**
@@ -66,32 +122,32 @@ export class Outbox {
     reject: (error: unknown) => void = nothing,
   ): boolean {
     const link = this.link();
+    const queue = this.#queueOf(type);
     const length = bytes === undefined ? 0 : bytes.length;
     const lent = length >= LENT_LEAST ? link.place.lentOf(bytes!) : undefined;
-    if (length <= link.most && lent === undefined) {
-      if (this.empty && link.takes(length)) {
-        link.send(type, 0, id, bytes);
-        return true;
-      }
-      this.#entries.push({ type, flags: 0, id, payload: bytes, ready: true, resolve, reject });
-      link.keepAlive.update();
-      return false;
+    const large = length > link.most || lent !== undefined;
+    if (!large && queue.length === 0 && link.takes(type, length)) {
+      link.send(type, 0, id, bytes);
+      return true;
     }
     const entry: Entry = {
       type,
-      flags: LARGE,
+      flags: large ? LARGE : 0,
       id,
-      payload: undefined,
-      ready: false,
-      resolve: nothing,
+      payload: large ? undefined : bytes,
+      ready: !large,
+      offer: undefined,
+      gone: false,
+      // The bytes of a large one are free when the peer has read them.
+      resolve: large ? nothing : resolve,
       reject,
     };
-    this.#entries.push(entry);
+    queue.push(entry);
     link.keepAlive.update();
     if (lent !== undefined) {
       this.#offer(entry, { memory: lent, lent: true, resolve, reject }, bytes!);
       this.pump();
-    } else void this.#register(entry, bytes!, resolve, reject);
+    } else if (large) void this.#register(entry, bytes!, resolve, reject);
     return false;
   }
 
@@ -101,21 +157,19 @@ export class Outbox {
     resolve: () => void,
     reject: (error: unknown) => void,
   ): Promise<void> {
-    const { place } = this.link();
     try {
-      const memory = await place.offer(bytes);
-      if (this.link().over) {
+      const memory = await this.link().place.offer(bytes);
+      if (entry.gone) {
         memory.region.release();
         return;
       }
       this.#offer(entry, { memory, lent: false, resolve, reject }, memory.bytes);
-      this.pump();
     } catch (error) {
-      const at = this.#entries.indexOf(entry, this.#head);
-      if (at >= 0) this.#entries.splice(at, 1);
+      if (entry.gone) return;
+      this.#queueOf(entry.type).remove(entry);
       reject(netError(error, 'send'));
-      this.pump();
     }
+    this.pump();
   }
 
   #offer(entry: Entry, offer: Offer, bytes: Uint8Array): void {
@@ -125,58 +179,60 @@ export class Outbox {
     const { region, bytes: whole } = offer.memory;
     const address = region.address + BigInt(bytes.byteOffset - whole.byteOffset);
     entry.payload = encodeMemory({ address, token: region.getRemoteToken(), id, length: bytes.length });
+    entry.offer = id;
     entry.ready = true;
+  }
+
+  /** Takes an offer back, or ends it. */
+  #withdraw(id: number): Offer | undefined {
+    const offer = this.#offers.get(id);
+    if (offer === undefined) return undefined;
+    this.#offers.delete(id);
+    if (!offer.lent) offer.memory.region.release();
+    return offer;
   }
 
   /** Sends what credits allow. */
   pump(): void {
-    const entries = this.#entries;
+    this.#pump(this.#replies);
+    this.#pump(this.#held);
+  }
+
+  #pump(queue: Queue): void {
     const link = this.link();
-    while (this.#head < entries.length) {
-      const entry = entries[this.#head]!;
-      if (!entry.ready || !link.takes(entry.payload?.length ?? 0)) break;
+    for (;;) {
+      const entry = queue.first;
+      if (entry === undefined || !entry.ready) return;
+      if (!link.takes(entry.type, entry.payload === undefined ? 0 : entry.payload.length)) return;
       link.send(entry.type, entry.flags, entry.id, entry.payload);
-      this.#head += 1;
+      queue.shift();
       entry.resolve();
-    }
-    if (this.#head === entries.length && this.#head > 0) {
-      entries.length = 0;
-      this.#head = 0;
-    } else if (this.#head > 1024) {
-      entries.splice(0, this.#head);
-      this.#head = 0;
     }
   }
 
   /** Takes a frame back that was not sent. */
   cancel(type: number, id: number): boolean {
-    for (let i = this.#head; i < this.#entries.length; i += 1) {
-      const entry = this.#entries[i]!;
-      if (entry.type !== type || entry.id !== id || entry.flags !== 0) continue;
-      this.#entries.splice(i, 1);
-      return true;
-    }
-    return false;
+    const queue = this.#queueOf(type);
+    const entry = queue.find(type, id);
+    if (entry === undefined) return false;
+    queue.remove(entry);
+    entry.gone = true;
+    if (entry.offer !== undefined) this.#withdraw(entry.offer);
+    this.pump();
+    return true;
   }
 
   /** The peer has read a large payload. */
   wasRead(id: number): void {
-    const offer = this.#offers.get(id);
-    if (offer === undefined) return;
-    this.#offers.delete(id);
-    if (!offer.lent) offer.memory.region.release();
-    offer.resolve();
+    this.#withdraw(id)?.resolve();
   }
 
   /** The connection has ended: nothing more is sent. */
   end(error: unknown = closed('send')): void {
-    const entries = this.#entries.splice(0).slice(this.#head);
-    this.#head = 0;
-    for (const entry of entries) entry.reject(error);
-    for (const offer of this.#offers.values()) {
-      if (!offer.lent) offer.memory.region.release();
-      offer.reject(error);
+    for (const entry of [...this.#replies.drain(), ...this.#held.drain()]) {
+      entry.gone = true;
+      entry.reject(error);
     }
-    this.#offers.clear();
+    for (const id of [...this.#offers.keys()]) this.#withdraw(id)?.reject(error);
   }
 }

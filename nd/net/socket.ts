@@ -278,7 +278,7 @@ export class Socket extends Duplex {
     this.#destroyError = error;
     // Without an error the peer gets an END, as it gets a FIN from net.Socket. The last Sends may be on their way.
     const clean = error === null && !this.#resets;
-    if (clean && !this.#endSent && this.#pieces.length === 0 && link.takes(0)) {
+    if (clean && !this.#endSent && this.#pieces.length === 0 && link.takes(Frame.END, 0)) {
       this.#endSent = true;
       link.send(Frame.END, 0, 0, undefined);
     }
@@ -297,7 +297,7 @@ export class Socket extends Duplex {
     const link = this.#link;
     if (link === undefined) return;
     const pieces = this.#pieces;
-    while (pieces.length > 0 && link.takes(Math.min(pieces[0]!.length, link.most))) {
+    while (pieces.length > 0 && link.takes(Frame.DATA, Math.min(pieces[0]!.length, link.most))) {
       this.#sendSome(link);
       this.#active();
     }
@@ -311,7 +311,7 @@ export class Socket extends Duplex {
       this.#writing = 0;
       written();
     }
-    if (this.#final !== undefined && !this.#endSent && link.takes(0)) {
+    if (this.#final !== undefined && !this.#endSent && link.takes(Frame.END, 0)) {
       this.#endSent = true;
       link.send(Frame.END, 0, 0, undefined);
       const final = this.#final;

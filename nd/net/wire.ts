@@ -17,6 +17,11 @@ export const Frame = {
   END: 7,
 } as const;
 
+/** The receiving program takes a frame of this type when it likes; all others are replies, taken as they come. */
+export function isHeld(type: number): boolean {
+  return type === Frame.DATA || type === Frame.REQUEST;
+}
+
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
 
@@ -34,8 +39,14 @@ export const Header = {
 /** Slots of CONTROL frames, in addition to those of the hello. */
 export const CONTROL_SLOTS = 8;
 
+/**
+ * Slots of a channel that messages and requests leave free, in addition to those of the hello: answers come through when the program
+ * takes no messages.
+ */
+export const REPLY_SLOTS = 4;
+
 const MAGIC = 0x4e44_4e31;
-const VERSION = 2;
+const VERSION = 3;
 
 /** Bytes of a hello. */
 export const HELLO_BYTES = 16;
@@ -43,7 +54,7 @@ export const HELLO_BYTES = 16;
 /** What a side announces when it connects or accepts. */
 export interface Hello {
   readonly kind: Kind;
-  /** Receive slots for data frames. */
+  /** Receive slots for data frames; a channel has {@link REPLY_SLOTS} more. */
   readonly slots: number;
   /** Bytes of a slot, header included. */
   readonly slotBytes: number;

@@ -195,7 +195,7 @@ test('a peer that sends without credits ends its own connection only', async () 
   using peer = await RawPeer.connect(port);
   const [channel] = await next;
   const closed = once(channel, 'close');
-  // Nobody takes them: the slots of both classes are full after ten.
+  // Nobody takes them: the slots of all classes are full after 14.
   for (let n = 0; n < 40; n += 1) peer.send(frameOf(DATA));
   await closed;
   assert.is((channel.error as NetError).code, 'ECONNRESET');

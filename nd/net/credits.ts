@@ -1,0 +1,101 @@
+import { CONTROL_SLOTS, type Hello, Kind, REPLY_SLOTS } from './wire.js';
+
+/** Data credits that the field of a header holds. */
+const MOST_RETURNED = 0xffff;
+
+/** The credits of one connection: what this side may send, and what it owes the peer (docs/internals/net.md). */
+export class Credits {
+  /** Data credits that only replies may take. */
+  readonly #kept: number;
+  #data = 0;
+  #control = CONTROL_SLOTS;
+  #granted = 0;
+  /** Slots that can receive data, those that the peer does not know of yet included. */
+  #posted: number;
+  #owedData = 0;
+  #owedControl = 0;
+
+  constructor({ kind, slots }: Hello) {
+    this.#kept = kind === Kind.CHANNEL ? REPLY_SLOTS : 0;
+    this.#posted = slots + this.#kept;
+  }
+
+  /** Slots of this side that receive data. */
+  get posted(): number {
+    return this.#posted;
+  }
+
+  /** The peer has so many slots for messages and requests. */
+  meet(slots: number): void {
+    this.#granted = slots + this.#kept;
+    this.#data = this.#granted;
+  }
+
+  /** A data frame can take a credit; `reply`: one that the peer's program does not hold back. */
+  allows(reply: boolean): boolean {
+    return this.#data > (reply ? 0 : this.#kept);
+  }
+
+  /** Takes a data credit. Returns whether it is one that only replies may take. */
+  spend(): boolean {
+    this.#data -= 1;
+    return this.#data < this.#kept;
+  }
+
+  /** Credits that came back. False: more than there are. */
+  returned(data: number, control: number): boolean {
+    this.#data += data;
+    this.#control += control;
+    return this.#data <= this.#granted && this.#control <= CONTROL_SLOTS;
+  }
+
+  /** A slot has received data. */
+  received(): void {
+    this.#posted -= 1;
+  }
+
+  /** A slot can receive data again. */
+  released(): void {
+    this.#posted += 1;
+    this.#owedData += 1;
+  }
+
+  /** A slot can receive a CONTROL frame again. */
+  releasedControl(): void {
+    this.#owedControl += 1;
+  }
+
+  /** Of the slots that messages can use, or if there is none of those that replies can, the peer does not know of half. */
+  get owesData(): boolean {
+    const usable = this.#posted > this.#kept ? this.#posted - this.#kept : this.#posted;
+    return this.#owedData > 0 && 2 * this.#owedData >= usable;
+  }
+
+  /**
+   * Takes a credit for a CONTROL frame, if there is one and something to report. The last one is spent only by a frame that returns
+   * control credits.
+   *
+   * @param more - there is something to report besides credits
+   */
+  spendControl(more: boolean): boolean {
+    const pays = 2 * this.#owedControl >= CONTROL_SLOTS;
+    if (!pays && !this.owesData && !more) return false;
+    if (this.#control === 0 || (this.#control === 1 && !pays)) return false;
+    this.#control -= 1;
+    return true;
+  }
+
+  /** Data credits that the next Send returns. */
+  takeData(): number {
+    const owed = Math.min(this.#owedData, MOST_RETURNED);
+    this.#owedData -= owed;
+    return owed;
+  }
+
+  /** Control credits that the next Send returns. */
+  takeControl(): number {
+    const owed = this.#owedControl;
+    this.#owedControl = 0;
+    return owed;
+  }
+}
