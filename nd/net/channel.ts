@@ -353,6 +353,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     }
     if ((flags & ~LARGE) !== 0) this.#link.abort(violation(`there is no flag 0x${flags.toString(16)}`));
     else if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
+    else if (this.#endSent && asks(type)) this.#link.release(slot);
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
     else if (type !== Frame.REQUEST) this.#whole(type, id, this.#take(slot, at, length));
     else if (this.#responder.free) this.#responder.serve(id, this.#take(slot, at, length));
@@ -397,7 +398,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       );
       return;
     }
-    if (type === Frame.DATA) this.#message(memory, slot);
+    if (this.#endSent && asks(type)) this.#decline(memory, slot);
+    else if (type === Frame.DATA) this.#message(memory, slot);
     else if (type === Frame.REQUEST)
       this.#responder.arrive({
         id,
@@ -474,6 +476,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 }
 
 const EMPTY = Buffer.alloc(0);
+
+/** Nothing is sent behind END, and the peer that gets it waits for no answer any more. */
+const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
+
 const sent = Promise.resolve();
 
 function addressText({ connector }: Link): string {

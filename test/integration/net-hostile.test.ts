@@ -181,6 +181,29 @@ test('answers, failures, cancellations and read reports that nobody waits for do
   assert.is(channel.destroyed, false);
 });
 
+test('requests that cross an END are not answered behind it, and are no error', async () => {
+  const { peer, port, accepted } = await RawPeer.listen();
+  using _ = peer;
+  const [client] = await Promise.all([connectChannel(port, '127.0.0.1'), accepted()]);
+  client.onRequest((bytes) => bytes);
+  const closing = client.close();
+  await peer.until(({ received }) => received.some((bytes) => bytes[0] === END));
+  peer.send(
+    frameOf(REQUEST, { id: 1, payload: Buffer.from('too late') }),
+    frameOf(ATOMIC, { id: 2, payload: Buffer.alloc(32) }),
+    frameOf(REQUEST, { id: 3, flags: LARGE, payload: description(10_000) }),
+    frameOf(END),
+  );
+  await closing;
+  assert.is(client.error, undefined);
+  // What the peer got behind END only gives credits and memory back.
+  const types = peer.received.map((bytes) => bytes[0]);
+  assert.equal(
+    types.slice(types.indexOf(END) + 1).filter((type) => type !== CONTROL),
+    [],
+  );
+});
+
 test('one id for many requests at once: each has an answer', async () => {
   const { port } = await serve();
   using peer = await RawPeer.connect(port);
