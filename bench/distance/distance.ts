@@ -1,4 +1,5 @@
 /** Measurements over a link with delay: this library, TCP, or both at once. */
+import { type CommonTime, monotonicSeconds } from '../common-time.js';
 import { measurePair } from '../pair.js';
 import type { Placement } from '../processes.js';
 import type { Sample } from '../statistics.js';
@@ -15,6 +16,9 @@ export interface DistanceJob {
   readonly who: 'ours' | 'theirs' | 'ours beside theirs' | 'theirs beside ours';
 }
 
+/** Time for four processes to start, connect and find their part of the line, in seconds. */
+const SETTLING = 8;
+
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
 
@@ -23,11 +27,14 @@ export function measureDistance(job: DistanceJob, { realtime }: Placement): Prom
   return withLink(link, async ({ spaces, addresses }) => {
     const place: Placement = { cpus: undefined, realtime: realtime === true, spaces };
     const far = { kind: 'far', operation: kind, size, inFlight, seconds, addresses, link: 'wire' };
-    const ours = () => measurePair(OURS, far, place);
-    const theirs = () => measurePair(NODE, { kind: 'stream', size, seconds, host: addresses[1] }, place);
+    const stream = { kind: 'stream', size, seconds, host: addresses[1] };
+    const ours = (within?: CommonTime) => measurePair(OURS, { ...far, within }, place);
+    const theirs = (within?: CommonTime) => measurePair(NODE, { ...stream, within }, place);
     if (who === 'ours') return ours();
     if (who === 'theirs') return theirs();
-    const [one, other] = await Promise.all([ours(), theirs()]);
+    const from = monotonicSeconds() + SETTLING;
+    const within = { from, until: from + seconds };
+    const [one, other] = await Promise.all([ours(within), theirs(within)]);
     const { mean } = who === 'ours beside theirs' ? one : other;
     return { mean: (100 * mean * 8) / (link.rateMbit * 1e6) };
   });

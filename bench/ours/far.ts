@@ -1,5 +1,6 @@
 /** RDMA Writes or Reads to a host far away, by programs that sleep while they wait: bytes per second. */
 import { WvSend } from '../../winverbs/index.js';
+import { CommonCount } from '../common-time.js';
 import { perSecond, type Sample, timedAsync } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
@@ -21,16 +22,22 @@ export async function farTransfer(
   { qp, remote }: Connection,
   job: JobOf<'far'>,
 ): Promise<Sample> {
-  const { size, inFlight, operation, seconds } = job;
+  const { size, inFlight, operation, seconds, within } = job;
   const data = side.advertised!.sge(0, size);
   const post = () => qp[operation](0, data, WvSend.SIGNALED, remote, 0);
   for (let i = 0; i < inFlight; i += 1) post();
-  const sample = await timedAsync(seconds, async () => {
+  const one = async () => {
     for (let done = 0; done === 0; ) {
       done = side.poll(1);
       if (done === 0) await side.cq.notify('any');
       else post();
     }
-  });
+  };
+  if (within !== undefined) {
+    const count = new CommonCount(within);
+    for (; !count.over; count.add(size)) await one();
+    return count.sample;
+  }
+  const sample = await timedAsync(seconds, one);
   return { mean: perSecond(sample, size).mean };
 }

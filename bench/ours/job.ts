@@ -1,5 +1,6 @@
 /** The job of one pair of processes of this library. Their command lines carry it as JSON. */
 import * as z from 'zod';
+import { commonTimeSchema } from '../common-time.js';
 
 const size = z
   .int()
@@ -52,6 +53,8 @@ export const jobSchema = z.discriminatedUnion('kind', [
     addresses: z.tuple([z.ipv4(), z.ipv4()]),
     link,
     seconds,
+    /** Counts in this time instead of `seconds` after a warm-up. */
+    within: commonTimeSchema.optional(),
   }),
   /** A stream of messages one way on one queue pair, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, link, seconds }),

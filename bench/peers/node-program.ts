@@ -7,6 +7,7 @@ import net from 'node:net';
 import { Worker } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 import * as z from 'zod';
+import { CommonCount, type CommonTime, commonTimeSchema, monotonicSeconds } from '../common-time.js';
 import { each, perSecond, type Sample, timed, timedAsync } from '../statistics.js';
 
 const size = z
@@ -18,7 +19,14 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   /** Half a round trip, in µs. */
   z.strictObject({ kind: z.literal('ping-pong'), size, seconds }),
   /** A stream of messages one way, in bytes per second. */
-  z.strictObject({ kind: z.literal('stream'), size, seconds, host: z.ipv4().optional() }),
+  z.strictObject({
+    kind: z.literal('stream'),
+    size,
+    seconds,
+    host: z.ipv4().optional(),
+    /** Counts what arrives in this time, instead of what is sent in `seconds` after a warm-up. */
+    within: commonTimeSchema.optional(),
+  }),
   /** The same, in messages per second. */
   z.strictObject({ kind: z.literal('rate'), size, seconds }),
   /** Connections per second, after the same number as a warm-up. */
@@ -37,6 +45,8 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
 export type NodeJob = z.output<typeof nodeJobSchema>;
 type NodeJobOf<K extends NodeJob['kind']> = Extract<NodeJob, { kind: K }>;
 
+const arrivedSchema = z.strictObject({ mean: z.number().min(0) });
+
 const ADDRESS = '127.0.0.1';
 /** Bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
@@ -47,7 +57,11 @@ async function serve(job: NodeJob): Promise<void> {
   const server = net.createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
     socket.on('error', () => socket.destroy());
     if (job.kind === 'ping-pong') socket.on('data', (chunk) => socket.write(chunk));
-    else {
+    else if (job.kind === 'stream' && job.within !== undefined) {
+      const count = new CommonCount(job.within);
+      socket.on('data', (chunk) => count.add(chunk.length));
+      socket.on('end', () => socket.end(JSON.stringify(count.sample)));
+    } else {
       socket.resume();
       socket.on('end', () => socket.end('.'));
     }
@@ -82,6 +96,14 @@ async function stream(socket: net.Socket, message: Buffer, part: number, seconds
   socket.end();
   await once(socket, 'data');
   return sample;
+}
+
+/** Sends until the common time is over. The receiver has counted what came. */
+async function streamWithin(socket: net.Socket, message: Buffer, { until }: CommonTime): Promise<Sample> {
+  while (monotonicSeconds() < until) if (!socket.write(message)) await once(socket, 'drain');
+  socket.end();
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  return arrivedSchema.parse(JSON.parse(answer.toString()));
 }
 
 /** Connects `warmUp` times, then times `count` more. All connections stay open. */
@@ -128,6 +150,8 @@ async function measure(job: NodeJob, port: number): Promise<Sample> {
   const socket = net.connect({ host: addressOf(job), port, noDelay: true });
   await once(socket, 'connect');
   if (job.kind === 'ping-pong') return pingPong(socket, job);
+  if (job.kind === 'stream' && job.within !== undefined)
+    return streamWithin(socket, Buffer.alloc(job.size, 1), job.within);
   const part = Math.max(1, Math.ceil(PART_BYTES / (job.kind === 'rate' ? 64 : 1) / job.size));
   const sample = await stream(socket, Buffer.alloc(job.size, 1), part, job.seconds);
   return perSecond(sample, job.kind === 'rate' ? part : part * job.size);
