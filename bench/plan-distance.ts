@@ -16,6 +16,7 @@ export function distanceRows(amount: Amount): Row[] {
     ...[4, 20].map((ms) => alone(amount, 'read', shaped(ms))),
     alone(amount, 'read', shaped(20, 1)),
     alone(amount, 'write', { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }),
+    beside(amount, { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }, 'cubic'),
     beside(amount, { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }),
   ];
 }
@@ -47,15 +48,24 @@ function alone(amount: Amount, kind: 'write' | 'read', link: LinkShape): Row {
   };
 }
 
-function beside(amount: Amount, link: LinkShape): Row {
+function beside(amount: Amount, link: LinkShape, control?: 'cubic'): Row {
   const tcp = `${TCP} beside it`;
+  const kind = control === undefined ? '' : `${control} `;
   return {
-    name: `distance beside ${nameOf(link)}`,
-    title: `RDMA Write 1 MiB and a TCP stream at once, ${titleOf(link)}`,
+    name: `distance beside ${kind}${nameOf(link)}`,
+    title: `RDMA Write 1 MiB and a TCP stream ${kind === '' ? '' : `(${kind.trim()}) `}at once, ${titleOf(link)}`,
     unit: SHARE,
     contestants: [
-      { label: US, by: 'distance', job: job(amount, 'write', link, 'ours beside theirs') },
-      { label: tcp, by: 'distance', job: job(amount, 'write', link, 'theirs beside ours') },
+      {
+        label: US,
+        by: 'distance',
+        job: { ...job(amount, 'write', link, 'ours beside theirs'), tcp: control },
+      },
+      {
+        label: tcp,
+        by: 'distance',
+        job: { ...job(amount, 'write', link, 'theirs beside ours'), tcp: control },
+      },
     ],
     targets: [{ factor: 35 }, { of: tcp, factor: 35 }],
   };

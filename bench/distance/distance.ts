@@ -12,6 +12,8 @@ export interface DistanceJob {
   readonly size: number;
   readonly inFlight: number;
   readonly seconds: number;
+  /** TCP's congestion control; default: the system's. */
+  readonly tcp?: 'cubic' | undefined;
   /** Who sends: one alone, in bytes per second; or both at once, of which one's share of the link's rate counts, in %. */
   readonly who: 'ours' | 'theirs' | 'ours beside theirs' | 'theirs beside ours';
 }
@@ -24,7 +26,7 @@ const NODE = './peers/node-program.js';
 
 export function measureDistance(job: DistanceJob, { realtime }: Placement): Promise<Sample> {
   const { link, kind, size, inFlight, seconds, who } = job;
-  return withLink(link, async ({ spaces, addresses }) => {
+  return withLink({ ...link, tcp: job.tcp }, async ({ spaces, addresses }) => {
     const place: Placement = { cpus: undefined, realtime: realtime === true, spaces };
     const far = { kind: 'far', operation: kind, size, inFlight, seconds, addresses, link: 'wire' };
     const stream = { kind: 'stream', size, seconds, host: addresses[1] };

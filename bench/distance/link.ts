@@ -13,8 +13,11 @@ export interface LinkShape {
   readonly lossPerMille: number;
   /** Packets that wait for the rate, at most. */
   readonly queue: number;
+  /** TCP's congestion control between the two; default: the system's. */
+  readonly tcp?: 'cubic' | undefined;
 }
 
+const NETWORK = '10.251.0.0/24';
 const MTU = 9000;
 /** What waits for the program that carries packets. */
 const INTERFACE_QUEUE = 10_000;
@@ -58,6 +61,8 @@ export async function withLink<T>(shape: LinkShape, use: (ends: Ends) => Promise
       ip('-n', space, 'link', 'set', 'lo', 'up');
       ip('-n', space, 'link', 'set', 'far0', 'mtu', `${MTU}`, 'txqueuelen', `${INTERFACE_QUEUE}`, 'up');
       ip('-n', space, 'address', 'add', `${addresses[i]}/24`, 'dev', 'far0');
+      if (shape.tcp !== undefined)
+        ip('-n', space, 'route', 'replace', NETWORK, 'dev', 'far0', 'congctl', shape.tcp);
     }
     return await use({ spaces, addresses });
   } finally {

@@ -130,6 +130,13 @@ TEST(window_follows_losses_of_a_short_queue) {
   CHECK(share > 0.6);
 }
 
+// What was due while the thread slept leaves when it wakes.
+TEST(window_is_filled_by_a_thread_that_wakes_late) {
+  PathShape shape;
+  shape.lateNs = 1'500'000;
+  CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 5 * kSecond) > 0.8);
+}
+
 TEST(connections_share_a_path_fairly) {
   for (uint64_t seed = 1; seed <= 4; seed++) {
     PathShape shape;

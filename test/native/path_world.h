@@ -12,6 +12,7 @@ struct PathShape {
   uint64_t bytesPerSecond = 125'000'000;
   uint32_t queue = 1000;             // frames that wait
   double loss = 0, reorder = 0, duplicate = 0;
+  uint64_t lateNs = 0;               // both hosts wake so much later than they want to
 };
 
 // IP, UDP and ICRC.
@@ -87,7 +88,7 @@ struct PathWorld : World {
         clock.time = std::max<uint64_t>(end, clock.time);
         return false;
       }
-      if (next > clock.time) clock.time = next;
+      if (next > clock.time) clock.time = next + shape.lateNs;
       arrive(there);
       arrive(back);
     }

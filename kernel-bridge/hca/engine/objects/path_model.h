@@ -31,6 +31,7 @@ struct PathModel {
   // Pacing: when the next packet is due.
   uint64_t due = 0;
   bool waits = false;        // a timer is set for that
+  bool woken = false;        // by that timer, perhaps late
 
   uint64_t largestBandwidth() const { return bandwidth > bandwidthBefore ? bandwidth : bandwidthBefore; }
   // PSNs that fill the path without a queue.

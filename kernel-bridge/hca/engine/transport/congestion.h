@@ -57,7 +57,7 @@ class Congestion : public Role {
   void beginRound(SendState& rq) const;
   void endRound(Qp& qp) const;
   void growLong(Qp& qp, uint32_t acknowledged) const;
-  void growByCurve(SendState& rq, uint32_t acknowledged) const;
+  void growByCurve(SendState& rq, uint32_t acknowledged, double share) const;
   void weighLosses(SendState& rq) const;
   void drain(SendState& rq) const;
   void sampleLeast(SendState& rq, uint64_t sample) const;

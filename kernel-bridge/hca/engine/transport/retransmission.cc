@@ -35,7 +35,10 @@ uint64_t Requester::onTimer(Qp& qp) {
     if (c_.now < rq.rnrUntil) return rq.rnrUntil;
     repeatRefused(qp);
   }
-  if (rq.model && std::exchange(rq.model->waits, false)) s_.schedule(qp);
+  if (rq.model && std::exchange(rq.model->waits, false)) {
+    rq.model->woken = true;
+    s_.schedule(qp);
+  }
   const uint64_t keepAlive = c_.options.keepAliveNs;
   if (rq.outstanding()) {
     if (std::exchange(rq.undated, false)) rq.ackStart = c_.now;
