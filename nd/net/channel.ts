@@ -195,7 +195,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   #ask(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {
     if (signal?.aborted) return Promise.reject(aborted(signal));
-    if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('request'));
+    // A peer that has sent END answers nothing any more.
+    if (this.#closing || this.#endReceived || this.#ended)
+      return Promise.reject(this.error ?? closed('request'));
     const id = this.#nextId();
     const promise = abortable<Buffer>(
       (resolve, reject) => this.#waiting.set(id, { resolve, reject }),

@@ -192,9 +192,13 @@ test('requests that cross an END are not answered behind it, and are no error', 
     frameOf(REQUEST, { id: 1, payload: Buffer.from('too late') }),
     frameOf(ATOMIC, { id: 2, payload: Buffer.alloc(32) }),
     frameOf(REQUEST, { id: 3, flags: LARGE, payload: description(10_000) }),
-    frameOf(END),
+    frameOf(DATA, { payload: Buffer.from('seen') }),
   );
+  assert.is(String(await client.receive()), 'seen');
+  peer.send(frameOf(END));
   await closing;
+  await peer.ended();
+  await peer.until(() => true);
   assert.is(client.error, undefined);
   // What the peer got behind END only gives credits and memory back.
   const types = peer.received.map((bytes) => bytes[0]);
