@@ -1,4 +1,5 @@
 /** `nd stat`: queue pairs, connections, registrations and counters of running processes, like `rdma resource` and `rdma statistic`. */
+import { statSync } from 'node:fs';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { type KernelStatistics, type ObservedKernel, readProcesses } from '../../kernel-bridge/index.js';
@@ -126,16 +127,22 @@ export function formatKernel({ pid, slot, program, problem, statistics }: Seen, 
   return lines.join('\n');
 }
 
+/** What else a process can be that uses this package. */
+const REAL =
+  "Processes with real HCAs alone (hca: 'rdma') cannot be asked; `rdma resource` and `rdma statistic` show them.";
+
 /** Why a process is not among those that were found. */
 function absence(pid: number): string {
+  let user: number;
   try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EPERM')
-      return `Process ${pid} belongs to another user; only processes of this user can be observed.`;
+    user = statSync(`/proc/${pid}`).uid;
+  } catch {
     return `There is no process ${pid}.`;
   }
-  return `Process ${pid} does not use the software HCA. \`nd stat\` lists the processes that do.`;
+  // Root is no exception: it asks processes of root.
+  if (user !== process.geteuid?.())
+    return `Process ${pid} belongs to another user; only processes of this user can be observed.`;
+  return `Process ${pid} does not use the software HCA. \`nd stat\` lists the processes that do. ${REAL}`;
 }
 
 async function run(values: z.output<typeof options>): Promise<void> {
@@ -150,7 +157,7 @@ async function run(values: z.output<typeof options>): Promise<void> {
     }));
     process.stdout.write(`${JSON.stringify({ processes: told })}\n`);
   } else if (rows.length === 0) {
-    process.stdout.write('No process of this user uses the software HCA.\n');
+    process.stdout.write(`No process of this user uses the software HCA. ${REAL}\n`);
   } else if (pid !== undefined || all || verbose) {
     process.stdout.write(`${rows.map((row) => formatKernel(row, verbose)).join('\n\n')}\n`);
   } else {

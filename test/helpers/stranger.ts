@@ -26,6 +26,34 @@ print('held', flush=True)
 sys.stdin.read()
 `;
 
+/** Connects to each name and sends it a message; prints a line for what it hears. Arguments: the message in hexadecimal, names. */
+const ASKER = `
+import socket, sys
+for name in sys.argv[2:]:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(60)
+    try:
+        s.connect('\\0' + name)
+        s.send(bytes.fromhex(sys.argv[1]))
+        answer = s.recv(65536)
+        print('bytes:' + str(len(answer)) if answer else 'ended')
+    except OSError as error:
+        print(type(error).__name__)
+`;
+
+/** What a process hears that sends a message to these names: `bytes:` and how many, `ended`, or the name of Python's error. */
+export function askBySocket(
+  who: 'own user' | 'other user',
+  message: Uint8Array,
+  names: readonly string[],
+): string[] {
+  const python = ['python3', '-c', ASKER, Buffer.from(message).toString('hex'), ...names];
+  const [program, ...args] = who === 'own user' ? python : ['setpriv', ...AS_NOBODY, ...python];
+  const { stdout, stderr } = spawnSync(program!, args, { cwd: '/', env, encoding: 'utf8' });
+  if (stderr !== '') throw new Error(stderr);
+  return stdout.trim().split('\n');
+}
+
 /** Why another user is not possible here; undefined: it is. */
 export function strangerProblem(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can start a process of another user';

@@ -3,9 +3,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
+import { readProcesses } from '../../kernel-bridge/index.js';
 import { runApart } from '../helpers/apart.js';
+import { runNd } from '../helpers/nd-tool.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
-import { Stranger, strangerProblem } from '../helpers/stranger.js';
+import { askBySocket, Stranger, strangerProblem } from '../helpers/stranger.js';
 
 const LOOPBACK = '127.0.0.1';
 const SLOTS = loadAddon().wordTables().constants.single!.slots!;
@@ -70,6 +72,37 @@ run(title('lets the names go: what was claimed beside them stays claimed, and is
   assert.is(taken instanceof PeerError && taken.status, 'ADDRESS_ALREADY_EXISTS');
   const [active] = await connectTo(listener, client, { accepterReceives: 1 });
   assert.is(await active.disconnect(), 'SUCCESS');
+});
+
+/** The frame that asks for statistics, as `slots/frame.h` has it: version and kind, and zeros. */
+const OBSERVE = Uint8Array.of(3, 16, ...new Array<number>(46).fill(0));
+
+run(title('asks for statistics: it hears nothing, and this user hears all'), async () => {
+  const peer = await Peer.start();
+  await peer.listen('nd', LOOPBACK, {});
+  const seen = await readProcesses({ timeoutMs: 20_000 });
+  assert.is(seen.length, 1);
+  const slot = own(`slot/${seen[0]!.slot}`);
+  // The system may tell the end as a reset.
+  for (const heard of askBySocket('other user', OBSERVE, [slot, slot]))
+    assert.match(heard, /^(ended|ConnectionResetError|BrokenPipeError)$/);
+  assert.match(askBySocket('own user', OBSERVE, [slot])[0]!, /^bytes:/);
+  assert.equal(
+    (await readProcesses({ timeoutMs: 20_000 })).map(({ problem }) => problem),
+    [undefined],
+  );
+});
+
+run(title('has a process of its own: nd stat says that it cannot be observed'), async () => {
+  // It has the names of its own user's slots, as a process with an HCA has.
+  const stranger = await Stranger.holding(['networkdirect/65534/slot/0']);
+  assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);
+  assert.match((await runNd('stat')).stdout, 'No process of this user uses the software HCA.');
+  const one = await runNd('stat', String(stranger.pid));
+  // Root may send signals to any process, and no user asks for another's statistics.
+  assert.is(one.code, 1);
+  assert.match(one.stderr, `Process ${stranger.pid} belongs to another user`);
+  await stranger.end();
 });
 
 runApart(import.meta.url, () => test.run());

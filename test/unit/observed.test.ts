@@ -1,0 +1,98 @@
+// What processes answer to readProcesses() is the text of others: any bytes are read, and only statistics become statistics.
+import fc from 'fast-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type KernelStatistics, STATISTICS_FORM } from '../../kernel-bridge/ioctl/statistics.js';
+import { type ObservedKernel, readObserved } from '../../kernel-bridge/statistics.js';
+
+const pair = {
+  ...{ qpn: 1, type: 'RC', state: 'RTS', local: '192.0.2.1', remote: '192.0.2.2', remoteQpn: 7, mtu: 4096 },
+  ...{ link: 'wire', sendEntries: 64, sendWaiting: 3, sent: 100, receiveEntries: 32, receiveWaiting: 30 },
+  ...{ received: 50, sharedReceives: false, window: 128, inFlight: 5, retries: 1, rnrRetries: 0 },
+  ...{ rnrWaiting: false, roundTripNs: 21_000 },
+} as const;
+const statistics: KernelStatistics = {
+  ...{ form: STATISTICS_FORM, pid: 9, node: '22.0.0', uptime: 9, at: 1000, sharedReceived: 0 },
+  devices: [{ name: 'lo', guid: '1', hca: 'software' }],
+  queuePairs: [pair],
+  connections: [{ type: 'connect', state: 'connected', local: 'a', remote: 'b', qpn: 1 }],
+  memory: [{ kind: 'region', length: 4096, access: ['LOCAL_WRITE'], live: true, allocated: false }],
+  omitted: { queuePairs: 0, connections: 0, memory: 0 },
+  counters: { objects: { qp: 1 } },
+} as unknown as KernelStatistics;
+
+async function read(text: Uint8Array | string, pid = 5): Promise<ObservedKernel> {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
+  const [one, ...more] = await readObserved(async () => [{ slot: 3, pid, answer: 'text', text: bytes }], {});
+  assert.is(more.length, 0);
+  return one!;
+}
+
+const unreadable: ObservedKernel = { pid: 5, slot: 3, problem: 'unreadable' };
+
+test('statistics are read; the id of the process is the system’s, and else its own', async () => {
+  assert.equal(await read(JSON.stringify(statistics)), { pid: 5, slot: 3, statistics });
+  assert.is((await read(JSON.stringify(statistics), 0)).pid, 9);
+});
+
+test('texts that are none are unreadable', async () => {
+  const whole = JSON.stringify(statistics);
+  for (const text of [
+    ...['', '\0', 'null', '7', '"text"', '[]', '{}', 'statistics', whole.slice(0, -1), `${whole}x`],
+    '['.repeat(100_000),
+    `{"form":${'9'.repeat(1000)}}`,
+    Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(whole)]),
+    new Uint8Array(4096),
+  ])
+    assert.equal(await read(text), unreadable, String(text).slice(0, 40));
+});
+
+/** Every object and array within. */
+function* within(value: unknown): Generator<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return;
+  yield value as Record<string, unknown>;
+  for (const member of Object.values(value)) yield* within(member);
+}
+
+/** The statistics with one member changed, for each member. */
+function* changed(value: unknown): Generator<[string, string]> {
+  const count = [...within(statistics)].length;
+  for (let n = 0; n < count; n += 1) {
+    const names = Object.keys([...within(statistics)][n]!);
+    for (const name of names) {
+      const copy = structuredClone(statistics);
+      [...within(copy)][n]![name] = value;
+      yield [name, JSON.stringify(copy)];
+    }
+  }
+}
+
+test('a member of another type, a negative count, a text beyond its limit: unreadable, whichever member it is', async () => {
+  for (const wrong of [null, { length: '1' }, 'x'.repeat(100_000), -1, [-1]])
+    for (const [name, text] of changed(wrong)) {
+      const seen = await read(text);
+      // Counters are any numbers.
+      if (name === 'qp' && wrong === -1) assert.is(seen.problem, undefined);
+      else assert.equal(seen, unreadable, `${name}: ${JSON.stringify(wrong).slice(0, 20)}`);
+    }
+});
+
+test('control characters never arrive, and names of the language’s own are names', async () => {
+  const told = { ...statistics, node: '\u001b[2J\u0000\u202e22' };
+  assert.is((await read(JSON.stringify(told))).statistics!.node, '?[2J??22');
+  const text = JSON.stringify(statistics).replace('{"objects"', '{"__proto__":{"polluted":1},"objects"');
+  await read(text);
+  assert.is(({} as Record<string, unknown>).polluted, undefined);
+});
+
+test('any bytes are read', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(fc.uint8Array({ maxLength: 200 }), fc.json()), async (text) => {
+      const { statistics: seen, problem } = await read(text);
+      return seen === undefined && problem === 'unreadable';
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test.run();
