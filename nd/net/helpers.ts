@@ -1,5 +1,22 @@
+import type { EventEmitter } from 'node:events';
 import type { MessageBytes } from './channel-options.js';
 import { aborted } from './errors.js';
+
+/** What a program's listener or handler has thrown is an uncaught exception, as in `node:net`, and no error of a connection. */
+export function uncaught(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
+
+/** Emits an event; see {@link uncaught}. */
+export function tell(emitter: EventEmitter, event: string, ...details: unknown[]): void {
+  try {
+    emitter.emit(event, ...details);
+  } catch (error) {
+    uncaught(error);
+  }
+}
 
 /** The properties that are not undefined. */
 export function defined<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {

@@ -8,6 +8,7 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted } from './errors.js';
+import { tell } from './helpers.js';
 import { checkPort, openLink } from './opening.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
@@ -105,8 +106,8 @@ export function connect(
         return;
       }
       if (connected.hasSubscribers) connected.publish({ connection: socket });
-      socket.emit('connect');
-      socket.emit('ready');
+      tell(socket, 'connect');
+      tell(socket, 'ready');
     },
     (error) => socket.destroy(error),
   );

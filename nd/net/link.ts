@@ -11,6 +11,7 @@ import {
 } from '../index.js';
 import { Credits } from './credits.js';
 import { netError, reset, violation } from './errors.js';
+import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import type { Place } from './place.js';
 import { CONTROL_SLOTS, Frame, Header, type Hello, isHeld, type Kind, viewOf } from './wire.js';
@@ -403,11 +404,20 @@ export class Link {
       const flags = view.getUint8(at + Header.FLAGS);
       const id = view.getUint32(at + Header.ID);
       const payload = at + HEADER;
-      if (this.#established) this.user.frame(type, flags, id, slot, payload, length);
-      else this.#early.push(() => this.user.frame(type, flags, id, slot, payload, length));
+      if (this.#established) this.#deliver(type, flags, id, slot, payload, length);
+      else this.#early.push(() => this.#deliver(type, flags, id, slot, payload, length));
       at = payload + length;
     }
     this.release(slot);
+  }
+
+  /** A frame for the user. A listener that throws does not cost the frames behind it. */
+  #deliver(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
+    try {
+      this.user.frame(type, flags, id, slot, at, length);
+    } catch (error) {
+      uncaught(error);
+    }
   }
 
   #controlled(slot: Slot, bytes: number): void {

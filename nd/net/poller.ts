@@ -6,6 +6,7 @@ import {
   Status,
 } from '../index.js';
 import { Expectation } from './expectation.js';
+import { uncaught } from './helpers.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
 export interface ResultTaker {
@@ -128,7 +129,7 @@ export class Poller {
         try {
           taker.completed(result);
         } catch (error) {
-          thrown(error);
+          uncaught(error);
         }
       }
       total += count;
@@ -145,7 +146,7 @@ export class Poller {
       try {
         taker.delivered();
       } catch (error) {
-        thrown(error);
+        uncaught(error);
       }
       taker.touched = false;
     }
@@ -233,11 +234,4 @@ export class Poller {
     this.#deadline = 0;
     this.#poll();
   }
-}
-
-/** What a program's listener has thrown is an uncaught exception, as in `node:net`; the results behind it are delivered nevertheless. */
-function thrown(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
 }

@@ -6,6 +6,7 @@ import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted, NetError, netError } from './errors.js';
+import { tell } from './helpers.js';
 import { Link } from './link.js';
 import type { Opening } from './opening.js';
 import type { Place } from './place.js';
@@ -133,13 +134,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
     const attempt = this.#attempt;
     this.#listen(options, attempt).then(
       () => {
-        if (this.#goesOn(attempt)) this.emit('listening');
+        if (this.#goesOn(attempt)) tell(this, 'listening');
       },
       (error) => {
         if (!this.#goesOn(attempt)) return;
         this.#closed = true;
         this.#drop();
-        this.emit('error', error);
+        tell(this, 'error', error);
       },
     );
     return this;
@@ -179,7 +180,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         this.#waiting.delete(connector);
         connector.release();
         if (!this.#goesOn(attempt)) return;
-        this.emit('error', netError(error, 'accept'));
+        tell(this, 'error', netError(error, 'accept'));
         await this.close();
         return;
       }
@@ -206,7 +207,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       connection.once('close', () => this.#gone(connection));
       await connector.accept(link.queuePair, { privateData: encodeHello(needs.options) });
       if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
-      this.emit(event, connection);
+      tell(this, event, connection);
       link.establish();
     } catch (error) {
       if (link === undefined) connector.release();

@@ -46,6 +46,36 @@ testEach({
     await closed(server);
   },
 
+  'what listeners throw is an uncaught exception, and the connection goes on': async (net) => {
+    const thrown: string[] = [];
+    const take = ({ message }: Error): void => void thrown.push(message);
+    process.on('uncaughtException', take);
+    try {
+      const errors: Error[] = [];
+      const server = net.createServer((socket) => {
+        socket.on('error', (error) => errors.push(error));
+        socket.pipe(socket);
+        throw new Error('connection');
+      });
+      const client = net.connect(await listening(server), HOST);
+      client.on('error', (error) => errors.push(error));
+      client.once('data', () => {
+        throw new Error('data');
+      });
+      client.write('a');
+      while (thrown.length < 2) await turn();
+      assert.equal(thrown, ['connection', 'data']);
+      const coming = once(client, 'data');
+      client.write('b');
+      assert.is(String((await coming)[0]), 'b');
+      client.end();
+      await closed(server);
+      assert.equal(errors, []);
+    } finally {
+      process.off('uncaughtException', take);
+    }
+  },
+
   'a port that is none is thrown at once': async (net) => {
     for (const port of [-1, 65_536, 1.5])
       assert.throws(

@@ -105,6 +105,19 @@ test('requests are answered in any order, at once or later; errors travel', asyn
   assert.is(String(await late), 'late answer');
 });
 
+test('what the handler of a channel server throws is an uncaught exception, and the channel lives', async () => {
+  const server = createChannelServer((channel) => {
+    channel.onRequest((bytes) => bytes);
+    throw new Error('a fault of the program');
+  });
+  const port = await listening(server);
+  const thrown = new Promise<Error>((resolve) => process.once('uncaughtException', resolve));
+  const client = await connectChannel(port, '127.0.0.1');
+  assert.is((await thrown).message, 'a fault of the program');
+  assert.is(String(await client.request('still there?')), 'still there?');
+  await client.close();
+});
+
 test('without a handler requests fail, and the connection stays', async () => {
   const [client, server] = await channels();
   assert.match((await rejection(client.request('?'))).message, /answers no requests/);
