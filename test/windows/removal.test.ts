@@ -1,5 +1,7 @@
 // The driver goes while files are open, and comes back; what a program is told where there is none.
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openNetworkDirect2 } from '../../nd/index.js';
@@ -34,6 +36,34 @@ function messageOf(run: () => unknown): string {
   }
   throw new Error('it should have failed');
 }
+
+/** What a thread is told that opens a provider and cannot find koffi: the devices, or the error. */
+async function withoutKoffi(kernel?: 'auto' | 'driver' | 'soft'): Promise<string> {
+  const run = `
+    const Module = require('node:module');
+    const { parentPort, workerData: { module, kernel } } = require('node:worker_threads');
+    const resolve = Module._resolveFilename;
+    Module._resolveFilename = function (request, ...more) {
+      if (request === 'koffi') throw new Error('koffi is hidden');
+      return resolve.call(this, request, ...more);
+    };
+    import(module).then(({ openProvider }) => {
+      const provider = openProvider({ kernel, startTimeoutMs: 60_000 });
+      parentPort.postMessage(provider.queryDeviceList().join());
+      provider.release();
+    }).catch((error) => parentPort.postMessage(error.code + ': ' + error.message));`;
+  const module = new URL('../../winverbs/index.js', import.meta.url).href;
+  const [said] = await once(new Worker(run, { eval: true, workerData: { module, kernel } }), 'message');
+  return said as string;
+}
+
+const needsKoffi = /^NOT_SUPPORTED: .*needs the package koffi.*npm install koffi/;
+
+test('where the driver is and koffi is not, the sentence says so, and the soft kernel does without', async () => {
+  assert.match(await withoutKoffi(), needsKoffi);
+  assert.match(await withoutKoffi('driver'), needsKoffi);
+  assert.match(await withoutKoffi('soft'), /^\d+(,\d+)*$/);
+});
 
 test('where the driver is, it is the one that opens', () => {
   const provider = openProvider();
@@ -120,6 +150,13 @@ test('where there is no driver, the sentence says what to install', () => {
       /^OBJECT_NAME_NOT_FOUND: .*no driver has this device.*WinVerbs.*sc query winverbs/,
     );
   }
+});
+
+test('where there is neither driver nor koffi, threads have the soft kernel, unless they want the driver', async () => {
+  const soft = await withoutKoffi('soft');
+  assert.match(soft, /^\d+(,\d+)*$/);
+  assert.is(await withoutKoffi(), soft);
+  assert.match(await withoutKoffi('driver'), needsKoffi);
 });
 
 test('a driver that has come back is used as before', async () => {
