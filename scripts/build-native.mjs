@@ -99,7 +99,8 @@ const flags = [
   ...words(process.env.CXXFLAGS),
 ];
 
-const strict = values.strict ? ['-Werror'] : [];
+// Windows has nothing of platform/linux, which alone may use GNU's extensions of the language.
+const strict = values.strict ? ['-Werror', ...(windows ? ['-Wpedantic'] : [])] : [];
 
 /** Runs the compiler; throws what it says if it fails. */
 const compile = (...parameters) => run(compiler, [...compilerFlags, ...parameters]);

@@ -188,7 +188,7 @@ for (const layer of LAYERS) {
     const end = passive.notifyDisconnect();
     await passive.receive(3);
     // A stopped process answers nothing, but exists.
-    active.peer.signal('SIGSTOP');
+    active.peer.suspend();
     await passive.send(...messages(4));
     assert.equal(await passive.poll(), { sends: [], receives: [] });
     await active.peer.kill();

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import { suspendProcess } from '../windows-process.js';
 import { within as outcomeWithin } from '../within.js';
 import type {
   Answer,
@@ -40,13 +41,15 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** The warning that another process has UDP port 4791, and the line that Node.js adds. */
+const portHeld = /^\(node:\d+\) NetworkDirectWarning: UDP port 4791 .* is held by .*\r?\n(\(Use .*\r?\n)?/gm;
+
 const alive = new Set<Peer>();
 
 /** Another process that executes commands. */
 export class Peer {
   readonly exited: Promise<Exit>;
-  /** Its standard error so far. */
-  errors = '';
+  #errors = '';
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (reply: Reply) => void>();
   #nextId = 1;
@@ -60,7 +63,7 @@ export class Peer {
       env: { ...process.env, ND_OPTIONS: JSON.stringify({ startTimeoutMs: PATIENCE_MS, ...kernel }) },
     });
     this.#child.stderr?.on('data', (chunk) => {
-      this.errors += String(chunk);
+      this.#errors += String(chunk);
     });
     this.#child.on('message', (reply: Reply) => {
       if (reply.id === -1) this.#spinning?.();
@@ -81,6 +84,11 @@ export class Peer {
     const peer = new Peer(options);
     await peer.#answer('start', 0);
     return peer;
+  }
+
+  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port. */
+  get errors(): string {
+    return process.platform === 'win32' ? this.#errors.replace(portHeld, '') : this.#errors;
   }
 
   get pid(): number {
@@ -116,8 +124,10 @@ export class Peer {
     return this.exited;
   }
 
-  signal(signal: NodeJS.Signals): void {
-    this.#child.kill(signal);
+  /** Stops the process: it exists and does nothing. */
+  suspend(): void {
+    if (process.platform === 'win32') suspendProcess(this.pid);
+    else this.#child.kill('SIGSTOP');
   }
 
   /** Ends the process in one of several ways and returns the result; the test fails if it does not end. */
