@@ -1,5 +1,5 @@
 /** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
-import { PeerExtensions } from '../../kernel-bridge/hca/binding.js';
+import { ALL_PEER_EXTENSIONS } from '../../kernel-bridge/hca/binding.js';
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
 import type { Traffic } from './native.js';
@@ -244,7 +244,6 @@ export function attributesOf(settings: ConnectionSettings, path: CmPath, receive
     retryCount: settings.retryCount,
     rnrRetry: settings.rnrRetryCount,
     patience: PATIENT,
-    extensions:
-      settings.ours && peer.peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
+    extensions: settings.ours && peer.peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0,
   };
 }

@@ -5,8 +5,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  ALL_PEER_EXTENSIONS,
   type ConnectAttributes,
-  PeerExtensions,
   QpMask,
   RnrPatience,
 } from '../../kernel-bridge/hca/binding.js';
@@ -95,10 +95,7 @@ test('only a peer that is known to be this package gets what the standard does n
     const { qp, given } = queuePair(QpType.RC);
     const peer = peerIsOurs === undefined ? {} : { peerIsOurs };
     assert.is(connectQp(qp, { ...connection, ...peer }), Status.SUCCESS);
-    assert.is(
-      given[0]!.extensions,
-      peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
-    );
+    assert.is(given[0]!.extensions, peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0);
   }
 });
 

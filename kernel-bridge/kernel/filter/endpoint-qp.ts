@@ -3,9 +3,9 @@
  * IP CM service), and ERROR at the end.
  */
 import {
+  ALL_PEER_EXTENSIONS,
   type ConnectSteps,
   type PathParameters,
-  PeerExtensions,
   QpMask,
   RnrPatience,
 } from '../../hca/binding.js';
@@ -108,7 +108,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     retryCount: a.retryCount,
     rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
     patience: patienceOf(a),
-    extensions: a.peerIsOurs === true ? PeerExtensions.longWindow | PeerExtensions.recovery : 0,
+    extensions: a.peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0,
   });
   if (status !== Status.SUCCESS) failQp(qp);
   return status;

@@ -18,6 +18,9 @@ namespace nd {
   X(sentReports, "sent_report")                /* acknowledgements that say what is kept */ \
   X(receivedReports, "rcvd_report")                                               \
   X(foundLost, "lost_pkts")                    /* as the peer's reports show */   \
+  X(blackHoles, "black_hole")                  /* long packets seemed to vanish: they leave in fragments */ \
+  X(sentFragments, "sent_fragment")                                               \
+  X(receivedFragments, "rcvd_fragment")                                           \
   X(sentRnrNaks, "send_rnr_err")                                                  \
   X(receivedRnrNaks, "rcvd_rnr_err")                                              \
   X(lateReceives, "late_receive")              /* a message waited; its sender was notified */ \

@@ -100,6 +100,7 @@ enum Opcode : uint8_t {
   kOpUdSendOnly = 0x64,
   kOpUdSendOnlyImmediate = 0x65,
   kOpCnp = 0x81,
+  kOpFragment = 0xE1,  // of those that the standard leaves to manufacturers; between two ends that have agreed on it
 };
 
 struct OpInfo {

@@ -5,6 +5,7 @@
 #include "base/wire.h"
 #include "local/local_pair.h"
 #include "objects/cq.h"
+#include "objects/fragments.h"
 #include "objects/path_model.h"
 #include "objects/pkeys.h"
 #include "objects/qp_states.h"
@@ -209,6 +210,7 @@ struct ReceiveState : RingPlace {
   uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE, 0 when none is concerned
   uint32_t failReason = 0;
   std::unique_ptr<KeptPackets> kept;
+  uint32_t replayed = 0, replays = 0;  // a READ that was repeated last: its PSN, and how often
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────
@@ -269,6 +271,8 @@ struct Qp {
   uint64_t lastActivity = 0;
   std::shared_ptr<LocalPair> local;  // null: the wire
   Qp* nextStalled = nullptr;
+  std::unique_ptr<FragmentPath> fragments;      // after a suspicion that large packets vanish
+  std::unique_ptr<FragmentAssembly> assembly;   // of the peer's
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 

@@ -117,6 +117,7 @@ class Scoreboard {
   uint32_t probeEnd = 0;        // a probe asked for what was sent before this
   uint32_t reducedEnd = 0;      // losses before this have made the window smaller
   bool reduced = false;
+  uint32_t oldestAgain = 0;     // how often the oldest was sent again
   std::deque<uint32_t> lost;    // to be sent again
   struct Again {
     uint32_t psn, newest;
@@ -150,7 +151,7 @@ class Scoreboard {
     marks_.clear();
     lost.clear();
     again.clear();
-    kept = 0;
+    kept = oldestAgain = 0;
   }
 
  private:

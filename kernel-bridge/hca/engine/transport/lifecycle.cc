@@ -104,6 +104,8 @@ void Lifecycle::toReset(Qp& qp) {
   qp.rq.entries = std::move(entries);
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = ReceiveState{};
+  qp.fragments.reset();
+  qp.assembly.reset();
   qp.clear(~uint32_t(kFailing));
   qp.set(kUnheard | kNotDirect);
   qp.cnpSentAt = 0;
@@ -136,6 +138,7 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering);
   qp.rs.kept.reset();
   qp.rq.board.reset();
+  qp.fragments.reset();
   qp.rq.reads = 0;
   t_.links.leave(qp);
   flushSends(qp, failure.sendStatus, failure.vendor);

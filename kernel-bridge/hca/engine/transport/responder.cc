@@ -8,6 +8,8 @@ using namespace abi;
 
 namespace {
 
+constexpr uint32_t kOftenRepeated = 3;  // the same READ
+
 bool sizeFits(const Packet& p, uint32_t mtu) {
   const uint32_t most = mtu * p.span;
   if (((p.length + p.bth.pad) & 3) != 0) return false;
@@ -323,6 +325,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true, p.inRing()};
   }
   if (!found) return;
+  if (!job.atomic) noteReplay(qp, job);
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();
   // One that is half answered may begin before this PSN and reach beyond it.
   if (rs.jobs.full()) return;
@@ -334,6 +337,14 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
   rs.jobs.push(job);
   rs.ackPending = false;
   s_.schedule(qp);
+}
+
+// The answer may be too long for the path.
+void Responder::noteReplay(Qp& qp, const ResponseJob& job) {
+  ReceiveState& rs = qp.rs;
+  rs.replays = job.psn == rs.replayed ? rs.replays + 1 : 1;
+  rs.replayed = job.psn;
+  if (rs.replays >= kOftenRepeated) t_.fragments.suspectAnswer(qp, job.psn, job.length);
 }
 
 void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {

@@ -30,6 +30,7 @@ class Responder : public Role {
   void onAtomic(Qp& qp, const Packet& p);
   void remember(Qp& qp, const Resource& resource, bool inRing);
   void onDuplicate(Qp& qp, const Packet& p);
+  void noteReplay(Qp& qp, const ResponseJob& job);
   void refusePull(Qp& qp);
 };
 

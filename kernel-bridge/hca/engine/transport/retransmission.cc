@@ -11,6 +11,7 @@ namespace {
 // ACKs may wait for a program that polls, or for the engine's thread: that is no loss.
 constexpr uint64_t kShortestProbeNs = 3'000'000;
 constexpr uint32_t kMostProbes = 4;  // in 15 intervals
+constexpr uint32_t kOftenAgain = 4;  // the same packet, while others come
 
 }  // namespace
 
@@ -97,6 +98,7 @@ void Requester::onAckTimeout(Qp& qp) {
     rq.ackStart = c_.now;  // nothing is lost: the peer has not looked at it yet
     return;
   }
+  t_.fragments.suspect(qp);
   t_.congestion.reduceWindow(qp, Congestion::kSmallestWindow);
   goBack(qp);
 }
@@ -121,6 +123,7 @@ void Requester::probe(Qp& qp) {
   rq.probes++;
   if (rq.unasked() && !qp.has(kKeepAlive)) return requestAck(qp);
   c_.counters.tailProbes++;
+  if (rq.probes == kMostProbes) t_.fragments.suspect(qp);
   if (Recovery::agreed(qp) && t_.recovery.probe(qp)) return;
   goBack(qp);
   rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
@@ -354,6 +357,7 @@ void Recovery::lose(Qp& qp, uint32_t packets) {
 uint32_t Recovery::onProgress(Qp& qp, uint32_t before) {
   SendState& rq = qp.rq;
   Scoreboard& b = *rq.board;
+  b.oldestAgain = 0;
   uint32_t known = 0;
   for (uint32_t psn = before; psn != rq.una; psn = wire::psnAdd(psn, 1)) known += b.forget(psn);
   if (wire::psnDiff(rq.una, b.highest) > 0) b.highest = rq.una;
@@ -419,6 +423,7 @@ bool Recovery::sendAgain(Qp& qp, uint32_t psn) {
   const uint32_t wasPsn = rq.psn, next = rq.next, wasPacket = rq.packet, reads = rq.reads;
   SendEntry& e = qp.entry(wqe);
   if (psn == rq.timedPsn) rq.timing = false;
+  if (psn == rq.una && ++rq.board->oldestAgain % kOftenAgain == 0) t_.fragments.suspect(qp);
   rq.psn = psn;
   rq.next = wqe;
   rq.packet = packet;

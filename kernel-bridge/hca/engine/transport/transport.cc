@@ -120,6 +120,14 @@ void Transport::onTimer(Qp& qp) {
 
 void Transport::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   context.countReceived(length);
+  if (length >= wire::kBthBytes && bth[0] == wire::kOpFragment) {
+    bth = fragments.receive(meta, wire::parseBth(bth), bth, length, &length);
+    if (!bth) return;
+  }
+  onWhole(meta, bth, length);
+}
+
+void Transport::onWhole(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   if (length < wire::kBthBytes) {
     context.counters.malformed++;
     return;

@@ -89,6 +89,7 @@ struct Transport final : public PacketSink {
   Responses responses{*this};
   Receives receives{*this};
   Recovery recovery{*this};
+  Fragments fragments{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};
   Direct direct{*this};
@@ -110,6 +111,7 @@ struct Transport final : public PacketSink {
 
   bool runScheduled();
   void onTimer(Qp& qp);
+  void onWhole(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onNotification(const PacketMeta& meta, const Packet& p, uint32_t length);
   bool accepts(Qp& qp, const Packet& p);
   void take(Qp& qp, const Packet& p);

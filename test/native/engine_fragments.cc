@@ -1,0 +1,246 @@
+// Paths on which long packets vanish (class Fragments of transport/links.h): a connection of two that have agreed on it goes on in fragments, and whole
+// again when the path allows it; towards others no packet differs from the standard's.
+#include <cstdio>
+
+#include "path_world.h"
+
+using namespace world;
+
+namespace {
+
+constexpr uint32_t kMtu = 4096, kMessage = 100'000, kMessages = 24;
+constexpr uint64_t kSecond = 1'000'000'000, kMs = 1'000'000;
+
+bool isFragment(const Frame& f) { return f.bytes[0] == wire::kOpFragment; }
+
+// Messages of three kinds over a path that loses what is longer than `longest`, BTH to ICRC; each way has its own.
+struct Narrow {
+  PathWorld w;
+  TestQp qa, qb;
+  Buffer from, writes, receives, source, reads;
+  uint32_t longest = UINT32_MAX, longestBack = UINT32_MAX;
+  uint64_t swallowed = 0, fragments = 0;
+  static PathShape quiet() {
+    PathShape s;
+    s.delayNs = kMs;
+    s.queue = 4000;
+    return s;
+  }
+  static QpShape shaped() {
+    QpShape s;
+    s.sendEntries = s.receiveEntries = 64;
+    s.cqEntries = 256;
+    return s;
+  }
+  static constexpr uint64_t kBytes = uint64_t(kMessage) * kMessages;
+  explicit Narrow(uint32_t taken, const PathShape& path = quiet(), uint64_t seed = 1, uint32_t mtu = kMtu)
+      : w(path, seed), qa(*w.a, shaped()), qb(*w.b, shaped()), from(*w.a, kBytes, kAllAccess, seed + 1), writes(*w.b, kBytes),
+        receives(*w.b, kBytes), source(*w.b, kBytes, kAllAccess, seed + 2), reads(*w.a, kBytes) {
+    Link2 l;
+    l.mtu = mtu;
+    l.ackTimeout = 15;
+    l.extensions = taken;
+    l.psnA = 0xFFFFF0;
+    w.connect(qa, qb, l);
+    const auto carry = w.net.filter;
+    w.net.filter = [this, carry](Frame& f) {
+      fragments += isFragment(f);
+      if (f.bytes.size() + 4 <= (f.source == w.a->gid ? longest : longestBack)) return carry(f);
+      swallowed++;
+      return false;
+    };
+  }
+  // Kinds in turn: WRITE, SEND, READ; or one of them alone. 0, or the status of one that failed; or that not all have ended.
+  uint32_t run(uint32_t only = UINT32_MAX, uint32_t count = kMessages) {
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t kind = only == UINT32_MAX ? i % 3 : only;
+      const uint64_t at = uint64_t(i) * kMessage;
+      if (kind == 1) qb.receive({{receives.at(at), kMessage, receives.lkey}});
+      Wr r{kind == 1 ? kOpSend : kind == 2 ? kOpRead : kOpWrite, kSendFlagSignaled, {}};
+      // Odd lengths have pads, and sums that no fragment ends at.
+      r.sges = {{kind == 2 ? reads.at(at) : from.at(at), kMessage - i % 5 * 1001, kind == 2 ? reads.lkey : from.lkey}};
+      if (kind != 1) {
+        r.remote = kind == 2 ? source.at(at) : writes.at(at);
+        r.rkey = kind == 2 ? source.rkey : writes.rkey;
+      }
+      qa.post(r);
+    }
+    const uint32_t before = qa.sendCq.written();
+    if (!w.run(60 * kSecond, [&] { return qa.sendCq.written() == before + count; })) return UINT32_MAX;
+    for (const Cqe& c : qa.sendCq.drain())
+      if (c.status != kWcSuccess) return c.status;
+    qb.receiveCq.drain();
+    bool same = true;
+    for (uint32_t i = 0; i < count; i++) {
+      const uint32_t kind = only == UINT32_MAX ? i % 3 : only;
+      const uint64_t at = uint64_t(i) * kMessage;
+      const uint8_t* sent = (kind == 2 ? source : from).data() + at;
+      const uint8_t* came = (kind == 2 ? reads : kind == 1 ? receives : writes).data() + at;
+      same &= std::memcmp(sent, came, kMessage - i % 5 * 1001) == 0;
+    }
+    CHECK(same);
+    return 0;
+  }
+};
+
+}  // namespace
+
+// A tunnel of 1,280 bytes on the way of jumbo frames, in one direction or both.
+TEST(connection_goes_on_where_long_packets_vanish) {
+  for (uint32_t ways : {1u, 2u, 3u})
+    for (uint32_t kind : {0u, 1u, 2u, UINT32_MAX}) {
+      Narrow n(extensions::kAll);
+      if (ways & 1) n.longest = 1252;
+      if (ways & 2) n.longestBack = 1252;
+      const uint64_t start = n.w.clock.time;
+      if (!CHECK_EQ(n.run(kind), 0u)) std::printf("ways %u, kind %u\n", ways, kind);
+      CHECK(n.w.clock.time - start < 2 * kSecond);
+      if (n.swallowed == 0) continue;  // nothing long goes that way
+      CHECK(n.fragments > 0);
+      CHECK(n.swallowed < 300);  // what was under way, twice, and probes
+      CHECK_EQ(n.w.b->counter("qp_fatal"), 0u);
+    }
+}
+
+// A second quarter follows where the first is too long as well; and where the MTU is small to begin with.
+TEST(fragments_become_as_short_as_the_path_needs) {
+  for (uint32_t mtu : {4096u, 1024u}) {
+    Narrow n(extensions::kAll, Narrow::quiet(), 1, mtu);
+    n.longest = n.longestBack = 548;  // an MTU of 576
+    CHECK_EQ(n.run(), 0u);
+    CHECK(n.w.a->counter("black_hole") >= (mtu == 4096 ? 2u : 1u));
+  }
+}
+
+// Long packets vanish for a while, and then not any more: a probe finds out.
+TEST(packets_leave_whole_again_when_the_path_allows_it) {
+  Narrow n(extensions::kAll);
+  n.longest = n.longestBack = 1252;
+  CHECK_EQ(n.run(0), 0u);
+  CHECK_EQ(n.w.a->counter("black_hole"), 1u);
+  n.longest = n.longestBack = UINT32_MAX;
+  n.w.run(30 * kSecond);
+  CHECK_EQ(n.run(0), 0u);  // with a probe
+  const uint64_t before = n.fragments;
+  CHECK_EQ(n.run(0), 0u);
+  CHECK_EQ(n.fragments, before);
+}
+
+// Probes that are lost cost one packet each, and become rare.
+TEST(probes_become_rare) {
+  Narrow n(extensions::kAll);
+  n.longest = n.longestBack = 1252;
+  CHECK_EQ(n.run(0), 0u);
+  const uint64_t before = n.swallowed;
+  for (uint32_t i = 0; i < 300; i++) {
+    n.w.run(kSecond);
+    CHECK_EQ(n.run(0, 2), 0u);
+  }
+  CHECK(n.swallowed > before);
+  CHECK(n.swallowed - before <= 8);  // after 5, 10, 20, 40, 80 and 160 seconds
+  CHECK_EQ(n.w.a->counter("black_hole"), 1u);
+}
+
+// A path that was down for a moment: a round trip later packets are whole.
+TEST(outage_leaves_no_fragments) {
+  Narrow n(extensions::kAll);
+  CHECK_EQ(n.run(0), 0u);
+  n.longest = n.longestBack = 0;
+  bool up = false;
+  const uint64_t end = n.w.clock.time + kSecond / 2;
+  n.qa.post({kOpWrite, kSendFlagSignaled, {{n.from.at(), kMessage, n.from.lkey}}, 0, n.writes.at(), n.writes.rkey});
+  CHECK(n.w.run(10 * kSecond, [&] {
+    if (!up && n.w.clock.time >= end) {
+      n.longest = n.longestBack = UINT32_MAX;
+      up = true;
+    }
+    return n.qa.sendCq.written() == kMessages + 1;
+  }));
+  n.qa.sendCq.drain();
+  CHECK(n.w.a->counter("black_hole") > 0);
+  CHECK_EQ(n.run(0), 0u);
+  const uint64_t before = n.fragments;
+  CHECK_EQ(n.run(0), 0u);
+  CHECK_EQ(n.fragments, before);
+}
+
+TEST(peers_without_the_agreement_get_no_fragment) {
+  for (uint32_t taken : {0u, uint32_t(extensions::kLongWindow | extensions::kRecovery)}) {
+    Narrow n(taken);
+    n.longest = n.longestBack = 1252;
+    CHECK_EQ(n.run(0), uint32_t(kWcTimeoutRetry));
+    CHECK_EQ(n.fragments, 0u);
+    CHECK_EQ(n.w.a->counter("black_hole"), 0u);
+  }
+}
+
+// Whatever else the network does, by seed.
+TEST(whatever_happens_to_fragments_each_byte_comes) {
+  for (uint64_t seed = 1; seed <= 24; seed++) {
+    PathShape path = Narrow::quiet();
+    path.loss = seed % 3 * 0.01;
+    path.reorder = seed / 3 % 2 * 0.02;
+    path.duplicate = seed / 6 % 2 * 0.02;
+    Narrow n(extensions::kAll, path, seed);
+    (seed % 2 ? n.longest : n.longestBack) = 1252;
+    if (seed % 5 == 0) n.longest = n.longestBack = 548;
+    if (!CHECK_EQ(n.run(), 0u)) std::printf("seed %u\n", unsigned(seed));
+    CHECK_EQ(n.w.b->counter("qp_fatal"), 0u);
+  }
+}
+
+// A packet that is longer than any.
+TEST(fragments_have_the_room_of_one_packet) {
+  Narrow n(extensions::kAll);
+  for (uint32_t offset = 0; offset < 9000; offset += 3000) {
+    Frame f;
+    f.source = n.w.a->gid;
+    f.destination = n.w.b->gid;
+    f.bytes.resize(16 + 3000);
+    wire::Bth bth;
+    bth.opcode = wire::kOpFragment;
+    bth.destinationQpn = n.qb.qpn;
+    wire::emitBth(f.bytes.data(), bth);
+    wire::store16(f.bytes.data() + 12, offset);
+    wire::store16(f.bytes.data() + 14, 9000);
+    {
+      std::lock_guard<std::mutex> lock(n.w.net.mutex);
+      n.w.net.frames.push_back(std::move(f));
+    }
+    n.w.pump();
+  }
+  CHECK_EQ(n.w.b->counter("malformed_pkts"), 3u);
+  CHECK_EQ(n.run(), 0u);
+}
+
+// Fragments that nobody of ours has sent: nothing happens, and the connection goes on.
+TEST(fragments_that_make_no_sense_are_ignored) {
+  Random random(7);
+  for (uint32_t taken : {0u, uint32_t(extensions::kAll)}) {
+    Narrow n(taken);
+    for (uint32_t i = 0; i < 3000; i++) {
+      Frame f;
+      f.source = n.w.a->gid;
+      f.destination = n.w.b->gid;
+      f.bytes.resize(wire::kBthBytes + random.below(4200) / (1 + random.below(100)) * 4 / 4);
+      for (uint8_t& byte : f.bytes) byte = uint8_t(random.next());
+      wire::Bth bth;
+      bth.opcode = wire::kOpFragment;
+      bth.destinationQpn = random.below(8) ? n.qb.qpn : 0xABCDEF;
+      bth.psn = random.below(2) ? 0xFFFFF0 + random.below(4) : uint32_t(random.next()) & wire::kPsnMask;
+      wire::emitBth(f.bytes.data(), bth);
+      if (f.bytes.size() >= 16) {
+        wire::store16(f.bytes.data() + 12, random.below(2) ? 0 : random.below(5000));
+        if (random.below(2)) wire::store16(f.bytes.data() + 14, uint32_t(f.bytes.size()) - 16 + random.below(3));
+      }
+      {
+        std::lock_guard<std::mutex> lock(n.w.net.mutex);
+        n.w.net.frames.push_back(std::move(f));
+      }
+      n.w.pump();
+    }
+    CHECK_EQ(n.run(), 0u);
+    CHECK_EQ(n.w.b->counter("qp_fatal"), 0u);
+    CHECK(taken ? n.w.b->counter("malformed_pkts") > 0 : n.w.b->counter("unknown_opcode") > 0);
+  }
+}
