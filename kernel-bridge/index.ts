@@ -8,7 +8,6 @@ import type { DeviceFile } from './device-file.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './drivers.js';
 import { type DeviceFault, requestFault, requestRemoval } from './faults.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
-import { Status, StatusError } from './ioctl/status.js';
 import type { KernelOptionsInput } from './options.js';
 import type { Overlapped } from './overlapped.js';
 import { requestPartitions } from './partitions.js';
@@ -104,7 +103,7 @@ export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] 
  * counters. This process is among them if it uses RDMA itself; the call starts nothing. A process with the option `statistics: false`
  * tells nothing. Processes of other users cannot be asked.
  *
- * @throws StatusError INVALID_PARAMETER; NOT_SUPPORTED on Windows.
+ * @throws StatusError INVALID_PARAMETER.
  * @example
  * ```ts
  * for (const { pid, statistics } of await readProcesses()) {
@@ -113,12 +112,6 @@ export function readInterfaces(options?: KernelOptionsInput): DeviceInterface[] 
  * ```
  */
 export async function readProcesses(options: ReadProcessesOptions = {}): Promise<ObservedKernel[]> {
-  if (process.platform === 'win32') {
-    throw new StatusError(
-      Status.NOT_SUPPORTED,
-      'Processes are asked by connections between them, which Windows does not have yet.',
-    );
-  }
   return await readObserved(observe, options);
 }
 

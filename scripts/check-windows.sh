@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the HCA's transport for Windows (mingw-w64) with warnings as errors, and runs its tests under Wine; with a word, only
-# tests whose names have it. All other rooms that know no system are compiled, and not linked. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
+# tests whose names have it; and those of what connects processes there. All other rooms that know no system are compiled, and not linked. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../test/native"
 
@@ -30,8 +30,14 @@ trap 'wineserver -k || true; rm -rf "$WINEPREFIX" "$output"' EXIT
 wineserver -p </dev/null >/dev/null 2>&1
 timeout 60 setsid wine64 wineboot </dev/null >/dev/null 2>&1
 timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
-# Straight and by packets, as on Linux.
-for links in "" --single; do
-  timeout 600 wine64 build/windows/engine.exe $links "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
+run() {
+  timeout 600 wine64 "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
   echo "Windows (Wine): $(tail -n 1 "$output" | tr -d '\r')"
-done
+}
+# A word may choose tests of one program only.
+has() { [ $# = 1 ] || grep -qE "^TEST\\([a-z0-9_]*$2" "$1"_*.cc; }
+if has windows "$@"; then run build/windows/system.exe "$@"; fi
+# Straight and by packets, as on Linux.
+if has engine "$@"; then
+  for links in "" --single; do run build/windows/engine.exe $links "$@"; done
+fi

@@ -1,47 +1,60 @@
-// A name is of this user, because it has the user's SID.
+// The names of this user's processes, which have the user's SID, are named objects of the system.
 #include "platform/local_names.h"
 
-#include "platform/windows/object.h"
+#include "platform/windows/user.h"
 
-#include <sddl.h>
+#include <winternl.h>
 
 #include <cerrno>
 
 #include "platform/windows/text.h"
-#include "platform/windows/user.h"
+
+// Older import libraries lack them.
+extern "C" {
+__declspec(dllimport) NTSTATUS NTAPI NtOpenDirectoryObject(HANDLE* handle, ACCESS_MASK access, OBJECT_ATTRIBUTES* attributes);
+__declspec(dllimport) NTSTATUS NTAPI NtQueryDirectoryObject(HANDLE handle, void* buffer, ULONG bytes, BOOLEAN single, BOOLEAN restart,
+                                                           ULONG* context, ULONG* returned);
+}
 
 namespace nd {
 namespace {
 
-struct User {
-  alignas(TOKEN_USER) char room[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
-  PSID sid() const { return reinterpret_cast<const TOKEN_USER*>(room)->User.Sid; }
+constexpr ACCESS_MASK kQuery = 1;  // DIRECTORY_QUERY
+constexpr wchar_t kFolder[] = L"\\BaseNamedObjects";
+constexpr ULONG kRoomBytes = 4096;
+
+struct Entry {
+  UNICODE_STRING name, type;
 };
 
-bool userOf(HANDLE process, User* user) {
-  HANDLE token = nullptr;
-  if (OpenProcessToken(process, TOKEN_QUERY, &token) == 0) return false;
-  const UniqueFd opened(descriptorOf(token));
-  DWORD bytes = 0;
-  return GetTokenInformation(token, TokenUser, user->room, sizeof user->room, &bytes) != 0;
+std::string textOf(const UNICODE_STRING& text) {
+  return narrowOf(std::wstring(text.Buffer, text.Length / sizeof(wchar_t)).c_str());
 }
 
 }  // namespace
 
-std::string ownSid() {
-  User user;
-  wchar_t* text = nullptr;
-  if (!userOf(GetCurrentProcess(), &user) || ConvertSidToStringSidW(user.sid(), &text) == 0) return "unknown";
-  std::string sid = narrowOf(text);
-  LocalFree(text);
-  return sid;
-}
-
-bool isOwnUser(ProcessId process) {
-  User own, other;
-  const UniqueFd opened(descriptorOf(OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(process))));
-  return opened.valid() && userOf(GetCurrentProcess(), &own) && userOf(handleOf(opened.get()), &other) &&
-         EqualSid(own.sid(), other.sid()) != 0;
+std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& prefix) {
+  std::vector<LocalListener> found;
+  std::wstring folder(kFolder);
+  UNICODE_STRING name{};
+  name.Buffer = folder.data();
+  name.Length = static_cast<USHORT>(folder.size() * sizeof(wchar_t));
+  name.MaximumLength = name.Length;
+  OBJECT_ATTRIBUTES attributes{};
+  attributes.Length = sizeof attributes;
+  attributes.ObjectName = &name;
+  HANDLE handle = nullptr;
+  if (NtOpenDirectoryObject(&handle, kQuery, &attributes) < 0) return std::nullopt;
+  const UniqueFd directory(descriptorOf(handle));
+  std::vector<uint64_t> room(kRoomBytes / sizeof(uint64_t));
+  // One by one: Wine 8 knows no other way.
+  ULONG context = 0, bytes = 0;
+  for (BOOLEAN first = TRUE; NtQueryDirectoryObject(handle, room.data(), kRoomBytes, TRUE, first, &context, &bytes) == 0; first = FALSE) {
+    const std::string one = textOf(reinterpret_cast<const Entry*>(room.data())->name);
+    if (one.compare(0, prefix.size(), prefix) != 0) continue;
+    found.push_back({one.substr(prefix.size()), LocalListener::Owner::kTrusted});
+  }
+  return found;
 }
 
 std::string ownName(const std::string& what) {

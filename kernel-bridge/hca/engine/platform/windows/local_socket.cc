@@ -18,6 +18,8 @@ namespace {
 constexpr char kNames[] = "Global\\";  // of all sessions
 constexpr char kPipes[] = "\\\\.\\pipe\\";
 constexpr DWORD kPipeBytes = 1 << 20;
+// Whoever has the other end may learn who this is, and not act in its name.
+constexpr DWORD kClientFlags = FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT | SECURITY_IDENTIFICATION;
 constexpr size_t kLargestMessage = 1 << 17;
 constexpr size_t kMostHeld = 256;    // messages that came and nobody has taken
 constexpr size_t kMostUnsent = 256;  // and those that the pipe has no room for
@@ -46,6 +48,9 @@ struct Operation {
 class Connection final : public Object {
  public:
   Connection(UniqueFd pipe, ProcessId process) : pipe_(std::move(pipe)), process_(process), ownUser_(isOwnUser(process)) {}
+  // Sends by a connection that another one receives by.
+  Connection(UniqueFd pipe, const Connection& other)
+      : pipe_(std::move(pipe)), process_(other.process_), ownUser_(other.ownUser_), sendsOnly_(true) {}
   ~Connection() override {
     if (reading_) read_.await(handle());
     for (auto& operation : unsent_) operation->await(handle());
@@ -61,13 +66,25 @@ class Connection final : public Object {
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
-  uint32_t look(uint32_t kinds, bool) override {
+  uint32_t look(uint32_t kinds, bool signalled) override {
     std::lock_guard<std::mutex> guard(mutex_);
+    if (signalled) ResetEvent(signal_->handle);  // what ends from now on signals again
     return now(kinds);
   }
   bool waits(uint32_t kinds) const override {
     std::lock_guard<std::mutex> guard(mutex_);
     return const_cast<Connection*>(this)->now(kinds) == 0;
+  }
+
+  // Without a set, which would look at it.
+  bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) override {
+    ResetEvent(signal_->handle);
+    return Object::collect(signals, count);
+  }
+  std::unique_ptr<Object> duplicate() override {
+    UniqueFd pipe = duplicateDescriptor(pipe_.get());
+    auto copied = pipe.valid() ? std::make_unique<Connection>(std::move(pipe), *this) : nullptr;
+    return copied != nullptr && copied->signal_->handle != nullptr ? std::move(copied) : nullptr;
   }
 
   int send(const Piece* pieces, uint32_t count, const Descriptor* passed, uint32_t passedCount) {
@@ -103,6 +120,8 @@ class Connection final : public Object {
     if (message.size() <= sizeof header) return 0;  // nothing of ours
     std::memcpy(&header, message.data(), sizeof header);
     for (uint32_t i = 0; i < header.handles && i < kMostPassed; i++) {
+      // Whoever sent it has made it with these two bits clear, as the system does.
+      if (header.values[i] == 0 || (header.values[i] & 3) != 0) continue;
       UniqueFd taken(static_cast<Descriptor>(header.values[i]));
       if (passed != nullptr && *passedCount < kMostPassed) passed[(*passedCount)++] = std::move(taken);
     }
@@ -146,7 +165,7 @@ class Connection final : public Object {
   }
 
   void beginRead() {
-    if (ended_ || reading_ || held_.size() >= kMostHeld) return;
+    if (ended_ || reading_ || sendsOnly_ || held_.size() >= kMostHeld) return;
     read_.overlapped = {};
     read_.overlapped.hEvent = signal_->handle;
     reading_ = ReadFile(handle(), read_.bytes.data(), static_cast<DWORD>(read_.bytes.size()), nullptr, &read_.overlapped) != 0 ||
@@ -174,7 +193,7 @@ class Connection final : public Object {
   mutable std::mutex mutex_;  // guards what changes
   const UniqueFd pipe_;
   const ProcessId process_;
-  const bool ownUser_;
+  const bool ownUser_, sendsOnly_ = false;
   UniqueFd peer_;
   const std::shared_ptr<Signal> signal_ = makeSignal();
   Operation read_{nullptr};
@@ -191,13 +210,17 @@ class Listener final : public Object {
 
   bool start() {
     std::lock_guard<std::mutex> guard(mutex_);
+    if (ownAccess() == nullptr) return false;
     while (waiting_.size() < kInstances)
       if (!addInstance()) return !waiting_.empty();
     return true;
   }
 
   const std::shared_ptr<Signal>& signal() const override { return signal_; }
-  uint32_t look(uint32_t kinds, bool) override { return waits(kinds) ? 0 : kinds & Readiness::kReadable; }
+  uint32_t look(uint32_t kinds, bool signalled) override {
+    if (signalled) ResetEvent(signal_->handle);
+    return waits(kinds) ? 0 : kinds & Readiness::kReadable;
+  }
   bool waits(uint32_t) const override {
     std::lock_guard<std::mutex> guard(mutex_);
     for (const auto& one : waiting_)
@@ -245,7 +268,7 @@ class Listener final : public Object {
     auto one = std::make_unique<Instance>(signal_->handle);
     one->pipe.reset(descriptorOf(CreateNamedPipeW(pipe_.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
                                                   PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS,
-                                                  PIPE_UNLIMITED_INSTANCES, kPipeBytes, kPipeBytes, 0, nullptr)));
+                                                  PIPE_UNLIMITED_INSTANCES, kPipeBytes, kPipeBytes, 0, ownAccess())));
     if (!one->pipe.valid()) return false;
     if (ConnectNamedPipe(handleOf(one->pipe.get()), &one->operation.overlapped) == 0) {
       const DWORD error = GetLastError();
@@ -270,7 +293,7 @@ Listener& listenerOf(Descriptor descriptor) { return *static_cast<Listener*>(obj
 }  // namespace
 
 int listenLocal(const std::string& name, UniqueFd* listener) {
-  const HANDLE mutex = CreateMutexW(nullptr, FALSE, wideOf(kNames + name).c_str());
+  const HANDLE mutex = CreateMutexW(ownAccess(), FALSE, wideOf(kNames + name).c_str());
   const DWORD error = GetLastError();
   UniqueFd claim(descriptorOf(mutex));
   if (!claim.valid()) return error == ERROR_ACCESS_DENIED ? EADDRINUSE : errnoOf(error);  // another user has it
@@ -283,7 +306,7 @@ int listenLocal(const std::string& name, UniqueFd* listener) {
 
 int connectLocal(const std::string& name, UniqueFd* connection, ProcessId* process) {
   UniqueFd pipe(descriptorOf(CreateFileW(wideOf(kPipes + name).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, OPEN_EXISTING,
-                                         FILE_FLAG_OVERLAPPED, nullptr)));
+                                         kClientFlags, nullptr)));
   if (!pipe.valid()) {
     const DWORD error = GetLastError();
     return error == ERROR_PIPE_BUSY ? EAGAIN : error == ERROR_ACCESS_DENIED ? EACCES : ECONNREFUSED;

@@ -1,10 +1,9 @@
 #include "platform/mapping.h"
 
-#include "platform/windows/system.h"
+#include "platform/windows/user.h"
 
 namespace nd {
 namespace {
-
 
 void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
   void* memory = MapViewOfFile(section, access, 0, 0, 0);
@@ -20,7 +19,9 @@ void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
 }  // namespace
 
 bool Mapping::create(uint64_t bytes, UniqueFd* fd) {
-  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE,
+  SECURITY_ATTRIBUTES* const access = ownAccess();
+  if (access == nullptr) return false;
+  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE,
                                                    static_cast<DWORD>(bytes >> 32), static_cast<DWORD>(bytes), nullptr)));
   if (!section.valid() || !take(viewOf(handleOf(section.get()), FILE_MAP_WRITE, bytes), bytes)) return false;
   *fd = std::move(section);

@@ -30,6 +30,12 @@ class Object {
   // Whether look() answers something without a signal.
   virtual bool waits(uint32_t kinds) const = 0;
 
+  // Appends what a thread has to wait for, kMostCollected at most. False: there is something already.
+  static constexpr uint32_t kMostCollected = 50;
+  virtual bool collect(std::shared_ptr<Signal>* signals, uint32_t* count);
+  // Another one for the same, which only sends. Null: there is none.
+  virtual std::unique_ptr<Object> duplicate() { return nullptr; }
+
   // Before it is destroyed.
   void leaveSet();
 

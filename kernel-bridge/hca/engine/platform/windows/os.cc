@@ -104,6 +104,10 @@ void closeDescriptor(Descriptor descriptor) {
   object->leaveSet();
 }
 UniqueFd duplicateDescriptor(Descriptor descriptor) {
+  if (isObject(descriptor)) {
+    auto copied = objectOf(descriptor)->duplicate();
+    return copied != nullptr ? descriptorOf(std::move(copied)) : UniqueFd();
+  }
   HANDLE copy = nullptr;
   const HANDLE own = GetCurrentProcess();
   if (DuplicateHandle(own, handleOf(descriptor), own, &copy, 0, FALSE, DUPLICATE_SAME_ACCESS) == 0) return UniqueFd();

@@ -2,6 +2,7 @@
 
 #include "platform/windows/system.h"
 #include "platform/windows/text.h"
+#include "platform/windows/user.h"
 
 namespace nd {
 namespace {
@@ -31,8 +32,10 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
     *error = errnoOf(cause);
     return statusOf(cause);
   };
+  SECURITY_ATTRIBUTES* const access = ownAccess();
+  if (access == nullptr) return failed();
   // Committed, so that all pages exist from now on.
-  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE | SEC_COMMIT,
+  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE | SEC_COMMIT,
                                                    static_cast<DWORD>(length >> 32), static_cast<DWORD>(length), nullptr)));
   if (!section.valid()) return failed();
   void* memory = MapViewOfFile(handleOf(section.get()), FILE_MAP_WRITE, 0, 0, 0);

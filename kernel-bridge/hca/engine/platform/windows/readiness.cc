@@ -1,6 +1,7 @@
 #include "platform/readiness.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <utility>
@@ -21,14 +22,53 @@ std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEve
 
 }  // namespace
 
-// What is in a set, and how a thread waits for all of it. The members of one process are few: its sockets, and two or three of each
-// process of this host that it speaks to.
+// A member that the system watches, by a thread of its own: where a thread that waits has no place left for its handle. It watches
+// until the handle is signalled, once.
+class Watched {
+ public:
+  Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> tell) : handle_(std::move(handle)), tell_(std::move(tell)) {}
+  // Waits for the system, which may be calling.
+  ~Watched() { stop(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  // From now on, if it does not watch already. False: the system has no room.
+  bool watch() {
+    if (wait_ != nullptr && !seen_.load(std::memory_order_acquire)) return true;
+    stop();
+    seen_.store(false, std::memory_order_relaxed);
+    if (RegisterWaitForSingleObject(&wait_, handle_->handle, &Watched::onSignalled, this, INFINITE,
+                                    WT_EXECUTEONLYONCE | WT_EXECUTEINWAITTHREAD) != 0)
+      return true;
+    wait_ = nullptr;
+    return false;
+  }
+
+ private:
+  static void CALLBACK onSignalled(void* self, BOOLEAN) {
+    auto* const watched = static_cast<Watched*>(self);
+    watched->seen_.store(true, std::memory_order_release);
+    SetEvent(watched->tell_->handle);
+  }
+  void stop() {
+    if (wait_ != nullptr) UnregisterWaitEx(wait_, INVALID_HANDLE_VALUE);
+    wait_ = nullptr;
+  }
+  const std::shared_ptr<Signal> handle_, tell_;
+  HANDLE wait_ = nullptr;
+  std::atomic<bool> seen_{false};
+};
+
+// What is in a set, and how a thread waits for all of it: for the first kDirect members by itself, for the others by an event that the
+// system's threads signal. The first are the process's sockets, and two or three of each process of this host that it speaks to.
+// A completion port would not take them all: events of other processes can be bound to one only by a call that is not documented,
+// and that Wine 8 lacks.
 class ReadinessSet {
  public:
-  bool valid() const { return changed_->handle != nullptr; }
+  bool valid() const { return changed_->handle != nullptr && others_->handle != nullptr; }
 
   bool add(Descriptor descriptor, uint32_t kinds, uint64_t tag, const std::shared_ptr<ReadinessSet>& self) {
-    Member member{descriptor, kinds, tag, nullptr};
+    Member member{descriptor, kinds, tag, nullptr, nullptr};
     if (isObject(descriptor)) {
       member.signal = objectOf(descriptor)->signal();
     } else {
@@ -40,7 +80,6 @@ class ReadinessSet {
     }
     std::lock_guard<std::mutex> guard(mutex_);
     erase(descriptor);
-    if (members_.size() + kReserved >= kMostHandles) return false;
     if (isObject(descriptor)) objectOf(descriptor)->set = self;
     members_.push_back(std::move(member));
     tellWaiters();
@@ -64,6 +103,7 @@ class ReadinessSet {
 
   uint32_t take(Readiness::Event* events) {
     std::lock_guard<std::mutex> guard(mutex_);
+    ResetEvent(others_->handle);  // those that the system has seen are looked at now, and watched again
     if (!anything()) return 0;
     uint32_t found = 0;
     const size_t count = members_.size();
@@ -73,6 +113,7 @@ class ReadinessSet {
       if (kinds != 0) events[found++] = {m.tag, kinds};
     }
     if (count != 0) first_ = (first_ + 1) % count;
+    watchOthers();
     return found;
   }
 
@@ -82,9 +123,13 @@ class ReadinessSet {
     for (const Member& m : members_)
       if (isObject(m.descriptor) && !objectOf(m.descriptor)->waits(m.kinds)) return false;
     signals[(*count)++] = changed_;
-    for (const Member& m : members_)
+    signals[(*count)++] = others_;
+    const size_t direct = std::min<size_t>(members_.size(), kDirect);
+    for (size_t i = 0; i < direct; i++) {
+      const Member& m = members_[i];
       if (m.signal != nullptr && m.kinds != Readiness::kNothing) signals[(*count)++] = m.signal;
-    return true;
+    }
+    return watchOthers();
   }
 
   // Its owner closes it.
@@ -99,15 +144,30 @@ class ReadinessSet {
       if (isObject(m.descriptor)) objectOf(m.descriptor)->set.reset();
   }
 
-  static constexpr uint32_t kReserved = 8;  // of a wait's handles, for others
-
  private:
   struct Member {
     Descriptor descriptor;
     uint32_t kinds;
     uint64_t tag;
     std::shared_ptr<Signal> signal;
+    std::unique_ptr<Watched> watched;  // null: not needed until now
   };
+  static constexpr size_t kDirect = Object::kMostCollected - 2;
+
+  // Members that no thread waits for by itself. False: the system cannot watch one of them, so that nobody may sleep.
+  bool watchOthers() {
+    bool all = true;
+    for (size_t i = kDirect; i < members_.size(); i++) {
+      Member& m = members_[i];
+      if (m.signal == nullptr || m.kinds == Readiness::kNothing) {
+        m.watched.reset();
+        continue;
+      }
+      if (m.watched == nullptr) m.watched = std::make_unique<Watched>(m.signal, others_);
+      all = m.watched->watch() && all;
+    }
+    return all;
+  }
 
   static uint32_t look(Member& m) {
     if (m.kinds == Readiness::kNothing) return 0;
@@ -116,16 +176,18 @@ class ReadinessSet {
     return signalled ? Readiness::kReadable : 0u;
   }
 
-  // One question to the system for all of them: mostly there is nothing.
+  // One question to the system for as many of them as it takes: mostly there is nothing.
   bool anything() {
     HANDLE handles[kMostHandles];
     DWORD count = 0;
+    const auto ask = [&] { return count != 0 && WaitForMultipleObjects(std::exchange(count, 0), handles, FALSE, 0) != WAIT_TIMEOUT; };
     for (const Member& m : members_) {
       if (m.kinds == Readiness::kNothing) continue;
       if (isObject(m.descriptor) && !objectOf(m.descriptor)->waits(m.kinds)) return true;
       if (m.signal != nullptr) handles[count++] = m.signal->handle;
+      if (count == kMostHandles && ask()) return true;
     }
-    return count != 0 && WaitForMultipleObjects(count, handles, FALSE, 0) != WAIT_TIMEOUT;
+    return ask();
   }
 
   bool erase(Descriptor descriptor) {
@@ -145,11 +207,18 @@ class ReadinessSet {
   std::mutex mutex_;  // guards the following
   std::vector<Member> members_;
   std::shared_ptr<Signal> changed_ = makeSignal();
+  const std::shared_ptr<Signal> others_ = makeSignal();  // the system has seen a member that no thread waits for by itself
   size_t first_ = 0;  // begins the next take()
 };
 
 void Object::leaveSet() {
   if (const auto left = std::exchange(set, nullptr)) left->remove(reinterpret_cast<Descriptor>(this) | 1);
+}
+
+bool Object::collect(std::shared_ptr<Signal>* signals, uint32_t* count) {
+  if (!waits(Readiness::kReadable | Readiness::kEnded)) return false;
+  signals[(*count)++] = signal();
+  return true;
 }
 
 namespace {
@@ -160,6 +229,7 @@ class SetObject final : public Object {
   const std::shared_ptr<Signal>& signal() const override { return none_; }
   uint32_t look(uint32_t, bool) override { return 0; }
   bool waits(uint32_t) const override { return true; }
+  bool collect(std::shared_ptr<Signal>* signals, uint32_t* count) override { return members->collect(signals, count); }
   const std::shared_ptr<ReadinessSet> members = std::make_shared<ReadinessSet>();
 
  private:
@@ -214,7 +284,7 @@ uint32_t waitReadable(const Descriptor* descriptors, uint32_t count, uint64_t na
     const uint32_t first = known;
     if (!isObject(descriptors[i])) {
       handles[known++] = handleOf(descriptors[i]);
-    } else if (!setOf(descriptors[i])->collect(kept, &known)) {
+    } else if (!objectOf(descriptors[i])->collect(kept, &known)) {
       nanoseconds = 0;  // a look at the others
       known = first;
       const uint32_t others = i == 0 ? 0 : waitReadable(descriptors, i, 0, error);
