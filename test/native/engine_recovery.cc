@@ -161,6 +161,34 @@ TEST(reordering_is_no_loss) {
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
+// Two that overtake say nothing, three say that it is lost (RFC 6675's DupThresh). Each packet is reported on, and the last ones wait for
+// the one that is late.
+TEST(two_may_overtake_and_three_say_lost) {
+  for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
+    Mixed m(quiet(), 1, extensions::kAll, 1);
+    constexpr uint32_t packets = 60, late = 40;
+    const auto carry = m.w.net.filter;
+    uint32_t n = 0;
+    Frame held;
+    m.w.net.filter = [&](Frame& f) {
+      if (f.source != m.w.a->gid) return carry(f);
+      const uint32_t at = n++;
+      if (at == late) held = f;
+      else carry(f);
+      if (at == late + overtake) carry(held);
+      return false;
+    };
+    for (uint32_t i = 0; i < packets; i++)
+      m.qa.post({kOpWrite, kSendFlagSignaled, {{m.from.at(i * kMtu), kMtu, m.from.lkey}}, 0, m.writes.at(i * kMtu), m.writes.rkey});
+    CHECK(m.w.run(kSecond, [&] { return m.qa.sendCq.written() == packets; }));
+    m.w.run(kSecond / 10);
+    CHECK_EQ(m.w.a->counter("lost_pkts"), overtake < 3 ? 0u : 1u);
+    CHECK_EQ(m.w.a->counter("retransmitted_pkts"), overtake < 3 ? 0u : 1u);
+    CHECK_EQ(m.w.a->counter("tail_probe") + m.w.a->counter("ack_timeout"), 0u);
+    CHECK(m.w.b->counter("kept_pkts") >= overtake);
+  }
+}
+
 // The last packets, or all of a window: a probe finds out, and what is missing follows.
 TEST(lost_tail_is_repaired_without_a_time_out) {
   for (uint32_t tail : {1u, 5u, 60u}) {
