@@ -1,7 +1,7 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import { Nd2RemoteMemory, type SocketAddress } from '../index.js';
+import type { SocketAddress } from '../index.js';
 import {
   type AbortOptions,
   type ChannelOptions,
@@ -9,13 +9,16 @@ import {
   type MessageBytes,
   type RequestHandler,
 } from './channel-options.js';
-import { aborted, closed, NetError, netError, violation } from './errors.js';
+import { aborted, closed, NetError, violation } from './errors.js';
 import { Gate } from './gate.js';
+import { Held, peerText, unwatchChannel, watchChannel } from './held.js';
 import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
 import { Inbox } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
 import type { Place } from './place.js';
+import { Questions } from './questions.js';
+import { Reader } from './reader.js';
 import { RemoteMemory } from './remote.js';
 import { Responder } from './responder.js';
 import {
@@ -29,11 +32,6 @@ import {
 import { decodeMemory, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
-
-interface Waiting {
-  resolve(bytes: Buffer): void;
-  reject(error: unknown): void;
-}
 
 /**
  * A connection that carries whole messages, requests and answers. Emits `'close'` once, after its end.
@@ -54,10 +52,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   readonly #inbox: Inbox;
   /** Of large messages that nobody has taken. */
   readonly #gate = new Gate();
-  /** Of large requests and answers that are being read. They wait for no program. */
-  readonly #reads = new Gate();
-  readonly #waiting = new Map<number, Waiting>();
-  #lastId = 0;
+  readonly #reader = new Reader(() => this.#link);
+  readonly #questions = new Questions();
   readonly #responder: Responder;
   #closing = false;
   #endSent = false;
@@ -65,7 +61,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #ended = false;
   /** Large messages that are not read yet. */
   #reading = 0;
-  readonly #user: LinkUser;
+  /** How others refer to it. @internal */
+  readonly held = new Held<Channel>(this);
+  /** Peers may be using memory that it has exposed. */
+  #exposes = false;
 
   /** @internal */
   constructor(options: ChannelOptions = {}) {
@@ -87,24 +86,75 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       onRequest,
     );
     this.#inbox = new Inbox();
-    this.#user = {
-      frame: (type, flags, id, slot, at, length) => this.#frame(type, flags, id, slot, at, length),
-      wasRead: (id) => this.#outbox.wasRead(id),
-      writable: () => this.#writable(),
-      ended: (error) => this.#finish(error),
-      unsent: () => !this.#outbox.done,
+  }
+
+  /** No closure in it has the channel itself: the link keeps it. */
+  static #userOf(held: Held<Channel>): LinkUser {
+    return {
+      frame: (type, flags, id, slot, at, length) => {
+        const channel = held.get();
+        if (channel !== undefined) channel.#frame(type, flags, id, slot, at, length);
+      },
+      wasRead: (id) => {
+        const channel = held.get();
+        if (channel !== undefined) channel.#outbox.wasRead(id);
+      },
+      writable: () => {
+        const channel = held.get();
+        if (channel !== undefined) channel.#writable();
+      },
+      ended: (error) => {
+        const channel = held.get();
+        if (channel !== undefined) channel.#finish(error);
+        else held.gone?.();
+      },
+      unsent: () => {
+        const channel = held.get();
+        return channel !== undefined && !channel.#outbox.done;
+      },
     };
   }
 
   /** What its link needs. @internal */
   get linkNeeds() {
     const { slots, slotBytes } = this.#options;
-    return { options: { kind: Kind.CHANNEL, slots, slotBytes }, user: this.#user };
+    return { options: { kind: Kind.CHANNEL, slots, slotBytes }, user: Channel.#userOf(this.held) };
   }
 
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
+    watchChannel(this, link);
+  }
+
+  /** Whether something besides the program can still have a use for it. */
+  get #needed(): boolean {
+    if (this.#ended) return false;
+    const awaited = this.#questions.size > 0 || this.#inbox.awaited || !this.#outbox.done;
+    const serves = this.#responder.serves || this.#exposes || this.listenerCount('close') > 0;
+    return awaited || serves || this.#closing;
+  }
+
+  /** Lets go of itself when nothing but the program needs it. */
+  #settle(): void {
+    this.held.strong = this.#needed ? this : undefined;
+  }
+
+  /** As in EventEmitter. @internal */
+  override on(event: string | symbol, listener: (...parameters: never[]) => void): this {
+    this.held.strong = this;
+    return super.on(event, listener as (...parameters: unknown[]) => void);
+  }
+
+  /** As in EventEmitter. @internal */
+  override addListener(event: string | symbol, listener: (...parameters: never[]) => void): this {
+    return this.on(event, listener);
+  }
+
+  /** As in EventEmitter. @internal */
+  override prependListener(event: string | symbol, listener: (...parameters: never[]) => void): this {
+    this.held.strong = this;
+    return super.prependListener(event, listener as (...parameters: unknown[]) => void);
   }
 
   /** What it shares with other connections. @internal */
@@ -141,6 +191,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Answers the peer's requests from now on. Without a handler they fail. */
   onRequest(handler: RequestHandler): this {
+    this.held.strong = this;
     this.#responder.use(handler);
     return this;
   }
@@ -158,9 +209,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (signal?.aborted) return Promise.reject(aborted(signal));
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('send'));
     const data = bytesOf(bytes);
-    let settle: Waiting['reject'] = () => {};
+    let settle: (error: unknown) => void = () => {};
     let resolved = (): void => {};
-    const id = signal === undefined ? 0 : this.#nextId();
+    const id = signal === undefined ? 0 : this.#questions.nextId();
     if (
       this.#outbox.send(
         Frame.DATA,
@@ -171,6 +222,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       )
     )
       return sent;
+    this.held.strong = this;
     return abortable(
       (resolve, reject) => {
         resolved = () => resolve();
@@ -198,31 +250,19 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     // A peer that has sent END answers nothing any more.
     if (this.#closing || this.#endReceived || this.#ended)
       return Promise.reject(this.error ?? closed('request'));
-    const id = this.#nextId();
+    const id = this.#questions.nextId();
+    this.held.strong = this;
     const promise = abortable<Buffer>(
-      (resolve, reject) => this.#waiting.set(id, { resolve, reject }),
+      (resolve, reject) => this.#questions.add(id, { resolve, reject }),
       signal,
       () => {
-        this.#waiting.delete(id);
+        this.#questions.take(id);
         if (!this.#outbox.cancel(type, id) && !this.#ended) this.#outbox.send(Frame.CANCEL, id, undefined);
         return true;
       },
     );
-    this.#outbox.send(type, id, data, undefined, (error) => this.#asked(id)?.reject(error));
+    this.#outbox.send(type, id, data, undefined, (error) => this.#questions.take(id)?.reject(error));
     return promise;
-  }
-
-  #nextId(): number {
-    do this.#lastId = (this.#lastId + 1) >>> 0;
-    while (this.#waiting.has(this.#lastId));
-    return this.#lastId;
-  }
-
-  /** The request with this id: nobody waits for it any more. */
-  #asked(id: number): Waiting | undefined {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    return waiting;
   }
 
   /**
@@ -232,7 +272,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @throws the error that ended the connection, after the messages that came before it; AbortError
    */
   receive(options?: AbortOptions): Promise<Buffer | undefined> {
-    return this.#inbox.take(options?.signal);
+    const message = this.#inbox.take(options?.signal);
+    this.#settle();
+    return message;
   }
 
   /** The messages until the peer closes. Leaving the loop does not close the channel. */
@@ -255,6 +297,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param options - rights; default: reading only
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
+    this.#exposes = true;
+    this.held.strong = this;
     return exposeAt([this.#link.place], buffer, options);
   }
 
@@ -285,6 +329,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   async close(options?: AbortOptions): Promise<void> {
     this.#closing = true;
     if (this.#ended) return;
+    this.held.strong = this;
     const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
     const signal = options?.signal;
     const abort = (): void => void this.destroy(signal && aborted(signal));
@@ -310,12 +355,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #writable(): void {
     this.#outbox.pump();
     if (this.#closing || this.#endReceived) this.#proceed();
+    this.#settle();
   }
 
   /** Sends END, and ends the link, as soon as all that comes before is done. */
   #proceed(): void {
     if (this.#ended) return;
-    const busy = this.#responder.busy || this.#waiting.size > 0;
+    const busy = this.#responder.busy || this.#questions.size > 0;
     if (!this.#endSent && !busy && this.#outbox.done && this.#link.takes(Frame.END, 0)) {
       this.#endSent = true;
       this.#closing = true;
@@ -333,11 +379,15 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.error = error;
     this.#outbox.end(error);
     this.#responder.end();
-    for (const waiting of this.#waiting.values()) waiting.reject(error ?? closed('request'));
-    this.#waiting.clear();
+    this.#questions.reject(error ?? closed('request'));
     this.#inbox.end(error);
     if (closings.hasSubscribers) closings.publish({ connection: this, error });
-    setImmediate(() => this.emit('close', error !== undefined));
+    unwatchChannel(this);
+    this.held.strong = undefined;
+    setImmediate(() => {
+      this.held.gone?.();
+      this.emit('close', error !== undefined);
+    });
   }
 
   #frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
@@ -348,8 +398,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (type === Frame.END) {
       this.#link.release(slot);
       this.#endReceived = true;
-      for (const waiting of this.#waiting.values()) waiting.reject(closed('request'));
-      this.#waiting.clear();
+      this.#questions.reject(closed('request'));
       if (this.#reading === 0) this.#inbox.end(undefined);
       return;
     }
@@ -376,8 +425,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** A frame, apart from its slot. */
   #whole(type: number, id: number, bytes: Buffer): void {
-    if (type === Frame.ANSWER) this.#asked(id)?.resolve(bytes);
-    else if (type === Frame.FAILURE) this.#asked(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+    if (type === Frame.ANSWER) this.#questions.take(id)?.resolve(bytes);
+    else if (type === Frame.FAILURE)
+      this.#questions.take(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
     else if (type === Frame.CANCEL) this.#responder.cancel(id);
     else if (type === Frame.ATOMIC) {
       const answer = executeAtomic(this.#link.place, bytes);
@@ -400,17 +450,17 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       );
       return;
     }
-    if (this.#endSent && asks(type)) this.#decline(memory, slot);
+    if (this.#endSent && asks(type)) this.#reader.decline(memory, slot);
     else if (type === Frame.DATA) this.#message(memory, slot);
     else if (type === Frame.REQUEST)
       this.#responder.arrive({
         id,
-        take: () => this.#fetch(memory, slot),
-        drop: () => this.#decline(memory, slot),
+        take: () => this.#reader.fetch(memory, slot),
+        drop: () => this.#reader.decline(memory, slot),
       });
-    else if (type !== Frame.ATOMIC && !this.#waiting.has(id)) this.#decline(memory, slot);
+    else if (type !== Frame.ATOMIC && !this.#questions.has(id)) this.#reader.decline(memory, slot);
     else
-      void this.#fetch(memory, slot).then((bytes) => {
+      void this.#reader.fetch(memory, slot).then((bytes) => {
         if (bytes !== undefined) this.#whole(type, id, bytes);
       });
   }
@@ -421,7 +471,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const place = this.#inbox.reserve(() => this.#gate.left(memory.length));
     this.#gate.pass(memory.length, () => {
       this.#link.release(slot);
-      void this.#read(memory).then((bytes) => {
+      void this.#reader.read(memory).then((bytes) => {
         this.#reading -= 1;
         if (bytes === undefined) return;
         this.#inbox.fill(place, bytes);
@@ -431,49 +481,11 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     });
   }
 
-  /** Reads a large payload that the program waits for; undefined if the connection ends meanwhile. */
-  #fetch(memory: MemoryDescription, slot: Slot): Promise<Buffer | undefined> {
-    return new Promise((resolve) =>
-      this.#reads.pass(memory.length, () => {
-        this.#link.release(slot);
-        void this.#read(memory).then((bytes) => {
-          this.#reads.left(memory.length);
-          resolve(bytes);
-        });
-      }),
-    );
-  }
-
-  /** A large payload that nobody wants: the peer may use its memory again. */
-  #decline({ id }: MemoryDescription, slot: Slot): void {
-    this.#link.release(slot);
-    if (!this.#link.over) this.#link.reportRead(id);
-  }
-
-  async #read({ address, token, length, id }: MemoryDescription): Promise<Buffer | undefined> {
-    const link = this.#link;
-    if (link.over) return undefined;
-    try {
-      const { region, bytes } = await link.place.blank(length);
-      const remote = new Nd2RemoteMemory(address, token);
-      const error = await new Promise<unknown>((done) =>
-        link.operate({ write: false, sgl: [{ memory: region, offset: 0, length }], remote, offset: 0, done }),
-      );
-      region.release();
-      if (error !== undefined) throw error;
-      if (!link.over) link.reportRead(id);
-      return Buffer.from(bytes.buffer, bytes.byteOffset, length);
-    } catch (error) {
-      link.abort(netError(error, 'receive'));
-      return undefined;
-    }
-  }
-
   /** @internal */
   [inspect.custom](): string {
-    const peer = this.#link === undefined ? 'no peer' : addressText(this.#link);
+    const peer = this.#link === undefined ? 'no peer' : peerText(this.#link);
     const state = this.#ended ? (this.error?.message ?? 'closed') : this.#closing ? 'closing' : 'open';
-    return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#waiting.size} requests, ${this.#inbox.length} unread }`;
+    return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#questions.size} requests, ${this.#inbox.length} unread }`;
   }
 }
 
@@ -483,12 +495,3 @@ const EMPTY = Buffer.alloc(0);
 const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
 
 const sent = Promise.resolve();
-
-function addressText({ connector }: Link): string {
-  try {
-    const { address, port, family } = connector.getPeerAddress();
-    return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
-  } catch {
-    return 'no peer';
-  }
-}

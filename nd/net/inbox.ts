@@ -30,6 +30,11 @@ export class Inbox {
     return this.#arrivals.length;
   }
 
+  /** Somebody waits for a message. */
+  get awaited(): boolean {
+    return this.#takers.length > 0;
+  }
+
   /** A message in a slot. */
   put(link: Link, slot: Slot, at: number, length: number): void {
     if (this.#arrivals.length === 0 && this.#takers.length > 0) {

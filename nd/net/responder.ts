@@ -46,6 +46,11 @@ export class Responder {
     this.#handler = handler;
   }
 
+  /** It has a handler, or something to answer. */
+  get serves(): boolean {
+    return this.#handler !== undefined || this.busy;
+  }
+
   /** Requests are being answered, or wait for it. */
   get busy(): boolean {
     return this.#active > 0 || this.#waiting.length > 0;

@@ -6,6 +6,7 @@ import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted, NetError, netError } from './errors.js';
+import type { Held } from './held.js';
 import { tell } from './helpers.js';
 import { Link } from './link.js';
 import type { Opening } from './opening.js';
@@ -54,7 +55,7 @@ export interface ServerOptions {
  */
 export class Server extends EventEmitter implements AsyncDisposable {
   readonly #options: ServerOptions;
-  readonly #connections = new Set<Socket | Channel>();
+  readonly #connections = new Set<Socket | Held<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
   /** What waits for a connection request at each post. */
@@ -203,8 +204,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       link = await Link.make(place, connector, needs.options, needs.user);
       connection.attach(link);
       link.meet(hello!);
-      this.#connections.add(connection);
-      connection.once('close', () => this.#gone(connection));
+      this.#count(connection);
       await connector.accept(link.queuePair, { privateData: encodeHello(needs.options) });
       if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
       tell(this, event, connection);
@@ -228,7 +228,21 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return { connection, needs: connection.linkNeeds, event: 'connection' };
   }
 
-  #gone(connection: Socket | Channel): void {
+  #count(connection: Socket | Channel): void {
+    if (connection instanceof Channel) this.#countHeld(connection.held);
+    else {
+      this.#connections.add(connection);
+      connection.once('close', () => this.#gone(connection));
+    }
+  }
+
+  /** Has no reference to the channel itself. */
+  #countHeld(held: Held<Channel>): void {
+    this.#connections.add(held);
+    held.gone = () => this.#gone(held);
+  }
+
+  #gone(connection: Socket | Held<Channel>): void {
     this.#connections.delete(connection);
     if (this.#closed && this.#connections.size === 0) this.emit('close');
   }
