@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Builds the addons that the platform packages have: scripts/build-prebuilt.sh [PLATFORM …]. Platforms: linux-x64-gnu,
-# linux-arm64-gnu and win32-x64. They come into build/prebuilt/PLATFORM.
+# linux-arm64-gnu, linux-x64-musl and win32-x64. They come into build/prebuilt/PLATFORM.
 #
 # Those for glibc are compiled in a Debian 11 of their own, so that they run with its glibc (2.31) and anything newer. libstdc++ is
-# linked into all of them. That for Windows is compiled by mingw-w64, whose libraries are linked into it. Needs root on Debian or Ubuntu, for debootstrap and a mount namespace. What was installed stays in
+# linked into all of them. That for musl is compiled by scripts/install-musl-compiler.sh's compiler, that for Windows by mingw-w64, whose
+# libraries are linked into it. Needs root on Debian or Ubuntu, for debootstrap and a mount namespace. What was installed stays in
 # ~/.cache/networkdirect; remove it to begin anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 platforms=("$@")
-[ $# -gt 0 ] || platforms=(linux-x64-gnu linux-arm64-gnu win32-x64)
+[ $# -gt 0 ] || platforms=(linux-x64-gnu linux-arm64-gnu linux-x64-musl win32-x64)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/networkdirect
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 mkdir -p "$cache" build/prebuilt
@@ -66,13 +67,18 @@ for platform in "${platforms[@]}"; do
       bullseye
       compiler=$(compiler_of_bullseye aarch64-linux-gnu-g++)
       ;;
+    linux-x64-musl)
+      compiler=$(scripts/install-musl-compiler.sh)
+      # Node.js for musl has a libstdc++ of its own, perhaps another version: the names of this one are not for it.
+      libraries="$libraries -Wl,--exclude-libs,ALL"
+      ;;
     win32-x64)
       needs g++-mingw-w64-x86-64
       CXXFLAGS=$flags LDFLAGS=-Wl,-s node scripts/build-native.mjs --target win32-x64 --strict --out "$root/build/prebuilt/$platform"
       node scripts/check-prebuilt.mjs "$platform"
       continue
       ;;
-    *) fail "No platform is named $platform; there are linux-x64-gnu, linux-arm64-gnu and win32-x64." ;;
+    *) fail "No platform is named $platform; there are linux-x64-gnu, linux-arm64-gnu, linux-x64-musl and win32-x64." ;;
   esac
   CXX=$compiler CXXFLAGS=$flags LDFLAGS=$libraries node build/source/scripts/build-native.mjs --strict --out "$root/build/prebuilt/$platform"
   node scripts/check-prebuilt.mjs "$platform"

@@ -5,8 +5,8 @@
 #   scripts/check-install.sh [--whole]
 #
 # It packs the built tree with the addons of build/Release and takes Node.js 20 and 22. With --whole it packs what scripts/build-prebuilt.sh
-# has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, and that for Windows under Wine
-# if there is wine64, and builds from source.
+# has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, loads those for musl in
+# Bun, runs that for Windows under Wine if there is wine64, and builds from source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -130,6 +130,29 @@ if command -v qemu-aarch64 >/dev/null && [ -d "$packages/linux-arm64-gnu" ]; the
   said=$(cd "$app" && qemu-aarch64 -L /usr/aarch64-linux-gnu "$(node_of 20.19 arm64)" hello.js)
   [ "$said" = "$hello" ] || fail "The first program said on arm64: $said"
   echo "linux-arm64-gnu: the first program runs in an emulator"
+fi
+
+# npm has no Node.js for musl, but Bun. It lacks functions of libuv, so no HCA runs in it: this shows that npm chooses the package, that the
+# package chooses the addon, and that musl finds all that it needs. The HCA's own tests run on musl by scripts/check-musl.sh.
+if [ -d "$packages/linux-x64-musl" ]; then
+  app=$fresh/app-musl
+  project "$app"
+  for_musl=(--os=linux --cpu=x64 --libc=musl --force --ignore-scripts --no-audit --no-fund --loglevel=error)
+  (cd "$app" && npm install "${for_musl[@]}" >/dev/null && npm install --no-save --prefix "$fresh/bun" @oven/bun-linux-x64-musl-baseline@1.4.5 "${for_musl[@]}" >/dev/null)
+  [ "$(ls "$app/node_modules/@networkdirect")" = linux-x64-musl ] || fail "npm did not install the addons for musl alone."
+  bun=$fresh/bun/node_modules/@oven/bun-linux-x64-musl-baseline/bin
+  # It is linked with a libstdc++ that Alpine has.
+  musl=$(scripts/install-musl-compiler.sh)
+  "$musl" -shared -nodefaultlibs -o "$bun/libstdc++.so.6" -Wl,--whole-archive -lstdc++ -Wl,--no-whole-archive -lc -lgcc -lgcc_eh
+  ln -s /lib/ld-musl-x86_64.so.1 "$bun/libc.musl-x86_64.so.1"
+  cat >"$app/musl.js" <<'END'
+import { readProcesses } from 'networkdirect/kernel-bridge';
+const processes = await readProcesses();
+console.log(Array.isArray(processes) ? 'asked' : processes);
+END
+  said=$(cd "$app" && LD_LIBRARY_PATH=$bun timeout 60 "$bun/bun" musl.js)
+  [ "$said" = asked ] || fail "The addon for musl said: $said"
+  echo "linux-x64-musl: the addon is loaded by Bun for musl, and asks"
 fi
 
 PATH=$PATH:/usr/lib/wine

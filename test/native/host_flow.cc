@@ -48,7 +48,12 @@ extern "C" ssize_t send(int fd, const void* bytes, size_t length, int flags) {
 extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
 }
-extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+#ifdef __GLIBC__
+using MessageFlags = int;
+#else
+using MessageFlags = unsigned;
+#endif
+extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, MessageFlags flags) {
   unsigned sent = 0;
   while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
   return sent != 0 ? static_cast<int>(sent) : -1;

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the HCA's tests for musl (x86_64) with warnings as errors, and runs them; with a word, only tests whose names have it, and no host_*
+# programs. Needs root on Debian or Ubuntu, for the compiler. It takes some minutes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+compiler=${MUSL_CXX:-$(scripts/install-musl-compiler.sh)}
+cd test/native
+build=build/musl
+programs=(engine door verbs_tests)
+[ $# -gt 0 ] || for file in host_*.cc; do programs+=("${file%.cc}"); done
+make --silent -j"$(nproc)" CXX="$compiler" BUILD=$build "${programs[@]/#/$build/}"
+
+failed=()
+run() {
+  "$@" || failed+=("$*")
+}
+run $build/engine "$@"
+run $build/engine --single "$@"
+run $build/door "$@"
+run $build/verbs_tests "$@"
+for program in "${programs[@]:3}"; do run $build/"$program"; done
+[ ${#failed[@]} = 0 ] || { printf 'failed: %s\n' "${failed[@]}" >&2; exit 1; }
