@@ -25,25 +25,34 @@ export type IoctlTail =
 
 /** The definition of one IOCTL. */
 export interface IoctlRow {
+  /** The CTL_CODE: device type, access, function and method (METHOD_BUFFERED) in one number. */
   readonly code: number;
   /** Fixed part of the input; a shorter input ends in BUFFER_TOO_SMALL. Null: none is needed. */
   readonly input: AnyStruct | null;
   /** Fixed part of the output; a shorter output buffer ends in BUFFER_TOO_SMALL. Null: none. */
   readonly output: AnyStruct | null;
+  /** The kind of bytes that follow the fixed part of the input. */
   readonly inputTail: IoctlTail;
+  /** The kind of bytes that follow the fixed part of the output. */
   readonly outputTail: IoctlTail;
   /** Whether the request may stay pending; the others complete before the call returns. */
   readonly pends: boolean;
   /** The IOCTL that cancels the pending ones of an object. */
   readonly cancel: string | null;
   /** Fixed parts for datagram endpoints where they differ; their handler checks them. */
-  readonly datagram: { readonly input: AnyStruct; readonly output: AnyStruct | null } | null;
+  readonly datagram: {
+    /** Fixed part of the input of a datagram endpoint. */
+    readonly input: AnyStruct;
+    /** Fixed part of its output; null: none. */
+    readonly output: AnyStruct | null;
+  } | null;
   /** False: the WinVerbs interface defines the code only; input and output are our own definitions. */
   readonly defined: boolean;
 }
 
 /** A row with its name in {@link IoctlCode} or {@link IbatCode}. */
 export interface NamedIoctlRow extends IoctlRow {
+  /** Without the prefix WV_IOCTL_ of the interface, such as `CQ_CREATE`. */
   readonly name: string;
 }
 
@@ -52,7 +61,10 @@ function ioctl<const C extends number>(
   input: AnyStruct | null,
   output: AnyStruct | null,
   more: Partial<Omit<IoctlRow, 'code' | 'input' | 'output' | 'pends'>> = {},
-): IoctlRow & { readonly code: C } {
+): IoctlRow & {
+  /** The CTL_CODE as a literal type, from which the tables of codes have theirs. */
+  readonly code: C;
+} {
   const cancel = more.cancel ?? null;
   return {
     code,
@@ -75,69 +87,123 @@ const datagramAccept = { input: s.WvIoEpDatagramAccept, output: null } as const;
 
 /** 0x003BE000 + 4 × function: FILE_DEVICE_INFINIBAND, read and write access, METHOD_BUFFERED. */
 const winVerbs = {
+  /** The CA GUIDs of all devices; the count tells of those that did not fit, too. */
   GUID_QUERY: ioctl(0x003be004, null, s.WvIoGuidList, { outputTail: 'list' }),
+  /** The name of the user library (UVP) of a device, with its NUL at most 32 bytes. NO_SUCH_DEVICE; BUFFER_TOO_SMALL. */
   LIBRARY_QUERY: ioctl(0x003be008, s.WvIoGuid, null, { outputTail: 'text' }),
+  /** Opens a device; the output has its id. NO_SUCH_DEVICE. */
   DEVICE_OPEN: ioctl(0x003be00c, s.WvIoDeviceOpen, s.WvIoId, both),
+  /** Closes an open device. NO_SUCH_DEVICE; DEVICE_BUSY (drivers of Windows: ACCESS_DENIED) while objects of it exist. */
   DEVICE_CLOSE: ioctl(0x003be010, s.WvIoObject, null),
+  /** Limits of an open device. NO_SUCH_DEVICE. */
   DEVICE_QUERY: ioctl(0x003be014, s.WvIoObject, s.WvIoDeviceAttributes),
+  /** State and limits of a port. INVALID_PORT_HANDLE. */
   DEVICE_PORT_QUERY: ioctl(0x003be018, s.WvIoDevicePortQuery, s.WvIoPortAttributes),
+  /** The GID table of a port, 16 bytes an entry; MORE_ENTRIES if the output is too short for all. INVALID_PORT_HANDLE. */
   DEVICE_GID_QUERY: ioctl(0x003be01c, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
+  /** The P_Key table of a port, 2 bytes an entry in network order; MORE_ENTRIES if the output is too short for all. */
   DEVICE_PKEY_QUERY: ioctl(0x003be020, s.WvIoDevicePortQuery, null, { outputTail: 'list' }),
+  /** Waits for an event of the port in Data; events without a waiter are kept for the next. */
   DEVICE_NOTIFY: ioctl(0x003be024, s.WvIoId, s.WvIoEventFlags, { cancel: 'DEVICE_CANCEL' }),
+  /** Ends the waiting DEVICE_NOTIFY of a device in CANCELED. */
   DEVICE_CANCEL: ioctl(0x003be028, s.WvIoObject, null),
+  /** Makes a protection domain; Id is the device in, the domain out. */
   PD_ALLOCATE: ioctl(0x003be02c, s.WvIoId, s.WvIoId, both),
+  /** Destroys a protection domain. NOT_FOUND; DEVICE_BUSY (drivers of Windows: ACCESS_DENIED) while objects of it exist. */
   PD_DEALLOCATE: ioctl(0x003be030, s.WvIoObject, null),
+  /** Registers memory of the calling process, which stays pinned; may pend while the pages are pinned. */
   MEMORY_REGISTER: ioctl(0x003be034, s.WvIoMemoryRegister, s.WvIoMemoryKeys, { cancel: 'PD_CANCEL' }),
+  /** Ends the registration whose lkey is in Data; Id is the protection domain. NOT_FOUND. */
   MEMORY_DEREGISTER: ioctl(0x003be038, s.WvIoId, null),
+  /** Makes a memory window, not bound yet; Id is the protection domain in, the window out. */
   MW_ALLOCATE: ioctl(0x003be03c, s.WvIoId, s.WvIoMwKey, both),
+  /** Destroys a memory window, and what it grants. NOT_FOUND. */
   MW_DEALLOCATE: ioctl(0x003be040, s.WvIoObject, null),
+  /** Makes an address handle, the destination of datagrams. */
   AH_CREATE: ioctl(0x003be044, s.WvIoAhCreate, s.WvIoAhCreate, both),
+  /** Destroys an address handle. NOT_FOUND. */
   AH_DESTROY: ioctl(0x003be048, s.WvIoObject, null),
+  /** Makes a completion queue; Data is the number of entries, requested in and granted out. */
   CQ_CREATE: ioctl(0x003be04c, s.WvIoId, s.WvIoId, both),
+  /** Destroys a completion queue; refused while queue pairs use it. */
   CQ_DESTROY: ioctl(0x003be050, s.WvIoObject, null),
+  /** Changes the number of entries, in Data; completions that wait stay. */
   CQ_RESIZE: ioctl(0x003be054, s.WvIoId, s.WvIoId, both),
+  /** Waits for the event of the queue that Data names, a {@link CqNotifyType}. */
   CQ_NOTIFY: ioctl(0x003be058, s.WvIoId, null, { cancel: 'CQ_CANCEL' }),
+  /** Ends the waiting CQ_NOTIFY of a queue in CANCELED. */
   CQ_CANCEL: ioctl(0x003be05c, s.WvIoObject, null),
+  /** Makes a shared receive queue; Id is the protection domain in, the queue out. */
   SRQ_CREATE: ioctl(0x003be060, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  /** Destroys a shared receive queue; refused while queue pairs use it. */
   SRQ_DESTROY: ioctl(0x003be064, s.WvIoObject, null),
+  /** Size and limit of a shared receive queue. */
   SRQ_QUERY: ioctl(0x003be068, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  /** Changes size and limit of a shared receive queue. */
   SRQ_MODIFY: ioctl(0x003be06c, s.WvIoSrqAttributes, s.WvIoSrqAttributes, both),
+  /** Waits for an event: the limit (ALERTED), or that a queue pair takes no more from the queue (NOTIFY_CLEANUP). */
   SRQ_NOTIFY: ioctl(0x003be070, s.WvIoObject, null, { cancel: 'SRQ_CANCEL' }),
+  /** Ends the waiting SRQ_NOTIFY of a queue in CANCELED. */
   SRQ_CANCEL: ioctl(0x003be074, s.WvIoObject, null),
+  /** Makes a queue pair in RESET; NOT_FOUND for the id of any object that it is made of. */
   QP_CREATE: ioctl(0x003be078, s.WvIoQpCreate, s.WvIoQpCreate, both),
+  /** Destroys a queue pair. NOT_FOUND; DEVICE_BUSY while an endpoint uses it. */
   QP_DESTROY: ioctl(0x003be07c, s.WvIoObject, null),
+  /** Attributes of a queue pair; Options tells which are valid. */
   QP_QUERY: ioctl(0x003be080, s.WvIoObject, s.WvIoQpAttributes),
+  /** Changes the attributes that Options names; the output is the new state. */
   QP_MODIFY: ioctl(0x003be084, s.WvIoQpAttributes, null, { outputTail: 'provider', cancel: 'QP_CANCEL' }),
+  /** Adds a datagram queue pair to a multicast group, in the HCA alone; EP_MULTICAST_JOIN also tells the network. */
   QP_ATTACH: ioctl(0x003be088, s.WvIoQpMulticast, null, { cancel: 'QP_CANCEL' }),
+  /** Takes a queue pair out of a multicast group. NOT_FOUND. */
   QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
+  /** Ends the waiting QP_ATTACH and QP_MODIFY of a queue pair in CANCELED. */
   QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
   // If the output has room for more than one id, it also gets ids of connect endpoints that the kernel creates when
   // they are first named (WvEpIds).
+  /** Makes an endpoint of the given type. */
   EP_CREATE: ioctl(0x003be094, s.WvIoEpCreate, s.WvIoObject),
+  /** Destroys an endpoint; a connection of it is ended. NOT_FOUND. */
   EP_DESTROY: ioctl(0x003be098, s.WvIoObject, null),
+  /** Sets the option that Data names, an {@link EpOption}; its value follows the structure. */
   EP_MODIFY: ioctl(0x003be09c, s.WvIoId, null, { inputTail: 'option' }),
+  /** Gives an endpoint its local address and port; port 0 lets the kernel choose. */
   EP_BIND: ioctl(0x003be0a0, s.WvIoEpBind, s.WvIoEpBind),
+  /** Refuses a request for a connection, with up to 148 bytes of private data. */
   EP_REJECT: ioctl(0x003be0a4, s.WvIoId, null, { inputTail: 'privateData' }),
+  /** Connects to a peer; ends when the peer has answered, or the retries are spent. */
   EP_CONNECT: ioctl(0x003be0a8, s.WvIoEpConnect, null, { cancel: 'EP_CANCEL' }),
+  /** Accepts a request, or, on the side that connects, the peer's reply; the output is the queue pair's new state. */
   EP_ACCEPT: ioctl(0x003be0ac, s.WvIoEpAccept, null, {
     outputTail: 'provider',
     cancel: 'EP_CANCEL',
     datagram: datagramAccept,
   }),
+  /** Ends the connection in order; the queue pair goes to ERROR. */
   EP_DISCONNECT: ioctl(0x003be0b0, s.WvIoEpDisconnect, null, { outputTail: 'provider', cancel: 'EP_CANCEL' }),
+  /** Waits until the peer disconnects or the connection is lost. */
   EP_DISCONNECT_NOTIFY: ioctl(0x003be0b4, s.WvIoObject, null, { cancel: 'EP_CANCEL' }),
+  /** Addresses, device and the peer's parameters of an endpoint. */
   EP_QUERY: ioctl(0x003be0b8, s.WvIoObject, s.WvIoEpAttributes, { datagram: datagramQuery }),
+  /** Asks a peer for its datagram queue pair (SIDR, IBA 1 §12.11). */
   EP_LOOKUP: ioctl(0x003be0bc, s.WvIoEpLookup, s.WvIoEpDatagramAttributes, {
     ...ownForm,
     cancel: 'EP_CANCEL',
   }),
+  /** Joins a multicast group on the interface of the endpoint's address, and answers the path to it. */
   EP_MULTICAST_JOIN: ioctl(0x003be0c0, s.WvIoEpMulticast, s.WvIoEpDatagramAttributes, ownForm),
+  /** Leaves a multicast group. */
   EP_MULTICAST_LEAVE: ioctl(0x003be0c4, s.WvIoEpMulticast, null, ownForm),
+  /** Ends all that waits on an endpoint in CANCELED. */
   EP_CANCEL: ioctl(0x003be0c8, s.WvIoObject, null),
+  /** Makes a bound endpoint take requests. */
   EP_LISTEN: ioctl(0x003be0cc, s.WvIoEpListen, null),
+  /** Waits for the next request of a listener, and gives it to an endpoint that is fresh. */
   EP_GET_REQUEST: ioctl(0x003be0d0, s.WvIoEpGetRequest, null, { cancel: 'EP_CANCEL' }),
+  /** Ends the waiting MEMORY_REGISTER of a protection domain in CANCELED. */
   PD_CANCEL: ioctl(0x003be0d4, s.WvIoObject, null),
   // This stack's addition: a region for fast registration. The address is ignored, the length the most that it may get.
+  /** A region for fast registration, which has keys but no memory yet. */
   MEMORY_ALLOCATE: ioctl(0x003be200, s.WvIoMemoryRegister, s.WvIoMemoryKeys),
 } as const;
 
