@@ -129,14 +129,14 @@ function write(type, offset, from) {
 }
 
 /**
- * The text of a module with the code of structures. `texts` are the tables as text, `bytes` is the module of byte
+ * The text of a module with the code of structures. `tableMark` tells tables apart, `bytes` is the module of byte
  * functions.
  */
-export function moduleOf(structures, tableText, bytes) {
+export function moduleOf(structures, tableMark, bytes) {
   const codes = structures.map((one) => {
     const { take, put } = write(one, 0, 'v');
     return `  ${JSON.stringify(one.name)}: {
-    table: ${JSON.stringify(tableText(one.table))},
+    table: ${tableMark(one.table)},
     read: (b, at) => (${read(one, 0)}),
     write(b, at, v) {
 ${[...take, ...put, 'return true;'].map((line) => `      ${line}`).join('\n')}
@@ -158,7 +158,7 @@ ${codes.join('\n')}
 /** The content of each file of generated code, by its path. */
 export async function madeFiles(dist) {
   const load = (path) => import(pathToFileURL(join(dist, path)).href);
-  const { tableText } = await load('kernel-bridge/ioctl/layout.js');
+  const { tableMark } = await load('kernel-bridge/ioctl/layout.js');
   const made = {};
   for (const [room, modules] of Object.entries(rooms)) {
     const exported = await Promise.all(modules.map((name) => load(`${room}/${name}`)));
@@ -172,7 +172,7 @@ export async function madeFiles(dist) {
     if (names.size < structures.length) throw new Error(`Two structures of ${room} have the same name.`);
     const bytes = relative(room, bytesModule);
     const path = join(dist, room, 'made-code.js');
-    made[path] = moduleOf(structures, tableText, bytes.startsWith('.') ? bytes : `./${bytes}`);
+    made[path] = moduleOf(structures, tableMark, bytes.startsWith('.') ? bytes : `./${bytes}`);
   }
   return made;
 }

@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { kernelModules, kernelScript, ownUrl } from './bundle-kernel.mjs';
 
 /** Names of functions and classes stay: stack traces and inspected objects need them. Node.js shows the line of an uncaught error. */
@@ -73,6 +73,32 @@ function splitUrl(dist) {
   };
 }
 
+/** zod's JSON Schemas, which nobody here makes, and every schema has the means for. */
+const withoutJsonSchemas = {
+  name: 'without-json-schemas',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/zod\/v4\/core\/(to-json-schema|json-schema-processors)\.js$/ }, async ({ path }) => {
+      const names = Object.keys(await import(pathToFileURL(path).href));
+      return { contents: names.map((name) => `export const ${name} = () => undefined;`).join('\n') };
+    });
+  },
+};
+
+/** Script and style of the page of `nd top --web` are texts, which a bundler leaves as they are. */
+function smallPage(dist) {
+  return {
+    name: 'small-page',
+    setup({ onLoad }) {
+      onLoad({ filter: /\/stat\/page-(script|style)\.js$/ }, async ({ path }) => {
+        if (!path.startsWith(`${dist}/`)) return undefined;
+        const [[name, text]] = Object.entries(await import(pathToFileURL(path).href));
+        const { code } = await transform(text, { loader: name === 'style' ? 'css' : 'js', minify: true });
+        return { contents: `export const ${name} = ${JSON.stringify(code)};` };
+      });
+    },
+  };
+}
+
 /** The names that a text uses. */
 const namesIn = (text, pattern) => [...new Set([...text.matchAll(pattern)].map(([name]) => name))];
 
@@ -97,7 +123,8 @@ export async function packCode(dist, target, entries, external, left) {
       splitting: true,
       format: 'esm',
       platform: 'node',
-      external: [...external, 'zod'],
+      // cli-table3 does without colors.
+      external: [...external, 'zod', '@colors/colors'],
       // For packages that are CommonJS.
       banner: {
         js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
@@ -115,7 +142,7 @@ export async function packCode(dist, target, entries, external, left) {
       );
     },
   };
-  const urls = [urlModule, splitUrl(dist)];
+  const urls = [urlModule, smallPage(dist), splitUrl(dist)];
   const kernel = await kernelModules(dist);
   const { metafile } = await split({ plugins: [leaveOut, ...urls], write: false });
   const shared = Object.keys(metafile.inputs).filter((path) => path in kernel && path.endsWith('.js'));
@@ -169,5 +196,6 @@ export async function packCode(dist, target, entries, external, left) {
     stdin: { contents: `export { ${parts.join(', ')} } from 'zod';`, resolveDir: dist },
     outfile: join(target, 'zod.cjs'),
     keepNames: false,
+    plugins: [withoutJsonSchemas],
   });
 }

@@ -36,8 +36,8 @@ function keyOf(name: string): string {
  * @internal
  */
 export interface StructCode {
-  /** {@link tableText} of its table. */
-  readonly table: string;
+  /** {@link tableMark} of its table. */
+  readonly table: number;
   /** The caller has checked that the bytes are there. */
   read(from: Uint8Array, at: number): unknown;
   /**
@@ -54,16 +54,26 @@ export interface StructCode {
  */
 export type MadeCode = Readonly<Record<string, StructCode>>;
 
-/**
- * A table as text. Generated code belongs to one such text.
- *
- * @internal
- */
-export function tableText(table: Fields): string {
+/** A table as text. */
+function tableText(table: Fields): string {
   const texts = Object.entries(table).map(([field, { kind, name, ...type }]) =>
     'table' in type ? `${field} ${kind} {${tableText(type.table as Fields)}}` : `${field} ${name}`,
   );
   return texts.join(', ');
+}
+
+/** Offset basis and prime of FNV-1a, 32 bits. */
+const [FNV_BASIS, FNV_PRIME] = [0x811c_9dc5, 0x0100_0193];
+
+/**
+ * A checksum of a table. Generated code belongs to one table.
+ *
+ * @internal
+ */
+export function tableMark(table: Fields): number {
+  let mark = FNV_BASIS;
+  for (const byte of Buffer.from(tableText(table))) mark = Math.imul(mark ^ byte, FNV_PRIME);
+  return mark >>> 0;
 }
 
 /**
@@ -193,7 +203,7 @@ function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: 
   const codeOf = (): StructCode | undefined => {
     if (isChecked) return made;
     isChecked = true;
-    if (made?.table !== tableText(table)) made = undefined;
+    if (made?.table !== tableMark(table)) made = undefined;
     return made;
   };
   const put = (to: Uint8Array, at: number, value: FieldsInput<F>): void => {

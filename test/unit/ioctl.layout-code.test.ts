@@ -21,7 +21,7 @@ import {
   type MadeCode,
   reserved,
   struct,
-  tableText,
+  tableMark,
   u8,
   u16,
   u16be,
@@ -38,7 +38,7 @@ import { root } from '../helpers/guides.js';
 
 const dist = join(root, 'dist');
 const generator = (await import(pathToFileURL(join(root, 'scripts/make-layout-code.mjs')).href)) as {
-  moduleOf(structures: readonly AnyStruct[], text: typeof tableText, bytes: string): string;
+  moduleOf(structures: readonly AnyStruct[], text: typeof tableMark, bytes: string): string;
   madeFiles(dist: string): Promise<Record<string, string>>;
 };
 const scratch = mkdtempSync(join(tmpdir(), 'layout-code-'));
@@ -49,7 +49,7 @@ let modules = 0;
 async function codeOf(structures: readonly AnyStruct[]): Promise<MadeCode> {
   const file = join(scratch, `${modules++}.mjs`);
   const bytesModule = new URL('../../kernel-bridge/ioctl/layout-bytes.js', import.meta.url).href;
-  writeFileSync(file, generator.moduleOf(structures, tableText, bytesModule));
+  writeFileSync(file, generator.moduleOf(structures, tableMark, bytesModule));
   return ((await import(pathToFileURL(file).href)) as { madeCode: MadeCode }).madeCode;
 }
 
@@ -95,7 +95,7 @@ function make(names: readonly string[], by: Layouts = { struct, union, packed: s
 /** The same structure, with generated code, which is used. */
 async function coded(names: readonly string[]): Promise<AnyStruct> {
   const code = await codeOf([make(names)]);
-  assert.is(code.Whole!.table, tableText(make(names).table));
+  assert.is(code.Whole!.table, tableMark(make(names).table));
   return make(names, layouts(code));
 }
 
@@ -312,7 +312,7 @@ test('the made code in dist is that of the tables', async () => {
       `${path} is older than its tables: npm run build makes it again`,
     );
   }
-  for (const one of ours) assert.is(madeCode[one.name]?.table, tableText(one.table), one.name);
+  for (const one of ours) assert.is(madeCode[one.name]?.table, tableMark(one.table), one.name);
 });
 
 test('code of another table is not used, though it has the name', async () => {

@@ -39,26 +39,31 @@ export class Hca {
   systemImageGuid: bigint | undefined = undefined;
   /** Of CiModifyPort. */
   initType = 0;
-  /** Port capabilities and the instances that hold them. */
+  /** Port capabilities and the instances that hold them. @internal */
   readonly capabilityHolders = new Map<number, IbCa>();
+  /** @internal */
   readonly instances = new Set<IbCa>();
   /** Constant for the life of the HCA. */
   readonly limits: HcaLimits;
+  /** @internal */
   readonly native: NativeHca;
+  /** @internal */
   readonly backend: HcaBackend;
-  /** What the backend keeps of this device. */
+  /** What the backend keeps of this device. @internal */
   readonly own: BackendDevice;
-  /** The last that was known of the port. */
+  /** The last that was known of the port. @internal */
   private lastPort: KnownPort;
 
+  /** @internal */
   constructor(
+    /** @internal */
     readonly ports: PortTable,
-    /** The channel whose slots are completed by completion queue events. */
+    /** The channel whose slots are completed by completion queue events. @internal */
     readonly server: NativeChannelServer,
     port: KnownPort,
-    /** Live queues of all devices of the backend by handle, for its events. */
+    /** Live queues of all devices of the backend by handle, for its events. @internal */
     readonly registry: HcaRegistry,
-    /** For verbs that may wait. */
+    /** For verbs that may wait. @internal */
     readonly work: WorkItems,
   ) {
     this.lastPort = port;
@@ -84,7 +89,7 @@ export class Hca {
     return this.lastPort;
   }
 
-  /** The interface is gone. */
+  /** The interface is gone. @internal */
   remove(): void {
     this.lastPort = { ...this.lastPort, state: PortState.DOWN, gids: [], addresses: [] };
     this.unplugged = true;
@@ -94,6 +99,8 @@ export class Hca {
   /**
    * Releases an instance. The last one ends a fatal error: the HCA is reset. Returns whether the instance held
    * capabilities of the port.
+   *
+   * @internal
    */
   release(ca: IbCa): boolean {
     this.instances.delete(ca);

@@ -31,6 +31,7 @@ export function activeMtuOf(ipMtu: number): number {
 
 /** A device, and whose it is. */
 export interface KnownPort extends HcaPort {
+  /** @internal */
   readonly hca: HcaBackend;
 }
 
