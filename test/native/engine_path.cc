@@ -130,6 +130,29 @@ TEST(window_follows_losses_of_a_short_queue) {
   CHECK(share > 0.6);
 }
 
+// After losses it grows faster than TCP does with segments of 9000 bytes, because packets are smaller (congestion.cc).
+TEST(window_grows_after_losses_as_larger_packets_do) {
+  PathShape shape;
+  shape.queue = 9000;
+  PathWorld w(shape);
+  std::vector<std::unique_ptr<Flow>> flows;
+  flows.push_back(flowIn(w, linkOf(extensions::kAll)));
+  sharesOf(w, flows, kSecond);
+  w.shape.loss = 0.06;
+  sharesOf(w, flows, 70'000'000);
+  w.shape.loss = 0;
+  sharesOf(w, flows, 200'000'000);
+  const auto underWay = [&] {
+    w.mostUnderWay = 0;
+    sharesOf(w, flows, 40'000'000);
+    return w.mostUnderWay;
+  };
+  const uint32_t before = underWay();
+  sharesOf(w, flows, 460'000'000);
+  CHECK(before < 600);  // less than the path takes
+  CHECK(underWay() >= before + 30);  // in 23 round trips; by the increase of TCP's own segments it is 16
+}
+
 // What was due while the thread slept leaves when it wakes.
 TEST(window_is_filled_by_a_thread_that_wakes_late) {
   PathShape shape;
