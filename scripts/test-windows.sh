@@ -122,10 +122,13 @@ wanted() {
   return 1
 }
 
-# Those of other systems' tests that run here as they are. The others start processes that speak to each other on one host, or look
-# into files of Linux.
+# Those of other systems' tests that run here as they are. Why the others do not is in docs/guide/windows.md.
 portable=(winverbs-loopback nd2-loopback)
-[ "$quick" = 1 ] || portable+=(nd-loopback winverbs-srq winverbs-uc nd2-srq nd2-queues notification net-socket net-channel)
+[ "$quick" = 1 ] || portable+=(
+  allocation counters detach ending establish explained fast-register forged-requests kernel memory-handles nd-connections
+  nd-loopback nd-whole nd2-connections nd2-queues nd2-srq net-as-node net-channel net-ending net-hostile net-processes net-requests net-shared
+  net-socket notification qp-modify qp-transitions threads ud user-verbs verbs-model waiting warnings winverbs-srq winverbs-uc winverbs-whole
+)
 for version in "${nodes[@]}"; do
   for file in dist/test/windows/*.test.js; do
     wanted "$(basename "$file")" && run "$version" "windows/$(basename "$file")"

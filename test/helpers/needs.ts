@@ -8,6 +8,8 @@ import { networkInterfaces } from 'node:os';
 import type { Test } from 'uvu';
 import { namespaceProblem } from './network-namespace.js';
 
+const onWindows = process.platform === 'win32';
+
 const addresses = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
 
 /** An IPv4 address of this host that other hosts could use. */
@@ -56,6 +58,18 @@ const needs = {
   'raw sockets': () =>
     (effectiveCapabilities() & CAP_NET_RAW) === 0n
       ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
+      : undefined,
+  /** A shell that limits the resources of a program. */
+  limits: () => (onWindows ? 'limits of a process are set by a shell of Linux (run it there)' : undefined),
+  /** Processes of one host that reach each other by packets. */
+  'a wire between processes': () =>
+    onWindows
+      ? 'one process of a host has the UDP port, and the others reach it by pipes (run it on Linux)'
+      : undefined,
+  /** Peers that write into memory of `allocate()` themselves. */
+  'direct access': () =>
+    onWindows
+      ? 'a section that others map cannot be kept from being written to (run it on Linux)'
       : undefined,
   '127.0.0.1': () => undefined,
   '::1': () =>

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runLimited } from '../helpers/limited.js';
+import { needing } from '../helpers/needs.js';
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
@@ -62,19 +63,22 @@ function record(capture: string, limits: string): string {
   return stderr;
 }
 
-test('a capture that fails later is told, in the thread that asked for it, and the traffic goes on', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
-  const file = join(folder, 'capture.pcapng');
-  const told = record(file, 'ulimit -f 256');
-  assert.is(
-    told.match(/The capture has ended: the file '.*' cannot be written any more \(EFBIG\)\./g)?.length,
-    1,
-    told,
-  );
-  assert.match(told, /heard NetworkDirectWarning/);
-  assert.ok(statSync(file).size > 0);
-  rmSync(folder, { recursive: true });
-});
+needing(test, 'limits')(
+  'a capture that fails later is told, in the thread that asked for it, and the traffic goes on',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
+    const file = join(folder, 'capture.pcapng');
+    const told = record(file, 'ulimit -f 256');
+    assert.is(
+      told.match(/The capture has ended: the file '.*' cannot be written any more \(EFBIG\)\./g)?.length,
+      1,
+      told,
+    );
+    assert.match(told, /heard NetworkDirectWarning/);
+    assert.ok(statSync(file).size > 0);
+    rmSync(folder, { recursive: true });
+  },
+);
 
 test('a capture into a full disk is told from the start', () => {
   const told = run('', '/dev/full');
