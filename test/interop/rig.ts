@@ -201,6 +201,17 @@ export class Rig {
     this.programs.clear();
   }
 
+  /**
+   * Ends what stopped programs have left in a guest. Who stops a program here does not end it there: it goes on until its time
+   * is over, and holds its command port, for which the next command waits.
+   */
+  async clear(guest: number): Promise<void> {
+    // Each command, and its timer, is the child of a port's guest-exec and leads a group.
+    const children = `ports=" $(pidof guest-exec) " && ps -o ppid,pid | while read -r parent pid; do
+      case $ports in *" $parent "*) [ "$pid" = $$ ] || kill -s KILL -- "-$pid";; esac; done 2>/dev/null; true`;
+    await this.inGuest(guest, children);
+  }
+
   /** Starts a command in a guest; its children end with it after `seconds`. */
   guest(guest: number, command: string, seconds = PATIENCE): Program {
     return this.script('run-guest.sh', ['exec', '-t', String(seconds), String(guest), command], command);

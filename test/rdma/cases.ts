@@ -9,6 +9,6 @@ export const cases: readonly RdmaCase[] = [
   ...roceCases(rxe, async () => {}),
   ...deviceCases,
   ...lossCases,
-  ...suiteCases,
   ...iwarpCases(siw, withSiw),
+  ...suiteCases,
 ];

@@ -11,6 +11,12 @@ const labels: Readonly<Record<Outcome, string>> = {
   skipped: 'SKIPPED',
 };
 
+/** The next case finds the guests without programs of this one; a guest that does not answer is told of, and not more. */
+async function clear(rig: Rig, told: string[]): Promise<void> {
+  const ended = await Promise.allSettled([OURS, THEIRS].map((guest) => rig.clear(guest)));
+  for (const one of ended) if (one.status === 'rejected') told.push(String(one.reason.message));
+}
+
 async function runCase(rig: Rig, { name, run }: RdmaCase): Promise<Outcome> {
   const begun = performance.now();
   rig.begin(undefined);
@@ -23,6 +29,7 @@ async function runCase(rig: Rig, { name, run }: RdmaCase): Promise<Outcome> {
     told.push(error instanceof Error ? error.message : String(error));
   }
   rig.settle();
+  await clear(rig, told);
   const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   console.log(`${labels[outcome]} ${name} (${seconds} s)`);
   for (const text of [...rig.notes, ...told]) console.log(text.replace(/^/gm, '    '));
