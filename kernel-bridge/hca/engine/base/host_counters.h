@@ -24,6 +24,7 @@ namespace nd {
   X(kPeerSocketsRefused, "rx_peer_socket_refused") /* closed, or not to be had */                \
   X(kFlowsMiscounted, "tx_flow_id_lost")          /* closed: an IPv4 ID was not as counted */    \
   X(kTxTooLong, "tx_too_long")                                                                    \
+  X(kPortTaken, "wire_port_taken")                /* port 4791, where processes cannot share it */ \
   X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \
   X(kForwardedOut, "slot_tx_forwarded")                                                           \
   X(kForwardedIn, "slot_rx_forwarded")                                                            \

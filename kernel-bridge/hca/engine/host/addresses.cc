@@ -56,19 +56,24 @@ uint32_t Addresses::interfaceOf(const Gid& address) {
 
 Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (!hasInterface(interface)) return Status::kNetworkUnreachable;
-  const Status status = udp.isOpen() ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
+  const Status status = udp.hears() ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
   if (status == Status::kSuccess) joined_.push_back({group, interface});
   return status;
 }
 
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
-  if (udp.isOpen()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
+  if (udp.hears()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
   remove(&joined_, group, interface);
-  if (!group.isV4() || !udp.isOpen() || !udp.socket().hasDatagram()) return;
+  if (!group.isV4() || !udp.hears() || !udp.socket().hasDatagram()) return;
   remove(&left_, group, interface);
   if (left_.size() == kMostLeft) left_.erase(left_.begin());
   left_.push_back({group, interface});
   unread_ = udp.socket().queuedAtMost();
+}
+
+void Addresses::rejoin(UdpWire& udp, IpFamily family) {
+  for (const Joined& j : joined_)
+    if (j.group.isV4() == (family == IpFamily::kV4)) udp.socket().changeGroup(true, j.group, j.interface);
 }
 
 // How many were there is known roughly: one that strays to this process beside them may be lost, as datagrams may (IBA 1

@@ -16,9 +16,11 @@ class Addresses {
   bool accepts(const PacketMeta& meta);
   // Index of the interface that has this address, 0 if there is none.
   static uint32_t interfaceOf(const Gid& address);
-  // `udp`: the socket of the group's family, open or not.
+  // `udp`: the socket of the group's family, open or not. One that hears nothing joins nothing.
   Status join(UdpWire& udp, const Gid& group, uint32_t interface);
   void leave(UdpWire& udp, const Gid& group, uint32_t interface);
+  // `udp` is another socket than before: joins the groups of its family again.
+  void rejoin(UdpWire& udp, IpFamily family);
   // Whether a packet came by IPv4's socket while this process was a member of its group, which it has left since. The
   // system has given each other member a copy of its own.
   bool cameBeforeLeaving(const PacketMeta& meta) const { return contains(left_, meta); }

@@ -67,9 +67,10 @@ struct Host::Impl {
   const HostParts parts{clock, counters, slots, addresses, tap, intake, readiness};
   RawReceiver raw{parts};
   Wire wire4{parts, &raw, IpFamily::kV4}, wire6{parts, nullptr, IpFamily::kV6};
+  PortClaim claim{clock, counters, names, readiness, wire4.receiver, wire6.receiver};
   LocalPairs pairs{counters, slots, readiness};
   LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
-  Lookout lookout{parts, wire4.receiver, wire6.receiver, inbound, ports, pairs, local, &onFrame, this};
+  Lookout lookout{parts, wire4.receiver, wire6.receiver, claim, inbound, ports, pairs, local, &onFrame, this};
 
   Observers observers;
 
@@ -80,14 +81,15 @@ struct Host::Impl {
   bool wired = false;  // at start; read by any thread
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
-  void openWire(Wire& wire, IpFamily family, uint32_t receiveBufferBytes);
+  void describe(IpFamily family);
   // Pairs that are set up from now on carry whole packets if there is somebody to see them.
   void seePackets() { pairs.setPlain(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
-    return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), wire4.receiver.deadline(), wire6.receiver.deadline()});
+    return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), claim.deadline(), wire4.receiver.deadline(),
+                     wire6.receiver.deadline()});
   }
   void runTimers();
 };
@@ -97,8 +99,8 @@ struct Host::Impl {
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
-void Host::Impl::openWire(Wire& wire, IpFamily family, uint32_t receiveBufferBytes) {
-  const int error = wire.receiver.open(receiveBufferBytes);
+void Host::Impl::describe(IpFamily family) {
+  const int error = claim.problem(family);
   if (error == 0) return;
   const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
   if (absent && family == IpFamily::kV6) return;  // a host without IPv6 lacks nothing
@@ -134,8 +136,9 @@ Status Host::start(const HostOptions& options, Engine& engine) {
       },
       &h.gsi);
   std::lock_guard<EngineLock> guard(engine.lock());
-  h.openWire(h.wire4, IpFamily::kV4, options.receiveBufferBytes);
-  h.openWire(h.wire6, IpFamily::kV6, options.receiveBufferBytes);
+  h.claim.open(options.receiveBufferBytes);
+  h.describe(IpFamily::kV4);
+  h.describe(IpFamily::kV6);
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
@@ -160,7 +163,7 @@ void Host::stop() {
   h.inbound.sayGoodbye();
   h.inbound.closeAll();
   h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
-  for (Impl::Wire* wire : {&h.wire4, &h.wire6}) wire->receiver.close();
+  h.claim.close();
   h.lookout.stop();
   h.local.stop();
   h.tap.close();
@@ -332,6 +335,7 @@ void Host::Impl::runTimers() {
   const uint64_t now = clock.now();
   tap.onTime(now, intake.sink());
   lookout.onTime(now);
+  claim.onTime(now);
   if (pairs.deadline() <= now) pairs.onTime(now, intake.sink());
   wire4.receiver.onTime(now);
   wire6.receiver.onTime(now);

@@ -7,9 +7,9 @@
 
 namespace nd {
 
-Lookout::Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, Inbound& inbound, Ports& ports,
-                 LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
-    : parts_(parts), receiver4_(receiver4), receiver6_(receiver6), inbound_(inbound), ports_(ports), pairs_(pairs),
+Lookout::Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound,
+                 Ports& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
+    : parts_(parts), receiver4_(receiver4), receiver6_(receiver6), claim_(claim), inbound_(inbound), ports_(ports), pairs_(pairs),
       local_(local), handler_(handler), argument_(argument) {}
 
 void Lookout::stop() {
@@ -87,6 +87,12 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
       case EventKind::kClaim:
         if (!ports_.acceptOn(id, inbound_)) pause(tag);
         break;
+      case EventKind::kPortName:
+        if (!inbound_.acceptFrom(claim_.listener())) pause(tag);
+        break;
+      case EventKind::kPortOwner:
+        claim_.onOwnerEnded();
+        break;
       case EventKind::kPair:
         pairs_.rang(id);
         break;
@@ -113,6 +119,7 @@ void Lookout::resume() {
 
 void Lookout::listen(uint64_t listener, bool on) {
   if (eventKind(listener) == EventKind::kClaim) return ports_.hear(eventId(listener), on);
+  if (eventKind(listener) == EventKind::kPortName) return claim_.listen(on);
   parts_.readiness.change(parts_.slots.listener(), on ? Readiness::kReadable : Readiness::kNothing,
                           eventTag(EventKind::kSlotListener, 0));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "host/local_delivery.h"
+#include "slots/port_claim.h"
 #include "slots/ports.h"
 
 namespace nd {
@@ -12,7 +13,7 @@ namespace nd {
 class Lookout {
  public:
   // `handler`: takes the frames of other processes.
-  Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, Inbound& inbound, Ports& ports,
+  Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound, Ports& ports,
           LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument);
   void stop();
 
@@ -59,6 +60,7 @@ class Lookout {
   const HostParts parts_;
   WireReceiver& receiver4_;
   WireReceiver& receiver6_;
+  PortClaim& claim_;
   Inbound& inbound_;
   Ports& ports_;
   LocalPairs& pairs_;

@@ -40,7 +40,8 @@ int WireReceiver::open(uint32_t receiveBufferBytes) {
     return error;
   }
   parts_.readiness.add(udp_.fd(), Readiness::kReadable, eventTag(EventKind::kWire, static_cast<uint32_t>(family_)));
-  steering_.start(udp_.fd(), parts_.slots.slot(), parts_.clock.now());
+  parts_.addresses.rejoin(udp_, family_);
+  if (portsAreShared()) steering_.start(udp_.fd(), parts_.slots.slot(), parts_.clock.now());
   udp_.flush();
   return 0;
 }
@@ -61,12 +62,12 @@ bool WireReceiver::turnTo(uint32_t peer) {
 }
 
 uint32_t WireReceiver::receive(uint32_t budget) {
-  if (!udp_.isOpen()) return 0;
+  if (!udp_.hears()) return 0;
   return turn_ != nullptr ? receiveByPeer(*turn_, budget) : receiveByPort(budget);
 }
 
 uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
-  if (!udp_.isOpen()) return 0;
+  if (!udp_.hears()) return 0;
   uint32_t packets = 0, raw = 0;
   if (exact()) {
     raw = raw_->receive(budget);
@@ -83,7 +84,7 @@ uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
 }
 
 uint32_t WireReceiver::drainPort() {
-  if (!udp_.isOpen()) return 0;
+  if (!udp_.hears()) return 0;
   uint32_t packets = 0, left = exact() ? kMostDrained : std::min(udp_.socket().queuedAtMost(), kMostDrained);
   while (left != 0) {
     uint32_t datagrams = 0;

@@ -7,11 +7,12 @@
 
 #include "host/raw_receiver.h"
 #include "host/wire_sender.h"
+#include "slots/port_claim.h"
 #include "udp/icrc_checker.h"
 
 namespace nd {
 
-class WireReceiver {
+class WireReceiver final : public PortSocket {
  public:
   // `raw`: null for IPv6.
   WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, IpFamily family);
@@ -19,8 +20,11 @@ class WireReceiver {
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
   // Opens the port's socket; the raw one is open already, or not wanted. 0 or an errno, as UdpWire::open().
-  int open(uint32_t receiveBufferBytes);
-  void close();
+  int open(uint32_t receiveBufferBytes) override;
+  int openBeside() override { return udp_.openBeside(family_); }
+  void close() override;
+  bool sends() const override { return udp_.isOpen(); }
+  bool hears() const override { return udp_.hears(); }
 
   // Packets by the socket that has the turn; their number, those included that were dropped.
   uint32_t receive(uint32_t budget);

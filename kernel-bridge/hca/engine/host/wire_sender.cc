@@ -29,7 +29,7 @@ bool WireSender::staysHere(const Gid& destination) {
 }
 
 void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length) {
-  IcrcHeaders headers{path.source, path.destination};
+  IcrcHeaders headers{path.source, path.destination, udp_.sourcePort()};
   if (parts_.tap.injects()) {  // by the socket that counts no IDs, so that packets may be held back
     uint8_t* const bytes = udp_.stage();
     return parts_.tap.pass(*this, nullptr, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));

@@ -32,6 +32,9 @@ struct SharingRule {
 // For all sockets that share this one's port. Where the system refuses, it chooses itself.
 void setSharingRule(Descriptor socket, const SharingRule& rule);
 
+// Whether sockets of several processes of one user can have a port together. Else one process has it.
+bool portsAreShared();
+
 class DatagramSocket {
  public:
   static constexpr int kDefaultHopLimit = 64;
@@ -40,6 +43,8 @@ class DatagramSocket {
   // Bound to a port at all addresses of the family, to send to anybody and hear everybody. Sockets of one user can share the
   // port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined.
   int openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined);
+  // To send as such a socket does, beside the process that has the port, from a port of its own. What comes there is not for anybody.
+  int openBeside(IpFamily family, uint32_t bufferBytes);
   // To hear a single sender on such a port. Until hearOnly() it is the last of the sockets that share the port, may hear others,
   // too, and reports destinations. hearOnly() is false where it does not hear what this sender sends to `own`.
   int openListener(IpFamily family, uint16_t port, uint32_t bufferBytes);
@@ -53,7 +58,7 @@ class DatagramSocket {
   Descriptor fd() const { return fd_.get(); }  // readable when there is a datagram
   IpFamily family() const { return family_; }
   bool labels() const { return labels_; }      // it sends flow labels
-  uint16_t port() const { return port_; }      // of a sender: its own
+  uint16_t port() const { return port_; }      // of one that does not share a port: its own
 
   // Joins or leaves a multicast group on one interface. 0 or an errno: ENODEV: no such interface; ENOBUFS: the
   // system's limit (net.ipv4.igmp_max_memberships for each socket).

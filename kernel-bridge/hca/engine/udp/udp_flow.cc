@@ -1,11 +1,6 @@
 #include "udp/udp_flow.h"
 
 namespace nd {
-namespace {
-
-constexpr uint32_t kSendBuffer = 4 << 20;
-
-}  // namespace
 
 bool UdpFlow::use(HostCounters& counters) {
   if (state_ == State::kReady) return true;

@@ -18,6 +18,7 @@ namespace nd {
 class UdpFlow {
  public:
   static constexpr uint32_t kUsesBefore = 32;     // packets by the unconnected socket before it is worth a socket
+  static constexpr uint32_t kSendBuffer = 4 << 20;  // bytes
   static constexpr uint32_t kCheckEvery = 4096;   // messages between two looks at the ID
 
   bool ready() const { return state_ == State::kReady; }

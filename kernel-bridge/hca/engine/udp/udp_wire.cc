@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/wire.h"
 
@@ -25,10 +26,25 @@ struct UdpWire::Buffers {
 void UdpWire::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
 
 int UdpWire::open(IpFamily family, uint32_t receiveBufferBytes, bool inRuns) {
-  if (const int error = socket_.openShared(family, kRocePort, receiveBufferBytes, inRuns)) return error;
+  DatagramSocket opened;
+  if (const int error = opened.openShared(family, kRocePort, receiveBufferBytes, inRuns)) return error;
+  use(std::move(opened), false);
+  return 0;
+}
+
+int UdpWire::openBeside(IpFamily family) {
+  DatagramSocket opened;
+  if (const int error = opened.openBeside(family, UdpFlow::kSendBuffer)) return error;
+  use(std::move(opened), true);
+  return 0;
+}
+
+void UdpWire::use(DatagramSocket socket, bool beside) {
+  if (isOpen()) flush();  // the ICRC covers the port that these packets leave from
+  socket_ = std::move(socket);
+  beside_ = beside;
   if (!buffers_) buffers_.reset(new Buffers);
   staged_ = stagedBytes_ = runs_ = 0;
-  return 0;
 }
 
 void UdpWire::close() {
@@ -43,6 +59,7 @@ uint8_t* UdpWire::stage() {
 
 UdpWire::Way UdpWire::prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun) {
   Way way;
+  way.sourcePort = sourcePort();
   // The room is made before, so that the packet's run and ID are still those when it is committed.
   const uint32_t slot = mayRun ? bth[wire::kBthQpnAt] : 0;  // of this host, each process has its own
   UdpFlow* flow = flows_.readyOne(path, slot);

@@ -28,9 +28,15 @@ class UdpWire {
   // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
   // EAFNOSUPPORT: the host has no such family.
   // `inRuns`: the system may join packets of a flow on their way up.
+  // If it fails, a socket beside it stays.
   int open(IpFamily family, uint32_t receiveBufferBytes, bool inRuns = true);
+  // Where another process has the port for itself: sends from a port of its own, and hears nothing.
+  int openBeside(IpFamily family);
   void close();
   bool isOpen() const { return socket_.isOpen(); }
+  bool hears() const { return socket_.isOpen() && !beside_; }
+  // Of packets that no flow sends.
+  uint16_t sourcePort() const { return beside_ ? socket_.port() : kRocePort; }
   Descriptor fd() const { return socket_.fd(); }
   DatagramSocket& socket() { return socket_; }
 
@@ -70,6 +76,7 @@ class UdpWire {
     bool checked;                    // its ID will be looked at
     bool lost;                       // not to be sent any more
   };
+  void use(DatagramSocket socket, bool beside);
   bool hasRoom() const { return staged_ < kBatch && stagedBytes_ + kMaxDatagram <= kStagingBytes; }
   const Run& runOf(uint32_t index) const;
   bool extendsRun(const Path& path, const UdpFlow* flow, const uint8_t* bth, uint32_t length) const;
@@ -78,6 +85,7 @@ class UdpWire {
   bool sendOneByOne(uint32_t message, int* lastError);
   HostCounters& counters_;
   DatagramSocket socket_;
+  bool beside_ = false;              // socket_ has a port of its own
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
   uint32_t expected_ = 1;            // datagrams that the next receive() asks for
   bool runsWork_ = true;

@@ -82,6 +82,9 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
   return 0;
 }
 
+bool portsAreShared() { return true; }
+int DatagramSocket::openBeside(IpFamily, uint32_t) { return ENOTSUP; }
+
 int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined) {
   close();
   UniqueFd fd = makeSocket(family);

@@ -106,7 +106,22 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
   return 0;
 }
 
-// Nobody shares the port: where sockets share one, the system does not say which of them gets what.
+// Where sockets share a port, the system does not say which of them gets what.
+bool portsAreShared() { return false; }
+
+int DatagramSocket::openBeside(IpFamily family, uint32_t bufferBytes) {
+  if (const int error = openShared(family, 0, bufferBytes, false)) return error;
+  SocketAddress own;
+  int bytes = sizeof own;
+  if (getsockname(udpOf(fd()).socket, &own.any, &bytes) != 0) {
+    const int error = lastError();
+    close();
+    return error;
+  }
+  port_ = ntohs(family == IpFamily::kV4 ? own.v4.sin_port : own.v6.sin6_port);
+  return 0;
+}
+
 int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined) {
   close();
   const bool v4 = family == IpFamily::kV4;

@@ -1,0 +1,95 @@
+#include "slots/port_claim.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "platform/datagram_socket.h"
+#include "slots/host_events.h"
+
+namespace nd {
+namespace {
+
+const char kName[] = "wire";
+
+// Another process has the port, of whatever user: it may give it up. All else stays as it is.
+bool mayPass(int error) { return error == EADDRINUSE; }
+
+}  // namespace
+
+void PortClaim::open(uint32_t receiveBufferBytes) {
+  receiveBufferBytes_ = receiveBufferBytes;
+  if (!portsAreShared()) return take();
+  for (Family& family : families_) family.error = family.socket.open(receiveBufferBytes);
+}
+
+void PortClaim::close() {
+  for (Family& family : families_) family.socket.close();
+  listener_.reset();  // after the sockets: whoever gets the name gets the port
+  owner_.reset();
+  due_ = UINT64_MAX;
+  pause_ = kFirstPauseNs;
+}
+
+void PortClaim::take() {
+  due_ = UINT64_MAX;
+  if (!listener_.valid() && !claimName()) return followOwner();
+  const bool had = heardAny();
+  bool more = false;
+  for (Family& family : families_) {
+    if (family.socket.hears()) continue;
+    family.error = family.socket.open(receiveBufferBytes_);
+    if (!mayPass(family.error)) continue;
+    more = true;
+    if (!family.socket.sends()) family.socket.openBeside();
+  }
+  if (!heardAny())
+    listener_.reset();  // so that nobody relies on this process
+  else if (!had)
+    counters_.add(HostCounter::kPortTaken);
+  if (more) later();
+}
+
+bool PortClaim::heardAny() const { return families_[0].socket.hears() || families_[1].socket.hears(); }
+
+bool PortClaim::claimName() {
+  if (names_.listenAt(kName, &listener_) != 0) return false;
+  if (!readiness_.add(listener_.get(), Readiness::kReadable, eventTag(EventKind::kPortName, 0))) {
+    listener_.reset();
+    return false;
+  }
+  return true;
+}
+
+void PortClaim::followOwner() {
+  for (Family& family : families_) {
+    family.error = 0;
+    if (!family.socket.sends()) family.socket.openBeside();
+  }
+  const bool found = names_.connect(kName, &owner_, nullptr) == 0 &&
+                     readiness_.add(owner_.get(), Readiness::kEnded, eventTag(EventKind::kPortOwner, 0));
+  if (!found) {  // it has just claimed the name, or just ended
+    owner_.reset();
+    return later();
+  }
+  followedAt_ = clock_.now();
+}
+
+void PortClaim::later() {
+  due_ = clock_.now() + pause_;
+  pause_ = std::min(2 * pause_, kLongestPauseNs);
+}
+
+void PortClaim::onOwnerEnded() {
+  owner_.reset();
+  // One that had the name for a moment has not got the port. Else all would try again and again together.
+  if (clock_.now() - followedAt_ < kLongestPauseNs) return later();
+  pause_ = kFirstPauseNs;
+  take();
+}
+
+void PortClaim::listen(bool on) {
+  if (!listener_.valid()) return;
+  readiness_.change(listener_.get(), on ? Readiness::kReadable : Readiness::kNothing, eventTag(EventKind::kPortName, 0));
+}
+
+}  // namespace nd

@@ -1,0 +1,76 @@
+// Which process of this user has UDP port 4791. Linux lets all of them share it; this opens the sockets then, and that is all.
+//
+// Where they cannot (Windows), one has it, and hands to the others what is theirs, as any process does with what strays to it. It has
+// the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
+// tries to claim the name and the port, and is connected to whoever was faster. What lay in the socket of a process that was killed is
+// lost, as packets may be: transports repeat it.
+// With the engine's lock held.
+#pragma once
+#include "base/host_counters.h"
+#include "base/types.h"
+#include "platform/local_names.h"
+#include "platform/readiness.h"
+
+namespace nd {
+
+// The port's socket of one address family.
+class PortSocket {
+ public:
+  // On the port: 0 or an errno, and then all is as before. Beside it: from a port of its own, to send only.
+  virtual int open(uint32_t receiveBufferBytes) = 0;
+  virtual int openBeside() = 0;
+  virtual void close() = 0;
+  virtual bool sends() const = 0;
+  virtual bool hears() const = 0;
+
+ protected:
+  ~PortSocket() = default;
+};
+
+class PortClaim {
+ public:
+  PortClaim(const Clock& clock, HostCounters& counters, LocalNames& names, Readiness& readiness, PortSocket& socket4, PortSocket& socket6)
+      : clock_(clock), counters_(counters), names_(names), readiness_(readiness), families_{{socket4}, {socket6}} {}
+
+  void open(uint32_t receiveBufferBytes);
+  void close();
+  // Why nobody of this user's processes hears a family: 0, or an errno, as PortSocket::open().
+  int problem(IpFamily family) const { return families_[family == IpFamily::kV4 ? 0 : 1].error; }
+
+  // Of the name: other processes connect to it. Whether the host's set reports it.
+  Descriptor listener() const { return listener_.get(); }
+  void listen(bool on);
+  // The process that had the port has ended, or has given it up.
+  void onOwnerEnded();
+  // When onTime() has something to do.
+  uint64_t deadline() const { return due_; }
+  void onTime(uint64_t now) {
+    if (due_ <= now) take();
+  }
+
+ private:
+  // After a try that failed: a process that was killed still has the port for a moment, another user for longer.
+  static constexpr uint64_t kFirstPauseNs = 1'000'000, kLongestPauseNs = 1'000'000'000;
+  struct Family {
+    PortSocket& socket;
+    int error = 0;
+  };
+  void take();
+  bool heardAny() const;
+  bool claimName();
+  void followOwner();
+  void later();
+
+  const Clock& clock_;
+  HostCounters& counters_;
+  LocalNames& names_;
+  Readiness& readiness_;
+  Family families_[2];
+  uint32_t receiveBufferBytes_ = 0;
+  UniqueFd listener_;  // this process has the name
+  UniqueFd owner_;     // or this one leads to the process that has it
+  uint64_t due_ = UINT64_MAX, pause_ = kFirstPauseNs;
+  uint64_t followedAt_ = 0;  // when owner_ was found
+};
+
+}  // namespace nd
