@@ -34,6 +34,7 @@ export class UmvBuffer {
 
 /** Memory that a request can name: keys and address of a registration. */
 export interface UvpMemory {
+  /** The key that the HCA checks SGEs by. */
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
@@ -49,8 +50,11 @@ export interface UvpMemory {
 
 /** `length` bytes at `offset` bytes into the memory. */
 export interface UvpSge {
+  /** The registration that the bytes are of. */
   region: UvpMemory;
+  /** Bytes from the start of the memory. */
   offset: number;
+  /** Bytes; 0 is allowed. */
   length: number;
 }
 
@@ -59,29 +63,39 @@ export interface UvpSge {
  * changes it.
  */
 export class UvpSendRequest {
+  /** The caller's own value, which the completion has. */
   context: unknown = undefined;
   /** WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register. */
   opcode = 0;
   /** WV_SEND_*. */
   flags = 0;
+  /** The memory that is sent, or, for reads and atomics, filled; at most as many SGEs as the queue pair was made for. */
   sgl: readonly UvpSge[] = [];
   /** Immediate data, or the peer's rkey when `invalidate` is set; the number on the wire. */
   immediate = 0;
   /** The send also invalidates the peer's `immediate` key. */
   invalidate = false;
+  /** The low 32 bits of the remote address; RDMA and atomics. */
   remoteLow = 0;
+  /** The high 32 bits of the remote address. */
   remoteHigh = 0;
   /** Bytes added to the remote address. */
   remoteOffset = 0;
+  /** The peer's key of the remote memory, as a number. */
   rkey = 0;
-  /** Compare value, or the operand of fetch-add. */
+  /** The low 32 bits of the compare value, or of the operand of fetch-add. */
   compareLow = 0;
+  /** The high 32 bits of the compare value or the operand. */
   compareHigh = 0;
+  /** The low 32 bits of the value that compare-exchange writes. */
   swapLow = 0;
+  /** The high 32 bits of the value that compare-exchange writes. */
   swapHigh = 0;
-  /** UD: the address handle, and the destination's QPN and Q_Key. */
+  /** UD: the address handle. */
   av: UvpHandle = null;
+  /** UD: the destination's QPN, 24 bits; 0xFFFFFF for a group. */
   remoteQpn = 0;
+  /** UD: the Q_Key of the destination. */
   remoteQkey = 0;
   /** FAST_REGISTER, INVALIDATE: the region, as the UVP knows it: `provider` of an IbFastRegion. */
   fastRegion: UvpHandle = null;
@@ -119,12 +133,17 @@ widen(new UvpSendRequest(), [
 
 /** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
 export interface UvpAddressVector {
+  /** The GID of this side, one of the port's table. */
   readonly sourceGid: Uint8Array;
+  /** The GID of the peer or the group. */
   readonly destinationGid: Uint8Array;
+  /** The flow label of IPv6 headers, 20 bits. */
   readonly flowLabel: number;
+  /** IPv4's TOS or IPv6's traffic class, 8 bits. */
   readonly trafficClass: number;
   /** 0: the driver's choice. */
   readonly hopLimit: number;
+  /** The port of this side, from 1. */
   readonly portNumber: number;
   /** The index of the source GID in the port's table. Asks the driver. @throws StatusError INVALID_ADDRESS: it is not there. */
   sourceGidIndex(): number;
@@ -132,11 +151,15 @@ export interface UvpAddressVector {
 
 /** A bind of a memory window; the caller owns and reuses it like {@link UvpSendRequest}. */
 export class UvpBindRequest {
+  /** The caller's own value, which the completion has. */
   context: unknown = undefined;
   /** WV_SEND_*. */
   flags = 0;
+  /** The region that the window is bound to. */
   region: UvpMemory = { lkey: 0, address: 0 };
+  /** Bytes from the start of the region to that of the window. */
   offset = 0;
+  /** Bytes of the window. */
   length = 0;
   /** WV_ACCESS_*. */
   access = 0;
@@ -146,25 +169,41 @@ widen(new UvpBindRequest(), ['offset', 'length', 'access']);
 
 /** A completion (WV_COMPLETION); the fields of `WvCompletion` in winverbs/interfaces.ts. */
 export interface UvpCompletion {
+  /** The value that the request was posted with. */
   context: unknown;
+  /** The `context` that the queue pair was made with. */
   qpContext: unknown;
+  /** WV_OPCODE; bit 7 marks receives. */
   opcode: number;
+  /** WV_WC_STATUS; 0 is success. */
   status: number;
+  /** Bytes received; of send requests undefined. */
   length: number;
+  /** WV_WC_*. */
   flags: number;
+  /** Immediate data, or the rkey that was made invalid, depending on `flags`. */
   immediateData: number;
+  /** The sender's QPN, 24 bits; receives of datagrams. */
   sourceQpn: number;
+  /** The device's own number of an error; 0 if it has none. */
   vendorCode: number;
+  /** The place of the packet's P_Key in the port's table; receives of datagrams. */
   pkeyIndex: number;
+  /** The sender's LID; 0 on RoCE. */
   sLid: number;
+  /** The service level of the packet; 0 on RoCE. */
   sl: number;
+  /** The low bits of the LID that the packet came to; 0 on RoCE. */
   dLidPathBits: number;
 }
 
 /** Attributes of a shared receive queue (`ib_srq_attr_t`); the UVP may raise `maxWr` to the size of the ring. */
 export interface UvpSrqAttributes {
+  /** The number of receives. */
   maxWr: number;
+  /** SGEs of a receive. */
   maxSge: number;
+  /** The event is reported when fewer receives are left; 0: no event. */
   srqLimit: number;
 }
 
@@ -172,19 +211,27 @@ export interface UvpSrqAttributes {
 export interface UvpQpCreate {
   /** WV_QP_TYPE. */
   readonly type: number;
+  /** The UVP's object of the completion queue of send requests. */
   readonly sendCq: UvpHandle;
+  /** The UVP's object of the completion queue of receives. */
   readonly receiveCq: UvpHandle;
   /** Its shared receive queue; its own receive depth and SGEs mean nothing then. */
   readonly srq?: UvpHandle | undefined;
+  /** The caller's own value: `qpContext` of completions. */
   readonly context: unknown;
-  /** `preCreateQp` may raise these to the granted values, which QP_CREATE then requests. */
+  /** Outstanding send requests. `preCreateQp` may raise this and the next four to the granted values, which QP_CREATE then requests. */
   sendDepth: number;
+  /** SGEs of a send request. */
   sendSge: number;
+  /** Outstanding receives. */
   receiveDepth: number;
+  /** SGEs of a receive. */
   receiveSge: number;
+  /** Bytes of an INLINE request. */
   maxInlineSend: number;
-  /** Reads and atomics in flight, and those that are accepted; 0 if left out. */
+  /** RDMA reads and atomics of this side that may be outstanding; 0 if left out. */
   readonly initiatorDepth?: number | undefined;
+  /** RDMA reads and atomics of the peer that are served at a time; 0 if left out. */
   readonly responderResources?: number | undefined;
   /** Every send has a completion, with or without SIGNALED. */
   readonly signalSends?: boolean | undefined;
@@ -197,6 +244,7 @@ export interface UvpQpCreate {
  * EP_DISCONNECT.
  */
 export interface UvpQpState {
+  /** Bytes of output that the driver has for the UVP. */
   readonly size: number;
   /** Where the driver writes them, if the UVP is native code. It stays until the queue pair has ended. */
   readonly address?: number | undefined;
@@ -208,7 +256,9 @@ export interface UvpQpState {
 
 /** Memory that is pinned for the HCA. */
 export interface UvpPin {
+  /** The number that the memory is unpinned by. */
   readonly pin: number;
+  /** The native address of the first byte, below 2^47. */
   readonly address: number;
   /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;

@@ -2,15 +2,25 @@
 
 /** QP event numbers, see `QpEvent` in engine/base/types.h. */
 export const QpEventType = {
+  /** A packet of the peer has come in RTR, before connection management said that the connection is up. */
   communicationEstablished: 1,
+  /** In SQD: what had begun has ended. */
   sendQueueDrained: 2,
+  /** The queue pair has gone to ERROR, for a reason that its completions may not tell. */
   fatal: 3,
+  /** The process that had the other end is gone. */
   peerLost: 4,
+  /** In ERROR: it takes nothing more from its shared receive queue. */
   lastWqe: 5,
 } as const;
 
 /** SRQ event numbers, see `SrqEvent` in engine/base/types.h. */
-export const SrqEventType = { limit: 1, fatal: 2 } as const;
+export const SrqEventType = {
+  /** Fewer receives are left than the limit; reported once for each time that it is set. */
+  limit: 1,
+  /** The queue has failed for good, as its ring was invalid. */
+  fatal: 2,
+} as const;
 
 /** CQ event numbers. */
 export const CqEventType = {

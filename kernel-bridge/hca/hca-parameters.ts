@@ -3,10 +3,15 @@ import type { SoftHca } from './binding.js';
 
 /** Where packets go, and how. GIDs are 16 bytes. */
 export interface PathParameters {
+  /** The GID of this side, one of the port's table. */
   source: Uint8Array;
+  /** The GID of the peer or the group. */
   destination: Uint8Array;
+  /** The flow label of IPv6 headers, 20 bits; 0 leaves it to the operating system. */
   flowLabel: number;
+  /** IPv4's TOS or IPv6's traffic class, 8 bits. */
   trafficClass: number;
+  /** IPv4's TTL or IPv6's hop limit, 8 bits; 0: 64. */
   hopLimit: number;
   /**
    * Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address
@@ -96,25 +101,45 @@ export interface SrqAttributeValues {
 
 /** Bits of {@link QpAttributeValues} that a modify carries; `qpmask` of engine/objects/attributes.h. */
 export const QpMask = {
+  /** {@link QpAttributeValues.state} */
   state: 1,
+  /** {@link QpAttributeValues.access} */
   access: 2,
+  /** {@link QpAttributeValues.pkeyIndex} */
   pkeyIndex: 4,
+  /** {@link QpAttributeValues.port} */
   port: 8,
+  /** {@link QpAttributeValues.qkey} */
   qkey: 0x10,
+  /** {@link QpAttributeValues.path} */
   path: 0x20,
+  /** {@link QpAttributeValues.pathMtu} */
   pathMtu: 0x40,
+  /** {@link QpAttributeValues.destinationQpn} */
   destinationQpn: 0x80,
+  /** {@link QpAttributeValues.receivePsn} */
   receivePsn: 0x100,
+  /** {@link QpAttributeValues.responderResources} */
   responderResources: 0x200,
+  /** {@link QpAttributeValues.minRnrTimer} */
   minRnrTimer: 0x400,
+  /** {@link QpAttributeValues.ackTimeout} */
   ackTimeout: 0x800,
+  /** {@link QpAttributeValues.retryCount} */
   retryCount: 0x1000,
+  /** {@link QpAttributeValues.rnrRetry} */
   rnrRetry: 0x2000,
+  /** {@link QpAttributeValues.sendPsn} */
   sendPsn: 0x4000,
+  /** {@link QpAttributeValues.initiatorDepth} */
   initiatorDepth: 0x8000,
+  /** {@link QpAttributeValues.currentState} */
   currentState: 0x10000,
+  /** With the state SQD: the event `sendQueueDrained` is asked for. */
   drainNotify: 0x20000,
+  /** {@link QpAttributeValues.patience} */
   patience: 0x40000,
+  /** {@link QpAttributeValues.extensions} */
   extensions: 0x80000,
 } as const;
 
@@ -128,27 +153,45 @@ export const ALL_PEER_EXTENSIONS = Object.values(PeerExtensions).reduce((all, on
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {
+  /** WV_QP_STATE that is reached or to be reached. */
   state: number;
+  /** WV_QP_STATE that the caller assumes; the modify fails in another. */
   currentState: number;
+  /** WV_QP_TYPE, as created. */
   type: number;
+  /** The queue pair's number on the wire, 24 bits. */
   qpn: number;
+  /** WV_ACCESS_* values below 0x100: what the peer may do. */
   access: number;
+  /** The place of the P_Key in the port's table. */
   pkeyIndex: number;
+  /** The port of this side; each device has port 1. */
   port: number;
   /**
    * UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).
    */
   qkey: number;
+  /** Where packets go; of connected queue pairs. */
   path: PathParameters;
+  /** Bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096. */
   pathMtu: number;
+  /** The peer's queue pair number, 24 bits. */
   destinationQpn: number;
+  /** The number of the first packet that is expected, 24 bits. */
   receivePsn: number;
+  /** The number of the first packet that is sent, 24 bits. */
   sendPsn: number;
+  /** RDMA reads and atomics of the peer that are served at a time. */
   responderResources: number;
+  /** RDMA reads and atomics of this side that may be outstanding. */
   initiatorDepth: number;
+  /** How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8). */
   minRnrTimer: number;
+  /** How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite. */
   ackTimeout: number;
+  /** Repetitions without an acknowledgement, 0 to 7. */
   retryCount: number;
+  /** Repetitions when the peer has no receive, 0 to 6; 7: without end. */
   rnrRetry: number;
   /** RnrPatience bits; without a bit the respective number above applies as it is. */
   patience: number;

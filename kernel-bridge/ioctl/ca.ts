@@ -35,8 +35,11 @@ export const IbPortAttr = struct('IB_PORT_ATTR', {
   Size: u32,
   /** {@link PortCapability} bits that some instance holds. */
   Capabilities: u32,
+  /** State and limits, as DEVICE_PORT_QUERY answers them. */
   Attributes: WvIoPortAttributes,
+  /** The number of GIDs that follow, the whole table. */
   GidCount: u32,
+  /** The number of P_Keys that follow the GIDs, the whole table. */
   PkeyCount: u32,
 });
 
@@ -44,7 +47,9 @@ export const IbPortAttr = struct('IB_PORT_ATTR', {
 export const IbCaAttr = struct('IB_CA_ATTR', {
   /** Bytes. */
   Size: u32,
+  /** The number of IB_PORT_ATTRs that follow. */
   PortCount: u32,
+  /** Limits of the HCA, as DEVICE_QUERY answers them. */
   Attributes: WvIoDeviceAttributes,
 });
 
@@ -58,17 +63,32 @@ export const IbIoPortEvent = struct('IB_IO_PORT_EVENT', {
 
 /** Capabilities that a port announces and that only one instance at a time may hold. */
 export const PortCapability = {
+  /** The port has a subnet manager (IBA 1 §14.2.5.6, IsSM). */
   IS_SM: 0x1,
+  /** The port has an SNMP agent (IsSNMPTunnelingSupported). */
   SNMP_SUP: 0x2,
+  /** The port has an agent for device management (IsDeviceManagementSupported). */
   DEV_MGMT_SUP: 0x4,
+  /** The port has an agent for the vendor's class (IsVendorClassSupported). */
   VENDOR_SUP: 0x8,
+  /** The port has connection management (IsCommunicationManagementSupported). */
   CM_SUP: 0x10,
 } as const;
 
 /** Fields of CA_MODIFY that are valid. */
-export const ModifyCaFlag = { SYSTEM_IMAGE_GUID: 0x1 } as const;
+export const ModifyCaFlag = {
+  /** SystemImageGuid of {@link IbIoCaModify}. */
+  SYSTEM_IMAGE_GUID: 0x1,
+} as const;
 /** Fields of CA_PORT_MODIFY that are valid. */
-export const ModifyPortFlag = { SET_CAPABILITIES: 0x1, CLEAR_CAPABILITIES: 0x2, INIT_TYPE: 0x4 } as const;
+export const ModifyPortFlag = {
+  /** SetCapabilities of {@link IbIoPortModify}. */
+  SET_CAPABILITIES: 0x1,
+  /** ClearCapabilities of {@link IbIoPortModify}. */
+  CLEAR_CAPABILITIES: 0x2,
+  /** InitType of {@link IbIoPortModify}. */
+  INIT_TYPE: 0x4,
+} as const;
 
 /** CA_MODIFY's input. */
 export const IbIoCaModify = struct('IB_IO_CA_MODIFY', {
@@ -77,6 +97,7 @@ export const IbIoCaModify = struct('IB_IO_CA_MODIFY', {
   /** {@link ModifyCaFlag} */
   Flags: u32,
   Reserved: reserved(4),
+  /** The new system image GUID; it is that of the CA until it is set. */
   SystemImageGuid: u64be,
 });
 

@@ -10,58 +10,110 @@ const { struct } = layouts(madeCode);
 
 /** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
 export const CaProviderOut = struct('CA provider output', {
+  /** SGEs of one request. */
   MaxSge: u32,
   /** Bytes. */
   MaxInline: u32,
+  /** Requests in one queue of a queue pair. */
   MaxQpWr: u32,
+  /** Entries of one completion queue. */
   MaxCqEntries: u32,
+  /** Receives in one shared receive queue. */
   MaxSrqWr: u32,
+  /** SGEs of a receive of a shared receive queue. */
   MaxSrqSge: u32,
 });
 
 /** PD_ALLOCATE out. */
-export const PdProviderOut = struct('PD provider output', { Handle: u32, Reserved: reserved(4) });
+export const PdProviderOut = struct('PD provider output', {
+  /** The engine's number of the protection domain. */
+  Handle: u32,
+  Reserved: reserved(4),
+});
 
 /** MW_ALLOCATE out. */
-export const MwProviderOut = struct('MW provider output', { Handle: u32, Rkey: u32 });
+export const MwProviderOut = struct('MW provider output', {
+  /** The engine's number of the window, which bind requests name. */
+  Handle: u32,
+  /** The window's first key, as a number. */
+  Rkey: u32,
+});
 
 /** AH_CREATE out: the handle for work requests. */
-export const AvProviderOut = struct('AV provider output', { Handle: u32, Reserved: reserved(4) });
+export const AvProviderOut = struct('AV provider output', {
+  /** The engine's number of the address handle, which datagram requests name. */
+  Handle: u32,
+  Reserved: reserved(4),
+});
 
 /** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/base/abi.h) and its number of CQEs. */
-export const CqProviderIn = struct('CQ provider input', { RingAddress: u64, RingBytes: u32, Entries: u32 });
+export const CqProviderIn = struct('CQ provider input', {
+  /** Address of the ring in the calling process, below 2^47. */
+  RingAddress: u64,
+  /** Bytes of the ring, its head included. */
+  RingBytes: u32,
+  /** The number of CQEs, a power of two. */
+  Entries: u32,
+});
 
 /** CQ_CREATE and CQ_RESIZE out. */
-export const CqProviderOut = struct('CQ provider output', { Handle: u32, Reserved: reserved(4) });
+export const CqProviderOut = struct('CQ provider output', {
+  /** The engine's number of the completion queue. */
+  Handle: u32,
+  Reserved: reserved(4),
+});
 
 /** SRQ_CREATE and SRQ_MODIFY in: the ring, its number of WQEs and their size in bytes. A modify may have none. */
 export const SrqProviderIn = struct('SRQ provider input', {
+  /** Address of the ring in the calling process, below 2^47; 0: the queue keeps its ring. */
   RingAddress: u64,
+  /** Bytes of the ring, its head included. */
   RingBytes: u32,
+  /** The number of WQEs, a power of two. */
   Entries: u32,
+  /** Bytes of a WQE. */
   Stride: u32,
   Reserved: reserved(4),
 });
 
 /** SRQ_CREATE and SRQ_MODIFY out. */
-export const SrqProviderOut = struct('SRQ provider output', { Handle: u32, Reserved: reserved(4) });
+export const SrqProviderOut = struct('SRQ provider output', {
+  /** The engine's number of the shared receive queue. */
+  Handle: u32,
+  Reserved: reserved(4),
+});
 
 /** QP_CREATE in: the ring with both queues. Strides are bytes per WQE; CQEs carry the token. */
 export const QpProviderIn = struct('QP provider input', {
+  /** Address of the ring in the calling process, below 2^47. */
   RingAddress: u64,
+  /** Bytes of the ring with both queues. */
   RingBytes: u32,
+  /** The number of send WQEs, a power of two. */
   SendEntries: u32,
+  /** Bytes of a send WQE. */
   SendStride: u32,
+  /** The number of receive WQEs, a power of two; 0 with a shared receive queue. */
   ReceiveEntries: u32,
+  /** Bytes of a receive WQE. */
   ReceiveStride: u32,
+  /** The UVP's own number of the queue pair, by which it finds it when it polls. */
   Token: u32,
 });
 
 /** QP_CREATE out. */
-export const QpProviderOut = struct('QP provider output', { Handle: u32, Qpn: u32 });
+export const QpProviderOut = struct('QP provider output', {
+  /** The engine's number of the queue pair. */
+  Handle: u32,
+  /** The queue pair's number on the wire, 24 bits. */
+  Qpn: u32,
+});
 
 /** Output of QP_MODIFY, EP_ACCEPT and EP_DISCONNECT: the queue pair's new WV_QP_STATE. */
-export const QpStateOut = struct('QP state output', { State: u32 });
+export const QpStateOut = struct('QP state output', {
+  /** A {@link QpState}. */
+  State: u32,
+});
 
 /** The bytes of an input: the structure, followed by the provider's bytes. */
 export function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array {

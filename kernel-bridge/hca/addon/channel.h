@@ -41,7 +41,7 @@ constexpr int32_t kSlotFree = 0, kSlotPending = 1, kSlotDone = 2;
 // The slot of a request that needs no answer (everything closed, kMajorClose with file 0).
 constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 
-// A request for an event is a WV_IO_ID (ioctl/structs.ts): where its Id and its Data are, and its bytes.
+// A request for an event is a WV_IO_ID (ioctl/structs-objects.ts): where its Id and its Data are, and its bytes.
 constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
 
 // Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.

@@ -22,12 +22,13 @@ import type { KernelVerbs } from './kernel-verbs.js';
 
 /** Limits of a connection that its two sides negotiate; what is left out is 0, for retry counts the most that are finite. */
 export interface ConnectionParameters {
-  /** Reads and atomics of the peer that this side serves at a time; and those of this side. More than 255 count as 255. */
+  /** RDMA reads and atomics of the peer that this side serves at a time. More than 255 count as 255. */
   readonly responderResources?: number;
+  /** RDMA reads and atomics that this side has outstanding. More than 255 count as 255. */
   readonly initiatorDepth?: number;
-  /** 0 … 7 */
+  /** Repetitions without an acknowledgement, 0 to 7. */
   readonly retryCount?: number;
-  /** 0 … 7 */
+  /** Repetitions when the peer has no receive, 0 to 6; 7: without end. */
   readonly rnrRetryCount?: number;
   /** At most 56 bytes to connect, 196 to accept. */
   readonly privateData?: Uint8Array;
@@ -35,11 +36,17 @@ export interface ConnectionParameters {
 
 /** What is known of an endpoint: both addresses, and what the peer has offered. */
 export interface EndpointAttributes {
+  /** This side's IP address as text; the wildcard until one is chosen. */
   readonly localAddress: string;
+  /** This side's port; 0 until one is chosen. */
   readonly localPort: number;
+  /** The peer's IP address as text. */
   readonly peerAddress: string;
+  /** The peer's port. */
   readonly peerPort: number;
+  /** RDMA reads and atomics that the peer offers to serve at a time. */
   readonly responderResources: number;
+  /** RDMA reads and atomics that the peer wants to have outstanding. */
   readonly initiatorDepth: number;
   /** The peer's. */
   readonly privateData: Uint8Array;

@@ -11,14 +11,17 @@ export class IbMemory implements UvpMemory {
     readonly region: IbMr,
     /** @internal */
     readonly pin: UvpPin,
+    /** The registered bytes, pinned until the region is deregistered. */
     readonly bytes: Uint8Array,
     private readonly zeroBased = false,
   ) {}
 
+  /** The key for SGEs of this side. */
   get lkey(): number {
     return this.region.lkey;
   }
 
+  /** The key for the peer, as a number. */
   get rkey(): number {
     return this.region.rkey;
   }
@@ -31,6 +34,7 @@ export class IbMemory implements UvpMemory {
 
 /** A region for fast registration: requests FAST_REGISTER and INVALIDATE name its `provider` as their `fastRegion`. */
 export class IbFastRegion {
+  /** The provider's own object: `fastRegion` of requests names it. Null: the provider has no fast registration. */
   readonly provider: UvpHandle;
 
   /** @internal */
@@ -52,12 +56,19 @@ export class IbFastRegion {
 export interface IbQpAsked {
   /** QpType; default RC. */
   readonly type?: number;
+  /** The completion queue of its send requests. */
   readonly sendCq: IbCq;
+  /** The completion queue of its receives; it may be the same. */
   readonly receiveCq: IbCq;
+  /** The queue that it takes receives from; depth and SGEs of receives mean nothing then. */
   readonly srq?: IbSrq | undefined;
+  /** Outstanding send requests. */
   readonly sendDepth?: number;
+  /** SGEs of a send request. */
   readonly sendSge?: number;
+  /** Outstanding receives. */
   readonly receiveDepth?: number;
+  /** SGEs of a receive. */
   readonly receiveSge?: number;
   /** Bytes. */
   readonly maxInlineSend?: number;

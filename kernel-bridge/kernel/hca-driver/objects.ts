@@ -19,11 +19,15 @@ import type { KnownPort, PortTable } from './ports.js';
  * `outputSize` to the number of bytes that it has written to `output`.
  */
 export interface CiUdata {
+  /** The provider's bytes behind the structure of the IOCTL; empty if there are none. */
   readonly input: Uint8Array;
+  /** Memory for the driver's answer; its length is what the provider has room for. */
   readonly output: Uint8Array;
+  /** Bytes of `output` that the driver has written. */
   outputSize: number;
   /** The provider's command and the driver's status (`ci_umv_buf_t`): VerbInfo of the IOCTL, in and out. Default 0. */
   readonly command?: number;
+  /** The driver's answer in VerbInfo, such as a failure that the IOCTL itself does not tell. */
   status?: number;
 }
 
@@ -41,11 +45,11 @@ export class Hca {
   initType = 0;
   /** Port capabilities and the instances that hold them. @internal */
   readonly capabilityHolders = new Map<number, IbCa>();
-  /** @internal */
+  /** The open instances; the last one that is closed ends a failure. @internal */
   readonly instances = new Set<IbCa>();
   /** Constant for the life of the HCA. */
   readonly limits: HcaLimits;
-  /** @internal */
+  /** What carries the verbs out. @internal */
   readonly native: NativeHca;
   /** @internal */
   readonly backend: HcaBackend;
@@ -73,6 +77,7 @@ export class Hca {
     this.own = port.hca.addDevice(port);
   }
 
+  /** The CA GUID, an EUI-64; it stays as long as the device is there. */
   get guid(): bigint {
     return this.lastPort.guid;
   }
@@ -146,21 +151,29 @@ export class IbCa implements WithProvider {
   provider: object | null | undefined = undefined;
   /** Objects made from this instance. */
   readonly resources = new References();
+  /** Closing has begun: no more objects are made from the instance. */
   closed = false;
   /** Requests for events (CiGetCaFatalEvent, CiGetCaPortEvent), and unreported events. */
   readonly fatalWaits = new IrpQueue();
+  /** Requests of CiGetCaPortEvent, in the order of their coming. */
   readonly portWaits = new IrpQueue();
+  /** A fatal error has happened that no request was waiting for. */
   fatalUntold = false;
+  /** WV_EVENT_* values of events that no request was waiting for. */
   readonly portUntold: number[] = [];
 
   constructor(
+    /** The access layer by which the client has opened it. */
     readonly al: IbAl,
+    /** The device object, referenced until the instance is closed. */
     readonly device: DeviceObject<Hca>,
     /** The client's own value for its call-backs. */
     readonly context: unknown,
+    /** The client's call-backs; empty for clients in user mode. */
     readonly dispatch: IbCaDispatch,
   ) {}
 
+  /** The device that this is an instance of. */
   get hca(): Hca {
     return this.device.extension;
   }
@@ -169,10 +182,13 @@ export class IbCa implements WithProvider {
 /** A protection domain. */
 export class IbPd implements WithProvider {
   provider: object | null | undefined = undefined;
+  /** Regions, windows, queues and address handles of the domain: while there are any it is not deallocated. */
   readonly resources = new References();
 
   constructor(
+    /** The instance that it was made from. */
     readonly ca: IbCa,
+    /** The HCA's own number of it. */
     readonly handle: number,
   ) {}
 }
@@ -180,8 +196,11 @@ export class IbPd implements WithProvider {
 /** A memory region, named by its keys. */
 export class IbMr {
   constructor(
+    /** The protection domain that the keys are valid in. */
     readonly pd: IbPd,
+    /** The key for SGEs of this side. */
     readonly lkey: number,
+    /** The key for the peer, as a number. */
     readonly rkey: number,
   ) {}
 }
@@ -190,8 +209,11 @@ export class IbMr {
 export class IbMw implements WithProvider {
   provider: object | null | undefined = undefined;
   constructor(
+    /** The protection domain that the window may be bound in. */
     readonly pd: IbPd,
+    /** The HCA's own number of it. */
     readonly handle: number,
+    /** The key that it was made with; binding changes its low byte. */
     readonly rkey: number,
   ) {}
 }
@@ -200,16 +222,22 @@ export class IbMw implements WithProvider {
 export class IbAv implements WithProvider {
   provider: object | null | undefined = undefined;
   constructor(
+    /** The protection domain whose queue pairs may use it. */
     readonly pd: IbPd,
+    /** The HCA's own number of it, which send requests name. */
     readonly handle: number,
+    /** Where datagrams with it go. */
     readonly attributes: IbAddressVector,
   ) {}
 }
 
 /** A queue pair's membership in a multicast group, by the interface that has joined it. */
 export interface IbMcast {
+  /** The group's GID, 16 bytes. */
   readonly gid: Uint8Array;
+  /** The group's LID as the client gave it; RoCE has none. */
   readonly lid: number;
+  /** The index of the network interface that has joined the group. */
   readonly interfaceIndex: number;
 }
 
@@ -238,9 +266,13 @@ export class IbCq implements WithProvider {
   dead = false;
 
   constructor(
+    /** The instance that it was made from. */
     readonly ca: IbCa,
+    /** The HCA's own number of it. */
     readonly handle: number,
+    /** The client's own value for its call-backs. */
     readonly context: unknown,
+    /** The client's call-backs; empty for clients in user mode. */
     readonly dispatch: IbCqDispatch,
     /** The actual number of entries. */
     public numCqes: number,
@@ -264,18 +296,25 @@ export class IbSrq implements WithProvider {
   readonly resources = new References();
   /** Event requests, and unreported events: the limit event, and ended queue pairs. */
   readonly waits = new IrpQueue();
+  /** The limit was reached while no request was waiting. */
   limitUntold = false;
+  /** Queue pairs that take nothing more from it, of which no request has been told. */
   readonly endedUntold = new Set<IbQp>();
   /** Its ring was invalid. */
   broken = false;
 
   constructor(
+    /** The protection domain of its receives' memory. */
     readonly pd: IbPd,
+    /** The HCA's own number of it. */
     readonly handle: number,
     /** The actual number of receives. */
     public maxWr: number,
+    /** The actual number of SGEs of a receive. */
     readonly maxSge: number,
+    /** The client's own value for its call-backs. */
     readonly context: unknown,
+    /** The client's call-backs; empty for clients in user mode. */
     readonly dispatch: IbSrqDispatch,
   ) {}
 }
@@ -295,7 +334,9 @@ export type IbQpCreate = Omit<
   | 'receiveEntries'
   | 'receiveStride'
 > & {
+  /** Outstanding send requests, as granted. */
   sendDepth: number;
+  /** Outstanding receives, as granted; 0 with a shared receive queue. */
   receiveDepth: number;
   /** 0: up to the HCA's limit. */
   initiatorDepth: number;
@@ -320,16 +361,25 @@ export class IbQp implements WithProvider {
   pkeyIndex = 0;
   /** Event requests, made for the first, and unreported events; undefined if the client has a call-back. */
   waits: IrpQueue | undefined = undefined;
+  /** Numbers of events (QpEventType) that no request was waiting for. */
   untold: number[] | undefined = undefined;
 
   constructor(
+    /** The protection domain that its memory and windows are of. */
     readonly pd: IbPd,
+    /** The completion queue of its send requests. */
     readonly sendCq: IbCq,
+    /** The completion queue of its receives. */
     readonly receiveCq: IbCq,
+    /** The queue that it takes receives from; undefined: it has its own. */
     readonly srq: IbSrq | undefined,
+    /** The HCA's own number of it. */
     readonly handle: number,
+    /** Its number on the wire, 24 bits. */
     readonly qpn: number,
+    /** What it was created with. */
     readonly create: IbQpCreate,
+    /** The client's own value for its call-backs. */
     readonly context: unknown,
     /** Empty once the queue pair is destroyed. */
     public dispatch: IbQpDispatch,

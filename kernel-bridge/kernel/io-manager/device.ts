@@ -10,6 +10,7 @@ export class References {
   private count = 0;
   private waiting: (() => void) | undefined = undefined;
 
+  /** The number of references that are held. */
   get users(): number {
     return this.count;
   }
@@ -34,6 +35,7 @@ export class References {
     if (this.count === 0) ended();
   }
 
+  /** The end was asked for: {@link acquire} is a fault from now on. */
   get ending(): boolean {
     return this.waiting !== undefined;
   }
@@ -53,6 +55,7 @@ export interface DriverDispatch {
 
 /** A driver; unloading waits for its devices. */
 export class DriverObject {
+  /** Held by the driver's devices; unloading waits until there are none. */
   readonly references = new References();
   /** Files of its devices that are open, or being opened or closed. */
   openFiles = 0;
@@ -60,7 +63,9 @@ export class DriverObject {
   onIdle: () => void = () => {};
 
   constructor(
+    /** The name under which it is loaded, such as `\Driver\Echo`. */
     readonly name: string,
+    /** The routines that its devices' requests go to. */
     readonly dispatch: DriverDispatch,
   ) {}
 
@@ -72,10 +77,13 @@ export class DriverObject {
 
 /** A device of a driver. Files and clients hold references; removal waits for them. */
 export class DeviceObject<E = unknown> {
+  /** Held by open files and by clients; removal waits until there are none. */
   readonly references = new References();
 
   constructor(
+    /** The driver that has made it. */
     readonly driver: DriverObject,
+    /** The name in the namespace, such as `\Device\Echo`; its case does not matter. */
     readonly name: string,
     /** The driver's own data. */
     readonly extension: E,
@@ -96,12 +104,15 @@ export class DeviceObject<E = unknown> {
 export class FileObject {
   /** The driver's own data of this file. */
   context: unknown = undefined;
+  /** The last handle is closed: no new requests are taken. */
   closing = false;
   /** Requests of this file that have not completed. */
   readonly outstanding = new Set<Irp>();
 
   constructor(
+    /** The number by which the program names the file, from 1. */
     readonly id: number,
+    /** The device that is open, referenced until the file is closed. */
     readonly device: DeviceObject,
     /** The part of the name behind the device's name, without the separator. */
     readonly relativeName: string,

@@ -119,6 +119,7 @@ const nextStates = Int8Array.from(
 
 /** A driver broke a rule of the I/O manager. No caller's input can cause it. */
 export class DriverFault extends Error {
+  /** `DriverFault`. */
   override readonly name = 'DriverFault';
 }
 
@@ -131,16 +132,23 @@ export type RequestorMode = 'user' | 'kernel';
 
 /** The driver's part of an IRP: the parameters of the request. */
 export interface IrpStackLocation {
+  /** The kind of request: an {@link IrpMajor} value. */
   readonly major: number;
+  /** The file that the request came by; undefined for verbs of kernel clients. */
   readonly fileObject: FileObject | undefined;
+  /** The code of an IOCTL; 0 for all others. */
   readonly controlCode: number;
+  /** Bytes of input. */
   readonly inputLength: number;
+  /** Bytes that the caller has room for. */
   readonly outputLength: number;
 }
 
 /** The result of a request. `information` is a byte count, or for verbs the new object. */
 export interface IoStatus<T> {
+  /** The NTSTATUS; PENDING until the request is completed. */
   status: number;
+  /** Bytes of output of an IOCTL, or the object that a verb has made; undefined before it is completed. */
   information: T | undefined;
   /** Bytes of output, where `information` is not that number but a handle. */
   outputBytes: number | undefined;
@@ -183,9 +191,13 @@ export interface IrpInit<T> {
  * (IRP-based verbs RFC, 2005).
  */
 export class Irp<T = number> {
+  /** What is requested. */
   readonly stack: IrpStackLocation;
+  /** Where the request came from: a program, or a driver in the kernel. */
   readonly requestorMode: RequestorMode;
+  /** Its place in the door's channel, for requests of programs that the HCA may complete itself. */
   readonly native: NativeSlot | undefined;
+  /** The result, final once {@link completed} is true. */
   readonly ioStatus: IoStatus<T> = {
     status: Status.PENDING,
     information: undefined,
@@ -220,10 +232,12 @@ export class Irp<T = number> {
     this.input = input;
   }
 
+  /** Where the request is on its way. */
   get state(): IrpState {
     return states[this.current]!;
   }
 
+  /** Whether it was completed, by its dispatch routine or later. */
   get completed(): boolean {
     const { current } = this;
     return current === completed || current === completedInline || current === completedMarked;
@@ -235,6 +249,7 @@ export class Irp<T = number> {
     return pends ? Status.PENDING : this.ioStatus.status;
   }
 
+  /** Whether its cancelling was asked for; a driver without a cancel routine may look here. */
   get cancelRequested(): boolean {
     return this.cancelFlag;
   }
