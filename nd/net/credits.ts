@@ -3,6 +3,9 @@ import { CONTROL_SLOTS, type Hello, Kind, REPLY_SLOTS } from './wire.js';
 /** Data credits that the field of a header holds. */
 const MOST_RETURNED = 0xffff;
 
+/** One of so many parts of the usable slots may be unknown to the peer. */
+const UNKNOWN_PARTS = 4;
+
 /** The credits of one connection: what this side may send, and what it owes the peer (docs/internals/net.md). */
 export class Credits {
   /** Data credits that only replies may take. */
@@ -65,10 +68,13 @@ export class Credits {
     this.#owedControl += 1;
   }
 
-  /** Of the slots that messages can use, or if there is none of those that replies can, the peer does not know of half. */
+  /**
+   * Of the slots that messages can use, or if there is none of those that replies can, the peer does not know of a quarter. With a half it
+   * has often sent what it may before it hears of more, and both sides sleep in turns.
+   */
   get owesData(): boolean {
     const usable = this.#posted > this.#kept ? this.#posted - this.#kept : this.#posted;
-    return this.#owedData > 0 && 2 * this.#owedData >= usable;
+    return this.#owedData > 0 && UNKNOWN_PARTS * this.#owedData >= usable;
   }
 
   /**
