@@ -61,11 +61,6 @@ const needs = {
       : undefined,
   /** A shell that limits the resources of a program. */
   limits: () => (onWindows ? 'limits of a process are set by a shell of Linux (run it there)' : undefined),
-  /** Processes of one host that reach each other by packets. */
-  'a wire between processes': () =>
-    onWindows
-      ? 'one process of a host has the UDP port, and the others reach it by pipes (run it on Linux)'
-      : undefined,
   /** Peers that write into memory of `allocate()` themselves. */
   'direct access': () =>
     onWindows
