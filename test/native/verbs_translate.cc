@@ -200,6 +200,33 @@ TEST(verbs_what_cannot_be_handed_over_completes_in_error) {
   refused(wqe, kWcLocalOp, kQptUd);
 }
 
+TEST(verbs_no_read_or_atomic_where_none_may_be_in_flight) {
+  for (const uint32_t opcode : {kOpRead, kOpFetchAdd, kOpCompareExchange}) {
+    World world;
+    world.initiatorDepth = 0;
+    TestCq cq;
+    TestQp qp;
+    CHECK(world.make(&cq) == Status::kSuccess);
+    CHECK(world.make(&qp, cq, cq, nullptr, kQptRc, 16) == Status::kSuccess);
+    CHECK(world.run(qp) == Status::kSuccess);
+    Wqe wqe;
+    wqe.opcode = kOpWrite;
+    write(qp, wqe);
+    ringSends(qp.handle);
+    CHECK_EQ(world.rdma.takeSends(qp.qpn).size(), 1u);
+    world.rdma.completeSends(qp.qpn, 1);
+    CHECK_EQ(poll(cq).size(), 1u);
+    wqe.opcode = opcode;
+    write(qp, wqe);
+    ringSends(qp.handle);
+    CHECK(world.rdma.takeSends(qp.qpn).empty());
+    const std::vector<Cqe> cqes = poll(cq);
+    CHECK_EQ(cqes.size(), 1u);
+    if (cqes.size() == 1) CHECK_EQ(cqes[0].status(), kWcLocalOp);
+    CHECK_EQ(qp.state(), kQpsError);
+  }
+}
+
 TEST(verbs_a_held_request_waits_for_those_before_it) {
   Ready r;
   const uint32_t first = write(r.qp, Wqe());

@@ -268,6 +268,7 @@ class World {
     c.ringAddress = reinterpret_cast<uintptr_t>(out->memory->base);
     return host->createQp(c, &out->handle, &out->qpn);
   }
+  uint32_t initiatorDepth = 2;  // of queue pairs that are moved from now on
   QpAttributes attributes(uint32_t state) const {
     QpAttributes a;
     a.state = state;
@@ -280,7 +281,7 @@ class World {
     a.receivePsn = 5;
     a.sendPsn = 9;
     a.responderResources = 3;
-    a.initiatorDepth = 2;
+    a.initiatorDepth = initiatorDepth;
     a.minRnrTimer = 12;
     a.ackTimeout = 14;
     a.retryCount = 6;

@@ -48,7 +48,7 @@ function judge(rig: Rig, known: Known, program: Program, results: readonly Line[
 
 /**
  * The conformance suite, one half in each guest. In one guest rdma_rxe's packets to itself stay in the queue of a pair that is in
- * ERROR, and destroying the sender waits for them for 50 seconds (rxe_pool.c, __rxe_cleanup).
+ * ERROR, and destroying the sender waits for them for 50 seconds (rxe_pool.c:247, __rxe_cleanup).
  */
 async function conformance(rig: Rig, { device, spi, known, patience, seconds, only }: Suite): Promise<void> {
   const script = 'examples/nd.js';
@@ -83,9 +83,9 @@ async function conformance(rig: Rig, { device, spi, known, patience, seconds, on
   if (code > 1) throw program.failure(`ended with exit code ${code}`);
 }
 
-/** What was seen with the rdma_rxe of Linux 6.1; the places are in its folder drivers/infiniband/sw/rxe. */
+/** What was seen with rdma_rxe; the places are in drivers/infiniband/sw/rxe (and core/cma.c) of Debian's linux-source-6.1 6.1.192-2. */
 const windowRange =
-  'the range of a window is not looked at, only that of its region (rxe_resp.c, check_rkey)';
+  'the range of a window is not looked at, only that of its region (rxe_resp.c:508, check_rkey)';
 
 /** Cases that fail where the guests are slow, and pass where they are fast. */
 const knownOfSpeed: Known = {
@@ -103,14 +103,12 @@ const knownOnRxe: Known = {
   'memory.window-before-': windowRange,
   'disconnect.error-ends-both': windowRange,
   'transfer.receive-too-short':
-    'a Receive that is too short ends as a malformed request (rxe_mr.c, copy_data)',
-  'transfer.no-reads-allowed':
-    'a Read where none may be in flight waits for ever (rxe_req.c, check_init_depth)',
+    'a Receive that is too short ends as a malformed request (rxe_mr.c:383, copy_data)',
   'v2.no-local-write': 'as memory.receive-local-one-byte-beyond',
   "connect.listener's-port-for-connectors":
-    'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c, cma_check_port)',
+    'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c:3748, cma_check_port)',
   'memory.receive-local-one-byte-beyond':
-    'a Receive beyond its region ends as a malformed request: LOC_QP_OP_ERR (rxe_resp.c, send_data_in)',
+    'a Receive beyond its region ends as a malformed request: LOC_QP_OP_ERR (rxe_resp.c:556, send_data_in)',
   'memory.receive-local-far-beyond': 'as memory.receive-local-one-byte-beyond',
 };
 

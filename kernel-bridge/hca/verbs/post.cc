@@ -51,6 +51,9 @@ bool datagramRequest(const QpObject& qp, const uint32_t* wqe, ibv_send_wr* wr, u
   return true;
 }
 
+// Whether Reads and atomics may be in flight. Not every device looks: rdma_rxe waits for ever where none may (rxe_req.c, check_init_depth).
+bool mayRead(const QpObject& qp) { return qp.type != kQptRc || qp.attributes.initiatorDepth > 0; }
+
 // The opcode and what belongs to it; the list of SGEs is set. False: there is no such request here.
 bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_send_wr* wr, uint32_t* failure) {
   const bool immediate = (flags & kSendFlagImmediate) != 0;
@@ -72,12 +75,12 @@ bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_se
     case kOpRead:
       wr->opcode = kWrRead;
       wr->wr.rdma = {wide(wqe, kSwRemoteLo), wqe[kSwRkey]};
-      return true;
+      return mayRead(qp);
     case kOpCompareExchange:
     case kOpFetchAdd:
       wr->opcode = wqe[kSwOpcode] == kOpFetchAdd ? kWrFetchAdd : kWrCompareSwap;
       wr->wr.atomic = {wide(wqe, kSwRemoteLo), wide(wqe, kSwCompareLo), wide(wqe, kSwSwapLo), wqe[kSwRkey]};
-      return !qp.device->iwarp;
+      return !qp.device->iwarp && mayRead(qp);
     case kOpBindWindow:
       return bindRequest(*qp.device, wqe, wr);
     case kOpLocalInvalidate:
