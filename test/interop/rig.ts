@@ -206,10 +206,7 @@ export class Rig {
    * is over, and holds its command port, for which the next command waits.
    */
   async clear(guest: number): Promise<void> {
-    // Each command, and its timer, is the child of a port's guest-exec and leads a group.
-    const children = `ports=" $(pidof guest-exec) " && ps -o ppid,pid | while read -r parent pid; do
-      case $ports in *" $parent "*) [ "$pid" = $$ ] || kill -s KILL -- "-$pid";; esac; done 2>/dev/null; true`;
-    await this.inGuest(guest, children);
+    await this.script('run-guest.sh', ['clear', '-t', String(PATIENCE), String(guest)], 'clear').ok(PATIENCE);
   }
 
   /** Starts a command in a guest; its children end with it after `seconds`. */
