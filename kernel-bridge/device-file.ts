@@ -7,7 +7,9 @@ import type { Overlapped } from './overlapped.js';
  * bytes out, copied in both directions (METHOD_BUFFERED). The soft kernel and Windows take the same bytes.
  */
 export interface DeviceFile {
+  /** The name that it was opened by. */
   readonly name: string;
+  /** {@link close} was called, or the kernel has ended: requests throw INVALID_HANDLE. */
   readonly closed: boolean;
   /**
    * Whether the kernel takes this package's extensions of WinVerbs' inputs: private data of an Accept that is longer than its

@@ -67,72 +67,123 @@ export interface IWVProvider extends WvUnknown {
 
 /** Limits of a device (IBA 1 §11.2.1.2). Sizes are bytes, `localAckDelay` is 4.096 µs × 2^code. */
 export interface WvDeviceAttributes {
+  /** The firmware's version, 64 bits in a form of the vendor's. */
   readonly fwVersion: bigint;
+  /** The GUID of the node, an EUI-64. */
   readonly nodeGuid: bigint;
+  /** The same for all devices of one piece of hardware. */
   readonly systemImageGuid: bigint;
+  /** The vendor's IEEE OUI, 24 bits. */
   readonly vendorId: number;
+  /** The vendor's number of this kind of device. */
   readonly vendorPartId: number;
+  /** The vendor's number of the hardware's revision. */
   readonly hwVersion: number;
+  /** An OR of WvCapability. */
   readonly capabilityFlags: number;
+  /** A value of AtomicCapability. */
   readonly atomicCapability: number;
+  /** An OR of the page sizes in bytes that memory may be registered by. */
   readonly pageSizeCapabilityFlags: number;
+  /** Bytes of the largest memory region. */
   readonly maxMrSize: bigint;
+  /** Queue pairs of the device. */
   readonly maxQp: number;
+  /** Requests in one queue of a queue pair. */
   readonly maxQpWr: number;
+  /** SGEs of one request. */
   readonly maxSge: number;
+  /** Completion queues of the device. */
   readonly maxCq: number;
+  /** Entries of one completion queue. */
   readonly maxCqEntries: number;
+  /** Memory regions of the device. */
   readonly maxMr: number;
+  /** Protection domains of the device. */
   readonly maxPd: number;
+  /** RDMA reads and atomics of a peer that one queue pair answers at a time. */
   readonly maxQpResponderResources: number;
+  /** The same, of all queue pairs together. */
   readonly maxResponderResources: number;
+  /** RDMA reads and atomics that one queue pair may have outstanding. */
   readonly maxQpInitiatorDepth: number;
+  /** Bytes of an INLINE request. */
   readonly maxInlineSend: number;
+  /** Memory windows of the device; 0: not supported. */
   readonly maxMw: number;
-  /** Multicast groups; attachments of one queue pair, and of all of them. */
+  /** Multicast groups that have an attached queue pair. */
   readonly maxMulticast: number;
+  /** Queue pairs that are attached to one group. */
   readonly maxQpAttach: number;
+  /** Attachments of all groups together. */
   readonly maxMulticastQp: number;
-  /** Fast memory regions, which the software HCA does not have. */
+  /** Fast memory regions of the old kind (FMR), which the software HCA does not have: 0. */
   readonly maxFmr: number;
+  /** How often an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
   readonly maxMapPerFmr: number;
-  /** Maximum of shared receive queues, of receives and of SGEs in one; 0: not supported. */
+  /** Shared receive queues of the device; 0: not supported. */
   readonly maxSrq: number;
+  /** Receives in one shared receive queue. */
   readonly maxSrqWr: number;
+  /** SGEs of a receive of a shared receive queue. */
   readonly maxSrqSge: number;
-  /** Address handles. */
+  /** Address handles of the device. */
   readonly maxAh: number;
+  /** Entries of a port's P_Key table. */
   readonly maxPkeys: number;
+  /** A value of DeviceType. */
   readonly deviceType: number;
+  /** How long the device may take to acknowledge, as a code. */
   readonly localAckDelay: number;
+  /** The number of ports; a device of the software HCA has one. */
   readonly physPortCount: number;
 }
 
 /** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are bytes. */
 export interface WvPortAttributes {
+  /** An OR of WvCapability. */
   readonly portCapabilityFlags: number;
+  /** A value of PortState. */
   readonly state: number;
+  /** Payload of the largest packet that the port can have: 256, 512, 1024, 2048 or 4096. */
   readonly maxMtu: number;
+  /** Payload of the largest packet at present; it follows the MTU of the network interface. */
   readonly activeMtu: number;
+  /** Entries of the GID table, see {@link IWVDevice.queryGid}. */
   readonly gidTableLength: number;
+  /** Bytes of the longest message. */
   readonly maxMessageSize: number;
+  /** Entries of the P_Key table, see {@link IWVDevice.queryPkey}. */
   readonly pkeyTableLength: number;
+  /** A value of PortTransport. */
   readonly transport: number;
+  /** The state of the link as a code (IBA 1 §14.2.5.6): 5 is up, 3 disabled. */
   readonly physicalState: number;
+  /** Packets with a P_Key that the port does not have. */
   readonly badPkeyCounter: number;
+  /** Datagrams whose Q_Key was not that of their queue pair. */
   readonly qkeyViolationCounter: number;
-  /** Addresses and the subnet manager of InfiniBand; 0 on RoCE. */
+  /** The port's LID; 0 on RoCE. */
   readonly lid: number;
+  /** The LID of the subnet manager; 0 on RoCE. */
   readonly smLid: number;
+  /** How many low bits of the LID the port ignores, 0 to 7; 0 on RoCE. */
   readonly lmc: number;
+  /** The service level of messages to the subnet manager; 0 on RoCE. */
   readonly smSl: number;
+  /** How long a packet takes through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   readonly subnetTimeout: number;
+  /** A code of the number of virtual lanes (IBA 1 §14.2.5.6): 1 is one lane. */
   readonly maxVls: number;
+  /** The type of initialisation that the subnet manager has carried out; 0 on RoCE. */
   readonly initTypeReply: number;
-  /** Codes of IBA 1 §14.2.5.6. */
+  /** The number of lanes as a code (IBA 1 §14.2.5.6): 1, 2, 4, 8 for 1, 4, 8 and 12 lanes. */
   readonly activeWidth: number;
+  /** The speed of a lane as a code (IBA 1 §14.2.5.6): 1 is 2.5 Gbit/s. */
   readonly activeSpeed: number;
+  /** The speed of a lane where `activeSpeed` has no code for it; 0 otherwise. */
   readonly extActiveSpeed: number;
+  /** How the link encodes its bits, as a code; 0: not told. */
   readonly linkEncoding: number;
 }
 
@@ -149,6 +200,7 @@ export interface WvPortAttributes {
  * ```
  */
 export interface IWVDevice extends WvOverlappedObject {
+  /** The CA GUID, an EUI-64. */
   readonly guid: bigint;
   /**
    * What the system calls it: an RDMA device by its own name (`mlx5_0`), the software HCA by that of its network interface (`eth0`); where a
@@ -195,12 +247,15 @@ export interface WvCompletion {
   immediateData: number;
   /** The sender's QPN; receives of datagrams only. */
   sourceQpn: number;
+  /** The device's own number of an error; 0 if it has none. */
   vendorCode: number;
   /** Place in the port's P_Key table; receives of datagrams only, as the rest. */
   pkeyIndex: number;
-  /** Source LID, service level and path bits are InfiniBand's; 0 on RoCE. */
+  /** The sender's LID, which only InfiniBand has; 0 on RoCE. */
   sLid: number;
+  /** The service level of the packet; 0 on RoCE. */
   sl: number;
+  /** The low bits of the LID that the packet came to; 0 on RoCE. */
   dLidPathBits: number;
 }
 

@@ -33,9 +33,11 @@ export interface IWVEndpoint extends WvOverlappedObject {
 export interface WvConnectParam {
   /** At most 56 bytes. */
   privateData?: Uint8Array;
+  /** RDMA reads and atomics of the peer that this side serves at a time; default 0. */
   responderResources?: number;
+  /** RDMA reads and atomics that this side wants to have outstanding; default 0. */
   initiatorDepth?: number;
-  /** 0..7 */
+  /** Repetitions without an acknowledgement, 0 to 7. */
   retryCount?: number;
   /**
    * 0..7: how often the peer repeats a send that finds no receive here. 7 is infinite and the default of QPs with an
@@ -47,7 +49,9 @@ export interface WvConnectParam {
 
 /** Attributes of an endpoint's connection: addresses, device, and the peer's last private data. */
 export interface WvConnectAttributes {
+  /** This side's address and port; the wildcard until one is chosen. */
   readonly localAddress: SocketAddress;
+  /** The peer's address and port; undefined while there is no peer. */
   readonly peerAddress: SocketAddress | undefined;
   /** Of a connection, or a request for one, with its partition. */
   readonly device: WvDeviceAddress;
@@ -56,10 +60,15 @@ export interface WvConnectAttributes {
    * only if the REP (at most 196 bytes) or REJ (148) has other bytes than zeros behind them.
    */
   readonly privateData: Uint8Array;
+  /** RDMA reads and atomics of the peer that this side serves at a time. */
   readonly responderResources: number;
+  /** RDMA reads and atomics that this side may have outstanding. */
   readonly initiatorDepth: number;
+  /** Repetitions without an acknowledgement, 0 to 7, as the peer has told. */
   readonly retryCount: number;
+  /** Repetitions when no receive is posted, 0 to 7, as the peer has told; 7 is infinite. */
   readonly rnrRetryCount: number;
+  /** How many requests may wait, of a listener; 0 of all others. */
   readonly backlog: number;
 }
 
@@ -110,8 +119,11 @@ export interface WvDatagramParam {
 
 /** Attributes of a datagram endpoint, and of one of its peers or groups (WV_DATAGRAM_ATTRIBUTES). */
 export interface WvDatagramAttributes {
+  /** This side's address and port. */
   readonly localAddress: SocketAddress;
+  /** The peer's address and port, or the group's; undefined if there is no peer. */
   readonly peerAddress: SocketAddress | undefined;
+  /** The device of the local address, its port and partition. */
   readonly device: WvDeviceAddress;
   /** Of a listener. */
   readonly backlog: number;
@@ -119,6 +131,7 @@ export interface WvDatagramAttributes {
   readonly addressVector: WvAddressVector | undefined;
   /** 0: unknown, as for the sender of a look-up; 0xFFFFFF: the group. */
   readonly qpn: number;
+  /** The Q_Key that datagrams to the peer must carry. */
   readonly qkey: number;
   /** The peer's answer: 0 yes, 1 nobody there, 2 rejected, 3 no queue pair, 4 elsewhere, 5 another version. */
   readonly sidrStatus: number;

@@ -3,6 +3,7 @@ import type { WvUnknown } from './interfaces-objects.js';
 
 /** Registered memory: its keys and address. Requests address it by offset. */
 export interface WvMemoryRegion {
+  /** The key that the HCA checks this side's SGEs by. */
   readonly lkey: number;
   /** 0 if no remote right was requested. */
   readonly rkey: number;
@@ -22,7 +23,9 @@ export interface WvMemoryRegion {
 export interface WvSge {
   /** What `registerMemory` answered. A program's own object without `length` is checked by the HCA alone. */
   region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'> & { readonly length?: number };
+  /** Bytes from the start of the region. */
   offset: number;
+  /** Bytes; an entry of 0 names no memory. */
   length: number;
 }
 
@@ -36,8 +39,11 @@ export interface WvRemoteMemory {
 
 /** Remote memory in requests: `RemoteMemory` of this package. */
 export interface RemoteMemoryRef {
+  /** The low 32 bits of the first byte's address. */
   readonly addressLow: number;
+  /** The high 32 bits of the first byte's address. */
   readonly addressHigh: number;
+  /** The peer's key, 32 bits, as the number on the wire. */
   readonly rkey: number;
 }
 

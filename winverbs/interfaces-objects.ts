@@ -13,21 +13,37 @@ import type { IWVConnectQueuePair, IWVDatagramQueuePair, IWVQueuePair } from './
 
 /** The interfaces of WinVerbs by name. */
 export interface WvInterfaces {
+  /** Every object has it. */
   readonly IUnknown: WvUnknown;
+  /** Every object with requests that can wait. */
   readonly IWVOverlapped: WvOverlappedObject;
+  /** The root, made by `openProvider`. */
   readonly IWVProvider: IWVProvider;
+  /** Made by {@link IWVProvider.openDevice}. */
   readonly IWVDevice: IWVDevice;
+  /** Made by {@link IWVDevice.createCompletionQueue}. */
   readonly IWVCompletionQueue: IWVCompletionQueue;
+  /** Made by {@link IWVDevice.allocateProtectionDomain}. */
   readonly IWVProtectionDomain: IWVProtectionDomain;
+  /** Made by {@link IWVProtectionDomain.createSharedReceiveQueue}. */
   readonly IWVSharedReceiveQueue: IWVSharedReceiveQueue;
+  /** Made by {@link IWVProtectionDomain.allocateMemoryWindow}. */
   readonly IWVMemoryWindow: IWVMemoryWindow;
+  /** Made by {@link IWVProtectionDomain.allocateFastRegion}. */
   readonly IWVFastRegion: IWVFastRegion;
+  /** Made by {@link IWVProtectionDomain.createAddressHandle}. */
   readonly IWVAddressHandle: IWVAddressHandle;
+  /** Connected queue pairs and those of datagrams have it. */
   readonly IWVQueuePair: IWVQueuePair;
+  /** Made by {@link IWVProtectionDomain.createConnectQueuePair}. */
   readonly IWVConnectQueuePair: IWVConnectQueuePair;
+  /** Made by {@link IWVProtectionDomain.createDatagramQueuePair}. */
   readonly IWVDatagramQueuePair: IWVDatagramQueuePair;
+  /** Connect and datagram endpoints have it. */
   readonly IWVEndpoint: IWVEndpoint;
+  /** Made by {@link IWVProvider.createConnectEndpoint}. */
   readonly IWVConnectEndpoint: IWVConnectEndpoint;
+  /** Made by {@link IWVProvider.createDatagramEndpoint}. */
   readonly IWVDatagramEndpoint: IWVDatagramEndpoint;
 }
 

@@ -12,17 +12,27 @@ import type { WvOverlappedObject } from './interfaces-objects.js';
 
 /** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
 export interface WvQpCreate {
+  /** The completion queue of send requests, of the same device. */
   sendCq: IWVCompletionQueue;
+  /** The completion queue of receives; it may be the same. */
   receiveCq: IWVCompletionQueue;
   /** The source of receives; `receiveDepth` and `receiveSge` are ignored then. */
   srq?: IWVSharedReceiveQueue;
+  /** The caller's own value: `qpContext` of completions. */
   context?: unknown;
+  /** Outstanding send requests, up to the device's `maxQpWr`. */
   sendDepth: number;
+  /** SGEs of a send request, up to the device's `maxSge`. */
   sendSge: number;
+  /** Outstanding receives, up to the device's `maxQpWr`. */
   receiveDepth: number;
+  /** SGEs of a receive, up to the device's `maxSge`. */
   receiveSge: number;
+  /** Bytes of an INLINE request, up to the device's limit of that name; default 0. */
   maxInlineSend?: number;
+  /** RDMA reads and atomics of this side that may be outstanding; 0, the default: up to the device's limit. */
   initiatorDepth?: number;
+  /** RDMA reads and atomics of the peer that are served at a time; 0, the default: up to the device's limit. */
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;
@@ -39,30 +49,53 @@ export interface WvQpCreate {
 export interface WvQpAttributes {
   /** WV_QP_TYPE. */
   readonly qpType: number;
+  /** WV_QP_STATE; in a modify the state to move to. */
   readonly qpState: number;
   /** The same as `qpState`; in a modify, the state that the caller assumes. */
   readonly currentQpState: number;
+  /** This queue pair's number; a modify does not change it. */
   readonly qpn: number;
+  /** The peer's queue pair number; connected queue pairs, from RTR on. */
   readonly destinationQpn: number;
+  /** The number of the first packet that is sent; from RTS on. */
   readonly sendPsn: number;
+  /** The number of the first packet that is expected; from RTR on. */
   readonly receivePsn: number;
+  /** Payload of a full packet: 256, 512, 1024, 2048 or 4096; from RTR on. */
   readonly pathMtu: number;
+  /** Outstanding send requests, as granted. */
   readonly sendDepth: number;
+  /** SGEs of a send request, as granted. */
   readonly sendSge: number;
+  /** Outstanding receives, as granted. */
   readonly receiveDepth: number;
+  /** SGEs of a receive, as granted. */
   readonly receiveSge: number;
+  /** Bytes of an INLINE request, as granted. */
   readonly maxInlineSend: number;
+  /** RDMA reads and atomics of this side that may be outstanding. */
   readonly initiatorDepth: number;
+  /** RDMA reads and atomics of the peer that are served at a time. */
   readonly responderResources: number;
+  /** WV_ACCESS_* values below 0x100: what the peer may do. */
   readonly accessFlags: number;
+  /** The Q_Key of a datagram queue pair, 32 bits; values from 0x80000000 on are for the system. */
   readonly qkey: number;
+  /** The place of its P_Key in the port's table. */
   readonly pkeyIndex: number;
+  /** The port of this side, from 1. */
   readonly portNumber: number;
+  /** How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite. */
   readonly localAckTimeout: number;
+  /** Repetitions without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
+  /** Repetitions when the peer has no receive, 0 to 6; 7: without end. */
   readonly rnrRetryCount: number;
+  /** How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8). */
   readonly rnrNakTimeout: number;
+  /** With the option AV: the GID of this side, 16 bytes. */
   readonly sourceGid: Uint8Array;
+  /** With the option AV: the GID of the peer, 16 bytes. */
   readonly destinationGid: Uint8Array;
   /**
    * 8 bits, with the option AV: IPv4's TOS, IPv6's traffic class. The upper six are the DSCP; on a connection the HCA
@@ -77,32 +110,41 @@ export interface WvQpAttributes {
   readonly hopLimit: number;
   /** WV_QP_SIGNAL_SENDS, as created. */
   readonly qpFlags: number;
-  /** The rest of the path, which only InfiniBand has: 0 on RoCE. */
+  /** The peer's LID, which only InfiniBand has: 0 on RoCE. */
   readonly destinationLid: number;
+  /** The service level of packets, 0 to 15, which only InfiniBand has: 0 on RoCE. */
   readonly serviceLevel: number;
+  /** The low bits of the source LID, which only InfiniBand has: 0 on RoCE. */
   readonly sourcePathBits: number;
+  /** The rate of injection as a code, which only InfiniBand has: 0 on RoCE. */
   readonly staticRate: number;
-  /** WV_APM_STATE and the alternate path (path migration), which the software HCA does not have: 0. */
+  /** WV_APM_STATE: path migration, which the software HCA does not have: 0. */
   readonly apmState: number;
+  /** `pathMtu` of the path to migrate to; 0 on the software HCA. */
   readonly alternatePathMtu: number;
+  /** `pkeyIndex` of the path to migrate to; 0 on the software HCA. */
   readonly alternatePkeyIndex: number;
+  /** `localAckTimeout` of the path to migrate to; 0 on the software HCA. */
   readonly alternateLocalAckTimeout: number;
 }
 
 /** A request of {@link IWVConnectQueuePair.postSend} (WV_SEND_REQUEST). What an opcode does not use is ignored. */
 export interface WvSendRequest {
+  /** The caller's own value, which the completion has. */
   readonly context?: unknown;
   /** WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7. */
   readonly opcode?: number;
   /** WV_SEND_*; default 0. */
   readonly flags?: number;
+  /** The memory that is sent, or, for reads and atomics, filled; default: none. */
   readonly sgl?: readonly WvSge[];
   /** Sent with the flag IMMEDIATE. */
   readonly immediate?: number;
   /** A Send: the peer's key whose window or region its arrival invalidates. */
   readonly invalidateRkey?: number;
-  /** The remote memory, and bytes from its start. */
+  /** The remote memory of RDMA and atomics. */
   readonly remote?: RemoteMemoryRef;
+  /** Bytes from the start of `remote`; default 0. */
   readonly remoteOffset?: number;
   /** CompareExchange: the value that must be there; FetchAdd: the value to add. */
   readonly compareOrAdd?: bigint;
@@ -118,6 +160,7 @@ export interface WvSendRequest {
 
 /** The common part of all types of queue pairs. */
 export interface IWVQueuePair extends WvOverlappedObject {
+  /** The queue pair's number on the wire, 24 bits. */
   readonly qpn: number;
   /** The WV_QP_STATE that the HCA published last; no IOCTL. */
   readonly state: number;
@@ -230,11 +273,15 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
 
 /** A datagram to send (WV_SEND_DATAGRAM). The caller may reuse it; it is read during the call only. */
 export interface WvSendDatagram {
+  /** The caller's own value, which the completion has. */
   context: unknown;
+  /** Where the datagram goes; of the same protection domain. */
   addressHandle: IWVAddressHandle;
+  /** The memory that is sent: together at most the MTU of the path. */
   sgl: readonly WvSge[];
   /** WV_SEND_* except FENCE. */
   flags: number;
+  /** Sent with the flag IMMEDIATE, 32 bits. */
   immediateData?: number;
   /** MULTICAST_QPN for a group. */
   destinationQpn: number;

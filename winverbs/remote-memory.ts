@@ -10,11 +10,13 @@ import { checkedObject, Status, WvError } from './status.js';
  * qp.write(context, [{ region, offset: 0, length: 4096 }], WvSend.SIGNALED, remote, 0);
  */
 export class RemoteMemory implements RemoteMemoryRef {
+  /** Of the first byte, 64 bits. */
   readonly address: bigint;
   /** The number on the wire. */
   readonly rkey: number;
-  /** Low and high 32 bits of the address. */
+  /** The low 32 bits of the address. */
   readonly addressLow: number;
+  /** The high 32 bits of the address. */
   readonly addressHigh: number;
 
   /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */

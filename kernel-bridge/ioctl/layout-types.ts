@@ -5,7 +5,9 @@ export type Refuse = (path: string, value: unknown, takes: string, size: number)
 
 /** Layout, reader and writer of one field. `V` is its decoded value, `I` its encoder's input. */
 export interface FieldType<V, I = V> {
+  /** Such as `u32be` or `bytes[16]`; of structures the name of the interface. */
   readonly name: string;
+  /** How the field is read and written: `uint` up to 32 bits as a number, `long` 64 bits as a bigint, `reserved` not at all. */
   readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
   /** Bytes; eighths for {@link bits}. */
   readonly size: number;
@@ -23,6 +25,7 @@ export interface FieldType<V, I = V> {
 
 /** A pad: zero when written, ignored when read, no part of the value. */
 export interface ReservedType extends FieldType<undefined> {
+  /** Tells pads from fields with a value. */
   readonly kind: 'reserved';
 }
 
@@ -67,12 +70,15 @@ export interface FieldInfo {
   readonly offset: number;
   /** Bytes; eighths for {@link bits}. */
   readonly size: number;
+  /** The name of its {@link FieldType}. */
   readonly type: string;
+  /** It is a pad, which a value does not have. */
   readonly reserved: boolean;
 }
 
 /** A binary structure, made from a table of fields by {@link struct}, {@link packed} or {@link union}. */
 export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
+  /** The fields in their order, pads included. */
   readonly fields: readonly FieldInfo[];
   /** The table that it was made from. */
   readonly table: F;

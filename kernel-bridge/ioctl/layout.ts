@@ -302,6 +302,7 @@ export function union<const F extends Fields>(name: string, table: F): Struct<F>
 
 /** Consecutive elements without a count, as in GID and P_Key tables. */
 export interface List<V, I> {
+  /** The name of the element type, with `[]`. */
   readonly name: string;
   /** Bytes of one element. */
   readonly elementSize: number;

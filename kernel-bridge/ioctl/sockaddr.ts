@@ -9,8 +9,11 @@ import { WvIoSockaddrData, WvIoSockaddrIn, WvIoSockaddrIn6 } from './structs.js'
 
 /** An IP address and port. `address` is text, with `%scope` for IPv6 addresses that need it. */
 export interface SocketAddress {
+  /** 4 for IPv4, 6 for IPv6. */
   readonly family: 4 | 6;
+  /** The IP address as text; no name of a host. */
   readonly address: string;
+  /** 0 to 65535. */
   readonly port: number;
 }
 

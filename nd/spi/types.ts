@@ -6,6 +6,7 @@ import { asAddress, type GetResultOptions, type Overlapped } from '../../winverb
 
 /** All interfaces by name, in place of IIDs: those of both versions, to which others may be added. */
 export interface NdInterfaces {
+  /** Every object has it. */
   IUnknown: NdUnknown;
 }
 

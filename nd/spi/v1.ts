@@ -405,13 +405,21 @@ export interface INDEndpoint extends NdUnknown {
 
 declare module './types.js' {
   interface NdInterfaces {
+    /** Every object of the first version with requests that can wait. */
     INDOverlapped: INDOverlapped;
+    /** The root of the first version. */
     INDProvider: INDProvider;
+    /** Made by {@link INDProvider.openAdapter}. */
     INDAdapter: INDAdapter;
+    /** Made by {@link INDAdapter.createCompletionQueue}. */
     INDCompletionQueue: INDCompletionQueue;
+    /** Made by {@link INDAdapter.createMemoryWindow}. */
     INDMemoryWindow: INDMemoryWindow;
+    /** Made by {@link INDConnector.createEndpoint}. */
     INDEndpoint: INDEndpoint;
+    /** Made by {@link INDAdapter.createConnector}. */
     INDConnector: INDConnector;
+    /** Made by {@link INDAdapter.listen}. */
     INDListen: INDListen;
   }
 }

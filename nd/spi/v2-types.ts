@@ -36,7 +36,9 @@ export const Nd2MrFlag = {
 export const Nd2AdapterFlag = {
   /** Within a Write, lower addresses are written before higher ones, and its last byte last. */
   IN_ORDER_DMA_SUPPORTED: 0x1,
+  /** Completion queues can delay their notifications until there are several completions, or for a time. */
   CQ_INTERRUPT_MODERATION_SUPPORTED: 0x4,
+  /** The adapter has several engines, among which queue pairs are spread by their completion queues. */
   MULTI_ENGINE_SUPPORTED: 0x8,
   /** Completion queues can be resized. */
   CQ_RESIZE_SUPPORTED: 0x100,
@@ -45,7 +47,20 @@ export const Nd2AdapterFlag = {
 } as const;
 
 /** ND2_REQUEST_TYPE: the kind of a completed request. */
-export const Nd2RequestType = { RECEIVE: 0, SEND: 1, BIND: 2, INVALIDATE: 3, READ: 4, WRITE: 5 } as const;
+export const Nd2RequestType = {
+  /** A Receive that a message has ended. */
+  RECEIVE: 0,
+  /** A Send. */
+  SEND: 1,
+  /** A Bind of a memory window. */
+  BIND: 2,
+  /** An Invalidate of a memory window. */
+  INVALIDATE: 3,
+  /** An RDMA Read. */
+  READ: 4,
+  /** An RDMA Write. */
+  WRITE: 5,
+} as const;
 
 /** A value of {@link Nd2RequestType}. */
 export type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType];

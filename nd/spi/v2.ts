@@ -431,15 +431,25 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
 
 declare module './types.js' {
   interface NdInterfaces {
+    /** Every object of the second version with requests that can wait. */
     IND2Overlapped: IND2Overlapped;
+    /** The root of the second version. */
     IND2Provider: IND2Provider;
+    /** Made by {@link IND2Provider.openAdapter}. */
     IND2Adapter: IND2Adapter;
+    /** Made by {@link IND2Adapter.createCompletionQueue}. */
     IND2CompletionQueue: IND2CompletionQueue;
+    /** Made by {@link IND2Adapter.createMemoryRegion}. */
     IND2MemoryRegion: IND2MemoryRegion;
+    /** Made by {@link IND2Adapter.createMemoryWindow}. */
     IND2MemoryWindow: IND2MemoryWindow;
+    /** Made by {@link IND2Adapter.createSharedReceiveQueue}. */
     IND2SharedReceiveQueue: IND2SharedReceiveQueue;
+    /** Made by {@link IND2Adapter.createQueuePair}. */
     IND2QueuePair: IND2QueuePair;
+    /** Made by {@link IND2Adapter.createConnector}. */
     IND2Connector: IND2Connector;
+    /** Made by {@link IND2Adapter.createListener}. */
     IND2Listener: IND2Listener;
   }
 }
