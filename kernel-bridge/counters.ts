@@ -39,7 +39,14 @@ export interface DeviceInterface {
   /** The host's number for it, which scope ids of link-local addresses use. */
   readonly index: number;
   /** The RDMA device of the system, with its driver (empty: the system does not tell) and firmware; undefined: the software HCA. */
-  readonly hca?: { readonly device: string; readonly driver: string; readonly firmware: string };
+  readonly hca?: {
+    /** The system's name of the device, such as `mlx5_0`. */
+    readonly device: string;
+    /** The name of its driver; empty: the system does not tell. */
+    readonly driver: string;
+    /** The version of its firmware as text; empty: the system does not tell. */
+    readonly firmware: string;
+  };
 }
 
 /** Reads all counters by a device file that `open` opens. */

@@ -27,8 +27,18 @@ export interface OptionsError extends Error {
 
 /** A checked value, or why it is none. */
 export type OptionsResult<T> =
-  | { readonly success: true; readonly data: T }
-  | { readonly success: false; readonly error: OptionsError };
+  | {
+      /** The value is valid. */
+      readonly success: true;
+      /** The value with its defaults filled in. */
+      readonly data: T;
+    }
+  | {
+      /** The value is not valid. */
+      readonly success: false;
+      /** All mistakes. */
+      readonly error: OptionsError;
+    };
 
 /** Checks values of one kind and fills in the defaults. */
 export interface OptionsSchema<T> {

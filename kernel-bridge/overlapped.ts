@@ -235,6 +235,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#toPromise().finally(onFinally);
   }
 
+  /** `Overlapped`: Object.prototype.toString shows it. */
   get [Symbol.toStringTag](): string {
     return 'Overlapped';
   }

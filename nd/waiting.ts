@@ -40,11 +40,21 @@ export async function nextResult<R>(queue: QueueOf<R>, options: WaitOptions = {}
 export function firstResult(
   queues: readonly IND2CompletionQueue[],
   options?: WaitOptions,
-): Promise<{ queue: IND2CompletionQueue; result: Nd2Result }>;
+): Promise<{
+  /** The queue that had it. */
+  queue: IND2CompletionQueue;
+  /** What was taken from the queue. */
+  result: Nd2Result;
+}>;
 export function firstResult(
   queues: readonly INDCompletionQueue[],
   options?: WaitOptions,
-): Promise<{ queue: INDCompletionQueue; result: NdResult }>;
+): Promise<{
+  /** The queue that had it. */
+  queue: INDCompletionQueue;
+  /** What was taken from the queue. */
+  result: NdResult;
+}>;
 export function firstResult<R>(
   queues: readonly QueueOf<R>[],
   options: WaitOptions = {},

@@ -41,6 +41,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     made: MadeQueuePair,
     /** Defaults for connecting: the number of reads and atomics that it may have in flight, and that it accepts. */
     readonly initiatorDepth: number,
+    /** RDMA reads and atomics of the peer that are served at a time, as asked for. */
     readonly responderResources: number,
   ) {
     super(pd, made, 'IWVConnectQueuePair');

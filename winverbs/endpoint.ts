@@ -44,6 +44,7 @@ export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
 
 /** IWVEndpoint: the common part of connect and datagram endpoints. */
 export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
+  /** The bound address. @internal */
   protected local: SocketAddress | undefined = undefined;
 
   constructor(

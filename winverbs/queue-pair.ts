@@ -45,6 +45,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly maxInlineSend: number;
   /** @internal */
   readonly handle: UvpHandle;
+  /** @internal */
   protected readonly verbs: UserVerbs;
   /** @internal {@link QpType} */
   readonly type: number;

@@ -21,7 +21,12 @@ export async function firstTaken<Q extends Notifying, R>(
   queues: readonly Q[],
   take: (queue: Q) => R | undefined,
   signal?: AbortSignal,
-): Promise<{ queue: Q; result: R }> {
+): Promise<{
+  /** The queue that had it. */
+  queue: Q;
+  /** What was taken from the queue. */
+  result: R;
+}> {
   for (;;) {
     signal?.throwIfAborted();
     for (const queue of queues) {
@@ -73,7 +78,12 @@ export async function nextCompletion(
 export async function firstCompletion(
   cqs: readonly IWVCompletionQueue[],
   { signal }: WaitOptions = {},
-): Promise<{ cq: IWVCompletionQueue; completion: WvCompletion }> {
+): Promise<{
+  /** The queue that had it. */
+  cq: IWVCompletionQueue;
+  /** What was taken from the queue. */
+  completion: WvCompletion;
+}> {
   const { queue: cq, result: completion } = await firstTaken(cqs, taken, signal);
   return { cq, completion };
 }

@@ -96,6 +96,7 @@ export const IbIoCaModify = struct('IB_IO_CA_MODIFY', {
   Id: u64,
   /** {@link ModifyCaFlag} */
   Flags: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
   /** The new system image GUID; it is that of the CA until it is set. */
   SystemImageGuid: u64be,
@@ -115,5 +116,6 @@ export const IbIoPortModify = struct('IB_IO_PORT_MODIFY', {
   PortNumber: u8,
   /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   InitType: u8,
+  /** Pad of 2 bytes: written as 0, not read. */
   Reserved: reserved(2),
 });

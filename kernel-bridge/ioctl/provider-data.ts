@@ -28,6 +28,7 @@ export const CaProviderOut = struct('CA provider output', {
 export const PdProviderOut = struct('PD provider output', {
   /** The engine's number of the protection domain. */
   Handle: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -43,6 +44,7 @@ export const MwProviderOut = struct('MW provider output', {
 export const AvProviderOut = struct('AV provider output', {
   /** The engine's number of the address handle, which datagram requests name. */
   Handle: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -60,6 +62,7 @@ export const CqProviderIn = struct('CQ provider input', {
 export const CqProviderOut = struct('CQ provider output', {
   /** The engine's number of the completion queue. */
   Handle: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -73,6 +76,7 @@ export const SrqProviderIn = struct('SRQ provider input', {
   Entries: u32,
   /** Bytes of a WQE. */
   Stride: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -80,6 +84,7 @@ export const SrqProviderIn = struct('SRQ provider input', {
 export const SrqProviderOut = struct('SRQ provider output', {
   /** The engine's number of the shared receive queue. */
   Handle: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 

@@ -175,7 +175,14 @@ export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): U
  *
  * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
  */
-export function gidOfSockaddr(bytes: Uint8Array): { gid: Uint8Array; port: number; scopeId: number } {
+export function gidOfSockaddr(bytes: Uint8Array): {
+  /** 16 bytes; IPv4 behind ::ffff:0:0/96. */
+  gid: Uint8Array;
+  /** The port of the address; 0: none. */
+  port: number;
+  /** The index of the interface of a link-local address; 0 for all others. */
+  scopeId: number;
+} {
   if (bytes.length < SOCKADDR_BYTES || bytes[0] !== AddressFamily.IPV4 || bytes[1] !== 0) {
     const { address, port } = decodeSockaddr(bytes);
     return { gid: gidOfAddress(address), port, scopeId: scopeIdOfAddress(address) };
@@ -312,6 +319,9 @@ export function formatSocketAddress(address: SocketAddress): string {
 }
 
 /** The value of WV_IO_SOCKADDR_DATA for an address; all zero for none. */
-export function sockaddrData(address: SocketAddress | undefined): { sockAddr: Uint8Array } {
+export function sockaddrData(address: SocketAddress | undefined): {
+  /** 28 bytes; all zero without an address. */
+  sockAddr: Uint8Array;
+} {
   return address ? { sockAddr: encodeSockaddr(address) } : WvIoSockaddrData.zero();
 }

@@ -118,5 +118,12 @@ export interface KernelStatistics {
   /** Memory regions and windows of the software HCA. */
   readonly memory: readonly MemoryStatistics[];
   /** How many more there are than the lists have. */
-  readonly omitted: { readonly queuePairs: number; readonly connections: number; readonly memory: number };
+  readonly omitted: {
+    /** Queue pairs that are not in `queuePairs`. */
+    readonly queuePairs: number;
+    /** Connections that are not in `connections`. */
+    readonly connections: number;
+    /** Registrations that are not in `memory`. */
+    readonly memory: number;
+  };
 }

@@ -27,6 +27,7 @@ export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
   SinPort: u16be,
   /** Offset 4: the IPv4 address; 0 is the wildcard. */
   SinAddr: u32be,
+  /** Pad of 8 bytes: written as 0, not read. */
   SinZero: reserved(8),
 });
 
@@ -48,6 +49,7 @@ export const WvIoSockaddrIn6 = struct('WV_IO_SOCKADDR_IN6', {
 export const WvIoSockaddrData = struct('WV_IO_SOCKADDR_DATA', {
   /** Offset 0: a SOCKADDR_IN or SOCKADDR_IN6; unused bytes are 0. */
   SockAddr: sockaddr28,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -59,6 +61,7 @@ export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
   Pkey: u16be,
   /** Offset 10: the port, from 1. */
   PortNumber: u8,
+  /** Pad of 5 bytes: written as 0, not read. */
   Reserved: reserved(5),
 });
 
@@ -108,6 +111,7 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
   RnrRetryCount: u8,
   /** Offset 18: bytes of private data: at most 56, those in Data; of EP_ACCEPT at most 196, whose rest follows the structure. */
   DataLength: u8,
+  /** Pad of 5 bytes: written as 0, not read. */
   Reserved: reserved(5),
   /** Offset 24: private data for the peer, or from it. */
   Data: bytes(56),
@@ -183,6 +187,7 @@ export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
   DataLength: u8,
   /** The peer's answer (IBA 1 §12.11.2): 0 is yes, all others are reasons for CONNECTION_REFUSED. */
   SidrStatus: u8,
+  /** Pad of 2 bytes: written as 0, not read. */
   Reserved: reserved(2),
   /** From the peer: 180 bytes of a request, 136 of an answer. To the peer: at most 136. */
   Data: bytes(180),
@@ -196,6 +201,7 @@ export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
   PeerAddress: WvIoSockaddrData,
   /** Bytes of private data in Data, 0 to 180. */
   DataLength: u8,
+  /** Pad of 3 bytes: written as 0, not read. */
   Reserved: reserved(3),
   /** Private data for the peer's application. */
   Data: bytes(180),
@@ -261,6 +267,7 @@ export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
   PKey: u16be,
   /** Offset 18: the port, from 1. */
   PortNum: u8,
+  /** Pad of 5 bytes: written as 0, not read. */
   Pad: reserved(5),
 });
 
@@ -304,6 +311,7 @@ export const IbPathRecord = struct('ib_path_rec_t', {
   pkt_life: u8,
   /** Offset 57: the lower, the better among several paths; not read here. */
   preference: u8,
+  /** Pad of 6 bytes: written as 0, not read. */
   resv2: reserved(6),
 });
 

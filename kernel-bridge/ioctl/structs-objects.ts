@@ -133,6 +133,7 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   LocalAckDelay: u8,
   /** Offset 149: the number of ports; each WinVerbs device of the software HCA has one. */
   PhysPortCount: u8,
+  /** Pad of 2 bytes: written as 0, not read. */
   Reserved: reserved(2),
 });
 
@@ -142,6 +143,7 @@ export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
   Id: u64,
   /** Offset 8: the port, from 1. */
   PortNumber: u8,
+  /** Pad of 7 bytes: written as 0, not read. */
   Reserved: reserved(7),
 });
 
@@ -191,6 +193,7 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   ExtActiveSpeed: u8,
   /** Offset 48: how the link encodes its bits, as a code; 0: not told. */
   LinkEncoding: u8,
+  /** Pad of 3 bytes: written as 0, not read. */
   Pad: reserved(3),
 });
 
@@ -208,6 +211,7 @@ export const WvIoEvent = struct('WV_IO_EVENT', {
   Type: u32,
   /** Offset 8: reserved for the port, from 1. */
   PortNumber: u8,
+  /** Pad of 3 bytes: written as 0, not read. */
   Reserved: reserved(3),
 });
 
@@ -229,6 +233,7 @@ export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   BufferLength: u64,
   /** Offset 24: an OR of {@link WvAccess}. */
   AccessFlags: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -246,6 +251,7 @@ export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', {
 export const WvIoAv = struct('WV_IO_AV', {
   /** Offset 0: 1: the fields of the network route (to DGid) are valid; always on RoCE. */
   NetworkRouteValid: u8,
+  /** Pad of 1 byte: written as 0, not read. */
   Reserved1: reserved(1),
   /** Offset 2: IPv4's TTL or IPv6's hop limit; 0: the driver's choice. */
   HopLimit: u8,
@@ -257,6 +263,7 @@ export const WvIoAv = struct('WV_IO_AV', {
   SGid: bytes(16),
   /** Offset 24: the destination GID. */
   DGid: bytes(16),
+  /** Pad of 2 bytes: written as 0, not read. */
   Reserved2: reserved(2),
   /** Offset 42: the destination LID; 0 on RoCE. */
   DLid: u16be,
@@ -290,6 +297,7 @@ export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   MaxSge: u32,
   /** Offset 24: the event is reported once, when fewer receives are left; 0 asks for none. */
   SrqLimit: u32,
+  /** Pad of 4 bytes: written as 0, not read. */
   Reserved: reserved(4),
 });
 
@@ -321,6 +329,7 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   QpType: u8,
   /** Offset 69: an OR of {@link QpFlag}. */
   QpFlags: u8,
+  /** Pad of 2 bytes: written as 0, not read. */
   Reserved: reserved(2),
 });
 
@@ -388,6 +397,7 @@ export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   AccessFlags: u8,
   /** Offset 186: an OR of {@link QpFlag}, as created. */
   QpFlags: u8,
+  /** Pad of 5 bytes: written as 0, not read. */
   Reserved: reserved(5),
 });
 

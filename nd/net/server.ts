@@ -109,7 +109,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /** The address and port, as `net.Server` answers it; null unless it listens. */
-  address(): { address: string; family: 'IPv4' | 'IPv6'; port: number } | null {
+  address(): {
+    /** The IP address that is listened on; the wildcard for all. */
+    address: string;
+    /** The family of the address. */
+    family: 'IPv4' | 'IPv6';
+    /** The port; that which was chosen, if 0 was asked for. */
+    port: number;
+  } | null {
     if (!this.listening) return null;
     const { address, port } = this.#posts[0]!.listener.getLocalAddress();
     const shown = this.#all ?? address;

@@ -127,7 +127,14 @@ export class Socket extends Duplex {
   }
 
   /** This side's address, port and family; empty while there is no connection, as in `net.Socket`. */
-  address(): { address?: string; family?: 'IPv4' | 'IPv6'; port?: number } {
+  address(): {
+    /** The IP address of this side; left out before the socket is connected, as the rest. */
+    address?: string;
+    /** The family of the address. */
+    family?: 'IPv4' | 'IPv6';
+    /** The port of this side. */
+    port?: number;
+  } {
     const local = this.#local;
     if (local === undefined) return {};
     return { address: local.address, family: familyOf(local), port: local.port };

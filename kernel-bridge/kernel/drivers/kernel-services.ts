@@ -48,6 +48,7 @@ export class KernelAl {
 
   /** @internal */
   constructor(
+    /** For verbs that take an access layer. */
     readonly al: IbAl,
     private readonly platform: KernelPlatform,
     library: string,

@@ -237,7 +237,16 @@ export class KernelVerbs extends KernelMemoryVerbs {
    *
    * @returns SUCCESS with the window's new key, which is its key from now on; or a status, and key 0.
    */
-  ciBindMw(mw: IbMw, qp: IbQp, request: UvpBindRequest): { status: number; rkey: number } {
+  ciBindMw(
+    mw: IbMw,
+    qp: IbQp,
+    request: UvpBindRequest,
+  ): {
+    /** The NTSTATUS of posting; the completion has that of the bind. */
+    status: number;
+    /** The window's new key, valid for requests that are posted later; 0 if nothing was posted. */
+    rkey: number;
+  } {
     const { bindMw } = this.provider;
     if (!mw.provider || !qp.provider) return { status: Status.INVALID_HANDLE, rkey: 0 };
     if (!bindMw) return { status: Status.NOT_SUPPORTED, rkey: 0 };

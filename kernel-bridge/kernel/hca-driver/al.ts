@@ -22,6 +22,7 @@ export class IbAl {
 
   /** @internal */
   constructor(
+    /** The client's device or driver object, referenced until the access layer is closed. */
     readonly client: DeviceObject | DriverObject,
     private readonly contain: Contain,
   ) {}

@@ -25,12 +25,15 @@ const allCapabilities = Object.values(PortCapability).reduce<number>((all, bit) 
 
 /** Fields of CiModifyCa. */
 export interface IbModifyCa {
+  /** The new system image GUID, an EUI-64. */
   systemImageGuid: bigint;
 }
 
 /** Fields of CiModifyPort. Capabilities are {@link PortCapability} bits. */
 export interface IbModifyPort {
+  /** Those that the instance takes; FILE_LOCK_CONFLICT if another one holds any. */
   setCapabilities: number;
+  /** Those that the instance gives up. */
   clearCapabilities: number;
   /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   initType: number;

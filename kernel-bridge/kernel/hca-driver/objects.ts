@@ -226,7 +226,7 @@ export class IbAv implements WithProvider {
     readonly pd: IbPd,
     /** The HCA's own number of it, which send requests name. */
     readonly handle: number,
-    /** Where datagrams with it go. */
+    /** Where datagrams with it go. @internal */
     readonly attributes: IbAddressVector,
   ) {}
 }

@@ -132,7 +132,7 @@ export type RequestorMode = 'user' | 'kernel';
 
 /** The driver's part of an IRP: the parameters of the request. */
 export interface IrpStackLocation {
-  /** The kind of request: an {@link IrpMajor} value. */
+  /** The kind of request (IRP_MJ_*): 0 create, 2 close, 14 IOCTL, 15 verb, 18 cleanup. */
   readonly major: number;
   /** The file that the request came by; undefined for verbs of kernel clients. */
   readonly fileObject: FileObject | undefined;
@@ -370,6 +370,7 @@ export class IrpQueue<C = undefined> {
   /** `onCancelled` runs before a cancelled IRP is completed with CANCELED. */
   constructor(private readonly onCancelled?: (irp: Irp, context: C) => void) {}
 
+  /** The number of waiting requests. */
   get size(): number {
     return this.entries?.size ?? 0;
   }
@@ -394,7 +395,14 @@ export class IrpQueue<C = undefined> {
   }
 
   /** Removes and returns the oldest entry, or undefined. */
-  removeFirst(): { irp: Irp; context: C } | undefined {
+  removeFirst():
+    | {
+        /** The waiting request. */
+        irp: Irp;
+        /** What it was inserted with. */
+        context: C;
+      }
+    | undefined {
     for (const [irp, context] of this.entries ?? []) {
       this.remove(irp);
       return { irp, context };
@@ -403,7 +411,14 @@ export class IrpQueue<C = undefined> {
   }
 
   /** The oldest entry, which stays in the queue. */
-  first(): { irp: Irp; context: C } | undefined {
+  first():
+    | {
+        /** The waiting request. */
+        irp: Irp;
+        /** What it was inserted with. */
+        context: C;
+      }
+    | undefined {
     for (const [irp, context] of this.entries ?? []) return { irp, context };
     return undefined;
   }
