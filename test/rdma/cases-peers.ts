@@ -148,6 +148,11 @@ const caseOf =
 export const roceCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
   [...connections, ...roceOnly, ...transfers, ...many].map(caseOf(device, ready, true));
 
-/** Cases on iWARP, where the side that has connected sends first. */
+/**
+ * Cases on iWARP, where the side that has connected sends first. ucmatose's server sends first, in Linux's program and in ours: if its
+ * message comes before the other end has read the MPA reply, that end gives up (siw_cm.c:569, siw_recv_mpa_rr).
+ */
 export const iwarpCases = (device: Device, ready: RdmaCase['run']): readonly RdmaCase[] =>
-  [...connections, ...transfers].map(caseOf(device, ready, false));
+  [...connections, ...transfers]
+    .filter(({ name }) => !name.startsWith('ucmatose'))
+    .map(caseOf(device, ready, false));
