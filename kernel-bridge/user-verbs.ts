@@ -177,7 +177,7 @@ export interface UvpCompletion {
   opcode: number;
   /** WV_WC_STATUS; 0 is success. */
   status: number;
-  /** Bytes received; of send requests undefined. */
+  /** Bytes of the message; defined for receives that succeed. */
   length: number;
   /** WV_WC_*. */
   flags: number;
@@ -185,7 +185,7 @@ export interface UvpCompletion {
   immediateData: number;
   /** The sender's QPN, 24 bits; receives of datagrams. */
   sourceQpn: number;
-  /** The device's own number of an error; 0 if it has none. */
+  /** The device's own number of an error; 0 of a success. */
   vendorCode: number;
   /** The place of the packet's P_Key in the port's table; receives of datagrams. */
   pkeyIndex: number;

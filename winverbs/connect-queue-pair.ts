@@ -39,9 +39,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   private constructor(
     pd: WVProtectionDomain,
     made: MadeQueuePair,
-    /** Defaults for connecting: the number of reads and atomics that it may have in flight, and that it accepts. */
+    /** Default for connecting: RDMA reads and atomics that it may have outstanding. */
     readonly initiatorDepth: number,
-    /** RDMA reads and atomics of the peer that are served at a time, as asked for. */
+    /** Default for connecting: RDMA reads and atomics of the peer that it serves at a time. */
     readonly responderResources: number,
   ) {
     super(pd, made, 'IWVConnectQueuePair');

@@ -33,11 +33,11 @@ export interface IWVEndpoint extends WvOverlappedObject {
 export interface WvConnectParam {
   /** At most 56 bytes. */
   privateData?: Uint8Array;
-  /** RDMA reads and atomics of the peer that this side serves at a time; default 0. */
+  /** RDMA reads and atomics of the peer that this side serves at a time; default: those of the queue pair. */
   responderResources?: number;
-  /** RDMA reads and atomics that this side wants to have outstanding; default 0. */
+  /** RDMA reads and atomics that this side wants to have outstanding; default: those of the queue pair. */
   initiatorDepth?: number;
-  /** Repetitions without an acknowledgement, 0 to 7. */
+  /** Repetitions without an acknowledgement, 0 to 7, the default. */
   retryCount?: number;
   /**
    * 0..7: how often the peer repeats a send that finds no receive here. 7 is infinite and the default of QPs with an
@@ -49,7 +49,7 @@ export interface WvConnectParam {
 
 /** Attributes of an endpoint's connection: addresses, device, and the peer's last private data. */
 export interface WvConnectAttributes {
-  /** This side's address and port; the wildcard until one is chosen. */
+  /** This side's address and port; the wildcard of IPv4 while there is none. */
   readonly localAddress: SocketAddress;
   /** The peer's address and port; undefined while there is no peer. */
   readonly peerAddress: SocketAddress | undefined;
@@ -64,9 +64,9 @@ export interface WvConnectAttributes {
   readonly responderResources: number;
   /** RDMA reads and atomics that this side may have outstanding. */
   readonly initiatorDepth: number;
-  /** Repetitions without an acknowledgement, 0 to 7, as the peer has told. */
+  /** Repetitions without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
-  /** Repetitions when no receive is posted, 0 to 7, as the peer has told; 7 is infinite. */
+  /** Repetitions when no receive is posted, 0 to 6; 7: without end. */
   readonly rnrRetryCount: number;
   /** How many requests may wait, of a listener; 0 of all others. */
   readonly backlog: number;

@@ -30,9 +30,9 @@ export interface WvQpCreate {
   receiveSge: number;
   /** Bytes of an INLINE request, up to the device's limit of that name; default 0. */
   maxInlineSend?: number;
-  /** RDMA reads and atomics of this side that may be outstanding; 0, the default: up to the device's limit. */
+  /** RDMA reads and atomics of this side that may be outstanding, and what a connection asks for; default 16, of UC 0. */
   initiatorDepth?: number;
-  /** RDMA reads and atomics of the peer that are served at a time; 0, the default: up to the device's limit. */
+  /** RDMA reads and atomics of the peer that are served at a time, and what a connection offers; default 16, of UC 0. */
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;

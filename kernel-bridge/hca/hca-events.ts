@@ -2,13 +2,13 @@
 
 /** QP event numbers, see `QpEvent` in engine/base/types.h. */
 export const QpEventType = {
-  /** A packet of the peer has come in RTR, before connection management said that the connection is up. */
+  /** The first packet has come in RTR: the peer takes the connection for established. */
   communicationEstablished: 1,
-  /** In SQD: what had begun has ended. */
+  /** The queue pair has reached SQD, and nothing is in flight. */
   sendQueueDrained: 2,
-  /** The queue pair has gone to ERROR, for a reason that its completions may not tell. */
+  /** The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS. */
   fatal: 3,
-  /** The process that had the other end is gone. */
+  /** As `fatal`: retries or keep-alive are spent, or the peer's process has died. */
   peerLost: 4,
   /** In ERROR: it takes nothing more from its shared receive queue. */
   lastWqe: 5,

@@ -36,7 +36,7 @@ export interface ConnectionParameters {
 
 /** What is known of an endpoint: both addresses, and what the peer has offered. */
 export interface EndpointAttributes {
-  /** This side's IP address as text; the wildcard until one is chosen. */
+  /** This side's IP address as text; empty until one is chosen. */
   readonly localAddress: string;
   /** This side's port; 0 until one is chosen. */
   readonly localPort: number;
