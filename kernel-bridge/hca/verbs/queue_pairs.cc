@@ -279,7 +279,8 @@ Status Host::connectQp(Handle handle, uint32_t initMask, uint32_t rtrMask, uint3
       ibv_qp_attr out{};
       int theirs = 0;
       out.qp_state = static_cast<int>(state);
-      if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0) return statusOf(errno);
+      // EINVAL: the connection has no such state any more; its peer has given it up.
+      if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0) return errno == EINVAL ? Status::kConnectionAborted : statusOf(errno);
       out.qp_access_flags = static_cast<unsigned>(accessOf(a.access));
       if (qp->device->attributes.atomic_cap == 0) out.qp_access_flags &= ~unsigned{kRemoteAtomicBit};
       out.max_dest_rd_atomic = static_cast<uint8_t>(std::min(a.responderResources, 255u));

@@ -40,6 +40,7 @@ enum class Status : uint32_t {
   kAddressAlreadyExists = 0xC000020A,
   kNetworkUnreachable = 0xC000023C,
   kHostUnreachable = 0xC000023D,
+  kConnectionAborted = 0xC0000241,
   kDeviceRemoved = 0xC00002B6,
 };
 
