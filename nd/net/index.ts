@@ -9,7 +9,7 @@ import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted } from './errors.js';
 import { tell } from './helpers.js';
-import { checkPort, openLink } from './opening.js';
+import { openLink, portOf } from './opening.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
 
@@ -74,7 +74,7 @@ export function connect(
   listener?: ConnectListener,
 ): Socket {
   const all: ConnectOptions =
-    typeof port === 'object'
+    typeof port === 'object' && port !== null
       ? port
       : {
           ...(typeof options === 'object' ? options : {}),
@@ -82,7 +82,7 @@ export function connect(
           host: typeof host === 'string' ? host : undefined,
         };
   const { signal, ...sizes } = all;
-  checkPort(all.port);
+  const number = portOf(all.port, 1);
   const socket = new Socket(sizes);
   for (const one of [host, options, listener]) if (typeof one === 'function') socket.once('connect', one);
   if (signal !== undefined) {
@@ -94,7 +94,7 @@ export function connect(
   const giveUp = new AbortController();
   socket.once('close', () => giveUp.abort());
   openLink(
-    all.port,
+    number,
     all.host ?? 'localhost',
     socket.linkNeeds,
     (link) => socket.attach(link),

@@ -11,10 +11,16 @@ export interface Opening {
   readonly user: LinkUser;
 }
 
-/** @throws RangeError, with the code that Node.js has for it */
-export function checkPort(port: number): void {
-  if (Number.isInteger(port) && port >= 1 && port <= 65_535) return;
-  const error = new RangeError(`Port ${String(port)} is not a whole number from 1 to 65535.`);
+/**
+ * A port: a number or, as Node.js takes it from an environment variable, its digits.
+ *
+ * @throws RangeError, with the code that Node.js has for it
+ */
+export function portOf(port: unknown, least: 0 | 1): number {
+  const value = typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 65_535) return value;
+  const shown = typeof port === 'string' ? `'${port}'` : String(port);
+  const error = new RangeError(`Port ${shown} is not a whole number from ${least} to 65535.`);
   throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
 }
 
@@ -26,13 +32,18 @@ export async function openLink(
   attach: (link: Link) => void,
   signal?: AbortSignal,
 ): Promise<Link> {
-  checkPort(port);
+  const number = portOf(port, 1);
   if (signal?.aborted) throw aborted(signal);
   const addresses = await lookup(host, { all: true });
   let failure: unknown;
   for (const { address, family } of addresses) {
     try {
-      return await openTo({ address, family: family === 6 ? 6 : 4, port }, { options, user }, attach, signal);
+      return await openTo(
+        { address, family: family === 6 ? 6 : 4, port: number },
+        { options, user },
+        attach,
+        signal,
+      );
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
       // The first failure says most; one of an address family that this host has not says least.

@@ -9,7 +9,7 @@ import { aborted, NetError, netError } from './errors.js';
 import type { Held } from './held.js';
 import { tell } from './helpers.js';
 import { Link } from './link.js';
-import type { Opening } from './opening.js';
+import { type Opening, portOf } from './opening.js';
 import type { Place } from './place.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
 import { Socket, type SocketOptions } from './socket.js';
@@ -126,13 +126,25 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /**
    * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or could not listen, can listen again.
    *
-   * @param port - a port, or all options; default 0: a free one
+   * @param port - a port, or all options, or only what is called once it listens; default 0: a free port
    * @param host - see {@link ListenOptions}
    * @param listening - called once it listens
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`; NetError `ERR_SERVER_ALREADY_LISTEN`
    */
-  listen(port: number | ListenOptions = 0, host?: string | (() => void), listening?: () => void): this {
-    const options = typeof port === 'number' ? { port, ...(typeof host === 'string' ? { host } : {}) } : port;
-    const done = typeof host === 'function' ? host : listening;
+  listen(
+    port?: number | ListenOptions | (() => void) | null,
+    host?: string | (() => void) | null,
+    listening?: () => void,
+  ): this {
+    const done = [port, host, listening].find((one) => typeof one === 'function') as (() => void) | undefined;
+    const given =
+      typeof port === 'object' && port !== null
+        ? port
+        : {
+            port: typeof port === 'function' ? 0 : (port ?? 0),
+            host: typeof host === 'string' ? host : undefined,
+          };
+    const options = { ...given, port: portOf(given.port ?? 0, 0) };
     if (this.#begun && !this.#closed)
       throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
     if (done !== undefined) this.once('listening', done);

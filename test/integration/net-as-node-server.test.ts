@@ -77,11 +77,36 @@ testEach({
   },
 
   'a port that is none is thrown at once': async (net) => {
-    for (const port of [-1, 65_536, 1.5])
-      assert.throws(
-        () => net.connect(port, HOST),
-        (error: NodeJS.ErrnoException) => error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT',
-      );
+    const refused = (error: NodeJS.ErrnoException): boolean =>
+      error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT';
+    for (const port of [-1, 65_536, 1.5, '65536'])
+      assert.throws(() => net.connect(port as number, HOST), refused, String(port));
+    const server = net.createServer(() => {});
+    for (const port of [-1, 65_536, 1.5, '65536'])
+      assert.throws(() => server.listen(port as number, HOST), refused, String(port));
+    assert.is(server.listening, false);
+  },
+
+  'ports are taken as text, as environment variables have them': async (net) => {
+    const server = net.createServer((socket) => socket.end());
+    server.listen('0' as unknown as number, HOST);
+    await once(server, 'listening');
+    const { address, port } = server.address() as { address: string; port: number };
+    assert.is(address, HOST);
+    const client = net.connect(String(port) as unknown as number, HOST).resume();
+    await once(client, 'end');
+    client.end();
+    await closed(server);
+  },
+
+  'listen takes a function alone, and one behind what is not given': async (net) => {
+    const alone = net.createServer(() => {});
+    await new Promise<void>((resolve) => alone.listen(resolve));
+    assert.is(alone.listening, true);
+    const other = net.createServer(() => {});
+    await new Promise<void>((resolve) => other.listen(null as unknown as number, HOST, resolve));
+    assert.is((other.address() as { address: string }).address, HOST);
+    await Promise.all([closed(alone), closed(other)]);
   },
 
   'addresses of both sides name each other': async (net) => {
