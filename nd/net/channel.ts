@@ -297,6 +297,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param options - rights; default: reading only
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
+    if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));
     this.#exposes = true;
     this.held.strong = this;
     return exposeAt([this.#link.place], buffer, options);
@@ -318,6 +319,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param buffer - the memory; {@link send} and {@link request} take any part of it
    */
   lend(buffer: Uint8Array): Promise<LentMemory> {
+    if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('lend'));
     return lendAt(this.#link.place, buffer);
   }
 

@@ -10,7 +10,7 @@ import {
   Status,
 } from '../index.js';
 import { Credits } from './credits.js';
-import { netError, reset, violation } from './errors.js';
+import { closed, netError, reset, violation } from './errors.js';
 import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import type { Place } from './place.js';
@@ -110,6 +110,8 @@ export class Link {
   /** Ids of large payloads that were read and not reported yet. */
   #read: number[] = [];
   #freed = false;
+  /** The error that it ended with. */
+  #reason: unknown;
   /** Frames that came before this side knew that the connection is made. */
   #early: (() => void)[] = [];
 
@@ -320,7 +322,7 @@ export class Link {
   /** Reads or writes memory of the peer, when its turn comes. */
   operate(operation: RemoteOperation): void {
     if (this.over) {
-      operation.done(reset());
+      operation.done(this.#reason ?? closed(operation.write ? 'write' : 'read'));
       return;
     }
     this.#operations.push(operation);
@@ -462,6 +464,7 @@ export class Link {
     if (!this.touched) this.place.poller.drain();
     if (this.over) return;
     this.over = true;
+    this.#reason = error;
     void this.#disconnect();
     for (const operation of this.#operations.splice(0)) operation.done(error ?? reset());
     this.user.ended(error);

@@ -93,4 +93,21 @@ test('released memory cannot be reached: the connection ends', async () => {
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
 });
 
+test('after close every use of memory says that this side has ended', async () => {
+  const [client, server] = await channels();
+  const exposed = await server.expose(allocate(64));
+  const remote = client.open(exposed.handle);
+  await remote.read(0, 8);
+  await client.close();
+  for (const use of [
+    remote.read(0, 8),
+    client.expose(allocate(64)),
+    client.lend(allocate(64)),
+    client.send('late'),
+    client.request('late'),
+  ])
+    assert.is((await rejection(use)).code, 'ERR_STREAM_DESTROYED');
+  exposed.release();
+});
+
 test.run();
