@@ -16,7 +16,7 @@ import { Side } from './side.js';
 type Workers = JobOf<'workers'>;
 
 /** What the Workers do: one word that all of them read. */
-const Phase = { wait: 0, warmUp: 1, count: 2, end: 3 } as const;
+const Phase = { wait: 0, warmUp: 1, count: 2, end: 3, over: 4 } as const;
 /** Of each Worker that has a processor: V8 compiles the measured code meanwhile. */
 const WARM_UP_MS = 500;
 /** Round trips between two looks at the phase. */
@@ -56,9 +56,18 @@ export async function workersRate(job: Workers): Promise<Sample> {
   await sleep(WARM_UP_MS * Math.max(1, job.workers / availableParallelism()));
   const start = go(Phase.count);
   await sleep(1000 * job.seconds);
+  const ended = Promise.all(threads.map((thread) => once(thread, 'message')));
   const seconds = (go(Phase.end) - start) / 1000;
-  await Promise.all(threads.map((thread) => once(thread, 'exit')));
-  partner?.process.kill();
+  // Nobody goes while another one still waits for an answer.
+  await ended;
+  if (partner !== undefined) {
+    const gone = once(partner.process, 'exit');
+    partner.process.kill('SIGKILL');
+    await gone;
+  }
+  const exits = Promise.all(threads.map((thread) => once(thread, 'exit')));
+  go(Phase.over);
+  await exits;
   const counts = [...words.subarray(1)];
   const trips =
     job.of === 'slowest' ? Math.min(...counts) * job.workers : counts.reduce((sum, count) => sum + count, 0);
@@ -118,6 +127,8 @@ async function run({ job, index, words, port }: Shared): Promise<void> {
     if (phase === Phase.count) trips += BATCH;
   }
   words[1 + index] = trips;
+  parentPort!.postMessage('ended');
+  Atomics.wait(words, 0, Phase.end);
   process.exit(0);
 }
 
