@@ -96,7 +96,7 @@ export ND_WINDOWS_QUICK=$quick ND_WINDOWS_REQUESTS="Z:${work//\//\\}\\requests.j
 passed=0 failed=0
 # run VERSION FILE: one of dist/test.
 run() {
-  local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good limit=180
+  local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good limit=180 variables=()
   # 50 processes that have the port are killed, once.
   if [ "$2" = windows/hosts.test.js ] && [ "$quick" = 0 ] && [ "$version" = "${nodes[-1]}" ]; then
     variables+=(ND_WINDOWS_KILLS=50)

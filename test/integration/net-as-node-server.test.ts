@@ -13,6 +13,9 @@ import {
   turn,
 } from '../helpers/net-layers.js';
 
+/** A port as programs in JavaScript pass it. */
+const untyped = (port: unknown): number => port as number;
+
 /** What a program that goes on sees of an error. */
 type Failure = NodeJS.ErrnoException & { address?: string; port?: number };
 
@@ -80,20 +83,20 @@ testEach({
     const refused = (error: NodeJS.ErrnoException): boolean =>
       error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT';
     for (const port of [-1, 65_536, 1.5, '65536'])
-      assert.throws(() => net.connect(port as number, HOST), refused, String(port));
+      assert.throws(() => net.connect(untyped(port), HOST), refused, String(port));
     const server = net.createServer(() => {});
     for (const port of [-1, 65_536, 1.5, '65536'])
-      assert.throws(() => server.listen(port as number, HOST), refused, String(port));
+      assert.throws(() => server.listen(untyped(port), HOST), refused, String(port));
     assert.is(server.listening, false);
   },
 
   'ports are taken as text, as environment variables have them': async (net) => {
     const server = net.createServer((socket) => socket.end());
-    server.listen('0' as unknown as number, HOST);
+    server.listen(untyped('0'), HOST);
     await once(server, 'listening');
     const { address, port } = server.address() as { address: string; port: number };
     assert.is(address, HOST);
-    const client = net.connect(String(port) as unknown as number, HOST).resume();
+    const client = net.connect(untyped(String(port)), HOST).resume();
     await once(client, 'end');
     client.end();
     await closed(server);
@@ -104,7 +107,7 @@ testEach({
     await new Promise<void>((resolve) => alone.listen(resolve));
     assert.is(alone.listening, true);
     const other = net.createServer(() => {});
-    await new Promise<void>((resolve) => other.listen(null as unknown as number, HOST, resolve));
+    await new Promise<void>((resolve) => other.listen(untyped(null), HOST, resolve));
     assert.is((other.address() as { address: string }).address, HOST);
     await Promise.all([closed(alone), closed(other)]);
   },

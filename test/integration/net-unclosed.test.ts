@@ -69,7 +69,7 @@ test('a channel that the program has lost: the peer’s ends, and a warning name
     await channel.send('and more');
   })();
   await collectUntil(() => ended !== undefined && warnings.length > 0);
-  assert.is((ended as unknown as { code: string }).code, 'ECONNRESET');
+  assert.is((ended as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
   assert.equal(
     warnings.map(({ name, message }) => [name, message]),
     [
@@ -87,7 +87,7 @@ test('a channel that a server’s handler has lost: it is no longer one of the s
   const closed = once(channel, 'close');
   await collectUntil(() => warnings.length > 0);
   await closed;
-  assert.is((channel.error as unknown as { code: string }).code, 'ECONNRESET');
+  assert.is((channel.error as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
   assert.is(servers[0]!.connections, 0);
   assert.match(warnings[0]!.message, /^The channel to 127\.0\.0\.1:\d+ was collected/);
 });

@@ -11,53 +11,13 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "flow_faults.h"
 #include "host_test.h"
+#include "raw_ipv4.h"
 #include "platform/local_addresses.h"
 #include "udp/udp_wire.h"
 
 using namespace nd;
-
-namespace {
-
-// The socket whose buffer is full once so many more messages have been sent.
-int fullFd = -1;
-int roomFor = 0;
-
-bool isFull(int fd) {
-  if (fd != fullFd || roomFor-- > 0) return false;
-  roomFor = 0;
-  errno = EAGAIN;
-  return true;
-}
-
-// The socket that tells once of an earlier message's refusal.
-int toldFd = -1;
-
-bool isTold(int fd) {
-  if (fd != toldFd) return false;
-  toldFd = -1;
-  errno = ECONNREFUSED;
-  return true;
-}
-
-}  // namespace
-
-extern "C" ssize_t send(int fd, const void* bytes, size_t length, int flags) {
-  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendto, fd, bytes, length, flags, nullptr, 0);
-}
-extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
-}
-#ifdef __GLIBC__
-using MessageFlags = int;
-#else
-using MessageFlags = unsigned;
-#endif
-extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, MessageFlags flags) {
-  unsigned sent = 0;
-  while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
-  return sent != 0 ? static_cast<int>(sent) : -1;
-}
 
 namespace {
 
@@ -133,29 +93,6 @@ struct Sender {
     while (wire.receive(UdpWire::kReceiveBatch) != 0) continue;
   }
   uint64_t get(HostCounter counter) const { return counters.get(counter); }
-};
-
-// Sees whole IPv4 datagrams.
-struct Raw {
-  UniqueFd fd{socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP)};
-  uint8_t bytes[65536];
-  // The next to port 4791 that is not empty; 0: there is none. The system may be behind with what has been sent already.
-  uint32_t next(int patienceMs = 0) {
-    for (pollfd waited = {fd.get(), POLLIN, 0};;) {
-      const ssize_t n = poll(&waited, 1, patienceMs) == 1 ? recv(fd.get(), bytes, sizeof bytes, 0) : -1;
-      if (n < 0) return 0;
-      if (n > 28 && (bytes[22] << 8 | bytes[23]) == kRocePort) return static_cast<uint32_t>(n);
-    }
-  }
-  uint16_t id() const { return static_cast<uint16_t>(bytes[4] << 8 | bytes[5]); }
-  uint16_t port() const { return static_cast<uint16_t>(bytes[20] << 8 | bytes[21]); }
-  // One datagram of one packet with these fields and a right ICRC.
-  bool sees(const IcrcHeaders& headers) {
-    const uint32_t n = next(kPatienceMs);
-    return n != 0 && id() == headers.ipv4Id && port() == headers.sourcePort &&
-           icrcOfPacket(bytes, n) == loadIcrc(bytes + n - kIcrcBytes);
-  }
-  bool seesNothing() { return next() == 0; }
 };
 
 // Descriptors of connected UDP sockets of this process.

@@ -52,16 +52,24 @@ bool isQuiet(Readiness& set) {
   return false;
 }
 
+// A set of kMany events, each with its number as tag.
+struct Many {
+  Many() {
+    for (uint32_t i = 0; i < kMany; i++) {
+      events.push_back(nd::makeEvent());
+      CHECK(set.add(events.back().get(), Readiness::kReadable, i));
+    }
+    CHECK(isQuiet(set));
+  }
+  Readiness set;
+  std::vector<UniqueFd> events;
+};
+
 }  // namespace
 
 TEST(each_of_200_events_wakes_a_sleeping_thread) {
-  Readiness set;
-  std::vector<UniqueFd> events;
-  for (uint32_t i = 0; i < kMany; i++) {
-    events.push_back(nd::makeEvent());
-    CHECK(set.add(events.back().get(), Readiness::kReadable, i));
-  }
-  CHECK(isQuiet(set));
+  Many many;
+  auto& [set, events] = many;
   for (uint32_t i = 0; i < kMany; i++) {
     check::note = "event", check::noteNumber = i;
     const uint64_t before = nd::monotonicNs();
@@ -78,13 +86,8 @@ TEST(each_of_200_events_wakes_a_sleeping_thread) {
 }
 
 TEST(members_leave_a_large_set_and_others_take_their_places) {
-  Readiness set;
-  std::vector<UniqueFd> events;
-  for (uint32_t i = 0; i < kMany; i++) {
-    events.push_back(nd::makeEvent());
-    CHECK(set.add(events.back().get(), Readiness::kReadable, i));
-  }
-  CHECK(isQuiet(set));
+  Many many;
+  auto& [set, events] = many;
   for (uint32_t i = 0; i < kMany; i += 2) set.remove(events[i].get());
   for (uint32_t i = 0; i < kMany; i += 2) nd::raiseEvent(events[i].get());
   CHECK(isQuiet(set));

@@ -1,0 +1,48 @@
+// Sockets that fail when a test says so: the system's calls to send are replaced. In one source file of a program.
+#pragma once
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+// The socket whose buffer is full once so many more messages have been sent.
+int fullFd = -1;
+int roomFor = 0;
+
+bool isFull(int fd) {
+  if (fd != fullFd || roomFor-- > 0) return false;
+  roomFor = 0;
+  errno = EAGAIN;
+  return true;
+}
+
+// The socket that tells once of an earlier message's refusal.
+int toldFd = -1;
+
+bool isTold(int fd) {
+  if (fd != toldFd) return false;
+  toldFd = -1;
+  errno = ECONNREFUSED;
+  return true;
+}
+
+}  // namespace
+
+extern "C" ssize_t send(int fd, const void* bytes, size_t length, int flags) {
+  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendto, fd, bytes, length, flags, nullptr, 0);
+}
+extern "C" ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  return isFull(fd) || isTold(fd) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
+}
+#ifdef __GLIBC__
+using MessageFlags = int;
+#else
+using MessageFlags = unsigned;
+#endif
+extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, MessageFlags flags) {
+  unsigned sent = 0;
+  while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
+  return sent != 0 ? static_cast<int>(sent) : -1;
+}
