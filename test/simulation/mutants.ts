@@ -69,7 +69,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'marks are not answered',
-    file: 'engine/transport/congestion.cc',
+    file: 'engine/transport/path/congestion.cc',
     from: '  qp.set(kCnpPending);',
     to: '',
     scenario: 'incast',

@@ -6,8 +6,9 @@
 //          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
 // Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT. A BPF selector steers by the slot
 //          in the destination QPN. A packet that lands in the wrong process is forwarded over the
-//          SEQPACKET connection between the two slots. Where processes cannot share the port, one has it: port_claim.h. Without a wire (port held by another user or driver)
-//          same-host packets take that connection from the start.
+//          SEQPACKET connection between the two slots. One process has the port where they cannot share it:
+//          port_claim.h. Without a wire (port held by another user or driver) same-host packets take that
+//          connection from the start.
 // Port     an RDMA port is claimed by the name
 //          "port/<service hex>/<port>/<gid hex or *>". A REQ that another process received is
 //          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. A port that the

@@ -76,7 +76,7 @@ constexpr uint32_t kRequester = 2;
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
 constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/requester.h)
-constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/links.h)
+constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/path/fragments.h)
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments;
 }
 

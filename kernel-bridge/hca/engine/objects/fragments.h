@@ -1,4 +1,4 @@
-// What a connection remembers where large packets vanish on its path (transport/links.h). Its memory comes with the first suspicion.
+// What a connection remembers where large packets vanish on its path (transport/path/fragments.h). Its memory comes with the first suspicion.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// Which process of this user has UDP port 4791. Linux lets all of them share it; this opens the sockets then, and that is all.
+// UDP port 4791, and which process of this user has it. Processes share it on Linux; this opens the sockets there, and that is all.
 //
-// Where they cannot (Windows), one has it, and hands to the others what is theirs, as any process does with what strays to it. It has
-// the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
+// One process has it where they cannot share it (Windows), and hands to the others what is theirs, as any process does with what strays
+// to it. It has the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
 // tries to claim the name and the port, and is connected to whoever was faster. What lay in the socket of a process that was killed is
 // lost, as packets may be: transports repeat it.
 // With the engine's lock held.

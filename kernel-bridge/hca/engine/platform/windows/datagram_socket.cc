@@ -106,7 +106,7 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
   return 0;
 }
 
-// Where sockets share a port, the system does not say which of them gets what.
+// The system does not say which of several sockets on a port gets a datagram.
 bool portsAreShared() { return false; }
 
 int DatagramSocket::openBeside(IpFamily family, uint32_t bufferBytes) {

@@ -18,7 +18,7 @@ namespace {
 constexpr char kNames[] = "Global\\";  // of all sessions
 constexpr char kPipes[] = "\\\\.\\pipe\\";
 constexpr DWORD kPipeBytes = 1 << 20;
-// Whoever has the other end may learn who this is, and not act in its name.
+// The pipe's server may identify this process's user, and not act in the user's name.
 constexpr DWORD kClientFlags = FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT | SECURITY_IDENTIFICATION;
 constexpr size_t kLargestMessage = 1 << 17;
 constexpr size_t kMostHeld = 256;    // messages that came and nobody has taken
@@ -120,7 +120,7 @@ class Connection final : public Object {
     if (message.size() <= sizeof header) return 0;  // nothing of ours
     std::memcpy(&header, message.data(), sizeof header);
     for (uint32_t i = 0; i < header.handles && i < kMostPassed; i++) {
-      // Whoever sent it has made it with these two bits clear, as the system does.
+      // The system makes handles with the two low bits clear; another value is none.
       if (header.values[i] == 0 || (header.values[i] & 3) != 0) continue;
       UniqueFd taken(static_cast<Descriptor>(header.values[i]));
       if (passed != nullptr && *passedCount < kMostPassed) passed[(*passedCount)++] = std::move(taken);

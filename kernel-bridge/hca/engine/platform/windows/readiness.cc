@@ -59,10 +59,9 @@ class Watched {
   std::atomic<bool> seen_{false};
 };
 
-// What is in a set, and how a thread waits for all of it: for the first kDirect members by itself, for the others by an event that the
-// system's threads signal. The first are the process's sockets, and two or three of each process of this host that it speaks to.
-// A completion port would not take them all: events of other processes can be bound to one only by a call that is not documented,
-// and that Wine 8 lacks.
+// The members of a set. A thread waits for the first kDirect of them by itself, and for the others by an event that the system's
+// threads signal. The first are the process's sockets, and two or three of each process of this host that it speaks to.
+// A completion port would not take them all: only a call that is not documented binds events of other processes to one.
 class ReadinessSet {
  public:
   bool valid() const { return changed_->handle != nullptr && others_->handle != nullptr; }

@@ -1,4 +1,4 @@
-#include "transport/congestion.h"
+#include "transport/path/congestion.h"
 
 #include <cmath>
 
