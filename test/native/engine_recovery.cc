@@ -1,4 +1,4 @@
-// Selective recovery (class Recovery of transport/requester.h): what is missing is sent again and nothing else, whatever the network does; and towards
+// Selective recovery (transport/path/recovery.h): what is missing is sent again and nothing else, whatever the network does; and towards
 // peers without the agreement no packet differs from the standard's.
 #include <cstdio>
 

@@ -75,7 +75,7 @@ constexpr uint32_t kRequester = 2;
 // said so; towards every other peer nothing leaves that it could not take.
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
-constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/requester.h)
+constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/path/recovery.h)
 constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/path/fragments.h)
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments;
 }

@@ -17,6 +17,7 @@
 #include "transport/fast_path.h"
 #include "transport/lifecycle.h"
 #include "transport/path/fragments.h"
+#include "transport/path/recovery.h"
 #include "transport/links.h"
 #include "transport/receives.h"
 #include "transport/requester.h"
