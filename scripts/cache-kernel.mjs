@@ -23,7 +23,6 @@ function codeOfModules(source) {
   const made = {};
   script.runInThisContext()(made, createRequire(bundle), dirname(bundle));
   made.addon();
-  made.prepare();
   return script.createCachedData();
 }
 

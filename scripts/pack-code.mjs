@@ -13,12 +13,35 @@ import { kernelModules, kernelScript, ownUrl } from './bundle-kernel.mjs';
 /** Names of functions and classes stay: stack traces and inspected objects need them. Node.js shows the line of an uncaught error. */
 const small = { minify: true, keepNames: true, legalComments: 'none', target: 'node20', lineLimit: 120 };
 
-/** A name in shared.cjs, in whatever uses it. */
-const NAME = /(?<=["'`])s\d+_\w+(?=["'`])/g;
+/** A key of shared.cjs, in whatever uses it. */
+const KEY = /(?<=["'`])s\d+(?=["'`])/g;
+
+/**
+ * What shared modules export: for each module its names with their keys in shared.cjs, and the keys with `[module, name]`. A name that a
+ * module takes from another has the key that it has there.
+ */
+async function sharedKeys(dist, shared) {
+  const [modules, keys, known] = [new Map(), new Map(), new Map()];
+  for (const path of shared) {
+    const names = new Map();
+    for (const [name, value] of Object.entries(await import(pathToFileURL(join(dist, path)).href))) {
+      const same = known
+        .get(name)
+        ?.find((one) => one.value === value && /^(object|function)$/.test(typeof value));
+      const key = same?.key ?? `s${keys.size}`;
+      if (same === undefined) {
+        keys.set(key, [path, name]);
+        known.set(name, [...(known.get(name) ?? []), { key, value }]);
+      }
+      names.set(name, key);
+    }
+    modules.set(join(dist, path), names);
+  }
+  return { modules, keys };
+}
 
 /** Imports of shared modules become properties of `#shared`, a file of the package (`imports` in its package.json). */
-function fromShared(dist, shared, root) {
-  const index = new Map(shared.map((path, i) => [join(dist, path), i]));
+function fromShared(dist, { modules }, root) {
   return {
     name: 'from-shared',
     setup({ onResolve, onLoad }) {
@@ -30,12 +53,12 @@ function fromShared(dist, shared, root) {
       }));
       onResolve({ filter: /^\.{1,2}\// }, ({ path, resolveDir }) => {
         const file = join(resolveDir, path);
-        return index.has(file) ? { path: file, namespace: 'shared' } : undefined;
+        return modules.has(file) ? { path: file, namespace: 'shared' } : undefined;
       });
-      onLoad({ filter: /.*/, namespace: 'shared' }, async ({ path }) => {
-        const names = Object.keys(await import(pathToFileURL(path).href));
-        const list = names.map(
-          (name) => `export const ${name} = /* @__PURE__ */ shared('s${index.get(path)}_${name}');`,
+      onLoad({ filter: /.*/, namespace: 'shared' }, ({ path }) => {
+        const list = Array.from(
+          modules.get(path),
+          ([name, key]) => `export const ${name} = /* @__PURE__ */ shared('${key}');`,
         );
         return { contents: [`import { shared } from 'shared-root';`, ...list].join('\n'), resolveDir: dist };
       });
@@ -81,6 +104,16 @@ const withoutJsonSchemas = {
       const names = Object.keys(await import(pathToFileURL(path).href));
       return { contents: names.map((name) => `export const ${name} = () => undefined;`).join('\n') };
     });
+  },
+};
+
+/** The table of all emojis is a regular expression of JavaScript by now. */
+const nativeEmojis = {
+  name: 'native-emojis',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/emoji-regex\/index\.js$/ }, () => ({
+      contents: "module.exports = () => new RegExp('\\\\p{RGI_Emoji}', 'gv');",
+    }));
   },
 };
 
@@ -142,44 +175,42 @@ export async function packCode(dist, target, entries, external, left) {
       );
     },
   };
-  const urls = [urlModule, smallPage(dist), splitUrl(dist)];
+  const urls = [urlModule, nativeEmojis, smallPage(dist), splitUrl(dist)];
   const kernel = await kernelModules(dist);
   const { metafile } = await split({ plugins: [leaveOut, ...urls], write: false });
   const shared = Object.keys(metafile.inputs).filter((path) => path in kernel && path.endsWith('.js'));
+  const keysOf = await sharedKeys(dist, shared);
 
   // Node.js takes longer to find the names of a CommonJS module for an import than to run it.
   const required = "const all = require('#shared'); export const shared = (name) => all[name];";
   const imported = `import { createRequire } from 'node:module';\n${required.replace('require(', 'createRequire(import.meta.url)(')}`;
-  const main = await split({ plugins: [leaveOut, fromShared(dist, shared, imported), ...urls] });
-  const script = await kernelScript(dist, kernel, [], {
+  const main = await split({ plugins: [leaveOut, fromShared(dist, keysOf, imported), ...urls] });
+  const script = await kernelScript(dist, [], {
     ...small,
-    plugins: [fromShared(dist, shared, required)],
+    plugins: [fromShared(dist, keysOf, required)],
   });
   writeFileSync(join(target, 'kernel-bridge/kernel/bundle.cjs'), script);
 
   const texts = Object.keys(main.metafile.outputs).map((path) => readFileSync(join(dist, path), 'utf8'));
   // A string may go on in the next line.
-  const used = new Map();
-  for (const name of namesIn([script, ...texts].join('\n').replaceAll('\\\n', ''), NAME)) {
-    const [, i, own] = /^s(\d+)_(\w+)$/.exec(name);
-    if (shared[i] === undefined) continue;
-    used.set(i, [...(used.get(i) ?? []), `${own} as ${name}`]);
-  }
+  const used = namesIn([script, ...texts].join('\n').replaceAll('\\\n', ''), KEY)
+    .filter((key) => keysOf.keys.has(key))
+    .sort();
+  const imports = used.map((key) => {
+    const [path, name] = keysOf.keys.get(key);
+    return `import { ${name} as ${key} } from './${path}';`;
+  });
   const cjs = { absWorkingDir: dist, bundle: true, format: 'cjs', platform: 'node', ...small };
   await build({
     ...cjs,
-    stdin: {
-      contents: Array.from(used, ([i, list]) => `export { ${list.join(', ')} } from './${shared[i]}';`).join(
-        '\n',
-      ),
-      resolveDir: dist,
-    },
+    // Without exports of its own, whose names the output would have three times.
+    stdin: { contents: `${imports.join('\n')}\nmodule.exports = { ${used.join(', ')} };`, resolveDir: dist },
     outfile: join(target, 'shared.cjs'),
     banner: {
       js: "const urlOf=(path)=>require('node:url').pathToFileURL(require('node:path').join(__dirname,path)).href;",
     },
     external,
-    logOverride: { 'empty-import-meta': 'error' },
+    logOverride: { 'empty-import-meta': 'error', 'commonjs-variable-in-esm': 'silent' },
     plugins: [ownUrl(dist)],
   });
   // By the compiled modules, whose names are those of the sources.

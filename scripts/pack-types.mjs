@@ -33,7 +33,7 @@ function hiddenComments(file, text, exported) {
   const found = [];
   const comments = (node) => {
     for (const { pos, end } of ts.getLeadingCommentRanges(text, node.getFullStart()) ?? [])
-      found.push([pos, end + (text[end] === '\n' ? 1 : 0)]);
+      found.push([pos, end + /^\s*/.exec(text.slice(end))[0].length]);
   };
   const all = (node) => {
     if (ts.isClassElement(node) || ts.isTypeElement(node) || ts.isStatement(node)) comments(node);
@@ -46,6 +46,50 @@ function hiddenComments(file, text, exported) {
     if (names.length > 0 && !names.some((name) => exported.has(name))) all(statement);
   }
   return found;
+}
+
+/** Comments that no editor shows: of a constructor's parameters, which their properties have as well, and of pads. */
+function unseenComments(file, text) {
+  const found = [];
+  const look = (node) => {
+    const pad = ts.isPropertySignature(node) && node.type?.getText() === 'ReservedType';
+    if (pad || (ts.isParameter(node) && ts.isConstructorDeclaration(node.parent)))
+      for (const { pos, end } of ts.getLeadingCommentRanges(text, node.getFullStart()) ?? [])
+        found.push([pos, end + /^\s*/.exec(text.slice(end))[0].length]);
+    ts.forEachChild(node, look);
+  };
+  look(file);
+  return found;
+}
+
+/** Structures within structures by their own names: the compiler writes the whole table of each again. */
+function namedStructures(text) {
+  const file = parse(text);
+  const isStructure = (node) =>
+    node !== undefined && ts.isTypeReferenceNode(node) && node.typeName.getText() === 'Struct';
+  const form = (node) =>
+    node
+      .getText()
+      .replace(/\/\*\*[\s\S]*?\*\//g, '')
+      .replace(/\s+/g, ' ');
+  const names = new Map();
+  const owners = new Set();
+  for (const statement of file.statements)
+    for (const { name, type } of statement.declarationList?.declarations ?? [])
+      if (isStructure(type)) {
+        owners.add(type);
+        if (!names.has(form(type))) names.set(form(type), name.getText());
+      }
+  const found = [];
+  const look = (node) => {
+    const name = isStructure(node) && !owners.has(node) ? names.get(form(node)) : undefined;
+    if (name === undefined) ts.forEachChild(node, look);
+    else found.push([node.getStart(), node.getEnd(), `typeof ${name}`]);
+  };
+  look(file);
+  let left = text;
+  for (const [start, end, name] of found.reverse()) left = left.slice(0, start) + name + left.slice(end);
+  return left;
 }
 
 /** Interfaces that other modules add to: rollup would keep the names of modules that are no more. */
@@ -98,6 +142,7 @@ export async function packTypes(dist, modules, folder) {
   const { output } = await bundle.generate({
     format: 'es',
     entryFileNames: '[name].d.ts',
+    minifyInternalExports: false,
     chunkFileNames: ({ name }) => `types/${name.replace(/\.d$/, '')}.d.ts`,
   });
   rmSync(copies, { recursive: true });
@@ -110,7 +155,8 @@ export async function packTypes(dist, modules, folder) {
         if (ts.isExportDeclaration(statement))
           for (const { name, propertyName } of statement.exportClause?.elements ?? [])
             exported.add((propertyName ?? name).text);
-    const text = without(code, hiddenComments(file, code, exported))
+    const unseen = [...hiddenComments(file, code, exported), ...unseenComments(file, code)];
+    const text = namedStructures(without(code, unseen))
       .replace(/^( {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
       .replace(/\n\n+/g, '\n');
     mkdirSync(dirname(join(folder, fileName)), { recursive: true });

@@ -23,10 +23,10 @@ export type IoctlTail =
   /** Text that ends in a NUL. */
   | 'text';
 
-/** The definition of one IOCTL. */
-export interface IoctlRow {
+/** The definition of one IOCTL. `Code` is its code as a literal type, from which the tables of codes have theirs. */
+export interface IoctlRow<Code extends number = number> {
   /** The CTL_CODE: device type, access, function and method (METHOD_BUFFERED) in one number. */
-  readonly code: number;
+  readonly code: Code;
   /** Fixed part of the input; a shorter input ends in BUFFER_TOO_SMALL. Null: none is needed. */
   readonly input: AnyStruct | null;
   /** Fixed part of the output; a shorter output buffer ends in BUFFER_TOO_SMALL. Null: none. */
@@ -61,10 +61,7 @@ function ioctl<const C extends number>(
   input: AnyStruct | null,
   output: AnyStruct | null,
   more: Partial<Omit<IoctlRow, 'code' | 'input' | 'output' | 'pends'>> = {},
-): IoctlRow & {
-  /** The CTL_CODE as a literal type, from which the tables of codes have theirs. */
-  readonly code: C;
-} {
+): IoctlRow<C> {
   const cancel = more.cancel ?? null;
   return {
     code,

@@ -148,7 +148,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
-const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|soft\/|kernel\/main\.ts)/;
+const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|soft\/|kernel\/thread\.ts)/;
 
 function roomOf(file: string): Room {
   const room = rooms.find((prefix) => file.startsWith(prefix));
