@@ -38,7 +38,8 @@ test.before((context) => {
 });
 test.after(({ folder, provider }) => {
   provider.release();
-  rmSync(folder, { recursive: true });
+  // The HCA has the file open until it ends, and not every system removes such a file. It has ended when listeners that came later are called.
+  process.once('exit', () => rmSync(folder, { recursive: true }));
 });
 
 /** The routing fields of the RC packets of one IP version in a file; each is there twice, sent and received. */

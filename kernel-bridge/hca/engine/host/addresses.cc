@@ -33,9 +33,8 @@ bool Addresses::accepts(const PacketMeta& meta) {
   return contains(joined_, meta);
 }
 
-bool Addresses::contains(const Groups& groups, const PacketMeta& meta) {
-  return std::any_of(groups.begin(), groups.end(),
-                     [&](const Joined& j) { return j.group == meta.destination && j.interface == meta.scopeId; });
+bool Addresses::contains(const Groups& groups, const Gid& group, uint32_t interface) {
+  return std::any_of(groups.begin(), groups.end(), [&](const Joined& j) { return j.group == group && j.interface == interface; });
 }
 
 void Addresses::remove(Groups* groups, const Gid& group, uint32_t interface) {
@@ -56,19 +55,44 @@ uint32_t Addresses::interfaceOf(const Gid& address) {
 
 Status Addresses::join(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (!hasInterface(interface)) return Status::kNetworkUnreachable;
-  const Status status = udp.hears() ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
+  const bool asks = udp.hears() && !contains(others_, group, interface);
+  const Status status = asks ? statusOfJoin(udp.socket().changeGroup(true, group, interface)) : Status::kSuccess;
   if (status == Status::kSuccess) joined_.push_back({group, interface});
   return status;
 }
 
 void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
-  if (udp.hears()) udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
+  if (udp.hears() && !contains(others_, group, interface))
+    udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
   remove(&joined_, group, interface);
   if (!group.isV4() || !udp.hears() || !udp.socket().hasDatagram()) return;
   remove(&left_, group, interface);
   if (left_.size() == kMostLeft) left_.erase(left_.begin());
   left_.push_back({group, interface});
   unread_ = udp.socket().queuedAtMost();
+}
+
+void Addresses::joinFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface) {
+  if (!udp.hears() || !group.isMulticast() || !hasInterface(interface) || others_.size() >= kMostOthers) return;
+  if (!contains(joined_, group, interface) && !contains(others_, group, interface))
+    udp.socket().changeGroup(true, group, interface);  // refused: its process hears this host's members alone
+  others_.push_back({group, interface, member});
+}
+
+void Addresses::leaveFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface) {
+  const auto same = [&](const Joined& j) { return j.member == member && j.group == group && j.interface == interface; };
+  const auto found = std::find_if(others_.begin(), others_.end(), same);
+  if (found == others_.end()) return;
+  others_.erase(found);
+  if (udp.hears() && !contains(joined_, group, interface) && !contains(others_, group, interface))
+    udp.socket().changeGroup(false, group, interface);
+}
+
+void Addresses::leaveAllFor(uint32_t member, UdpWire& udp, IpFamily family) {
+  for (size_t i = others_.size(); i-- > 0;) {
+    const Joined one = others_[i];
+    if (one.member == member && one.group.isV4() == (family == IpFamily::kV4)) leaveFor(member, udp, one.group, one.interface);
+  }
 }
 
 void Addresses::rejoin(UdpWire& udp, IpFamily family) {

@@ -19,6 +19,19 @@ class Addresses {
   // `udp`: the socket of the group's family, open or not. One that hears nothing joins nothing.
   Status join(UdpWire& udp, const Gid& group, uint32_t interface);
   void leave(UdpWire& udp, const Gid& group, uint32_t interface);
+  // The same for another process, whose connection to this one has the number `member`: the system gives its datagrams to the port's
+  // socket, which is this process's.
+  void joinFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface);
+  void leaveFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface);
+  // All of a family that the member has joined; its connection has ended.
+  void leaveAllFor(uint32_t member, UdpWire& udp, IpFamily family);
+  void forgetOthers() { others_.clear(); }
+  bool othersJoined(const Gid& group, uint32_t interface) const { return contains(others_, group, interface); }
+  template <typename Function>
+  void forEachJoined(IpFamily family, Function function) const {
+    for (const Joined& j : joined_)
+      if (j.group.isV4() == (family == IpFamily::kV4)) function(j.group, j.interface);
+  }
   // `udp` is another socket than before: joins the groups of its family again.
   void rejoin(UdpWire& udp, IpFamily family);
   // Whether a packet came by IPv4's socket while this process was a member of its group, which it has left since. The
@@ -31,14 +44,17 @@ class Addresses {
   struct Joined {
     Gid group;
     uint32_t interface;
+    uint32_t member = 0;  // who has: 0, this process
   };
   using Groups = std::vector<Joined>;
-  static constexpr size_t kMostLeft = 64;
-  static bool contains(const Groups& groups, const PacketMeta& meta);
+  static constexpr size_t kMostLeft = 64, kMostOthers = 4096;
+  static bool contains(const Groups& groups, const Gid& group, uint32_t interface);
+  static bool contains(const Groups& groups, const PacketMeta& meta) { return contains(groups, meta.destination, meta.scopeId); }
   static void remove(Groups* groups, const Gid& group, uint32_t interface);
   const Clock& clock_;
   LocalAddresses own_;
   Groups joined_;
+  Groups others_;        // what other processes have
   Groups left_;          // with datagrams in the socket, the oldest first
   uint32_t unread_ = 0;  // datagrams in the socket, at most, when the last of them was left
 };

@@ -86,6 +86,7 @@ struct Host::Impl {
   void seePackets() { pairs.setPlain(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
+  void tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
     return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), claim.deadline(), wire4.receiver.deadline(),
@@ -164,6 +165,7 @@ void Host::stop() {
   h.inbound.closeAll();
   h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
   h.claim.close();
+  h.addresses.forgetOthers();
   h.lookout.stop();
   h.local.stop();
   h.tap.close();
@@ -252,11 +254,14 @@ bool Host::send(const Path& path, const OutPacket& packet) {
     return false;
   }
   WireSender& sender = h.wireTo(path.destination).sender;
+  // The system would give a group's datagram to the port's owner alone, and not always say that it was this host's.
+  const bool toMembersHere =
+      path.destination.isMulticast() && !portsAreShared() && h.started && h.local.send(path, packet, length);
   if (sender.reaches(path) && !h.local.prefers(path, packet)) {
     sender.send(path, packet, length);
     return true;
   }
-  if (h.started && h.local.send(path, packet, length)) return true;
+  if (toMembersHere || (h.started && h.local.send(path, packet, length))) return true;
   h.counters.add(HostCounter::kTxUnroutable);
   return false;
 }
@@ -309,6 +314,9 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
       return h.ports.onAsked(frame, origin.connection);
     case FrameKind::kObserve:
       return h.onObserve(origin.connection);
+    case FrameKind::kGroupJoined:
+    case FrameKind::kGroupLeft:
+      return h.wireTo(frame.meta.destination).receiver.onGroup(origin.id, frame);
     case FrameKind::kPortAnswer:
     case FrameKind::kObserved:
     case FrameKind::kGoodbye:
@@ -325,6 +333,14 @@ void Host::Impl::onObserve(Descriptor connection) {
     kernel->onObserved(number);
   else
     observers.answer(number, nullptr, 0);
+}
+
+void Host::Impl::tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const {
+  Frame frame;
+  frame.kind = kind;
+  frame.meta.destination = group;
+  frame.meta.scopeId = interface;
+  claim.tellOwner(frame);
 }
 
 void Host::answerObserver(uint32_t number, const void* text, uint64_t bytes) {
@@ -402,10 +418,13 @@ void Host::forget(Sleeper& sleeper) { impl_->lookout.forget(sleeper); }
 bool Host::isLocal(const Gid& address) { return impl_->addresses.isOwn(address); }
 uint32_t Host::interfaceOf(const Gid& address) { return Addresses::interfaceOf(address); }
 Status Host::joinGroup(const Gid& group, uint32_t interface) {
-  return impl_->addresses.join(impl_->wireTo(group).udp, group, interface);
+  const Status status = impl_->addresses.join(impl_->wireTo(group).udp, group, interface);
+  if (status == Status::kSuccess) impl_->tellOwner(FrameKind::kGroupJoined, group, interface);
+  return status;
 }
 void Host::leaveGroup(const Gid& group, uint32_t interface) {
   impl_->addresses.leave(impl_->wireTo(group).udp, group, interface);
+  impl_->tellOwner(FrameKind::kGroupLeft, group, interface);
 }
 bool Host::watchPeer(uint32_t slot) { return impl_->started && impl_->slots.watch(slot); }
 std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {

@@ -80,6 +80,9 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
       case EventKind::kInbound:
         moreLooks_ = 0;
         n += inbound_.read(id, std::min(share, kFramesPerConnection), handler_, argument_);
+        if (inbound_.has(id)) break;
+        receiver4_.onMemberEnded(id);
+        receiver6_.onMemberEnded(id);
         break;
       case EventKind::kOutbound:
         local_.onOutbound(id, events[i].kinds);

@@ -120,6 +120,7 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
   const PacketMeta& meta = datagram.meta;
   IcrcHeaders headers;
   if (!isIntact(datagram, by, bth, length, &headers)) return;
+  if (meta.destination.isMulticast() && !portsAreShared()) return onGroupPacket(meta, headers, bth, length, accepted);
   if (!accepted) return onUnaccepted(meta, bth, length);
   // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
   if (meta.destination.isMulticast()) {
@@ -147,6 +148,34 @@ bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint
     return raw_->vouchesFor(datagram.meta, bth, length);
   if (!right) parts_.counters.add(HostCounter::kIcrcErrors);
   return right;
+}
+
+// The port's socket has joined the groups of all processes. Those of this host send to each other past the wire.
+void WireReceiver::onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+                                 bool accepted) {
+  const bool heard = meta.source.isUnicast() && !parts_.addresses.isOwn(meta.source) && wire::destinationQpn(bth) == wire::kMulticastQpn;
+  const bool forOthers = heard && parts_.addresses.othersJoined(meta.destination, meta.scopeId);
+  if (forOthers) parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
+  if (heard && accepted) return parts_.intake.takeChecked(meta, headers, bth, length);
+  parts_.counters.add(forOthers ? HostCounter::kRxMisdirected : HostCounter::kRxNotLocal);
+}
+
+void WireReceiver::tellGroups(Descriptor owner) {
+  parts_.addresses.forEachJoined(family_, [&](const Gid& group, uint32_t interface) {
+    Frame frame;
+    frame.kind = FrameKind::kGroupJoined;
+    frame.meta.destination = group;
+    frame.meta.scopeId = interface;
+    sendFrame(owner, frame);
+  });
+}
+
+void WireReceiver::onGroup(uint32_t member, const Frame& frame) {
+  const Gid& group = frame.meta.destination;
+  if (frame.kind == FrameKind::kGroupJoined)
+    parts_.addresses.joinFor(member, udp_, group, frame.meta.scopeId);
+  else
+    parts_.addresses.leaveFor(member, udp_, group, frame.meta.scopeId);
 }
 
 // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them

@@ -26,6 +26,11 @@ class WireReceiver final : public PortSocket {
   bool sends() const override { return udp_.isOpen(); }
   bool hears() const override { return udp_.hears(); }
 
+  void tellGroups(Descriptor owner) override;
+  // Of another process, which tells by a connection of this number; see Addresses.
+  void onGroup(uint32_t member, const Frame& frame);
+  void onMemberEnded(uint32_t member) { parts_.addresses.leaveAllFor(member, udp_, family_); }
+
   // Packets by the socket that has the turn; their number, those included that were dropped.
   uint32_t receive(uint32_t budget);
   // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn before.
@@ -66,6 +71,7 @@ class WireReceiver final : public PortSocket {
   uint32_t take(const Datagram& datagram, PeerSocket* by);
   void onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted);
   bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
+  void onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool accepted);
   void onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length);

@@ -16,10 +16,7 @@ class WireSender final : public PacketTap::Carrier {
       : Carrier(true), parts_(parts), udp_(udp), v4_(family == IpFamily::kV4) {}
 
   // Whether there is a socket for packets of this path.
-  // One beside the port's does not reach a group: only the port's own is a member.
-  bool reaches(const Path& path) const {
-    return path.source.isV4() == path.destination.isV4() && (path.destination.isMulticast() ? udp_.hears() : udp_.isOpen());
-  }
+  bool reaches(const Path& path) const { return path.source.isV4() == path.destination.isV4() && udp_.isOpen(); }
   void send(const Path& path, const OutPacket& packet, uint32_t length);
   // Link::sendSingle().
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length);

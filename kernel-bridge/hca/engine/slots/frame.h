@@ -30,6 +30,10 @@ enum class FrameKind : uint8_t {
   // From any process of this user, on a connection of its own (observing.h).
   kObserve = 16,   // no body
   kObserved = 17,  // body: ObservedText; with the text, or without where there is none to have
+  // On a connection to the name of the port's owner (port_claim.h); no body. Its sender has joined, or left, the group `destination` on
+  // the interface `scopeId`. The end of the connection leaves all.
+  kGroupJoined = 18,
+  kGroupLeft = 19,
 };
 
 struct Frame {
@@ -56,7 +60,7 @@ struct Frame {
   // False: not a frame of this version.
   bool decode(const uint8_t* in, uint32_t length) {
     if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kObserved))
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kGroupLeft))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

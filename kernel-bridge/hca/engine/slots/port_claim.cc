@@ -72,6 +72,7 @@ void PortClaim::followOwner() {
     return later();
   }
   followedAt_ = clock_.now();
+  for (Family& family : families_) family.socket.tellGroups(owner_.get());
 }
 
 void PortClaim::later() {

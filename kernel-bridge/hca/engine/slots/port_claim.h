@@ -3,13 +3,15 @@
 // One process has it where they cannot share it (Windows), and hands to the others what is theirs, as any process does with what strays
 // to it. It has the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
 // tries to claim the name and the port, and is connected to whoever was faster. What lay in the socket of a process that was killed is
-// lost, as packets may be: transports repeat it.
+// lost, as packets may be: transports repeat it. The owner also joins the multicast groups of the others, who tell it of them by that
+// connection.
 // With the engine's lock held.
 #pragma once
 #include "base/host_counters.h"
 #include "base/types.h"
 #include "platform/local_names.h"
 #include "platform/readiness.h"
+#include "slots/frame.h"
 
 namespace nd {
 
@@ -22,6 +24,8 @@ class PortSocket {
   virtual void close() = 0;
   virtual bool sends() const = 0;
   virtual bool hears() const = 0;
+  // Tells the port's owner, by this connection, which groups of the family this process has joined.
+  virtual void tellGroups(Descriptor owner) = 0;
 
  protected:
   ~PortSocket() = default;
@@ -40,6 +44,10 @@ class PortClaim {
   // Of the name: other processes connect to it. Whether the host's set reports it.
   Descriptor listener() const { return listener_.get(); }
   void listen(bool on);
+  // Tells the owner, if it is another process.
+  void tellOwner(const Frame& frame) const {
+    if (owner_.valid()) sendFrame(owner_.get(), frame);
+  }
   // The process that had the port has ended, or has given it up.
   void onOwnerEnded();
   // When onTime() has something to do.

@@ -64,6 +64,7 @@ uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argu
   while (count < budget) {
     FrameOrigin origin;
     origin.connection = fd;
+    origin.id = id;
     const int64_t n = receiveLocal(fd, buffer_, sizeof buffer_, origin.fds, &origin.fdCount);
     if (n == -EAGAIN) return count;
     Frame frame;

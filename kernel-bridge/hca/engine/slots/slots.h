@@ -25,6 +25,7 @@ std::string slotName(uint32_t slot);
 
 struct FrameOrigin {
   Descriptor connection = kNoDescriptor;
+  uint32_t id = 0;  // Inbound's number of that connection
   UniqueFd fds[kMostPassed];  // that came along
   uint32_t fdCount = 0;
 };
@@ -43,6 +44,7 @@ class Inbound {
   void closeClaim(uint32_t claim);
   // Reads at most `budget` frames of one connection. Returns their number; forgets a connection that has ended.
   uint32_t read(uint32_t id, uint32_t budget, Handler handler, void* argument);
+  bool has(uint32_t id) const { return connections_.count(id) != 0; }
   // Before an orderly end: accepts all waiting connections, and announces the end to all.
   void acceptAll(Descriptor listener);
   void sayGoodbye();
