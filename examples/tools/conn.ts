@@ -32,6 +32,8 @@ const CLIENT_SECONDS = 60;
 /** The server runs longer, and the client begins later, so that they need not be started at the same time. */
 const SERVER_SECONDS = 65;
 const DELAY_SECONDS = 5;
+/** So many failures one after the other mean that the server is gone. */
+const LOST_AFTER = 100;
 
 const seconds = z.coerce.number('must be a number of seconds').min(0).max(86_400);
 const connOptions = z
@@ -56,6 +58,7 @@ class Tally {
   /** Total milliseconds by phase. */
   readonly #phases = new Map<string, number>();
   #begun = 0;
+  #failuresInARow = 0;
   made = 0;
   failures = 0;
   timeouts = 0;
@@ -92,7 +95,13 @@ class Tally {
     this.#phases.set(name, this.#phases.get(name)! + performance.now() - start);
   }
 
+  /** The server does not serve any more. */
+  get lost(): boolean {
+    return this.#failuresInARow >= LOST_AFTER;
+  }
+
   failed(error: unknown): void {
+    this.#failuresInARow += 1;
     const timedOut =
       error instanceof NdError && (error.status === Status.TIMEOUT || error.status === Status.IO_TIMEOUT);
     if (timedOut) this.timeouts += 1;
@@ -101,6 +110,7 @@ class Tally {
   }
 
   succeeded(): void {
+    this.#failuresInARow = 0;
     this.made += 1;
     this.#last = performance.now();
     if (this.made % 64 === 0) this.tool.progress(`${this.made} connections`);
@@ -190,7 +200,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   const phases = ['Connect', 'CompleteConnect', 'Disconnect'];
   const tally = new Tally(tool, phases, milliseconds, options.connections);
   const run = async (): Promise<void> => {
-    while (tally.begin()) {
+    while (!tally.lost && tally.begin()) {
       try {
         await connectOne(tool, tally, side, peer);
         tally.succeeded();
@@ -208,6 +218,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
     tally.stop();
   }
   tally.print(false, { spi: options.spi, threads: options.threads });
+  if (tally.lost) throw new ConnectionEnded();
 }
 
 export const connCommand = tool(

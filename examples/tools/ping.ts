@@ -1,7 +1,7 @@
 /**
  * `nd ping`: messages per second from a client. The server grants credits, so that every message finds a Receive: their
  * number with Accept, then half of them in a message of 1 byte for each half that it has received. A message of 0 bytes
- * is answered by one when all messages before it have arrived.
+ * is answered by one when all messages before it have arrived; a second one in a row is the end.
  */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
@@ -16,7 +16,7 @@ import {
   transferOptions,
   withTransfer,
 } from './measure.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards, untilEnd } from './side.js';
+import { awaitClient, connectTo, Kind, openSide, openTowards } from './side.js';
 import { type Tool, tool } from './tool.js';
 
 const PORT = 54_324;
@@ -47,22 +47,24 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   new DataView(offer.buffer).setUint32(0, credits, true);
   await link.side.accept({ privateData: offer }).abortOn(tool.signal);
 
-  await untilEnd(async () => {
-    for (let received = 0; ; ) {
-      const { kind, bytes } = link.poll() ?? (await link.next());
-      if (kind !== Kind.RECEIVE) continue;
-      link.receive(0, full);
-      if (bytes === 0) {
-        link.send([]);
-        continue;
-      }
-      received += 1;
-      if (received === half) {
-        received = 0;
-        link.send(credit);
-      }
+  let received = 0;
+  for (let answered = false; ; ) {
+    const { kind, bytes } = link.poll() ?? (await link.next());
+    if (kind !== Kind.RECEIVE) continue;
+    if (bytes === 0 && answered) break;
+    link.receive(0, full);
+    answered = bytes === 0;
+    if (answered) {
+      link.send([]);
+      continue;
     }
-  });
+    received += 1;
+    if (received === half) {
+      received = 0;
+      link.send(credit);
+    }
+  }
+  await link.peerGone();
   tool.result({ tool: tool.name, spi: options.spi, mode: modeOf(options), local: side.address.address });
 }
 
@@ -86,6 +88,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await link.side.completeConnect();
 
   await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);
+  await link.sendEnd();
 
   async function transfer(size: number, iterations: number): Promise<void> {
     const message = memory.list(0, size, options.nSge);

@@ -1,4 +1,6 @@
-/** `nd pingpong`: the time of a message. The client sends, and the server answers with as many bytes. */
+/**
+ * `nd pingpong`: the time of a message. The client sends, and the server answers with as many bytes. A message of 0 bytes is the end.
+ */
 import { Command } from 'commander';
 import type { SocketAddress } from '../../nd/index.js';
 import { memoryFor } from '../sides/side.js';
@@ -11,7 +13,7 @@ import {
   transferOptions,
   withTransfer,
 } from './measure.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards, type Piece, untilEnd } from './side.js';
+import { awaitClient, connectTo, Kind, openSide, openTowards, type Piece } from './side.js';
 import { type Tool, tool } from './tool.js';
 
 const PORT = 54_325;
@@ -28,19 +30,19 @@ async function server(tool: Tool, address: SocketAddress, options: TransferOptio
   await awaitClient(tool, side, link, address.port);
   await link.side.accept().abortOn(tool.signal);
 
-  await untilEnd(async () => {
-    let answer: Piece[] = [];
-    for (let length = 0; ; ) {
-      const { kind, bytes } = link.poll() ?? (await link.next());
-      if (kind !== Kind.RECEIVE) continue;
-      if (bytes !== length) {
-        answer = memory.list(MAX_BYTES, bytes, options.nSge);
-        length = bytes;
-      }
-      link.receive(0, full);
-      link.send(answer);
+  let answer: Piece[] = [];
+  for (let length = 0; ; ) {
+    const { kind, bytes } = link.poll() ?? (await link.next());
+    if (kind !== Kind.RECEIVE) continue;
+    if (bytes === 0) break;
+    if (bytes !== length) {
+      answer = memory.list(MAX_BYTES, bytes, options.nSge);
+      length = bytes;
     }
-  });
+    link.receive(0, full);
+    link.send(answer);
+  }
+  await link.peerGone();
   tool.result({ tool: tool.name, spi: options.spi, mode: modeOf(options), local: side.address.address });
 }
 
@@ -68,6 +70,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
       }
     }
   });
+  await link.sendEnd();
 }
 
 export const pingpongCommand = tool(

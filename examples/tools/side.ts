@@ -145,6 +145,9 @@ export class Listening implements Disposable {
   }
 }
 
+/** Statuses of requests whose peer has ended the connection, or does not answer any more. */
+const lostStatuses: ReadonlySet<number> = new Set([Status.CANCELED, Status.TIMEOUT, Status.IO_TIMEOUT]);
+
 /** Bytes of an entry where there are several. */
 const ENTRY = 40;
 /** Looks at the clock are this many polls apart. */
@@ -226,6 +229,12 @@ export class Link implements AsyncDisposable {
     return this.#taken() ? this.side.done : undefined;
   }
 
+  /** Tells a server, whose last messages were answered, by a message of 0 bytes that the test is over. */
+  async sendEnd(): Promise<void> {
+    this.send([]);
+    while ((this.poll() ?? (await this.next())).kind !== Kind.SEND);
+  }
+
   /** Waits until the peer has ended the connection. @throws Interrupted */
   async peerGone(): Promise<void> {
     await this.side.notifyDisconnect().abortOn(this.tool.signal);
@@ -247,8 +256,8 @@ export class Link implements AsyncDisposable {
     if (!this.side.take('inbound')) return false;
     const { status } = this.side.done;
     if (status === Status.SUCCESS) return true;
-    if (status === Status.CANCELED) throw new ConnectionEnded();
-    throw new NdError(status, `A request failed: ${statusText(status)}`);
+    const error = new NdError(status, `A request failed: ${statusText(status)}`);
+    throw lostStatuses.has(status) ? new ConnectionEnded(error) : error;
   }
 }
 
@@ -302,13 +311,4 @@ export function missingServer(tool: Tool, error: unknown, peer: SocketAddress): 
     );
   }
   return error;
-}
-
-/** Runs a server's work until the client ends the connection, which marks the end of the test. */
-export async function untilEnd(work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof ConnectionEnded)) throw error;
-  }
 }

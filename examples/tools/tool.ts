@@ -122,13 +122,28 @@ export class Tool {
 
 /** The peer has ended or lost the connection before the test was over. */
 export class ConnectionEnded extends Error {
-  constructor() {
-    super('The peer has ended the connection before the test was over.');
+  constructor(cause?: unknown) {
+    super(
+      'The peer has ended the connection before the test was over.',
+      cause === undefined ? undefined : { cause },
+    );
   }
 }
 
 /** The exit code of {@link ConnectionEnded}: the tool itself did nothing wrong. */
 const EXIT_PEER_LOST = 3;
+
+/** Statuses of calls on a connection that its peer has ended. Connecting has others if there is no server. */
+const endedStatuses: ReadonlySet<number> = new Set([
+  Status.CONNECTION_INVALID,
+  Status.CONNECTION_ABORTED,
+  Status.CONNECTION_DISCONNECTED,
+]);
+
+/** A {@link ConnectionEnded} for an error that says the same; others unchanged. */
+function meaningOf(error: unknown): unknown {
+  return error instanceof NdError && endedStatuses.has(error.status) ? new ConnectionEnded(error) : error;
+}
 
 /** `<name>` and `<name>:<port>` with the name's address; other texts as they are. */
 async function withAddress(text: string): Promise<string> {
@@ -237,7 +252,8 @@ async function runTool(
     ndStartup();
     await run(one).finally(ndCleanup);
     if (banner) one.line(`End of test: ${name}`);
-  } catch (error) {
+  } catch (thrown) {
+    const error = meaningOf(thrown);
     if (one.signal.aborted) {
       one.note(`${name}: interrupted`);
       process.exitCode = 130;
