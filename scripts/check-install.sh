@@ -166,8 +166,28 @@ done
   --types node --typeRoots "$root/node_modules/@types" types.mts types.cts)
 
 [ "${1:-}" = --whole ] || exit 0
-(cd "$app" && node node_modules/networkdirect/dist/examples/nd.js build && [ "$(node hello.js)" = "$hello" ]) ||
-  fail "The package did not build from source."
+# A registry that has the sources alone, of which npm is to fetch them.
+cat >"$fresh/registry.mjs" <<'END'
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+const [tarball, version] = process.argv.slice(2);
+const name = '@networkdirect/source';
+const server = createServer(({ url, headers }, answer) => {
+  if (url === '/source.tgz') answer.end(readFileSync(tarball));
+  else if (decodeURIComponent(url) !== `/${name}`) answer.writeHead(404).end();
+  else {
+    const one = { name, version, dist: { tarball: `http://${headers.host}/source.tgz` } };
+    answer.end(JSON.stringify({ name, 'dist-tags': { latest: version }, versions: { [version]: one } }));
+  }
+});
+server.listen(0, '127.0.0.1', () => console.log(`@networkdirect:registry=http://127.0.0.1:${server.address().port}/`));
+END
+mkfifo "$fresh/address"
+node "$fresh/registry.mjs" "$packages/networkdirect-source-$version.tgz" "$version" >"$fresh/address" &
+registry=$!
+head -n 1 "$fresh/address" >"$app/.npmrc"
+(cd "$app" && npx --no-install networkdirect build && [ "$(node hello.js)" = "$hello" ]) || fail "The package did not build from source."
+kill "$registry"
 if command -v qemu-aarch64 >/dev/null && [ -d "$packages/linux-arm64-gnu" ]; then
   cp "$packages"/linux-arm64-gnu/*.node "$app/node_modules/networkdirect/build/Release/"
   said=$(cd "$app" && qemu-aarch64 -L /usr/aarch64-linux-gnu "$(node_of 20.19 arm64)" hello.js)
