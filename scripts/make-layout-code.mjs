@@ -41,12 +41,20 @@ function membersOf({ fields, table }) {
   return fields.map((info) => ({ ...info, type: table[info.name] }));
 }
 
+/** The name of the functions that read and write a whole integer; undefined for others, whose bytes are taken one by one. */
+function wholeInteger({ kind, size, littleEndian }, offset) {
+  if (kind !== 'uint' || !Number.isInteger(offset)) return undefined;
+  if (littleEndian) return size === 4 ? '32' : undefined;
+  return size === 2 || size === 4 ? `${size * 8}be` : undefined;
+}
+
 /** An expression for the value at `offset`. */
 function read(type, offset) {
   const { kind, size, littleEndian } = type;
   if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
   if (kind === 'bytes') return `copyBytes(b, ${place(offset)}, ${size})`;
-  if (kind === 'uint' && littleEndian && size === 4) return `get32(b, ${place(offset)})`;
+  const whole = wholeInteger(type, offset);
+  if (whole !== undefined) return `get${whole}(b, ${place(offset)})`;
   if (kind === 'uint') {
     const parts = partsOf(type, offset).map(({ index, take, up, value }) => {
       const low = up === 0 ? byteAt(index) : `(${byteAt(index)} >> ${up})`;
@@ -61,7 +69,8 @@ function read(type, offset) {
 
 const zeros = { uint: '0', long: '0n', bytes: 'nothing', struct: 'none', union: 'none' };
 const checks = {
-  uint: (v, { size }) => `isUint(${v}, ${2 ** (size * 8) - 1})`,
+  uint: (v, { size }) =>
+    size === 1 || size === 2 || size === 4 ? `is${size * 8}(${v})` : `isUint(${v}, ${2 ** (size * 8) - 1})`,
   long: (v) => `isLong(${v})`,
   bytes: (v, { size }) => `isRun(${v}, ${size})`,
 };
@@ -103,10 +112,11 @@ function write(type, offset, from) {
     v,
     at,
   } of members) {
+    const whole = wholeInteger({ kind, size, littleEndian }, at);
     if (isUnion) put.push(`if (${v} !== none) {`);
     if (kind === 'long') put.push(`put64(b, ${place(at)}, ${v}, ${littleEndian});`);
     else if (kind === 'bytes') put.push(`putBytes(b, ${place(at)}, ${size}, ${v});`);
-    else if (kind === 'uint' && littleEndian && size === 4) put.push(`put32(b, ${place(at)}, ${v});`);
+    else if (whole !== undefined) put.push(`put${whole}(b, ${place(at)}, ${v});`);
     else if (kind === 'uint') {
       for (const { index, take: count, up, value } of partsOf({ size, littleEndian }, at)) {
         const low = value === 0 ? v : `(${v} >>> ${value})`;
@@ -144,10 +154,13 @@ ${[...take, ...put, 'return true;'].map((line) => `      ${line}`).join('\n')}
   },`;
   });
   return `// Made of the tables beside it by scripts/make-layout-code.mjs.
-import { clearBytes, copyBytes, get32, get64, isLong, isRun, isUint, put32, put64, putBytes } from ${JSON.stringify(bytes)};
+import { clearBytes, copyBytes, get16be, get32, get32be, get64, isLong, isRun, isUint, put16be, put32, put32be, put64, putBytes } from ${JSON.stringify(bytes)};
 
 const nothing = new Uint8Array(0);
 const none = Object.freeze({});
+const is8 = (value) => isUint(value, 0xff);
+const is16 = (value) => isUint(value, 0xffff);
+const is32 = (value) => isUint(value, 0xffff_ffff);
 
 export const madeCode = {
 ${codes.join('\n')}

@@ -156,6 +156,7 @@ export async function packCode(dist, target, entries, external, left) {
       splitting: true,
       format: 'esm',
       platform: 'node',
+      charset: 'utf8',
       // cli-table3 does without colors.
       external: [...external, 'zod', '@colors/colors'],
       // For packages that are CommonJS.
@@ -200,7 +201,14 @@ export async function packCode(dist, target, entries, external, left) {
     const [path, name] = keysOf.keys.get(key);
     return `import { ${name} as ${key} } from './${path}';`;
   });
-  const cjs = { absWorkingDir: dist, bundle: true, format: 'cjs', platform: 'node', ...small };
+  const cjs = {
+    absWorkingDir: dist,
+    bundle: true,
+    format: 'cjs',
+    platform: 'node',
+    charset: 'utf8',
+    ...small,
+  };
   await build({
     ...cjs,
     // Without exports of its own, whose names the output would have three times.

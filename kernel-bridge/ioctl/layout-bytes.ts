@@ -35,6 +35,30 @@ export function put32(to: Uint8Array, at: number, value: number): void {
   to[at + 3] = value >>> 24;
 }
 
+/** The unsigned integer of 16 bits at `at`, in network order. */
+export function get16be(from: Uint8Array, at: number): number {
+  return (from[at]! << 8) | from[at + 1]!;
+}
+
+/** Writes an unsigned integer of 16 bits, in network order. */
+export function put16be(to: Uint8Array, at: number, value: number): void {
+  to[at] = value >>> 8;
+  to[at + 1] = value;
+}
+
+/** The unsigned integer of 32 bits at `at`, in network order. */
+export function get32be(from: Uint8Array, at: number): number {
+  return ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0;
+}
+
+/** Writes an unsigned integer of 32 bits, in network order. */
+export function put32be(to: Uint8Array, at: number, value: number): void {
+  to[at] = value >>> 24;
+  to[at + 1] = value >>> 16;
+  to[at + 2] = value >>> 8;
+  to[at + 3] = value;
+}
+
 /** The unsigned integer of 64 bits at `at`. */
 export function get64(from: Uint8Array, at: number, little: boolean): bigint {
   for (let i = 0; i < 8; i++) longBytes[i] = from[at + i]!;
