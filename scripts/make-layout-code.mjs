@@ -48,8 +48,8 @@ function wholeInteger({ kind, size, littleEndian }, offset) {
   return size === 2 || size === 4 ? `${size * 8}be` : undefined;
 }
 
-/** An expression for the value at `offset`. */
-function read(type, offset) {
+/** An expression for the value at `offset`. `inner` names the structures that have functions of their own, by their tables. */
+function read(type, offset, inner) {
   const { kind, size, littleEndian } = type;
   if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
   if (kind === 'bytes') return `copyBytes(b, ${place(offset)}, ${size})`;
@@ -64,7 +64,13 @@ function read(type, offset) {
     return size === 4 ? `(${parts.join(' | ')}) >>> 0` : parts.join(' | ');
   }
   const members = membersOf(type).filter(({ reserved }) => !reserved);
-  return `{ ${members.map((one) => `${property(one.key)}: ${read(one.type, offset + one.offset)}`).join(', ')} }`;
+  const values = members.map(({ key, type: own, offset: at }) => {
+    const name = inner.get(own.table);
+    const value =
+      name === undefined ? read(own, offset + at, inner) : `read${name}(b, ${place(offset + at)})`;
+    return `${property(key)}: ${value}`;
+  });
+  return `{ ${values.join(', ')} }`;
 }
 
 const zeros = { uint: '0', long: '0n', bytes: 'nothing', struct: 'none', union: 'none' };
@@ -79,7 +85,7 @@ const checks = {
  * Statements that split a structure's value in the variable `from`, or return false, and statements that write it to
  * `offset`. Omitted members of a union are `none`.
  */
-function write(type, offset, from) {
+function write(type, offset, from, inner) {
   const isUnion = type.kind === 'union';
   const members = membersOf(type)
     .filter(({ reserved }) => !reserved)
@@ -123,10 +129,13 @@ function write(type, offset, from) {
         const part = count === 8 ? low : `((${low} & ${2 ** count - 1}) << ${up})`;
         shared.set(index, [...(shared.get(index) ?? []), part]);
       }
+    } else if (inner.has(rest.table)) {
+      take.push(`if (!fits${inner.get(rest.table)}(${v})) return false;`);
+      put.push(`put${inner.get(rest.table)}(b, ${place(at)}, ${v});`);
     } else {
-      const inner = write({ kind, size, ...rest }, at, v);
-      take.push(...inner.take);
-      put.push(...inner.put);
+      const code = write({ kind, size, ...rest }, at, v, inner);
+      take.push(...code.take);
+      put.push(...code.put);
     }
     if (!isUnion) continue;
     flush();
@@ -138,16 +147,54 @@ function write(type, offset, from) {
   return { take, put };
 }
 
+/** Structures within others, which have functions of their own: their types and the names of these by their tables. */
+function innerStructures(structures) {
+  const found = new Map();
+  const look = (type) => {
+    if (type.table === undefined) return;
+    const times = (found.get(type.table)?.times ?? 0) + 1;
+    found.set(type.table, { type, times });
+    for (const one of membersOf(type)) if (!one.reserved) look(one.type);
+  };
+  for (const one of structures) look(one);
+  const several = [...found.values()].filter(({ times }) => times > 1);
+  return several.map(({ type }, i) => ({ type, name: `Inner${i}` }));
+}
+
+/** The functions of an inner structure. What `fits` has not refused, `put` writes. */
+function innerCode(type, name, inner) {
+  const { take, put } = write(type, 0, 'v', inner);
+  const lines = (list) => list.map((line) => `  ${line}`).join('\n');
+  return `const read${name} = (b, at) => (${read(type, 0, inner)});
+function fits${name}(v) {
+${lines([...take, 'return true;'])}
+}
+function put${name}(b, at, v) {
+${lines([...take.filter((line) => line.startsWith('const ')), ...put])}
+}
+`;
+}
+
 /**
  * The text of a module with the code of structures. `tableMark` tells tables apart, `bytes` is the module of byte
  * functions.
  */
 export function moduleOf(structures, tableMark, bytes) {
+  const several = innerStructures(structures);
+  const inner = new Map(several.map(({ type, name }) => [type.table, name]));
+  const functions = several.map(({ type, name }) => innerCode(type, name, inner));
   const codes = structures.map((one) => {
-    const { take, put } = write(one, 0, 'v');
+    const name = inner.get(one.table);
+    if (name !== undefined)
+      return `  ${JSON.stringify(one.name)}: {
+    table: ${tableMark(one.table)},
+    read: read${name},
+    write: (b, at, v) => fits${name}(v) && (put${name}(b, at, v), true),
+  },`;
+    const { take, put } = write(one, 0, 'v', inner);
     return `  ${JSON.stringify(one.name)}: {
     table: ${tableMark(one.table)},
-    read: (b, at) => (${read(one, 0)}),
+    read: (b, at) => (${read(one, 0, inner)}),
     write(b, at, v) {
 ${[...take, ...put, 'return true;'].map((line) => `      ${line}`).join('\n')}
     },
@@ -162,6 +209,7 @@ const is8 = (value) => isUint(value, 0xff);
 const is16 = (value) => isUint(value, 0xffff);
 const is32 = (value) => isUint(value, 0xffff_ffff);
 
+${functions.join('\n')}
 export const madeCode = {
 ${codes.join('\n')}
 };
@@ -194,6 +242,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const dist = resolve(process.argv[2] ?? fileURLToPath(new URL('../dist', import.meta.url)));
   for (const [path, text] of Object.entries(await madeFiles(dist))) {
     writeFileSync(path, text);
-    console.log(`${text.split('read: ').length - 1} structures in ${relative(dirname(dist), path)}`);
+    console.log(`${text.split('    read: ').length - 1} structures in ${relative(dirname(dist), path)}`);
   }
 }
