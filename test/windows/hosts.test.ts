@@ -61,6 +61,13 @@ class Peer {
     this.child.on('exit', () => this.#look());
   }
 
+  /** Starts the HCA, which takes the port if it is free. */
+  async open(): Promise<this> {
+    this.tell({ order: 'open' });
+    await this.hear('ready');
+    return this;
+  }
+
   tell(order: PortOrder): void {
     this.child.send(order);
   }
@@ -109,6 +116,13 @@ async function ownerOf(peers: readonly Peer[]): Promise<Peer> {
   throw new Error('nobody has taken the port over');
 }
 
+/** The first of them has the port. */
+async function threePeers(): Promise<Peer[]> {
+  const [first, ...others] = [new Peer(), new Peer(), new Peer()] as const;
+  await first.open();
+  return [first, ...(await Promise.all(others.map((peer) => peer.open())))];
+}
+
 /** A connection between two of them by the port of a third, which `atStep` is told of. */
 async function connection(
   server: Peer,
@@ -126,12 +140,10 @@ async function connection(
 }
 
 test(`connections of the others go on when the process that has the port is killed, at ${KILLS} points`, async () => {
-  const peers = [new Peer()];
-  await peers[0]!.hear('ready');
-  for (let n = 1; n < 3; n++) peers.push(new Peer());
-  for (const peer of peers.slice(1)) await peer.hear('ready');
+  const peers = await threePeers();
   let forwarded = 0;
   let owner = peers[0]!;
+  const reserve = [new Peer(), new Peer()];
   for (let n = 0; n < KILLS; n++) {
     const [server, client] = peers.filter((peer) => peer !== owner) as [Peer, Peer];
     const before = await Promise.all([server.counters(), client.counters()]);
@@ -155,18 +167,15 @@ test(`connections of the others go on when the process that has the port is kill
     // A process that starts would take a free port as well: the others have to have it before.
     peers.splice(peers.indexOf(owner), 1);
     owner = await ownerOf(peers);
-    peers.push(new Peer());
-    await peers[2]!.hear('ready');
+    peers.push(await reserve.shift()!.open());
+    reserve.push(new Peer());
   }
   assert.ok(forwarded > KILLS, `${forwarded} packets came by the port's owner`);
   console.log(`Windows (Wine): ${KILLS} processes with the port killed, ${forwarded} packets handed on`);
 });
 
 test('the process that has the port ends in order', async () => {
-  const peers = [new Peer()];
-  await peers[0]!.hear('ready');
-  for (let n = 1; n < 3; n++) peers.push(new Peer());
-  for (const peer of peers.slice(1)) await peer.hear('ready');
+  const peers = await threePeers();
   const owner = await ownerOf(peers);
   assert.is(owner, peers[0]);
   owner.tell({ order: 'end' });
