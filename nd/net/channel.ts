@@ -13,7 +13,7 @@ import { aborted, closed, NetError, violation } from './errors.js';
 import { Gate } from './gate.js';
 import { Held, peerText, unwatchChannel, watchChannel } from './held.js';
 import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
-import { Inbox } from './inbox.js';
+import { Inbox, iterate } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
 import type { Place } from './place.js';
@@ -279,15 +279,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** The messages until the peer closes. Leaving the loop does not close the channel. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Buffer> {
-    const iterator: AsyncIterableIterator<Buffer> = {
-      next: async () => {
-        const value = await this.receive();
-        return value === undefined ? { done: true, value } : { done: false, value };
-      },
-      return: async () => ({ done: true, value: undefined }),
-      [Symbol.asyncIterator]: () => iterator,
-    };
-    return iterator;
+    return iterate(() => this.receive());
   }
 
   /**
@@ -307,10 +299,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * Access to memory that the peer has exposed.
    *
    * @param handle - the bytes of its handle, as they came in a message
-   * @throws NetError `EPROTO`: not a handle
+   * @throws NetError `EPROTO`: not a handle; `ERR_STREAM_DESTROYED`: the channel is closed
    */
   open(handle: Uint8Array): RemoteMemory {
-    return new RemoteMemory(this.#link, (data, signal) => this.#ask(Frame.ATOMIC, data, signal), handle);
+    const checkOpen = (what: string): void => {
+      if (this.#closing || this.#ended) throw this.error ?? closed(what);
+    };
+    checkOpen('open');
+    const ask = (data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> =>
+      this.#ask(Frame.ATOMIC, data, signal);
+    return new RemoteMemory(this.#link, ask, checkOpen, handle);
   }
 
   /**

@@ -53,10 +53,15 @@ export function netError(error: unknown, what: string | Call): unknown {
   const call = typeof what === 'string' ? undefined : what;
   return new NetError(
     codes[error.status] ?? 'EIO',
-    `${textOf(what)}: ${error.message}`,
+    `${textOf(what)}: ${plain(error.message)}`,
     { cause: error },
     call,
   );
+}
+
+/** A message of the SPI without the names of its calls and of the layer below, which the cause tells. */
+function plain(message: string): string {
+  return message.replace(/^(?:\w+: )+/, '').replace(/\((?:\w+: )+/g, '(');
 }
 
 /** What was called, for a message. */

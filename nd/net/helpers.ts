@@ -1,5 +1,7 @@
 import type { EventEmitter } from 'node:events';
+import type { SocketAddress } from '../index.js';
 import type { MessageBytes } from './channel-options.js';
+import { kindOf, outOfRange, wrongType } from './checks.js';
 import { aborted } from './errors.js';
 
 /** What a program's listener or handler has thrown is an uncaught exception, as in `node:net`, and no error of a connection. */
@@ -16,6 +18,11 @@ export function tell(emitter: EventEmitter, event: string, ...details: unknown[]
   } catch (error) {
     uncaught(error);
   }
+}
+
+/** The family of an address, as Node.js names it. */
+export function familyOf({ family }: SocketAddress): 'IPv4' | 'IPv6' {
+  return family === 6 ? 'IPv6' : 'IPv4';
 }
 
 /** The properties that are not undefined. */
@@ -38,7 +45,7 @@ export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw new RangeError(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
+    throw outOfRange(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
   }
 }
 
@@ -48,22 +55,16 @@ const MOST_MS = 2 ** 31 - 1;
 /** @throws TypeError, RangeError, with the codes that Node.js has for them: not the time of a timer */
 export function checkMs(ms: number): void {
   if (typeof ms !== 'number')
-    throw Object.assign(new TypeError(`The time is of type ${typeof ms}; it is a number of milliseconds.`), {
-      code: 'ERR_INVALID_ARG_TYPE',
-    });
+    throw wrongType(`The time is of type ${typeof ms}; it is a number of milliseconds.`);
   if (!(ms >= 0 && ms <= MOST_MS))
-    throw Object.assign(new RangeError(`The time is ${ms} ms; it is a number from 0 to ${MOST_MS}.`), {
-      code: 'ERR_OUT_OF_RANGE',
-    });
+    throw outOfRange(`The time is ${ms} ms; it is a number from 0 to ${MOST_MS}.`);
 }
 
 /** The bytes of a message. */
 export function bytesOf(bytes: MessageBytes): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
   if (typeof bytes === 'string') return Buffer.from(bytes);
-  throw new TypeError(
-    `A message is a Uint8Array or a string, not ${bytes === null ? 'null' : typeof bytes}.`,
-  );
+  throw wrongType(`A message is a Uint8Array or a string, not ${kindOf(bytes)}.`);
 }
 
 /** A promise that a signal rejects if `cancel` answers true. */

@@ -1,10 +1,11 @@
 import { inspect } from 'node:util';
 import { Nd2RemoteMemory } from '../index.js';
+import { kindOf, outOfRange, wrongType } from './checks.js';
 import { aborted, NetError } from './errors.js';
 import type { Link } from './link.js';
 import type { Bounce } from './place.js';
 import { ATOMIC_BYTES, Atomic, WRITABLE } from './shared.js';
-import { decodeMemory, viewOf } from './wire.js';
+import { decodeMemory, type MemoryDescription, viewOf } from './wire.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {
@@ -36,10 +37,13 @@ export class RemoteMemory {
   constructor(
     private readonly link: Link,
     private readonly ask: (data: Uint8Array, signal: AbortSignal | undefined) => Promise<Buffer>,
+    /** Throws once the channel is closed. */
+    private readonly checkOpen: (what: string) => void,
     handle: Uint8Array,
   ) {
     const memory = handle instanceof Uint8Array ? decodeMemory(handle) : undefined;
-    if (memory === undefined) throw new NetError('EPROTO', 'These bytes are no handle of exposed memory.');
+    if (memory === undefined || !isExposed(memory))
+      throw new NetError('EPROTO', 'These bytes are no handle of exposed memory.');
     this.length = memory.length;
     this.writable = (memory.id & WRITABLE) !== 0;
     this.#remote = new Nd2RemoteMemory(memory.address, memory.token);
@@ -51,9 +55,10 @@ export class RemoteMemory {
    * @param offset - bytes from the start
    * @param length - bytes
    * @param options - `signal`
-   * @throws RangeError outside the memory; AbortError; NetError `ECONNRESET`: the connection has ended
+   * @throws RangeError `ERR_OUT_OF_RANGE`: outside the memory; NetError `ERR_STREAM_DESTROYED`: the channel is closed; AbortError; NetError `ECONNRESET`: the connection has ended
    */
   async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
+    this.checkOpen('read');
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
     const { place } = this.link;
@@ -76,6 +81,8 @@ export class RemoteMemory {
    * @throws as {@link read}; NetError `EACCES`: the memory is not writable
    */
   async write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void> {
+    this.checkOpen('write');
+    if (!(bytes instanceof Uint8Array)) throw wrongType(`The bytes are a Uint8Array, not ${kindOf(bytes)}.`);
     this.#check(offset, bytes.length, options);
     this.#checkWritable();
     if (bytes.length === 0) return;
@@ -124,9 +131,11 @@ export class RemoteMemory {
     second: bigint,
     options: RemoteOptions | undefined,
   ): Promise<bigint> {
+    this.checkOpen('atomic operation');
+    for (const operand of [first, second]) checkOperand(operand);
     this.#check(offset, 8, options);
     this.#checkWritable();
-    if (offset % 8 !== 0) throw new RangeError(`Offset ${offset} is not a multiple of 8.`);
+    if (offset % 8 !== 0) throw outOfRange(`Offset ${offset} is not a multiple of 8.`);
     const data = new Uint8Array(ATOMIC_BYTES);
     const view = viewOf(data);
     view.setUint8(0, operation);
@@ -143,7 +152,7 @@ export class RemoteMemory {
   #check(offset: number, length: number, options: RemoteOptions | undefined): void {
     const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
     if (!whole || offset < 0 || length < 0 || offset + length > this.length) {
-      throw new RangeError(`${length} bytes at offset ${offset} are not within ${this.length} bytes.`);
+      throw outOfRange(`${length} bytes at offset ${offset} are not within ${this.length} bytes.`);
     }
     if (options?.signal?.aborted) throw aborted(options.signal);
   }
@@ -189,4 +198,16 @@ export class RemoteMemory {
   [inspect.custom](): string {
     return `RemoteMemory { ${this.length} bytes, ${this.writable ? 'read and write' : 'read'} }`;
   }
+}
+
+/** Handles have a place, bytes, and no rights that nobody knows. */
+function isExposed({ address, length, id }: MemoryDescription): boolean {
+  return address !== 0n && length > 0 && (id & ~WRITABLE) === 0;
+}
+
+/** @throws TypeError, RangeError: not a signed integer of 64 bits */
+function checkOperand(value: bigint): void {
+  if (typeof value !== 'bigint') throw wrongType(`An operand is a bigint, not ${kindOf(value)}.`);
+  if (BigInt.asIntN(64, value) !== value)
+    throw outOfRange(`The operand ${value} is not a signed integer of 64 bits.`);
 }

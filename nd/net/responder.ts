@@ -29,6 +29,8 @@ const EMPTY = Buffer.alloc(0);
 /** Answers the peer's requests: as many at once as the limit allows. The others wait where they are, which holds the peer back. */
 export class Responder {
   #handler: RequestHandler | undefined;
+  /** The handler that caused a warning: one is enough. */
+  #warned: RequestHandler | undefined;
   readonly #answering: Answering;
   readonly #serving = new Map<number, Request>();
   #active = 0;
@@ -138,8 +140,19 @@ export class Responder {
       this.#answering.answer(id, answer === undefined ? EMPTY : bytesOf(answer));
       this.#served(id);
     } catch (error) {
+      this.#warn(error as Error);
       this.#fail(id, error);
     }
+  }
+
+  /** An answer that cannot be sent is a fault of the handler's program, which does not see the requester's error. */
+  #warn({ message }: Error): void {
+    if (this.#warned === this.#handler) return;
+    this.#warned = this.#handler;
+    process.emitWarning(
+      `The handler of requests gave an answer that cannot be sent, and the request failed: ${message}`,
+      'NetworkDirectWarning',
+    );
   }
 
   #fail(id: number, error: unknown): void {

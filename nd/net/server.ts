@@ -7,7 +7,7 @@ import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
 import { aborted, NetError, netError } from './errors.js';
 import type { Held } from './held.js';
-import { tell } from './helpers.js';
+import { familyOf, tell } from './helpers.js';
 import { Link } from './link.js';
 import { type Opening, portOf } from './opening.js';
 import type { Place } from './place.js';
@@ -42,8 +42,8 @@ export interface ServerOptions {
 }
 
 /**
- * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`; and
- * `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
+ * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`,
+ * `'drop'` (see {@link Server.maxConnections}); and `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
  * @example
  * ```ts
  * const server = createServer((socket) => socket.pipe(socket));
@@ -54,6 +54,15 @@ export interface ServerOptions {
  * ```
  */
 export class Server extends EventEmitter implements AsyncDisposable {
+  /**
+   * As in `net.Server`: the most connections at a time; further ones are refused, and `'drop'` is emitted with their addresses.
+   * Undefined: any number.
+   */
+  maxConnections: number | undefined;
+  /** As in `net.Server`, where it has an effect in a cluster alone; here it has none: what is above {@link maxConnections} is refused. */
+  dropMaxConnection = false;
+  /** Connections that are being accepted. */
+  #entering = 0;
   readonly #options: ServerOptions;
   readonly #connections = new Set<Socket | Held<Channel>>();
   /** Where it listens. */
@@ -219,11 +228,23 @@ export class Server extends EventEmitter implements AsyncDisposable {
         connector.release();
         return;
       }
+      if (this.#connections.size + this.#entering >= (this.maxConnections ?? Number.POSITIVE_INFINITY)) {
+        const addresses = dropped(connector);
+        connector.reject();
+        connector.release();
+        tell(this, 'drop', addresses);
+        return;
+      }
       const { connection, needs, event } = made;
-      link = await Link.make(place, connector, needs.options, needs.user);
-      connection.attach(link);
-      link.meet(hello!);
-      this.#count(connection);
+      this.#entering += 1;
+      try {
+        link = await Link.make(place, connector, needs.options, needs.user);
+        connection.attach(link);
+        link.meet(hello!);
+        this.#count(connection);
+      } finally {
+        this.#entering -= 1;
+      }
       await connector.accept(link.queuePair, { privateData: encodeHello(needs.options) });
       if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
       tell(this, event, connection);
@@ -328,4 +349,18 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
 function notRunning(): NetError {
   return new NetError('ERR_SERVER_NOT_RUNNING', 'The server does not listen.');
+}
+
+/** The addresses of a connection request, as `net.Server` tells them with `'drop'`. */
+function dropped(connector: IND2Connector) {
+  const local = connector.getLocalAddress();
+  const remote = connector.getPeerAddress();
+  return {
+    localAddress: local.address,
+    localPort: local.port,
+    localFamily: familyOf(local),
+    remoteAddress: remote.address,
+    remotePort: remote.port,
+    remoteFamily: familyOf(remote),
+  };
 }

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
-import { checkMs, checkSizes, copyOf, defined } from './helpers.js';
+import { checkMs, checkSizes, copyOf, defined, familyOf } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind } from './wire.js';
 
@@ -411,8 +411,4 @@ export class Socket extends Duplex {
     if (this.readable) return 'readOnly';
     return this.writable ? 'writeOnly' : 'closed';
   }
-}
-
-function familyOf({ family }: SocketAddress): 'IPv4' | 'IPv6' {
-  return family === 6 ? 'IPv6' : 'IPv4';
 }

@@ -100,13 +100,19 @@ test('after close every use of memory says that this side has ended', async () =
   await remote.read(0, 8);
   await client.close();
   for (const use of [
-    remote.read(0, 8),
-    client.expose(allocate(64)),
-    client.lend(allocate(64)),
-    client.send('late'),
-    client.request('late'),
+    () => remote.read(0, 8),
+    () => remote.read(0, 0),
+    () => remote.read(0, 100),
+    () => remote.write(0, new Uint8Array(0)),
+    () => remote.write(0, new Uint8Array(8)),
+    () => remote.fetchAdd(0, 1n),
+    () => client.expose(allocate(64)),
+    () => client.lend(allocate(64)),
+    () => client.send('late'),
+    () => client.request('late'),
+    async () => client.open(exposed.handle),
   ])
-    assert.is((await rejection(use)).code, 'ERR_STREAM_DESTROYED');
+    assert.is((await rejection(use())).code, 'ERR_STREAM_DESTROYED', String(use));
   exposed.release();
 });
 
