@@ -31,6 +31,7 @@ const PKEY_BASE = 0x7fff;
 /** IWVDevice: an open HCA. */
 export class WVDevice extends WvOverlapped implements IWVDevice {
   private known: string | undefined = undefined;
+  private knownTraits: WvDeviceAttributes | undefined = undefined;
 
   private constructor(
     /** @internal */
@@ -76,6 +77,12 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   get name(): string {
     this.known ??= this.provider.deviceName(this.guid);
     return this.known;
+  }
+
+  /** Attributes that queue pairs go by, asked once. @internal */
+  get traits(): Pick<WvDeviceAttributes, 'deviceType' | 'atomicCapability'> {
+    this.knownTraits ??= this.query();
+    return this.knownTraits;
   }
 
   /** Attributes and limits (DEVICE_QUERY). */

@@ -197,7 +197,11 @@ export interface IWVQueuePair extends WvOverlappedObject {
  * ```
  */
 export interface IWVConnectQueuePair extends IWVQueuePair {
-  /** Posts a message; `immediate` is sent with the flag IMMEDIATE. */
+  /**
+   * Posts a message; `immediate` is sent with the flag IMMEDIATE.
+   *
+   * @throws WvError NOT_SUPPORTED: immediate data on an iWARP device; so does {@link write}.
+   */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
   /** Posts a message whose arrival invalidates the peer's key `rkey`. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
@@ -212,7 +216,11 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
     immediate?: number,
   ): void;
-  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value. */
+  /**
+   * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value.
+   *
+   * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`); so does {@link fetchAdd}.
+   */
   compareExchange(
     context: unknown,
     sge: WvSge,

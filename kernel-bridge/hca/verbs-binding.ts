@@ -153,6 +153,8 @@ export interface VerbsHost extends SharedWords {
   cmDisconnect(id: number): number;
   /** A packet has come before the RTU. */
   cmNotify(id: number): number;
+  /** Closes librdmacm's files of the removed device that an id is bound to. */
+  cmCloseRemoved(id: number): number;
   /** Bytes before: the group. */
   cmJoin(id: number, scopeId: number): number;
   /** Words: local port and scope, the peer's, the device (0: none that is open); bytes: both addresses, as in a path. */

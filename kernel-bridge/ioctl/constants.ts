@@ -276,9 +276,9 @@ export const WvEvent = {
 export const DeviceType = {
   /** The driver does not tell. */
   UNKNOWN: 0,
-  /** InfiniBand or RoCE; all devices of this stack. */
+  /** InfiniBand or RoCE; the software HCA is one. */
   INFINIBAND: 1,
-  /** RDMA over TCP; no device of this stack. */
+  /** RDMA over TCP: without immediate data and datagrams. */
   IWARP: 2,
 } as const;
 

@@ -219,11 +219,11 @@ export class Rig {
     return this.guest(guest, command, seconds).ok(seconds + 15);
   }
 
-  /** Waits until there is a listener in a guest: on an RDMA port of the CM, or on a TCP port. */
-  async listening(guest: number, kind: 'rdma' | 'tcp', port: number): Promise<void> {
+  /** Waits until there is a listener in a guest: on an RDMA port of the CM, at a device if it is named, or on a TCP port. */
+  async listening(guest: number, kind: 'rdma' | 'tcp', port: number, device = ''): Promise<void> {
     const look =
       kind === 'rdma'
-        ? `rdma resource show cm_id | grep -q "LISTEN.*:${port} "`
+        ? `rdma resource show cm_id | grep -q "${device}.*LISTEN.*:${port} "`
         : `netstat -ltn | grep -q ":${port} "`;
     await this.inGuest(guest, `until ${look}; do sleep 0.05; done`);
   }

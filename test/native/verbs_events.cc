@@ -267,6 +267,28 @@ TEST(verbs_events_of_connections) {
   host.cmDestroy(listener);
 }
 
+TEST(verbs_files_of_a_removed_device_are_closed) {
+  World w;
+  Host& host = *w.host;
+  const auto isClosed = [](int fd) {
+    char file[64] = {};
+    return readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), file, sizeof file - 1) > 0 && std::string(file) == "/dev/null";
+  };
+  // The fake's ids are bound to the context that the host has open.
+  const auto& context = *w.device->context;
+  Handle id = 0;
+  uint16_t port = 0;
+  CHECK(host.cmCreate(false, &id) == Status::kSuccess);
+  CHECK(host.cmCloseRemoved(id) == Status::kSuccess);  // bound to none
+  CHECK(host.cmBind(id, {World::localGid(), 0, 0}, false, &port) == Status::kSuccess);
+  CHECK(!isClosed(context.cmd_fd) && !isClosed(context.async_fd));
+  CHECK(host.cmCloseRemoved(id) == Status::kSuccess);
+  CHECK(isClosed(context.cmd_fd) && isClosed(context.async_fd));
+  CHECK(host.cmCloseRemoved(id) == Status::kSuccess);
+  host.cmDestroy(id);
+  CHECK(host.cmCloseRemoved(id) == Status::kInvalidHandle);
+}
+
 TEST(verbs_what_librdmacm_has_negotiated) {
   World w;
   TestCq cq;

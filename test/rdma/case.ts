@@ -53,10 +53,15 @@ async function endedWell(program: Program, ends: readonly number[] = [0]): Promi
 }
 
 /** Our program as a client of theirs, which listens on a port, or does not show it: port 0. */
-export async function asClient(rig: Rig, { theirs, ours, ends }: Meeting, port: number): Promise<void> {
+export async function asClient(
+  rig: Rig,
+  device: Device,
+  { theirs, ours, ends }: Meeting,
+  port: number,
+): Promise<void> {
   const there = rig.guest(THEIRS, theirs);
   // Ports of datagrams are not listed; the client asks again.
-  if (port > 0) await rig.listening(THEIRS, 'rdma', port);
+  if (port > 0) await rig.listening(THEIRS, 'rdma', port, device.name);
   try {
     await example(rig, ...ours).ok(PATIENCE);
   } catch (error) {

@@ -1,6 +1,7 @@
 /** Cases of the devices themselves: events, removal, several side by side; and how the guests get their devices. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Rig } from '../interop/rig.js';
-import { HOST, OURS, onDevice, type RdmaCase, rxe, Skipped, siw, THEIRS } from './case.js';
+import { type Device, HOST, OURS, onDevice, type RdmaCase, rxe, Skipped, siw, THEIRS } from './case.js';
 
 const program = (name: string): string => `test/rdma/programs/${name}.js`;
 const LINK = 'eth1';
@@ -31,6 +32,7 @@ interface Told {
   readonly events: object;
   readonly ended: Readonly<Record<string, string>>;
   readonly gone: string;
+  readonly again: boolean;
 }
 
 const REMOVED = 'DEVICE_REMOVED';
@@ -46,16 +48,14 @@ const expected = {
     deviceNotify: REMOVED,
   },
   gone: 'NOT_FOUND',
+  again: true,
 } satisfies Told;
 
 async function device(rig: Rig, name: string, type: string): Promise<void> {
   await link(rig, OURS, name, type);
-  const run = rig.nodeInGuest(OURS, onDevice, program('device'), siw.at(OURS), LINK, name);
+  const run = rig.nodeInGuest(OURS, onDevice, program('device'), siw.at(OURS), LINK, name, type);
   const told = (await run.ok()).find((line) => line.startsWith('{'));
   if (told !== JSON.stringify(expected)) throw run.failure(`Expected ${JSON.stringify(expected)}`);
-  // librdmacm may have the device open until the process ends.
-  await rig.inGuest(OURS, `while [ -e /sys/class/infiniband/${name} ]; do sleep 0.1; done`);
-  await link(rig, OURS, name, type);
   await beside(rig, [siw.at(OURS)], 1);
 }
 
@@ -69,8 +69,77 @@ async function beside(rig: Rig, addresses: readonly string[], wanted: number): P
   if (guids !== wanted) throw new Error(`${wanted} addresses are of ${guids} devices.`);
 }
 
+/** Requests of programs/lacks.ts that a device does not have, and what it says of itself. All others are carried out, whatever comes of them. */
+interface Lacks {
+  readonly told: Readonly<Record<string, boolean>>;
+  readonly lacking: readonly string[];
+}
+
+async function lacks(rig: Rig, device: Device, expected: Lacks): Promise<void> {
+  const run = rig.nodeInGuest(OURS, onDevice, program('lacks'), device.at(OURS));
+  const line = (await run.ok()).find((text) => text.startsWith('{')) ?? '{}';
+  const { told, ended } = JSON.parse(line) as {
+    told: Record<string, boolean>;
+    ended: Record<string, string>;
+  };
+  if (!isDeepStrictEqual(told, expected.told)) throw new Error(`It says ${JSON.stringify(told)}.`);
+  const wrong = Object.entries(ended).filter(([kind, text]) =>
+    expected.lacking.includes(kind)
+      ? !(text.startsWith('NOT_SUPPORTED: ') && text.includes(device.name))
+      : text.startsWith('NOT_SUPPORTED'),
+  );
+  if (wrong.length > 0) throw new Error(wrong.map(([kind, text]) => `${kind}: ${text}`).join('\n'));
+}
+
 /** The device is taken away while the program listens, and the next program finds it again. */
 export const deviceCases: readonly RdmaCase[] = [
+  {
+    name: `${rxe.name}: what it lacks is refused`,
+    quick: true,
+    run: (rig) =>
+      lacks(rig, rxe, {
+        told: {
+          iwarp: false,
+          atomics: true,
+          windows: true,
+          fastRegions: false,
+          fixedCqs: false,
+          addressHandles: true,
+        },
+        lacking: ['fast region'],
+      }),
+  },
+  {
+    name: `${siw.name}: what it lacks is refused`,
+    run: async (rig) => {
+      await withSiw(rig);
+      await lacks(rig, siw, {
+        told: {
+          iwarp: true,
+          atomics: false,
+          windows: false,
+          fastRegions: false,
+          fixedCqs: true,
+          addressHandles: false,
+        },
+        lacking: [
+          'Send with immediate data',
+          'Write with immediate data',
+          'Send with immediate data, of a list',
+          'compare and exchange',
+          'fetch and add',
+          'memory window',
+          'fast region',
+          'larger completion queue',
+          'unreliable connection',
+          'datagram queue pair',
+          'address handle',
+          'datagram listener',
+          'datagram look-up',
+        ],
+      });
+    },
+  },
   {
     name: 'rxe1: events of addresses and link; removal in use, and again',
     quick: true,

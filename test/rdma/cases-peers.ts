@@ -140,7 +140,7 @@ const caseOf =
     run: async (rig) => {
       await ready(rig);
       const meeting = ends(device.at(OURS), device.at(THEIRS), device);
-      await (port === undefined ? asServer(rig, meeting) : asClient(rig, meeting, port));
+      await (port === undefined ? asServer(rig, meeting) : asClient(rig, device, meeting, port));
     },
   });
 

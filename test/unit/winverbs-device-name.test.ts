@@ -1,8 +1,19 @@
 /** The name of a device, and the error that it does not support a request, on WinVerbs in memory. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { abi } from '../../kernel-bridge/hca/abi.js';
 import { CountersCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import {
+  AtomicCapability,
+  DeviceType,
+  QpState,
+  WvAccess,
+  WvOpcode,
+  WvSend,
+} from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { WvIoDeviceAttributes } from '../../kernel-bridge/ioctl/structs.js';
+import { RemoteMemory } from '../../winverbs/index.js';
 import { failWith } from '../helpers/fake-door.js';
 import { openPair, throwsWv } from '../helpers/fake-pair.js';
 
@@ -33,6 +44,48 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
   const endpoint = provider.createConnectEndpoint();
   const any = { family: 4, address: '0.0.0.0', port: 0 } as const;
   throwsWv(() => endpoint.bindAddress(any), Status.NOT_SUPPORTED, /does not support the request/);
+});
+
+test('what a device lacks is refused when it is posted: immediate data by iWARP, atomics by capability', () => {
+  const lacks = (deviceType: number, atomicCapability: number) => {
+    const pair = openPair();
+    const { door, qp, setState, pd } = pair;
+    setState(QpState.RTS);
+    const attributes = WvIoDeviceAttributes.encode({ deviceType, atomicCapability });
+    let asked = 0;
+    door.handlers.set(IoctlCode.DEVICE_QUERY, () => {
+      asked++;
+      return attributes;
+    });
+    const region = pd.registerMemory(Buffer.alloc(64), WvAccess.LOCAL_WRITE);
+    const sge = { region, offset: 0, length: 8 };
+    const remote = new RemoteMemory({ address: 0n, rkey: 1 });
+    const { SIGNALED, IMMEDIATE } = WvSend;
+    qp.send(0, [sge], SIGNALED);
+    assert.is(asked, 0, 'no request for what every device has');
+    return {
+      immediate: [
+        () => qp.send(0, [sge], IMMEDIATE, 5),
+        () => qp.write(0, [sge], IMMEDIATE, remote, 0, 5),
+        () =>
+          qp.postSend([{ context: 0, opcode: WvOpcode.SEND, sgl: [sge], flags: IMMEDIATE, immediate: 5 }]),
+      ],
+      atomics: [
+        () => qp.fetchAdd(0, sge, SIGNALED, 1n, remote, 0),
+        () => qp.compareExchange(0, sge, SIGNALED, 1n, 2n, remote, 0),
+      ],
+      posted: () => pair.qpRing.words[abi.qpSendProducer]!,
+    };
+  };
+  const none = lacks(DeviceType.IWARP, AtomicCapability.NONE);
+  for (const post of none.immediate)
+    throwsWv(post, Status.NOT_SUPPORTED, /The device \w+ has no immediate data: it is an iWARP device\.$/);
+  for (const post of none.atomics)
+    throwsWv(post, Status.NOT_SUPPORTED, /^The device \w+ has no atomic operations/);
+  assert.is(none.posted(), 1);
+  const whole = lacks(DeviceType.INFINIBAND, AtomicCapability.DEVICE);
+  for (const post of [whole.immediate[0]!, whole.atomics[0]!, whole.atomics[1]!]) post();
+  assert.is(whole.posted(), 4);
 });
 
 test.run();

@@ -1,6 +1,8 @@
 // Connections by librdmacm. Queue pairs are not its: it is told their numbers, and we move them.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -187,6 +189,18 @@ Status Host::cmJoin(Handle handle, const CmAddress& group) {
   sockaddr_storage address;
   fillAddress(group, &address);
   return done(lib_.rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&address), nullptr));
+}
+
+Status Host::cmCloseRemoved(Handle handle) {
+  rdma_cm_id* const id = idOf(handle);
+  if (id == nullptr) return Status::kInvalidHandle;
+  if (id->verbs == nullptr) return Status::kSuccess;
+  // The numbers stay taken, because librdmacm closes them in the end.
+  const UniqueFd nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nothing.valid()) return Status::kInsufficientResources;
+  for (const int fd : {id->verbs->cmd_fd, id->verbs->async_fd})
+    if (dup3(nothing.get(), fd, O_CLOEXEC) < 0) return statusOf(errno);
+  return Status::kSuccess;
 }
 
 bool Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Device** at) {

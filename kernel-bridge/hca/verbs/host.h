@@ -91,6 +91,9 @@ class Host {
   Status cmDisconnect(Handle id);
   Status cmNotify(Handle id);
   Status cmJoin(Handle id, const CmAddress& group);
+  // Closes the files that librdmacm has of a removed device, to which the id is bound. librdmacm itself keeps them until it next looks for
+  // devices, and those of the last device for ever; rdma_get_devices would make it look, but opens all other devices.
+  Status cmCloseRemoved(Handle id);
   bool cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Device** at);
   bool cmAttributes(Handle id, CmAttributes* out);
 

@@ -480,8 +480,8 @@ void KernelSide::define(Napi::Env env, Napi::Object exports) {
            InstanceMethod<&K::onParameters<&Host::cmConnect>>("cmConnect"), InstanceMethod<&K::onHandle<&Host::cmEstablish>>("cmEstablish"),
            InstanceMethod<&K::onParameters<&Host::cmAccept>>("cmAccept"), InstanceMethod<&K::cmReject>("cmReject"),
            InstanceMethod<&K::onHandle<&Host::cmDisconnect>>("cmDisconnect"), InstanceMethod<&K::onHandle<&Host::cmNotify>>("cmNotify"),
-           InstanceMethod<&K::cmJoin>("cmJoin"), InstanceMethod<&K::cmAddresses>("cmAddresses"),
-           InstanceMethod<&K::cmAttributes>("cmAttributes")}));
+           InstanceMethod<&K::onHandle<&Host::cmCloseRemoved>>("cmCloseRemoved"), InstanceMethod<&K::cmJoin>("cmJoin"),
+           InstanceMethod<&K::cmAddresses>("cmAddresses"), InstanceMethod<&K::cmAttributes>("cmAttributes")}));
 }
 
 namespace {

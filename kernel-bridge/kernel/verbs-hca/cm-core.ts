@@ -40,6 +40,8 @@ export class CmCore {
 
   /** librdmacm has each device open that an id of it is bound to, and the device's removal waits for that. */
   private removed(id: number): void {
+    // While the id is there: without ids librdmacm may end what it has of the device.
+    this.ids.closeRemoved(id);
     this.onRemoval(id);
     this.ids.destroy(id);
   }

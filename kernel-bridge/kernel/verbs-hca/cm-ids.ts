@@ -163,6 +163,10 @@ export class CmIds {
     return this.host.cmNotify(id);
   }
 
+  closeRemoved(id: number): number {
+    return this.host.cmCloseRemoved(id);
+  }
+
   join(id: number, group: Uint8Array, scopeId: number): number {
     this.host.bytes.set(group, 0);
     return this.host.cmJoin(id, scopeId);

@@ -106,7 +106,7 @@ struct QueuePair : ibv_qp {
 };
 
 struct Context : ibv_context {
-  Bell bell;
+  Bell bell, commands;
   std::deque<ibv_async_event> events;
   uint32_t nextKey = 1, nextQpn = 0x11;
   // Of what this context has, to end it at its own end.

@@ -78,6 +78,7 @@ FAKE ibv_context* ibv_open_device(ibv_device* device) {
   static_cast<ibv_context&>(*context) = ibv_context{};
   context->device = device;
   context->async_fd = context->bell.fd();
+  context->cmd_fd = context->commands.fd();
   fillOps(&context->ops);
   s().count(kContext, 1);
   s().opened(context);

@@ -1,8 +1,10 @@
 /**
- * What happens to a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE`, as root. Prints a line of JSON: the
- * events that the program has been told, and the ends of its requests when the device is taken away.
+ * What happens to a device while a program uses it: `device ADDRESS NETDEV RDMA-DEVICE TYPE`, as root. Prints a line of JSON: the
+ * events that the program has been told, the ends of its requests when the device is taken away, and whether it works when it is back.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { PortState, WvEvent } from '../../../kernel-bridge/index.js';
 import {
   gidOfAddress,
@@ -17,7 +19,7 @@ import {
 import { connect, openListener, openSide, take } from '../../helpers/loopback.js';
 import { system } from './lossy-link.js';
 
-const [address = '', link = '', name = ''] = process.argv.slice(2);
+const [address = '', link = '', name = '', type = ''] = process.argv.slice(2);
 const EXTRA = address.replace(/\d+$/, '77');
 
 /** For whoever looks why the program hangs. */
@@ -115,14 +117,25 @@ async function removal(provider: IWVProvider): Promise<object> {
     async ([kind, request]) => [kind, await outcome(request)] as const,
   );
   // It ends when the program has let go of the device.
-  spawn('rdma', ['link', 'del', name], { stdio: 'ignore', detached: true }).unref();
+  const deletion = once(spawn('rdma', ['link', 'del', name], { stdio: 'ignore' }), 'exit');
   const ended = Object.fromEntries(await Promise.all(ends));
   step('all requests have ended');
   const gone = await outcome((async () => provider.translateAddress(address))());
+  await deletion;
+  step('the device has gone');
   window.release();
   for (const side of [a, b, accepting]) side.release();
   listener.release();
   return { ended, gone };
+}
+
+/** The device comes back while the program runs. */
+async function again(provider: IWVProvider): Promise<boolean> {
+  system(`rdma link add ${name} type ${type} netdev ${link}`);
+  const translated = async (): Promise<unknown> => provider.translateAddress(address);
+  while ((await outcome(translated())) !== 'SUCCESS') await setTimeout(20);
+  step('the device is back');
+  return works(provider);
 }
 
 const provider = openProvider();
@@ -132,6 +145,7 @@ const told = {
   before: await works(provider),
   events: await portEvents(device),
   ...(await removal(provider)),
+  again: await again(provider),
 };
 device.release();
 provider.release();
