@@ -1,4 +1,6 @@
 import type { Channel } from './channel.js';
+import { checkHandler, checkNames } from './checks.js';
+import { checkSizes } from './helpers.js';
 
 /** Bytes of a message; text is sent as UTF-8. */
 export type MessageBytes = Uint8Array | string;
@@ -36,7 +38,7 @@ export interface ChannelOptions {
   readonly slots?: number | undefined;
   /** Bytes of a slot; default 4096. Longer messages are read from the sender's memory. */
   readonly slotBytes?: number | undefined;
-  /** The longest message that is taken, in bytes; default 256 MiB. A longer one ends the connection. */
+  /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
   readonly maxMessageBytes?: number | undefined;
   /** Requests that are answered at the same time; default 1024. Further ones wait, and long ones in the peer's memory. */
   readonly maxRequests?: number | undefined;
@@ -49,6 +51,13 @@ export const channelDefaults = {
   maxMessageBytes: 2 ** 28,
   maxRequests: 1024,
 } as const;
+
+/** @throws TypeError, RangeError: an option that is unknown or has a wrong value */
+export function checkChannelOptions(options: ChannelOptions): void {
+  checkNames('a channel', options, [...Object.keys(channelDefaults), 'onRequest']);
+  checkSizes(options);
+  if (options.onRequest !== undefined) checkHandler(options.onRequest);
+}
 
 /** A {@link IncomingRequest} whose signal is made when somebody looks at it. */
 export class Request implements IncomingRequest {

@@ -6,13 +6,15 @@ import {
   type AbortOptions,
   type ChannelOptions,
   channelDefaults,
+  checkChannelOptions,
   type MessageBytes,
   type RequestHandler,
 } from './channel-options.js';
-import { aborted, closed, NetError, violation } from './errors.js';
+import { checkHandler, checkSignal } from './checks.js';
+import { aborted, closed, NetError, refusalBy, tooLong, violation } from './errors.js';
 import { Gate } from './gate.js';
-import { Held, peerText, unwatchChannel, watchChannel } from './held.js';
-import { abortable, bytesOf, checkSizes, defined } from './helpers.js';
+import { Held, heldUser, peerText, unwatchChannel, watchChannel } from './held.js';
+import { abortable, bytesOf, defined } from './helpers.js';
 import { Inbox, iterate } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Outbox } from './outbox.js';
@@ -29,7 +31,7 @@ import {
   type LentMemory,
   lendAt,
 } from './shared.js';
-import { decodeMemory, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -49,7 +51,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   readonly #options: { readonly [K in keyof typeof channelDefaults]: number };
   #link!: Link;
   readonly #outbox = new Outbox(() => this.#link);
-  readonly #inbox: Inbox;
+  readonly #inbox = new Inbox();
   /** Of large messages that nobody has taken. */
   readonly #gate = new Gate();
   readonly #reader = new Reader(() => this.#link);
@@ -69,14 +71,18 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** @internal */
   constructor(options: ChannelOptions = {}) {
     super();
+    checkChannelOptions(options);
     const { onRequest, ...sizes } = options;
-    checkSizes(sizes);
     this.#options = { ...channelDefaults, ...defined(sizes) };
     this.#responder = new Responder(
       {
         channel: this,
         limit: this.#options.maxRequests,
-        answer: (id, bytes) => this.#outbox.send(Frame.ANSWER, id, bytes),
+        answer: (id, bytes) => {
+          const refusal = this.#tooLong('answer', bytes);
+          if (refusal !== undefined) throw refusal;
+          this.#outbox.send(Frame.ANSWER, id, bytes);
+        },
         fail: (id, text) =>
           this.#outbox.send(Frame.FAILURE, id, Buffer.from(text).subarray(0, this.#link.most)),
         idle: () => {
@@ -85,40 +91,22 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       },
       onRequest,
     );
-    this.#inbox = new Inbox();
   }
 
-  /** No closure in it has the channel itself: the link keeps it. */
-  static #userOf(held: Held<Channel>): LinkUser {
-    return {
-      frame: (type, flags, id, slot, at, length) => {
-        const channel = held.get();
-        if (channel !== undefined) channel.#frame(type, flags, id, slot, at, length);
-      },
-      wasRead: (id) => {
-        const channel = held.get();
-        if (channel !== undefined) channel.#outbox.wasRead(id);
-      },
-      writable: () => {
-        const channel = held.get();
-        if (channel !== undefined) channel.#writable();
-      },
-      ended: (error) => {
-        const channel = held.get();
-        if (channel !== undefined) channel.#finish(error);
-        else held.gone?.();
-      },
-      unsent: () => {
-        const channel = held.get();
-        return channel !== undefined && !channel.#outbox.done;
-      },
-    };
-  }
+  /** @internal */
+  readonly linkUser: LinkUser = {
+    frame: (type, flags, id, slot, at, length) => this.#frame(type, flags, id, slot, at, length),
+    wasRead: (id) => this.#outbox.wasRead(id),
+    writable: () => this.#writable(),
+    ended: (error) => this.#finish(error),
+    unsent: () => !this.#outbox.done,
+  };
 
   /** What its link needs. @internal */
   get linkNeeds() {
-    const { slots, slotBytes } = this.#options;
-    return { options: { kind: Kind.CHANNEL, slots, slotBytes }, user: Channel.#userOf(this.held) };
+    const { slots, slotBytes, maxMessageBytes } = this.#options;
+    const options = { kind: Kind.CHANNEL, slots, slotBytes, maxMessageBytes };
+    return { options, user: heldUser(this.held) };
   }
 
   /** @internal */
@@ -191,6 +179,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Answers the peer's requests from now on. Without a handler they fail. */
   onRequest(handler: RequestHandler): this {
+    checkHandler(handler);
     this.held.strong = this;
     this.#responder.use(handler);
     return this;
@@ -202,13 +191,14 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    *
    * @param bytes - the message, not to be changed before the promise resolves
    * @param options - `signal`
-   * @throws NetError `ECONNRESET` and others if the connection ends first; AbortError, only if it has not begun
+   * @throws NetError `EMSGSIZE`: longer than the peer takes; `ECONNRESET` and others; AbortError, only if it has not begun
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
     const signal = options?.signal;
-    if (signal?.aborted) return Promise.reject(aborted(signal));
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('send'));
     const data = bytesOf(bytes);
+    const refusal = refusalBy(signal) ?? this.#tooLong('message', data);
+    if (refusal !== undefined) return Promise.reject(refusal);
     let settle: (error: unknown) => void = () => {};
     let resolved = (): void => {};
     const id = signal === undefined ? 0 : this.#questions.nextId();
@@ -245,8 +235,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return this.#ask(Frame.REQUEST, bytesOf(bytes), options?.signal);
   }
 
+  /** The peer has told its limit: nothing is sent that would end the connection. */
+  #tooLong(what: string, { length }: Uint8Array): NetError | undefined {
+    const most = this.#link.mostMessage;
+    return length > most ? tooLong(what, length, most) : undefined;
+  }
+
   #ask(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {
-    if (signal?.aborted) return Promise.reject(aborted(signal));
+    const refusal =
+      refusalBy(signal) ?? (type === Frame.REQUEST ? this.#tooLong('request', data) : undefined);
+    if (refusal !== undefined) return Promise.reject(refusal);
     // A peer that has sent END answers nothing any more.
     if (this.#closing || this.#endReceived || this.#ended)
       return Promise.reject(this.error ?? closed('request'));
@@ -327,11 +325,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * @param options - `signal`: ends the connection at once
    */
   async close(options?: AbortOptions): Promise<void> {
+    const signal = options?.signal;
+    checkSignal(signal);
     this.#closing = true;
     if (this.#ended) return;
     this.held.strong = this;
     const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
-    const signal = options?.signal;
     const abort = (): void => void this.destroy(signal && aborted(signal));
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
@@ -393,6 +392,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
     if (this.#endReceived) {
       this.#link.abort(violation('a frame came behind END'));
+      return;
+    }
+    if (exceeds(type, flags, length, this.#options.maxMessageBytes)) {
+      this.#link.abort(violation(`a message of ${length} bytes is longer than this side takes`));
       return;
     }
     if (type === Frame.END) {
@@ -491,7 +494,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
 const EMPTY = Buffer.alloc(0);
 
-/** Nothing is sent behind END, and the peer that gets it waits for no answer any more. */
+/** Nothing is sent behind END, and nobody there waits for an answer. */
 const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
 
 const sent = Promise.resolve();

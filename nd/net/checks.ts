@@ -14,3 +14,48 @@ export function wrongType(sentence: string): TypeError & { code: string } {
 export function outOfRange(sentence: string): RangeError & { code: string } {
   return Object.assign(new RangeError(sentence), { code: 'ERR_OUT_OF_RANGE' });
 }
+
+/** Whether it can be used as an AbortSignal, by the rule of Node.js. */
+export function isSignal(signal: unknown): signal is AbortSignal {
+  return typeof signal === 'object' && signal !== null && 'aborted' in signal;
+}
+
+/** The error of a signal that is none. */
+export function wrongSignal(signal: unknown): TypeError {
+  return wrongType(`The signal is an AbortSignal, not ${kindOf(signal)}.`);
+}
+
+/** @throws TypeError: not a signal */
+export function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !isSignal(signal)) throw wrongSignal(signal);
+}
+
+/** @throws TypeError: not a function */
+export function checkHandler(handler: unknown): void {
+  if (typeof handler !== 'function')
+    throw wrongType(`A handler of requests is a function, not ${kindOf(handler)}.`);
+}
+
+/**
+ * A misspelt option would mean its default.
+ *
+ * @param what - whose options they are
+ * @param names - of the options that have an effect
+ * @param others - of those that programs give to `node:net`, and that have no effect here
+ * @throws TypeError `ERR_INVALID_ARG_TYPE`: no object; `ERR_INVALID_ARG_VALUE`: an option that nobody knows
+ */
+export function checkNames(
+  what: string,
+  options: unknown,
+  names: readonly string[],
+  others: readonly string[] = [],
+): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null)
+    throw wrongType(`The options of ${what} are an object, not ${kindOf(options)}.`);
+  for (const name of Object.keys(options)) {
+    if (names.includes(name) || others.includes(name) || name.startsWith('_')) continue;
+    const sentence = `The option '${name}' of ${what} is not known; there are ${names.join(', ')}.`;
+    throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
+  }
+}

@@ -1,4 +1,5 @@
 import { NdError, Status } from '../index.js';
+import { isSignal, wrongSignal } from './checks.js';
 
 /** The codes of Node.js for the statuses that connecting, listening and the end of a connection can have. */
 const codes: Readonly<Record<number, string>> = {
@@ -86,8 +87,23 @@ export function violation(sentence: string): NetError {
   return new NetError('EPROTO', `The peer does not keep to the protocol: ${sentence}`);
 }
 
+/** The error of a message that the peer does not take. */
+export function tooLong(what: string, bytes: number, most: number): NetError {
+  return new NetError(
+    'EMSGSIZE',
+    `The ${what} has ${bytes} bytes; the peer takes at most ${most}, its maxMessageBytes.`,
+  );
+}
+
 /** As Node.js rejects what was aborted. */
 export function aborted(signal: AbortSignal): Error & { code: string } {
   const error = new Error('The operation was aborted', { cause: signal.reason });
   return Object.assign(error, { name: 'AbortError', code: 'ABORT_ERR' });
+}
+
+/** Why an operation with this signal does not begin; undefined: it may. */
+export function refusalBy(signal: AbortSignal | undefined): Error | undefined {
+  if (signal === undefined) return undefined;
+  if (!isSignal(signal)) return wrongSignal(signal);
+  return signal.aborted ? aborted(signal) : undefined;
 }

@@ -1,4 +1,4 @@
-import type { Link } from './link.js';
+import type { Link, LinkUser } from './link.js';
 
 interface Destroyable {
   destroy(): unknown;
@@ -29,6 +29,22 @@ export class Held<T extends Destroyable> {
   destroy(): void {
     this.get()?.destroy();
   }
+}
+
+/** The user of a link that refers to a connection's object as `held` does. No closure in it has the object itself: the link keeps it. */
+export function heldUser(held: Held<Destroyable & { readonly linkUser: LinkUser }>): LinkUser {
+  const user = (): LinkUser | undefined => held.get()?.linkUser;
+  return {
+    frame: (type, flags, id, slot, at, length) => user()?.frame(type, flags, id, slot, at, length),
+    wasRead: (id) => user()?.wasRead(id),
+    writable: () => user()?.writable(),
+    ended: (error) => {
+      const one = user();
+      if (one !== undefined) one.ended(error);
+      else held.gone?.();
+    },
+    unsent: () => user()?.unsent() ?? false,
+  };
 }
 
 /** Channels that are not closed, and their links. */

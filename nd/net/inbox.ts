@@ -1,4 +1,4 @@
-import { aborted } from './errors.js';
+import { aborted, refusalBy } from './errors.js';
 import type { Link, Slot } from './link.js';
 
 /** A message that came, or whose bytes are on their way. */
@@ -59,7 +59,8 @@ export class Inbox {
 
   /** The next message; undefined after the end. */
   take(signal: AbortSignal | undefined): Promise<Buffer | undefined> {
-    if (signal?.aborted) return Promise.reject(aborted(signal));
+    const refusal = refusalBy(signal);
+    if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const taker: Taker = { resolve, reject };
       if (signal !== undefined) this.#abortable(taker, signal);

@@ -7,8 +7,10 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
+import { checkSignal } from './checks.js';
 import { aborted } from './errors.js';
 import { tell } from './helpers.js';
+import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
 import { openLink, portOf } from './opening.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
@@ -23,6 +25,7 @@ export type {
   RequestHandler,
 } from './channel-options.js';
 export { NetError } from './errors.js';
+export type { NodeServerOptions, NodeSocketOptions } from './node-options.js';
 export type { RemoteOptions } from './remote.js';
 export { RemoteMemory } from './remote.js';
 export type { ListenOptions, ServerOptions } from './server.js';
@@ -35,13 +38,15 @@ export { Socket } from './socket.js';
 const connected = diagnostics('networkdirect.net.connect');
 
 /** Options of {@link connect}. */
-export interface ConnectOptions extends SocketOptions {
+export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
   /** The server's port. */
   readonly port: number;
   /** An address or a name; default `'localhost'`. */
   readonly host?: string | undefined;
   /** Destroys the socket with an AbortError, also after it is connected. */
   readonly signal?: AbortSignal | undefined;
+  /** As {@link Socket.setTimeout}: milliseconds without traffic until `'timeout'`. */
+  readonly timeout?: number | undefined;
 }
 
 /** Called when the connection is made. */
@@ -81,9 +86,12 @@ export function connect(
           port,
           host: typeof host === 'string' ? host : undefined,
         };
-  const { signal, ...sizes } = all;
+  checkConnectNames(all);
+  const { signal, slots, slotBytes, allowHalfOpen, timeout } = all;
+  checkSignal(signal);
   const number = portOf(all.port, 1);
-  const socket = new Socket(sizes);
+  const socket = new Socket({ slots, slotBytes, allowHalfOpen });
+  if (timeout !== undefined) socket.setTimeout(timeout);
   for (const one of [host, options, listener]) if (typeof one === 'function') socket.once('connect', one);
   if (signal !== undefined) {
     const abort = (): void => void socket.destroy(aborted(signal));

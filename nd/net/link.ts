@@ -14,7 +14,7 @@ import { closed, netError, reset, violation } from './errors.js';
 import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import type { Place } from './place.js';
-import { CONTROL_SLOTS, Frame, Header, type Hello, isHeld, type Kind, viewOf } from './wire.js';
+import { CONTROL_SLOTS, Frame, Header, type Hello, isHeld, viewOf } from './wire.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND } = Nd2RequestType;
@@ -63,11 +63,7 @@ export interface LinkUser {
 }
 
 /** Sizes of this side. */
-export interface LinkOptions {
-  readonly kind: Kind;
-  readonly slots: number;
-  readonly slotBytes: number;
-}
+export type LinkOptions = Hello;
 
 /** One queue pair with its slots, and the credits of both directions. */
 export class Link {
@@ -83,6 +79,8 @@ export class Link {
   user: LinkUser;
   /** Bytes of payload that a frame to the peer may have. */
   most = 0;
+  /** Bytes of the longest message that the peer takes. */
+  mostMessage = 0;
   /** The connection has ended, or never was. */
   over = false;
   bytesRead = 0;
@@ -171,6 +169,7 @@ export class Link {
   /** What the peer has announced: from now on frames may be queued for it. */
   meet(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
+    this.mostMessage = peer.maxMessageBytes;
     this.#credits.meet(peer.slots);
   }
 

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
-import { aborted, NetError, netError, textOf } from './errors.js';
+import { aborted, NetError, netError, refusalBy, textOf } from './errors.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { Place } from './place.js';
 import { decodeHello, encodeHello } from './wire.js';
@@ -33,7 +33,8 @@ export async function openLink(
   signal?: AbortSignal,
 ): Promise<Link> {
   const number = portOf(port, 1);
-  if (signal?.aborted) throw aborted(signal);
+  const refusal = refusalBy(signal);
+  if (refusal !== undefined) throw refusal;
   const addresses = await lookup(host, { all: true });
   let failure: unknown;
   for (const { address, family } of addresses) {

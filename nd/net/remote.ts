@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { Nd2RemoteMemory } from '../index.js';
 import { kindOf, outOfRange, wrongType } from './checks.js';
-import { aborted, NetError } from './errors.js';
+import { aborted, NetError, refusalBy } from './errors.js';
 import type { Link } from './link.js';
 import type { Bounce } from './place.js';
 import { ATOMIC_BYTES, Atomic, WRITABLE } from './shared.js';
@@ -154,7 +154,8 @@ export class RemoteMemory {
     if (!whole || offset < 0 || length < 0 || offset + length > this.length) {
       throw outOfRange(`${length} bytes at offset ${offset} are not within ${this.length} bytes.`);
     }
-    if (options?.signal?.aborted) throw aborted(options.signal);
+    const refusal = refusalBy(options?.signal);
+    if (refusal !== undefined) throw refusal;
   }
 
   #checkWritable(): void {

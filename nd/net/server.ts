@@ -4,11 +4,13 @@ import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
 import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
-import type { ChannelOptions } from './channel-options.js';
+import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
+import { checkSignal } from './checks.js';
 import { aborted, NetError, netError } from './errors.js';
 import type { Held } from './held.js';
-import { familyOf, tell } from './helpers.js';
+import { checkSizes, familyOf, tell } from './helpers.js';
 import { Link } from './link.js';
+import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
 import { type Opening, portOf } from './opening.js';
 import type { Place } from './place.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
@@ -30,7 +32,7 @@ export interface ListenOptions {
 }
 
 /** Options of the connections that a server accepts. */
-export interface ServerOptions {
+export interface ServerOptions extends NodeServerOptions {
   /** Of channels that it accepts. */
   readonly channel?: ChannelOptions | undefined;
   /** Of sockets that it accepts. */
@@ -80,6 +82,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** @internal */
   constructor(options: ServerOptions = {}) {
     super();
+    checkServerNames(options);
+    checkSizes(options.socket ?? {});
+    checkChannelOptions(options.channel ?? {});
     this.#options = options;
   }
 
@@ -153,6 +158,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
             port: typeof port === 'function' ? 0 : (port ?? 0),
             host: typeof host === 'string' ? host : undefined,
           };
+    checkListenNames(given);
+    checkSignal((given as ListenOptions).signal);
     const options = { ...given, port: portOf(given.port ?? 0, 0) };
     if (this.#begun && !this.#closed)
       throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');

@@ -74,7 +74,7 @@ export class Socket extends Duplex {
 
   /** What its link needs. @internal */
   get linkNeeds() {
-    return { options: { kind: Kind.STREAM, ...this.#options }, user: this.#user };
+    return { options: { kind: Kind.STREAM, maxMessageBytes: 0, ...this.#options }, user: this.#user };
   }
 
   /** @internal */

@@ -22,6 +22,11 @@ export function isHeld(type: number): boolean {
   return type === Frame.DATA || type === Frame.REQUEST;
 }
 
+/** Whether a short message is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
+export function exceeds(type: number, flags: number, length: number, most: number): boolean {
+  return length > most && flags === 0 && (isHeld(type) || (type === Frame.ANSWER && length > 8));
+}
+
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
 
@@ -46,10 +51,10 @@ export const CONTROL_SLOTS = 8;
 export const REPLY_SLOTS = 4;
 
 const MAGIC = 0x4e44_4e31;
-const VERSION = 3;
+const VERSION = 4;
 
 /** Bytes of a hello. */
-export const HELLO_BYTES = 16;
+export const HELLO_BYTES = 24;
 
 /** What a side announces when it connects or accepts. */
 export interface Hello {
@@ -58,10 +63,12 @@ export interface Hello {
   readonly slots: number;
   /** Bytes of a slot, header included. */
   readonly slotBytes: number;
+  /** Bytes of the longest message, request or answer that it takes; of a stream 0. */
+  readonly maxMessageBytes: number;
 }
 
 /** The private data of Connect, Accept and Reject. */
-export function encodeHello({ kind, slots, slotBytes }: Hello): Uint8Array {
+export function encodeHello({ kind, slots, slotBytes, maxMessageBytes }: Hello): Uint8Array {
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC);
@@ -69,6 +76,7 @@ export function encodeHello({ kind, slots, slotBytes }: Hello): Uint8Array {
   view.setUint8(5, kind);
   view.setUint16(6, slots);
   view.setUint32(8, slotBytes);
+  view.setBigUint64(16, BigInt(maxMessageBytes));
   return bytes;
 }
 
@@ -82,7 +90,9 @@ export function decodeHello(bytes: Uint8Array): Hello | undefined {
   if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== VERSION) return undefined;
   if (kind !== Kind.STREAM && kind !== Kind.CHANNEL) return undefined;
   if (slots < 1 || slotBytes < Header.BYTES + MEMORY_BYTES) return undefined;
-  return { kind, slots, slotBytes };
+  const maxMessageBytes = Number(view.getBigUint64(16));
+  if (kind === Kind.CHANNEL ? maxMessageBytes < 1 : maxMessageBytes !== 0) return undefined;
+  return { kind, slots, slotBytes, maxMessageBytes };
 }
 
 /** Bytes of a description of memory. */

@@ -22,7 +22,7 @@ const RECEIVES = 32;
 const DEPTH = 512;
 
 /** The hello of an honest peer. */
-export const honest: Hello = { kind: Kind.CHANNEL, slots: 128, slotBytes: 4096 };
+export const honest: Hello = { kind: Kind.CHANNEL, slots: 128, slotBytes: 4096, maxMessageBytes: 2 ** 28 };
 
 /** One end of a connection, and all that it needs. */
 export class RawPeer implements Disposable {

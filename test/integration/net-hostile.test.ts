@@ -253,6 +253,7 @@ const hellos: [string, Uint8Array][] = [
   ['half of it', encodeHello(honest).subarray(0, 8)],
   ['another magic', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 0 ? 0 : byte))],
   ['another version', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 4 ? 1 : byte))],
+  ['no message at all', encodeHello({ ...honest, maxMessageBytes: 0 })],
   ['no slots', encodeHello({ ...honest, slots: 0 })],
   ['slots of nothing', encodeHello({ ...honest, slotBytes: 16 })],
   ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
@@ -285,7 +286,10 @@ for (const [name, bytes, says] of streamAttacks) {
     const server = createServer();
     const next = once(server, 'connection') as Promise<[Socket]>;
     const port = await listening(server);
-    using peer = await RawPeer.connect(port, encodeHello({ ...honest, kind: Kind.STREAM }));
+    using peer = await RawPeer.connect(
+      port,
+      encodeHello({ ...honest, kind: Kind.STREAM, maxMessageBytes: 0 }),
+    );
     const [socket] = await next;
     const failed = once(socket, 'error') as Promise<[NetError]>;
     peer.send(bytes);

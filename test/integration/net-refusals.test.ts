@@ -2,10 +2,29 @@
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { allocate, connect, connectChannel, createChannelServer, createServer } from '../../nd/net/index.js';
+import {
+  allocate,
+  type Channel,
+  connect,
+  connectChannel,
+  createChannelServer,
+  createServer,
+  type NetError,
+} from '../../nd/net/index.js';
+import { Frame, Header } from '../../nd/net/wire.js';
 import { channels, endAll, listening, rejection } from '../helpers/net-pair.js';
+import { RawPeer } from '../helpers/net-raw.js';
 
 test.after.each(endAll);
+
+/** A frame with a payload. */
+function frame(type: number, payload: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(Header.BYTES + payload.length);
+  bytes[Header.TYPE] = type;
+  bytes.writeUInt32BE(payload.length, Header.LENGTH);
+  bytes.set(payload, Header.BYTES);
+  return bytes;
+}
 
 test('ranges of remote memory: zero bytes within them are none, and what is outside is ERR_OUT_OF_RANGE', async () => {
   const [client, server] = await channels();
@@ -97,5 +116,113 @@ for (const kind of ['streams', 'channels'] as const) {
     for (const result of results) if (result.status === 'fulfilled') result.value.destroy();
   });
 }
+
+test('a message that the peer does not take fails at its sender with both sizes, and the channel goes on', async () => {
+  const [client, server] = await channels(
+    { maxMessageBytes: 50 },
+    { maxMessageBytes: 100, onRequest: (b) => b },
+  );
+  for (const length of [101, 100_000]) {
+    for (const call of [
+      () => client.send(new Uint8Array(length)),
+      () => client.request(new Uint8Array(length)),
+    ]) {
+      const error = await rejection(call());
+      assert.is(error.code, 'EMSGSIZE');
+      assert.match(error.message, new RegExp(`has ${length} bytes; .* at most 100, its maxMessageBytes`));
+    }
+  }
+  await client.send(new Uint8Array(100));
+  assert.is((await server.receive())?.length, 100);
+  assert.is((await client.request(new Uint8Array(50))).length, 50);
+  const answer = await rejection(client.request(new Uint8Array(51)));
+  assert.equal([answer.code, /has 51 bytes; .* at most 50/.test(answer.message)], ['ERR_REMOTE', true]);
+  assert.is((await rejection(server.send(new Uint8Array(51)))).code, 'EMSGSIZE');
+  await client.close();
+  assert.is(client.error, undefined);
+});
+
+test('a limit below 8 bytes does not keep atomic operations from their answers', async () => {
+  const [client, server] = await channels({ maxMessageBytes: 1 });
+  using exposed = await server.expose(allocate(64), { writable: true });
+  const remote = client.open(exposed.handle);
+  await remote.fetchAdd(0, 5n);
+  assert.is(await remote.fetchAdd(0, 1n), 5n);
+});
+
+test('a peer that sends a short message above the limit loses its connection', async () => {
+  const server = createChannelServer({ channel: { maxMessageBytes: 10 } });
+  const accepted = once(server, 'channel') as Promise<[Channel]>;
+  const port = await listening(server);
+  using peer = await RawPeer.connect(port);
+  const [channel] = await accepted;
+  peer.send(frame(Frame.DATA, Buffer.alloc(11)));
+  const error = await rejection(channel.receive());
+  assert.equal([error.code, /11 bytes/.test(error.message)], ['EPROTO', true]);
+});
+
+test('what is no handler, no signal and no option is refused with what would be right', async () => {
+  const [client, , server] = await channels();
+  const { port } = server.address()!;
+  for (const call of [
+    () => client.onRequest(5 as never),
+    () => createChannelServer({ channel: { onRequest: 'x' as never } }),
+    () => connect({ port, signal: 5 as never }),
+    () => createChannelServer().listen({ signal: 5 as never }),
+    () => createServer(5 as never),
+    () => client.send(5 as never),
+  ])
+    assert.throws(call, (error: NetError) => error.code === 'ERR_INVALID_ARG_TYPE', String(call));
+  const signal = 5 as never;
+  for (const call of [
+    () => client.send('x', { signal }),
+    () => client.request('x', { signal }),
+    () => client.receive({ signal }),
+    () => client.close({ signal }),
+    () => connectChannel(port, '127.0.0.1', { signal }),
+  ])
+    assert.is((await rejection(call())).code, 'ERR_INVALID_ARG_TYPE', String(call));
+  const misspelt = { slotBytez: 4096 } as object;
+  for (const call of [
+    () => connect({ port, ...misspelt }),
+    () => createServer(misspelt),
+    () => createServer({ socket: misspelt }),
+    () => createChannelServer({ channel: misspelt }),
+    () => createServer().listen(misspelt),
+  ])
+    assert.throws(
+      call,
+      (error: NetError) =>
+        error.code === 'ERR_INVALID_ARG_VALUE' && /'slotBytez' .* there are /.test(error.message),
+      String(call),
+    );
+  assert.is((await rejection(connectChannel(port, '127.0.0.1', misspelt))).code, 'ERR_INVALID_ARG_VALUE');
+  assert.throws(
+    () => createChannelServer({ channel: { slots: 0 } }),
+    (error: NetError) => error.code === 'ERR_OUT_OF_RANGE',
+  );
+  await client.close();
+});
+
+test('options that node:net knows are taken, and timeout has its effect', async () => {
+  const server = createServer({ noDelay: true, keepAlive: true, highWaterMark: 1024 }, (socket) =>
+    socket.resume(),
+  );
+  const port = await listening(server);
+  const socket = connect({
+    ...{ port, host: '127.0.0.1', timeout: 10 },
+    ...{
+      noDelay: true,
+      keepAlive: true,
+      family: 4,
+      lookup: () => {},
+      autoSelectFamily: true,
+      highWaterMark: 1,
+    },
+  });
+  await once(socket, 'timeout');
+  socket.destroy();
+  await server[Symbol.asyncDispose]();
+});
 
 test.run();
