@@ -30,7 +30,7 @@ function findSources(folder: string): string {
   try {
     return require.resolve(`${sources}/${archive}`);
   } catch {
-    const { version } = require('../../package.json') as { version: string };
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     const fetched = ['pack', `${sources}@${version}`, '--pack-destination', folder, '--loglevel=error'];
     // npx tells where npm is; other package managers have no such command.
     const [, npm] = /^(.*)np[mx]-cli\.js$/.exec(process.env.npm_execpath ?? '') ?? [];
