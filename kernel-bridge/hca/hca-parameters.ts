@@ -147,8 +147,8 @@ export const QpMask = {
 export const RnrPatience = { responder: 1, requester: 2 } as const;
 
 /** What a peer takes beyond the standard: bits of {@link QpAttributeValues.extensions}; `extensions` of engine/objects/attributes.h. */
-export const PeerExtensions = { longWindow: 1, recovery: 2, fragments: 4 } as const;
-/** What every process of this package takes. */
+export const PeerExtensions = { longWindow: 1, recovery: 2, fragments: 4, answers: 8 } as const;
+/** All that this version takes. */
 export const ALL_PEER_EXTENSIONS = Object.values(PeerExtensions).reduce((all, one) => all | one, 0);
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */

@@ -1,5 +1,4 @@
 /** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
-import { ALL_PEER_EXTENSIONS } from '../../kernel-bridge/hca/binding.js';
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
 import type { Traffic } from './native.js';
@@ -226,7 +225,7 @@ export interface PeerOfQp {
   readonly sendPsn: number;
   readonly responderResources: number;
   readonly initiatorDepth: number;
-  readonly peerIsOurs?: boolean;
+  readonly peerExtensions?: number;
 }
 
 /** The attributes of a queue pair that goes to RTS. */
@@ -244,6 +243,6 @@ export function attributesOf(settings: ConnectionSettings, path: CmPath, receive
     retryCount: settings.retryCount,
     rnrRetry: settings.rnrRetryCount,
     patience: PATIENT,
-    extensions: settings.ours && peer.peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0,
+    extensions: settings.ours ? (peer.peerExtensions ?? 0) : 0,
   };
 }

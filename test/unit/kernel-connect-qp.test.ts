@@ -91,11 +91,11 @@ test('a count as large as there is means patience, a smaller one itself', () => 
 });
 
 test('only a peer that is known to be this package gets what the standard does not have', () => {
-  for (const peerIsOurs of [undefined, false, true]) {
+  for (const peerExtensions of [undefined, 0, 7, ALL_PEER_EXTENSIONS]) {
     const { qp, given } = queuePair(QpType.RC);
-    const peer = peerIsOurs === undefined ? {} : { peerIsOurs };
+    const peer = peerExtensions === undefined ? {} : { peerExtensions };
     assert.is(connectQp(qp, { ...connection, ...peer }), Status.SUCCESS);
-    assert.is(given[0]!.extensions, peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0);
+    assert.is(given[0]!.extensions, peerExtensions ?? 0);
   }
 });
 

@@ -140,7 +140,7 @@ Napi::Value wordTables(const Napi::CallbackInfo& info) {
   out.Set("qpMask", qpMask(env));
   out.Set("srqMask", numbers(env, {{"entries", srqmask::kEntries}, {"limit", srqmask::kLimit}}));
   out.Set("rnrPatience", numbers(env, {{"responder", rnrpatience::kResponder}, {"requester", rnrpatience::kRequester}}));
-  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}, {"recovery", extensions::kRecovery}, {"fragments", extensions::kFragments}}));
+  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}, {"recovery", extensions::kRecovery}, {"fragments", extensions::kFragments}, {"answers", extensions::kAnswers}}));
   out.Set("eventKind", eventKinds(env));
   out.Set("eventWords", eventWords(env));
   out.Set("constants", constants(env));

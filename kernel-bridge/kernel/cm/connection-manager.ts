@@ -235,7 +235,8 @@ class Manager implements ConnectionManager, ConnectionHost {
    * (stale, §12.9.8.3.1); a new one. A peer is identified by the origin of the REQ: its address and CA GUID, and on
    * this host its process.
    */
-  #onReq({ header, body }: Received<'REQ'>, origin: Origin): void {
+  #onReq(message: Received<'REQ'>, origin: Origin): void {
+    const { header, body } = message;
     if (this.#isForeignQp(body, origin)) return;
     const { source, sender } = origin;
     const { transactionId } = header;
@@ -250,7 +251,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.count('ignored.reqKnownId');
       return;
     }
-    const verdict = this.#judge(body, origin);
+    const verdict = this.#judge(message, origin);
     if ('reason' in verdict) {
       this.#rejectReq(verdict.reason, verdict.ari, transactionId, body, origin);
       return;
@@ -297,10 +298,13 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /** The listener of this request, or the reason for refusing it. */
-  #judge(body: CmBody<'REQ'>, origin: Origin): Admissible | { reason: number; ari: Uint8Array } {
+  #judge(
+    { header, body }: Received<'REQ'>,
+    origin: Origin,
+  ): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
     const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
-    const request = readReq(body, origin.source, origin.destination, origin.scopeId, maxPathMtu);
+    const request = readReq(body, origin, maxPathMtu, header.attributeModifier);
     if ('reason' in request) return request;
     // There is no reason code for a P_Key: as in Linux's ib_cm, the REJ refuses the primary path by its GID.
     const foreign = { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
@@ -312,12 +316,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     return { listener, request };
   }
 
-  #onRep({ header, body }: Received<'REP'>, origin: Origin): void {
+  #onRep(message: Received<'REP'>, origin: Origin): void {
+    const { header, body } = message;
     const connection = this.#connections.byLocalId(body.remoteCommId);
     if (connection && !this.#comesFromPeer(connection, origin)) return;
     if (connection && !this.#isAnswer(connection, header.transactionId)) return;
     if (connection?.active && (connection.state === 'reqSent' || connection.state === 'mraReqReceived')) {
-      this.#onAnswer(connection, body, origin);
+      this.#onAnswer(connection, message, origin);
     } else if (connection && (connection.remote?.commId ?? body.localCommId) === body.localCommId) {
       connection.dispatch('rep');
     } else {
@@ -328,7 +333,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /** The REP that answers our REQ. */
-  #onAnswer(connection: Connection, body: CmBody<'REP'>, origin: Origin): void {
+  #onAnswer(connection: Connection, { header, body }: Received<'REP'>, origin: Origin): void {
     if (!connection.offered || !isConnectableQpn(body.localQpn)) {
       this.count('dropped.badQpn');
       return;
@@ -341,7 +346,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       connection.dispatch('staleReply', { reason: RejReason.staleConnection });
       other.dispatch('stale');
     } else {
-      connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp) });
+      connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp, header.attributeModifier) });
     }
   }
 

@@ -1,4 +1,5 @@
 /** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
+import { ALL_PEER_EXTENSIONS, PeerExtensions } from '../../hca/binding.js';
 import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { gidEquals, isUnicastGid, rdmaCmFlowLabel } from './address.js';
 import { readIpCmHeader, withIpCmHeader } from './ip-cm-header.js';
@@ -14,6 +15,14 @@ const MAX_PATH_MTU = 5;
 
 /** A REQ's fields for a QP without acknowledgements. */
 const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
+
+/** What the first version takes, whose messages have 0 in the attribute modifier. */
+const FIRST_EXTENSIONS = PeerExtensions.longWindow | PeerExtensions.recovery | PeerExtensions.fragments;
+
+/** What both ends take, from the attribute modifier of a peer of this package. Later versions may know more. */
+function commonExtensions(attributeModifier: number): number {
+  return (attributeModifier === 0 ? FIRST_EXTENSIONS : attributeModifier) & ALL_PEER_EXTENSIONS;
+}
 
 const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
 
@@ -49,34 +58,40 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
   const { source, destination } = path;
   const from = { source, destination, port: parameters.localPort };
   const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
-  return emitMad('REQ', identity.transactionId, {
-    localCommId: identity.localCommId,
-    vendorId: transportType === TransportType.RC ? OwnVendorId.request : 0,
-    serviceId: parameters.serviceId,
-    localCaGuid: identity.caGuid,
-    localQpn: qp.qpn,
-    responderResources: most(qp.responderResources, 255),
-    initiatorDepth: most(qp.initiatorDepth, 255),
-    remoteResponseTimeout: identity.responseTimeoutCode,
-    transportType,
-    startingPsn: identity.startingPsn,
-    localResponseTimeout: identity.responseTimeoutCode,
-    retryCount: most(qp.retryCount, 7),
-    pkey: path.pkey ?? DEFAULT_PKEY,
-    pathMtu: most(parameters.pathMtu, MAX_PATH_MTU),
-    rnrRetryCount: most(qp.rnrRetryCount, 7),
-    maxCmRetries: identity.maxRetries,
-    srq: qp.srq ? 1 : 0,
-    primaryLocalLid: PERMISSIVE_LID,
-    primaryRemoteLid: PERMISSIVE_LID,
-    primaryLocalGid: path.source,
-    primaryRemoteGid: path.destination,
-    primaryFlowLabel: path.flowLabel || rdmaCmFlowLabel(parameters.localPort, parameters.peerPort),
-    primaryTrafficClass: path.trafficClass,
-    primaryHopLimit: hopLimitOf(path.hopLimit),
-    primaryAckTimeout: most(parameters.ackTimeoutCode, 31),
-    privateData,
-  });
+  return emitMad(
+    'REQ',
+    identity.transactionId,
+    {
+      localCommId: identity.localCommId,
+      vendorId: transportType === TransportType.RC ? OwnVendorId.request : 0,
+      serviceId: parameters.serviceId,
+      localCaGuid: identity.caGuid,
+      localQpn: qp.qpn,
+      responderResources: most(qp.responderResources, 255),
+      initiatorDepth: most(qp.initiatorDepth, 255),
+      remoteResponseTimeout: identity.responseTimeoutCode,
+      transportType,
+      startingPsn: identity.startingPsn,
+      localResponseTimeout: identity.responseTimeoutCode,
+      retryCount: most(qp.retryCount, 7),
+      pkey: path.pkey ?? DEFAULT_PKEY,
+      pathMtu: most(parameters.pathMtu, MAX_PATH_MTU),
+      rnrRetryCount: most(qp.rnrRetryCount, 7),
+      maxCmRetries: identity.maxRetries,
+      srq: qp.srq ? 1 : 0,
+      primaryLocalLid: PERMISSIVE_LID,
+      primaryRemoteLid: PERMISSIVE_LID,
+      primaryLocalGid: path.source,
+      primaryRemoteGid: path.destination,
+      primaryFlowLabel: path.flowLabel || rdmaCmFlowLabel(parameters.localPort, parameters.peerPort),
+      primaryTrafficClass: path.trafficClass,
+      primaryHopLimit: hopLimitOf(path.hopLimit),
+      primaryAckTimeout: most(parameters.ackTimeoutCode, 31),
+      privateData,
+    },
+    undefined,
+    transportType === TransportType.RC ? ALL_PEER_EXTENSIONS : 0,
+  );
 }
 
 /** The REP of a passive connection. Depths are never above what the REQ offered (IBA 1 §12.7.29–30). */
@@ -86,27 +101,35 @@ export function makeRep(
   request: CmRequest,
   identity: Omit<RequestIdentity, 'responseTimeoutCode' | 'maxRetries'> & { remoteCommId: number },
 ): Uint8Array {
-  const vendorId = request.peerIsOurs === true ? OwnVendorId.reply : 0;
-  return emitMad('REP', identity.transactionId, {
-    localCommId: identity.localCommId,
-    remoteCommId: identity.remoteCommId,
-    localQpn: parameters.qpn,
-    vendorIdHigh: vendorId >> 16,
-    vendorIdMiddle: (vendorId >> 8) & 0xff,
-    vendorIdLow: vendorId & 0xff,
-    startingPsn: identity.startingPsn,
-    responderResources: most(parameters.responderResources, request.responderResources),
-    initiatorDepth: most(parameters.initiatorDepth, request.initiatorDepth),
-    targetAckDelay: TARGET_ACK_DELAY,
-    rnrRetryCount: most(parameters.rnrRetryCount, 7),
-    srq: parameters.srq ? 1 : 0,
-    localCaGuid: identity.caGuid,
-    privateData,
-  });
+  const agreed = request.peerExtensions ?? 0;
+  const vendorId = agreed === 0 ? 0 : OwnVendorId.reply;
+  return emitMad(
+    'REP',
+    identity.transactionId,
+    {
+      localCommId: identity.localCommId,
+      remoteCommId: identity.remoteCommId,
+      localQpn: parameters.qpn,
+      vendorIdHigh: vendorId >> 16,
+      vendorIdMiddle: (vendorId >> 8) & 0xff,
+      vendorIdLow: vendorId & 0xff,
+      startingPsn: identity.startingPsn,
+      responderResources: most(parameters.responderResources, request.responderResources),
+      initiatorDepth: most(parameters.initiatorDepth, request.initiatorDepth),
+      targetAckDelay: TARGET_ACK_DELAY,
+      rnrRetryCount: most(parameters.rnrRetryCount, 7),
+      srq: parameters.srq ? 1 : 0,
+      localCaGuid: identity.caGuid,
+      privateData,
+    },
+    undefined,
+    agreed,
+  );
 }
 
 /** The fields of a REP for the active side, which never gets more depth than it offered. */
-export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
+export function replyOf(body: CmBody<'REP'>, own: CmQpParameters, attributeModifier: number): CmReply {
+  const vendorId = (body.vendorIdHigh << 16) | (body.vendorIdMiddle << 8) | body.vendorIdLow;
   return {
     peerQpn: body.localQpn,
     sendPsn: body.startingPsn,
@@ -115,8 +138,7 @@ export function replyOf(body: CmBody<'REP'>, own: CmQpParameters): CmReply {
     rnrRetryCount: body.rnrRetryCount,
     targetAckDelay: body.targetAckDelay,
     peerUsesSrq: body.srq === 1,
-    peerIsOurs:
-      ((body.vendorIdHigh << 16) | (body.vendorIdMiddle << 8) | body.vendorIdLow) === OwnVendorId.reply,
+    peerExtensions: vendorId === OwnVendorId.reply ? commonExtensions(attributeModifier) : 0,
     privateData: body.privateData,
   };
 }
@@ -149,10 +171,9 @@ const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVer
  */
 export function readReq(
   body: CmBody<'REQ'>,
-  source: Gid,
-  destination: Gid,
-  scopeId: number,
+  { source, destination, scopeId }: { source: Gid; destination: Gid; scopeId: number },
   maxPathMtu: number,
+  attributeModifier: number,
 ): RequestVerdict {
   const { transportType } = body;
   const connected = transportType === TransportType.RC || transportType === TransportType.UC;
@@ -198,7 +219,10 @@ export function readReq(
     localAckTimeout: body.primaryAckTimeout,
     pkey: body.pkey,
     peerUsesSrq: body.srq === 1,
-    peerIsOurs: transportType === TransportType.RC && body.vendorId === OwnVendorId.request,
+    peerExtensions:
+      transportType === TransportType.RC && body.vendorId === OwnVendorId.request
+        ? commonExtensions(attributeModifier)
+        : 0,
     privateData: header.privateData,
   };
 }

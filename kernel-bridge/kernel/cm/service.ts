@@ -78,8 +78,8 @@ export interface CmRequest {
   localAckTimeout: number;
   pkey: number;
   peerUsesSrq: boolean;
-  /** The peer is this package, too. */
-  peerIsOurs?: boolean;
+  /** What both ends take beyond the standard: bits of `PeerExtensions`. 0: the peer is not of this package. */
+  peerExtensions?: number;
   /** The consumer's 56 bytes. */
   privateData: Uint8Array;
 }
@@ -93,8 +93,8 @@ export interface CmReply {
   rnrRetryCount: number;
   targetAckDelay: number;
   peerUsesSrq: boolean;
-  /** The peer is this package, too. */
-  peerIsOurs?: boolean;
+  /** What both ends take beyond the standard: bits of `PeerExtensions`. 0: the peer is not of this package. */
+  peerExtensions?: number;
   /** 196 bytes. */
   privateData: Uint8Array;
 }

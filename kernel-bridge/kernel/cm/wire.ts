@@ -98,7 +98,7 @@ export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 /**
  * The vendor ids of a REQ and of its REP, by which two ends of this package know each other (IBA 1 §12.6.5: Enhanced Connection
  * Establishment). They are locally administered, so no vendor has them. Linux's `rdma_accept` answers with the REQ's own id, whatever it is:
- * therefore ours differ.
+ * therefore ours differ. With them the MAD's attribute modifier has what the sender takes, which is where ECE has its options.
  */
 export const OwnVendorId = { request: 0x4e_44_51, reply: 0x4e_44_52 } as const;
 
@@ -376,6 +376,7 @@ export function emitMad<N extends CmMessageName>(
   transactionId: bigint,
   body: Partial<CmBody<N>>,
   mad = new Uint8Array(MAD_SIZE),
+  attributeModifier = 0,
 ): Uint8Array {
   const header: Partial<MadHeader> = {
     baseVersion: CmMad.baseVersion,
@@ -384,6 +385,7 @@ export function emitMad<N extends CmMessageName>(
     method: CmMad.methodSend,
     transactionId,
     attributeId: CmAttribute[name],
+    attributeModifier,
   };
   madHeader.encode(header, mad);
   const layout = cmLayouts[name] as { encode(value: object, to: Uint8Array, at: number): Uint8Array };

@@ -2,13 +2,7 @@
  * Connection management's changes of a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7, RDMA
  * IP CM service), and ERROR at the end.
  */
-import {
-  ALL_PEER_EXTENSIONS,
-  type ConnectSteps,
-  type PathParameters,
-  QpMask,
-  RnrPatience,
-} from '../../hca/binding.js';
+import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import type { CmConnection } from '../cm/service.js';
@@ -35,8 +29,8 @@ export interface ConnectionAttributes {
   rnrRetry: number;
   peerRnrRetry: number;
   peerUsesSrq: boolean;
-  /** The peer is this package, too. */
-  peerIsOurs?: boolean;
+  /** What both ends take beyond the standard: bits of `PeerExtensions`. */
+  peerExtensions?: number;
 }
 
 /**
@@ -108,7 +102,7 @@ export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
     retryCount: a.retryCount,
     rnrRetry: rnrRetryFor(a.rnrRetry, a.peerUsesSrq),
     patience: patienceOf(a),
-    extensions: a.peerIsOurs === true ? ALL_PEER_EXTENSIONS : 0,
+    extensions: a.peerExtensions ?? 0,
   });
   if (status !== Status.SUCCESS) failQp(qp);
   return status;

@@ -129,7 +129,7 @@ export function cmQp(
 export function activeAttributes(
   { path, pathMtu, ackTimeoutCode }: EndpointRoute,
   { receivePsn }: CmConnection,
-  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq, peerIsOurs }: CmReply,
+  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq, peerExtensions }: CmReply,
   { responderResources, initiatorDepth, retryCount }: EndpointParam,
   rc: RcOptions,
   pkeyIndex: number,
@@ -150,7 +150,7 @@ export function activeAttributes(
     rnrRetry: rnrRetryCount,
     peerRnrRetry,
     peerUsesSrq,
-    ...(peerIsOurs === undefined ? {} : { peerIsOurs }),
+    ...(peerExtensions === undefined ? {} : { peerExtensions }),
   };
 }
 
@@ -162,7 +162,7 @@ export function passiveAttributes(
   rc: RcOptions,
   pkeyIndex: number,
 ): ConnectionAttributes {
-  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq, peerIsOurs } = request;
+  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq, peerExtensions } = request;
   return {
     pkeyIndex,
     path,
@@ -179,7 +179,7 @@ export function passiveAttributes(
     rnrRetry: rnrRetryCount,
     peerRnrRetry,
     peerUsesSrq,
-    ...(peerIsOurs === undefined ? {} : { peerIsOurs }),
+    ...(peerExtensions === undefined ? {} : { peerExtensions }),
   };
 }
 

@@ -77,7 +77,8 @@ namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
 constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/path/recovery.h)
 constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/path/fragments.h)
-constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments;
+constexpr uint32_t kAnswers = 8;     // answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h)
+constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers;
 }
 
 struct QpAttributes {

@@ -47,6 +47,7 @@ enum Mark : uint32_t {
   kNarrowed = 1u << 21,    // acknowledgements may make the congestion window larger
   kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct.h)
   kRecovering = 1u << 27,  // the scoreboard has notes about what is under way
+  kAnswerGap = 1u << 28,   // answers are missing, or were asked for again
   // Of both
   kPublished = 1u << 25,   // peers may access memory directly by this queue pair
 };
@@ -59,7 +60,7 @@ constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
 // A doorbell that would leave other work undone goes the long way.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
 constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive | kAsking |
-                                        kRnrWait | kRingOnly | kNarrowed | kRecovering;
+                                        kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE as the HCA read it once: the ring's bytes may change under us.
@@ -77,6 +78,8 @@ struct SendEntry {
   bool local;              // takes no PSN
   bool done;               // local, and executed
   bool isReadOrAtomic() const { return opcode >= abi::kOpRead && opcode <= abi::kOpFetchAdd; }
+  // PSNs of a READ from a packet to the end of the request that has it.
+  uint32_t leftOfRequest(uint32_t packet) const { return std::min(chunk - (packet & (chunk - 1)), packets - packet); }
 };
 
 // A place in a scatter/gather list: message offset `offset` is byte `within` of SGE `index`.
@@ -121,6 +124,7 @@ struct SendState : RingPlace {
   std::unique_ptr<PathModel> model;  // of a path that takes a longer window than all do
   uint32_t probes = 0;       // for this `una`
   std::unique_ptr<Scoreboard> board;  // with kRecovering: of what is under way
+  std::unique_ptr<AnswerBoard> answers;  // with kAnswerGap
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
@@ -140,6 +144,7 @@ struct Resource {
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0;
   uint64_t result = 0;
+  uint32_t repeated = 0, repeats = 0;  // a PSN that the peer asked for again, and how often
 };
 // Responses still to be sent.
 struct ResponseJob {
@@ -150,6 +155,8 @@ struct ResponseJob {
   uint64_t result = 0;
   bool replay = false;  // of a request that came again
   bool inRing = false;  // local link: the payload may not be named
+  bool again = false;   // to a request that was sent again (transport/path/answers.h)
+  bool partial = false; // it ends before its request does
 };
 
 // Fixed capacity, set when the QP's depth is. Its memory comes with the first item: most connections never need it.
@@ -195,6 +202,8 @@ struct ReceiveState : RingPlace {
   // Responses
   Fifo<Resource> resources;
   Fifo<ResponseJob> jobs;
+  std::unique_ptr<std::deque<ResponseJob>> repeats;  // parts of answers, which leave before the others
+  bool answering() const { return jobs.size() != 0 || repeats; }
   bool ackPending = false;
   bool ackDue = false;      // may not be put off, or was for a step already
   bool unanswered = false;  // packets were executed that no answer has acknowledged

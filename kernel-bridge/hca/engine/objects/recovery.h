@@ -103,6 +103,12 @@ class KeptPackets {
   uint64_t bytes_ = 0;
 };
 
+// Losses before `end` have made the window smaller.
+struct LossMark {
+  bool known = false;
+  uint32_t end = 0;
+};
+
 // The requester's view of what the peer has. Of each PSN under way: whether the peer keeps it, or it was sent again, when the newest
 // PSN was the one noted.
 class Scoreboard {
@@ -115,8 +121,7 @@ class Scoreboard {
   uint32_t end = 0;             // from here on nothing is noted
   uint32_t examined = 0;        // up to here each PSN is kept, or known to be lost
   uint32_t probeEnd = 0;        // a probe asked for what was sent before this
-  uint32_t reducedEnd = 0;      // losses before this have made the window smaller
-  bool reduced = false;
+  LossMark reduced;
   uint32_t oldestAgain = 0;     // how often the oldest was sent again
   std::deque<uint32_t> lost;    // to be sent again
   struct Again {
@@ -177,6 +182,53 @@ class Scoreboard {
   }
   std::vector<uint32_t> marks_;  // by PSN; a power of two
   uint32_t top_ = 0;             // one past the highest that was noted
+};
+
+// The requester's view of the answers to its READs and ATOMICs, from the first that is missing on: what came behind it, in copies, and
+// what has been asked for again.
+class AnswerBoard {
+ public:
+  // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for before.
+  struct Asked {
+    uint32_t first, count, newest, position;
+    bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
+    uint32_t end() const { return position + count; }
+  };
+
+  // `total`: bytes that all connections keep.
+  AnswerBoard(uint64_t* total, uint32_t una) : kept(total), executed(una), highest(una), examined(una), end(una) {}
+
+  KeptPackets kept;
+  uint32_t executed;            // what the peer has certainly executed ends here
+  uint32_t highest;             // one past the highest PSN whose first answer has come
+  uint32_t examined;            // up to here all is kept, or was asked for again, or will be
+  uint32_t end;                 // from here on nothing is noted
+  std::deque<PsnRange> lost;    // to be asked for again
+  std::deque<Asked> asked;      // in that order
+  uint32_t position = 0;
+  bool probing = false;         // a probe has the place `probePosition`, for what was sent before `probeEnd`
+  uint32_t probePosition = 0, probeEnd = 0;
+  bool delivering = false;      // what the queue pair takes now was kept
+  LossMark reduced;
+
+  void extend(uint32_t psn) {
+    if (wire::psnDiff(psn, end) > 0) end = psn;
+  }
+  void ask(uint32_t psn, uint32_t count, uint32_t newest) {
+    asked.push_back({psn, count, newest, position});
+    position += count;
+    extend(wire::psnAdd(psn, count));
+  }
+  // The newest question for a PSN behind the first `passed` of them, or null.
+  const Asked* question(uint32_t psn, size_t passed = 0) const {
+    for (size_t i = asked.size(); i > passed; i--)
+      if (asked[i - 1].has(psn)) return &asked[i - 1];
+    return nullptr;
+  }
+  void lose(uint32_t psn) {
+    if (!lost.empty() && wire::psnAdd(lost.back().last, 1) == psn) lost.back().last = psn;
+    else lost.push_back({psn, psn});
+  }
 };
 
 }  // namespace nd

@@ -68,6 +68,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     acknowledged -= t_.recovery.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
     if (probed) t_.recovery.onProbed(qp);
   }
+  if (qp.has(kAnswerGap) && rq.answers->delivering) acknowledged = 0;  // they made the window larger when they came
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
   const bool unknown = rq.roundTrip == 0;
   t_.congestion.sampleRoundTrip(rq);
@@ -156,16 +157,14 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
       return;
     }
     if (!advance(qp, psn)) {
+      if (Answers::agreed(qp)) return t_.answers.keep(qp, p);
       c_.counters.responseGaps++;
       retryNow(qp);
       return;
     }
     if (qp.has(kFailing)) return;
-    if (p.flags & wire::kRead) {
-      onReadResponse(qp, p);
-    } else {
-      onAtomicAcknowledge(qp, p);
-    }
+    takeAnswer(qp, p);
+    if (qp.has(kAnswerGap)) t_.answers.onNext(qp, p);
     return;
   }
 
@@ -176,11 +175,15 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
   }
   if ((syndrome & wire::kSyndromeClass) == wire::kClassAck) {
     if (!advance(qp, wire::psnAdd(psn, 1))) {
-      c_.counters.responseGaps++;
-      retryNow(qp);
-    } else if (p.length != 0 && !qp.has(kFailing)) {
-      t_.recovery.onReport(qp, p);
+      if (!Answers::agreed(qp)) {
+        c_.counters.responseGaps++;
+        return retryNow(qp);
+      }
+      t_.answers.onExecuted(qp, wire::psnAdd(psn, 1));
+    } else if (qp.has(kAnswerGap)) {
+      t_.answers.deliver(qp);
     }
+    if (p.length != 0 && !qp.has(kFailing)) t_.recovery.onReport(qp, p);
     return;
   }
   const uint8_t kind = syndrome & wire::kSyndromeClass;
@@ -189,9 +192,11 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
     return;
   }
   if (!advance(qp, psn)) {
-    c_.counters.responseGaps++;
-    retryNow(qp);
-    return;
+    if (!Answers::agreed(qp) || p.length == 0 || syndrome != wire::kNakSequence) {
+      c_.counters.responseGaps++;
+      return retryNow(qp);
+    }
+    t_.answers.onExecuted(qp, psn);
   }
   if (qp.has(kFailing)) return;
   if (p.length != 0 && syndrome == wire::kNakSequence) t_.recovery.onReport(qp, p);
@@ -266,6 +271,14 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   return false;
 }
 
+void Completer::takeAnswer(Qp& qp, const Packet& p) {
+  if (p.flags & wire::kRead) {
+    onReadResponse(qp, p);
+  } else {
+    onAtomicAcknowledge(qp, p);
+  }
+}
+
 void Completer::onReadResponse(Qp& qp, const Packet& p) {
   SendState& rq = qp.rq;
   // una == psn now, and it is in flight: the head WQE or a keep-alive has it.
@@ -277,7 +290,7 @@ void Completer::onReadResponse(Qp& qp, const Packet& p) {
   }
   const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   const uint32_t offset = packet << qp.mtuShift;
-  const uint32_t left = std::min(e.packets - packet, e.chunk - (packet & (e.chunk - 1)));  // of the request
+  const uint32_t left = e.leftOfRequest(packet);
   const uint32_t expected = std::min(p.span << qp.mtuShift, e.length - offset);
   const bool endsRequest = p.span == left;
   // A repeated request may be answered from Middle on, so only the end is checked (roce-wire §2.5).

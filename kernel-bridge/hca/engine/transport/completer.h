@@ -17,9 +17,10 @@ class Completer : public Role {
   // Completes local work (bind, invalidate) that is done and has become the oldest.
   void retireLocal(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
+  bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
+  void takeAnswer(Qp& qp, const Packet& p);  // of a READ or ATOMIC: the next
 
  private:
-  bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
   void progressed(Qp& qp, uint32_t acknowledged);
   void retryNow(Qp& qp);
   void onNak(Qp& qp, uint8_t syndrome);

@@ -135,9 +135,11 @@ void Lifecycle::fail(Qp& qp, const Failure& failure) {
   c_.memory.unbindAll(qp);
   while (qp.rs.jobs.size()) qp.rs.jobs.pop();
   qp.rs.ackPending = false;
-  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering);
+  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering | kAnswerGap);
   qp.rs.kept.reset();
+  qp.rs.repeats.reset();
   qp.rq.board.reset();
+  qp.rq.answers.reset();
   qp.fragments.reset();
   qp.rq.reads = 0;
   t_.links.leave(qp);

@@ -81,12 +81,13 @@ uint8_t* Links::begin(const wire::Bth& bth) {
   return out.header + wire::kBthBytes;
 }
 
-uint8_t* Links::begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest) {
+uint8_t* Links::begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest, bool solicited) {
   wire::Bth bth;
   bth.opcode = opcode;
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = psn;
   bth.ackRequest = ackRequest;
+  bth.solicited = solicited;
   return begin(bth);
 }
 

@@ -38,7 +38,7 @@ class Links : public Role {
   // Begins it with a BTH and no payload; extension headers follow at the place returned.
   uint8_t* begin(const wire::Bth& bth);
   // The same for an answer or request of a connection.
-  uint8_t* begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest = false);
+  uint8_t* begin(const Qp& qp, uint8_t opcode, uint32_t psn, bool ackRequest = false, bool solicited = false);
   void transmit(Qp& qp, const Path& path);  // under the queue pair's P_Key
   OutPacket out;
 

@@ -224,7 +224,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   }
   const bool wasOutstanding = rq.outstanding();
   uint32_t fast = 0;
-  bool any = false, more = qp.has(kRecovering) && !t_.recovery.resend(qp, budget);
+  bool any = false, more = (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
   while (!qp.has(kFailing) && !more) {
     if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) {
       if (qp.local && !t_.links.hasRoom(qp, 0, false)) break;
@@ -270,7 +270,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
     uint32_t span = 1;
     if (e.isReadOrAtomic()) {
       if (rq.reads >= qp.attributes.initiatorDepth) break;
-      if (e.opcode == kOpRead) span = std::min(e.chunk - (rq.packet & (e.chunk - 1)), e.packets - rq.packet);
+      if (e.opcode == kOpRead) span = e.leftOfRequest(rq.packet);
     }
     if (qp.has(kProbing) && rq.psn != rq.una) break;
     if (!mayLeave(qp, span, e.opcode == kOpRead)) break;
@@ -388,7 +388,8 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   SendState& rq = qp.rq;
   const uint32_t offset = rq.packet << qp.mtuShift;
   const uint64_t room = uint64_t(span) << qp.mtuShift;
-  wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true),
+  const bool again = t_.answers.asksAgain(qp, span);
+  wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true, again),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   if (qp.has(kRingOnly)) t_.links.out.localFlags = LocalEntry::kInRing;
   rq.sinceAck = 0;
@@ -400,7 +401,8 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
 void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   const bool add = e.opcode == kOpFetchAdd;
-  wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true),
+  const bool again = t_.answers.asksAgain(qp, 1);
+  wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true, again),
                       {e.remote, e.rkey, add ? e.compare : e.swap, add ? uint64_t(0) : e.compare});
   rq.sinceAck = 0;
   rq.packet++;
@@ -408,10 +410,9 @@ void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   sent(qp, 1, qp.route);
 }
 
-void Requester::sendOne(Qp& qp, SendEntry& e) {
+void Requester::sendOne(Qp& qp, SendEntry& e, uint32_t most) {
   if (e.opcode == kOpRead) {
-    const uint32_t packet = qp.rq.packet;
-    sendRead(qp, e, std::min(e.chunk - (packet & (e.chunk - 1)), e.packets - packet));
+    sendRead(qp, e, std::min(e.leftOfRequest(qp.rq.packet), most));
   } else if (e.isReadOrAtomic()) {
     sendAtomic(qp, e);
   } else {

@@ -11,8 +11,8 @@ class Requester : public Role {
 
   // Sends what the queue pair may send now, at most `budget` packets. True: there is more.
   bool request(Qp& qp, uint32_t& budget);
-  // The packet of a request that `rq` stands at.
-  void sendOne(Qp& qp, SendEntry& e);
+  // The packet of a request that `rq` stands at; of a READ, one for so many PSNs at most.
+  void sendOne(Qp& qp, SendEntry& e, uint32_t most);
   // A packet of one request, built in links.out, leaves.
   void sent(Qp& qp, uint32_t span, const Path& path);
   // Fills links.out with payload of the next request. False: `e.status` says why not.

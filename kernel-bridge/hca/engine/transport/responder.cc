@@ -259,7 +259,7 @@ void Responder::onReadRequest(Qp& qp, const Packet& p) {
   r.address = reth.address;
   r.rkey = reth.rkey;
   r.length = reth.length;
-  remember(qp, r, p.inRing());
+  remember(qp, r, p);
 }
 
 void Responder::onAtomic(Qp& qp, const Packet& p) {
@@ -280,10 +280,10 @@ void Responder::onAtomic(Qp& qp, const Packet& p) {
     r.result = a.compare;
     __atomic_compare_exchange_n(word, &r.result, a.swapOrAdd, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
-  remember(qp, r, false);
+  remember(qp, r, p);
 }
 
-void Responder::remember(Qp& qp, const Resource& resource, bool inRing) {
+void Responder::remember(Qp& qp, const Resource& resource, const Packet& p) {
   ReceiveState& rs = qp.rs;
   if (rs.resources.full()) rs.resources.pop();
   rs.resources.push(resource);
@@ -291,7 +291,7 @@ void Responder::remember(Qp& qp, const Resource& resource, bool inRing) {
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
-                resource.result, false, inRing});
+                resource.result, false, p.inRing(), p.bth.solicited && Answers::agreed(qp)});
   s_.schedule(qp);
 }
 
@@ -308,6 +308,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     c_.counters.malformed++;
     return;
   }
+  if (Answers::agreed(qp)) return t_.answers.onRepeated(qp, p);
   ResponseJob job;
   bool found = false;
   for (uint32_t i = 0; i < rs.resources.size() && !found; i++) {

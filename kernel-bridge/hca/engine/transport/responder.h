@@ -28,7 +28,7 @@ class Responder : public Role {
   void onWrite(Qp& qp, const Packet& p);
   void onReadRequest(Qp& qp, const Packet& p);
   void onAtomic(Qp& qp, const Packet& p);
-  void remember(Qp& qp, const Resource& resource, bool inRing);
+  void remember(Qp& qp, const Resource& resource, const Packet& p);
   void onDuplicate(Qp& qp, const Packet& p);
   void noteReplay(Qp& qp, const ResponseJob& job);
   void refusePull(Qp& qp);
@@ -55,6 +55,8 @@ class Responses : public Role {
   void resizeResources(Qp& qp);
 
  private:
+  bool repeat(Qp& qp, uint32_t& budget);
+  void refuseRepetition(Qp& qp, const ResponseJob& job);
   bool refersToTarget(Qp& qp, const ResponseJob& job);
   bool mayBeCopying(Qp& qp);
   bool sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span);

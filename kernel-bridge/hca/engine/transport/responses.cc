@@ -11,6 +11,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
   ReceiveState& rs = qp.rs;
   if (!stateRules(qp.state()).receivesRequests || qp.has(kFailing | kPairPending)) return false;
   if (qp.has(kAwaitsReceive) && t_.receives.hasReceive(qp)) t_.receives.offer(qp);
+  if (rs.repeats && !repeat(qp, budget)) return true;
   while (rs.jobs.size()) {
     if (budget == 0) return true;
     ResponseJob& job = rs.jobs[0];
@@ -26,11 +27,9 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       sendAtomicResponse(qp, job);
       rs.jobs.pop();
     } else if (!sendReadResponse(qp, job, span)) {
-      // The region went away under the READ. A repeated one may be a late copy of one whose answer has come: the requester
-      // ignores this NAK then, and else fails. Nothing ends here by it.
+      // The region went away under the READ.
       if (job.replay) {
-        c_.counters.sentFatalNaks++;
-        sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
+        refuseRepetition(qp, job);
         rs.jobs.pop();
         continue;
       }
@@ -61,6 +60,29 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
     }
   }
   return false;
+}
+
+// Parts of answers that were asked for again. False: there is more.
+bool Responses::repeat(Qp& qp, uint32_t& budget) {
+  std::deque<ResponseJob>& repeats = *qp.rs.repeats;
+  for (; !repeats.empty(); budget--) {
+    if (budget == 0) return false;
+    ResponseJob& job = repeats.front();
+    bool done = true;
+    if (job.atomic) sendAtomicResponse(qp, job);
+    else if (!sendReadResponse(qp, job, 1)) refuseRepetition(qp, job);
+    else done = job.length == 0;
+    if (done) repeats.pop_front();
+  }
+  qp.rs.repeats.reset();
+  return true;
+}
+
+// A repeated READ may be a late copy of one whose answer has come: the requester ignores this NAK then, and else fails. Nothing ends
+// here by it.
+void Responses::refuseRepetition(Qp& qp, const ResponseJob& job) {
+  c_.counters.sentFatalNaks++;
+  sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
 }
 
 bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
@@ -94,7 +116,7 @@ void Responses::scheduleAck(Qp& qp, bool awaited) {
 
 void Responses::acknowledge(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.jobs.size() || !stateRules(qp.state()).receivesRequests)
+  if (!rs.ackPending || qp.has(kNakPending | kFailing) || rs.answering() || !stateRules(qp.state()).receivesRequests)
     return;
   if (qp.has(kPairPending) || (qp.local && !t_.links.hasRoomToAnswer(qp))) return;
   if (s_.deferring && !rs.ackDue) return s_.deferAck(qp);
@@ -105,7 +127,7 @@ void Responses::acknowledge(Qp& qp) {
 
 void Responses::acknowledgeLast(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.jobs.size() || !qp.reliable() ||
+  if (!rs.unanswered || qp.has(kNakPending | kNakSent | kPairPending) || rs.answering() || !qp.reliable() ||
       (qp.local && !qp.local->ready(0, false)) || !stateRules(qp.state()).receivesRequests)
     return;
   sendAcknowledge(qp, wire::kSyndromeAck, rs.ackPsn);
@@ -114,7 +136,7 @@ void Responses::acknowledgeLast(Qp& qp) {
 
 uint32_t Responses::carriedAck(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.jobs.size()) return 0;
+  if (!rs.ackPending || qp.has(kNakPending | kPullFailed) || rs.answering()) return 0;
   rs.ackPending = rs.ackDue = rs.unanswered = false;
   s_.cancelDeferred(qp);
   c_.counters.acksCarried++;
@@ -132,13 +154,14 @@ bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
     out.shared[0] = out.byReference ? c_.memory.sharedOf(qp.remoteCache, job.rkey) : nullptr;
     out.pieces[out.pieceCount++] = {data, length};
   }
-  const bool last = job.length == length;
+  const bool last = job.length == length && !job.partial;
   wire::Bth bth;
   bth.opcode = job.started ? (last ? wire::kOpReadLast : wire::kOpReadMiddle)
                            : (last ? wire::kOpReadOnly : wire::kOpReadFirst);
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = job.psn;
+  bth.ackRequest = job.again;
   wire::emitBth(out.header, bth);
   out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
   if (out.headerLength > wire::kBthBytes)
@@ -159,7 +182,7 @@ bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
 }
 
 void Responses::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
-  uint8_t* const aeth = t_.links.begin(qp, wire::kOpAtomicAcknowledge, job.psn);
+  uint8_t* const aeth = t_.links.begin(qp, wire::kOpAtomicAcknowledge, job.psn, job.again);
   wire::emitAeth(aeth, wire::kSyndromeAck, job.msn);
   wire::store64(aeth + wire::kAethBytes, job.result);
   t_.links.transmit(qp, qp.route);

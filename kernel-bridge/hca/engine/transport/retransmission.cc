@@ -67,6 +67,7 @@ void Requester::goBack(Qp& qp) {
   SendState& rq = qp.rq;
   qp.clear(kProbing | kAsking);
   t_.recovery.forget(qp);
+  t_.answers.startOver(qp);
   rq.timing = false;  // an answer does not say which transmission it is for
   rq.psn = rq.una;
   rq.next = rq.head;
@@ -123,7 +124,7 @@ void Requester::probe(Qp& qp) {
   if (rq.unasked() && !qp.has(kKeepAlive)) return requestAck(qp);
   c_.counters.tailProbes++;
   if (rq.probes == kMostProbes) t_.fragments.suspect(qp);
-  if (Recovery::agreed(qp) && t_.recovery.probe(qp)) return;
+  if (Recovery::agreed(qp) && (t_.recovery.probe(qp) || t_.answers.probe(qp))) return;
   goBack(qp);
   rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
   qp.set(kProbing);

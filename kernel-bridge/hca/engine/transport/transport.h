@@ -11,6 +11,7 @@
 #include "platform/attendance.h"
 #include "platform/engine_lock.h"
 #include "transport/completer.h"
+#include "transport/path/answers.h"
 #include "transport/path/congestion.h"
 #include "transport/datagrams.h"
 #include "transport/direct.h"
@@ -91,6 +92,7 @@ struct Transport final : public PacketSink {
   Responses responses{*this};
   Receives receives{*this};
   Recovery recovery{*this};
+  Answers answers{*this};
   Fragments fragments{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};

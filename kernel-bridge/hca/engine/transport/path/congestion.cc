@@ -193,7 +193,9 @@ void Congestion::growLong(Qp& qp, uint32_t acknowledged) const {
     if (!m.started) rq.window += acknowledged;
     else growByCurve(rq, acknowledged, qp.mtu == kJumbo ? kJumboShare : kShare);
   }
-  const uint32_t come = qp.has(kRecovering) && wire::psnDiff(rq.board->highest, rq.una) > 0 ? rq.board->highest : rq.una;
+  uint32_t come = rq.una;
+  if (qp.has(kRecovering) && wire::psnDiff(rq.board->highest, come) > 0) come = rq.board->highest;
+  if (qp.has(kAnswerGap) && wire::psnDiff(rq.answers->highest, come) > 0) come = rq.answers->highest;
   if (m.roundStart != 0 && wire::psnDiff(come, m.roundEnd) >= 0) endRound(qp);
   if (m.draining != 0) return;
   const uint64_t most = m.filling(rq.leastRoundTrip) * (m.started ? kGain : kStartGain) + kEqualPart;

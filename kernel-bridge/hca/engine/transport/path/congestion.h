@@ -21,7 +21,7 @@ class Congestion : public Role {
     const SendState& rq = qp.rq;
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (!inFlight || inFlight + packets <= rq.window) return true;
-    if (qp.has(kRecovering)) return takesBesideKept(qp, inFlight + packets);
+    if (qp.has(kRecovering | kAnswerGap)) return takesBesideKept(qp, inFlight + packets);
     return mayTakeMore && qp.local && !qp.local->plain && inFlight + packets <= kLocalWindows * rq.window &&
            !qp.local->crowded();
   }
@@ -47,9 +47,10 @@ class Congestion : public Role {
   // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
-  // What the peer keeps is not under way any more, but takes part of its memory.
+  // What the peer or this side keeps is not under way any more, but takes part of its memory.
   bool takesBesideKept(const Qp& qp, uint32_t packets) const {
-    return packets - qp.rq.board->kept <= qp.rq.window && packets <= limitOf(qp);
+    const uint32_t kept = (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
+    return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);
   }
 
   // ── Long windows

@@ -20,13 +20,11 @@ bool Recovery::keep(Qp& qp, const Packet& p) {
   const uint32_t psn = p.bth.psn;
   const uint8_t* const bth = p.extension - wire::kBthBytes;
   const uint32_t length = uint32_t(p.payload - bth) + p.length + p.bth.pad;
-  const uint64_t most = c_.options.longWindowBytes;
   if (!rs.kept) rs.kept = std::make_unique<KeptPackets>(&c_.keptBytes);
   KeptPackets& kept = *rs.kept;
   if (kept.has(psn)) {
     c_.counters.duplicateRequests++;
-  } else if (uint32_t(wire::psnDiff(psn, rs.expected)) >= KeptPackets::kMostAhead || kept.bytes() + length > most ||
-             c_.keptBytes + length > 2 * most) {
+  } else if (!mayKeep(kept, rs.expected, psn, length)) {
     c_.counters.unkept++;
   } else {
     const bool next = kept.has(wire::psnAdd(psn, wire::kPsnMask));
@@ -40,6 +38,23 @@ bool Recovery::keep(Qp& qp, const Packet& p) {
   kept.sinceReport = 0;
   askForGap(qp);
   return true;
+}
+
+bool Recovery::mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const {
+  const uint64_t most = c_.options.longWindowBytes;
+  return uint32_t(wire::psnDiff(psn, expected)) < KeptPackets::kMostAhead && kept.bytes() + length <= most &&
+         c_.keptBytes + length <= 2 * most;
+}
+
+Packet Recovery::keptPacket(const uint8_t* bytes, uint32_t length) {
+  Packet p;
+  p.bth = wire::parseBth(bytes);
+  const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
+  p.flags = op.flags;
+  p.extension = bytes + wire::kBthBytes;
+  p.payload = bytes + op.headerBytes;
+  p.length = length - op.headerBytes - p.bth.pad;
+  return p;
 }
 
 void Recovery::askForGap(Qp& qp) {
@@ -56,14 +71,7 @@ void Recovery::deliver(Qp& qp) {
   while (rs.kept && !qp.has(kNakFatal | kFailing) && stateRules(qp.state()).receivesRequests) {
     const std::unique_ptr<uint8_t[]> bytes = rs.kept->take(rs.expected, &length);
     if (!bytes) break;
-    Packet p;
-    p.bth = wire::parseBth(bytes.get());
-    const wire::OpInfo& op = wire::kOpcodes[p.bth.opcode];
-    p.flags = op.flags;
-    p.extension = bytes.get() + wire::kBthBytes;
-    p.payload = bytes.get() + op.headerBytes;
-    p.length = length - op.headerBytes - p.bth.pad;
-    t_.responder.take(qp, p);
+    t_.responder.take(qp, keptPacket(bytes.get(), length));
   }
   if (!rs.kept) return;
   if (rs.kept->count() == 0) {
@@ -122,13 +130,13 @@ bool Recovery::onReport(Qp& qp, const Packet& p) {
   for (; !b.again.empty(); b.again.pop_front()) {
     const Scoreboard::Again first = b.again.front();
     if (wire::psnDiff(b.highest, first.newest) <= int32_t(Scoreboard::kReordering)) break;
-    if (wire::psnDiff(first.psn, rq.una) < 0 || !b.wasSentAgain(first)) continue;
+    if (wire::psnDiff(first.psn, Answers::executed(qp)) < 0 || !b.wasSentAgain(first)) continue;
     b.lost.push_back(first.psn);
     lost++;
   }
   if (rq.timing && b.isKept(rq.timedPsn)) t_.congestion.takeSample(rq);
   rq.ackStart = c_.now;
-  lose(qp, lost);
+  lose(qp, lost, b.reduced);
   t_.congestion.openWindow(qp, fresh);
   s_.schedule(qp);
   return true;
@@ -139,7 +147,8 @@ uint32_t Recovery::examine(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
   Scoreboard& b = *rq.board;
   uint32_t lost = 0, wqe, packet;
-  if (wire::psnDiff(b.examined, rq.una) < 0) b.examined = rq.una;
+  const uint32_t executed = Answers::executed(qp);
+  if (wire::psnDiff(b.examined, executed) < 0) b.examined = executed;
   while (wire::psnDiff(b.examined, end) < 0) {
     const uint32_t psn = b.examined;
     b.examined = wire::psnAdd(psn, 1);
@@ -153,8 +162,7 @@ uint32_t Recovery::examine(Qp& qp, uint32_t end) {
   return lost;
 }
 
-// The request that has a PSN, and the packet of it. False: a keep-alive has it.
-bool Recovery::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) const {
+bool Recovery::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) {
   const SendState& rq = qp.rq;
   if (qp.has(kKeepAlive) && psn == rq.keepAlivePsn) return false;
   uint32_t least = 0, most = rq.begun - rq.head;  // the first that begins behind the PSN
@@ -174,14 +182,12 @@ bool Recovery::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) const
 }
 
 // A loss makes the window smaller once in a window, where no model of the path weighs it.
-void Recovery::lose(Qp& qp, uint32_t packets) {
+void Recovery::lose(Qp& qp, uint32_t packets, LossMark& mark) {
   if (packets == 0) return;
-  SendState& rq = qp.rq;
-  Scoreboard& b = *rq.board;
+  const SendState& rq = qp.rq;
   c_.counters.foundLost += packets;
-  if (!rq.model && b.reduced && wire::psnDiff(rq.una, b.reducedEnd) < 0) return;
-  b.reduced = true;
-  b.reducedEnd = rq.maxPsn;
+  if (!rq.model && mark.known && wire::psnDiff(rq.una, mark.end) < 0) return;
+  mark = {true, rq.maxPsn};
   t_.congestion.onLoss(qp, packets);
 }
 
@@ -207,7 +213,7 @@ void Recovery::giveUp(Qp& qp, uint32_t end) {
   b.lost.clear();
   b.again.clear();
   b.examined = rq.una;
-  lose(qp, examine(qp, end));
+  lose(qp, examine(qp, end), b.reduced);
   s_.schedule(qp);
 }
 
@@ -230,7 +236,7 @@ bool Recovery::resend(Qp& qp, uint32_t& budget) {
   Scoreboard& b = *rq.board;
   while (!b.lost.empty()) {
     const uint32_t psn = b.lost.front();
-    if (wire::psnDiff(psn, rq.una) < 0 || b.isKept(psn)) {
+    if (wire::psnDiff(psn, Answers::executed(qp)) < 0 || b.isKept(psn)) {
       b.lost.pop_front();
       continue;
     }
@@ -251,30 +257,35 @@ bool Recovery::sendAgain(Qp& qp, uint32_t psn) {
   SendState& rq = qp.rq;
   uint32_t wqe, packet;
   if (!find(qp, psn, &wqe, &packet)) return false;
-  const uint32_t wasPsn = rq.psn, next = rq.next, wasPacket = rq.packet, reads = rq.reads;
-  SendEntry& e = qp.entry(wqe);
-  if (psn == rq.timedPsn) rq.timing = false;
   if (psn == rq.una && ++rq.board->oldestAgain % kOftenAgain == 0) t_.fragments.suspect(qp);
-  rq.psn = psn;
-  rq.next = wqe;
-  rq.packet = packet;
-  rq.gather.offset = UINT32_MAX;
-  qp.set(kProbing);  // asks for an answer
-  t_.requester.sendOne(qp, e);
-  qp.clear(kProbing);
-  rq.psn = wasPsn;
-  rq.next = next;
-  rq.packet = wasPacket;
-  rq.reads = reads;
-  rq.gather.offset = UINT32_MAX;
+  sendPart(qp, psn, wqe, packet, UINT32_MAX);
+  SendEntry& e = qp.entry(wqe);
   if (e.status) {
     e.status = 0;
     return false;
   }
   rq.board->sentAgain(rq.una, psn, rq.maxPsn);
-  if (TimerHeap::has(qp)) return true;
-  t_.requester.startAckTimer(qp);
   return true;
+}
+
+void Recovery::sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most) {
+  SendState& rq = qp.rq;
+  const uint32_t wasPsn = rq.psn, next = rq.next, wasPacket = rq.packet, reads = rq.reads, askedEnd = rq.askedEnd;
+  rq.psn = psn;
+  rq.next = wqe;
+  rq.packet = packet;
+  rq.gather.offset = UINT32_MAX;
+  qp.set(kProbing);  // asks for an answer
+  t_.requester.sendOne(qp, qp.entry(wqe), most);
+  qp.clear(kProbing);
+  if (((rq.timedPsn - psn) & wire::kPsnMask) < ((rq.psn - psn) & wire::kPsnMask)) rq.timing = false;
+  rq.psn = wasPsn;
+  rq.next = next;
+  rq.packet = wasPacket;
+  rq.reads = reads;
+  rq.gather.offset = UINT32_MAX;
+  if (wire::psnDiff(askedEnd, rq.askedEnd) > 0) rq.askedEnd = askedEnd;
+  if (!TimerHeap::has(qp)) t_.requester.startAckTimer(qp);
 }
 
 }  // namespace nd

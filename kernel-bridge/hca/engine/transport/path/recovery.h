@@ -38,15 +38,25 @@ class Recovery : public Role {
   // Sends what is lost, within the budget. False: there is more.
   bool resend(Qp& qp, uint32_t& budget);
 
+  // ── Of both, and of answers (answers.h)
+  // Whether so many bytes more may be kept, of a packet behind `expected`.
+  bool mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const;
+  // The packet that `bytes` have.
+  static Packet keptPacket(const uint8_t* bytes, uint32_t length);
+  // Sends the packet of a request again; of a READ, one for so many PSNs at most. What else is to be sent stays as it is.
+  void sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most);
+  // So many packets, of requests or answers, are lost.
+  void lose(Qp& qp, uint32_t packets, LossMark& mark);
+  // The request that has a PSN, and the packet of it. False: a keep-alive has it.
+  static bool find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet);
+
  private:
   static constexpr uint32_t kMostRanges = 120, kRangeBytes = 8;
   static constexpr uint32_t kReportEvery = 8;  // packets behind the same gap
 
   void askForGap(Qp& qp);
   Scoreboard& board(Qp& qp);
-  bool find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) const;
   uint32_t examine(Qp& qp, uint32_t end);
-  void lose(Qp& qp, uint32_t packets);
   bool sendAgain(Qp& qp, uint32_t psn);
   uint8_t ranges_[kMostRanges * kRangeBytes];
 };
