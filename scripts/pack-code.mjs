@@ -11,7 +11,7 @@ import { build, transform } from 'esbuild';
 import { kernelModules, kernelScript, ownUrl } from './bundle-kernel.mjs';
 
 /** Names of functions and classes stay: stack traces and inspected objects need them. Node.js shows the line of an uncaught error. */
-const small = { minify: true, keepNames: true, legalComments: 'none', target: 'node20', lineLimit: 120 };
+const small = { minify: true, keepNames: true, legalComments: 'none', target: 'node20', lineLimit: 240 };
 
 /** A key of shared.cjs, in whatever uses it. */
 const KEY = /(?<=["'`])s\d+(?=["'`])/g;
