@@ -54,6 +54,13 @@ const mutants: readonly Mutant[] = [
     scenario: 'pair',
   },
   {
+    name: 'an answer that waits for its first turn is also repeated, and leaves without its end',
+    file: 'engine/transport/path/answers.cc',
+    from: '    if (ahead <= 0) return;',
+    to: '    if (ahead <= -9999999) return;',
+    scenario: 'pair',
+  },
+  {
     name: 'only the first request is flushed',
     file: 'engine/transport/lifecycle.cc',
     from: '    c_.write(*qp.sendCq, c);\n  }\n  rq.next',
