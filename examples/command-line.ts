@@ -74,5 +74,20 @@ export const isLoopback = (address: string): boolean =>
 
 /** Errors of the parser exit with code 2, like later errors in arguments; help exits with 0. */
 export function endsInTwo(command: Command): Command {
-  return command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+  return command
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .configureOutput({
+      outputError: (text, write) => {
+        if (process.argv.includes('--json'))
+          process.stdout.write(errorLine(nameGiven(), new Error(text.trim().replace(/^error: /, ''))));
+        write(text);
+      },
+    });
+}
+
+/** The command that was given: `nd`, a tool, and of `nvme` what it shall do. */
+function nameGiven(): string {
+  const [tool = '', action = ''] = process.argv.slice(2);
+  const words = ['nd', tool, ...(tool === 'nvme' ? [action] : [])];
+  return words.filter((word) => word !== '' && !word.startsWith('-')).join(' ');
 }

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
-import { count, endsInTwo, ipAddress } from '../command-line.js';
+import { addressOfHost, count, endsInTwo, errorLine, ipAddress } from '../command-line.js';
 import { NvmeController } from './controller.js';
 import { fileStore, memoryStore } from './store.js';
 import { NvmeTarget } from './target.js';
@@ -11,7 +11,8 @@ import { NVME_PORT } from './wire.js';
 
 const MEGABYTE = 1 << 20;
 const bytes = count(0, Number.MAX_SAFE_INTEGER);
-const where = { port: count(1, 65_535).default(NVME_PORT), hostName: z.string().optional() };
+const json = z.boolean().default(false);
+const where = { port: count(1, 65_535).default(NVME_PORT), hostName: z.string().optional(), json };
 const disk = {
   ...where,
   nqn: z.string(),
@@ -30,6 +31,7 @@ const serveOptions = z
     nqn: z.string(),
     file: z.string().optional(),
     size: count(1, 1 << 30).optional(),
+    json,
     blockSize: z.coerce
       .number()
       .pipe(z.union([z.literal(512), z.literal(1024), z.literal(2048), z.literal(4096)]))
@@ -38,10 +40,15 @@ const serveOptions = z
   })
   .refine(({ file, size }) => file !== undefined || size !== undefined, 'needs --file or --size');
 
-async function discover(host: string, { port, hostName }: z.output<typeof discoverOptions>): Promise<void> {
+async function discover(
+  host: string,
+  { port, hostName, json }: z.output<typeof discoverOptions>,
+): Promise<void> {
   const entries = await NvmeController.discover({ host, port, ...named(hostName) });
-  for (const { subsystem, address, service } of entries)
-    console.log(`${subsystem} at ${address} port ${service}`);
+  if (json) console.log(JSON.stringify({ tool: 'nd nvme discover', entries }));
+  else
+    for (const { subsystem, address, service } of entries)
+      console.log(`${subsystem} at ${address} port ${service}`);
 }
 
 async function connected<T>(
@@ -116,7 +123,10 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
     'NVMe over RDMA: reads and writes the disk of a target, and serves one',
   );
   const add = (name: string, description: string): Command => {
-    const command = endsInTwo(nvme.command(name)).description(description).showHelpAfterError();
+    const command = endsInTwo(nvme.command(name))
+      .description(description)
+      .option('--json', 'print errors as JSON, and what discover finds')
+      .showHelpAfterError(`Its usage: nd nvme ${name.split(' ')[0]} --help`);
     const ofInitiator = command.registeredArguments.length > 0;
     if (ofInitiator) command.option('--host-name <nqn>', "this host's name (default: a random one)");
     return command.option('--port <n>', `the target's port (default: ${NVME_PORT})`);
@@ -156,17 +166,24 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   ): (...given: unknown[]) => Promise<void> {
     return async (...given) => {
       const host = typeof given[0] === 'string' ? given[0] : undefined;
-      const parsed = schema.safeParse(given[host === undefined ? 0 : 1]);
+      const values = given[host === undefined ? 0 : 1] as { json?: boolean };
+      const tell = (error: unknown): void => {
+        if (values.json) process.stdout.write(errorLine('nd nvme', error));
+      };
+      const parsed = schema.safeParse(values);
       if (!parsed.success) {
-        for (const { path, message } of parsed.error.issues) {
-          process.stderr.write(`nd nvme: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`);
-        }
+        const problems = parsed.error.issues.map(
+          ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
+        );
+        tell(new Error(problems.join('; ')));
+        for (const problem of problems) process.stderr.write(`nd nvme: ${problem}\n`);
         process.exitCode = 2;
         return;
       }
       try {
-        await run(parsed.data, host);
+        await run(parsed.data, host === undefined ? undefined : await addressOfHost(host));
       } catch (error) {
+        tell(error);
         fail(error);
       }
     };

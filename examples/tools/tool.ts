@@ -155,15 +155,12 @@ async function withAddress(text: string): Promise<string> {
 
 /**
  * The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or with the name of a host; or an error text.
+ *
+ * @throws Error: no host has the name
  */
 async function addressOf(given: string, defaultPort: number): Promise<SocketAddress | string> {
   const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1, or the name of a host';
-  let text: string;
-  try {
-    text = await withAddress(given);
-  } catch (error) {
-    return messageOf(error);
-  }
+  const text = await withAddress(given);
   try {
     const { port, ...address } = parseSocketAddress(text, defaultPort);
     if (/^[0:.]*$/.test(address.address)) return `it names no host; ${right}`;
@@ -207,9 +204,17 @@ export function tool<T>(
         if (given[upper] !== undefined) given[long] ??= given[upper];
       }
       const { json: asJson = false } = given as { json?: boolean };
-      const address = await addressOf(text, port);
+      let address: SocketAddress | string;
+      try {
+        address = await addressOf(text, port);
+      } catch (error) {
+        // The command line is well-formed: its usage would not help.
+        if (asJson) process.stdout.write(errorLine(name, error));
+        process.stderr.write(`${name}: ${messageOf(error)}\n`);
+        process.exitCode = 2;
+        return;
+      }
       if (typeof address === 'string') {
-        if (asJson) process.stdout.write(errorLine(name, new Error(`Bad address '${text}': ${address}`)));
         command.error(`${name}: Bad address '${text}': ${address}`);
         return;
       }
@@ -218,7 +223,6 @@ export function tool<T>(
         const problems = parsed.error.issues.map(
           ({ path, message }) => `${name}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
         );
-        if (asJson) process.stdout.write(errorLine(name, new Error(problems.join('; '))));
         command.error(problems.join('\n'));
         return;
       }

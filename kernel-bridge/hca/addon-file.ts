@@ -4,6 +4,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { adviceForOptions } from './permissions.js';
 
 const require = createRequire(import.meta.url);
 
@@ -74,6 +75,8 @@ export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
     const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause);
     const why = isMissing(cause, `${platform}/${file}`) ? `neither built here nor in ${platform}` : text;
     const what = name === 'hca' ? "The software HCA's native addon" : 'The native addon for real HCAs';
-    throw new Error(`${what} cannot be loaded (${why}). ${adviceFor(why, platform)}`, { cause });
+    const { code } = cause as NodeJS.ErrnoException;
+    const advice = adviceForOptions(code) ?? adviceFor(why, platform);
+    throw new Error(`${what} cannot be loaded (${why.replace(/\.$/, '')}). ${advice}`, { cause });
   }
 }

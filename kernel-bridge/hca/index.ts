@@ -33,3 +33,4 @@ export function loadAddon(): AddonBinding {
 export * from './abi.js';
 export * from './binding.js';
 export * from './channel-binding.js';
+export { checkThreadsAllowed } from './permissions.js';

@@ -1,7 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker } from 'node:worker_threads';
 import type { DeviceFile } from '../device-file.js';
-import { CallOutcome, ChannelMajor, loadAddon, type NativeChannel } from '../hca/index.js';
+import {
+  CallOutcome,
+  ChannelMajor,
+  checkThreadsAllowed,
+  loadAddon,
+  type NativeChannel,
+} from '../hca/index.js';
 import { IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
@@ -73,6 +79,7 @@ export class SoftKernel {
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
     const addon = loadAddon();
+    checkThreadsAllowed();
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;

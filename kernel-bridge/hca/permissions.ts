@@ -1,0 +1,22 @@
+/** What Node.js must allow: its options can forbid addons, threads and files. */
+
+/** Node.js's permission model; undefined: it is not switched on. Its type is newer than some versions of Node.js. */
+const model = (): { has(scope: string): boolean } | undefined =>
+  (process as { permission?: { has(scope: string): boolean } }).permission;
+
+const CURE =
+  "Node.js's permission model is on, and has to allow what the package needs: --allow-addons, --allow-worker and --allow-fs-read=*";
+
+/** What to do about an error of loading that Node.js's own options cause; undefined: they do not. */
+export function adviceForOptions(code: unknown): string | undefined {
+  if (code !== 'ERR_DLOPEN_DISABLED' && code !== 'ERR_ACCESS_DENIED') return undefined;
+  if (model() !== undefined) return `${CURE}.`;
+  return 'Start Node.js without --no-addons, also in NODE_OPTIONS.';
+}
+
+/** @throws Error `ERR_ACCESS_DENIED`: the soft kernel's thread may not be started */
+export function checkThreadsAllowed(): void {
+  if (model()?.has('worker') !== false) return;
+  const error = new Error(`The soft kernel's thread may not be started. ${CURE}.`);
+  throw Object.assign(error, { code: 'ERR_ACCESS_DENIED', permission: 'WorkerThreads' });
+}
