@@ -14,7 +14,7 @@ export function distanceRows(amount: Amount): Row[] {
   return [
     ...[0, 1, 10].flatMap((loss) => roundTrips.map((ms) => alone(amount, 'write', shaped(ms, loss)))),
     ...[4, 20].map((ms) => alone(amount, 'read', shaped(ms))),
-    alone(amount, 'read', shaped(20, 1)),
+    ...[1, 10].flatMap((loss) => [4, 20].map((ms) => alone(amount, 'read', shaped(ms, loss)))),
     alone(amount, 'write', { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }),
     beside(amount, { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }, 'cubic'),
     beside(amount, { roundTripMs: 4, rateMbit: 1000, lossPerMille: 0, queue: 200 }),
