@@ -158,8 +158,8 @@ export const roceCases = (device: Device, ready: RdmaCase['run']): readonly Rdma
   [...connections, ...roceOnly, ...transfers, ...many].map(caseOf(device, ready, true));
 
 /**
- * A case that is run once more when it fails. On busy machines siw loses a connection's first message: Linux's rping hangs then against
- * itself, too (on one of the two guests' processors: 1 of 10 times and more).
+ * A case that is run once more when it fails. Where other programs keep this machine busy, connections of siw hang: Linux's rping against
+ * itself hung 23 of 25 times there.
  */
 const onceMore = (one: RdmaCase): RdmaCase => ({
   ...one,
