@@ -207,7 +207,9 @@ export class FakeDoor implements ProviderDoors {
         }),
       );
     });
-    on('DEVICE_QUERY', () => s.WvIoDeviceAttributes.encode({ nodeGuid: 0xabn, maxQp: 7, physPortCount: 1 }));
+    on('DEVICE_QUERY', () =>
+      s.WvIoDeviceAttributes.encode({ nodeGuid: 0xabn, maxQp: 7, physPortCount: 1, atomicCapability: 1 }),
+    );
     on('DEVICE_PORT_QUERY', () =>
       s.WvIoPortAttributes.encode({ state: 4, gidTableLength: 1, pkeyTableLength: 20 }),
     );
