@@ -79,15 +79,19 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return this.known;
   }
 
-  /** Attributes that queue pairs go by, asked once. @internal */
+  /** Attributes that queue pairs go by, asked once; they have the device also when the program has released it. @internal */
   get traits(): Pick<WvDeviceAttributes, 'deviceType' | 'atomicCapability'> {
-    this.knownTraits ??= this.query();
+    this.knownTraits ??= this.ask();
     return this.knownTraits;
   }
 
   /** Attributes and limits (DEVICE_QUERY). */
   query(): WvDeviceAttributes {
     this.check();
+    return this.ask();
+  }
+
+  private ask(): WvDeviceAttributes {
     const output = this.file.callId(IoctlCode.DEVICE_QUERY, this.id, WvIoDeviceAttributes.size);
     return WvIoDeviceAttributes.decode(output);
   }
