@@ -32,66 +32,22 @@ export type NodeServerOptions = Pick<
   'noDelay' | 'keepAlive' | 'keepAliveInitialDelay' | 'highWaterMark'
 >;
 
-const ofServer = ['noDelay', 'keepAlive', 'keepAliveInitialDelay', 'highWaterMark', 'blockList'];
+const words = (text: string): string[] => text.trim().split(/\s+/);
+
+const ofServer = words('noDelay keepAlive keepAliveInitialDelay highWaterMark blockList');
 
 const ofSocket = [
   ...ofServer,
-  ...[
-    'family',
-    'hints',
-    'lookup',
-    'localAddress',
-    'localPort',
-    'autoSelectFamily',
-    'autoSelectFamilyAttemptTimeout',
-  ],
-  ...['fd', 'readable', 'writable', 'onread', 'path', 'writableHighWaterMark', 'readableHighWaterMark'],
+  ...words(`family hints lookup localAddress localPort autoSelectFamily autoSelectFamilyAttemptTimeout fd readable writable
+    onread path writableHighWaterMark readableHighWaterMark`),
 ];
 
 /** A client of HTTP or TLS passes on all that it was called with. */
-const ofHttp = [
-  ...[
-    'agent',
-    'auth',
-    'createConnection',
-    'defaultPort',
-    'encoding',
-    'headers',
-    'hostname',
-    'insecureHTTPParser',
-    'method',
-  ],
-  ...[
-    'joinDuplicateHeaders',
-    'maxHeaderSize',
-    'protocol',
-    'servername',
-    'setHost',
-    'setDefaultHeaders',
-    'socketPath',
-  ],
-  ...[
-    'uniqueHeaders',
-    'scheduling',
-    'maxSockets',
-    'maxTotalSockets',
-    'maxFreeSockets',
-    'keepAliveMsecs',
-    'nodelay',
-  ],
-  ...[
-    'href',
-    'origin',
-    'username',
-    'password',
-    'pathname',
-    'search',
-    'searchParams',
-    'hash',
-    'query',
-    'sessionKey',
-  ],
-];
+const ofHttp =
+  words(`agent auth createConnection defaultPort encoding headers hostname insecureHTTPParser method
+  joinDuplicateHeaders maxHeaderSize protocol servername setHost setDefaultHeaders socketPath uniqueHeaders scheduling maxSockets
+  maxTotalSockets maxFreeSockets keepAliveMsecs nodelay href origin username password pathname search searchParams hash query
+  sessionKey`);
 
 const sizes = ['slots', 'slotBytes', 'allowHalfOpen'];
 

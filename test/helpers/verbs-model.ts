@@ -122,6 +122,7 @@ export async function runPlans(options: {
         seed,
         numRuns: Math.min(BATCH, options.runs - done),
         endOnFailure: process.env.ND_MODEL_SHRINK === undefined,
+        includeErrorInReport: true,
       },
     );
     if (performance.now() - began > options.milliseconds) break;

@@ -103,7 +103,7 @@ export async function statusOf(run: () => unknown): Promise<number> {
   return Status.SUCCESS;
 }
 
-/** Waits until it holds, for a minute at most: only what never comes takes longer. */
+/** Waits until it holds, for a minute at most. */
 export async function until(holds: () => boolean): Promise<void> {
   for (const end = Date.now() + 60_000; !holds(); ) {
     if (Date.now() > end) throw new Error('It did not come to hold.');
@@ -111,7 +111,7 @@ export async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Fails what has not ended within ten seconds. */
+/** Fails what has not ended within a minute. */
 export function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
   return within(end, 60_000, () => new Error(`${what} has not ended in a minute.`));
 }

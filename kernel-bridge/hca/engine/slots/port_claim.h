@@ -1,7 +1,7 @@
 // UDP port 4791, and which process of this user has it. Processes share it on Linux; this opens the sockets there, and that is all.
 //
-// One process has it where they cannot share it (Windows), and hands to the others what is theirs, as any process does with what strays
-// to it. It has the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
+// On Windows processes cannot share the port. One of them has it, and hands the others' datagrams to them, as on Linux a process does with
+// datagrams that are not its own. The owner has the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
 // tries to claim the name and the port, and is connected to whoever was faster. What lay in the socket of a process that was killed is
 // lost, as packets may be: transports repeat it. The owner also joins the multicast groups of the others, who tell it of them by that
 // connection.

@@ -48,7 +48,7 @@ void Answers::keep(Qp& qp, const Packet& p) {
     c_.counters.staleResponses++;
     return;
   }
-  // What cannot be kept is lost; and nothing is asked for behind it, which could not be kept either.
+  // An answer that cannot be kept counts as lost, and shows no gap before it: later answers could not be kept either.
   if (!t_.recovery.mayKeep(b.kept, rq.una, psn, length)) {
     c_.counters.unkept++;
     return;

@@ -47,7 +47,7 @@ class Congestion : public Role {
   // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
-  // What the peer or this side keeps is not under way any more, but takes part of its memory.
+  // Packets that the peer keeps, and answers that this side keeps, have left the network: they count for the limit of PSNs, not for the window.
   bool takesBesideKept(const Qp& qp, uint32_t packets) const {
     const uint32_t kept = (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
     return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);

@@ -142,7 +142,7 @@ bool Recovery::onReport(Qp& qp, const Packet& p) {
   return true;
 }
 
-// What is not kept before `end`, and not known to be lost yet, is lost.
+// Packets before `end` that the peer does not keep are lost. Answers how many of them were not known to be.
 uint32_t Recovery::examine(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
   Scoreboard& b = *rq.board;

@@ -23,7 +23,7 @@ class Recovery : public Role {
   void report(Qp& qp, OutPacket* out);
 
   // ── Requester
-  // What a report says. False: it is malformed.
+  // Takes a report: the payload of an ACK or NAK. False: it is malformed.
   bool onReport(Qp& qp, const Packet& p);
   // PSNs from `before` on are acknowledged. How many of them were known to be kept.
   uint32_t onProgress(Qp& qp, uint32_t before);
