@@ -261,10 +261,10 @@ if wanted processes; then
 fi
 
 # Two hosts, which are network namespaces with a cable between them; each has a Wine of its own, because Wine's server opens the sockets.
-# on KIND HOST WORD …: runs wire-program.js there, in node.exe or in this system's Node.js.
+# on KIND HOST PROGRAM WORD …: runs one of test/windows there, in node.exe or in this system's Node.js.
 on() {
-  local kind=$1 host=$2 program=dist/test/windows/wire-program.js
-  shift 2
+  local kind=$1 host=$2 program=dist/test/windows/$3.js
+  shift 3
   if [ "$kind" = linux ]; then
     ip netns exec "$host" timeout 120 node "$program" "$@"
   else
@@ -275,12 +275,22 @@ on() {
 # wire SERVER CLIENT NETWORK: by one connection, with each of them of a kind.
 wire() {
   local begun=$SECONDS server good=yes
-  on "$1" "${ends[0]}" server "${3}1" >"$work/server" 2>&1 &
+  on "$1" "${ends[0]}" wire-program server "${3}1" >"$work/server" 2>&1 &
   server=$!
   until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
-  on "$2" "${ends[1]}" client "${3}2" "${3}1" >"$work/client" 2>&1 || good=no
+  on "$2" "${ends[1]}" wire-program client "${3}2" "${3}1" >"$work/client" 2>&1 || good=no
   wait $server || good=no
   judge "wire, $1 to $2, ${3}*"
+}
+# group MEMBERS SENDER NETWORK GROUP: what one sends to a group reaches a process that has not the port.
+group() {
+  local begun=$SECONDS server good=yes
+  on "$1" "${ends[0]}" group-program members "${3}1" "$4" >"$work/server" 2>&1 &
+  server=$!
+  until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
+  on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 || good=no
+  wait $server || good=no
+  judge "group, $1 to $2, $4"
 }
 ends=()
 cable() {
@@ -306,11 +316,15 @@ if wanted wire; then
     version=${nodes[-1]}
     wire linux windows 10.97.0.
     wire windows windows fd97::
+    group windows linux 10.97.0. 239.77.1.5
     if [ "$quick" = 0 ]; then
       wire windows linux 10.97.0.
       wire windows linux fd97::
       wire linux windows fd97::
       wire windows windows 10.97.0.
+      group linux windows 10.97.0. 239.77.1.5
+      group windows windows fd97:: ff15::77:5
+      group windows linux fd97:: ff15::77:5
     fi
   else
     echo "SKIPPED: the wire; it needs network namespaces (root, and ip of iproute2)"

@@ -12,8 +12,15 @@ const program = fileURLToPath(new URL('./ends-program.js', import.meta.url));
 /** A hang is longer by far. */
 const longest = 60_000;
 
+const running = new Set<ChildProcess>();
+test.after.each(() => {
+  for (const child of running) child.kill('SIGKILL');
+  running.clear();
+});
+
 function start(way: string): { child: ChildProcess; ended: Promise<number | null> } {
   const child = spawn(process.execPath, [program, way], { stdio: 'ignore' });
+  running.add(child);
   return { child, ended: once(child, 'exit').then(([code]) => code as number | null) };
 }
 

@@ -1,0 +1,67 @@
+// A multicast group over the wire: group-program.js ROLE ADDRESS GROUP. ROLE: `members`, which prints LISTENING, has UDP port 4791 and
+// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process gets.
+import { type ChildProcess, fork } from 'node:child_process';
+import { on } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { readCounters } from '../../kernel-bridge/index.js';
+import { openProvider } from '../../winverbs/index.js';
+import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
+
+const options = { kernel: 'soft', startTimeoutMs: 60_000 } as const;
+const TEXTS = ['one', 'two', 'three'];
+/** What takes longer hangs. */
+const PATIENCE_MS = 60_000;
+
+interface Told {
+  readonly ready?: number;
+  readonly text?: string;
+  readonly counters?: ReturnType<typeof readCounters>;
+}
+
+const [role, address, group] = process.argv.slice(2) as [string, string, string];
+
+/** The member's news, in order. */
+async function* newsOf(child: ChildProcess): AsyncGenerator<Told> {
+  for await (const [news] of on(child, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) })) {
+    yield news as Told;
+  }
+}
+
+async function members(): Promise<string> {
+  const program = fileURLToPath(new URL('../helpers/datagram-program.js', import.meta.url));
+  const child = fork(program, ['join', address, group], {
+    env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
+  });
+  try {
+    const heard: string[] = [];
+    for await (const { ready, text, counters } of newsOf(child)) {
+      if (ready !== undefined) console.log('LISTENING');
+      if (text !== undefined) heard.push(text);
+      if (heard.length === TEXTS.length && counters === undefined) child.send('counters');
+      if (counters === undefined) continue;
+      const { slot_rx_forwarded: forwarded } = counters.hca as Record<string, number>;
+      if (heard.join() !== TEXTS.join()) throw new Error(`the member has got ${heard.join()}`);
+      return `${forwarded} datagrams came from the process that has the port`;
+    }
+    throw new Error('the member has ended');
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+const provider = openProvider(options);
+const side = openDatagramSide(provider, address);
+let result: string;
+if (role === 'members') {
+  result = await members();
+} else {
+  const { addressVector, qpn, qkey } = await side.endpoint.joinMulticast(socketAddressOf(group));
+  for (const text of TEXTS) side.send(addressVector!, qpn, qkey, text);
+  const { wire_tx_packets: sent } = readCounters({ kernel: 'soft' }).hca as Record<string, number>;
+  if (sent! < TEXTS.length) throw new Error(`${sent} packets went by the wire`);
+  result = `${sent} packets sent`;
+}
+console.log(`PASSED: ${result}`);
+side.release();
+provider.release();
+process.exit(0);
