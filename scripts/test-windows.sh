@@ -307,6 +307,7 @@ cable() {
     ip -n "$host" address add "fd97::$n/64" dev cable nodad
     ip -n "$host" link set lo up
     ip -n "$host" link set cable up
+    ip -n "$host" route add 239.0.0.0/8 dev cable  # Wine passes over the interface of WSASendMsg
     cp -a "$template" "$work/$host"
     WINEPREFIX=$work/$host ip netns exec "$host" wineserver -p </dev/null >/dev/null 2>&1
   done
