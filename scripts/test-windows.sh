@@ -165,6 +165,9 @@ portable=(winverbs-loopback nd2-loopback)
   net-ending net-hostile net-processes net-requests net-shared net-socket notification qp-modify qp-transitions threads ud user-verbs
   verbs-model waiting warnings winverbs-srq winverbs-uc winverbs-whole
 )
+# The longest of all: the Wine that has less to do takes it.
+longest=(workers)
+[ "$quick" = 0 ] || longest=()
 # An older version has the loopback tests.
 of_older=(nd-loopback nd2-loopback winverbs-loopback)
 # tally NAME: what has passed and failed here, for the one who waits.
@@ -182,6 +185,9 @@ driver_tests() {
     for name in "${of_older[@]}"; do
       wanted "integration/$name" && run "$version" "integration/$name.test.js"
     done
+  done
+  for name in "${longest[@]}"; do
+    wanted "integration/$name" && run "${nodes[-1]}" "integration/$name.test.js"
   done
   tally driver
 }
