@@ -10,6 +10,7 @@ import { addressOfHost, count, endsInTwo, errorLine, hostAddress, packageVersion
 import { conformanceCommand } from './conformance.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { nvmeCommand } from './nvme/command.js';
+import { exitCodeOf, meaningOf } from './peer-lost.js';
 import { formatReport, type Report } from './report.js';
 import { statCommand } from './stat/stat.js';
 import { topCommand } from './stat/top.js';
@@ -152,13 +153,14 @@ function print(report: Report, json: boolean, hints = ''): void {
 }
 
 /** Prints an error for people, and sets the exit code. */
-function fail(error: unknown): void {
+function fail(thrown: unknown): void {
+  const error = meaningOf(thrown);
   progress('');
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NdError ? ` [${error.code}]` : '';
   process.stderr.write(`nd: ${message}${code}\n`);
   if (process.env.ND_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  process.exitCode = 1;
+  process.exitCode = exitCodeOf(error);
 }
 
 const program = endsInTwo(new Command('nd'))
@@ -179,9 +181,12 @@ program
   .action(async (values: unknown) => {
     const parsed = demoOptions.safeParse(values);
     if (!parsed.success) {
-      for (const { path, message } of parsed.error.issues) {
-        process.stderr.write(`nd demo: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`);
-      }
+      const problems = parsed.error.issues.map(
+        ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
+      );
+      if ((values as { json?: boolean }).json)
+        process.stdout.write(errorLine('nd demo', new Error(problems.join('; '))));
+      for (const problem of problems) process.stderr.write(`nd demo: ${problem}\n`);
       process.exitCode = 2;
       return;
     }
@@ -192,7 +197,7 @@ program
       else if (options.client) await runRole('client', options);
       else await runBoth(options);
     } catch (error) {
-      if (json) process.stdout.write(errorLine('nd demo', error));
+      if (json) process.stdout.write(errorLine('nd demo', meaningOf(error)));
       fail(error);
     }
   });

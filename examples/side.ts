@@ -5,9 +5,8 @@ import {
   type NdResult,
   type NdSge,
   Status,
-  statusName,
-  statusText,
 } from '../nd/index.js';
+import { requestFailure } from './peer-lost.js';
 import { memoryFor } from './sides/side.js';
 import { newResult, SideV1 } from './sides/v1.js';
 
@@ -146,5 +145,5 @@ function lost(cause?: unknown): Error {
 
 function succeeded(result: NdResult): NdResult {
   if (result.status === Status.SUCCESS) return result;
-  throw new Error(`A request failed with ${statusName(result.status)}. ${statusText(result.status)}`);
+  throw requestFailure(result.status);
 }

@@ -4,24 +4,25 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { addressOfHost, count, endsInTwo, errorLine, ipAddress } from '../command-line.js';
+import { ConnectionEnded } from '../peer-lost.js';
 import { NvmeController } from './controller.js';
 import { fileStore, memoryStore } from './store.js';
 import { NvmeTarget } from './target.js';
-import { NVME_PORT } from './wire.js';
+import { NVME_PORT, NvmeConnectionError, NvmeRefusedError } from './wire.js';
 
 const MEGABYTE = 1 << 20;
 const bytes = count(0, Number.MAX_SAFE_INTEGER);
 const json = z.boolean().default(false);
 const where = { port: count(1, 65_535).default(NVME_PORT), hostName: z.string().optional(), json };
+const ofController = { ...where, nqn: z.string(), reconnect: count(0, 86_400).optional() };
 const disk = {
-  ...where,
-  nqn: z.string(),
+  ...ofController,
   namespace: count(1, 0xffff_fffe).default(1),
   start: bytes.default(0),
 };
 
 const discoverOptions = z.object(where);
-const infoOptions = z.object({ ...where, nqn: z.string() });
+const infoOptions = z.object(ofController);
 const readOptions = z.object({ ...disk, length: bytes.optional(), output: z.string().optional() });
 const writeOptions = z.object({ ...disk, input: z.string().optional() });
 const serveOptions = z
@@ -53,10 +54,15 @@ async function discover(
 
 async function connected<T>(
   host: string,
-  { port, nqn, hostName }: z.output<typeof infoOptions>,
+  { port, nqn, hostName, reconnect }: z.output<typeof infoOptions>,
   use: (controller: NvmeController) => Promise<T>,
 ): Promise<T> {
-  const controller = await NvmeController.connect({ host, port, subsystem: nqn, ...named(hostName) });
+  const patience = reconnect === undefined ? {} : { reconnectForMs: 1000 * reconnect };
+  const controller = await NvmeController.connect({
+    ...{ host, port, subsystem: nqn },
+    ...named(hostName),
+    ...patience,
+  });
   controller.on('lost', (error) => console.error(`nd nvme: ${String(error)} It is looked for.`));
   controller.on('reconnected', () => console.error('nd nvme: It is there again.'));
   try {
@@ -70,13 +76,22 @@ const named = (hostName: string | undefined) => (hostName === undefined ? {} : {
 
 function info(host: string, values: z.output<typeof infoOptions>): Promise<void> {
   return connected(host, values, async (controller) => {
-    const { model, serial, firmware } = controller.identity;
-    console.log(`${model}, serial ${serial}, firmware ${firmware}`);
-    console.log(`${controller.ioQueues} I/O queues, ${controller.transferBytes} bytes in one command`);
+    const { model, serial, firmware, subsystem } = controller.identity;
+    const { ioQueues, transferBytes } = controller;
+    const namespaces: { id: number; blocks: number; blockSize: number }[] = [];
     for (const id of await controller.namespaces()) {
       const { blocks, blockSize } = await controller.open(id);
-      console.log(`namespace ${id}: ${blocks} blocks of ${blockSize} bytes`);
+      namespaces.push({ id, blocks, blockSize });
     }
+    if (values.json) {
+      const found = { subsystem, model, serial, firmware, ioQueues, transferBytes, namespaces };
+      console.log(JSON.stringify({ tool: 'nd nvme info', ...found }));
+      return;
+    }
+    console.log(`${model}, serial ${serial}, firmware ${firmware}`);
+    console.log(`${ioQueues} I/O queues, ${transferBytes} bytes in one command`);
+    for (const { id, blocks, blockSize } of namespaces)
+      console.log(`namespace ${id}: ${blocks} blocks of ${blockSize} bytes`);
   });
 }
 
@@ -117,6 +132,15 @@ async function serve(values: z.output<typeof serveOptions>): Promise<void> {
   await target.close();
 }
 
+/** A {@link ConnectionEnded} for the loss of a target. One that was never there, or has refused, is another failure. */
+function meaningOf(error: unknown): unknown {
+  const lost = error instanceof NvmeConnectionError && !(error instanceof NvmeRefusedError);
+  return lost ? new ConnectionEnded(error, error.message) : error;
+}
+
+/** Of commands that keep a controller. */
+const RECONNECT = ['--reconnect <s>', 'how long a lost target is looked for (default: 60)'] as const;
+
 /** `nd nvme` and its commands. */
 export function nvmeCommand(fail: (error: unknown) => void): Command {
   const nvme = new Command('nvme').description(
@@ -125,7 +149,7 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   const add = (name: string, description: string): Command => {
     const command = endsInTwo(nvme.command(name))
       .description(description)
-      .option('--json', 'print errors as JSON, and what discover finds')
+      .option('--json', 'print errors as JSON, and what discover and info find')
       .showHelpAfterError(`Its usage: nd nvme ${name.split(' ')[0]} --help`);
     const ofInitiator = command.registeredArguments.length > 0;
     if (ofInitiator) command.option('--host-name <nqn>', "this host's name (default: a random one)");
@@ -134,6 +158,7 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   const onDisk = (command: Command): Command =>
     command
       .requiredOption('--nqn <name>', "the subsystem's name")
+      .option(...RECONNECT)
       .option('--namespace <n>', 'the namespace (default: 1)')
       .option('--start <bytes>', 'where to begin (default: 0)');
   add('discover <host>', 'names the subsystems of a target').action(
@@ -141,6 +166,7 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   );
   add('info <host>', 'tells what a controller and its namespaces are')
     .requiredOption('--nqn <name>', "the subsystem's name")
+    .option(...RECONNECT)
     .action(checked(infoOptions, (values, host) => info(host!, values)));
   onDisk(add('read <host>', 'copies bytes of a namespace to a file'))
     .option('--length <bytes>', 'how many (default: to the end)')
@@ -182,7 +208,8 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
       }
       try {
         await run(parsed.data, host === undefined ? undefined : await addressOfHost(host));
-      } catch (error) {
+      } catch (thrown) {
+        const error = meaningOf(thrown);
         tell(error);
         fail(error);
       }

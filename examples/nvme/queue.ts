@@ -25,6 +25,7 @@ import {
   ConnectRequest,
   NvmeConnectionError,
   NvmeError,
+  NvmeRefusedError,
   RejectStatus,
   Sgl,
   USES_SGL,
@@ -334,7 +335,7 @@ export class NvmeQueue {
       const { status } = ConnectReject.parse(Buffer.from(this.#connector.getPrivateData()));
       const name = Object.entries(RejectStatus).find(([, value]) => value === status)?.[0];
       if (name === undefined) return error;
-      return new NvmeConnectionError(`The target has refused queue ${this.id}: ${name}.`, { cause: error });
+      return new NvmeRefusedError(`The target has refused queue ${this.id}: ${name}.`, { cause: error });
     } catch {
       return error;
     }

@@ -254,3 +254,6 @@ export class NvmeConnectionError extends Error {
   override readonly name = 'NvmeConnectionError';
   readonly code = 'ECONNRESET';
 }
+
+/** The target has refused a connection with a reason. */
+export class NvmeRefusedError extends NvmeConnectionError {}

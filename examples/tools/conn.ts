@@ -4,16 +4,8 @@ import { Command } from 'commander';
 import * as z from 'zod';
 import { NdError, type SocketAddress, Status } from '../../nd/index.js';
 import { count } from '../command-line.js';
-import {
-  ConnectionEnded,
-  Kind,
-  type Link,
-  type Listening,
-  missingServer,
-  openSide,
-  openTowards,
-  type Side,
-} from './side.js';
+import { ConnectionEnded } from '../peer-lost.js';
+import { Kind, type Link, type Listening, missingServer, openSide, openTowards, type Side } from './side.js';
 import {
   commonOptions,
   format,

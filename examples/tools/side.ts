@@ -9,15 +9,15 @@ import {
   type Overlapped,
   type SocketAddress,
   Status,
-  statusText,
 } from '../../nd/index.js';
 import type { Done, Listener, Piece, Memory as Registered, Remote } from '../sides/side.js';
 
 export type { Piece, Remote };
 
+import { ConnectionEnded, requestFailure } from '../peer-lost.js';
 import { HostV1, type SideV1 } from '../sides/v1.js';
 import { HostV2, type SideV2 } from '../sides/v2.js';
-import { ConnectionEnded, format, Interrupted, type Tool } from './tool.js';
+import { format, Interrupted, type Tool } from './tool.js';
 
 export { ConnectionEnded };
 
@@ -145,9 +145,6 @@ export class Listening implements Disposable {
   }
 }
 
-/** Statuses of requests whose peer has ended the connection, or does not answer any more. */
-const lostStatuses: ReadonlySet<number> = new Set([Status.CANCELED, Status.TIMEOUT, Status.IO_TIMEOUT]);
-
 /** Bytes of an entry where there are several. */
 const ENTRY = 40;
 /** Looks at the clock are this many polls apart. */
@@ -256,8 +253,7 @@ export class Link implements AsyncDisposable {
     if (!this.side.take('inbound')) return false;
     const { status } = this.side.done;
     if (status === Status.SUCCESS) return true;
-    const error = new NdError(status, `A request failed: ${statusText(status)}`);
-    throw lostStatuses.has(status) ? new ConnectionEnded(error) : error;
+    throw requestFailure(status);
   }
 }
 

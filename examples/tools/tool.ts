@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../nd/index.js';
 import { parseSocketAddress } from '../../winverbs/index.js';
 import { addressOfHost, endsInTwo, errorLine, isHostName } from '../command-line.js';
+import { exitCodeOf, meaningOf } from '../peer-lost.js';
 
 const flag = z.boolean().default(false);
 
@@ -118,31 +119,6 @@ export class Tool {
       stream.write(text);
     }
   }
-}
-
-/** The peer has ended or lost the connection before the test was over. */
-export class ConnectionEnded extends Error {
-  constructor(cause?: unknown) {
-    super(
-      'The peer has ended the connection before the test was over.',
-      cause === undefined ? undefined : { cause },
-    );
-  }
-}
-
-/** The exit code of {@link ConnectionEnded}: the tool itself did nothing wrong. */
-const EXIT_PEER_LOST = 3;
-
-/** Statuses of calls on a connection that its peer has ended. Connecting has others if there is no server. */
-const endedStatuses: ReadonlySet<number> = new Set([
-  Status.CONNECTION_INVALID,
-  Status.CONNECTION_ABORTED,
-  Status.CONNECTION_DISCONNECTED,
-]);
-
-/** A {@link ConnectionEnded} for an error that says the same; others unchanged. */
-function meaningOf(error: unknown): unknown {
-  return error instanceof NdError && endedStatuses.has(error.status) ? new ConnectionEnded(error) : error;
 }
 
 /** `<name>` and `<name>:<port>` with the name's address; other texts as they are. */
@@ -266,7 +242,7 @@ async function runTool(
       if (json) one.result(JSON.parse(errorLine(name, error)));
       one.note(`${name}: ${messageOf(error)}${code}`);
       if (process.env.ND_DEBUG !== undefined && error instanceof Error) one.note(String(error.stack));
-      process.exitCode = error instanceof ConnectionEnded ? EXIT_PEER_LOST : 1;
+      process.exitCode = exitCodeOf(error);
     }
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);

@@ -125,6 +125,15 @@ test('bad options are named, with exit code 2', async () => {
   await Promise.all(cases.map(check));
 });
 
+test('bad options of the demo are JSON, too, with --json', async () => {
+  const { code, stdout } = await ended(nd('demo', '--json', '--port', '70000'));
+  assert.is(code, 2);
+  assert.equal(JSON.parse(stdout), {
+    tool: 'nd demo',
+    error: { message: '--port must be 65535 or less' },
+  });
+});
+
 test('a server address that is not ours is refused with the reason', async () => {
   const { code, stderr } = await ended(nd('demo', '--server', '--address', '192.0.2.1'));
   assert.is(code, 1);

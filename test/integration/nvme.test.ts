@@ -17,6 +17,7 @@ import {
   NvmeTarget,
   type Store,
 } from '../../examples/nvme/index.js';
+import { runNd } from '../helpers/nd-tool.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';
 const MEGABYTE = 1 << 20;
@@ -65,6 +66,23 @@ test('discovery names the subsystems that a host may see', async () => {
   assert.is(entry?.service, String(target.port));
   assert.equal(await NvmeController.discover({ port: target.port }), []);
   await rejects(NvmeController.connect({ port: target.port, subsystem: NQN }), /CONNECT_INVALID_HOST/);
+});
+
+test('nd nvme info --json says the same as its lines for people', async () => {
+  const { port } = serve({ blockSize: 4096 });
+  const args = ['nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', String(port)];
+  const [json, plain] = await Promise.all([runNd(...args, '--json'), runNd(...args)]);
+  assert.equal([json.code, plain.code], [0, 0], json.stderr + plain.stderr);
+  const { tool, subsystem, model, serial, firmware, ioQueues, transferBytes, namespaces } = JSON.parse(
+    json.stdout,
+  );
+  assert.equal([tool, subsystem], ['nd nvme info', NQN]);
+  assert.equal(namespaces, [{ id: 1, blocks: 1024, blockSize: 4096 }]);
+  assert.equal(plain.stdout.trim().split('\n'), [
+    `${model}, serial ${serial}, firmware ${firmware}`,
+    `${ioQueues} I/O queues, ${transferBytes} bytes in one command`,
+    'namespace 1: 1024 blocks of 4096 bytes',
+  ]);
 });
 
 test('a controller says what it is, and has the queues that were asked for', async () => {

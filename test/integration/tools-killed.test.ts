@@ -1,4 +1,8 @@
 // The tools with two sides, when the other side's process is killed: each ends with 3, which means a peer that was lost.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdTool, runNd, startServer } from '../helpers/nd-tool.js';
@@ -49,7 +53,7 @@ test('conn: a client whose server is killed ends before its time, with what it h
   const server = await startServer('conn', '127.0.0.1:50059');
   const client = new NdTool(['conn', '-c', '--delay', '0', '--seconds', '3600', '127.0.0.1:50059']);
   // Its output comes at the end: it is at work once the server's process has served it.
-  await connected(server.process.pid!);
+  await counts(server.process.pid!, (stdout) => Number(/"mad_rx":(\d+)/.exec(stdout)?.[1] ?? 0) >= 40);
   server.process.kill('SIGKILL');
   const { code, stdout, stderr } = await client.ended;
   assert.is(code, 3, stderr);
@@ -57,12 +61,63 @@ test('conn: a client whose server is killed ends before its time, with what it h
   assert.match(stderr, /: The peer has ended the connection before the test was over\.$/m);
 });
 
-/** Waits until a process has had several connections. */
-async function connected(pid: number): Promise<void> {
-  for (;;) {
-    const { stdout } = await runNd('stat', '--json', String(pid));
-    if (Number(/"mad_rx":(\d+)/.exec(stdout)?.[1] ?? 0) >= 40) return;
+for (const { at, args, counted } of [
+  { at: 'ping-pong', args: ['--iterations', '1000000'], counted: /"sent_pkts":\d{4}/ },
+  {
+    at: 'RDMA',
+    args: ['--iterations', '1', '--rounds', '10000'],
+    counted: /"sent_pkts":(?:[2-9]\d{4}|\d{6})/,
+  },
+]) {
+  for (const victim of ['server', 'client'] as const) {
+    test(`demo: a ${victim} that is killed in the steps of ${at}`, async () => {
+      const server = new NdTool(['demo', '--server', '--json']);
+      const port = (await server.printed(/^Listening on .*:(\d+)$/m))[1]!;
+      const client = new NdTool(['demo', '--client', '--json', '--port', port, ...args]);
+      await counts(client.process.pid!, (stdout) => counted.test(stdout));
+      const [dead, left] = victim === 'server' ? [server, client] : [client, server];
+      dead.process.kill('SIGKILL');
+      assert.is((await dead.ended).signal, 'SIGKILL');
+      const { code, stdout, stderr } = await left.ended;
+      assert.is(code, 3, stderr);
+      const sentence = 'The peer has ended the connection before the test was over.';
+      assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
+      assert.equal(JSON.parse(stdout), { tool: 'nd demo', error: { message: sentence } });
+    });
   }
+}
+
+const NQN = 'nqn.2026-11.io.example:killed';
+
+test('nvme: a target that is killed, and not found again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-killed-'));
+  const disk = join(folder, 'disk');
+  const target = new NdTool(
+    ['nvme', 'serve', '--nqn', NQN, '--size', '4', '--port', '0'].concat('--file', disk),
+  );
+  const port = (await target.printed(/^listening on .* port (\d+):/))[1]!;
+  const options = ['--nqn', NQN, '--port', port, '--reconnect', '0', '--json'];
+  const writer = new NdTool(['nvme', 'write', '127.0.0.1', ...options], Buffer.alloc(1_000_000, 1), true);
+  while (readFileSync(disk)[0] !== 1) await setImmediate();
+  rmSync(folder, { recursive: true });
+  target.process.kill('SIGKILL');
+  await target.ended;
+  writer.process.stdin!.end(Buffer.alloc(1_000_000));
+  const { code, stdout, stderr } = await writer.ended;
+  assert.is(code, 3, stderr);
+  const sentence = 'The controller is lost, and was not found again.';
+  assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
+  assert.equal(JSON.parse(stdout), { tool: 'nd nvme', error: { message: sentence } });
+});
+
+test('nvme: a target that was never there is another failure', async () => {
+  const { code, stderr } = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', '50058');
+  assert.is(code, 1, stderr);
+});
+
+/** Waits until the counters of a process, which `nd stat` prints, are as they shall be. */
+async function counts(pid: number, enough: (stdout: string) => boolean): Promise<void> {
+  while (!enough((await runNd('stat', '--json', String(pid))).stdout));
 }
 
 test.run();
