@@ -102,3 +102,47 @@ TEST(mad_queue_a_message_is_known_by_our_id_and_where_it_comes_from) {
   CHECK(peers.knows(Mad(mad::kSidrRep, own + 9, 0).bytes, peer));
   CHECK(!peers.knows(Mad(mad::kSidrReq, own + 9, own).bytes, peer));
 }
+
+TEST(kernel_queue_known_ones_go_first_and_leave_others_their_turn) {
+  KernelQueue<int> queue;
+  const int row = KernelQueue<int>::kMostInRow;
+  for (int n = 0; n < 2; n++) CHECK(queue.pushOther(byWire(9), true, -1 - n) == Queue::Verdict::kTaken);
+  for (int n = 0; n < 3 * row; n++) queue.push(int(n));
+  int got = 0;
+  for (int n = 0; n < row; n++) CHECK(queue.take(&got, true) && got == n);
+  CHECK(queue.take(&got, true) && got == -1);
+  // Not asked for, it waits; and its turn comes at once when it is.
+  for (int n = row; n < 2 * row + 1; n++) CHECK(queue.take(&got, false) && got == n);
+  CHECK(queue.take(&got, true) && got == -2);
+  for (int n = 2 * row + 1; n < 3 * row; n++) CHECK(queue.take(&got, true) && got == n);
+  CHECK(!queue.take(&got, true) && queue.empty());
+}
+
+TEST(kernel_queue_a_request_never_overtakes_what_came_before_it) {
+  KernelQueue<int> queue;
+  const int before = 5 * KernelQueue<int>::kMostInRow + 3;
+  for (int n = 0; n < before; n++) {
+    if (n % 2 == 0) queue.push(int(n));
+    else CHECK(queue.pushKnown(int(n)) == Queue::Verdict::kTaken);
+  }
+  CHECK(queue.pushOther(bySlot(3), true, -1) == Queue::Verdict::kTaken);
+  int got = 0;
+  for (int n = 0; n < before; n++) {
+    CHECK(queue.take(&got, true) && got == n);
+    queue.push(before + n);  // what comes later keeps it waiting no longer than a row
+  }
+  CHECK(queue.take(&got, true) && got == -1);
+  for (int n = 0; n < before; n++) CHECK(queue.take(&got, true) && got == before + n);
+}
+
+TEST(kernel_queue_known_connections_have_a_share_that_grows_again) {
+  KernelQueue<int> queue;
+  const int most = KernelQueue<int>::kMostKnown;
+  for (int n = 0; n < most; n++) CHECK(queue.pushKnown(int(n)) == Queue::Verdict::kTaken);
+  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kFull);
+  queue.push(-1);  // an object's event is never dropped
+  int got = 0;
+  CHECK(queue.take(&got, true) && got == 0);
+  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kTaken);
+  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kFull);
+}

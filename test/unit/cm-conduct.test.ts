@@ -211,7 +211,8 @@ const conduct: [CmState, CmEvent, string[], string[], CmState][] = [
   ['dreqSent', 'rej', [], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'dreq', ['DREP'], ['disconnectCompleted true'], 'timewait'],
   ['dreqSent', 'drep', [], ['disconnectCompleted true'], 'timewait'],
-  ['dreqSent', 'stale', ['REJ10'], ['disconnectCompleted true'], 'timewait'],
+  // It waits until its listener closes.
+  ['dreqSent', 'stale', ['REJ28'], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'disconnect', [], ['disconnectCompleted true'], 'timewait'],
   ['timewait', 'packetSeen', [], [], 'timewait'],
   ['timewait', 'abandon', [], [], 'timewait'],

@@ -62,6 +62,36 @@ test('the process itself that uses its QP anew: REJ 10, the old connection ends'
   assert.equal(passive.events, ['disconnected']);
 });
 
+/** Both sides have ended their connection; what they sent for it never arrives. */
+function bothEnded(): Pair {
+  const pair = new Pair();
+  const { active, passive } = pair.established();
+  pair.network.lose('client', 'DREQ', 20);
+  pair.network.lose('server', 'DREQ', 20);
+  active.connection.abandon();
+  passive.connection.abandon();
+  assert.equal([active.state, passive.state], ['dreqSent', 'dreqSent']);
+  return pair;
+}
+
+test('a QP whose connection both sides have ended: its next request is heard while the DREQs are late', () => {
+  const pair = bothEnded();
+  const next = pair.connect();
+  pair.network.clock.advance(20);
+  assert.equal([next.state, pair.taken.at(-1)!.state], ['established', 'established']);
+  assert.is(pair.server.cm.counters()['refused.10'], undefined);
+  assert.is(pair.server.cm.counters().connections, 1);
+});
+
+test('the same of a QP that accepts again', () => {
+  const pair = bothEnded();
+  // Of the server the QP is the same, of the client another one.
+  const next = pair.connect({ qp: qp(0x18) });
+  pair.network.clock.advance(20);
+  assert.equal([next.state, next.events], ['established', ['replied']]);
+  assert.is(pair.client.cm.counters().connections, 1);
+});
+
 test('a process that has the slot after another, with the same QPN: its next request is taken', () => {
   const { pair, passive } = localPair();
   const next = pair.network.add('next', pair.client.gid, {}, 0x0300_0000);

@@ -6,7 +6,7 @@
 namespace nd::js {
 
 void HcaPort::push(HcaEvent&& event) {
-  events_.push_back(std::move(event));
+  queue_.push(std::move(event));
   wake();
 }
 
@@ -25,21 +25,15 @@ void HcaPort::onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const
   std::memcpy(event.mad.data(), mad, event.mad.size());
   std::lock_guard<std::mutex> lock(mutex_);
   event.known = peers_.knows(mad, meta.source);
-  if (event.known) {
-    if (mads_ >= Others::kMost) {
-      ++drops_.full;
-      return;
-    }
-    ++mads_;
-    return push(std::move(event));
-  }
-  switch (others_.add(meta, addressed, std::move(event))) {
-    case Others::Verdict::kTaken:
+  const MadVerdict verdict =
+      event.known ? queue_.pushKnown(std::move(event)) : queue_.pushOther(meta, addressed, std::move(event));
+  switch (verdict) {
+    case MadVerdict::kTaken:
       return wake();
-    case Others::Verdict::kFull:
+    case MadVerdict::kFull:
       ++drops_.full;
       return;
-    case Others::Verdict::kSourceFull:
+    case MadVerdict::kSourceFull:
       ++drops_.sourceFull;
       return;
   }
@@ -112,18 +106,9 @@ void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t s
 
 bool HcaPort::take(HcaEvent* out, bool alsoOthers) {
   std::lock_guard<std::mutex> lock(mutex_);
-  const bool waiting = alsoOthers && !others_.empty();
-  if (events_.empty() || (waiting && inRow_ >= kMostInRow)) {
-    inRow_ = 0;
-    if (waiting) return others_.take(out);
-    armed_ = others_.empty();
-    return false;
-  }
-  ++inRow_;
-  *out = std::move(events_.front());
-  events_.pop_front();
-  if (out->kind == HcaEvent::Kind::kMad) --mads_;
-  return true;
+  if (queue_.take(out, alsoOthers)) return true;
+  armed_ = queue_.empty();
+  return false;
 }
 
 HcaPort::Drops HcaPort::drops() {

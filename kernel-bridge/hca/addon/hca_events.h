@@ -1,7 +1,5 @@
 // Events of the HCA for the soft kernel that opened it: a queue from the engine's threads to the kernel's event loop.
 #pragma once
-#include <deque>
-
 #include "base/mad_queue.h"
 #include "base/types.h"
 #include "door.h"
@@ -83,19 +81,14 @@ class HcaPort final : public KernelPort {
   void onSent(const uint8_t mad[256], const Gid& destination);
 
  private:
-  using Others = MadQueue<HcaEvent>;
-  static constexpr uint32_t kMostInRow = 8;  // before one of the others is served
   void push(HcaEvent&& event);
   void report(HcaEvent::Kind kind, int error);
   void wake();
 
   std::shared_ptr<LoopSignal> signal_;
   std::mutex mutex_;
-  std::deque<HcaEvent> events_;  // including MADs of known connections, in order
-  Others others_;                // all other MADs
+  KernelQueue<HcaEvent> queue_;
   KnownPeers peers_;
-  size_t mads_ = 0;     // in events_
-  uint32_t inRow_ = 0;  // taken from events_ in a row
   Drops drops_;
   bool armed_ = true;
 };

@@ -233,7 +233,8 @@ class Manager implements ConnectionManager, ConnectionHost {
    * Cases of a REQ, in this order: a repetition of a known one (IBA 1 §12.9.8.3.2), recognized by the peer's id; an
    * invalid one; one that reuses a QP of a live connection because the peer has restarted, which ends that connection
    * (stale, §12.9.8.3.1); a new one. A peer is identified by the origin of the REQ: its address and CA GUID, and on
-   * this host its process.
+   * this host its process. A connection that this side has ended already, and whose DREQ waits for its answer, is no
+   * reason to refuse a REQ: the peer is done with it, too, and its own DREQ or DREP is late or lost.
    */
   #onReq(message: Received<'REQ'>, origin: Origin): void {
     const { header, body } = message;
@@ -257,9 +258,10 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     if (holder) {
-      this.#rejectReq(RejReason.staleConnection, NOTHING, transactionId, body, origin);
+      const ended = holder.state === 'dreqSent';
+      if (!ended) this.#rejectReq(RejReason.staleConnection, NOTHING, transactionId, body, origin);
       holder.dispatch('stale');
-      return;
+      if (!ended) return;
     }
     if (known) this.#connections.forgetRemoteId(known);
     this.#admit(verdict, { header, body, name: 'REQ' }, origin);
@@ -342,12 +344,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     const { source, sender } = origin;
     const other = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
     connection.learnRemote(body, sender);
-    if (other) {
+    if (other?.state === 'dreqSent') other.dispatch('stale');
+    else if (other) {
       connection.dispatch('staleReply', { reason: RejReason.staleConnection });
       other.dispatch('stale');
-    } else {
-      connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp, header.attributeModifier) });
+      return;
     }
+    connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp, header.attributeModifier) });
   }
 
   #onRej({ header, body }: Received<'REJ'>, origin: Origin): void {

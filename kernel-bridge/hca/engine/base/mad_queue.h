@@ -1,4 +1,4 @@
-// MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of known connections are
+// Events and MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of known connections are
 // kept apart from all others, and the others are limited per source.
 #pragma once
 #include <array>
@@ -45,6 +45,9 @@ class KnownPeers {
   std::vector<Peer> peers_;
 };
 
+// What becomes of a MAD.
+enum class MadVerdict { kTaken, kFull, kSourceFull };
+
 // All other MADs: first those of this host's processes, whose slot is known, then those of the wire. Sources take turns, and the
 // messages of a source stay in order. `addressed` messages name a service or an id that exists; those that are not count as a
 // source of their own, with a small share.
@@ -52,7 +55,7 @@ template <typename Mad>
 class MadQueue {
  public:
   static constexpr size_t kMost = 4096, kMostOfSource = 1024, kMostUnaddressed = 64;
-  enum class Verdict { kTaken, kFull, kSourceFull };
+  using Verdict = MadVerdict;
 
   Verdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
     const bool local = meta.sender != kByWire;
@@ -65,6 +68,12 @@ class MadQueue {
     mads.push_back(std::move(mad));
     waiting.count++;
     return Verdict::kTaken;
+  }
+  // The one that is taken next; nullptr: there is none.
+  const Mad* next() const {
+    for (const Waiting& waiting : waiting_)
+      if (waiting.count != 0) return &waiting.mads.find(waiting.turns.front())->second.front();
+    return nullptr;
   }
   bool take(Mad* out) {
     for (Waiting& waiting : waiting_) {
@@ -92,6 +101,64 @@ class MadQueue {
     size_t count = 0;
   };
   Waiting waiting_[2];
+};
+
+// All that waits for a kernel. Events of its own objects and MADs of known connections stay in order and go first. When kMostInRow of
+// them have gone, another MAD follows, but never before what came before it: a peer's REQ must not overtake its DREQ.
+template <typename Event>
+class KernelQueue {
+ public:
+  using Verdict = MadVerdict;
+  static constexpr uint32_t kMostInRow = 8;
+  static constexpr size_t kMostKnown = 4096;
+
+  void push(Event&& event) { add(std::move(event), false); }
+  Verdict pushKnown(Event&& mad) {
+    if (known_ >= kMostKnown) return Verdict::kFull;
+    known_++;
+    add(std::move(mad), true);
+    return Verdict::kTaken;
+  }
+  Verdict pushOther(const PacketMeta& meta, bool addressed, Event&& mad) {
+    return others_.add(meta, addressed, Other{std::move(mad), added_});
+  }
+  // `alsoOthers`: include MADs of no known connection.
+  bool take(Event* out, bool alsoOthers) {
+    const Other* other = alsoOthers ? others_.next() : nullptr;
+    if (events_.empty() || (other != nullptr && inRow_ >= kMostInRow && other->after <= added_ - events_.size())) {
+      inRow_ = 0;
+      if (other == nullptr) return false;
+      Other taken;
+      others_.take(&taken);
+      *out = std::move(taken.mad);
+      return true;
+    }
+    inRow_++;
+    if (events_.front().known) known_--;
+    *out = std::move(events_.front().event);
+    events_.pop_front();
+    return true;
+  }
+  bool empty() const { return events_.empty() && others_.empty(); }
+
+ private:
+  struct Own {
+    Event event;
+    bool known;  // a MAD
+  };
+  struct Other {
+    Event mad{};
+    uint64_t after = 0;  // this many of the first kind came before it
+  };
+  void add(Event&& event, bool known) {
+    added_++;
+    events_.push_back({std::move(event), known});
+  }
+  std::deque<Own> events_;
+  MadQueue<Other> others_;
+  uint64_t added_ = 0;  // to events_, ever
+  size_t known_ = 0;    // MADs in events_
+  uint32_t inRow_ = 0;  // taken from events_ in a row
 };
 
 }  // namespace nd
