@@ -53,6 +53,8 @@ export interface FlowPlan {
   readonly back?: Traffic | undefined;
   /** Whether the connection may be lost, as in a partition. */
   readonly mayFail: boolean;
+  /** Instead of the world's setting. */
+  readonly ours?: boolean;
   /** The flow has come to its end without a loss. */
   readonly onDone?: (flow: FlowConnection) => void;
   /** It has not: refused, timed out, or lost. `established`: whether data may have moved. */
@@ -130,7 +132,7 @@ export class FlowConnection {
   #onReply(reply: PeerOfQp): void {
     const { client, server } = this.plan;
     const path = pathBetween(client, server);
-    if (!this.#world.bring(this.#endpoint, path, this.#connection.receivePsn, reply)) return;
+    if (!this.#world.bring(this.#endpoint, this.flow, path, this.#connection.receivePsn, reply)) return;
     this.#connection.ready();
     this.#world.native.setWill(this.#endpoint, path, this.#connection.will()!.mad);
     this.state = 'running';
@@ -199,7 +201,7 @@ function accept(world: World, server: SimulatedHost, { connection, request }: Ta
     disconnectCompleted: end,
   };
   const path = { ...request.path, source: server.gid, destination: request.peerAddress };
-  if (world.bring(endpoint, path, connection.receivePsn, request)) {
+  if (world.bring(endpoint, flow, path, connection.receivePsn, request)) {
     connection.accept(parametersOf(world, endpoint), new Uint8Array(0));
   }
 }

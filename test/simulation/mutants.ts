@@ -102,6 +102,34 @@ const mutants: readonly Mutant[] = [
     to: '  if (late != 0 || late == 0) return;',
     scenario: 'pair',
   },
+  {
+    name: 'fragments: packets that vanish by their length are not suspected',
+    file: 'engine/transport/path/fragments.cc',
+    from: '  if (payload <= next || next == f.size) return;',
+    to: '  if (payload != 0 || next == f.size) return;',
+    scenario: 'hole',
+  },
+  {
+    name: 'fragments: those of an answer stay too long',
+    file: 'engine/transport/path/fragments.cc',
+    from: 'narrow(qp, of.triedSize == f.size && c_.now > f.since,',
+    to: 'narrow(qp, false,',
+    scenario: 'hole',
+  },
+  {
+    name: 'fragments: one that is missing goes unnoticed when another came twice',
+    file: 'engine/transport/path/fragments.cc',
+    from: 'if (a.psn != bth.psn || a.total != total || a.filled != offset) return nullptr;',
+    to: 'if (a.psn != bth.psn || a.total != total) return nullptr;',
+    scenario: 'hole',
+  },
+  {
+    name: 'fragments: a probe that arrives changes nothing',
+    file: 'engine/transport/path/fragments.cc',
+    from: '      f.size = larger;',
+    to: '',
+    scenario: 'reroute',
+  },
 ];
 
 /** Runs a program in the project's folder; its output, and whether it ended well. */

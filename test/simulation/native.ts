@@ -22,6 +22,8 @@ export interface PortOptions {
   readonly capacity?: number;
   /** From this length on packets are marked; 0: never. */
   readonly mark?: number;
+  /** Longer packets vanish, counted from the IP header to the ICRC; 0: none does. */
+  readonly mtu?: number;
   readonly up?: boolean;
   /** Faults of data packets and of MADs. */
   readonly data?: FaultRates;
@@ -95,6 +97,8 @@ export interface PortFigures {
   /** Of 99 % of the packets that came. */
   readonly most: number;
   readonly dropped: number;
+  /** Longer than the MTU. */
+  readonly tooLong: number;
   readonly marked: number;
   readonly sent: number;
   readonly sentBytes: number;
@@ -114,7 +118,7 @@ export const NewsKind = { none: 0, mad: 1, timer: 2, qpEvent: 3, flowDone: 4 } a
 export const QpEvent = { established: 1, drained: 2, fatal: 3, peerLost: 4 } as const;
 
 /** Values of one flow and direction in {@link NativeSimulation.flowFigures}. */
-export const FLOW_FIGURES = 4;
+export const FLOW_FIGURES = 5;
 
 /** Hosts, switches and links are numbers in the order of their making; ports are 2n and 2n + 1 of link n. */
 export interface NativeSimulation {
@@ -141,7 +145,7 @@ export interface NativeSimulation {
   run(untilNs: number): boolean;
   now(): number;
   violations(): string[];
-  /** Messages completed, bytes since the reset, beginning and end, of each flow and direction. */
+  /** Messages completed, bytes since the reset, beginning, end, and the first failure's status (0: none), of each flow and direction. */
   flowFigures(): Float64Array;
   portFigures(port: number): PortFigures;
   resetFigures(): void;

@@ -1,6 +1,7 @@
 /** All scenarios. */
 import type { Scenario } from './scenario.js';
 import { crowd, everybody, incast, mice } from './scenarios-crowds.js';
+import { hole, reroute } from './scenarios-lengths.js';
 import { crash, flap, mads, partition } from './scenarios-outages.js';
 import { pair } from './scenarios-pair.js';
 
@@ -14,4 +15,6 @@ export const scenarios: readonly Scenario[] = [
   partition,
   crash,
   mads,
+  hole,
+  reroute,
 ];

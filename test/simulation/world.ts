@@ -143,8 +143,12 @@ export class World {
   }
 
   /** To RTS. False: it could not be, which is a violation. */
-  bring(endpoint: number, path: CmPath, receivePsn: number, peer: PeerOfQp): boolean {
-    const status = this.native.bring(endpoint, attributesOf(this.settings, path, receivePsn, peer));
+  bring(endpoint: number, flow: number, path: CmPath, receivePsn: number, peer: PeerOfQp): boolean {
+    const ours = this.flows[flow]?.plan.ours ?? this.settings.ours;
+    const status = this.native.bring(
+      endpoint,
+      attributesOf({ ...this.settings, ours }, path, receivePsn, peer),
+    );
     if (status !== 0) this.fail(`a queue pair could not be connected: status 0x${status.toString(16)}`);
     return status === 0;
   }

@@ -119,6 +119,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     read(o, "delayNs", &port.delayNs);
     read(o, "capacity", &port.capacity);
     read(o, "mark", &port.mark);
+    read(o, "mtu", &port.mtu);
     read(o, "up", &port.up);
     read(o, "longestDelayNs", &port.longestDelayNs);
     read(o, "longestAncientNs", &port.longestAncientNs);
@@ -234,9 +235,9 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     return all;
   }
 
-  // For each flow and direction: messages completed, bytes since the reset, when it began and ended.
+  // For each flow and direction: messages completed, bytes since the reset, when it began and ended, the status of the first failure.
   Napi::Value flowFigures(Info info) {
-    const uint32_t each = 4;
+    const uint32_t each = 5;
     Napi::Float64Array all = Napi::Float64Array::New(info.Env(), s_.flows.count() * 2 * each);
     double* to = all.Data();
     for (uint32_t i = 0; i < s_.flows.count(); i++) {
@@ -245,6 +246,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
         *to++ = double(half.bytes);
         *to++ = double(half.startedAt);
         *to++ = double(half.doneAt);
+        *to++ = double(half.failure);
       }
     }
     return all;
@@ -259,6 +261,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     o.Set("longest", double(port.longest));
     o.Set("most", double(bucket + 1) * double(port.capacity) / Port::kBuckets);
     o.Set("dropped", double(port.dropped));
+    o.Set("tooLong", double(port.tooLong));
     o.Set("marked", double(port.marked));
     o.Set("sent", double(port.sent));
     o.Set("sentBytes", double(port.sentBytes));
@@ -269,7 +272,7 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     s_.flows.resetFigures();
     for (Port& port : s_.network.ports) {
       port.seen.fill(0);
-      port.samples = port.longest = port.dropped = port.marked = port.sent = port.sentBytes = 0;
+      port.samples = port.longest = port.dropped = port.tooLong = port.marked = port.sent = port.sentBytes = 0;
     }
   }
 

@@ -289,6 +289,7 @@ void Flows::onSendCompletion(Endpoint& e, const uint32_t* cqe) {
       return wrong(half, std::string(kNames[r.kind]) + ' ' + std::to_string(r.number) + " failed with status " + std::to_string(status));
     if (half.failed && status != kWcFlushed)
       return wrong(half, "a second request failed, with status " + std::to_string(status) + ", instead of being flushed");
+    if (!half.failed) half.failure = status;
     half.failed = true;
   }
   if (half.done()) return report(*e.flow);

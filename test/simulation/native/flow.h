@@ -75,6 +75,7 @@ struct Half {
   uint64_t posted = 0, completed = 0, arrived = 0, writes = 0, adds = 0, swaps = 0, silent = 0;
   uint64_t bytes = 0;  // of completed requests, since the last reset
   uint64_t progressAt = 0, postAt = 0, startedAt = 0, doneAt = 0;
+  uint32_t failure = 0;  // the status of the first request that failed
   bool failed = false, stopped = false;
   bool done() const {
     const bool all = stopped || (traffic.messages != 0 && posted == traffic.messages);

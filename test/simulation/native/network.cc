@@ -161,8 +161,10 @@ void Network::enqueue(uint32_t number, Frame* frame) {
   port.samples++;
   port.seen[std::min<uint64_t>(Port::kBuckets - 1, port.queued * Port::kBuckets / port.capacity)]++;
   const bool full = port.queued + size > port.capacity;
-  if (full || fault == Fault::kLoss) {
+  const bool tooLong = port.mtu != 0 && frame->length + kIpOverhead > port.mtu;
+  if (full || tooLong || fault == Fault::kLoss) {
     port.dropped += full;
+    port.tooLong += tooLong;
     lost++;
     release(frame);
     return;

@@ -74,6 +74,7 @@ struct Port {
   uint32_t from = 0, to = 0;
   double nsPerByte = 0.8;
   uint64_t delayNs = 1000, capacity = 1 << 20, mark = 0;  // bytes; mark 0: none
+  uint32_t mtu = 0;  // longer ones vanish, from the IP header to the ICRC; 0: none do
   bool up = true;
   FaultRates data, mads;
   uint64_t longestDelayNs = 100'000, longestAncientNs = 60'000'000'000;
@@ -83,13 +84,14 @@ struct Port {
   // Figures since the last reset
   static constexpr uint32_t kBuckets = 256;
   std::array<uint32_t, kBuckets> seen{};  // lengths of the queue that packets found, in parts of the capacity
-  uint64_t samples = 0, longest = 0, dropped = 0, marked = 0, sent = 0, sentBytes = 0;
+  uint64_t samples = 0, longest = 0, dropped = 0, tooLong = 0, marked = 0, sent = 0, sentBytes = 0;
 };
 
 class Network {
  public:
   // Ethernet's preamble, gap, header and check sequence; IPv4, UDP, ICRC.
   static constexpr uint32_t kOverhead = 70;
+  static constexpr uint32_t kIpOverhead = 32;  // what of it an MTU counts
 
   Network(uint64_t seed, Agenda& agenda) : seed_(seed), agenda_(agenda) {}
   ~Network();

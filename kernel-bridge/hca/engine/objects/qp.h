@@ -145,6 +145,7 @@ struct Resource {
   uint32_t rkey = 0, length = 0;
   uint64_t result = 0;
   uint32_t repeated = 0, repeats = 0;  // a PSN that the peer asked for again, and how often
+  uint32_t triedSize = 0;              // of fragments, when it was sent again last
 };
 // Responses still to be sent.
 struct ResponseJob {
@@ -219,7 +220,6 @@ struct ReceiveState : RingPlace {
   uint32_t failStatus = 0;  // with kNakFatal: of the receive WQE, 0 when none is concerned
   uint32_t failReason = 0;
   std::unique_ptr<KeptPackets> kept;
-  uint32_t replayed = 0, replays = 0;  // a READ that was repeated last: its PSN, and how often
 };
 
 // ── Shared receive queue ────────────────────────────────────────────────────────────────────────

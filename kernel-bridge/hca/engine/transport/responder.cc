@@ -312,7 +312,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
   ResponseJob job;
   bool found = false;
   for (uint32_t i = 0; i < rs.resources.size() && !found; i++) {
-    const Resource& r = rs.resources[i];
+    Resource& r = rs.resources[i];
     const uint32_t offset = (p.bth.psn - r.psn) & wire::kPsnMask;
     if (r.atomic != ((p.flags & wire::kAtomic) != 0) || offset >= r.packets) continue;
     if (r.atomic) {
@@ -324,9 +324,11 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     const uint64_t skipped = uint64_t(offset) << qp.mtuShift;
     found = reth.rkey == r.rkey && reth.address == r.address + skipped && reth.length + skipped <= r.length;
     job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true, p.inRing()};
+    if (!found) continue;
+    t_.fragments.onRepeated(qp, r, job.psn, job.length, kOftenRepeated);
+    for (uint32_t later = i + 1; later < rs.resources.size(); later++) rs.resources[later].repeats = 0;  // they follow because this one does
   }
   if (!found) return;
-  if (!job.atomic) noteReplay(qp, job);
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();
   // One that is half answered may begin before this PSN and reach beyond it.
   if (rs.jobs.full()) return;
@@ -338,14 +340,6 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
   rs.jobs.push(job);
   rs.ackPending = false;
   s_.schedule(qp);
-}
-
-// The answer may be too long for the path.
-void Responder::noteReplay(Qp& qp, const ResponseJob& job) {
-  ReceiveState& rs = qp.rs;
-  rs.replays = job.psn == rs.replayed ? rs.replays + 1 : 1;
-  rs.replayed = job.psn;
-  if (rs.replays >= kOftenRepeated) t_.fragments.suspectAnswer(qp, job.psn, job.length);
 }
 
 void Responder::refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason) {

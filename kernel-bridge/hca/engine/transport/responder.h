@@ -30,7 +30,6 @@ class Responder : public Role {
   void onAtomic(Qp& qp, const Packet& p);
   void remember(Qp& qp, const Resource& resource, const Packet& p);
   void onDuplicate(Qp& qp, const Packet& p);
-  void noteReplay(Qp& qp, const ResponseJob& job);
   void refusePull(Qp& qp);
 };
 

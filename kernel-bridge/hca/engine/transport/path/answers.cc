@@ -286,9 +286,7 @@ void Answers::onRepeated(Qp& qp, const Packet& p) {
   for (const ResponseJob& other : *rs.repeats)
     if (((job.psn - other.psn) & wire::kPsnMask) + packetsOf(job) <= packetsOf(other)) return;
   if (rs.repeats->size() >= kMostRepeats) return;
-  of->repeats = of->repeated == job.psn ? of->repeats + 1 : 1;
-  of->repeated = job.psn;
-  if (!job.atomic && of->repeats >= kOftenRepeated) t_.fragments.suspectAnswer(qp, job.psn, job.length);
+  t_.fragments.onRepeated(qp, *of, job.psn, job.length, kOftenRepeated);
   rs.repeats->push_back(job);
   s_.schedule(qp);
 }

@@ -9,6 +9,7 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kSmallest = 256, kStep = 4;
+constexpr uint32_t kMostProbes = 3;                                                       // in a row, RFC 8899 §5.1.2: MAX_PROBES
 constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000;  // RFC 8899 §5.1.1: PMTU_RAISE_TIMER
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }
@@ -46,26 +47,40 @@ void Fragments::suspect(Qp& qp) {
   const SendEntry& e = qp.entry(rq.head);
   if (e.local || e.isReadOrAtomic()) return;
   const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
-  if (packet < e.packets) narrow(qp, rq.una, std::min(qp.mtu, e.length - (packet << qp.mtuShift)));
+  if (packet >= e.packets || qp.peerLocal) return;
+  FragmentPath& f = path(qp);
+  const bool again = f.suspected == rq.una;
+  f.suspected = rq.una;
+  narrow(qp, again, std::min(qp.mtu, e.length - (packet << qp.mtuShift)));
 }
 
-void Fragments::suspectAnswer(Qp& qp, uint32_t psn, uint32_t payload) {
-  if (agreed(qp)) narrow(qp, psn, std::min(qp.mtu, payload));
+// Each answer has a history of its own: while one is missing, others may be asked for as well.
+void Fragments::onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often) {
+  of.repeats = of.repeated == psn ? of.repeats + 1 : 1;
+  of.repeated = psn;
+  if (of.atomic || of.repeats < often || !agreed(qp) || qp.peerLocal) return;
+  FragmentPath& f = path(qp);
+  narrow(qp, of.triedSize == f.size && c_.now > f.since, std::min(qp.mtu, payload));
+  of.triedSize = f.size;
 }
 
-// Not on this host, where nothing is in the way.
-void Fragments::narrow(Qp& qp, uint32_t psn, uint32_t payload) {
-  if (qp.peerLocal) return;
+FragmentPath& Fragments::path(Qp& qp) {
   if (!qp.fragments) qp.fragments = std::make_unique<FragmentPath>();
+  return *qp.fragments;
+}
+
+// `again`: a packet that has left in fragments of the present size has not come either.
+void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   FragmentPath& f = *qp.fragments;
-  const bool again = f.size != 0 && f.suspected == psn;
-  f.suspected = psn;
   if (f.size != 0 && !again) return;  // fragments have come so far: the path may be down
-  const uint32_t next = std::max((f.size ? f.size : qp.mtu) / kStep, kSmallest);
+  uint32_t next = (f.size ? f.size : qp.mtu) / kStep;
+  while (next >= payload && next > kSmallest) next /= kStep;  // a short packet may be too long as well
+  next = std::max(next, kSmallest);
   if (payload <= next || next == f.size) return;
   f.size = next;
   f.since = c_.now;
   f.probing = false;
+  f.lostProbes = 0;
   c_.counters.blackHoles++;
 }
 
@@ -82,18 +97,21 @@ uint32_t Fragments::sizeFor(Qp& qp, const OutPacket& whole) {
     return f.size = 0;
   }
   if (f.probing) {
-    if (bth.psn == f.probe) {  // sent again
+    if (bth.psn == f.probe) {  // sent again: it is lost, or its answer is, or that is late
       f.probing = false;
+      if (++f.lostProbes < kMostProbes) return f.size;
+      f.lostProbes = 0;
       f.every = nextRetry(f.every);
       f.since = c_.now;
     } else if (wire::psnDiff(rq.una, f.probe) > 0) {
       f.probing = false;
-      f.every = 0;
+      f.every = f.lostProbes = 0;
       f.size = larger;
     }
     return f.size;
   }
-  const bool proven = wire::psnDiff(rq.una, f.suspected) > 0, fresh = wire::psnAdd(bth.psn, 1) == rq.maxPsn;
+  const bool proven = ((f.suspected - rq.una) & wire::kPsnMask) >= ((rq.maxPsn - rq.una) & wire::kPsnMask);
+  const bool fresh = wire::psnAdd(bth.psn, 1) == rq.maxPsn;
   if (!proven || !fresh || c_.now - f.since < f.every) return f.size;
   f.probing = true;
   f.probe = bth.psn;

@@ -8,8 +8,8 @@
 // is lost.
 //
 // The size follows RFC 8899's method: a packet that did not get through whole is sent in quarters, down to 256 bytes. Once these arrive, a
-// packet of the next larger size is the probe. It is data; when it is lost it is sent again in fragments, and the next one follows
-// after 5 seconds, later up to 10 minutes.
+// packet of the next larger size is the probe. It is data; when it is lost it is sent again in fragments. After three lost ones in a row the
+// next one follows after 5 seconds, later up to 10 minutes.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -23,8 +23,8 @@ class Fragments : public Role {
   // ── Sender
   // The oldest packet has been sent several times without an answer: if it is a long one, that may be the reason.
   void suspect(Qp& qp);
-  // The same of an answer to a READ with this PSN, with so much payload.
-  void suspectAnswer(Qp& qp, uint32_t psn, uint32_t payload);
+  // An answer of so much payload is asked for again. The same, when it has been so often.
+  void onRepeated(Qp& qp, Resource& of, uint32_t psn, uint32_t payload, uint32_t often);
   // By the wire: whole, or in fragments. False: it could not be sent.
   bool send(Qp& qp, const Path& path, OutPacket& whole);
 
@@ -35,7 +35,8 @@ class Fragments : public Role {
  private:
   static constexpr uint32_t kPlaceBytes = 4;  // after the BTH
 
-  void narrow(Qp& qp, uint32_t psn, uint32_t payload);
+  static FragmentPath& path(Qp& qp);
+  void narrow(Qp& qp, bool again, uint32_t payload);
   uint32_t sizeFor(Qp& qp, const OutPacket& whole);
   OutPacket part_;
 };
