@@ -1,6 +1,7 @@
 // What both ends of a connection remember about losses, where both recover selectively (extensions::kRecovery). Its memory comes with
 // the first loss.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -16,6 +17,32 @@ struct PsnRange {
   uint32_t first, last;
 };
 
+// One bit for each PSN of a window that is a power of two of them, at least 64.
+class PsnBits {
+ public:
+  uint32_t size() const { return static_cast<uint32_t>(words_.size()) * 64; }
+  void resize(uint32_t psns) { words_.assign(psns / 64, 0); }
+  void put(uint32_t psn, bool on) {
+    uint64_t& word = words_[at(psn) / 64];
+    const uint64_t bit = 1ull << (psn % 64);
+    word = on ? word | bit : word & ~bit;
+  }
+  // The first from `psn` on that is `on`, as a distance; `most`: there is none before.
+  uint32_t next(uint32_t psn, bool on, uint32_t most) const {
+    for (uint32_t n = 0; n < most;) {
+      const uint32_t i = at(psn + n);
+      const uint64_t word = (on ? words_[i / 64] : ~words_[i / 64]) >> (i % 64);
+      if (word != 0) return std::min(most, n + static_cast<uint32_t>(__builtin_ctzll(word)));
+      n += 64 - i % 64;
+    }
+    return most;
+  }
+
+ private:
+  uint32_t at(uint32_t psn) const { return psn & (size() - 1); }
+  std::vector<uint64_t> words_;
+};
+
 // The responder's packets behind a gap, in copies: they are executed in order, as if they came then. That keeps the order in which
 // memory changes, on which programs rely that poll it.
 class KeptPackets {
@@ -29,46 +56,46 @@ class KeptPackets {
   ~KeptPackets() { *total_ -= bytes_; }
 
   uint32_t count() const { return count_; }
+  // With the table of them, which one packet far ahead makes large.
   uint64_t bytes() const { return bytes_; }
+  // How much more that is with one packet more, so far ahead of what is expected.
+  uint64_t costOf(uint32_t ahead, uint32_t length) const {
+    return length + kEachBytes + (ahead < capacity() ? 0 : uint64_t(sizeFor(ahead) - capacity()) * kSlotBytes);
+  }
   bool has(uint32_t psn) const { return capacity() != 0 && at(psn).bytes && at(psn).psn == psn; }
   // One that is not there yet, less than kMostAhead after `expected`.
   void put(uint32_t expected, uint32_t psn, const uint8_t* bth, uint32_t length) {
+    advance(expected);
     const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, expected));
-    if (ahead >= capacity()) grow(ahead);
+    add(costOf(ahead, length));
+    if (ahead >= capacity()) grow(sizeFor(ahead));
     Slot& slot = at(psn);
-    if (slot.bytes) remove(&slot);  // left over from before
     slot.bytes.reset(new uint8_t[length]);
     std::memcpy(slot.bytes.get(), bth, length);
     slot.length = length;
     slot.psn = psn;
+    there_.put(psn, true);
     count_++;
-    bytes_ += length;
-    *total_ += length;
-    if (count_ == 1 || wire::psnDiff(psn, highest_) > 0) highest_ = psn;
   }
-  // The one with this PSN, or null.
-  std::unique_ptr<uint8_t[]> take(uint32_t psn, uint32_t* length) {
-    if (!has(psn)) return nullptr;
-    Slot& slot = at(psn);
+  // The one that is expected, or null.
+  std::unique_ptr<uint8_t[]> take(uint32_t expected, uint32_t* length) {
+    advance(expected);
+    if (!has(expected)) return nullptr;
+    Slot& slot = at(expected);
     *length = slot.length;
     std::unique_ptr<uint8_t[]> bytes = std::move(slot.bytes);
     remove(&slot);
     return bytes;
   }
   // What is there from `expected` on, in order, at most so many ranges.
-  uint32_t ranges(uint32_t expected, PsnRange* out, uint32_t most) const {
+  uint32_t ranges(uint32_t expected, PsnRange* out, uint32_t most) {
+    advance(expected);
     uint32_t n = 0;
-    bool inside = false;
-    for (uint32_t psn = expected, left = count_; left != 0 && wire::psnDiff(psn, highest_) <= 0; psn = wire::psnAdd(psn, 1)) {
-      if (!has(psn)) {
-        inside = false;
-        continue;
-      }
-      left--;
-      if (!inside && n == most) break;
-      if (!inside) out[n++].first = psn;
-      out[n - 1].last = psn;
-      inside = true;
+    for (uint32_t from = 0; n < most && from < capacity(); n++) {
+      const uint32_t first = from + there_.next(expected + from, true, capacity() - from);
+      if (first >= capacity()) break;
+      from = first + there_.next(expected + first, false, capacity() - first);
+      out[n] = {wire::psnAdd(expected, first), wire::psnAdd(expected, from - 1)};
     }
     return n;
   }
@@ -79,27 +106,50 @@ class KeptPackets {
     uint32_t psn = 0, length = 0;
     std::unique_ptr<uint8_t[]> bytes;
   };
+  static constexpr uint32_t kLeastSlots = 64, kSlotBytes = sizeof(Slot), kEachBytes = 16;  // that the heap takes beside them
+  static uint32_t sizeFor(uint32_t ahead) {
+    uint32_t size = kLeastSlots;
+    while (size <= ahead) size *= 2;
+    return size;
+  }
   uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()); }
   Slot& at(uint32_t psn) { return slots_[psn & (capacity() - 1)]; }
   const Slot& at(uint32_t psn) const { return slots_[psn & (capacity() - 1)]; }
+  void add(uint64_t bytes) {
+    bytes_ += bytes;
+    *total_ += bytes;
+  }
   void remove(Slot* slot) {
     slot->bytes.reset();
+    there_.put(slot->psn, false);
     count_--;
-    bytes_ -= slot->length;
-    *total_ -= slot->length;
+    add(-(uint64_t(slot->length) + kEachBytes));
   }
-  void grow(uint32_t ahead) {
-    uint32_t size = 256;
-    while (size <= ahead) size *= 2;
+  // What the peer has sent with PSNs that a request before it took as well is dropped.
+  void advance(uint32_t expected) {
+    const uint32_t passed = std::min((expected - base_) & wire::kPsnMask, capacity());
+    for (uint32_t n = 0; count_ != 0 && n < passed; n++) {
+      n += there_.next(base_ + n, true, passed - n);
+      if (n < passed) remove(&at(base_ + n));
+    }
+    base_ = expected;
+  }
+  void grow(uint32_t size) {
     std::vector<Slot> old(size);
     old.swap(slots_);
-    for (Slot& slot : old)
-      if (slot.bytes) at(slot.psn) = std::move(slot);
+    there_.resize(size);
+    for (Slot& slot : old) {
+      if (!slot.bytes) continue;
+      there_.put(slot.psn, true);
+      at(slot.psn) = std::move(slot);
+    }
   }
 
   uint64_t* const total_;
   std::vector<Slot> slots_;
-  uint32_t count_ = 0, highest_ = 0;
+  PsnBits there_;
+  uint32_t base_ = 0;  // what was expected when it was last looked at
+  uint32_t count_ = 0;
   uint64_t bytes_ = 0;
 };
 
@@ -130,26 +180,25 @@ class Scoreboard {
   std::deque<Again> again;      // sent again, in that order
 
   bool isKept(uint32_t psn) const { return noted(psn) == kKept; }
-  // False: it was noted before.
-  bool keep(uint32_t una, uint32_t psn) {
-    uint32_t& mark = place(una, psn);
-    if (mark == kKept) return false;
-    mark = kKept;
-    kept++;
-    return true;
+  // From the first to the last. How many of them were not noted before.
+  uint32_t keep(uint32_t una, uint32_t first, uint32_t last) {
+    place(una, last);
+    const uint32_t before = kept, count = ((last - first) & wire::kPsnMask) + 1;
+    for (uint32_t n = keptBits_.next(first, false, count); n < count; n += keptBits_.next(first + n, false, count - n))
+      mark(wire::psnAdd(first, n), kKept);
+    return kept - before;
   }
   void sentAgain(uint32_t una, uint32_t psn, uint32_t newest) {
-    place(una, psn) = kSent | newest;
+    place(una, psn);
+    mark(psn, kSent | newest);
     again.push_back({psn, newest});
   }
   bool wasSentAgain(const Again& a) const { return noted(a.psn) == (kSent | a.newest); }
   // The PSN is acknowledged. True: the peer had said that it keeps it.
   bool forget(uint32_t psn) {
     if (!covers(psn)) return false;
-    uint32_t& mark = marks_[psn & (marks_.size() - 1)];
-    const bool was = mark == kKept;
-    mark = 0;
-    kept -= was;
+    const bool was = isKept(psn);
+    mark(psn, 0);
     return was;
   }
   void clear() {
@@ -164,23 +213,32 @@ class Scoreboard {
   // Later PSNs have the places of earlier ones.
   bool covers(uint32_t psn) const { return !marks_.empty() && wire::psnDiff(psn, top_) < 0; }
   uint32_t noted(uint32_t psn) const { return covers(psn) ? marks_[psn & (marks_.size() - 1)] : 0; }
-  uint32_t& place(uint32_t una, uint32_t psn) {
+  // Of a PSN that has a place.
+  void mark(uint32_t psn, uint32_t as) {
+    uint32_t& now = marks_[psn & (marks_.size() - 1)];
+    kept += (as == kKept) - (now == kKept);
+    now = as;
+    keptBits_.put(psn, as == kKept);
+  }
+  void place(uint32_t una, uint32_t psn) {
     const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, una));
     const bool first = marks_.empty();
     if (ahead >= marks_.size()) {
-      size_t size = 256;
+      uint32_t size = 256;
       while (size <= ahead) size *= 2;
       std::vector<uint32_t> old(size);
       old.swap(marks_);
+      keptBits_.resize(size);
       for (uint32_t i = 0; i < old.size(); i++) {
-        const uint32_t from = wire::psnAdd(una, i);
-        marks_[from & (size - 1)] = old[from & (old.size() - 1)];
+        const uint32_t from = wire::psnAdd(una, i), was = old[from & (old.size() - 1)];
+        marks_[from & (size - 1)] = was;
+        keptBits_.put(from, was == kKept);
       }
     }
     if (first || wire::psnDiff(psn, top_) >= 0) top_ = wire::psnAdd(psn, 1);
-    return marks_[psn & (marks_.size() - 1)];
   }
   std::vector<uint32_t> marks_;  // by PSN; a power of two
+  PsnBits keptBits_;             // those of them that are kKept
   uint32_t top_ = 0;             // one past the highest that was noted
 };
 
@@ -188,6 +246,8 @@ class Scoreboard {
 // what has been asked for again.
 class AnswerBoard {
  public:
+  static constexpr size_t kMostAsked = 1024;  // questions under way; the peer has room for no more
+
   // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for before.
   struct Asked {
     uint32_t first, count, newest, position;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kReordering = Scoreboard::kReordering;
 constexpr uint32_t kOftenRepeated = 4;  // the same answer, while others come
-constexpr size_t kMostRepeats = 1024;   // that wait
+constexpr size_t kMostRepeats = AnswerBoard::kMostAsked;  // that wait
 
 void raise(uint32_t& psn, uint32_t to) {
   if (wire::psnDiff(to, psn) > 0) psn = to;
@@ -201,6 +201,7 @@ bool Answers::ask(Qp& qp, uint32_t& budget) {
       lost.first = wire::psnAdd(psn, 1);
       continue;
     }
+    if (b.asked.size() >= AnswerBoard::kMostAsked) return true;  // the answer to one of them brings the next turn
     if (budget == 0) return false;
     if (rq.model && !t_.congestion.mayLeave(qp)) return true;
     budget--;

@@ -41,9 +41,10 @@ bool Recovery::keep(Qp& qp, const Packet& p) {
 }
 
 bool Recovery::mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const {
-  const uint64_t most = c_.options.longWindowBytes;
-  return uint32_t(wire::psnDiff(psn, expected)) < KeptPackets::kMostAhead && kept.bytes() + length <= most &&
-         c_.keptBytes + length <= 2 * most;
+  const uint32_t ahead = uint32_t(wire::psnDiff(psn, expected));
+  if (ahead >= KeptPackets::kMostAhead) return false;
+  const uint64_t cost = kept.costOf(ahead, length);
+  return kept.bytes() + c_.keptBytes + 2 * cost <= 2 * c_.options.longWindowBytes;
 }
 
 Packet Recovery::keptPacket(const uint8_t* bytes, uint32_t length) {
@@ -111,19 +112,33 @@ Scoreboard& Recovery::board(Qp& qp) {
   return *rq.board;
 }
 
-bool Recovery::onReport(Qp& qp, const Packet& p) {
+// Ranges in order, before what was sent last: so a report costs no more than what is under way.
+bool Recovery::isReport(const Qp& qp, const Packet& p) {
+  if (p.length % kRangeBytes != 0 || p.bth.pad != 0) return false;
+  for (uint32_t at = 0; at < p.length; at += kRangeBytes) {
+    const uint32_t psn = wire::load32(p.payload + at), last = wire::load32(p.payload + at + 4);
+    if (psn > wire::kPsnMask || last > wire::kPsnMask || wire::psnDiff(last, psn) < 0 || wire::psnDiff(last, qp.rq.maxPsn) >= 0) return false;
+    if (at != 0 && wire::psnDiff(psn, wire::load32(p.payload + at - 4)) <= 0) return false;
+  }
+  return true;
+}
+
+void Recovery::onReport(Qp& qp, const Packet& p) {
   SendState& rq = qp.rq;
-  if (!agreed(qp) || p.length % kRangeBytes != 0 || p.bth.pad != 0) return false;
+  if (!isReport(qp, p)) {
+    c_.counters.malformed++;
+    return;
+  }
   c_.counters.receivedReports++;
-  if (rq.psn != rq.maxPsn || qp.has(kRnrWait)) return true;  // everything is sent again anyway
+  if (rq.psn != rq.maxPsn || qp.has(kRnrWait)) return;  // everything is sent again anyway
   Scoreboard& b = board(qp);
   uint32_t fresh = 0;
   for (uint32_t at = 0; at < p.length; at += kRangeBytes) {
     uint32_t psn = wire::load32(p.payload + at);
     const uint32_t last = wire::load32(p.payload + at + 4);
-    if (psn > wire::kPsnMask || last > wire::kPsnMask || wire::psnDiff(last, psn) < 0 || wire::psnDiff(last, rq.maxPsn) >= 0) return false;
-    if (wire::psnDiff(psn, rq.una) < 0) psn = rq.una;  // an older report
-    for (; wire::psnDiff(psn, last) <= 0; psn = wire::psnAdd(psn, 1)) fresh += b.keep(rq.una, psn);
+    if (wire::psnDiff(last, rq.una) < 0) continue;  // an older report
+    if (wire::psnDiff(psn, rq.una) < 0) psn = rq.una;
+    fresh += b.keep(rq.una, psn, last);
     if (wire::psnDiff(wire::psnAdd(last, 1), b.highest) > 0) b.highest = wire::psnAdd(last, 1);
   }
   uint32_t lost = examine(qp, wire::psnAdd(b.highest, wire::kPsnMask + 1 - Scoreboard::kReordering));
@@ -135,11 +150,10 @@ bool Recovery::onReport(Qp& qp, const Packet& p) {
     lost++;
   }
   if (rq.timing && b.isKept(rq.timedPsn)) t_.congestion.takeSample(rq);
-  rq.ackStart = c_.now;
+  if (fresh != 0 || lost != 0) rq.ackStart = c_.now;  // one without news could be repeated for ever
   lose(qp, lost, b.reduced);
   t_.congestion.openWindow(qp, fresh);
   s_.schedule(qp);
-  return true;
 }
 
 // Packets before `end` that the peer does not keep are lost. Answers how many of them were not known to be.

@@ -23,8 +23,8 @@ class Recovery : public Role {
   void report(Qp& qp, OutPacket* out);
 
   // ── Requester
-  // Takes a report: the payload of an ACK or NAK. False: it is malformed.
-  bool onReport(Qp& qp, const Packet& p);
+  // Takes a report: the payload of an ACK or NAK.
+  void onReport(Qp& qp, const Packet& p);
   // PSNs from `before` on are acknowledged. How many of them were known to be kept.
   uint32_t onProgress(Qp& qp, uint32_t before);
   // The answer to a probe: what was sent before it and has not come is lost.
@@ -39,7 +39,8 @@ class Recovery : public Role {
   bool resend(Qp& qp, uint32_t& budget);
 
   // ── Of both, and of answers (answers.h)
-  // Whether so many bytes more may be kept, of a packet behind `expected`.
+  // Whether so many bytes more may be kept, of a packet behind `expected`. A connection may take half of what all others leave: so
+  // there is always room for one more, whoever keeps much for long.
   bool mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const;
   // The packet that `bytes` have.
   static Packet keptPacket(const uint8_t* bytes, uint32_t length);
@@ -54,6 +55,7 @@ class Recovery : public Role {
   static constexpr uint32_t kMostRanges = 120, kRangeBytes = 8;
   static constexpr uint32_t kReportEvery = 8;  // packets behind the same gap
 
+  static bool isReport(const Qp& qp, const Packet& p);
   void askForGap(Qp& qp);
   Scoreboard& board(Qp& qp);
   uint32_t examine(Qp& qp, uint32_t end);
