@@ -77,13 +77,18 @@ const op = {
   datagram: 0x64,
   datagramImmediate: 0x65,
   congestion: 0x81,
+  /** A part of a packet, between ends that have agreed on it. */
+  fragment: 0xe1,
 } as const;
+/** A fragment's place and its packet's length, 16 bits each. */
+const PLACE_BYTES = 4;
 
 /** Most packets of attackers are short and complete, because the fast path takes only these. */
 const rcOpcodes: readonly number[] = [
   ...Array.from({ length: 8 }, () => op.sendOnly),
   ...Array.from({ length: 8 }, () => op.writeOnly),
   ...Array.from({ length: 6 }, () => op.acknowledge),
+  ...Array.from({ length: 3 }, () => op.fragment),
   ...Object.values(op),
 ];
 
@@ -92,6 +97,8 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb8_8320 : crc >>> 1;
   return crc;
 });
+/** An answer has a PSN of the queue pair's own requests. */
+const isAnswer = (opcode: number): boolean => opcode >= op.readFirst && opcode <= op.atomicAcknowledge;
 /** The register after the eight bytes of ones that stand for the missing local route header (IBA 1 annex A17). */
 const ICRC_SEED = 0xdebb_20e3;
 
@@ -128,13 +135,15 @@ export class PacketWriter {
     view.setUint8(BTH_AT, opcode);
     view.setUint16(BTH_AT + 2, aim.pkey);
     view.setUint32(BTH_AT + 4, aim.qpn);
-    const answers = opcode >= op.readFirst && opcode <= op.atomicAcknowledge;
+    const answers = isAnswer(opcode);
     const psn = answers ? (aim.sendPsn - 1) & PSN_MASK : aim.receivePsn;
     let at = BTH_AT + BTH_BYTES;
     const payload = this.#payloadOf(opcode, below);
     at = this.#extend(at, opcode, aim, payload, below);
     const padded = payload + (-payload & 3);
     for (let n = 0; n < padded; n += 4) view.setUint32(at + n, 0xa77a_c000 + n);
+    if (opcode === op.fragment) this.#fillFragment(at, payload, aim, below);
+    else if (opcode === op.acknowledge) this.#fillReport(at, payload, aim, below);
     view.setUint8(BTH_AT + 1, below(2) * 0x80 + (padded - payload) * 0x10);
     view.setUint32(BTH_AT + 8, (below(3) === 0 ? 0x8000_0000 : 0) + psn);
     let end = at + padded;
@@ -160,8 +169,11 @@ export class PacketWriter {
   #payloadOf(opcode: number, below: (n: number) => number): number {
     const short = below(8) !== 0;
     switch (opcode) {
-      case op.readRequest:
       case op.acknowledge:
+        return below(4) === 0 ? 8 * below(below(8) === 0 ? 500 : 8) : 0;
+      case op.fragment:
+        return PLACE_BYTES + BTH_BYTES + 4 * (short ? below(100) : below(500));
+      case op.readRequest:
       case op.atomicAcknowledge:
       case op.compareSwap:
       case op.fetchAdd:
@@ -239,6 +251,32 @@ export class PacketWriter {
       at += 8;
     }
     return at;
+  }
+
+  /** Ranges of PSNs that its peer seems to keep: in order and before the next one to be sent, or anywhere. */
+  #fillReport(start: number, bytes: number, aim: Aim, below: (n: number) => number): void {
+    let psn = (aim.sendPsn - (bytes >> 1) - below(4)) & PSN_MASK;
+    for (let at = start; at < start + bytes; at += 8) {
+      const last = (psn + below(2)) & PSN_MASK;
+      this.#view.setUint32(at, psn);
+      this.#view.setUint32(at + 4, last);
+      psn = below(100) === 0 ? below(2 ** 24) : (last + 2 + below(2)) & PSN_MASK;
+    }
+  }
+
+  /** A part of a packet for the same queue pair: all of it, its beginning, or a later part. */
+  #fillFragment(start: number, bytes: number, aim: Aim, below: (n: number) => number): void {
+    const view = this.#view;
+    const inner = bytes - PLACE_BYTES;
+    const offset = below(3) === 0 ? inner * below(4) : 0;
+    view.setUint16(start, offset);
+    view.setUint16(start + 2, below(3) === 0 ? offset + inner : offset + inner + below(3000));
+    const opcode = rcOpcodes[below(rcOpcodes.length)]!;
+    view.setUint8(start + PLACE_BYTES, opcode);
+    view.setUint8(start + PLACE_BYTES + 1, below(2) * 0x80 + below(4) * 0x10);
+    view.setUint16(start + PLACE_BYTES + 2, aim.pkey);
+    view.setUint32(start + PLACE_BYTES + 4, aim.qpn);
+    view.setUint32(start + PLACE_BYTES + 8, aim.receivePsn);
   }
 
   /** Changes one field; returns the packet's new end. */

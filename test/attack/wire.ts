@@ -102,6 +102,8 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   const sum = (name: string): number => after[0].hca[name]! + after[1].hca[name]! - before.hca[name]!;
   const figures = {
     fast: sum('rcvd_fast'),
+    reports: sum('rcvd_report'),
+    fragments: sum('rcvd_fragment'),
     'peer sockets': sum('rx_peer_socket_opened'),
     solved: sum('rx_ipv4_id_solved'),
     icrc: sum('rx_icrc_errors'),
@@ -131,6 +133,10 @@ async function floodFrom(field: Field, run: Run, place: Place): Promise<Outcome>
   }
   if (!field.remote && connections > 0 && field.zeroIds && !exact && figures.fast < total.packets / 100) {
     findings.push('the attack: nearly nothing has taken the fast path');
+  }
+  // Both ends of a victim's connection are of this package, so they have agreed on fragments.
+  if (!field.remote && connections > 0 && figures.fragments < total.packets / 5000) {
+    findings.push('the attack: nearly no fragment was taken');
   }
   return { done: total.packets, findings, figures };
 }
