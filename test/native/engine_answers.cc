@@ -47,11 +47,15 @@ struct Reads {
     s.cqEntries = 512;
     return s;
   }
-  explicit Reads(uint32_t taken = extensions::kAll, const PathShape& path = quiet(), uint64_t seed = 1, const EngineOptions& options = {})
+  explicit Reads(uint32_t taken = extensions::kAll, const PathShape& path = quiet(), uint64_t seed = 1, const EngineOptions& options = {},
+                 uint32_t rnrTimer = 12, uint32_t patience = 0)
       : w(path, seed, options), shape(shaped()), qa(*w.a, shape), qb(*w.b, shape), source(*w.b, kBytes, kAllAccess, seed + 1), to(*w.a, kBytes) {
     Link2 l;
     l.mtu = kMtu;
     l.ackTimeout = 17;  // 0.67 s
+    l.rnrTimer = rnrTimer;
+    l.patience = patience;
+    if (!patience) l.rnrRetries = 7;
     l.extensions = taken;
     l.psnA = kFirst;
     w.connect(qa, qb, l);
@@ -164,6 +168,41 @@ TEST(lost_answers_of_atomics_are_asked_for) {
   CHECK_EQ(word.words[0], 24u);
   CHECK_EQ(r.answers, 8 * kPackets + 16);
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
+}
+
+// A message behind them finds no receive. They are asked for alone, during the wait, and the message comes again when it is over: the wait
+// is longer than what is missing takes, shorter than a round trip, and ends early.
+TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
+  constexpr uint64_t kMs = 1'000'000;
+  struct {
+    uint32_t timer, patience;
+    uint64_t receiveAt;
+    uint32_t most;  // copies of the message
+  } const cases[] = {{20, 0, 25 * kMs, 5}, {12, 0, 10 * kMs, 6}, {24, rnrpatience::kRequester | rnrpatience::kResponder, 5 * kMs, 4}};
+  for (const auto& c : cases) {
+    Reads r(extensions::kAll, quiet(), 1, {}, c.timer, c.patience);
+    Buffer from(*r.w.a, kMessage, kAllAccess, 5), receives(*r.w.b, kMessage);
+    uint32_t copies = 0;
+    r.lose = [&](Frame& f) {
+      copies += f.bth().opcode == wire::kOpSendOnly;
+      return isAnswer(f) && (f.bth().psn == answerPsn(5) || f.bth().psn == answerPsn(40)) && r.times[f.bth().psn] == 1;
+    };
+    for (uint32_t i = 0; i < 4; i++) r.read(i * kMessage, kMessage);
+    r.qa.post({kOpSend, kSendFlagSignaled, {{from.at(), 1000, from.lkey}}});
+    for (uint32_t i = 4; i < 8; i++) r.read(i * kMessage, kMessage);
+    r.w.run(c.receiveAt);
+    CHECK(r.w.b->counter("send_rnr_err") > 0);
+    CHECK(r.qa.sendCq.written() <= 4);
+    r.qb.receive({{receives.at(), kMessage, receives.lkey}});
+    CHECK(r.ends(9, kSecond, 8 * kMessage));
+    CHECK(std::memcmp(from.data(), receives.data(), 1000) == 0);
+    uint64_t early = 0;
+    for (uint32_t n = 0; n < 4 * kPackets; n++) early += r.times[answerPsn(n)];
+    CHECK_EQ(early, 4 * kPackets + 2u);
+    CHECK(copies <= c.most);
+    CHECK_EQ(r.w.a->counter("rnr_wait_shortened"), c.patience ? 1u : 0u);
+    CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
+  }
 }
 
 // Everything a network does in both directions, to READs among all other requests.

@@ -285,6 +285,11 @@ class AnswerBoard {
       if (asked[i - 1].has(psn)) return &asked[i - 1];
     return nullptr;
   }
+  // From here on everything is sent again.
+  void forget(uint32_t from) {
+    while (!asked.empty() && wire::psnDiff(asked.back().first, from) >= 0) asked.pop_back();
+    while (!lost.empty() && wire::psnDiff(lost.back().first, from) >= 0) lost.pop_back();
+  }
   void lose(uint32_t psn) {
     if (!lost.empty() && wire::psnAdd(lost.back().last, 1) == psn) lost.back().last = psn;
     else lost.push_back({psn, psn});

@@ -61,7 +61,9 @@ bool Completer::advance(Qp& qp, uint32_t limit) {
 void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   SendState& rq = qp.rq;
   const bool probed = rq.probes != 0;
-  rq.retries = rq.rnrRetries = rq.probes = 0;
+  rq.retries = rq.probes = 0;
+  // Answers to what comes before a refused message say nothing about it.
+  if (wire::psnDiff(rq.una, rq.refused) > 0) rq.rnrRetries = 0;
   rq.fastRetried = false;
   qp.clear(kProbing);
   if (qp.has(kRecovering)) {
@@ -82,7 +84,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
       else t_.requester.goBack(qp);
     }
   }
-  if (qp.has(kRnrWait)) {
+  if (qp.has(kRnrWait) && rq.rnrRetries == 0) {
     // The peer has moved on: what it refused has been taken in the meantime.
     qp.clear(kRnrWait);
     t_.requester.goBack(qp);
@@ -192,22 +194,30 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
     return;
   }
   if (!advance(qp, psn)) {
-    if (!Answers::agreed(qp) || p.length == 0 || syndrome != wire::kNakSequence) {
+    if (!Answers::agreed(qp) || (kind != wire::kClassRnr && (p.length == 0 || syndrome != wire::kNakSequence))) {
       c_.counters.responseGaps++;
       return retryNow(qp);
+    }
+    if (wire::psnDiff(psn, Answers::executed(qp)) < 0) {
+      c_.counters.staleResponses++;
+      return;
     }
     t_.answers.onExecuted(qp, psn);
   }
   if (qp.has(kFailing)) return;
   if (p.length != 0 && syndrome == wire::kNakSequence) t_.recovery.onReport(qp, p);
-  else onNak(qp, syndrome);
+  else onNak(qp, syndrome, psn);
 }
 
-void Completer::onNak(Qp& qp, uint8_t syndrome) {
+void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
   SendState& rq = qp.rq;
   if ((syndrome & wire::kSyndromeClass) == wire::kClassRnr) {
     // From now, not from the step's start: the wait may be longer than the peer asked for, but not shorter.
     const uint64_t until = c_.clock.now() + wire::rnrNanoseconds(syndrome);
+    if (psn != rq.refused) {  // what was refused before has been taken
+      qp.clear(kRnrWait);
+      rq.rnrRetries = 0;
+    }
     if (qp.has(kRnrWait)) {
       // A copy; or there is a receive now, and the peer asks for less (receives.h). The 10 µs are over when another
       // thread has been woken for them: it goes on at once.
@@ -223,6 +233,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome) {
         return;
       }
       rq.rnrRetries++;
+      rq.refused = psn;
     }
     qp.set(kRnrWait);
     rq.rnrUntil = until;

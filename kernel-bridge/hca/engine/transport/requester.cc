@@ -215,7 +215,8 @@ inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
 bool Requester::request(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   const StateRules& rules = stateRules(qp.state());
-  if (!rules.continuesWork || qp.has(kRnrWait | kFailing | kPairPending)) return false;
+  if (!rules.continuesWork || qp.has(kFailing | kPairPending)) return false;
+  if (qp.has(kRnrWait)) return qp.has(kAnswerGap) && !t_.answers.ask(qp, budget);
   if (!c_.refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
@@ -272,7 +273,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
       if (rq.reads >= qp.attributes.initiatorDepth) break;
       if (e.opcode == kOpRead) span = e.leftOfRequest(rq.packet);
     }
-    if (qp.has(kProbing) && rq.psn != rq.una) break;
+    if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != Answers::executed(qp)) break;
     if (!mayLeave(qp, span, e.opcode == kOpRead)) break;
     if (budget == 0) {
       more = true;

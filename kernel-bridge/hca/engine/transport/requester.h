@@ -26,7 +26,7 @@ class Requester : public Role {
   void startAckTimer(Qp& qp);
   // The requester's part of a timer that came due. When it wants the next; UINT64_MAX: never.
   uint64_t onTimer(Qp& qp);
-  void goBack(Qp& qp);         // sends everything again from the oldest packet on
+  void goBack(Qp& qp) { goBack(qp, qp.rq.una); }  // sends everything again from the oldest packet on
   void repeatRefused(Qp& qp);  // the RNR wait is over
   // From the oldest packet on again, with payload in the ring until what is under way now is acknowledged.
   void carryInRing(Qp& qp, bool lasting);
@@ -35,6 +35,7 @@ class Requester : public Role {
   static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up() || qp.local->plain; }
 
  private:
+  void goBack(Qp& qp, uint32_t from);
   void parse(Qp& qp, uint32_t wqe);
   void executeLocal(Qp& qp, SendEntry& e);
   bool begin(Qp& qp, SendEntry& e);

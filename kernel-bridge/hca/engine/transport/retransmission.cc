@@ -31,13 +31,13 @@ void Requester::startAckTimer(Qp& qp) {
 
 uint64_t Requester::onTimer(Qp& qp) {
   SendState& rq = qp.rq;
-  if (qp.has(kRnrWait)) {
-    if (c_.now < rq.rnrUntil) return rq.rnrUntil;
-    repeatRefused(qp);
-  }
   if (rq.model && std::exchange(rq.model->waits, false)) {
     rq.model->woken = true;
     s_.schedule(qp);
+  }
+  if (qp.has(kRnrWait)) {
+    if (c_.now < rq.rnrUntil) return rq.rnrUntil;
+    repeatRefused(qp);
   }
   const uint64_t keepAlive = c_.options.keepAliveNs;
   if (rq.outstanding()) {
@@ -63,21 +63,23 @@ uint64_t Requester::onTimer(Qp& qp) {
   return c_.now + keepAlive;
 }
 
-void Requester::goBack(Qp& qp) {
+// Behind the oldest packet where all between is executed, and answers alone are missing.
+void Requester::goBack(Qp& qp, uint32_t from) {
   SendState& rq = qp.rq;
+  uint32_t wqe = rq.head, packet = 0;
+  if (from != rq.una && !Recovery::find(qp, from, &wqe, &packet)) from = rq.una;
   qp.clear(kProbing | kAsking);
   t_.recovery.forget(qp);
-  t_.answers.startOver(qp);
+  rq.reads = t_.answers.startOver(qp, from);
   rq.timing = false;  // an answer does not say which transmission it is for
-  rq.psn = rq.una;
-  rq.next = rq.head;
-  rq.packet = 0;
-  rq.reads = 0;
+  rq.psn = from;
+  rq.next = wqe;
+  rq.packet = packet;
   rq.sinceAck = rq.messagesSinceAck = 0;
-  rq.askedEnd = rq.una;
+  rq.askedEnd = from;
   rq.gather.offset = UINT32_MAX;
   rq.ackStart = c_.now;
-  if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
+  if (from == rq.una && rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
     const SendEntry& e = qp.entry(rq.head);
     if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   }
@@ -165,10 +167,11 @@ void Requester::requestAck(Qp& qp) {
   s_.schedule(qp);
 }
 
-// Only the oldest packet: if there is no receive yet, those after it would be dropped.
+// Only the oldest packet that was not executed: if there is no receive yet, those after it would be dropped.
 void Requester::repeatRefused(Qp& qp) {
+  const uint32_t executed = Answers::executed(qp);
   qp.clear(kRnrWait);
-  goBack(qp);
+  goBack(qp, wire::psnDiff(qp.rq.psn, executed) < 0 ? qp.rq.una : executed);
   qp.set(kProbing);
 }
 

@@ -186,7 +186,7 @@ uint32_t Answers::missingFrom(const Qp& qp, uint32_t psn, uint32_t most) const {
 bool Answers::ask(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   AnswerBoard& b = *rq.answers;
-  if (rq.psn != rq.maxPsn || qp.has(kRnrWait)) return true;  // everything is sent again anyway
+  if (wire::psnDiff(rq.psn, b.executed) < 0) return true;  // everything is sent again anyway
   while (!b.lost.empty()) {
     PsnRange& lost = b.lost.front();
     raise(lost.first, rq.una);
@@ -228,14 +228,32 @@ bool Answers::probe(Qp& qp) {
   return true;
 }
 
-void Answers::startOver(Qp& qp) {
-  if (!qp.has(kAnswerGap) && (qp.rq.reads == 0 || !agreed(qp))) return;
+uint32_t Answers::startOver(Qp& qp, uint32_t from) {
+  const SendState& rq = qp.rq;
+  if (!qp.has(kAnswerGap) && (rq.reads == 0 || !agreed(qp))) return 0;
   AnswerBoard& b = board(qp);
+  if (from != rq.una) {
+    b.forget(from);
+    return requestsBefore(qp, from);
+  }
   b.lost.clear();
   b.asked.clear();
   b.probing = false;
-  raise(b.examined, qp.rq.maxPsn);
-  b.extend(qp.rq.maxPsn);
+  raise(b.examined, rq.maxPsn);
+  b.extend(rq.maxPsn);
+  return 0;
+}
+
+// READs and ATOMICs under way before a PSN.
+uint32_t Answers::requestsBefore(Qp& qp, uint32_t end) {
+  uint32_t n = 0, wqe, packet;
+  for (uint32_t psn = qp.rq.una; wire::psnDiff(psn, end) < 0;) {
+    const bool known = Recovery::find(qp, psn, &wqe, &packet);
+    const SendEntry& e = qp.entry(wqe);
+    if (known && e.isReadOrAtomic()) n++;
+    psn = wire::psnAdd(psn, !known ? 1 : e.opcode == kOpRead ? e.leftOfRequest(packet) : e.packets - packet);
+  }
+  return n;
 }
 
 // ── Responder ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -38,8 +38,8 @@ class Answers : public Role {
   bool ask(Qp& qp, uint32_t& budget);
   // Asks for the oldest that is missing. False: it is of no READ or ATOMIC.
   bool probe(Qp& qp);
-  // Everything is sent again. What is kept stays.
-  void startOver(Qp& qp);
+  // Everything is sent again from a PSN on. What is kept stays. How many requests before it wait for answers.
+  uint32_t startOver(Qp& qp, uint32_t from);
 
   // ── Responder
   // A request that was executed before.
@@ -51,6 +51,7 @@ class Answers : public Role {
   void onProbed(Qp& qp);
   uint32_t examine(Qp& qp, uint32_t end);
   uint32_t settle(Qp& qp, uint32_t position);
+  static uint32_t requestsBefore(Qp& qp, uint32_t end);
   uint32_t missingFrom(const Qp& qp, uint32_t psn, uint32_t most) const;
   bool part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job) const;
 };

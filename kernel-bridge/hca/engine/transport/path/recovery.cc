@@ -289,9 +289,10 @@ void Recovery::sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uin
   rq.next = wqe;
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
+  const bool probing = qp.has(kProbing);
   qp.set(kProbing);  // asks for an answer
   t_.requester.sendOne(qp, qp.entry(wqe), most);
-  qp.clear(kProbing);
+  qp.put(kProbing, probing);
   if (((rq.timedPsn - psn) & wire::kPsnMask) < ((rq.psn - psn) & wire::kPsnMask)) rq.timing = false;
   rq.psn = wasPsn;
   rq.next = next;
