@@ -13,11 +13,15 @@ export function socketAddress(address: string | SocketAddress): SocketAddress {
     const text = typeof address === 'string' ? address : address?.address;
     const isPort =
       typeof text === 'string' && error instanceof StatusError && error.status === Status.INVALID_PARAMETER;
+    // So is a scope that this host has not.
+    const isScope = typeof text === 'string' && text.includes('%') && error instanceof StatusError;
     throw new WvError(
       Status.INVALID_ADDRESS,
       isPort
         ? `The ${error.message}.`
-        : `${shown(address)} is no IP address; ` +
+        : isScope
+          ? `${error.message}.`
+          : `${shown(address)} is no IP address; ` +
             "'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.",
       { cause: error },
     );

@@ -30,6 +30,13 @@ export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !isSignal(signal)) throw wrongSignal(signal);
 }
 
+/** A host as Node.js takes it: empty, it stands for the default, as if there were none. @throws TypeError */
+export function hostOf(host: unknown): string | undefined {
+  if (host === undefined || host === null || host === '') return undefined;
+  if (typeof host === 'string') return host;
+  throw wrongType(`A host is an address or a name, not ${kindOf(host)}.`);
+}
+
 /** @throws TypeError: not a function */
 export function checkHandler(handler: unknown): void {
   if (typeof handler !== 'function')

@@ -7,7 +7,7 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
-import { checkSignal } from './checks.js';
+import { checkSignal, hostOf, wrongType } from './checks.js';
 import { aborted } from './errors.js';
 import { tell } from './helpers.js';
 import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
@@ -65,7 +65,7 @@ export interface ConnectChannelOptions extends ChannelOptions {
  * @param host - an address or a name; default `'localhost'`
  * @param options - `signal`, sizes
  * @param listener - for `'connect'`; it may be the last of fewer arguments, too
- * @throws RangeError `ERR_SOCKET_BAD_PORT`
+ * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: a host that is none
  * @example
  * ```ts
  * const socket = connect(7000, 'localhost');
@@ -84,9 +84,10 @@ export function connect(
       : {
           ...(typeof options === 'object' ? options : {}),
           port,
-          host: typeof host === 'string' ? host : undefined,
+          host: typeof host === 'function' ? undefined : hostOf(host),
         };
   checkConnectNames(all);
+  const at = hostOf(all.host) ?? 'localhost';
   const { signal, slots, slotBytes, allowHalfOpen, timeout } = all;
   checkSignal(signal);
   const number = portOf(all.port, 1);
@@ -101,13 +102,7 @@ export function connect(
   }
   const giveUp = new AbortController();
   socket.once('close', () => giveUp.abort());
-  openLink(
-    number,
-    all.host ?? 'localhost',
-    socket.linkNeeds,
-    (link) => socket.attach(link),
-    giveUp.signal,
-  ).then(
+  openLink(number, at, socket.linkNeeds, (link) => socket.attach(link), giveUp.signal).then(
     (link) => {
       if (socket.destroyed) {
         link.end(undefined);
@@ -135,12 +130,20 @@ export const createConnection = connect;
  */
 export async function connectChannel(
   port: number,
-  host = 'localhost',
+  host?: string,
   options: ConnectChannelOptions = {},
 ): Promise<Channel> {
+  if (typeof port === 'object')
+    throw wrongType('A channel is connected by the port, the host and the options, in this order.');
   const { signal, ...rest } = options;
   const channel = new Channel(rest);
-  await openLink(port, host, channel.linkNeeds, (link) => channel.attach(link), signal);
+  await openLink(
+    port,
+    hostOf(host) ?? 'localhost',
+    channel.linkNeeds,
+    (link) => channel.attach(link),
+    signal,
+  );
   if (connected.hasSubscribers) connected.publish({ connection: channel });
   return channel;
 }

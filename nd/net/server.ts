@@ -5,7 +5,7 @@ import type { IND2Connector, Overlapped } from '../index.js';
 import { leave, listenAt, localAddresses, type Post } from './addresses.js';
 import { Channel } from './channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
-import { checkSignal } from './checks.js';
+import { checkSignal, hostOf } from './checks.js';
 import { aborted, NetError, netError } from './errors.js';
 import type { Held } from './held.js';
 import { checkSizes, familyOf, tell } from './helpers.js';
@@ -141,26 +141,30 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or could not listen, can listen again.
    *
    * @param port - a port, or all options, or only what is called once it listens; default 0: a free port
-   * @param host - see {@link ListenOptions}
-   * @param listening - called once it listens
-   * @throws RangeError `ERR_SOCKET_BAD_PORT`; NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @param host - see {@link ListenOptions}; a number is the backlog
+   * @param backlog - see {@link ListenOptions}
+   * @param listening - called once it listens; it may be the last of fewer arguments, too
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: a host that is none; NetError `ERR_SERVER_ALREADY_LISTEN`
    */
   listen(
     port?: number | ListenOptions | (() => void) | null,
-    host?: string | (() => void) | null,
+    host?: string | number | (() => void) | null,
+    backlog?: number | (() => void) | null,
     listening?: () => void,
   ): this {
-    const done = [port, host, listening].find((one) => typeof one === 'function') as (() => void) | undefined;
-    const given =
+    const all = [port, host, backlog, listening];
+    const done = all.find((one) => typeof one === 'function') as (() => void) | undefined;
+    const given: ListenOptions =
       typeof port === 'object' && port !== null
         ? port
         : {
             port: typeof port === 'function' ? 0 : (port ?? 0),
-            host: typeof host === 'string' ? host : undefined,
+            host: typeof host === 'number' || typeof host === 'function' ? undefined : hostOf(host),
+            backlog: all.slice(1).find((one) => typeof one === 'number') as number | undefined,
           };
     checkListenNames(given);
-    checkSignal((given as ListenOptions).signal);
-    const options = { ...given, port: portOf(given.port ?? 0, 0) };
+    checkSignal(given.signal);
+    const options = { ...given, port: portOf(given.port ?? 0, 0), host: hostOf(given.host) };
     if (this.#begun && !this.#closed)
       throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
     if (done !== undefined) this.once('listening', done);

@@ -79,6 +79,18 @@ testEach({
     }
   },
 
+  'a backlog may come before what is called, and an empty host is the default': async (net) => {
+    const forms: unknown[][] = [[0, HOST, 5], [0, 5], [0, HOST], [0, ''], [0, null], [0]];
+    for (const form of forms) {
+      const server = net.createServer((socket) => socket.end());
+      await new Promise<void>((resolve) => (server.listen as (...all: unknown[]) => void)(...form, resolve));
+      const { port } = server.address() as { port: number };
+      const client = net.connect(port, form[1] === HOST ? HOST : '').resume();
+      await once(client, 'end');
+      await closed(server);
+    }
+  },
+
   'a port that is none is thrown at once': async (net) => {
     const refused = (error: NodeJS.ErrnoException): boolean =>
       error instanceof RangeError && error.code === 'ERR_SOCKET_BAD_PORT';

@@ -71,6 +71,24 @@ test('what a handler of requests must not answer fails the request, and warns th
   assert.is(String(await client.request('ok')), 'fine');
 });
 
+test('a host that is none is a TypeError, not localhost or all addresses', async () => {
+  const wrong = { host: '192.0.2.1' } as never;
+  const refused = (error: Error & { code?: string }): boolean =>
+    error instanceof TypeError && error.code === 'ERR_INVALID_ARG_TYPE' && /host/.test(error.message);
+  assert.throws(() => connect(7000, wrong), refused);
+  assert.throws(() => connect({ port: 7000, host: 5 as never }), refused);
+  assert.throws(() => createServer(() => {}).listen(0, wrong), refused);
+  assert.throws(() => createServer(() => {}).listen({ host: 5 as never }), refused);
+  assert.ok(refused(await rejection(connectChannel(7000, 5 as never))));
+  assert.ok(refused(await rejection(connectChannel({ port: 7000, host: 'here' } as never))));
+});
+
+test('a scope that this host has not is told by its name', async () => {
+  const error = await rejection(connectChannel(7000, 'fe80::1%nosuch'));
+  assert.is(error.code, 'EADDRNOTAVAIL');
+  assert.match(error.message, /no interface 'nosuch'/);
+});
+
 test('what does not connect is told in plain words, and the SPI has its say in the cause', async () => {
   const server = createChannelServer(() => {});
   const port = await listening(server);
