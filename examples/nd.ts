@@ -163,6 +163,13 @@ function fail(thrown: unknown): void {
   process.exitCode = exitCodeOf(error);
 }
 
+// Whoever reads may have enough, as `head` has; a disk that is full is told. Tools that go on for long end by themselves first.
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  if (process.stdout.listenerCount('error') > 1) return;
+  if (code !== 'EPIPE') process.stderr.write(`nd: the output cannot be written: ${message}\n`);
+  process.exit(code === 'EPIPE' ? 0 : 1);
+});
+
 const program = endsInTwo(new Command('nd'))
   .description('NetworkDirect for Node.js')
   .version(packageVersion())

@@ -2,7 +2,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+/** The program. */
+export const ND = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 
 /** The result of a process. */
 export interface Ended {
@@ -23,7 +24,7 @@ export class NdTool {
 
   /** @param more - whether standard input stays open after `input` */
   constructor(args: readonly string[], input?: Uint8Array, more = false) {
-    this.process = spawn(process.execPath, [command, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
+    this.process = spawn(process.execPath, [ND, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
     this.process
       .stdout!.setEncoding('latin1')
       .on('data', (text: string) => this.#heard(() => (this.#stdout += text)));

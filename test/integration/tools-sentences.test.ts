@@ -1,7 +1,11 @@
-// Wrong command lines: one sentence where the usage does not help, and JSON with --json.
+// Wrong command lines, and output that cannot be written: one sentence where the usage does not help, and JSON with --json.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { runNd } from '../helpers/nd-tool.js';
+import { ND, runNd } from '../helpers/nd-tool.js';
 
 const UNKNOWN = 'no.such.host.invalid';
 
@@ -34,6 +38,22 @@ test('nvme without an address says so, and where its usage is; with --json in JS
     JSON.parse((await runNd('ping', '--json')).stdout).error.message,
     "missing required argument 'host[:port]'",
   );
+});
+
+test('output that nobody reads ends the tool in silence, and that which cannot be written is one sentence', async () => {
+  const ended = async (stdout: 'pipe' | number): Promise<{ code: number; stderr: string }> => {
+    const tool = spawn(process.execPath, [ND, 'stat', '--all'], { stdio: ['ignore', stdout, 'pipe'] });
+    tool.stdout?.destroy();
+    const closed = once(tool, 'close');
+    const stderr = await text(tool.stderr!);
+    return { code: (await closed)[0], stderr };
+  };
+  assert.equal(await ended('pipe'), { code: 0, stderr: '' });
+  const full = openSync('/dev/full', 'w');
+  const { code, stderr } = await ended(full);
+  closeSync(full);
+  assert.is(code, 1);
+  assert.match(stderr, /^nd: the output cannot be written: [^\n]*ENOSPC[^\n]*\n$/);
 });
 
 test.run();
