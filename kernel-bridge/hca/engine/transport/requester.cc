@@ -275,10 +275,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
     }
     if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != Answers::executed(qp)) break;
     if (!mayLeave(qp, span, e.opcode == kOpRead)) break;
-    if (budget == 0) {
-      more = true;
-      break;
-    }
+    if ((more = budget == 0)) break;
     if (qp.local && !roomOnLocalLink(qp, e, &span)) break;
     budget--;
     any |= sendPacketOf(qp, e, span);
