@@ -147,9 +147,21 @@ export const QpMask = {
 export const RnrPatience = { responder: 1, requester: 2 } as const;
 
 /** What a peer takes beyond the standard: bits of {@link QpAttributeValues.extensions}; `extensions` of engine/objects/attributes.h. */
-export const PeerExtensions = { longWindow: 1, recovery: 2, fragments: 4, answers: 8 } as const;
+export const PeerExtensions = {
+  longWindow: 1,
+  recovery: 2,
+  fragments: 4,
+  answers: 8,
+  longPackets: 16,
+} as const;
 /** All that this version takes. */
 export const ALL_PEER_EXTENSIONS = Object.values(PeerExtensions).reduce((all, one) => all | one, 0);
+
+/**
+ * With {@link PeerExtensions}.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet: a
+ * multiple of `step`, at most `longest`, which native code has room for. 0: the path MTU. Native code has the same numbers (base/wire.h, `extensions`).
+ */
+export const PacketBytes = { shift: 16, step: 8, longest: 16_384 } as const;
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {
@@ -195,7 +207,7 @@ export interface QpAttributeValues {
   rnrRetry: number;
   /** RnrPatience bits; without a bit the respective number above applies as it is. */
   patience: number;
-  /** PeerExtensions bits. */
+  /** PeerExtensions bits, and {@link PacketBytes}. */
   extensions: number;
 }
 

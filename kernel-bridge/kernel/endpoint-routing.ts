@@ -1,4 +1,5 @@
 /** Which HCA of the kernel serves an endpoint: the one that has its address; all of them for one on all addresses. */
+import type { PathParameters } from '../hca/binding.js';
 import { Status } from '../ioctl/status.js';
 import type { RcOptions } from '../options.js';
 import type {
@@ -145,6 +146,10 @@ export class EndpointRouting implements EndpointServices {
 
   isOwn(gid: Uint8Array): boolean {
     return this.ports.ofGid(gid) !== undefined;
+  }
+
+  packetBytes({ source, destination }: PathParameters, pathMtu: number): number {
+    return this.ports.packetBytes(source, destination, pathMtu);
   }
 
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined {

@@ -147,6 +147,7 @@ export class Host {
   idsLeft = Number.POSITIVE_INFINITY;
   caGuid: bigint;
   maxPathMtu = 5;
+  maxPacketBytes = 0;
   /** The P_Key table. */
   pkeys = [0xffff];
   /** The slot of a process that sends past the wire. */
@@ -198,6 +199,7 @@ export class Host {
       },
       caGuid: () => this.caGuid,
       maxPathMtu: () => this.maxPathMtu,
+      maxPacketBytes: () => this.maxPacketBytes,
       acceptsPkey: (_local, pkey) => pkeyIndexFor(this.pkeys, pkey) >= 0,
     };
     this.cm = createConnectionManager(platform, { ...cmOptionsSchema.parse({}), ...options });

@@ -1,11 +1,13 @@
 /**
  * One end of a connection by a tunnel. `server ADDRESS` prints its port, and accepts all that connects. `client ADDRESS PEER PORT` takes
  * lines, and answers each: `connect` by the path MTU of its new connection; `write BYTES` by the completion's status, for a Write that
- * is read back and compared; `device` by the device's GUID.
+ * is read back and compared; `device` by the device's GUID; `packets` by how many the last Write and Read took of this side, repetitions
+ * not counted.
  */
 import { createInterface } from 'node:readline';
 import { socketAddress } from '../../examples/sides/side.js';
 import { ALL_ACCESS, connectEndpoint, HostWv, remoteOf, wcName } from '../../examples/sides/winverbs.js';
+import { readCounters } from '../../kernel-bridge/index.js';
 import {
   type IWVConnectQueuePair,
   RemoteMemory,
@@ -59,9 +61,16 @@ async function exchange(qp: IWVConnectQueuePair, remote: RemoteMemory, bytes: nu
   return Buffer.compare(sent, got) === 0 ? wcName(read) : 'DIFFERENT';
 }
 
+/** Packets that have left, each once. */
+function sentOnce(): number {
+  const { hca } = readCounters();
+  return hca.sent_pkts! - hca.retransmitted_pkts!;
+}
+
 async function ask([, , , own, peer, port]: readonly string[]): Promise<void> {
   let qp: IWVConnectQueuePair | undefined;
   let remote: RemoteMemory | undefined;
+  let packets = 0;
   for await (const line of createInterface({ input: process.stdin })) {
     const [command, bytes] = line.split(' ');
     if (command === 'device') {
@@ -79,8 +88,13 @@ async function ask([, , , own, peer, port]: readonly string[]): Promise<void> {
       const advert = Buffer.from(privateData);
       remote = new RemoteMemory({ address: advert.readBigUInt64LE(), rkey: advert.readUInt32LE(8) });
       print(`${qp.query().pathMtu}`);
+    } else if (command === 'packets') {
+      print(`${packets}`);
     } else {
-      print(await exchange(qp!, remote!, Number(bytes)));
+      const before = sentOnce();
+      const status = await exchange(qp!, remote!, Number(bytes));
+      packets = sentOnce() - before;
+      print(status);
     }
   }
   process.exit();

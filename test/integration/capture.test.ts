@@ -31,10 +31,10 @@ const Op = {
 } as const;
 
 /**
- * The traffic of seed 1 with these sizes: Writes of 0, 100 and 5000 bytes, Sends of 0, 5000 and 100, Reads of 100,
- * 5000 and 0, with packets of 4096 bytes at most. Each request with its PSN from the first of its direction on.
+ * The traffic of seed 1 with these sizes: Writes of 0, 100 and 10,000 bytes, Sends of 0, 10,000 and 100, Reads of 100,
+ * 10,000 and 0, with packets of 9152 bytes at most. Each request with its PSN from the first of its direction on.
  */
-const traffic = { seed: 1, sizes: [0, 100, 5000] };
+const traffic = { seed: 1, sizes: [0, 100, 10_000] };
 const requestsOfClient = [
   [Op.writeOnly, 0],
   [Op.sendOnly, 1],

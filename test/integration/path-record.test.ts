@@ -17,7 +17,7 @@ process.env.ND_OPTIONS = JSON.stringify({ link: 'wire', capture, pkeys: [0xffff,
 const test = suite('path records');
 test.after(() => rmSync(folder, { recursive: true }));
 
-const message = 3000;
+const message = 20_001;
 
 /** Connects by a path, and sends a message; answers the packets and both queue pairs' attributes. */
 async function connectBy(address: string, change: Partial<WvPathRecord>) {
@@ -55,6 +55,11 @@ for (const address of ['127.0.0.1', '::1'] as const) {
     const { record, packets, attributes } = await connectBy(address, {});
     assert.equal([record.pkey, record.mtu, record.packetLifeTime, record.hopLimit], [0xffff, 4096, 16, 64]);
     assert.equal(valuesOf(packets, 'pkey'), [0xffff]);
+    assert.equal(
+      attributes.map(({ pathMtu }) => pathMtu),
+      [4096, 4096],
+    );
+    assert.is(Math.max(...valuesOf(packets, 'bytes')), 9152, 'both ends are of this package');
     assert.equal(valuesOf(packets, 'trafficClass'), [0]);
     assert.equal(valuesOf(packets, 'hopLimit'), [64]);
     assert.equal(

@@ -2,10 +2,17 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { needing } from '../helpers/needs.js';
-import { ENDS, TUNNEL, Tunnel } from '../helpers/tunnel.js';
+import { ENDS, type LineProgram, TUNNEL, Tunnel } from '../helpers/tunnel.js';
 
 const test = needing(suite<{ tunnel: Tunnel }>('tunnels'), 'namespaces', 'TUN');
-const LARGE = 'write 65536';
+const LARGE_BYTES = 65_536;
+const LARGE = `write ${LARGE_BYTES}`;
+
+/** What the last LARGE took: the Write's packets of this payload, and the Read's requests of 32 such packets each. */
+async function packetsHad(client: LineProgram, payload: number): Promise<void> {
+  const packets = Math.ceil(LARGE_BYTES / payload);
+  assert.is(await client.ask('packets'), `${packets + Math.ceil(packets / 32)}`);
+}
 
 test.before(async (context) => {
   context.tunnel = await Tunnel.start(9000);
@@ -22,6 +29,7 @@ for (const family of ['v4', 'v6'] as const) {
     const client = await tunnel.pair(family);
     assert.is(await client.ask('connect'), '4096');
     assert.is(await client.ask(LARGE), 'SUCCESS');
+    await packetsHad(client, family === 'v4' ? 8936 : 8912);
     // Of no MAC: the bits of a MAC's EUI-64 that say "universal" and "group" are clear.
     assert.is(Number(BigInt(`0x${await client.ask('device')}`) >> 56n) & 3, 0);
   });
@@ -32,6 +40,7 @@ test('the MTU of the tunnel is that of its paths', async ({ tunnel }) => {
   const client = await tunnel.pair('v4');
   assert.is(await client.ask('connect'), '1024');
   assert.is(await client.ask(LARGE), 'SUCCESS');
+  await packetsHad(client, 1352);
 });
 
 test('an MTU that falls: the connection goes on in fragments, a new one has smaller packets', async ({
@@ -62,6 +71,7 @@ test('large packets that vanish: the connection goes on in fragments, an MTU of 
   route('add', 'mtu', '1500');
   assert.is(await client.ask('connect'), '1024');
   assert.is(await client.ask(LARGE), 'SUCCESS');
+  await packetsHad(client, 1432);
 });
 
 test.run();

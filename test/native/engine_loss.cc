@@ -13,6 +13,8 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
   Link2 l;
   Random r(seed);
   l.mtu = 256u << r.below(3);
+  constexpr uint32_t kLengths[] = {264, 1000, kEthernetPacket, kJumboPacket};
+  if (seed % 3 == 2) l.extensions = withPackets(kLengths[seed / 3 % 4], seed % 2 ? extensions::kAll : 0);
   l.psnA = r.below(4) == 0 ? 0xFFFFF0 : r.next() & 0xFFFFFF;
   l.psnB = r.next() & 0xFFFFFF;
   l.depth = 1 + r.below(5);

@@ -119,6 +119,11 @@ TEST(attribute_values_are_checked) {
   rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.access = 0x100; });
   for (const uint32_t mtu : {0u, 128u, 255u, 1000u, 8192u})
     rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.pathMtu = mtu; });
+  constexpr uint32_t kBits = 1u << extensions::kPacketBytesShift;
+  for (const uint32_t word : {extensions::kAll + 1, 0xFFFFu, 0xFFFFFFFFu, withPackets(8), withPackets(252), withPackets(1428),
+                              withPackets(kJumboPacket + 4), withPackets(wire::kLongestPacket + wire::kPacketStep), withPackets(0xFFF8),
+                              kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery})
+    rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.extensions = word; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.destinationQpn = 1u << 24; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.receivePsn = 1u << 24; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.responderResources = 129; });

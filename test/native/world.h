@@ -436,6 +436,12 @@ inline void bring(TestQp& qp, const Gid& peer, uint32_t peerQpn, const Link2& l,
   CHECK_EQ(uint32_t(qp.modify(qp.shape.type == kQptUc ? kRtsMaskUc : kRtsMask, a)), 0u);
 }
 
+// All extensions, with packets of this length.
+constexpr uint32_t withPackets(uint32_t bytes, uint32_t taken = extensions::kAll) {
+  return taken | extensions::kLongPackets | bytes << extensions::kPacketBytesShift;
+}
+constexpr uint32_t kJumboPacket = 8936, kEthernetPacket = 1432;  // of IPv4 with an MTU of 9000 and 1500
+
 struct World {
   Net net;
   ManualClock clock;

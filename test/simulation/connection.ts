@@ -19,6 +19,8 @@ const IB_MTU = { 256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5 } as const;
 
 export interface ConnectionSettings {
   readonly mtu: keyof typeof IB_MTU;
+  /** Bytes of the packets that both links carry beyond the MTU's; 0: no more. */
+  readonly packetBytes: number;
   /** Codes of 4.096 µs × 2^code, and of RNR NAKs. */
   readonly ackTimeoutCode: number;
   readonly minRnrTimer: number;
@@ -30,6 +32,7 @@ export interface ConnectionSettings {
 
 export const usualSettings: ConnectionSettings = {
   mtu: 4096,
+  packetBytes: 0,
   ackTimeoutCode: 14,
   minRnrTimer: 12,
   retryCount: 7,
@@ -93,6 +96,7 @@ export class FlowConnection {
         peerPort: PORT,
         qp: parametersOf(world, this.#endpoint),
         pathMtu: IB_MTU[world.settings.mtu],
+        packetBytes: world.settings.packetBytes,
         ackTimeoutCode: world.settings.ackTimeoutCode,
         privateData,
       },

@@ -88,6 +88,7 @@ export class SimulatedHost {
         if (!this.ids.delete(id)) world.fail(`host ${this.number} released id ${id}, which it does not have`);
       },
       randomPsn: () => world.below(1 << 24),
+      maxPacketBytes: () => world.settings.packetBytes,
       caGuid: () => CA_GUID_BASE + BigInt(this.number),
     };
   }

@@ -4,6 +4,8 @@ import { scenario, whole } from './scenario.js';
 
 const LONGEST_MS = 1_200_000;
 const MTUS = [256, 512, 1024, 2048, 4096] as const;
+/** Of links with an MTU of 1500 and 9000, and the most there can be. */
+const PACKETS = [0, 1432, 8936, 16_384];
 
 export const pair = scenario({
   name: 'pair',
@@ -14,13 +16,15 @@ export const pair = scenario({
     messages: whole(1, 3000),
     bytes: whole(1, 40_000),
     mtu: whole(4, 0),
+    packets: whole(3, 0),
     delayUs: whole(1, 50_000),
     gigabits: whole(10, 1),
     ours: whole(1, 0),
     ...faultRanges,
   },
   run(world, plan) {
-    world.settings = { ...world.settings, ours: plan.ours !== 0, mtu: MTUS[plan.mtu]!, ackTimeoutCode: 15 };
+    const [mtu, packetBytes] = [MTUS[plan.mtu]!, PACKETS[plan.packets]!];
+    world.settings = { ...world.settings, ours: plan.ours !== 0, mtu, packetBytes, ackTimeoutCode: 15 };
     const [a, b] = world.addHosts(2);
     world.link(a!.vertex, b!.vertex, {
       nsPerByte: nsPerByte(plan.gigabits),

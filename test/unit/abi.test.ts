@@ -8,6 +8,7 @@ import * as put from '../../kernel-bridge/hca/hca-words-put.js';
 import {
   abi,
   loadAddon,
+  PacketBytes,
   PeerExtensions,
   QpMask,
   RnrPatience,
@@ -100,7 +101,7 @@ test('words of events are read in the order in which native code writes them', (
 test('numbers that both languages name are the same', () => {
   const offsets = Object.fromEntries(WvIoId.fields.map(({ name, offset }) => [name, offset]));
   const ours: Record<string, Readonly<Record<string, unknown>>> = {
-    ...{ RnrRetry, WvDatagram, ChannelMajor, SlotState, CallOutcome, Status },
+    ...{ PacketBytes, RnrRetry, WvDatagram, ChannelMajor, SlotState, CallOutcome, Status },
     ...{ QpEventType, SrqEventType, CqEventType },
     WvIoId: { ...offsets, size: WvIoId.size },
   };
@@ -109,7 +110,15 @@ test('numbers that both languages name are the same', () => {
   for (const [table, values] of Object.entries(native))
     for (const [name, value] of Object.entries(values))
       assert.is(ours[table]![name], value, `${table}.${name}`);
-  for (const whole of ['RnrRetry', 'ChannelMajor', 'SlotState', 'CallOutcome', 'QpEventType', 'SrqEventType'])
+  for (const whole of [
+    'PacketBytes',
+    'RnrRetry',
+    'ChannelMajor',
+    'SlotState',
+    'CallOutcome',
+    'QpEventType',
+    'SrqEventType',
+  ])
     assert.equal(native[whole], { ...ours[whole] }, whole);
   assert.is(BY_WIRE, single!.BY_WIRE);
   assert.is(DEFAULT_PKEY, single!.DEFAULT_PKEY);

@@ -1,12 +1,20 @@
 // How two ends of this package know each other: by vendor ids in REQ and REP, which others ignore or echo.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ALL_PEER_EXTENSIONS, PeerExtensions } from '../../kernel-bridge/hca/binding.js';
+import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../kernel-bridge/hca/binding.js';
 import { readReq, replyOf } from '../../kernel-bridge/kernel/cm/messages.js';
-import { type CmBody, OwnVendorId } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmBody, OwnVendorId, TransportType } from '../../kernel-bridge/kernel/cm/wire.js';
 import { Pair, qp } from '../helpers/cm-network.js';
 
 const PATH_MTU = 5;
+const JUMBO = 8936;
+/** All extensions without packets of another length, and with them. */
+const ALL = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
+const word = (bytes: number, bits = ALL_PEER_EXTENSIONS) =>
+  ((bits & 0xffff) | (bytes << PacketBytes.shift)) >>> 0;
+const JUMBO_WORD = word(JUMBO);
+/** A REQ's offer. */
+const offer = { qp: qp(0x17), pathMtu: PATH_MTU, packetBytes: JUMBO };
 
 function exchanged() {
   const pair = new Pair();
@@ -26,8 +34,19 @@ const withVendor = (rep: CmBody<'REP'>, id: number): CmBody<'REP'> => ({
   vendorIdLow: id & 0xff,
 });
 
-function extensionsOf(req: CmBody<'REQ'>, source: Uint8Array, destination: Uint8Array, modifier: number) {
-  const request = readReq(req, { source, destination, scopeId: 0 }, PATH_MTU, modifier);
+function extensionsOf(
+  req: CmBody<'REQ'>,
+  source: Uint8Array,
+  destination: Uint8Array,
+  modifier: number,
+  own = 0,
+) {
+  const request = readReq(
+    req,
+    { source, destination, scopeId: 0 },
+    { maxPathMtu: PATH_MTU, maxPacketBytes: own },
+    modifier,
+  );
   return 'peerExtensions' in request ? request.peerExtensions : undefined;
 }
 
@@ -35,8 +54,8 @@ test('two ends of this package know each other', () => {
   const { pair, active, req, rep } = exchanged();
   assert.is(req.vendorId, OwnVendorId.request);
   assert.is(vendorOf(rep), OwnVendorId.reply);
-  assert.is(pair.taken[0]?.request?.peerExtensions, ALL_PEER_EXTENSIONS);
-  assert.is(active.reply?.peerExtensions, ALL_PEER_EXTENSIONS);
+  assert.is(pair.taken[0]?.request?.peerExtensions, ALL);
+  assert.is(active.reply?.peerExtensions, ALL);
 });
 
 test('the ids belong to no vendor: they are locally administered, and of no group', () => {
@@ -48,16 +67,16 @@ test('a peer that does not say so is not ours, and gets a REP of the standard', 
   const { pair, req } = exchanged();
   for (const vendorId of [0, 0x0002c9, OwnVendorId.reply]) {
     const { client, server } = pair;
-    assert.is(extensionsOf({ ...req, vendorId }, client.gid, server.gid, ALL_PEER_EXTENSIONS), 0);
+    assert.is(extensionsOf({ ...req, vendorId }, client.gid, server.gid, JUMBO_WORD, JUMBO), 0);
   }
 });
 
 test('a REP that repeats the REQ’s id, as Linux does, is not ours', () => {
   const { rep } = exchanged();
   for (const id of [0, OwnVendorId.request, 0x0002c9])
-    assert.is(replyOf(withVendor(rep, id), qp(0x17), ALL_PEER_EXTENSIONS).peerExtensions, 0);
-  const own = replyOf(withVendor(rep, OwnVendorId.reply), qp(0x17), ALL_PEER_EXTENSIONS);
-  assert.is(own.peerExtensions, ALL_PEER_EXTENSIONS);
+    assert.is(replyOf(withVendor(rep, id), offer, JUMBO_WORD).peerExtensions, 0);
+  const own = replyOf(withVendor(rep, OwnVendorId.reply), offer, JUMBO_WORD);
+  assert.is(own.peerExtensions, JUMBO_WORD);
 });
 
 test('both ends take what both know: the first version says nothing, later ones may say more', () => {
@@ -65,17 +84,98 @@ test('both ends take what both know: the first version says nothing, later ones 
   const { pair, req, rep } = exchanged();
   for (const name of ['REQ', 'REP'] as const) {
     const { header } = pair.network.last(name === 'REQ' ? 'client' : 'server', name).message;
-    assert.is(header.attributeModifier, ALL_PEER_EXTENSIONS);
+    assert.is(header.attributeModifier, ALL);
   }
   const cases = [
     [0, first],
     [PeerExtensions.recovery, PeerExtensions.recovery],
-    [0xffff_ffff, ALL_PEER_EXTENSIONS],
+    [0xffff_ffff, ALL],
   ] as const;
   for (const [modifier, expected] of cases) {
     assert.is(extensionsOf(req, pair.client.gid, pair.server.gid, modifier), expected);
-    assert.is(replyOf(rep, qp(0x17), modifier).peerExtensions, expected);
+    assert.is(replyOf(rep, { ...offer, packetBytes: 0 }, modifier).peerExtensions, expected);
   }
+});
+
+// ── Packets of an agreed length
+
+/** Both sides' words after a connection of two hosts that carry so many bytes; `change` alters the REQ's modifier on its way. */
+function agreed(
+  active: number,
+  passive: number,
+  more: object = {},
+  change?: { at: 'REQ' | 'REP'; modifier: number },
+) {
+  const pair = new Pair();
+  pair.server.maxPacketBytes = passive;
+  if (change !== undefined) {
+    pair.network.route = ({ message, mad }) => {
+      if (message.name === change.at) new DataView(mad.buffer).setUint32(MODIFIER_AT, change.modifier);
+      return [1];
+    };
+  }
+  const side = pair.connect({ pathMtu: PATH_MTU, packetBytes: active, ...more });
+  pair.network.clock.advance(20);
+  assert.is(side.state, 'established');
+  return [side.reply?.peerExtensions, pair.taken[0]?.request?.peerExtensions];
+}
+const MODIFIER_AT = 20;
+
+test('packets are as long as both links carry, where that is more than the path MTU', () => {
+  const cases: [number, number, number][] = [
+    [JUMBO, JUMBO, JUMBO],
+    [JUMBO, 16_384, JUMBO],
+    [16_384, JUMBO, JUMBO],
+    [8912, JUMBO, 8912],
+    [0, JUMBO, 0],
+    [JUMBO, 0, 0],
+    [JUMBO, 4096, 0],
+    [4096, JUMBO, 0],
+  ];
+  for (const [active, passive, bytes] of cases) {
+    const both = bytes === 0 ? ALL : word(bytes);
+    assert.equal(agreed(active, passive), [both, both], `${active} and ${passive}`);
+  }
+  const ethernet = word(1432);
+  assert.equal(agreed(1432, 1432, { pathMtu: 3 }), [ethernet, ethernet]);
+});
+
+test('an unreliable connection has packets of the path MTU', () => {
+  const pair = new Pair();
+  pair.server.maxPacketBytes = JUMBO;
+  pair.connect({ pathMtu: PATH_MTU, packetBytes: JUMBO, qp: qp(0x17, { type: TransportType.UC }) });
+  pair.network.clock.advance(20);
+  assert.is(pair.taken[0]?.request?.peerExtensions, 0);
+  assert.is(pair.network.last('client', 'REQ').message.header.attributeModifier, 0);
+});
+
+test('an older version of this package gets packets of the path MTU, on either side', () => {
+  const first = PeerExtensions.longWindow | PeerExtensions.recovery | PeerExtensions.fragments;
+  for (const modifier of [0, ALL]) {
+    const expected = modifier === 0 ? first : ALL;
+    assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier }), [expected, expected]);
+    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier })[0], expected);
+  }
+});
+
+test('a length that no packet can have is none, and one that is too long is cut', () => {
+  const { longPackets, fragments } = PeerExtensions;
+  const lengths = [0, 1, 3, 4, 8, 255, 256, 4096, 4100, 8937, 8940, 0xfffe, 0xffff];
+  for (const bytes of lengths) {
+    assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);
+    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL, `REP ${bytes}`);
+  }
+  // Behind the bit that is missing, and without a way out where they do not get through.
+  for (const missing of [longPackets, fragments]) {
+    const bits = ALL_PEER_EXTENSIONS & ~missing;
+    const expected = bits & ~longPackets;
+    assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(JUMBO, bits) }), [expected, expected]);
+    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(JUMBO, bits) })[0], expected);
+  }
+  // More than this side carries, or has offered.
+  assert.equal(agreed(JUMBO, 8912, {}, { at: 'REQ', modifier: word(0xfff8) }), [word(8912), word(8912)]);
+  for (const bytes of [0xfff8, JUMBO + 8])
+    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL);
 });
 
 test.run();

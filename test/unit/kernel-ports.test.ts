@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { PacketBytes } from '../../kernel-bridge/hca/binding.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { PortState, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
@@ -120,6 +121,62 @@ const routeTo = (ports: PortTable, remote: string, from?: string, scopeId = 0) =
   );
   return route && [addressOfGid(route.source), route.port.interfaceName, route.pathMtu];
 };
+
+test('packets fill the way out, where both the route and the path MTU allow it', () => {
+  const network = new FakeNetwork();
+  network.list.push(
+    hostInterface('eth1', 5, ['198.51.100.1/24', '2001:db8::1/64'], { mtu: 9000 }),
+    hostInterface('tiny', 6, ['203.0.113.1/24'], { mtu: 60 }),
+  );
+  const ports = tableOf(network);
+  const bytes = (remote: string, source: string, pathMtu: number) => {
+    const path = [gidOfAddress(source), gidOfAddress(remote)] as const;
+    assert.is(ports.packetBytes(...path, pathMtu), 0, 'nobody has asked for the route');
+    const mtu = ports.routeTo(path[1], path[0])!.pathMtu;
+    return [mtu, ports.packetBytes(...path, pathMtu)];
+  };
+  for (const [remote, source, interfaceIndex, mtu] of [
+    ['192.0.2.9', '192.0.2.2', 4, 0],
+    ['198.51.100.9', '198.51.100.1', 5, 0],
+    ['198.51.100.10', '198.51.100.1', 5, 1500],
+    ['198.51.100.11', '198.51.100.1', 4, 0],
+    ['198.51.100.12', '198.51.100.1', 77, 0],
+    ['2001:db8::9', '2001:db8::1', 5, 0],
+    ['203.0.113.9', '203.0.113.1', 6, 0],
+  ] as const)
+    network.addRoute(remote, source, interfaceIndex, mtu);
+  assert.equal(bytes('192.0.2.9', '192.0.2.2', 1024), [1024, 1432]);
+  assert.equal(bytes('198.51.100.9', '198.51.100.1', 4096), [4096, 8936]);
+  assert.equal(bytes('198.51.100.10', '198.51.100.1', 1024), [1024, 1432], "the route's MTU");
+  assert.equal(bytes('198.51.100.11', '198.51.100.1', 1024), [1024, 1432], "the other interface's MTU");
+  assert.equal(bytes('198.51.100.12', '198.51.100.1', 4096), [4096, 0], 'an interface that nobody knows');
+  assert.equal(bytes('2001:db8::9', '2001:db8::1', 4096), [4096, 8912], 'longer headers');
+  assert.equal(bytes('203.0.113.9', '203.0.113.1', 256), [256, 0]);
+  assert.equal(bytes('127.0.0.1', '127.0.0.1', 4096), [4096, 9152], 'no longer than pays');
+  assert.ok(9152 <= PacketBytes.longest && 9152 % PacketBytes.step === 0);
+  const path = [gidOfAddress('198.51.100.1'), gidOfAddress('198.51.100.9')] as const;
+  assert.is(ports.packetBytes(...path, 2048), 0, 'a smaller path MTU is wanted');
+  const eth1 = network.list.findIndex(({ name }) => name === 'eth1');
+  network.list[eth1] = { ...network.list[eth1]!, mtu: 8000 };
+  ports.refresh(true);
+  assert.is(ports.packetBytes(...path, 4096), 7936, 'the MTU has fallen since');
+});
+
+test('no more routes are remembered than fit', () => {
+  const network = new FakeNetwork();
+  const ports = tableOf(network);
+  const source = gidOfAddress('192.0.2.2');
+  const remote = (n: number) => gidOfAddress(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
+  for (let n = 0; n < 1100; n++) {
+    network.addRoute(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`, '192.0.2.2', 4);
+    assert.ok(ports.routeTo(remote(n), source));
+    ports.routeTo(remote(0), source);
+  }
+  assert.equal(
+    [0, 1, 76, 77, 78, 1099].map((n) => ports.packetBytes(source, remote(n), 1024) !== 0),
+    [true, false, false, true, true, true],
+  );
+});
 
 test('a path begins at an own address, or where the system says; its MTU is that of the way out', () => {
   const network = new FakeNetwork();

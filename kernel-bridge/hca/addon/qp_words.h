@@ -33,7 +33,7 @@ constexpr QpAttribute kQpAttributes[] = {
     {"retryCount", &QpAttributes::retryCount, 7, qpmask::kRetryCount},
     {"rnrRetry", &QpAttributes::rnrRetry, wire::kRnrForEver, qpmask::kRnrRetry},
     {"patience", &QpAttributes::patience, 3, qpmask::kPatience},
-    {"extensions", &QpAttributes::extensions, extensions::kAll, qpmask::kExtensions},
+    {"extensions", &QpAttributes::extensions, 4294967295.0, qpmask::kExtensions},
 };
 
 // Calls `visit` with the name, the member and the largest value of each word of createQp; ends when `visit` refuses one.

@@ -68,6 +68,7 @@ Napi::Object constants(Napi::Env env) {
   const auto add = [&](const char* name, std::initializer_list<std::pair<const char*, uint32_t>> values) {
     out.Set(name, numbers(env, values));
   };
+  add("PacketBytes", {{"shift", extensions::kPacketBytesShift}, {"step", wire::kPacketStep}, {"longest", wire::kLongestPacket}});
   add("RnrRetry", {{"FOR_EVER", wire::kRnrForEver}, {"MOST", wire::kMostRnrRetries}});
   add("WvDatagram", {{"MULTICAST_QPN", wire::kMulticastQpn}});
   add("WvIoId", {{"Id", door::kEventIdAt}, {"Data", door::kEventTypeAt}, {"size", door::kEventBytes}});
@@ -140,7 +141,7 @@ Napi::Value wordTables(const Napi::CallbackInfo& info) {
   out.Set("qpMask", qpMask(env));
   out.Set("srqMask", numbers(env, {{"entries", srqmask::kEntries}, {"limit", srqmask::kLimit}}));
   out.Set("rnrPatience", numbers(env, {{"responder", rnrpatience::kResponder}, {"requester", rnrpatience::kRequester}}));
-  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}, {"recovery", extensions::kRecovery}, {"fragments", extensions::kFragments}, {"answers", extensions::kAnswers}}));
+  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}, {"recovery", extensions::kRecovery}, {"fragments", extensions::kFragments}, {"answers", extensions::kAnswers}, {"longPackets", extensions::kLongPackets}}));
   out.Set("eventKind", eventKinds(env));
   out.Set("eventWords", eventWords(env));
   out.Set("constants", constants(env));

@@ -305,8 +305,11 @@ class Manager implements ConnectionManager, ConnectionHost {
     origin: Origin,
   ): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
-    const maxPathMtu = this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU;
-    const request = readReq(body, origin, maxPathMtu, header.attributeModifier);
+    const link = {
+      maxPathMtu: this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU,
+      maxPacketBytes: this.platform.maxPacketBytes?.(origin.destination),
+    };
+    const request = readReq(body, origin, link, header.attributeModifier);
     if ('reason' in request) return request;
     // There is no reason code for a P_Key: as in Linux's ib_cm, the REJ refuses the primary path by its GID.
     const foreign = { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
@@ -350,7 +353,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       other.dispatch('stale');
       return;
     }
-    connection.dispatch('rep', { reply: replyOf(body, connection.offered.qp, header.attributeModifier) });
+    connection.dispatch('rep', { reply: replyOf(body, connection.offered, header.attributeModifier) });
   }
 
   #onRej({ header, body }: Received<'REJ'>, origin: Origin): void {

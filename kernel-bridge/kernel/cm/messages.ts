@@ -1,5 +1,5 @@
 /** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
-import { ALL_PEER_EXTENSIONS, PeerExtensions } from '../../hca/binding.js';
+import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../hca/binding.js';
 import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { gidEquals, isUnicastGid, rdmaCmFlowLabel } from './address.js';
 import { readIpCmHeader, withIpCmHeader } from './ip-cm-header.js';
@@ -21,7 +21,23 @@ const FIRST_EXTENSIONS = PeerExtensions.longWindow | PeerExtensions.recovery | P
 
 /** What both ends take, from the attribute modifier of a peer of this package. Later versions may know more. */
 function commonExtensions(attributeModifier: number): number {
-  return (attributeModifier === 0 ? FIRST_EXTENSIONS : attributeModifier) & ALL_PEER_EXTENSIONS;
+  const all = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
+  return (attributeModifier === 0 ? FIRST_EXTENSIONS : attributeModifier) & all;
+}
+
+/** The length of packets that a peer of this package names; 0: none, or one that no packet can have. */
+function packetBytesIn(attributeModifier: number): number {
+  // Packets that do not get through have to have another way.
+  const needed = PeerExtensions.longPackets | PeerExtensions.fragments;
+  if ((attributeModifier & needed) !== needed) return 0;
+  const bytes = attributeModifier >>> PacketBytes.shift;
+  return bytes % PacketBytes.step === 0 ? bytes : 0;
+}
+
+/** The extensions with packets of this length, which count if they are longer than those of the path MTU (IB's code). */
+function withPackets(extensions: number, bytes: number, pathMtu: number): number {
+  if (bytes <= 128 << pathMtu) return extensions;
+  return (extensions | PeerExtensions.longPackets | (bytes << PacketBytes.shift)) >>> 0;
 }
 
 const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
@@ -58,6 +74,11 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
   const { source, destination } = path;
   const from = { source, destination, port: parameters.localPort };
   const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
+  const all = withPackets(
+    ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets,
+    parameters.packetBytes ?? 0,
+    most(parameters.pathMtu, MAX_PATH_MTU),
+  );
   return emitMad(
     'REQ',
     identity.transactionId,
@@ -90,7 +111,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
       privateData,
     },
     undefined,
-    transportType === TransportType.RC ? ALL_PEER_EXTENSIONS : 0,
+    transportType === TransportType.RC ? all : 0,
   );
 }
 
@@ -128,8 +149,14 @@ export function makeRep(
 }
 
 /** The fields of a REP for the active side, which never gets more depth than it offered. */
-export function replyOf(body: CmBody<'REP'>, own: CmQpParameters, attributeModifier: number): CmReply {
+export function replyOf(
+  body: CmBody<'REP'>,
+  { qp: own, pathMtu, packetBytes: offered = 0 }: Pick<CmConnectParameters, 'qp' | 'pathMtu' | 'packetBytes'>,
+  attributeModifier: number,
+): CmReply {
   const vendorId = (body.vendorIdHigh << 16) | (body.vendorIdMiddle << 8) | body.vendorIdLow;
+  const named = packetBytesIn(attributeModifier);
+  const agreed = named <= offered ? named : 0;
   return {
     peerQpn: body.localQpn,
     sendPsn: body.startingPsn,
@@ -138,7 +165,8 @@ export function replyOf(body: CmBody<'REP'>, own: CmQpParameters, attributeModif
     rnrRetryCount: body.rnrRetryCount,
     targetAckDelay: body.targetAckDelay,
     peerUsesSrq: body.srq === 1,
-    peerExtensions: vendorId === OwnVendorId.reply ? commonExtensions(attributeModifier) : 0,
+    peerExtensions:
+      vendorId === OwnVendorId.reply ? withPackets(commonExtensions(attributeModifier), agreed, pathMtu) : 0,
     privateData: body.privateData,
   };
 }
@@ -172,7 +200,7 @@ const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVer
 export function readReq(
   body: CmBody<'REQ'>,
   { source, destination, scopeId }: { source: Gid; destination: Gid; scopeId: number },
-  maxPathMtu: number,
+  { maxPathMtu, maxPacketBytes = 0 }: { maxPathMtu: number; maxPacketBytes?: number | undefined },
   attributeModifier: number,
 ): RequestVerdict {
   const { transportType } = body;
@@ -221,7 +249,11 @@ export function readReq(
     peerUsesSrq: body.srq === 1,
     peerExtensions:
       transportType === TransportType.RC && body.vendorId === OwnVendorId.request
-        ? commonExtensions(attributeModifier)
+        ? withPackets(
+            commonExtensions(attributeModifier),
+            Math.min(packetBytesIn(attributeModifier), maxPacketBytes),
+            body.pathMtu,
+          )
         : 0,
     privateData: header.privateData,
   };

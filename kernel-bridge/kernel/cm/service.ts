@@ -35,6 +35,8 @@ export interface CmPlatform {
   caGuid(source: Gid): bigint;
   /** The largest path MTU (enum 1–5) that the link of this local address carries; default: 5 (4096 bytes). */
   maxPathMtu?(local: Gid): number;
+  /** Bytes of payload of the longest packet that the link of this local address carries; default: 0, no more than the path MTU. */
+  maxPacketBytes?(local: Gid): number;
   /** Whether the port of this local address has a P_Key that matches the peer's; default: yes. */
   acceptsPkey?(local: Gid, pkey: number): boolean;
 }
@@ -78,7 +80,7 @@ export interface CmRequest {
   localAckTimeout: number;
   pkey: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`. 0: the peer is not of this package. */
+  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. 0: the peer is not of this package. */
   peerExtensions?: number;
   /** The consumer's 56 bytes. */
   privateData: Uint8Array;
@@ -93,7 +95,7 @@ export interface CmReply {
   rnrRetryCount: number;
   targetAckDelay: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`. 0: the peer is not of this package. */
+  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. 0: the peer is not of this package. */
   peerExtensions?: number;
   /** 196 bytes. */
   privateData: Uint8Array;
@@ -180,6 +182,8 @@ export interface CmConnectParameters {
   qp: CmQpParameters;
   /** IB's code: 1 is 256 bytes … 5 is 4096. */
   pathMtu: number;
+  /** Bytes of payload of the longest packet that the path carries, a multiple of 8; default: 0, those of the path MTU. */
+  packetBytes?: number;
   /** ACK timeout code for the peer's QP. */
   ackTimeoutCode: number;
   privateData: Uint8Array;

@@ -29,7 +29,7 @@ export interface ConnectionAttributes {
   rnrRetry: number;
   peerRnrRetry: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`. */
+  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. */
   peerExtensions?: number;
 }
 

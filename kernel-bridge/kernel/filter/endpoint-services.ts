@@ -1,4 +1,5 @@
 /** The kernel's services for endpoints. */
+import type { PathParameters } from '../../hca/binding.js';
 import type { RcOptions } from '../../options.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
 
@@ -28,6 +29,8 @@ export interface EndpointServices
   /** Invalidates the caches of the user side. */
   newCacheEpoch(): void;
   isOwn(gid: Uint8Array): boolean;
+  /** Bytes of payload of the longest packet on a path of this MTU (bytes); 0: those of the MTU. Does not wait. */
+  packetBytes(path: PathParameters, pathMtu: number): number;
   /** The local address for packets to this one. */
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;
 }

@@ -67,6 +67,7 @@ export class Endpoint extends EndpointConnection {
           peerPort: peer.port,
           qp: { ...cmQp(qp, param), retryCount: param.retryCount },
           pathMtu: mtuCode(pathMtu),
+          packetBytes: this.services.packetBytes(path, pathMtu),
           ackTimeoutCode: this.route!.ackTimeoutCode,
           privateData: param.privateData,
         },

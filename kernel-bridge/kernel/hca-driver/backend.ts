@@ -59,6 +59,8 @@ export interface HcaPort {
   readonly state: number;
   /** Bytes. */
   readonly activeMtu: number;
+  /** Bytes of an IP packet on the link, where packets to another end of this package may fill it; undefined: not there. */
+  readonly ipMtu?: number;
   readonly link: LinkAttributes;
   readonly gids: readonly Uint8Array[];
   readonly addresses: readonly InterfaceAddress[];

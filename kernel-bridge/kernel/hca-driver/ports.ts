@@ -2,6 +2,7 @@
  * The devices of all HCAs of this kernel, with one port each: which device has an address, and the choice of a local address for a
  * remote one.
  */
+import { PacketBytes } from '../../hca/binding.js';
 import { WvEvent } from '../../ioctl/constants.js';
 import { assertPassive, isPassive } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
@@ -29,6 +30,21 @@ export function activeMtuOf(ipMtu: number): number {
   return 256;
 }
 
+/** Bytes of IP and UDP headers, BTH, RETH, immediate data and ICRC: what a packet of a long message has beside its payload. */
+const headersOf = { v4: 20 + 8 + 12 + 16 + 4 + 4, v6: 40 + 8 + 12 + 16 + 4 + 4 };
+
+/**
+ * The most that this version offers and takes: what fills the longest jumbo frames of usual switches (an MTU of 9216). Over the loopback
+ * interface packets of {@link PacketBytes.longest} were slower than these (docs/performance.md).
+ */
+const mostPacketBytes = 9152;
+
+/** Bytes of payload that fill packets of this size (IP header included) between two ends of this package. */
+export function packetBytesOf(ipMtu: number, v4: boolean): number {
+  const most = Math.min(ipMtu - (v4 ? headersOf.v4 : headersOf.v6), mostPacketBytes);
+  return Math.max(0, most - (most % PacketBytes.step));
+}
+
 /** A device, and whose it is. */
 export interface KnownPort extends HcaPort {
   /** @internal */
@@ -53,6 +69,16 @@ export interface PortChange {
   /** Undefined: the device is new. */
   readonly previous: KnownPort | undefined;
 }
+
+/** What the last look at a route said. */
+interface SeenRoute {
+  readonly pathMtu: number;
+  /** Bytes of an IP packet; 0: unknown. */
+  readonly ipMtu: number;
+}
+
+/** Routes that are remembered. */
+const mostRoutes = 1024;
 
 /** How long a scan of the interfaces is valid, in milliseconds. */
 export const freshMs = 1000;
@@ -139,6 +165,8 @@ export class PortTable {
   /** Called for every difference that a scan finds. */
   onChange: (change: PortChange) => void = () => {};
 
+  /** By source and destination, the latest last. */
+  private readonly routes = new Map<string, SeenRoute>();
   /** CA GUIDs of devices that are taken for gone. */
   private readonly hidden = new Set<bigint>();
   /** A scan is queued. */
@@ -259,7 +287,7 @@ export class PortTable {
    */
   routeTo(remote: Uint8Array, source: Uint8Array | undefined, scopeId = 0): LocalRoute | undefined {
     assertPassive("asking for the host's routes");
-    if (this.ofGid(remote, scopeId)) return this.startAt(source ?? remote, scopeId, largestMtu);
+    if (this.ofGid(remote, scopeId)) return this.startAt(source ?? remote, remote, scopeId, largestMtu);
     if (source && isLoopback(source)) return undefined;
     const scoped = isLinkLocal(remote) || isMulticast(remote);
     const route = this.network.route(remote, source, scoped ? scopeId : 0);
@@ -270,13 +298,45 @@ export class PortTable {
       leaves?.activeMtu ?? largestMtu,
       route.mtu === 0 ? largestMtu : activeMtuOf(route.mtu),
     );
-    return this.startAt(route.source, scopeId || route.interfaceIndex, mtu);
+    const ipMtu = Math.min(leaves?.ipMtu ?? 0, route.mtu || Number.POSITIVE_INFINITY);
+    return this.startAt(route.source, remote, scopeId || route.interfaceIndex, mtu, ipMtu);
   }
 
-  private startAt(source: Uint8Array, scopeId: number, mtu: number): LocalRoute | undefined {
+  private startAt(
+    source: Uint8Array,
+    remote: Uint8Array,
+    scopeId: number,
+    mtu: number,
+    ipMtu = Number.POSITIVE_INFINITY,
+  ): LocalRoute | undefined {
     const port = this.ofGid(source, scopeId);
-    return port && { source, port, pathMtu: Math.min(port.activeMtu, mtu) };
+    if (!port) return undefined;
+    const pathMtu = Math.min(port.activeMtu, mtu);
+    this.remember(routeKey(source, remote), { pathMtu, ipMtu: Math.min(port.ipMtu ?? 0, ipMtu) });
+    return { source, port, pathMtu };
   }
+
+  private remember(key: string, route: SeenRoute): void {
+    this.routes.delete(key);
+    const oldest = this.routes.size >= mostRoutes ? this.routes.keys().next().value : undefined;
+    if (oldest !== undefined) this.routes.delete(oldest);
+    this.routes.set(key, route);
+  }
+
+  /**
+   * Bytes of payload of the longest packet from `source` to `remote`, by the last {@link routeTo}: does not wait. 0: no more than
+   * `pathMtu`, because nobody has asked for this route, or a smaller MTU than its own is wanted.
+   */
+  packetBytes(source: Uint8Array, remote: Uint8Array, pathMtu: number): number {
+    const seen = this.routes.get(routeKey(source, remote));
+    if (!seen || pathMtu < seen.pathMtu) return 0;
+    const now = this.find(source, 0)?.ipMtu ?? 0;
+    return packetBytesOf(Math.min(seen.ipMtu, now), isV4(source));
+  }
+}
+
+function routeKey(source: Uint8Array, remote: Uint8Array): string {
+  return `${source} ${remote}`;
 }
 
 export { sameGid };

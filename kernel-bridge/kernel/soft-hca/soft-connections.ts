@@ -15,7 +15,7 @@ import type {
 } from '../cm/service.js';
 import type { HcaConnections, HcaPort, MadEvent } from '../hca-driver/backend.js';
 import { DEFAULT_PKEY, managementPkey, pkeyIndexFor } from '../hca-driver/pkeys.js';
-import { mtuCode } from '../hca-driver/ports.js';
+import { isV4, mtuCode, packetBytesOf } from '../hca-driver/ports.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
@@ -106,6 +106,7 @@ export class SoftConnections implements HcaConnections {
       randomPsn: () => randomBits(24),
       caGuid: (source) => this.portOf(source)?.guid ?? 0n,
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
+      maxPacketBytes: (local) => packetBytesOf(this.portOf(local)?.ipMtu ?? 0, isV4(local)),
       maxPathMtu: (local) => mtuCode(this.portOf(local)?.activeMtu ?? 4096),
     };
   }

@@ -73,6 +73,7 @@ export class SoftPorts {
       mac: one.mac,
       state: one.up ? PortState.ACTIVE : PortState.DOWN,
       activeMtu: activeMtuOf(one.mtu),
+      ipMtu: one.mtu,
       link,
       gids: addresses.map(({ gid }) => gid),
       addresses,

@@ -15,7 +15,7 @@ using wire::kBthCongestionByte;
 using wire::store16;
 
 // x^(−8n) for the distances from the IPv4 ID word to the end of a packet, indexed by the packet's number of words.
-constexpr uint32_t kMaxSolveWords = 2048;
+constexpr uint32_t kMaxSolveWords = kMaxDatagram / 4;
 
 const std::vector<uint32_t>& retreatTable() {
   static const std::vector<uint32_t>* table = [] {

@@ -16,6 +16,9 @@ constexpr uint32_t kQpnMask = 0xFFFFFF;
 constexpr uint32_t kSolicited = 1u << 23;   // of the first word
 constexpr uint32_t kAckRequest = 1u << 31;  // beside the PSN
 constexpr uint32_t kLargestMtu = 4096;
+// Between two ends that have agreed on it (extensions::kLongPackets): payloads are multiples of the second, so that no packet splits a
+// word of 8 bytes which both sides have aligned.
+constexpr uint32_t kLongestPacket = 16384, kPacketStep = 8;
 constexpr uint32_t kMaxMessage = 1u << 31;
 constexpr uint16_t kDefaultPkey = 0xFFFF;
 constexpr uint32_t kMulticastQpn = 0xFFFFFF;

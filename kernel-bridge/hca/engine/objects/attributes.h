@@ -2,6 +2,7 @@
 #pragma once
 #include "base/abi.h"
 #include "base/types.h"
+#include "base/wire.h"
 
 namespace nd {
 
@@ -78,7 +79,16 @@ constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
 constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/path/recovery.h)
 constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/path/fragments.h)
 constexpr uint32_t kAnswers = 8;     // answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h)
-constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers;
+constexpr uint32_t kLongPackets = 16;  // full packets have a length of their own, which is in the upper half of the word
+constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLongPackets;
+constexpr uint32_t kPacketBytesShift = 16;
+// Bytes of payload of a full packet; 0: the path MTU, as the standard has it.
+constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
+constexpr bool isValid(uint32_t word) {
+  const uint32_t bytes = word >> kPacketBytesShift, bits = word & ((1u << kPacketBytesShift) - 1);
+  const bool fits = bytes >= 256 && bytes <= wire::kLongestPacket && bytes % wire::kPacketStep == 0;
+  return (bits & ~kAll) == 0 && (bytes == 0 || (fits && (bits & kLongPackets)));
+}
 }
 
 struct QpAttributes {

@@ -1,9 +1,7 @@
 // What a connection remembers where large packets vanish on its path (transport/path/fragments.h). Its memory comes with the first suspicion.
 #pragma once
 #include <cstdint>
-
-#include "base/link.h"
-#include "base/wire.h"
+#include <vector>
 
 namespace nd {
 
@@ -18,11 +16,39 @@ struct FragmentPath {
   uint32_t lostProbes = 0; // in a row
 };
 
-// The receiver's: the beginning of a packet.
+// The receiver's: what has come of a packet, in any order. Pieces that are missing may come when the packet is sent again.
 struct FragmentAssembly {
-  static constexpr uint32_t kMostBytes = OutPacket::kMaxHeader + wire::kLargestMtu;
-  uint32_t psn = 0, total = 0, filled = 0;
-  uint8_t bytes[kMostBytes];
+  static constexpr uint32_t kUnit = 256;  // fragments begin at its multiples
+  uint32_t psn = 0, total = 0;            // total 0: of no packet
+  uint32_t missing = 0;                   // units
+  uint64_t at = 0;                        // when the newest piece came
+  std::vector<uint8_t> bytes;
+  std::vector<bool> units;                // that have come
+
+  void begin(uint32_t packet, uint32_t length) {
+    psn = packet;
+    total = length;
+    missing = (length + kUnit - 1) / kUnit;
+    bytes.resize(length);
+    units.assign(missing, false);
+  }
+};
+
+// Fragments of one packet may come among those of others.
+struct FragmentAssemblies {
+  static constexpr uint32_t kMost = 4;
+  static constexpr uint64_t kLastNs = 2'000'000'000;  // pieces that are further apart may be of packets with the same PSN
+  FragmentAssembly all[kMost];
+
+  FragmentAssembly& of(uint32_t psn, uint32_t total, uint64_t now) {
+    FragmentAssembly* oldest = &all[0];
+    for (FragmentAssembly& a : all) {
+      if (a.total == total && a.psn == psn && now - a.at <= kLastNs) return a;
+      if (a.total == 0 || (oldest->total != 0 && a.at < oldest->at)) oldest = &a;
+    }
+    oldest->begin(psn, total);
+    return *oldest;
+  }
 };
 
 }  // namespace nd

@@ -273,7 +273,7 @@ struct Qp {
   uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
 
   // Connection
-  uint32_t mtu = 0, mtuShift = 0;
+  uint32_t mtu = 0;          // bytes of payload of a full packet; any multiple of 4
   Path route;                // attributes.path, as packets take it
   uint64_t cnpSentAt = 0;
   bool peerLocal = false;
@@ -282,7 +282,7 @@ struct Qp {
   std::shared_ptr<LocalPair> local;  // null: the wire
   Qp* nextStalled = nullptr;
   std::unique_ptr<FragmentPath> fragments;      // after a suspicion that large packets vanish
-  std::unique_ptr<FragmentAssembly> assembly;   // of the peer's
+  std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's
   uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 
@@ -324,7 +324,8 @@ struct Qp {
   // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
   // passive side waits in RTS for a peer that may not take packets yet.
   bool connected() const { return !has(kUnheard) || will; }
-  uint32_t packetsFor(uint32_t length) const { return length ? ((length - 1) >> mtuShift) + 1 : 1; }
+  // Short messages need no division.
+  uint32_t packetsFor(uint32_t length) const { return length <= mtu ? 1 : (length - 1) / mtu + 1; }
   // wire::kSend or kWrite while a message has come in part, else 0.
   uint32_t openKind() const { return marks & (kInSend | kInWrite); }
   void openMessage(uint32_t flags) {

@@ -65,7 +65,7 @@ constexpr ValueRule kValueRules[] = {
      [](const EngineOptions&, const QpAttributes& a) {
        return (a.patience & ~(rnrpatience::kResponder | rnrpatience::kRequester)) == 0;
      }},
-    {kExtensions, [](const EngineOptions&, const QpAttributes& a) { return (a.extensions & ~extensions::kAll) == 0; }},
+    {kExtensions, [](const EngineOptions&, const QpAttributes& a) { return extensions::isValid(a.extensions); }},
 };
 
 }  // namespace

@@ -300,9 +300,9 @@ void Completer::onReadResponse(Qp& qp, const Packet& p) {
     return;
   }
   const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
-  const uint32_t offset = packet << qp.mtuShift;
+  const uint32_t offset = packet * qp.mtu;
   const uint32_t left = e.leftOfRequest(packet);
-  const uint32_t expected = std::min(p.span << qp.mtuShift, e.length - offset);
+  const uint32_t expected = std::min(p.span * qp.mtu, e.length - offset);
   const bool endsRequest = p.span == left;
   // A repeated request may be answered from Middle on, so only the end is checked (roce-wire §2.5).
   if (p.span > left || p.length != expected || ((p.flags & wire::kLast) != 0) != endsRequest) {

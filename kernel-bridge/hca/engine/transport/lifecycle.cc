@@ -105,7 +105,7 @@ void Lifecycle::toReset(Qp& qp) {
   qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
   qp.rs = ReceiveState{};
   qp.fragments.reset();
-  qp.assembly.reset();
+  qp.assemblies.reset();
   qp.clear(~uint32_t(kFailing));
   qp.set(kUnheard | kNotDirect);
   qp.cnpSentAt = 0;

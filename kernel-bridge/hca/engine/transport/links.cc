@@ -29,8 +29,8 @@ void Links::settle(Qp& qp) {
 
 void Links::setMtu(Qp& qp) {
   const bool whole = qp.local && qp.local->up() && !qp.local->plain;
-  qp.mtu = whole ? LocalPair::kMtu : qp.attributes.pathMtu;
-  qp.mtuShift = qp.mtu ? 31 - uint32_t(__builtin_clz(qp.mtu)) : 0;
+  const uint32_t agreed = extensions::packetBytes(qp.attributes.extensions);
+  qp.mtu = whole ? LocalPair::kMtu : agreed ? agreed : qp.attributes.pathMtu;
 }
 
 void Links::leave(Qp& qp) {

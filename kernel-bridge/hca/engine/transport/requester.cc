@@ -169,7 +169,7 @@ inline bool Requester::roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span) {
   OutPacket& out = t_.links.out;
   const SendState& rq = qp.rq;
   const bool data = e.opcode <= kOpWrite;
-  const uint32_t left = data ? e.length - (rq.packet << qp.mtuShift) : 0;
+  const uint32_t left = data ? e.length - rq.packet * qp.mtu : 0;
   out.byReference = data && refersToSource(qp, e, left);
   if (!t_.links.hasRoom(qp, std::min(qp.mtu, left), out.byReference)) return false;
   // Retransmission goes packet by packet: the peer may have taken some of the message.
@@ -346,8 +346,8 @@ bool Requester::gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length) {
 void Requester::sendData(Qp& qp, SendEntry& e, uint32_t span) {
   OutPacket& out = t_.links.out;
   SendState& rq = qp.rq;
-  const uint32_t offset = rq.packet << qp.mtuShift;
-  const uint32_t length = std::min(span << qp.mtuShift, e.length - offset);
+  const uint32_t offset = rq.packet * qp.mtu;
+  const uint32_t length = std::min(span * qp.mtu, e.length - offset);
   if (!gather(qp, e, offset, length)) return;
   uint32_t flags = e.opcode == kOpWrite ? wire::kWrite : wire::kSend;
   if (rq.packet == 0) flags |= wire::kFirst;
@@ -384,8 +384,8 @@ void Requester::sendData(Qp& qp, SendEntry& e, uint32_t span) {
 
 void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   SendState& rq = qp.rq;
-  const uint32_t offset = rq.packet << qp.mtuShift;
-  const uint64_t room = uint64_t(span) << qp.mtuShift;
+  const uint32_t offset = rq.packet * qp.mtu;
+  const uint64_t room = uint64_t(span) * qp.mtu;
   const bool again = t_.answers.asksAgain(qp, span);
   wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true, again),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});

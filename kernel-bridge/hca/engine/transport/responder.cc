@@ -321,7 +321,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
       break;
     }
     const wire::Reth reth = wire::parseReth(p.extension);
-    const uint64_t skipped = uint64_t(offset) << qp.mtuShift;
+    const uint64_t skipped = uint64_t(offset) * qp.mtu;
     found = reth.rkey == r.rkey && reth.address == r.address + skipped && reth.length + skipped <= r.length;
     job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true, p.inRing()};
     if (!found) continue;
@@ -334,7 +334,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
   if (rs.jobs.full()) return;
   if (rs.jobs.size()) {
     ResponseJob& before = rs.jobs[rs.jobs.size() - 1];
-    const uint64_t gap = uint64_t((job.psn - before.psn) & wire::kPsnMask) << qp.mtuShift;
+    const uint64_t gap = uint64_t((job.psn - before.psn) & wire::kPsnMask) * qp.mtu;
     if (!before.atomic && before.length > gap) before.length = uint32_t(gap);
   }
   rs.jobs.push(job);

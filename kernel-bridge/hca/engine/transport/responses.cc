@@ -146,7 +146,7 @@ uint32_t Responses::carriedAck(Qp& qp) {
 bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   OutPacket& out = t_.links.out;
   ReceiveState& rs = qp.rs;
-  const uint32_t length = std::min(job.length, span << qp.mtuShift);
+  const uint32_t length = std::min(job.length, span * qp.mtu);
   out.pieceCount = 0;
   if (length) {
     uint8_t* data = c_.memory.remote(qp.remoteCache, qp, job.rkey, job.address, length, kAccessRemoteRead);

@@ -268,13 +268,13 @@ bool Answers::part(Qp& qp, const Packet& p, Resource& r, ResponseJob* job) const
   job->result = r.result;
   if (r.atomic) return true;
   const wire::Reth reth = wire::parseReth(p.extension);
-  const uint64_t skipped = uint64_t(offset) << qp.mtuShift, end = skipped + reth.length;
+  const uint64_t skipped = uint64_t(offset) * qp.mtu, end = skipped + reth.length;
   job->address = reth.address;
   job->rkey = reth.rkey;
   job->length = reth.length;
   job->started = offset != 0;
   job->partial = end != r.length;
-  const bool whole = reth.length != 0 && (reth.length & (qp.mtu - 1)) == 0;
+  const bool whole = reth.length != 0 && reth.length % qp.mtu == 0;
   return reth.rkey == r.rkey && reth.address == r.address + skipped && end <= r.length && (!job->partial || whole);
 }
 
@@ -297,7 +297,7 @@ void Answers::onRepeated(Qp& qp, const Packet& p) {
     const int32_t ahead = wire::psnDiff(rs.jobs[0].psn, job.psn);
     if (ahead <= 0) return;
     if (uint32_t(ahead) < packetsOf(job)) {
-      job.length = uint32_t(ahead) << qp.mtuShift;
+      job.length = uint32_t(ahead) * qp.mtu;
       job.partial = true;
     }
   }

@@ -129,7 +129,7 @@ constexpr uint32_t kFewLost = 50;
 constexpr uint32_t kFewPackets = 8;  // nor do so few
 // RFC 9438 §4.1, §4.6.
 constexpr double kCubic = 0.4, kDecrease = 0.7, kFriendlyIncrease = 3 * (1 - kDecrease) / (1 + kDecrease);
-// TCP fills the interface's MTU, of 9000 or 1500 bytes; we send 4096 or 1024. Where each packet is as likely to be lost as another,
+// TCP fills the interface's MTU, of 9000 or 1500 bytes, as packets of an agreed length do; others have 4096 or 1024. Where each packet is as likely to be lost as another,
 // throughput is the packet's size times the root of the increase (RFC 5348 §3.1). So the increase is the square of the sizes' ratio.
 constexpr uint32_t kJumbo = 4096;
 constexpr double kJumboShare = 4.8, kShare = 2;
@@ -137,6 +137,10 @@ constexpr double kJumboShare = 4.8, kShare = 2;
 constexpr uint64_t kSlackNs = 1'000'000;
 // A thread that is woken late for them sends what was due meanwhile, so much at once.
 constexpr uint64_t kCatchUpNs = 2'000'000;
+
+double shareOf(const Qp& qp) {
+  return extensions::packetBytes(qp.attributes.extensions) ? 1 : qp.mtu == kJumbo ? kJumboShare : kShare;
+}
 
 double seconds(uint64_t ns) { return double(ns) * 1e-9; }
 
@@ -156,7 +160,7 @@ void endStart(PathModel& m) {
 uint32_t Congestion::limitOf(const Qp& qp) const {
   const uint32_t least = c_.options.window;
   if (!(qp.attributes.extensions & extensions::kLongWindow) || qp.local || !qp.reliable()) return least;
-  return std::max(least, std::min(uint32_t(c_.options.longWindowBytes >> qp.mtuShift), kMostWindow));
+  return std::max(least, std::min(uint32_t(c_.options.longWindowBytes / qp.mtu), kMostWindow));
 }
 
 void Congestion::onFull(Qp& qp) const {
@@ -191,7 +195,7 @@ void Congestion::growLong(Qp& qp, uint32_t acknowledged) const {
     m.started = rq.lastRoundTrip > rq.leastRoundTrip + std::max(std::min(rq.leastRoundTrip / 8, kMostDelayNs), kLeastDelayNs);
   if (m.draining == 0 && (m.limited || rq.window < c_.options.window)) {
     if (!m.started) rq.window += acknowledged;
-    else growByCurve(rq, acknowledged, qp.mtu == kJumbo ? kJumboShare : kShare);
+    else growByCurve(rq, acknowledged, shareOf(qp));
   }
   uint32_t come = rq.una;
   if (qp.has(kRecovering) && wire::psnDiff(rq.board->highest, come) > 0) come = rq.board->highest;

@@ -8,7 +8,8 @@ using namespace abi;
 
 namespace {
 
-constexpr uint32_t kSmallest = 256, kStep = 4;
+// From any length the first step leads to what almost every path takes; from there on sizes are these, times or by kStep.
+constexpr uint32_t kFirst = 1024, kSmallest = 256, kStep = 4;
 constexpr uint32_t kMostProbes = 3;                                                       // in a row, RFC 8899 §5.1.2: MAX_PROBES
 constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000;  // RFC 8899 §5.1.1: PMTU_RAISE_TIMER
 
@@ -51,7 +52,7 @@ void Fragments::suspect(Qp& qp) {
   FragmentPath& f = path(qp);
   const bool again = f.suspected == rq.una;
   f.suspected = rq.una;
-  narrow(qp, again, std::min(qp.mtu, e.length - (packet << qp.mtuShift)));
+  narrow(qp, again, std::min(qp.mtu, e.length - packet * qp.mtu));
 }
 
 // Each answer has a history of its own: while one is missing, others may be asked for as well.
@@ -73,7 +74,7 @@ FragmentPath& Fragments::path(Qp& qp) {
 void Fragments::narrow(Qp& qp, bool again, uint32_t payload) {
   FragmentPath& f = *qp.fragments;
   if (f.size != 0 && !again) return;  // fragments have come so far: the path may be down
-  uint32_t next = (f.size ? f.size : qp.mtu) / kStep;
+  uint32_t next = f.size ? f.size / kStep : kFirst;
   while (next >= payload && next > kSmallest) next /= kStep;  // a short packet may be too long as well
   next = std::max(next, kSmallest);
   if (payload <= next || next == f.size) return;
@@ -156,31 +157,31 @@ const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, 
   constexpr uint32_t header = wire::kBthBytes + kPlaceBytes;
   const uint32_t n = bytesLength > header ? bytesLength - header : 0;
   const uint32_t offset = n ? wire::load16(bytes + wire::kBthBytes) : 0, total = n ? wire::load16(bytes + wire::kBthBytes + 2) : 0;
-  if (n == 0 || offset + n > total || total > FragmentAssembly::kMostBytes) {
+  constexpr uint32_t unit = FragmentAssembly::kUnit;
+  const bool fits = n != 0 && offset % unit == 0 && (n % unit == 0 || offset + n == total) && offset + n <= total;
+  if (!fits || total > OutPacket::kMaxHeader + qp->mtu) {
     c_.counters.malformed++;
     return nullptr;
   }
-  if (!qp->assembly) qp->assembly = std::make_unique<FragmentAssembly>();
-  FragmentAssembly& a = *qp->assembly;
-  if (offset == 0) {
-    a.psn = bth.psn;
-    a.total = total;
-    a.filled = 0;
+  if (!qp->assemblies) qp->assemblies = std::make_unique<FragmentAssemblies>();
+  FragmentAssembly& a = qp->assemblies->of(bth.psn, total, c_.now);
+  std::memcpy(a.bytes.data() + offset, bytes + header, n);
+  for (uint32_t i = offset / unit; i * unit < offset + n; i++) {
+    a.missing -= !a.units[i];
+    a.units[i] = true;
   }
-  if (a.psn != bth.psn || a.total != total || a.filled != offset) return nullptr;  // one before it is lost
-  std::memcpy(a.bytes + offset, bytes + header, n);
-  a.filled += n;
+  a.at = c_.now;
   c_.counters.receivedFragments++;
-  if (a.filled != total) return nullptr;
-  a.filled = 0;
-  const bool sound = total >= wire::kBthBytes && wire::parseBth(a.bytes).destinationQpn == bth.destinationQpn &&
-                     wire::parseBth(a.bytes).psn == bth.psn && a.bytes[0] != wire::kOpFragment;
+  if (a.missing != 0) return nullptr;
+  a.total = 0;
+  const bool sound = total >= wire::kBthBytes && wire::parseBth(a.bytes.data()).destinationQpn == bth.destinationQpn &&
+                     wire::parseBth(a.bytes.data()).psn == bth.psn && a.bytes[0] != wire::kOpFragment;
   if (!sound) {
     c_.counters.malformed++;
     return nullptr;
   }
   *length = total;
-  return a.bytes;
+  return a.bytes.data();
 }
 
 }  // namespace nd

@@ -4,12 +4,12 @@
 // looked at when it is whole. To the transport a lost fragment is a lost packet.
 //
 // A fragment has a BTH with an opcode that the standard leaves to manufacturers, and the QPN and PSN of the packet; then its place in the
-// packet and the packet's length, 16 bits each; then bytes of the packet, from its BTH to its pad. Fragments come in order, or the packet
-// is lost.
+// packet and the packet's length, 16 bits each; then bytes of the packet, from its BTH to its pad. Fragments come in any order, and what is
+// lost of a packet may come with its repetition.
 //
-// The size follows RFC 8899's method: a packet that did not get through whole is sent in quarters, down to 256 bytes. Once these arrive, a
-// packet of the next larger size is the probe. It is data; when it is lost it is sent again in fragments. After three lost ones in a row the
-// next one follows after 5 seconds, later up to 10 minutes.
+// The size follows RFC 8899's method: a packet that did not get through whole is sent in fragments of 1024 bytes, then of 256. Once these
+// arrive, a packet of the next larger size is the probe. It is data; when it is lost it is sent again in fragments. After three lost ones in
+// a row the next one follows after 5 seconds, later up to 10 minutes.
 #pragma once
 #include "transport/scheduler.h"
 
