@@ -105,7 +105,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** What its link needs. @internal */
   get linkNeeds() {
     const { slots, slotBytes, maxMessageBytes } = this.#options;
-    const options = { kind: Kind.CHANNEL, slots, slotBytes, maxMessageBytes };
+    const options = { kind: Kind.CHANNEL, slots, slotBytes, maxMessageBytes, ringBytes: 0 };
     return { options, user: heldUser(this.held) };
   }
 

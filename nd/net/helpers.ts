@@ -3,6 +3,7 @@ import type { SocketAddress } from '../index.js';
 import type { MessageBytes } from './channel-options.js';
 import { kindOf, outOfRange, wrongType } from './checks.js';
 import { aborted } from './errors.js';
+import { MOST_RING_BYTES } from './wire.js';
 
 /** What a program's listener or handler has thrown is an uncaught exception, as in `node:net`, and no error of a connection. */
 export function uncaught(error: unknown): void {
@@ -36,6 +37,7 @@ export function defined<T extends object>(options: T): { [K in keyof T]: Exclude
 const bounds = {
   slots: [1, 65_535],
   slotBytes: [64, 2 ** 26],
+  ringBytes: [0, MOST_RING_BYTES],
   maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
   maxRequests: [1, Number.MAX_SAFE_INTEGER],
 } as const;

@@ -88,10 +88,10 @@ export function connect(
         };
   checkConnectNames(all);
   const at = hostOf(all.host) ?? 'localhost';
-  const { signal, slots, slotBytes, allowHalfOpen, timeout } = all;
+  const { signal, slots, slotBytes, ringBytes, allowHalfOpen, timeout } = all;
   checkSignal(signal);
   const number = portOf(all.port, 1);
-  const socket = new Socket({ slots, slotBytes, allowHalfOpen });
+  const socket = new Socket({ slots, slotBytes, ringBytes, allowHalfOpen });
   if (timeout !== undefined) socket.setTimeout(timeout);
   for (const one of [host, options, listener]) if (typeof one === 'function') socket.once('connect', one);
   if (signal !== undefined) {

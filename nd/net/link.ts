@@ -3,67 +3,40 @@ import {
   type IND2MemoryRegion,
   type IND2QueuePair,
   Nd2MrFlag,
-  type Nd2RemoteMemory,
   Nd2RequestType,
   type Nd2Result,
-  type Nd2Sge,
   Status,
 } from '../index.js';
 import { Credits } from './credits.js';
-import { closed, netError, reset, violation } from './errors.js';
+import { netError, reset, violation } from './errors.js';
 import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
+import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
+import { Operations, REMOTE_OPERATIONS, type RemoteOperation } from './operations.js';
 import type { Place } from './place.js';
-import { CONTROL_SLOTS, Frame, Header, type Hello, isHeld, viewOf } from './wire.js';
+import { type OutRing, StreamRings } from './ring.js';
+import {
+  CONTROL_SLOTS,
+  Frame,
+  Header,
+  type Hello,
+  IN_RING,
+  isHeld,
+  Kind,
+  RING_UNIT,
+  viewOf,
+  writeHeader,
+} from './wire.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND } = Nd2RequestType;
-const { CONTROL, DATA_CREDITS, CONTROL_CREDITS } = { ...Frame, ...Header };
+const { CONTROL, DATA, RING, DATA_CREDITS, CONTROL_CREDITS, RING_CREDITS } = { ...Frame, ...Header };
 const HEADER = Header.BYTES;
 const SUCCESS: number = Status.SUCCESS;
 
-/** RDMA Reads and Writes that one link has in flight. */
-const REMOTE_OPERATIONS = 16;
-
-/** The part of a link's memory for one Send or Receive, which has one or more frames. */
-export interface Slot {
-  /** Of its first byte. */
-  readonly offset: number;
-  readonly sgl: [Nd2Sge];
-  /** Bytes of its frames, in a send slot. */
-  used: number;
-  /** Frames that its user has not released, in a receive slot. */
-  frames: number;
-}
+export type { LinkOptions, LinkUser, Slot };
 
 const nothing = Promise.resolve();
-
-/** A Read or Write of a peer's memory that waits for its turn or its end. */
-export interface RemoteOperation {
-  readonly write: boolean;
-  readonly sgl: [Nd2Sge];
-  readonly remote: Nd2RemoteMemory;
-  readonly offset: number;
-  /** Called once, with the error if it failed. */
-  done(error: unknown): void;
-}
-
-/** What is above a link. */
-export interface LinkUser {
-  /** A data frame. Its payload, from an offset on in the link's memory, belongs to the user until {@link Link.release}. */
-  frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void;
-  /** The peer has read a large payload. */
-  wasRead(id: number): void;
-  /** Credits or slots have come back. */
-  writable(): void;
-  /** The connection has ended: once, after all frames. */
-  ended(error: unknown): void;
-  /** Something waits for credits, or for the peer to read it. */
-  unsent(): boolean;
-}
-
-/** Sizes of this side. */
-export type LinkOptions = Hello;
 
 /** One queue pair with its slots, and the credits of both directions. */
 export class Link {
@@ -101,28 +74,30 @@ export class Link {
     this.flush();
   };
   readonly #sends: number;
-  readonly #operations: RemoteOperation[] = [];
-  #operating = 0;
+  readonly #operations: Operations;
+  readonly #isStream: boolean;
+  /** Of a stream that has carried something. */
+  #rings: StreamRings | undefined;
+  /** Of a ring, as both sides want it. */
+  #ringBytes = 0;
   #established = false;
   readonly #credits: Credits;
   /** Ids of large payloads that were read and not reported yet. */
   #read: number[] = [];
   #freed = false;
-  /** The error that it ended with. */
-  #reason: unknown;
   /** Frames that came before this side knew that the connection is made. */
   #early: (() => void)[] = [];
 
   private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
-    const { slotBytes } = options;
     this.place = place.hold();
     this.connector = connector;
     this.user = user;
     this.hello = options;
+    this.#isStream = options.kind === Kind.STREAM;
     this.#credits = new Credits(options);
     this.#sends = this.#credits.posted + CONTROL_SLOTS;
     this.#entries = 2 * this.#sends + REMOTE_OPERATIONS;
-    this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * slotBytes));
+    this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * options.slotBytes));
     this.#view = viewOf(this.memory);
     const { adapter, poller } = place;
     this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));
@@ -136,6 +111,7 @@ export class Link {
       receiveQueueDepth: this.#sends,
       initiatorQueueDepth: this.#sends + REMOTE_OPERATIONS,
     });
+    this.#operations = new Operations(this.queuePair, () => poller.wake());
   }
 
   /** A link that can receive. The caller connects or accepts, then calls {@link establish}. */
@@ -150,12 +126,7 @@ export class Link {
       await link.#region.register(link.memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
       for (let i = 0; i < 2 * link.#sends; i += 1) {
         const offset = i * options.slotBytes;
-        const slot: Slot = {
-          offset,
-          used: 0,
-          frames: 0,
-          sgl: [{ memory: link.#region, offset, length: options.slotBytes }],
-        };
+        const slot = slotAt(link.memory, link.#region, offset, options.slotBytes);
         if (i < link.#sends) link.queuePair.receive(slot, slot.sgl);
         else link.#freeSends.push(slot);
       }
@@ -171,6 +142,7 @@ export class Link {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
     this.mostMessage = peer.maxMessageBytes;
     this.#credits.meet(peer.slots);
+    this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
   }
 
   /** The connection is made. */
@@ -182,6 +154,7 @@ export class Link {
       () => this.end(reset()),
       (error) => this.end(netError(error, 'connection')),
     );
+    this.#operations.start();
     for (const deliver of this.#early.splice(0)) if (!this.over) deliver();
     this.place.poller.wake();
     this.user.writable();
@@ -191,7 +164,12 @@ export class Link {
   takes(type: number, length: number): boolean {
     if (this.over) return false;
     if (this.#joins(type, length)) return true;
-    return this.#credits.allows(!isHeld(type)) && this.#freeSends.length > CONTROL_SLOTS && this.#established;
+    return this.#established && this.#credits.allows(!isHeld(type)) && this.#places > 0;
+  }
+
+  /** Places of the send queue for Sends of data. */
+  get #places(): number {
+    return this.#freeSends.length - CONTROL_SLOTS - (this.#rings === undefined ? 0 : this.#rings.borrowed);
   }
 
   /** The open slot takes the frame, too. */
@@ -227,6 +205,25 @@ export class Link {
     this.#cork();
   }
 
+  /** Bytes that {@link sendInRing} takes now; 0: there is no room, or no ring. */
+  get ringRoom(): number {
+    const room = this.#rings === undefined ? 0 : this.#rings.room;
+    return room > 0 && this.#places > 1 && this.takes(DATA, 0) ? room : 0;
+  }
+
+  /** As {@link sendPieces}, by writing the payload to the peer's ring; at most {@link ringRoom}. */
+  sendInRing(pieces: readonly Uint8Array[], length: number): void {
+    try {
+      this.#rings!.write(this.queuePair, pieces, length);
+    } catch (error) {
+      this.abort(netError(error, 'send'));
+      return;
+    }
+    this.#frame(DATA, IN_RING, length, 0);
+    this.bytesWritten += length;
+    this.#cork();
+  }
+
   /** Writes the header of a frame into the open slot, or the next one. Returns where its payload begins. */
   #frame(type: number, flags: number, id: number, length: number): number {
     if (!this.#joins(type, length)) this.flush();
@@ -238,21 +235,10 @@ export class Link {
       this.#open = slot;
     }
     const begin = slot.offset + slot.used;
-    this.#header(begin, type, flags, id, length);
+    writeHeader(this.#view, begin, type, flags, id, length);
     slot.used += HEADER + length;
     this.bytesWritten += length;
     return begin + HEADER;
-  }
-
-  #header(at: number, type: number, flags: number, id: number, length: number): void {
-    const view = this.#view;
-    view.setUint8(at, type);
-    view.setUint8(at + Header.FLAGS, flags);
-    view.setUint16(at + DATA_CREDITS, 0);
-    view.setUint16(at + CONTROL_CREDITS, 0);
-    view.setUint16(at + 6, 0);
-    view.setUint32(at + Header.ID, id);
-    view.setUint32(at + Header.LENGTH, length);
   }
 
   #cork(): void {
@@ -276,6 +262,7 @@ export class Link {
     const { offset } = slot;
     this.#view.setUint16(offset + DATA_CREDITS, this.#credits.takeData());
     this.#view.setUint16(offset + CONTROL_CREDITS, this.#credits.takeControl());
+    if (this.#rings !== undefined) this.#view.setUint16(offset + RING_CREDITS, this.#rings.in.takeOwed());
     slot.sgl[0].length = slot.used;
     try {
       this.queuePair.send(slot, slot.sgl);
@@ -291,6 +278,11 @@ export class Link {
   release(slot: Slot): void {
     slot.frames -= 1;
     if (slot.frames > 0 || this.over) return;
+    if (slot.units > 0) {
+      this.#rings!.in.released(slot.units);
+      if (this.#rings!.in.owes) this.#report();
+      return;
+    }
     slot.sgl[0].length = this.hello.slotBytes;
     this.queuePair.receive(slot, slot.sgl);
     this.#credits.released();
@@ -306,10 +298,20 @@ export class Link {
   /** Sends a CONTROL frame if there is something to report and a control credit for it. */
   #report(): void {
     if (!this.#established || this.over) return;
-    if (this.#freeSends.length === 0 || !this.#credits.spendControl(this.#read.length > 0)) return;
+    const more = this.#read.length > 0 || this.#rings?.speak === true;
+    if (this.#freeSends.length === 0 || !this.#credits.spendControl(more)) return;
     const slot = this.#freeSends.pop()!;
+    const notice = this.#rings?.notice();
+    if (notice !== undefined) {
+      const { kind, payload } = notice;
+      writeHeader(this.#view, slot.offset, RING, kind, 0, payload.length);
+      this.memory.set(payload, slot.offset + HEADER);
+      slot.used = HEADER + payload.length;
+      this.#post(slot);
+      return;
+    }
     const ids = this.#read.splice(0, Math.floor(this.most / 4));
-    this.#header(slot.offset, CONTROL, 0, 0, 4 * ids.length);
+    writeHeader(this.#view, slot.offset, CONTROL, 0, 0, 4 * ids.length);
     slot.used = HEADER;
     for (const id of ids) {
       this.#view.setUint32(slot.offset + slot.used, id);
@@ -320,28 +322,7 @@ export class Link {
 
   /** Reads or writes memory of the peer, when its turn comes. */
   operate(operation: RemoteOperation): void {
-    if (this.over) {
-      operation.done(this.#reason ?? closed(operation.write ? 'write' : 'read'));
-      return;
-    }
-    this.#operations.push(operation);
-    this.#operate();
-  }
-
-  #operate(): void {
-    while (this.#operating < REMOTE_OPERATIONS && this.#operations.length > 0 && this.#established) {
-      const operation = this.#operations.shift()!;
-      const { sgl, remote, offset } = operation;
-      this.#operating += 1;
-      try {
-        if (operation.write) this.queuePair.write(operation, sgl, remote, offset);
-        else this.queuePair.read(operation, sgl, remote, offset);
-      } catch (error) {
-        this.#operating -= 1;
-        operation.done(netError(error, operation.write ? 'write' : 'read'));
-      }
-      this.place.poller.wake();
-    }
+    this.#operations.add(operation);
   }
 
   /** @internal */
@@ -349,22 +330,19 @@ export class Link {
     const { status, requestType } = result;
     if (requestType === RECEIVE) {
       if (status === SUCCESS) this.#received(result.requestContext as Slot, result.bytesTransferred);
-    } else if (requestType === SEND) {
-      this.#freeSends.push(result.requestContext as Slot);
-    } else {
-      this.#operating -= 1;
+    } else if (requestType === SEND) this.#freeSends.push(result.requestContext as Slot);
+    else if (this.#rings !== undefined) this.#rings.wrote(result.requestContext as OutRing);
+    else {
       const operation = result.requestContext as RemoteOperation;
-      operation.done(status === SUCCESS ? undefined : reset());
+      this.#operations.ended(operation, status === SUCCESS ? undefined : reset());
     }
-    if (status !== SUCCESS && status !== Status.CANCELED && !this.over) {
-      this.abort(reset());
-    }
+    if (status !== SUCCESS && status !== Status.CANCELED && !this.over) this.abort(reset());
   }
 
   /** @internal */
   delivered(): void {
     if (this.over) return;
-    this.#operate();
+    this.#operations.run();
     this.user.writable();
     this.flush();
     this.#report();
@@ -379,14 +357,18 @@ export class Link {
       this.#refuse(`a frame of ${bytes} bytes is shorter than its header`);
       return;
     }
-    if (
-      !this.#credits.returned(view.getUint16(offset + DATA_CREDITS), view.getUint16(offset + CONTROL_CREDITS))
-    ) {
+    const returned = this.#credits.returned(
+      view.getUint16(offset + DATA_CREDITS),
+      view.getUint16(offset + CONTROL_CREDITS),
+    );
+    const ring = view.getUint16(offset + RING_CREDITS);
+    if (!returned || (ring > 0 && this.#rings?.returned(ring) !== true)) {
       this.#refuse('it returned more credits than it had');
       return;
     }
-    if (view.getUint8(offset) === CONTROL) {
-      this.#controlled(slot, bytes);
+    const first = view.getUint8(offset);
+    if (first === CONTROL || (first === RING && this.#isStream)) {
+      this.#controlled(first, slot, bytes);
       return;
     }
     this.#credits.received();
@@ -399,21 +381,41 @@ export class Link {
         this.#refuse(`a frame is longer than the ${bytes} bytes that came`);
         return;
       }
-      slot.frames += 1;
-      this.bytesRead += length;
       const type = view.getUint8(at);
       const flags = view.getUint8(at + Header.FLAGS);
       const id = view.getUint32(at + Header.ID);
       const payload = at + HEADER;
-      if (this.#established) this.#deliver(type, flags, id, slot, payload, length);
-      else this.#early.push(() => this.#deliver(type, flags, id, slot, payload, length));
+      if (flags === IN_RING && type === DATA && length === 0 && this.#rings !== undefined) this.#inRing(id);
+      else {
+        slot.frames += 1;
+        this.bytesRead += length;
+        if (length >= RING_UNIT && this.#isStream) this.#someRings().in.came(length);
+        this.#give(type, flags, id, slot, payload, length);
+      }
       at = payload + length;
     }
     this.release(slot);
   }
 
+  #someRings(): StreamRings {
+    this.#rings ??= new StreamRings(this.place, this.#ringBytes, () => this.#report());
+    return this.#rings;
+  }
+
+  /** The peer has written so many bytes to the ring. */
+  #inRing(bytes: number): void {
+    this.bytesRead += bytes;
+    const slot = this.#rings!.in.take(bytes);
+    if (slot === undefined) this.#refuse(`its ring has no room for ${bytes} bytes`);
+    else this.#give(DATA, 0, 0, slot, slot.offset, bytes);
+  }
+
   /** A frame for the user. A listener that throws does not cost the frames behind it. */
-  #deliver(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
+  #give(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
+    if (!this.#established) {
+      this.#early.push(() => this.#give(type, flags, id, slot, at, length));
+      return;
+    }
     try {
       this.user.frame(type, flags, id, slot, at, length);
     } catch (error) {
@@ -421,14 +423,19 @@ export class Link {
     }
   }
 
-  #controlled(slot: Slot, bytes: number): void {
+  #controlled(type: number, slot: Slot, bytes: number): void {
     if (this.#view.getUint32(slot.offset + Header.LENGTH) !== bytes - HEADER || bytes % 4 !== 0) {
       this.#refuse(`a CONTROL frame of ${bytes} bytes has another form`);
       return;
     }
-    for (let at = HEADER; at < bytes && !this.over; at += 4) {
-      this.user.wasRead(this.#view.getUint32(slot.offset + at));
-    }
+    if (type === RING) {
+      const payload = this.payload(slot.offset + HEADER, bytes - HEADER);
+      const kind = this.#view.getUint8(slot.offset + Header.FLAGS);
+      const wrong = this.#someRings().heard(kind, payload, () => this.flush());
+      if (wrong !== undefined) this.#refuse(wrong);
+    } else
+      for (let at = HEADER; at < bytes && !this.over; at += 4)
+        this.user.wasRead(this.#view.getUint32(slot.offset + at));
     if (this.over) return;
     slot.sgl[0].length = this.hello.slotBytes;
     this.queuePair.receive(slot, slot.sgl);
@@ -442,11 +449,6 @@ export class Link {
 
   #refuse(sentence: string): void {
     this.abort(violation(sentence));
-  }
-
-  /** The completion queue has failed. @internal */
-  failed(error: unknown): void {
-    this.end(error);
   }
 
   /** Disconnects, and reports the error. */
@@ -463,9 +465,8 @@ export class Link {
     if (!this.touched) this.place.poller.drain();
     if (this.over) return;
     this.over = true;
-    this.#reason = error;
     void this.#disconnect();
-    for (const operation of this.#operations.splice(0)) operation.done(error ?? reset());
+    this.#operations.end(error);
     this.user.ended(error);
   }
 
@@ -490,6 +491,7 @@ export class Link {
     this.connector.release();
     this.queuePair.release();
     this.#region.release();
+    this.#rings?.end();
     place.poller.remove(this, this.#entries);
     place.leave(this);
     place.letGo();

@@ -49,7 +49,7 @@ const ofHttp =
   maxTotalSockets maxFreeSockets keepAliveMsecs nodelay href origin username password pathname search searchParams hash query
   sessionKey`);
 
-const sizes = ['slots', 'slotBytes', 'allowHalfOpen'];
+const sizes = ['slots', 'slotBytes', 'ringBytes', 'allowHalfOpen'];
 
 /** @throws TypeError: an option of `connect` that nobody knows */
 export function checkConnectNames(options: unknown): void {

@@ -42,7 +42,7 @@ export class Place {
   readonly exposed = new Map<number, Exposed>();
   /** Lent memory by its ArrayBuffer. */
   readonly lent = new Map<ArrayBufferLike, Registered[]>();
-  readonly #users = new Set<{ failed(error: unknown): void }>();
+  readonly #users = new Set<{ end(error: unknown): void }>();
   #references = 0;
   #bounces: Promise<Bounce[]> | undefined;
   #bounceRegion: IND2MemoryRegion | undefined;
@@ -52,7 +52,7 @@ export class Place {
     try {
       this.adapter = ndOpenAdapter(address);
       this.poller = new Poller(this.adapter, (error) => {
-        for (const user of [...this.#users]) user.failed(error);
+        for (const user of [...this.#users]) user.end(error);
       });
     } catch (error) {
       ndCleanup();
@@ -90,11 +90,11 @@ export class Place {
   }
 
   /** Whoever must know when the completion queue fails. */
-  join(user: { failed(error: unknown): void }): void {
+  join(user: { end(error: unknown): void }): void {
     this.#users.add(user);
   }
 
-  leave(user: { failed(error: unknown): void }): void {
+  leave(user: { end(error: unknown): void }): void {
     this.#users.delete(user);
   }
 

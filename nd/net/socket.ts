@@ -5,7 +5,7 @@ import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
 import { checkMs, checkSizes, copyOf, defined, familyOf } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
-import { Frame, Kind } from './wire.js';
+import { Frame, Kind, RING_UNIT } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -15,11 +15,16 @@ export interface SocketOptions {
   readonly slots?: number | undefined;
   /** Bytes of a slot; default 65552: 64 KiB and a header. */
   readonly slotBytes?: number | undefined;
+  /**
+   * Bytes of memory besides the slots, of each direction, while much is sent in it; the smaller of both sides' numbers counts. Default
+   * 4 MiB; 0: none. All streams of a thread together have 128 MiB at most.
+   */
+  readonly ringBytes?: number | undefined;
   /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
   readonly allowHalfOpen?: boolean | undefined;
 }
 
-const defaults = { slots: 16, slotBytes: 65_552, allowHalfOpen: false } as const;
+const defaults = { slots: 16, slotBytes: 65_552, ringBytes: 2 ** 22, allowHalfOpen: false } as const;
 
 type Callback = (error?: Error | null) => void;
 
@@ -35,7 +40,7 @@ type Callback = (error?: Error | null) => void;
  * ```
  */
 export class Socket extends Duplex {
-  readonly #options: { readonly slots: number; readonly slotBytes: number };
+  readonly #options: { readonly slots: number; readonly slotBytes: number; readonly ringBytes: number };
   #link: Link | undefined;
   /** The write under way, and how much of it was sent. */
   #pieces: Uint8Array[] = [];
@@ -58,11 +63,11 @@ export class Socket extends Duplex {
 
   /** @internal */
   constructor(options: SocketOptions = {}) {
-    const { slots, slotBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
+    const { slots, slotBytes, ringBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
     // As net.Socket does: 'close' has an argument.
     super({ allowHalfOpen, emitClose: false, autoDestroy: true });
-    checkSizes({ slots, slotBytes });
-    this.#options = { slots, slotBytes };
+    checkSizes({ slots, slotBytes, ringBytes });
+    this.#options = { slots, slotBytes, ringBytes };
     this.#user = {
       frame: (type, flags, _id, slot, at, length) => this.#frame(type, flags, slot, at, length),
       wasRead: () => {},
@@ -304,10 +309,7 @@ export class Socket extends Duplex {
     const link = this.#link;
     if (link === undefined) return;
     const pieces = this.#pieces;
-    while (pieces.length > 0 && link.takes(Frame.DATA, Math.min(pieces[0]!.length, link.most))) {
-      this.#sendSome(link);
-      this.#active();
-    }
+    while (pieces.length > 0 && this.#sendSome(link)) this.#active();
     if (pieces.length > 0) {
       link.keepAlive.update();
       return;
@@ -328,23 +330,30 @@ export class Socket extends Duplex {
     if (this.destroyed && this.#endSent && link.quiet) link.end(undefined);
   }
 
-  /** One frame: as many pieces as fit, or a part of the first. */
-  #sendSome(link: Link): void {
+  /** One frame: as many pieces as fit, or a part of the first. False: nothing can be sent now. */
+  #sendSome(link: Link): boolean {
     const pieces = this.#pieces;
     const first = pieces[0]!;
-    if (first.length > link.most) {
-      link.send(Frame.DATA, 0, 0, first.subarray(0, link.most));
-      pieces[0] = first.subarray(link.most);
-      return;
+    const room = first.length < RING_UNIT ? 0 : link.ringRoom;
+    const most = room === 0 ? link.most : room;
+    let bytes = Math.min(first.length, most);
+    if (room === 0 && !link.takes(Frame.DATA, bytes)) return false;
+    let part = [first];
+    if (first.length > most) {
+      part = [first.subarray(0, most)];
+      pieces[0] = first.subarray(most);
+    } else {
+      // The frame may be one for a slot that is open, and has no room for more than it.
+      const fits = (length: number): boolean =>
+        length <= most && (room > 0 || link.takes(Frame.DATA, length));
+      let count = 1;
+      for (; count < pieces.length && fits(bytes + pieces[count]!.length); count += 1)
+        bytes += pieces[count]!.length;
+      part = pieces.splice(0, count);
     }
-    let count = 1;
-    let bytes = first.length;
-    while (count < pieces.length && bytes + pieces[count]!.length <= link.most) {
-      bytes += pieces[count]!.length;
-      count += 1;
-    }
-    link.sendPieces(Frame.DATA, count === pieces.length ? pieces : pieces.slice(0, count), bytes);
-    pieces.splice(0, count);
+    if (room > 0) link.sendInRing(part, bytes);
+    else link.sendPieces(Frame.DATA, part, bytes);
+    return true;
   }
 
   #frame(type: number, flags: number, slot: Slot, at: number, length: number): void {
@@ -366,7 +375,7 @@ export class Socket extends Duplex {
   }
 
   #push(link: Link, slot: Slot, at: number, length: number): void {
-    const bytes = copyOf(link.payload(at, length));
+    const bytes = copyOf(slot.memory.subarray(at, at + length));
     link.release(slot);
     this.#flowing = this.push(bytes);
   }

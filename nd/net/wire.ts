@@ -15,6 +15,7 @@ export const Frame = {
   CANCEL: 5,
   ATOMIC: 6,
   END: 7,
+  RING: 8,
 } as const;
 
 /** The receiving program takes a frame of this type when it likes; all others are replies, taken as they come. */
@@ -30,16 +31,47 @@ export function exceeds(type: number, flags: number, length: number, most: numbe
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
 
+/** Flag of a frame of DATA: the sender has written the bytes to the receiver's ring, and the id is their number. */
+export const IN_RING = 2;
+
+/** What a RING frame says, as its flags: its sender offers a ring, wants it back, or gives the peer's back. */
+export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;
+
+/** Bytes of a ring are counted by so many. */
+export const RING_UNIT = 4096;
+
+/** The largest ring, in bytes: the field of a header holds so many units. */
+export const MOST_RING_BYTES = 0xffff * RING_UNIT;
+
 /** Header fields of a frame, by byte offset; the credits are those of the first frame in a slot. */
 export const Header = {
   TYPE: 0,
   FLAGS: 1,
   DATA_CREDITS: 2,
   CONTROL_CREDITS: 4,
+  RING_CREDITS: 6,
   ID: 8,
   LENGTH: 12,
   BYTES: 16,
 } as const;
+
+/** Writes the header of a frame that returns nothing. */
+export function writeHeader(
+  view: DataView,
+  at: number,
+  type: number,
+  flags: number,
+  id: number,
+  length: number,
+): void {
+  view.setUint8(at, type);
+  view.setUint8(at + Header.FLAGS, flags);
+  view.setUint16(at + Header.DATA_CREDITS, 0);
+  view.setUint16(at + Header.CONTROL_CREDITS, 0);
+  view.setUint16(at + Header.RING_CREDITS, 0);
+  view.setUint32(at + Header.ID, id);
+  view.setUint32(at + Header.LENGTH, length);
+}
 
 /** Slots of CONTROL frames, in addition to those of the hello. */
 export const CONTROL_SLOTS = 8;
@@ -51,7 +83,7 @@ export const CONTROL_SLOTS = 8;
 export const REPLY_SLOTS = 4;
 
 const MAGIC = 0x4e44_4e31;
-const VERSION = 4;
+const VERSION = 5;
 
 /** Bytes of a hello. */
 export const HELLO_BYTES = 24;
@@ -65,10 +97,12 @@ export interface Hello {
   readonly slotBytes: number;
   /** Bytes of the longest message, request or answer that it takes; of a stream 0. */
   readonly maxMessageBytes: number;
+  /** Of a stream: bytes of the largest ring that it has for what comes, and of the peer's that it writes to; of a channel 0. */
+  readonly ringBytes: number;
 }
 
 /** The private data of Connect, Accept and Reject. */
-export function encodeHello({ kind, slots, slotBytes, maxMessageBytes }: Hello): Uint8Array {
+export function encodeHello({ kind, slots, slotBytes, maxMessageBytes, ringBytes }: Hello): Uint8Array {
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC);
@@ -76,6 +110,7 @@ export function encodeHello({ kind, slots, slotBytes, maxMessageBytes }: Hello):
   view.setUint8(5, kind);
   view.setUint16(6, slots);
   view.setUint32(8, slotBytes);
+  view.setUint32(12, ringBytes);
   view.setBigUint64(16, BigInt(maxMessageBytes));
   return bytes;
 }
@@ -87,12 +122,14 @@ export function decodeHello(bytes: Uint8Array): Hello | undefined {
   const kind = view.getUint8(5);
   const slots = view.getUint16(6);
   const slotBytes = view.getUint32(8);
+  const ringBytes = view.getUint32(12);
   if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== VERSION) return undefined;
   if (kind !== Kind.STREAM && kind !== Kind.CHANNEL) return undefined;
   if (slots < 1 || slotBytes < Header.BYTES + MEMORY_BYTES) return undefined;
   const maxMessageBytes = Number(view.getBigUint64(16));
   if (kind === Kind.CHANNEL ? maxMessageBytes < 1 : maxMessageBytes !== 0) return undefined;
-  return { kind, slots, slotBytes, maxMessageBytes };
+  if (kind === Kind.CHANNEL && ringBytes !== 0) return undefined;
+  return { kind, slots, slotBytes, maxMessageBytes, ringBytes };
 }
 
 /** Bytes of a description of memory. */

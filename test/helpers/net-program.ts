@@ -1,6 +1,6 @@
-// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, and can be killed. Messages by IPC.
+// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, or one that pours bytes into a stream, and can be killed. Messages by IPC.
 import { once } from 'node:events';
-import { connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
 
 const [, , role, address, port] = process.argv;
 
@@ -12,6 +12,10 @@ if (role === 'serve') {
   server.listen(0, address);
   await once(server, 'listening');
   process.send!({ port: server.address()!.port });
+} else if (role === 'pour') {
+  const socket = connect(Number(port), address);
+  const bytes = Buffer.alloc(65_536);
+  for (;;) if (!socket.write(bytes)) await once(socket, 'drain');
 } else {
   const channel = await connectChannel(Number(port), address);
   const pattern = Buffer.alloc(300_000, 'pattern');

@@ -22,7 +22,13 @@ const RECEIVES = 32;
 const DEPTH = 512;
 
 /** The hello of an honest peer. */
-export const honest: Hello = { kind: Kind.CHANNEL, slots: 128, slotBytes: 4096, maxMessageBytes: 2 ** 28 };
+export const honest: Hello = {
+  kind: Kind.CHANNEL,
+  slots: 128,
+  slotBytes: 4096,
+  maxMessageBytes: 2 ** 28,
+  ringBytes: 0,
+};
 
 /** One end of a connection, and all that it needs. */
 export class RawPeer implements Disposable {
@@ -147,6 +153,7 @@ export function frameOf(
     flags = 0,
     data = 0,
     control = 0,
+    ring = 0,
     id = 0,
     length,
     payload = Buffer.alloc(0),
@@ -154,6 +161,7 @@ export function frameOf(
     flags?: number;
     data?: number;
     control?: number;
+    ring?: number;
     id?: number;
     length?: number;
     payload?: Uint8Array;
@@ -164,6 +172,7 @@ export function frameOf(
   header.writeUInt8(flags, 1);
   header.writeUInt16BE(data, 2);
   header.writeUInt16BE(control, 4);
+  header.writeUInt16BE(ring, 6);
   header.writeUInt32BE(id, 8);
   header.writeUInt32BE(length ?? payload.length, 12);
   return Buffer.concat([header, payload]);

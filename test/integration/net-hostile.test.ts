@@ -11,13 +11,30 @@ import {
   type Server,
   type Socket,
 } from '../../nd/net/index.js';
-import { encodeHello, encodeMemory, Frame, Kind, LARGE } from '../../nd/net/wire.js';
+import {
+  encodeHello,
+  encodeMemory,
+  Frame,
+  type Hello,
+  IN_RING,
+  Kind,
+  LARGE,
+  Notice,
+} from '../../nd/net/wire.js';
 import { endAll, listening, rejection } from '../helpers/net-pair.js';
 import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 
 test.after.each(endAll);
 
-const { CONTROL, DATA, REQUEST, ANSWER, FAILURE, CANCEL, ATOMIC, END } = Frame;
+const { CONTROL, DATA, REQUEST, ANSWER, FAILURE, CANCEL, ATOMIC, END, RING } = Frame;
+/** The hello of an honest peer with a stream. */
+const streaming: Hello = {
+  ...honest,
+  kind: Kind.STREAM,
+  slotBytes: 65_552,
+  maxMessageBytes: 0,
+  ringBytes: 2 ** 22,
+};
 const description = (length: number): Uint8Array =>
   encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length });
 
@@ -43,7 +60,14 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     code: 'EPROTO',
     says: /longer than the 23/,
   },
-  { name: 'an unknown type', sends: [frameOf(8)], code: 'EPROTO', says: /type 8/ },
+  { name: 'an unknown type', sends: [frameOf(9)], code: 'EPROTO', says: /type 9/ },
+  { name: 'what only streams have', sends: [frameOf(RING)], code: 'EPROTO', says: /type 8/ },
+  {
+    name: 'bytes in a ring',
+    sends: [frameOf(DATA, { flags: IN_RING, id: 10 })],
+    code: 'EPROTO',
+    says: /flag 0x2/,
+  },
   { name: 'the largest type', sends: [frameOf(255)], code: 'EPROTO', says: /type 255/ },
   { name: 'unknown flags', sends: [frameOf(DATA, { flags: 0x82 })], code: 'EPROTO', says: /flag 0x82/ },
   {
@@ -254,6 +278,7 @@ const hellos: [string, Uint8Array][] = [
   ['another magic', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 0 ? 0 : byte))],
   ['another version', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 4 ? 1 : byte))],
   ['no message at all', encodeHello({ ...honest, maxMessageBytes: 0 })],
+  ['a ring for a channel', encodeHello({ ...honest, ringBytes: 4096 })],
   ['no slots', encodeHello({ ...honest, slots: 0 })],
   ['slots of nothing', encodeHello({ ...honest, slotBytes: 16 })],
   ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
@@ -275,7 +300,23 @@ for (const [name, hello] of hellos) {
   });
 }
 
-const streamAttacks: [string, Buffer, RegExp][] = [
+const ringOf = (length: number): Buffer => frameOf(RING, { payload: description(length) });
+
+const streamAttacks: [string, Buffer | Buffer[], RegExp][] = [
+  ['half a unit as a ring', ringOf(2048), /2048 bytes is none/],
+  ['a larger ring than was asked for', ringOf(2 ** 22 + 4096), /wants at most 4194304/],
+  ['the largest ring', ringOf(2 ** 53 - 4096), /wants at most 4194304/],
+  ['two rings', [ringOf(4096), ringOf(4096)], /second ring/],
+  ['half a ring', frameOf(RING, { payload: Buffer.alloc(8) }), /8 bytes has another form/],
+  ['no ring at all', frameOf(RING), /no notice 0/],
+  ['a ring back that it has not', frameOf(RING, { flags: Notice.GIVE_BACK }), /gives back/],
+  ['an unknown notice', frameOf(RING, { flags: 9 }), /no notice 9/],
+  ['a ring behind a frame', Buffer.concat([frameOf(DATA), ringOf(4096)]), /type 8/],
+  ['a frame behind a ring', Buffer.concat([ringOf(4096), frameOf(DATA)]), /another form/],
+  ['bytes in a ring that is not', frameOf(DATA, { flags: IN_RING, id: 10 }), /0x2/],
+  ['a payload besides its ring', frameOf(DATA, { flags: IN_RING, id: 1, payload: Buffer.alloc(4) }), /0x2/],
+  ['credits of a ring that is not', frameOf(DATA, { ring: 1 }), /credits/],
+  ['credits of a ring that was not used', [ringOf(4096), frameOf(DATA, { ring: 1 })], /credits/],
   ['a request', frameOf(REQUEST), /type 2/],
   ['a flag', frameOf(DATA, { flags: LARGE, payload: description(10) }), /0x1/],
   ['bytes behind END', Buffer.concat([frameOf(END), frameOf(DATA)]), /behind END/],
@@ -286,18 +327,50 @@ for (const [name, bytes, says] of streamAttacks) {
     const server = createServer();
     const next = once(server, 'connection') as Promise<[Socket]>;
     const port = await listening(server);
-    using peer = await RawPeer.connect(
-      port,
-      encodeHello({ ...honest, kind: Kind.STREAM, maxMessageBytes: 0 }),
-    );
+    using peer = await RawPeer.connect(port, encodeHello(streaming));
     const [socket] = await next;
     const failed = once(socket, 'error') as Promise<[NetError]>;
-    peer.send(bytes);
+    for (const each of [bytes].flat()) peer.send(each);
     const [error] = await failed;
     assert.is(error.code, 'EPROTO');
     assert.match(error.message, says);
   });
 }
+
+test('a ring in memory that the peer has not ends the stream when it is written to', async () => {
+  const server = createServer();
+  const next = once(server, 'connection') as Promise<[Socket]>;
+  using peer = await RawPeer.connect(await listening(server), encodeHello(streaming));
+  const [socket] = await next;
+  const failed = once(socket, 'error') as Promise<[NetError]>;
+  peer.send(ringOf(2 ** 20));
+  const bytes = Buffer.alloc(65_536);
+  const writing = setInterval(() => socket.write(bytes), 1);
+  try {
+    assert.is((await failed)[0].code, 'ECONNRESET');
+  } finally {
+    clearInterval(writing);
+  }
+});
+
+for (const [what, id] of [
+  ['more bytes than its ring has', 2 ** 22 + 1],
+  ['the most bytes', 2 ** 32 - 1],
+  ['no bytes', 0],
+] as const)
+  test(`a busy stream with ${what} in the ring ends in EPROTO`, async () => {
+    // The peer returns no credits for what it hears of its slots.
+    const server = createServer({ socket: { slots: 400 } }, (socket) => socket.resume());
+    const next = once(server, 'connection') as Promise<[Socket]>;
+    using peer = await RawPeer.connect(await listening(server), encodeHello(streaming));
+    const [socket] = await next;
+    const failed = once(socket, 'error') as Promise<[NetError]>;
+    for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(60_000) }));
+    await peer.until(({ received }) => received.some((frame) => frame[0] === RING));
+    peer.send(frameOf(DATA, { flags: IN_RING, id }));
+    const [error] = await failed;
+    assert.match(error.message, new RegExp(`no room for ${id} bytes`));
+  });
 
 test('sizes that make no sense are refused with their bounds', async () => {
   for (const options of [

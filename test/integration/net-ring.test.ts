@@ -1,0 +1,166 @@
+/** `networkdirect/net`: memory that a busy stream gets besides its slots, and gives back. */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { createServer, type Socket, type SocketOptions } from '../../nd/net/index.js';
+import { MOST_BYTES, rings } from '../../nd/net/ring.js';
+import { endAll, listening, sockets } from '../helpers/net-pair.js';
+import { patternOf } from '../helpers/net-pattern.js';
+import { seeded } from '../helpers/random.js';
+
+test.after.each(async () => {
+  await endAll();
+  while (rings.bytes > 0) await setImmediate();
+});
+
+const RING = 2 ** 22;
+const pattern = patternOf(300_007);
+
+/** Writes so many bytes of the pattern, in pieces of `next()` bytes. */
+async function pour(socket: Socket, bytes: number, next: () => number): Promise<void> {
+  for (let sent = 0; sent < bytes; ) {
+    const at = sent % pattern.length;
+    const piece = pattern.subarray(at, Math.min(at + next(), pattern.length, at + bytes - sent));
+    sent += piece.length;
+    if (!socket.write(piece)) await once(socket, 'drain');
+  }
+}
+
+/** Reads so many bytes, which shall be the pattern. `each` is called, and awaited, for each piece. */
+async function drink(socket: Socket, bytes: number, each: () => unknown = () => {}): Promise<void> {
+  let read = 0;
+  for await (const piece of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    for (let at = 0; at < piece.length; ) {
+      const from = (read + at) % pattern.length;
+      const length = Math.min(piece.length - at, pattern.length - from);
+      assert.ok(
+        piece.subarray(at, at + length).equals(pattern.subarray(from, from + length)),
+        `byte ${read + at}`,
+      );
+      at += length;
+    }
+    read += piece.length;
+    if (read === bytes) return;
+    await each();
+  }
+  throw new Error(`The stream has ended after ${read} bytes.`);
+}
+
+/** Sends so many bytes from one socket to the other. Resolves with the most bytes that rings had meanwhile. */
+async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536): Promise<number> {
+  let most = 0;
+  await Promise.all([
+    pour(from, bytes, () => piece),
+    drink(to, bytes, () => {
+      most = Math.max(most, rings.bytes);
+    }),
+  ]);
+  return most;
+}
+
+/** Looks until no ring is left. */
+async function allGivenBack(): Promise<void> {
+  while (rings.bytes > 0) {
+    rings.look();
+    await setImmediate();
+  }
+}
+
+test('a busy stream gets memory on both sides, an idle one gives it back, and a busy one gets it again', async () => {
+  const [client, server] = await sockets();
+  assert.is(await carried(client, server, 1_000_000), 0);
+  for (let times = 0; times < 2; times += 1) {
+    assert.is(await carried(client, server, 40_000_000), 2 * RING);
+    await allGivenBack();
+  }
+  // The other direction has one of its own.
+  const both = [carried(client, server, 40_000_000), carried(server, client, 40_000_000)];
+  assert.ok(Math.max(...(await Promise.all(both))) >= 3 * RING);
+  client.destroy();
+});
+
+test('a ring is as large as the smaller of both sides wants it, and none if one wants none', async () => {
+  for (const [ours, theirs, both] of [
+    [2 ** 20, 2 ** 22, 2 ** 21],
+    [2 ** 22, 3 * 4096 + 1, 6 * 4096],
+    [2 ** 22, 0, 0],
+    [4095, 2 ** 22, 0],
+  ] as const) {
+    const [client, server] = await sockets({ ringBytes: ours }, { socket: { ringBytes: theirs } });
+    assert.is(await carried(client, server, 20_000_000), both);
+    client.destroy();
+    await once(server.resume(), 'close');
+    assert.is(rings.bytes, 0);
+  }
+});
+
+for (const seed of [1, 2, 3]) {
+  test(`any lengths and sizes, and rings that are taken back at any time: every byte is right (seed ${seed})`, async () => {
+    const random = seeded(seed);
+    const below = (n: number): number => Math.floor(random() * n);
+    for (let n = 0; n < 4; n += 1) {
+      const options = (): SocketOptions => ({
+        slots: 1 + below(20),
+        slotBytes: below(2) === 0 ? 65_552 : 64 + below(20_000),
+        ringBytes: 4096 * (1 + below(200)),
+      });
+      const [client, server] = await sockets(options(), { socket: options() });
+      const bytes = 12_000_000 + below(10_000_000);
+      const next = (): number => 1 + (below(3) === 0 ? below(300_000) : below(30_000));
+      const now = async (): Promise<void> => {
+        if (below(20) === 0) rings.look();
+        if (below(50) === 0) await new Promise((resolve) => setTimeout(resolve, below(4)));
+      };
+      await Promise.all([
+        pour(client, bytes, next),
+        drink(server, bytes, now),
+        pour(server, bytes, next),
+        drink(client, bytes, now),
+      ]);
+      client.end();
+      server.end();
+      await Promise.all([once(client.resume(), 'close'), once(server.resume(), 'close')]);
+    }
+  });
+}
+
+test('without memory for the receiver, or for the sender, the stream goes on with its slots', async () => {
+  for (const left of [0, RING]) {
+    assert.ok(rings.take(MOST_BYTES - left));
+    const [client, server] = await sockets();
+    try {
+      assert.ok((await carried(client, server, 40_000_000)) <= MOST_BYTES);
+      while (rings.bytes > MOST_BYTES - left) await setImmediate();
+    } finally {
+      rings.giveBack(MOST_BYTES - left);
+    }
+    // There is memory again, and later it is asked for again.
+    while ((await carried(client, server, 40_000_000)) === 0);
+    client.destroy();
+    await once(server.resume(), 'close');
+  }
+});
+
+test('a sender that is killed while the receiver gets its memory ends the stream, and the memory is given back', async () => {
+  const server = createServer();
+  const connected = once(server, 'connection') as Promise<[Socket]>;
+  const port = await listening(server);
+  const program = fileURLToPath(new URL('../helpers/net-program.js', import.meta.url));
+  const child = fork(program, ['pour', '127.0.0.1', String(port)]);
+  const [socket] = await connected;
+  const failed = once(socket, 'error') as Promise<[Error & { code: string }]>;
+  let killed = false;
+  socket.on('data', () => {
+    if (rings.bytes === 0 || killed) return;
+    killed = true;
+    child.kill('SIGKILL');
+  });
+  assert.is((await failed)[0].code, 'ECONNRESET');
+  assert.ok(killed);
+  while (rings.bytes > 0) await setImmediate();
+});
+
+test.run();
