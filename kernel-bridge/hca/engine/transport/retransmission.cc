@@ -67,7 +67,11 @@ uint64_t Requester::onTimer(Qp& qp) {
 void Requester::goBack(Qp& qp, uint32_t from) {
   SendState& rq = qp.rq;
   uint32_t wqe = rq.head, packet = 0;
-  if (from != rq.una && !Recovery::find(qp, from, &wqe, &packet)) from = rq.una;
+  if (from != rq.una && !Recovery::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
+    from = rq.una;
+    wqe = rq.head;
+    packet = 0;
+  }
   qp.clear(kProbing | kAsking);
   t_.recovery.forget(qp);
   rq.reads = t_.answers.startOver(qp, from);

@@ -48,7 +48,7 @@ class Recovery : public Role {
   void sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most);
   // So many packets, of requests or answers, are lost.
   void lose(Qp& qp, uint32_t packets, LossMark& mark);
-  // The request that has a PSN, and the packet of it. False: a keep-alive has it.
+  // The request that has a PSN, and the packet of it. False: a keep-alive has it, or none, and what is set says nothing.
   static bool find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet);
 
  private:
