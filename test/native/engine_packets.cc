@@ -129,6 +129,7 @@ TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
     for (const Cqe& c : qa.sendCq.drain()) good &= CHECK_EQ(c.status, uint32_t(kWcSuccess));
     for (uint32_t i = 0; i < kReads; i++) good &= CHECK(std::memcmp(source.data() + i * kEach, to.data() + i * kEach, kEach - i) == 0);
     good &= CHECK_EQ(longest, bytes);
+    good &= CHECK_EQ(w.b->counter("malformed_pkts"), 0u);  // each question is one
     if (!good) std::printf("seed %u: packets of %u\n", unsigned(seed), bytes);
   }
 }
