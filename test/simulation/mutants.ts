@@ -119,8 +119,8 @@ const mutants: readonly Mutant[] = [
   {
     name: 'fragments: one that is missing goes unnoticed when another came twice',
     file: 'engine/transport/path/fragments.cc',
-    from: 'if (a.psn != bth.psn || a.total != total || a.filled != offset) return nullptr;',
-    to: 'if (a.psn != bth.psn || a.total != total) return nullptr;',
+    from: 'a.missing -= !a.units[i];',
+    to: 'a.missing -= a.missing != 0;',
     scenario: 'hole',
   },
   {
