@@ -15,12 +15,21 @@ function without(text, parts) {
   return left;
 }
 
-/** Members that are marked as internal. */
+/** A class whose `#private` makes its type unlike all others. */
+const hasPrivate = (node) =>
+  ts.isClassDeclaration(node) &&
+  node.members.some(({ name }) => name !== undefined && ts.isPrivateIdentifier(name));
+
+/** Members that are marked as internal, and private ones that nothing depends on. */
 function internalMembers(file) {
   const found = [];
   const look = (node) => {
     const member = ts.isClassElement(node) || ts.isTypeElement(node);
-    if (member && ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal'))
+    const closed =
+      (ts.isPropertyDeclaration(node) || ts.isMethodDeclaration(node)) &&
+      node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.PrivateKeyword) &&
+      hasPrivate(node.parent);
+    if (closed || (member && ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')))
       found.push([node.getFullStart(), node.getEnd()]);
     else ts.forEachChild(node, look);
   };
@@ -158,7 +167,11 @@ export async function packTypes(dist, modules, folder) {
     const unseen = [...hiddenComments(file, code, exported), ...unseenComments(file, code)];
     const text = namedStructures(without(code, unseen))
       .replace(/^( {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4))
-      .replace(/\n\n+/g, '\n');
+      .replace(/\n\n+/g, '\n')
+      // Comments without indentation and asterisks, which editors leave out as well.
+      .replace(/\/\*\*[\s\S]*?\*\//g, (comment) =>
+        comment.replace(/\n[\t ]*\*\/$/, '\n*/').replace(/\n[\t ]*\*(?!\/) ?/g, '\n'),
+      );
     mkdirSync(dirname(join(folder, fileName)), { recursive: true });
     writeFileSync(join(folder, fileName), text);
   }
