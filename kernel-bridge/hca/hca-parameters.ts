@@ -207,7 +207,7 @@ export interface QpAttributeValues {
   rnrRetry: number;
   /** RnrPatience bits; without a bit the respective number above applies as it is. */
   patience: number;
-  /** PeerExtensions bits, and {@link PacketBytes}. */
+  /** PeerExtensions bits; in the upper half the bytes of payload of a full packet, or 0: those of the path MTU. */
   extensions: number;
 }
 
