@@ -10,6 +10,8 @@ import type { World } from './world.js';
 const LONGEST_MS = 3_600_000;
 const CABLE = { nsPerByte: nsPerByte(10), delayNs: 5000, capacity: 1 << 22 };
 const MTUS = [4096, 1024, 2048] as const;
+/** What two of ours may agree on beyond these, for links with an MTU of 1500 and 9000, and the most there can be. */
+const PACKETS = [0, 8936, 1432, 16_384] as const;
 /** Of IP. */
 const SMALLEST_MTU = 576;
 /** From IP's header to the ICRC, around the payload of the longest packet there is; the shortest has 44. */
@@ -25,6 +27,7 @@ const SKEW = 1.3;
 
 const lengthRanges = {
   mtu: whole(0, MTUS.length - 1),
+  packets: whole(0, PACKETS.length - 1, 0.5),
   /** What passes, in parts of the connection's packets. */
   narrow: { simplest: 1, most: 0 } satisfies Range,
   /** FORTH, BACK or both. */
@@ -37,7 +40,8 @@ type LengthPlan = { readonly [K in keyof typeof lengthRanges]: number };
 
 /** Two routers, and a host at each; between them the path. */
 function twoSites(world: World, plan: LengthPlan) {
-  world.settings = { ...world.settings, mtu: MTUS[plan.mtu]!, ackTimeoutCode: 15 };
+  const [mtu, packetBytes] = [MTUS[plan.mtu]!, PACKETS[plan.packets]!];
+  world.settings = { ...world.settings, mtu, packetBytes, ackTimeoutCode: 15 };
   const [a, b] = [world.native.addSwitch(), world.native.addSwitch()];
   const faults = faultsOf({
     ...plan,
