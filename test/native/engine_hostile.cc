@@ -7,6 +7,7 @@
 #include <malloc.h>
 #endif
 
+#include "objects/fragments.h"
 #include "path_world.h"
 
 using namespace world;
@@ -279,7 +280,7 @@ struct Field {
     for (uint32_t n = wildness == 0 ? 0 : random.below(wildness == 2 ? 3 : 40) % 3; n != 0; n--) change(f);
     if (random.below(4)) return put(std::move(f));
     // In fragments, some of which are lost, changed, twice there or out of order.
-    const uint32_t total = uint32_t(f.bytes.size()), size = 4 + random.below(total);
+    const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4, size = unit * (1 + random.below(total / unit + 1));
     for (uint32_t at = 0; at < total; at += size) {
       Frame part = f;
       const uint32_t n = std::min(size, total - at);
@@ -386,6 +387,8 @@ struct Field {
     l.psnA = random.next() & wire::kPsnMask;
     l.psnB = random.next() & wire::kPsnMask;
     l.ackTimeout = 12;
+    if (random.below(2)) l.extensions |= 1432u << extensions::kPacketBytesShift;
+    else l.extensions &= ~extensions::kLongPackets;
     w.connect(*qa, *qb, l);
     uint32_t nextA = qa->sendProducer, nextB = qb->sendProducer;
     attacks = true;
@@ -453,7 +456,7 @@ TEST(agreed_peer_may_send_anything) {
     }
   }
   check::note = "";
-  CHECK(injected > 500 * seeds && kept > 50 * seeds && reports > 10 * seeds && fragments > 30 * seeds && questions > 50 * seeds && refusals > seeds);
+  CHECK(injected > 500 * seeds && kept > 50 * seeds && reports > 10 * seeds && fragments > 100 * seeds && questions > 50 * seeds && refusals > seeds);
   if (std::getenv("FIGURES"))
     std::printf("injected %u, kept %u, reports %u, fragments %u, again %u, refused %u\n", unsigned(injected), unsigned(kept), unsigned(reports), unsigned(fragments), unsigned(questions), unsigned(refusals));
 }
