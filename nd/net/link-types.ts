@@ -9,6 +9,7 @@ export interface Slot {
   readonly offset: number;
   /** Of a ring; 0: it is a slot. */
   readonly units: number;
+  /** All of it, as requests name it. */
   readonly sgl: [Nd2Sge];
   /** Bytes of its frames, in a send slot. */
   used: number;

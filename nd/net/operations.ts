@@ -6,9 +6,13 @@ export const REMOTE_OPERATIONS = 16;
 
 /** A Read or Write of a peer's memory that waits for its turn or its end. */
 export interface RemoteOperation {
+  /** A Write; false: a Read. */
   readonly write: boolean;
+  /** This side's memory. */
   readonly sgl: [Nd2Sge];
+  /** The peer's memory. */
   readonly remote: Nd2RemoteMemory;
+  /** Where it begins there, in bytes. */
   readonly offset: number;
   /** Called once, with the error if it failed. */
   done(error: unknown): void;

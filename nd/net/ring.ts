@@ -35,7 +35,9 @@ const EMPTY = Buffer.alloc(0);
 
 /** A notice that is to be sent. */
 export interface RingNotice {
+  /** Of {@link Notice}. */
   readonly kind: number;
+  /** The ring, of an offer; else empty. */
   readonly payload: Uint8Array;
 }
 
