@@ -163,7 +163,7 @@ function fail(thrown: unknown): void {
   process.exitCode = exitCodeOf(error);
 }
 
-// Whoever reads may have enough, as `head` has; a disk that is full is told. Tools that go on for long end by themselves first.
+// The output's reader may end early, as `head` does: that is no error. A full disk is one. A tool with a listener of its own ends by itself.
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (process.stdout.listenerCount('error') > 1) return;
   if (code !== 'EPIPE') process.stderr.write(`nd: the output cannot be written: ${message}\n`);

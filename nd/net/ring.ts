@@ -83,19 +83,34 @@ class Rings {
 /** @internal */
 export const rings = new Rings();
 
-/** Memory for one side of a ring; undefined: there is none. */
-async function ringMemory(
-  place: Place,
-  bytes: number,
-  flags: number,
-): Promise<{ memory: Buffer; region: IND2MemoryRegion } | undefined> {
-  if (!rings.take(bytes)) return undefined;
-  try {
-    const { region, bytes: all } = await place.register(allocate(bytes), flags);
-    return { memory: Buffer.from(all.buffer, all.byteOffset, bytes), region };
-  } catch {
-    rings.giveBack(bytes);
-    return undefined;
+/** What posts Writes. */
+type Writer = Pick<IND2QueuePair, 'write'>;
+
+/** What registers memory for rings. */
+type Registrar = Pick<Place, 'register'>;
+
+/** Memory of one side of a ring. */
+class RingMemory {
+  private constructor(
+    readonly bytes: Buffer,
+    readonly region: IND2MemoryRegion,
+  ) {}
+
+  /** Undefined: there is none. */
+  static async of(place: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
+    if (!rings.take(bytes)) return undefined;
+    try {
+      const { region, bytes: all } = await place.register(allocate(bytes), flags);
+      return new RingMemory(Buffer.from(all.buffer, all.byteOffset, bytes), region);
+    } catch {
+      rings.giveBack(bytes);
+      return undefined;
+    }
+  }
+
+  release(): void {
+    this.region.release();
+    rings.giveBack(this.bytes.length);
   }
 }
 
@@ -108,8 +123,7 @@ export class InRing {
   readonly #units: number;
   /** So many bytes within the time for so many show that the stream is busy; more after a refusal. */
   #busyBytes = BUSY_BYTES;
-  #memory: Buffer = EMPTY;
-  #region: IND2MemoryRegion | undefined;
+  #memory: RingMemory | undefined;
   /** All of it. */
   #sgl: [Nd2Sge] | undefined;
   /** The next unit that is written to. */
@@ -128,7 +142,7 @@ export class InRing {
    * @param tell - sends a notice
    */
   constructor(
-    private readonly place: Place,
+    private readonly place: Registrar,
     bytes: number,
     private readonly tell: (kind: number, payload: Uint8Array) => void,
   ) {
@@ -150,17 +164,16 @@ export class InRing {
     const bytes = this.#units * RING_UNIT;
     this.#state = 'making';
     const flags = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_WRITE;
-    const made = await ringMemory(this.place, bytes, flags);
+    const made = await RingMemory.of(this.place, bytes, flags);
     if (made === undefined) {
       // Without memory the stream goes on with its slots.
       this.#wasRefused();
       if (!this.#over) this.#state = 'none';
       return;
     }
-    const { memory, region } = made;
-    this.#memory = memory;
-    this.#region = region;
-    this.#sgl = [{ memory: region, offset: 0, length: memory.length }];
+    const { region } = made;
+    this.#memory = made;
+    this.#sgl = [{ memory: region, offset: 0, length: bytes }];
     if (this.#over) {
       this.#free();
       return;
@@ -186,14 +199,15 @@ export class InRing {
   /** The sender has written so many bytes: the part of the ring that has them. Undefined: it cannot have done so. */
   take(bytes: number): Slot | undefined {
     const units = unitsOf(bytes);
+    const memory = this.#memory;
     const sgl = this.#sgl;
-    if (sgl === undefined || bytes === 0) return undefined;
+    if (memory === undefined || sgl === undefined || bytes === 0) return undefined;
     if (units > this.#units - this.#held - this.#owed || units > this.#units - this.#head) return undefined;
     const at = this.#head * RING_UNIT;
     this.#head = (this.#head + units) % this.#units;
     this.#held += units;
     this.#still = false;
-    return { memory: this.#memory, offset: at, units, used: 0, frames: 1, sgl };
+    return { memory: memory.bytes, offset: at, units, used: 0, frames: 1, sgl };
   }
 
   /** Bytes of the ring were taken. */
@@ -236,13 +250,10 @@ export class InRing {
   }
 
   #free(): void {
-    const region = this.#region;
-    if (region === undefined) return;
-    this.#region = undefined;
-    region.release();
-    rings.giveBack(this.#memory.length);
+    if (this.#memory === undefined) return;
+    this.#memory.release();
+    this.#memory = undefined;
     rings.remove(this);
-    this.#memory = EMPTY;
     this.#sgl = undefined;
     if (!this.#over) this.#state = 'none';
   }
@@ -267,8 +278,7 @@ const PIECE = 65_536;
 export class OutRing {
   readonly #remote: Nd2RemoteMemory;
   readonly #units: number;
-  #memory: Buffer = EMPTY;
-  #region: IND2MemoryRegion | undefined;
+  #memory: RingMemory | undefined;
   #sgl: [Nd2Sge] | undefined;
   #head = 0;
   /** Units that were ever taken, came back, and whose Writes have completed. */
@@ -293,11 +303,10 @@ export class OutRing {
   }
 
   /** Gets its memory. False: there is none. */
-  async make(place: Place): Promise<boolean> {
-    const made = await ringMemory(place, RING_UNIT * this.#units, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+  async make(place: Registrar): Promise<boolean> {
+    const made = await RingMemory.of(place, RING_UNIT * this.#units, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     if (made === undefined) return false;
-    this.#memory = made.memory;
-    this.#region = made.region;
+    this.#memory = made;
     this.#sgl = [{ memory: made.region, offset: 0, length: 0 }];
     if (this.#over) this.#free();
     return !this.#over;
@@ -311,11 +320,12 @@ export class OutRing {
   }
 
   /** Writes pieces of `length` bytes, at most {@link room}. Its result goes to {@link wrote}. */
-  write(queuePair: IND2QueuePair, pieces: readonly Uint8Array[], length: number): void {
+  write(queuePair: Writer, pieces: readonly Uint8Array[], length: number): void {
     const at = this.#head * RING_UNIT;
+    const { bytes } = this.#memory!;
     let to = at;
     for (const piece of pieces) {
-      this.#memory.set(piece, to);
+      bytes.set(piece, to);
       to += piece.length;
     }
     const sgl = this.#sgl!;
@@ -351,12 +361,8 @@ export class OutRing {
   }
 
   #free(): void {
-    const region = this.#region;
-    if (region === undefined) return;
-    this.#region = undefined;
-    region.release();
-    rings.giveBack(this.#memory.length);
-    this.#memory = EMPTY;
+    this.#memory?.release();
+    this.#memory = undefined;
   }
 }
 
@@ -365,7 +371,7 @@ export class StreamRings {
   readonly #in: InRing;
   #out: OutRing | undefined;
   readonly #notices: RingNotice[] = [];
-  readonly #place: Place;
+  readonly #place: Registrar;
   readonly #bytes: number;
   readonly #news: () => void;
   /** Writes to this ring, and to those before it, in flight. */
@@ -375,7 +381,7 @@ export class StreamRings {
    * @param bytes - of a ring, as both sides want it
    * @param news - called when there is something to say
    */
-  constructor(place: Place, bytes: number, news: () => void) {
+  constructor(place: Registrar, bytes: number, news: () => void) {
     this.#place = place;
     this.#bytes = bytes;
     this.#news = news;
@@ -403,7 +409,7 @@ export class StreamRings {
   }
 
   /** Writes pieces of `length` bytes, at most {@link room}. */
-  write(queuePair: IND2QueuePair, pieces: readonly Uint8Array[], length: number): void {
+  write(queuePair: Writer, pieces: readonly Uint8Array[], length: number): void {
     this.#out!.write(queuePair, pieces, length);
     this.#writes += 1;
   }

@@ -83,7 +83,7 @@ test('a host that is none is a TypeError, not localhost or all addresses', async
   assert.ok(refused(await rejection(connectChannel({ port: 7000, host: 'here' } as never))));
 });
 
-test('a scope that this host has not is told by its name', async () => {
+test('an address with an unknown scope: the error names it', async () => {
   const error = await rejection(connectChannel(7000, 'fe80::1%nosuch'));
   assert.is(error.code, 'EADDRNOTAVAIL');
   assert.match(error.message, /no interface 'nosuch'/);

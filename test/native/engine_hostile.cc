@@ -405,7 +405,7 @@ struct Field {
       bystander.turn();
     }
     attacks = false;
-    // What is under way ends: by its answers, or by the time-outs that are left.
+    // Every request under way ends: by its answers, or by the time-outs that are left.
     CHECK(w.run(120 * kSecond, [&] {
       bystander.turn(false);
       return qa->sendCq.written() == qa->sendProducer && qb->sendCq.written() == qb->sendProducer;

@@ -37,23 +37,23 @@ TEST(mad_queue_one_source_has_its_share) {
   Queue queue;
   for (int n = 0; n < 10'000; n++) {
     const auto verdict = queue.add(byWire(9), true, int(n));
-    CHECK(verdict == (size_t(n) < Queue::kMostOfSource ? Queue::Verdict::kTaken : Queue::Verdict::kSourceFull));
+    CHECK(verdict == (size_t(n) < Queue::kMostOfSource ? MadVerdict::kTaken : MadVerdict::kSourceFull));
   }
-  CHECK(queue.add(byWire(8), true, 1 << 20) == Queue::Verdict::kTaken);
+  CHECK(queue.add(byWire(8), true, 1 << 20) == MadVerdict::kTaken);
   int mad = -1;
   CHECK(queue.take(&mad) && mad == 0);
   CHECK(queue.take(&mad) && mad == 1 << 20);
   for (int n = 1; n < int(Queue::kMostOfSource); n++) CHECK(queue.take(&mad) && mad == n);
   CHECK(!queue.take(&mad) && queue.empty());
-  CHECK(queue.add(byWire(9), true, 5) == Queue::Verdict::kTaken);
+  CHECK(queue.add(byWire(9), true, 5) == MadVerdict::kTaken);
 }
 
 TEST(mad_queue_processes_of_this_host_come_first_however_full_the_wire_is) {
   Queue queue;
   for (int n = 0; n < 10'000; n++) queue.add(byWire(static_cast<uint8_t>(n % 200)), true, int(n));
-  CHECK(queue.add(byWire(201), true, 1) == Queue::Verdict::kFull);
-  CHECK(queue.add(bySlot(3), true, -3) == Queue::Verdict::kTaken);
-  CHECK(queue.add(bySlot(4), true, -4) == Queue::Verdict::kTaken);
+  CHECK(queue.add(byWire(201), true, 1) == MadVerdict::kFull);
+  CHECK(queue.add(bySlot(3), true, -3) == MadVerdict::kTaken);
+  CHECK(queue.add(bySlot(4), true, -4) == MadVerdict::kTaken);
   int mad = 0;
   CHECK(queue.take(&mad) && mad == -3);
   CHECK(queue.take(&mad) && mad == -4);
@@ -64,9 +64,9 @@ TEST(mad_queue_what_is_for_nobody_neither_fills_a_source_s_share_nor_goes_before
   Queue queue;
   for (int n = 0; n < 10'000; n++) {
     const auto verdict = queue.add(byWire(9), false, int(n));
-    CHECK(verdict == (size_t(n) < Queue::kMostUnaddressed ? Queue::Verdict::kTaken : Queue::Verdict::kSourceFull));
+    CHECK(verdict == (size_t(n) < Queue::kMostUnaddressed ? MadVerdict::kTaken : MadVerdict::kSourceFull));
   }
-  for (int n = 0; n < 3; n++) CHECK(queue.add(byWire(9), true, -1 - n) == Queue::Verdict::kTaken);
+  for (int n = 0; n < 3; n++) CHECK(queue.add(byWire(9), true, -1 - n) == MadVerdict::kTaken);
   int mad = 0;
   for (int n = 0; n < 3; n++) {
     CHECK(queue.take(&mad) && mad == n);
@@ -106,7 +106,7 @@ TEST(mad_queue_a_message_is_known_by_our_id_and_where_it_comes_from) {
 TEST(kernel_queue_known_ones_go_first_and_leave_others_their_turn) {
   KernelQueue<int> queue;
   const int row = KernelQueue<int>::kMostInRow;
-  for (int n = 0; n < 2; n++) CHECK(queue.pushOther(byWire(9), true, -1 - n) == Queue::Verdict::kTaken);
+  for (int n = 0; n < 2; n++) CHECK(queue.pushOther(byWire(9), true, -1 - n) == MadVerdict::kTaken);
   for (int n = 0; n < 3 * row; n++) queue.push(int(n));
   int got = 0;
   for (int n = 0; n < row; n++) CHECK(queue.take(&got, true) && got == n);
@@ -123,9 +123,9 @@ TEST(kernel_queue_a_request_never_overtakes_what_came_before_it) {
   const int before = 5 * KernelQueue<int>::kMostInRow + 3;
   for (int n = 0; n < before; n++) {
     if (n % 2 == 0) queue.push(int(n));
-    else CHECK(queue.pushKnown(int(n)) == Queue::Verdict::kTaken);
+    else CHECK(queue.pushKnown(int(n)) == MadVerdict::kTaken);
   }
-  CHECK(queue.pushOther(bySlot(3), true, -1) == Queue::Verdict::kTaken);
+  CHECK(queue.pushOther(bySlot(3), true, -1) == MadVerdict::kTaken);
   int got = 0;
   for (int n = 0; n < before; n++) {
     CHECK(queue.take(&got, true) && got == n);
@@ -138,11 +138,11 @@ TEST(kernel_queue_a_request_never_overtakes_what_came_before_it) {
 TEST(kernel_queue_known_connections_have_a_share_that_grows_again) {
   KernelQueue<int> queue;
   const int most = KernelQueue<int>::kMostKnown;
-  for (int n = 0; n < most; n++) CHECK(queue.pushKnown(int(n)) == Queue::Verdict::kTaken);
-  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kFull);
+  for (int n = 0; n < most; n++) CHECK(queue.pushKnown(int(n)) == MadVerdict::kTaken);
+  CHECK(queue.pushKnown(int(most)) == MadVerdict::kFull);
   queue.push(-1);  // an object's event is never dropped
   int got = 0;
   CHECK(queue.take(&got, true) && got == 0);
-  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kTaken);
-  CHECK(queue.pushKnown(int(most)) == Queue::Verdict::kFull);
+  CHECK(queue.pushKnown(int(most)) == MadVerdict::kTaken);
+  CHECK(queue.pushKnown(int(most)) == MadVerdict::kFull);
 }

@@ -2,9 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { IND2QueuePair, Nd2Sge } from '../../nd/index.js';
+import type { IND2MemoryRegion, IND2QueuePair, Nd2Sge } from '../../nd/index.js';
 import type { Slot } from '../../nd/net/link-types.js';
-import type { Place } from '../../nd/net/place.js';
 import { type OutRing, rings, StreamRings } from '../../nd/net/ring.js';
 import { Notice, RING_UNIT } from '../../nd/net/wire.js';
 import { seeded } from '../helpers/random.js';
@@ -15,13 +14,11 @@ class FakePlace {
   released = 0;
   refuses = false;
 
-  async register(bytes: Uint8Array): Promise<unknown> {
+  async register(bytes: Uint8Array): Promise<{ bytes: Uint8Array; region: IND2MemoryRegion }> {
     if (this.refuses) throw new Error('There is no memory.');
     const address = BigInt(this.registered.push(bytes) - 1);
-    const release = (): void => {
-      this.released += 1;
-    };
-    return { bytes, region: { address, getRemoteToken: () => 7, release } };
+    const release = (): number => (this.released += 1);
+    return { bytes, region: { address, getRemoteToken: () => 7, release } as IND2MemoryRegion };
   }
 }
 
@@ -37,12 +34,12 @@ function pair(bytes: number): {
   place: FakePlace;
   sender: StreamRings;
   receiver: StreamRings;
-  queuePair: IND2QueuePair;
+  queuePair: Pick<IND2QueuePair, 'write'>;
   writes: Write[];
 } {
   const place = new FakePlace();
-  const sender = new StreamRings(place as unknown as Place, bytes, () => {});
-  const receiver = new StreamRings(place as unknown as Place, bytes, () => {});
+  const sender = new StreamRings(place, bytes, () => {});
+  const receiver = new StreamRings(place, bytes, () => {});
   const writes: Write[] = [];
   const write = (context: OutRing, [{ offset, length }]: [Nd2Sge], _: unknown, to: number): void => {
     const [target, source] = place.registered as [Uint8Array, Uint8Array];
@@ -50,7 +47,7 @@ function pair(bytes: number): {
     target.set(part, to);
     writes.push({ ring: context, source: part, bytes: part.slice() });
   };
-  return { place, sender, receiver, queuePair: { write } as unknown as IND2QueuePair, writes };
+  return { place, sender, receiver, queuePair: { write }, writes };
 }
 
 /** Much comes in slots, and what is said then is heard. */

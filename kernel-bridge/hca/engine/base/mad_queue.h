@@ -55,19 +55,18 @@ template <typename Mad>
 class MadQueue {
  public:
   static constexpr size_t kMost = 4096, kMostOfSource = 1024, kMostUnaddressed = 64;
-  using Verdict = MadVerdict;
 
-  Verdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
+  MadVerdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
     const bool local = meta.sender != kByWire;
     Waiting& waiting = waiting_[local ? 0 : 1];
-    if (waiting.count >= kMost) return Verdict::kFull;
+    if (waiting.count >= kMost) return MadVerdict::kFull;
     const Source source{meta.sender, local ? std::array<uint8_t, 16>{} : meta.source.raw, addressed};
     std::deque<Mad>& mads = waiting.mads[source];
-    if (mads.size() >= (addressed ? kMostOfSource : kMostUnaddressed)) return Verdict::kSourceFull;
+    if (mads.size() >= (addressed ? kMostOfSource : kMostUnaddressed)) return MadVerdict::kSourceFull;
     if (mads.empty()) waiting.turns.push_back(source);
     mads.push_back(std::move(mad));
     waiting.count++;
-    return Verdict::kTaken;
+    return MadVerdict::kTaken;
   }
   // The one that is taken next; nullptr: there is none.
   const Mad* next() const {
@@ -108,18 +107,17 @@ class MadQueue {
 template <typename Event>
 class KernelQueue {
  public:
-  using Verdict = MadVerdict;
   static constexpr uint32_t kMostInRow = 8;
   static constexpr size_t kMostKnown = 4096;
 
   void push(Event&& event) { add(std::move(event), false); }
-  Verdict pushKnown(Event&& mad) {
-    if (known_ >= kMostKnown) return Verdict::kFull;
+  MadVerdict pushKnown(Event&& mad) {
+    if (known_ >= kMostKnown) return MadVerdict::kFull;
     known_++;
     add(std::move(mad), true);
-    return Verdict::kTaken;
+    return MadVerdict::kTaken;
   }
-  Verdict pushOther(const PacketMeta& meta, bool addressed, Event&& mad) {
+  MadVerdict pushOther(const PacketMeta& meta, bool addressed, Event&& mad) {
     return others_.add(meta, addressed, Other{std::move(mad), added_});
   }
   // `alsoOthers`: include MADs of no known connection.
