@@ -34,6 +34,7 @@ import {
 import { type Memory, socketAddress } from '../../examples/sides/side.js';
 import { HostV2, type SideV2 } from '../../examples/sides/v2.js';
 import { Status } from '../../nd/index.js';
+import { runNd } from '../helpers/nd-tool.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
@@ -309,6 +310,15 @@ for (const [what, act, error] of strangeTargets) {
     await rejects(NvmeController.connect({ port, subsystem: NQN, answerMs: 200 }), error);
   });
 }
+
+test('nd nvme ends with 1 at a target that refuses it: that one is not lost', async () => {
+  const port = await strangeTarget((side) =>
+    side.connector.reject(ConnectReject.make({ status: RejectStatus.NO_RESOURCES })),
+  );
+  const { code, stderr } = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', String(port));
+  assert.is(code, 1, stderr);
+  assert.match(stderr, /has refused queue 0: NO_RESOURCES/);
+});
 
 const nd = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
 

@@ -160,6 +160,20 @@ test('memory that is refused is asked for again only after much more has come', 
   assert.is(rings.bytes, 0);
 });
 
+test('a sender that is refused memory gives the ring back at once', async () => {
+  const { place, sender, receiver } = pair(2 ** 20);
+  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 22);
+  await setImmediate();
+  place.refuses = true;
+  const offer = receiver.notice()!;
+  sender.heard(offer.kind, offer.payload, () => {});
+  await setImmediate();
+  const given = sender.notice();
+  assert.is(given?.kind, Notice.GIVE_BACK);
+  receiver.heard(given!.kind, given!.payload, () => {});
+  assert.equal([sender.room, rings.bytes], [0, 0]);
+});
+
 test('a connection that ends while memory is being registered gives it back', async () => {
   const { place, receiver } = pair(2 ** 20);
   for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 22);
