@@ -42,11 +42,7 @@ export function openAl(kernel: Kernel, name = '\\Driver\\client'): IbAl {
 }
 
 /** Opens an instance of the rig's eth0. */
-export function openCa(
-  rig: KernelRig,
-  dispatch: IbCaDispatch = {},
-  mode: RequestorMode = 'kernel',
-): Asked<IbCa> {
+export function openCa(rig: KernelRig, dispatch?: IbCaDispatch, mode: RequestorMode = 'kernel'): Asked<IbCa> {
   return openCaOf(rig.kernel, ethGuid, dispatch, mode);
 }
 
@@ -54,7 +50,7 @@ export function openCa(
 export function openCaOf(
   kernel: Kernel,
   guid: bigint,
-  dispatch: IbCaDispatch = {},
+  dispatch?: IbCaDispatch,
   mode: RequestorMode = 'kernel',
   al = openAl(kernel),
   context: unknown = undefined,
@@ -72,7 +68,7 @@ export function openCaOf(
 }
 
 /** An open instance of the rig's eth0. */
-export function openedCa(rig: KernelRig, dispatch: IbCaDispatch = {}): IbCa {
+export function openedCa(rig: KernelRig, dispatch?: IbCaDispatch): IbCa {
   const { status, information } = openCa(rig, dispatch);
   if (status !== Status.SUCCESS || !information) throw new Error(`not opened: 0x${status.toString(16)}`);
   return information;

@@ -11,8 +11,10 @@ import {
   readInterfaces,
   removeDevice,
   Status,
+  setPartitions,
   unloadDriver,
 } from '../../kernel-bridge/index.js';
+import { openProvider, WvEvent } from '../../winverbs/index.js';
 import { RUN, type Seen } from '../fixtures/self-test-driver.js';
 import { DriverFolder, failure, loadBox, openBox } from '../helpers/loaded-drivers.js';
 
@@ -209,11 +211,18 @@ test('unloading waits for open files, then for every reference, and only then en
   const body = `
     const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
     const layer = kernel.openAl(hca, device);
+    let unloading = false;
+    const portEvent = async (ca) => {
+      if (!unloading) return;
+      await kernel.wait((irp) => layer.verbs.ciCloseCa(ca, irp));
+      layer.close();
+    };
+    await kernel.wait((irp) => layer.verbs.ciOpenCa(layer.al, hca, 0, { portEvent }, irp));
     kernel.dereference(hca);
     driver.onIoctl(${CODE}, (irp) => irp.complete(0));
     driver.routines.unload = () => {
+      unloading = true;
       driver.createDevice('\\\\Device\\\\BoxEnds', ['\\\\DosDevices\\\\BoxEnds']);
-      kernel.setTimer(30, () => layer.close());
     };`;
   await load(box(body));
   const file = open();
@@ -223,10 +232,57 @@ test('unloading waits for open files, then for every reference, and only then en
   file.ioctl(CODE, null, 0);
   assert.not.ok(unloading.completed);
   file.close();
+  // Its routine has run when its devices are gone. Its call-backs still come, so the driver is still there.
+  while ((await failure(open)).status !== Status.OBJECT_NAME_NOT_FOUND);
+  assert.is((await failure(unloadDriver('box'))).status, Status.DEVICE_BUSY);
+  assert.is((await failure(load(box()))).status, Status.OBJECT_NAME_COLLISION);
+  assert.not.ok(unloading.completed);
+  setPartitions([0xffff, 0x8001]);
   await unloading;
-  assert.is((await failure(open)).status, Status.OBJECT_NAME_NOT_FOUND);
+  setPartitions([0xffff]);
   await load(box());
   await unloadDriver('box');
+});
+
+test('a driver without call-backs misses nothing, keeps nothing from programs, and can be unloaded', async () => {
+  const before = objects();
+  const body = `
+    const hca = kernel.referenceHca(kernel.hcaOfAddress('127.0.0.1'));
+    const layer = kernel.openAl(hca);
+    const { verbs } = layer;
+    const none = undefined;
+    const ca = await kernel.wait((irp) => verbs.ciOpenCa(layer.al, hca, 0, none, irp));
+    kernel.dereference(hca);
+    const pd = await kernel.wait((irp) => verbs.ciAllocatePd(ca, irp));
+    const cq = await kernel.wait((irp) => verbs.ciCreateCq(ca, 8, 0, none, irp));
+    const limits = { maxWr: 4, maxSge: 1, srqLimit: 0 };
+    const srq = await kernel.wait((irp) => verbs.ciCreateSrq(pd, limits, 0, none, irp));
+    const shape = { sendCq: cq, receiveCq: cq, srq, sendDepth: 4, sendSge: 1 };
+    const qp = await kernel.wait((irp) => verbs.ciCreateQp(pd, shape, 0, none, irp));
+    driver.onIoctl(${CODE}, (irp) => kernel.verbs.ciGetCaPortEvent(ca, 1, irp));
+    driver.routines.unload = async () => {
+      for (const [verb, object] of [
+        [verbs.ciDestroyQp, qp], [verbs.ciDestroySrq, srq], [verbs.ciDestroyCq, cq],
+        [verbs.ciDeallocatePd, pd], [verbs.ciCloseCa, ca],
+      ]) await kernel.wait((irp) => verb.call(verbs, object, irp));
+      layer.close();
+    };`;
+  await load(box(body));
+  const file = open();
+  const provider = openProvider();
+  const device = provider.openDevice(provider.translateAddress('127.0.0.1').deviceGuid);
+  const { driverFaults } = readCounters().io;
+  const heard = device.notify(1);
+  setPartitions([0xffff, 0x8001]);
+  assert.is(await heard, WvEvent.PARTITION);
+  await file.ioctlOverlapped(CODE, null, 0, () => {});
+  setPartitions([0xffff]);
+  assert.is(readCounters().io.driverFaults, driverFaults);
+  device.release();
+  provider.release();
+  file.close();
+  await unloadDriver('box');
+  assert.equal(objects(), before);
 });
 
 test('a driver without an unload routine stays; one whose routine fails may try again', async () => {

@@ -1,9 +1,9 @@
 // Clients of the verbs in the kernel: references, contexts, events by request or call-back, requests that pend.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
+import { CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
 import { hcaFileName, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../kernel-bridge/ioctl/ca.js';
-import { FaultsCode, IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
+import { FaultsCode, IoctlCode, ioctlRow, SettingsCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvAccess, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import { CqProviderIn, QpProviderIn, SrqProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
@@ -33,11 +33,17 @@ import {
   ciGetCaPortEvent,
   ciGetQpEvent,
 } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
-import { ciCreateCq, ciCreateQp, ciDestroyQp } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
+import {
+  ciCreateCq,
+  ciCreateQp,
+  ciDestroyCq,
+  ciDestroyQp,
+} from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
 import { ciCreateSrq } from '../../kernel-bridge/kernel/hca-driver/ci-srq.js';
 import type {
   IbCa,
   IbCq,
+  IbCqDispatch,
   IbMr,
   IbPd,
   IbQp,
@@ -47,7 +53,7 @@ import type {
 } from '../../kernel-bridge/kernel/hca-driver/objects.js';
 import { DeviceObject, DriverObject, type FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import { Irp, IrpMajor } from '../../kernel-bridge/kernel/io-manager/irp.js';
-import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
+import { assertPassive, isPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import type { UserVerbs } from '../../kernel-bridge/user-verbs.js';
 import { Asked, openAl, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
@@ -61,12 +67,12 @@ const udata = (input: Uint8Array = new Uint8Array(0)) => ({
 const pdOf = (ca: IbCa): IbPd => new Asked<IbPd>((irp) => ciAllocatePd(ca, udata(), irp)).information!;
 const portEvent = (ca: IbCa) => new Asked<number>((irp) => ciGetCaPortEvent(ca, 1, irp));
 
-function cqOf(ca: IbCa): IbCq {
+function cqOf(ca: IbCa, dispatch?: IbCqDispatch<undefined>): IbCq {
   const ring = CqProviderIn.encode({ ringAddress: 0x1000n, ringBytes: 4096, entries: 16 });
-  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, undefined, {}, udata(ring), irp)).information!;
+  return new Asked<IbCq>((irp) => ciCreateCq(ca, 16, undefined, dispatch, udata(ring), irp)).information!;
 }
 
-function qpOf(pd: IbPd, type: number, dispatch: IbQpDispatch<string> = {}, srq?: IbSrq): IbQp {
+function qpOf(pd: IbPd, type: number, dispatch?: IbQpDispatch<string>, srq?: IbSrq): IbQp {
   const ring = QpProviderIn.encode({
     ringAddress: 0x2000n,
     ringBytes: 8192,
@@ -177,6 +183,74 @@ test('a new P_Key table is a PARTITION event, and the port has it', () => {
   assert.is(name(portEvent(ca)), 'PENDING', 'the same table is no event');
 });
 
+/** A driver's table of call-backs need not be an object that obeys. */
+class BrokenTable {
+  get fatalEvent(): never {
+    throw new Error('no such call-back');
+  }
+  get portEvent(): never {
+    throw new Error('no such call-back');
+  }
+}
+
+test('clients without call-backs, or with a broken table of them, keep no event from the others', () => {
+  const rig = new KernelRig();
+  const heard: unknown[] = [];
+  const broken = openedCa(rig, new BrokenTable());
+  const none = openedCa(rig);
+  const last = openedCa(rig, {
+    portEvent: (_ca, _context, port, event) => heard.push([port, event, isPassive()]),
+    fatalEvent: () => heard.push(['fatal', isPassive()]),
+  });
+  assert.equal([...last.hca.instances], [broken, none, last]);
+  const program = rig.ioctl('DEVICE_NOTIFY', s.WvIoId.encode({ id: rig.device(), data: 1 }), 4);
+  assert.is(name(program), 'PENDING');
+  const tables = new TextEncoder().encode(JSON.stringify([0xffff, 0x8001]));
+  const settings = rig.open('\\\\.\\NetworkDirectSettings').answer!.information;
+  assert.is(name(rig.control(SettingsCode.SET_PKEYS, tables, 0, settings)), 'SUCCESS');
+  assert.equal(heard.splice(0), [[1, WvEvent.PARTITION, false]], 'at DISPATCH_LEVEL, though a scan is not');
+  assert.is(name(program), 'SUCCESS');
+  assert.is(portEvent(none).information, WvEvent.PARTITION);
+  fault(rig, FaultsCode.FATAL);
+  assert.equal(heard, [['fatal', false]]);
+  assert.ok(none.fatalUntold, 'kept for a request');
+  assert.equal(rig.faults.length, 2, 'a fault for each event that the broken table has lost');
+});
+
+test('queues are made without call-backs, and their events come by request', () => {
+  const rig = new KernelRig();
+  const ca = openedCa(rig);
+  const pd = pdOf(ca);
+  assert.throws(
+    () =>
+      cqOf(ca, {
+        get compEvent(): never {
+          throw new Error('no such call-back');
+        },
+      }),
+    /no such call-back/,
+  );
+  assert.equal([rig.hca.cqs.size, ca.resources.users], [0, 1], 'nothing was made');
+  const cq = cqOf(ca);
+  const qp = qpOf(pd, QpType.RC);
+  const wait = new Asked<number>((irp) => ciGetQpEvent(qp, irp));
+  rig.hca.events.push({ type: 'qp', qp: qp.handle, token: 7, event: QpEventType.fatal, reason: 0 });
+  rig.hca.events.push({ type: 'cq', cq: cq.handle, event: CqEventType.overrun });
+  rig.events();
+  assert.is(wait.information, QpEventType.fatal);
+  assert.ok(cq.dead);
+  const { sendCq } = qp;
+  const ended = [
+    new Asked<number>((irp) => ciDestroyQp(qp, irp)),
+    new Asked<number>((irp) => ciDestroyCq(cq, irp)),
+    new Asked<number>((irp) => ciDestroyCq(sendCq, irp)),
+    new Asked<number>((irp) => ciDeallocatePd(pd, irp)),
+    new Asked<number>((irp) => ciCloseCa(ca, irp)),
+  ];
+  assert.equal(new Set(ended.map(name)), new Set(['SUCCESS']));
+  assert.equal(rig.faults, []);
+});
+
 test('events of a queue pair: by request in their order, or by call-back with the client’s context', () => {
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
@@ -223,7 +297,7 @@ test('events of a shared receive queue by call-back; members may be missing', ()
   const rig = new KernelRig();
   const pd = pdOf(openedCa(rig));
   const told: string[] = [];
-  const create = (dispatch: IbSrqDispatch<string>): IbSrq => {
+  const create = (dispatch?: IbSrqDispatch<string>): IbSrq => {
     const ring = SrqProviderIn.encode({ ringAddress: 0x3000n, ringBytes: 4096, entries: 16, stride: 48 });
     const size = { maxWr: 16, maxSge: 2, srqLimit: 0 };
     return new Asked<IbSrq>((irp) => ciCreateSrq(pd, size, 'mine', dispatch, udata(ring), irp)).information!;
@@ -234,8 +308,9 @@ test('events of a shared receive queue by call-back; members may be missing', ()
     asyncEvent: (_srq, context, event) => told.push(`async ${context} ${event}`),
   });
   const none = create({});
+  const tableless = create();
   const qp = qpOf(pd, QpType.RC, {}, whole);
-  for (const { handle } of [whole, none]) {
+  for (const { handle } of [whole, none, tableless]) {
     rig.hca.events.push({ type: 'srq', srq: handle, event: SrqEventType.limit });
     rig.hca.events.push({ type: 'srq', srq: handle, event: SrqEventType.fatal });
   }

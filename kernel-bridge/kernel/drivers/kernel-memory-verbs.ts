@@ -125,12 +125,12 @@ export class KernelMemoryVerbs {
 
   // ── Instances, protection domains, memory ────────────────────────────────────────────────────────────────
 
-  /** Opens an instance of an HCA; statuses as `ciOpenCa` of the HCA driver. Call-backs get `context`. */
+  /** Opens an instance of an HCA; statuses as `ciOpenCa` of the HCA driver. Call-backs get `context`; their table may be missing. */
   ciOpenCa<C>(
     al: IbAl,
     device: DeviceObject<Hca>,
     context: C,
-    dispatch: IbCaDispatch<C>,
+    dispatch: IbCaDispatch<C> | undefined,
     irp: Irp<IbCa>,
   ): number {
     const { provider, tables } = this;

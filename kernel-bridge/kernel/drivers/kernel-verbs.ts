@@ -38,8 +38,14 @@ import { KernelMemoryVerbs } from './kernel-memory-verbs.js';
 export class KernelVerbs extends KernelMemoryVerbs {
   // ── Completion queues ────────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a completion queue; statuses as `ciCreateCq` of the HCA driver. Call-backs get `context`. */
-  ciCreateCq<C>(ca: IbCa, entries: number, context: C, dispatch: IbCqDispatch<C>, irp: Irp<IbCq>): number {
+  /** Creates a completion queue; statuses as `ciCreateCq` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  ciCreateCq<C>(
+    ca: IbCa,
+    entries: number,
+    context: C,
+    dispatch: IbCqDispatch<C> | undefined,
+    irp: Irp<IbCq>,
+  ): number {
     const { provider, tables } = this;
     const size = { entries };
     const owner = ca.provider ?? null;
@@ -95,12 +101,12 @@ export class KernelVerbs extends KernelMemoryVerbs {
 
   // ── Shared receive queues ────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Call-backs get `context`. */
+  /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Call-backs get `context`; their table may be missing. */
   ciCreateSrq<C>(
     pd: IbPd,
     request: srqs.IbSrqAttributes,
     context: C,
-    dispatch: IbSrqDispatch<C>,
+    dispatch: IbSrqDispatch<C> | undefined,
     irp: Irp<IbSrq>,
   ): number {
     const { provider, tables } = this;
@@ -132,8 +138,14 @@ export class KernelVerbs extends KernelMemoryVerbs {
 
   // ── Queue pairs ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a queue pair in state RESET; statuses as `ciCreateQp` of the HCA driver. Call-backs get `context`. */
-  ciCreateQp<C>(pd: IbPd, asked: IbQpAsked, context: C, dispatch: IbQpDispatch<C>, irp: Irp<IbQp>): number {
+  /** Creates a queue pair in state RESET; statuses as `ciCreateQp` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  ciCreateQp<C>(
+    pd: IbPd,
+    asked: IbQpAsked,
+    context: C,
+    dispatch: IbQpDispatch<C> | undefined,
+    irp: Irp<IbQp>,
+  ): number {
     const { provider, tables } = this;
     const { sendCq, receiveCq, srq, type = QpType.RC } = asked;
     const owner = pd.provider ?? null;

@@ -24,7 +24,12 @@ export class IbAl {
   constructor(
     /** The client's device or driver object, referenced until the access layer is closed. */
     readonly client: DeviceObject | DriverObject,
-    private readonly contain: Contain,
+    /**
+     * Runs code on the client's account: what it throws is a fault of the client, and keeps nothing from others.
+     *
+     * @internal
+     */
+    readonly contain: Contain,
   ) {}
 
   /**

@@ -82,11 +82,15 @@ export function raisePortEvent(ca: IbCa, event: number): void {
   ca.al.callBack(() => ca.dispatch.portEvent?.(ca, ca.context, 1, event));
 }
 
-/** The port of an HCA has changed: each instance is told of each event. `flags`: one or more WV_EVENT_* values. */
+/**
+ * The port of an HCA has changed: each instance is told of each event, whatever the clients of the others do.
+ *
+ * @param flags - One or more WV_EVENT_* values.
+ */
 export function raisePortEvents(hca: Hca, flags: number): void {
   for (let event = 1; event <= flags; event *= 2) {
     if ((flags & event) === 0) continue;
-    for (const ca of [...hca.instances]) raisePortEvent(ca, event);
+    for (const ca of [...hca.instances]) ca.al.contain(() => raisePortEvent(ca, event));
   }
 }
 

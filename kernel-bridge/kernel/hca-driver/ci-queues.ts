@@ -34,7 +34,8 @@ import {
 } from './objects.js';
 
 /**
- * Creates a completion queue of at least `entries` entries over the provider's ring. Call-backs get `context`.
+ * Creates a completion queue of at least `entries` entries over the provider's ring. Call-backs get `context`; their
+ * table and each of its members may be missing.
  *
  * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
  *   INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
@@ -43,7 +44,7 @@ export function ciCreateCq<C>(
   ca: IbCa,
   entries: number,
   context: C,
-  dispatch: IbCqDispatch<C>,
+  dispatch: IbCqDispatch<C> | undefined,
   udata: CiUdata,
   irp: Irp<IbCq>,
 ): number {
@@ -53,12 +54,14 @@ export function ciCreateCq<C>(
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
   if (refused !== Status.SUCCESS) return finish(irp, refused);
+  // Before anything is made, as it is the client's object.
+  const called = dispatch?.compEvent !== undefined;
   const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
   if (status !== Status.SUCCESS) return finish(irp, status);
   ca.resources.acquire();
-  const cq = new IbCq(ca, handle, context, dispatch, ring.entries);
+  const cq = new IbCq(ca, handle, context, dispatch ?? {}, ring.entries);
   registry.cqs.set(handle, cq);
-  if (dispatch.compEvent) listen(cq);
+  if (called) listen(cq);
   putOutput(udata, CqProviderOut.encode({ handle }));
   return finish(irp, Status.SUCCESS, cq);
 }
@@ -211,7 +214,8 @@ export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | '
 
 /**
  * Creates a queue pair over the provider's ring, in state RESET. With a shared receive queue it has no receive queue of
- * its own: receive depth and SGEs are ignored. Call-backs get `context`.
+ * its own: receive depth and SGEs are ignored. Call-backs get `context`; their table and each of its members may be
+ * missing.
  *
  * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA
  *   or a ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags that the HCA lacks,
@@ -224,7 +228,7 @@ export function ciCreateQp<C>(
   srq: IbSrq | undefined,
   asked: IbQpRequest,
   context: C,
-  dispatch: IbQpDispatch<C>,
+  dispatch: IbQpDispatch<C> | undefined,
   udata: CiUdata,
   irp: Irp<IbQp>,
 ): number {
@@ -286,7 +290,7 @@ export function ciCreateQp<C>(
     initiatorDepth,
     responderResources,
   };
-  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, create, context, dispatch);
+  const qp = new IbQp(pd, sendCq, receiveCq, srq, handle, qpn, create, context, dispatch ?? {});
   registry.qps.set(handle, qp);
   putOutput(udata, QpProviderOut.encode({ handle, qpn }));
   return finish(irp, Status.SUCCESS, qp);

@@ -30,7 +30,7 @@ export interface IbSrqAttributes {
 
 /**
  * Creates a shared receive queue of at least `maxWr` receives over the provider's ring, and arms its limit. Call-backs
- * get `context`.
+ * get `context`; their table and each of its members may be missing.
  *
  * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring
  *   that does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data),
@@ -40,7 +40,7 @@ export function ciCreateSrq<C>(
   pd: IbPd,
   request: IbSrqAttributes,
   context: C,
-  dispatch: IbSrqDispatch<C>,
+  dispatch: IbSrqDispatch<C> | undefined,
   udata: CiUdata,
   irp: Irp<IbSrq>,
 ): number {
@@ -61,7 +61,7 @@ export function ciCreateSrq<C>(
     sge: maxSge,
   });
   if (status !== Status.SUCCESS) return finish(irp, status);
-  const srq = new IbSrq(pd, handle, ring.entries, maxSge, context, dispatch);
+  const srq = new IbSrq(pd, handle, ring.entries, maxSge, context, dispatch ?? {});
   // Before the limit is armed: an empty queue is below any limit, and the event must find its queue.
   registry.srqs.set(handle, srq);
   const armed =

@@ -48,6 +48,7 @@ export const largeRegistration = 1n << 24n;
  * closed. Call-backs are code of the kernel: no buffer of an IOCTL can bring one, whatever the request's mode.
  *
  * @param context - The client's own value, which its call-backs get.
+ * @param dispatch - Its call-backs; the table and each of its members may be missing.
  * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
  *   FILE_FORCED_CLOSED while instances from before a fatal error are open, INVALID_HANDLE after {@link ibCloseAl}.
  */
@@ -55,7 +56,7 @@ export function ciOpenCa<C>(
   al: IbAl,
   device: DeviceObject<Hca>,
   context: C,
-  dispatch: IbCaDispatch<C>,
+  dispatch: IbCaDispatch<C> | undefined,
   udata: CiUdata,
   irp: Irp<IbCa>,
 ): number {
@@ -66,7 +67,7 @@ export function ciOpenCa<C>(
   if (!outputFits(udata, CaProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   device.references.acquire();
   al.resources.acquire();
-  const ca = new IbCa(al, device, context, dispatch);
+  const ca = new IbCa(al, device, context, dispatch ?? {});
   instances.add(ca);
   putOutput(udata, CaProviderOut.encode(limits));
   return finish(irp, Status.SUCCESS, ca);

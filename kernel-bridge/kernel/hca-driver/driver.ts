@@ -221,7 +221,7 @@ export class HcaDriver {
     if (hca.failed || hca.instances.size === 0) return Status.SUCCESS;
     hca.failed = true;
     this.end(hca, Status.FILE_FORCED_CLOSED);
-    for (const ca of [...hca.instances]) raiseFatalEvent(ca);
+    for (const ca of [...hca.instances]) ca.al.contain(() => raiseFatalEvent(ca));
     return Status.SUCCESS;
   }
 
@@ -256,16 +256,16 @@ export class HcaDriver {
         break;
       case 'qp': {
         const qp = qps.get(event.qp);
-        if (qp) {
-          qp.connectionEvent?.(event.event, event.reason);
-          raiseQpEvent(qp, event.event, event.reason);
-        }
-        if (qp?.srq && event.event === QpEventType.lastWqe) raiseLastWqe(qp.srq, qp);
+        if (!qp) break;
+        const { srq } = qp;
+        qp.connectionEvent?.(event.event, event.reason);
+        qp.pd.ca.al.contain(() => raiseQpEvent(qp, event.event, event.reason));
+        if (srq && event.event === QpEventType.lastWqe) srq.pd.ca.al.contain(() => raiseLastWqe(srq, qp));
         break;
       }
       case 'srq': {
         const srq = srqs.get(event.srq);
-        if (srq) raiseSrqEvent(srq, event.event);
+        srq?.pd.ca.al.contain(() => raiseSrqEvent(srq, event.event));
         break;
       }
       case 'notified': {
@@ -275,7 +275,7 @@ export class HcaDriver {
       }
       case 'cq': {
         const cq = cqs.get(event.cq);
-        if (cq) raiseCqEvent(cq, event.event);
+        cq?.ca.al.contain(() => raiseCqEvent(cq, event.event));
         break;
       }
       case 'fatal':
