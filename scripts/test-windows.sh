@@ -31,7 +31,7 @@ skip() {
   exit 1
 }
 
-export PATH="/usr/lib/wine:$PATH"
+export PATH="$PATH:/usr/lib/wine"
 bash scripts/install-test-tools.sh
 for tool in wine64 wineserver x86_64-w64-mingw32-gcc i686-w64-mingw32-gcc; do
   command -v "$tool" >/dev/null ||

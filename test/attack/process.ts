@@ -2,13 +2,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { HANG_MS } from '../helpers/within.js';
 
 /** Builds of the native code. */
 export const builds = ['plain', 'asan'] as const;
 export type Build = (typeof builds)[number];
-
-/** Only a hanging process takes this long. */
-export const HANG_MS = 60_000;
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 

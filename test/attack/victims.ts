@@ -1,9 +1,10 @@
 /** A victim and its partner, with a connection between them that is not attacked. */
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { ADDRESS } from '../helpers/loopback.js';
+import { HANG_MS } from '../helpers/within.js';
 import type { ActivityHealth } from './activity.js';
 import type { AimMessage } from './packets.js';
-import { type Build, HANG_MS, Program } from './process.js';
+import { type Build, Program } from './process.js';
 import type { Answer, AskJob, Health, Ports, ServeJob } from './victim.js';
 
 /** Rounds that the bystanders' connection makes after an attack to show that it works. */

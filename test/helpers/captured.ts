@@ -1,6 +1,7 @@
 /** Packets of a capture file, by their headers. */
 import { setTimeout } from 'node:timers/promises';
 import { readPcapng } from './pcapng.js';
+import { HANG_MS } from './within.js';
 
 /** Opcodes of RC are below this value (IBA 1 §9.2, table 38). */
 const RC_OPCODES = 0x20;
@@ -47,7 +48,7 @@ export function rcPackets(file: string): CapturedPacket[] {
  * written with a delay. The other end must be in the same process.
  */
 export async function acknowledged(file: string, from: number): Promise<CapturedPacket[]> {
-  for (const patience = AbortSignal.timeout(10_000); ; ) {
+  for (const patience = AbortSignal.timeout(HANG_MS); ; ) {
     const packets = rcPackets(file).slice(from);
     if (packets.filter(({ opcode }) => opcode === ACKNOWLEDGE).length >= 2) return packets;
     if (patience.aborted) throw new Error(`No acknowledgement among ${packets.length} packets.`);

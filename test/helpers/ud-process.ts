@@ -3,10 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { readCounters } from '../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { HANG_MS } from './within.js';
 
 const program = fileURLToPath(new URL('./ud-program.js', import.meta.url));
-/** Only an event that never comes takes this long. */
-const PATIENCE_MS = 60_000;
 
 /** A received datagram; `status` is the name of a WV_WC_STATUS. */
 export interface UdArrival {
@@ -105,7 +104,7 @@ export class UdProcess {
     let timer: NodeJS.Timeout | undefined;
     const reply = await new Promise<UdReply>((resolve) => {
       this.waiting.set(id, resolve);
-      timer = setTimeout(() => resolve({ id, error: 'it did not end' }), PATIENCE_MS);
+      timer = setTimeout(() => resolve({ id, error: 'it did not end' }), HANG_MS);
     });
     clearTimeout(timer);
     this.waiting.delete(id);

@@ -1,10 +1,7 @@
 /** Allowed results of calls, detection of hangs, and leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { Status, StatusError, statusName } from '../../winverbs/index.js';
-import { within as outcomeWithin } from './within.js';
-
-/** Only a hanging request takes longer. */
-export const HANG_MS = 60_000;
+import { HANG_MS, within as outcomeWithin } from './within.js';
 
 /** The stack behaved in a way that the model does not allow. */
 export class ModelError extends Error {}

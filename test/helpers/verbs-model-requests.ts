@@ -28,10 +28,11 @@ import {
   type Srq,
   Ud,
 } from './verbs-model-objects.js';
-import { HANG_MS, ModelError, turn } from './verbs-model-outcome.js';
+import { ModelError, turn } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import type { Request } from './verbs-model-queues.js';
 import { World } from './verbs-model-world.js';
+import { HANG_MS } from './within.js';
 
 const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 

@@ -7,14 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { waits } from '../helpers/blocked-program.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const program = fileURLToPath(new URL('../helpers/blocked-program.js', import.meta.url));
-/** Time limit of a program that would hang for ever. */
-const PATIENCE_MS = 20_000;
 
 async function run(mode: string, way: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [program, mode, way], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+  const timer = setTimeout(() => child.kill('SIGKILL'), HANG_MS);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output += text;

@@ -9,8 +9,8 @@ import {
   programsOf,
   readPrograms,
 } from '../helpers/guides.js';
+import { HANG_MS } from '../helpers/within.js';
 
-const LONGEST_MS = 30_000;
 const programs = readPrograms();
 
 interface Running {
@@ -23,7 +23,7 @@ interface Running {
 function start(program: GuideProgram): Running {
   const child = spawn(process.execPath, [compiledFile(program)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: LONGEST_MS,
+    timeout: HANG_MS,
     killSignal: 'SIGKILL',
   });
   let output = '';

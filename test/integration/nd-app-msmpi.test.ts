@@ -32,12 +32,13 @@ import {
   Status,
 } from '../../nd/index.js';
 import { outcome } from '../helpers/outcome.js';
+import { HANG_MS } from '../helpers/within.js';
 
 test.before(() => ndStartup());
 test.after(() => ndCleanup());
 
 /** Ends a wait that would last for ever. */
-const patience = () => AbortSignal.timeout(30_000);
+const patience = () => AbortSignal.timeout(HANG_MS);
 
 /** A promise that others resolve. */
 class Event {

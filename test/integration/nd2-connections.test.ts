@@ -17,6 +17,7 @@ import {
 } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const test = suite<{ host: HostV2 }>('ND v2 in one process: connections');
 const { ALLOW_READ, INLINE } = Nd2OpFlag;
@@ -143,7 +144,7 @@ test('a requester that gives up: Accept, Reject and GetPrivateData of the other 
       Status.INVALID_DEVICE_STATE,
     );
     let status = 0;
-    for (const patience = AbortSignal.timeout(10_000); !patience.aborted; ) {
+    for (const patience = AbortSignal.timeout(HANG_MS); !patience.aborted; ) {
       // The peer's message is under way.
       status = statusOf(() => passive.connector.getPrivateData());
       if (status !== 0) break;

@@ -11,6 +11,7 @@ import { QpAttr, QpState, WcStatus, WvSend } from '../../winverbs/index.js';
 import { runApart } from '../helpers/apart.js';
 import { connectedPair, take } from '../helpers/loopback.js';
 import type { PkeyPort, PkeyReport } from '../helpers/pkey-peer.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const program = fileURLToPath(new URL('../helpers/pkey-peer.js', import.meta.url));
 const children = new Set<ChildProcess>();
@@ -51,7 +52,7 @@ async function portOf(child: ChildProcess): Promise<PkeyPort> {
 
 /** Whether a counter reaches this value: messages under way when their sender gives up are counted a moment later. */
 async function comesTo(count: number, counter: () => number | Promise<number>): Promise<boolean> {
-  for (const patience = AbortSignal.timeout(10_000); !patience.aborted; ) {
+  for (const patience = AbortSignal.timeout(HANG_MS); !patience.aborted; ) {
     if ((await counter()) >= count) return true;
     await new Promise((resolve) => setImmediate(resolve));
   }

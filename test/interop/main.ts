@@ -17,7 +17,6 @@ const options = z.object({
   list: z.boolean().default(false),
   json: z.boolean().default(false),
   keep: z.boolean().default(false),
-  retry: z.boolean().default(process.env.CI === 'true'),
   capture: z.string().min(1, 'must be a folder').optional(),
   kernel: z
     .string()
@@ -120,8 +119,8 @@ async function decodeAll(done: readonly Done[]): Promise<number> {
   return bad;
 }
 
-function tell({ ok, name, seconds, problem, notes = [] }: Outcome, word = ok ? 'ok    ' : 'FAILED'): void {
-  console.error(`${word} ${name} (${seconds.toFixed(1)} s)`);
+function tell({ ok, name, seconds, problem, notes = [] }: Outcome): void {
+  console.error(`${ok ? 'ok    ' : 'FAILED'} ${name} (${seconds.toFixed(1)} s)`);
   for (const text of [...notes, ...(problem === undefined ? [] : [problem])])
     console.error(text.replace(/^/gm, '    '));
 }
@@ -153,13 +152,8 @@ async function main(values: z.output<typeof options>): Promise<void> {
   const results = new Map<number, Done>();
   const begin = performance.now();
   const run = async (rig: Rig, { one, index }: Numbered) => {
-    let files = folder && join(folder, String(index + 1).padStart(3, '0'));
-    let outcome = await runCase(rig, one, files);
-    if (!outcome.ok && values.retry) {
-      tell(outcome, 'AGAIN ');
-      files = folder && join(folder, `again-${index + 1}`);
-      outcome = await runCase(rig, one, files);
-    }
+    const files = folder && join(folder, String(index + 1).padStart(3, '0'));
+    const outcome = await runCase(rig, one, files);
     results.set(index, { one, outcome, ...(files === undefined ? {} : { files }) });
     if (values.json) console.log(JSON.stringify(outcome));
     else tell(outcome);
@@ -185,7 +179,6 @@ const command = new Command('test:interop')
   .option('--list', 'print the names of the cases')
   .option('--json', 'print a JSON object for each case')
   .option('--keep', 'leave the guests running')
-  .option('--retry', 'run a case that has failed once more, and tell of both (the default where CI=true)')
   .option('--capture <folder>', 'write captures of our side there and decode them with tshark at the end')
   .option('--kernel <package>', "Debian package of the guest's kernel (default: linux-image-amd64)")
   .option('--link-mtu <bytes>', 'MTU of the link between the hosts (default: 4200)')

@@ -10,6 +10,7 @@ import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const entry = new URL('../fixtures/echo-kernel.js', import.meta.url);
 const device = '\\\\.\\Echo';
@@ -275,7 +276,7 @@ door('10 000 requests, dropped unobserved by a thread that never yields, leak no
   assert.ok(refused < 10_000 / 8, `${refused} requests found no slot`);
   file.ioctl(EchoCode.echo, null, 0); // requests are answered in order: all have completed
   // Deliveries take turns of the event loop; a leaked slot would stay outstanding for ever.
-  for (const patience = AbortSignal.timeout(10_000); kernel.outstanding > 0 && !patience.aborted; ) {
+  for (const patience = AbortSignal.timeout(HANG_MS); kernel.outstanding > 0 && !patience.aborted; ) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.is(kernel.outstanding, 0);

@@ -1,13 +1,17 @@
-// The test runner: its results for files that pass, fail, are skipped or have no test, and its exit code.
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+// The test runner, and hunt, which runs tests many times: their results for files that pass, fail, are skipped or have no test, and
+// their exit codes.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 
 const runner = fileURLToPath(new URL('../../../scripts/run-tests.mjs', import.meta.url));
+const hunter = fileURLToPath(new URL('../../../scripts/hunt.mjs', import.meta.url));
 const needs = new URL('../helpers/needs.js', import.meta.url).href;
 const begin = `
   import { test } from '${import.meta.resolve('uvu')}';
@@ -56,14 +60,16 @@ test.before.each((context) => {
 });
 test.after.each(({ folder }) => rmSync(folder, { recursive: true }));
 
-function run(folder: string, ...args: string[]): Ended {
-  const { status, stdout } = spawnSync(process.execPath, [runner, '--tests', folder, ...args], {
+function runScript(script: string, folder: string, args: readonly string[]): Ended {
+  const { status, stdout } = spawnSync(process.execPath, [script, '--tests', folder, ...args], {
     encoding: 'utf8',
-    env: { PATH: folder },
+    env: { PATH: folder, CI: 'true' },
   });
   const lines = stdout.trimEnd().split('\n');
   return { code: status, lines, totals: lines.at(-1) };
 }
+const run = (folder: string, ...args: string[]) => runScript(runner, folder, args);
+const hunt = (folder: string, ...args: string[]) => runScript(hunter, folder, args);
 const linesOf = ({ lines }: Ended, mark: string): string[] =>
   lines.filter((line) => line.startsWith(`${mark} `)).map((line) => line.replace(/ +[\d.]+ s$/, ''));
 
@@ -109,14 +115,66 @@ test('a test that is skipped without a reason is said to be', ({ folder }) => {
   assert.equal(linesOf(ended, 'SKIP'), ['SKIP  unit/unexplained  1 skipped: no reason given']);
 });
 
-test('--retry: a file that fails is run once more, and its second run counts', ({ folder }) => {
-  const ended = run(folder, '--retry', 'fails-once', 'fails.');
+test('a test that fails only the first time has failed, also with CI=true', ({ folder }) => {
+  const ended = run(folder, 'fails-once');
+  assert.equal([ended.code, ended.totals], [1, '0 passed, 1 failed, 1 skipped']);
+  assert.equal(linesOf(ended, 'FAIL'), ['FAIL  unit/fails-once  exit code 1']);
+});
+
+test('hunt: runs, failures and their tests, and the first output; the same seed has the same order', ({
+  folder,
+}) => {
+  const table = join(folder, 'table.txt');
+  const all = ['--loads', 'none', '--jobs', '1', '--seed', '7', '--table', table];
+  const ended = hunt(folder, ...all, '--runs', '3', 'fails-once', 'passes');
   assert.is(ended.code, 1);
-  assert.equal(linesOf(ended, 'AGAIN').sort(), [
-    'AGAIN unit/fails  exit code 1',
-    'AGAIN unit/fails-once  exit code 1',
-  ]);
-  assert.is(ended.totals, '2 passed, 2 failed, 3 skipped');
+  const text = readFileSync(table, 'utf8');
+  assert.match(text, /^unit\/fails-once +none +3 +1 +[\d.]+ s +[\d.]+ s\n {4}1 times: .*"b"$/m);
+  assert.match(text, /^unit\/passes +none +3 +0 /m);
+  assert.match(text, /^6 runs, 1 failures$/m);
+  assert.match(text, /── the first failure of unit\/fails-once \(none\)\n[\s\S]*as it should/);
+  assert.is(hunt(folder, ...all, '--runs', '1', 'passes').code, 0);
+  assert.is(hunt(folder, ...all, 'no-such-file').code, 1);
+});
+
+test('hunt: the exit code of any other command counts', ({ folder }) => {
+  const all = ['--loads', 'none', '--runs', '2', '--table', join(folder, 'table.txt'), '--'];
+  assert.is(hunt(folder, ...all, process.execPath, '-e', '0').code, 0);
+  const ended = hunt(folder, ...all, process.execPath, '-e', 'process.exit(3)');
+  assert.is(ended.code, 1);
+  assert.match(ended.lines.join('\n'), /^ {4}2 times: exit code 3$/m);
+});
+
+test('hunt: its table outlives it, however it is ended', async ({ folder }) => {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    const table = join(folder, `${signal}.txt`);
+    const child = spawn(
+      process.execPath,
+      [
+        hunter,
+        '--tests',
+        folder,
+        '--table',
+        table,
+        '--jobs',
+        '1',
+        '--loads',
+        'busy',
+        '--runs',
+        '1000',
+        'passes',
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += chunk));
+    const ended = once(child, 'close');
+    while (!existsSync(table)) await setTimeout(10);
+    child.kill(signal);
+    await ended;
+    assert.match(readFileSync(table, 'utf8'), /^unit\/passes +busy +\d+ +0 /m);
+    if (signal === 'SIGTERM') assert.match(output, /^unit\/passes +busy +\d+ +0 /m);
+  }
 });
 
 test.run();

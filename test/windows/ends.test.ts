@@ -5,12 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Standin, TestCode, u32, until, words } from './standin.js';
+import { inTime, Standin, TestCode, u32, until, words } from './standin.js';
 
 const standin = new Standin();
 const program = fileURLToPath(new URL('./ends-program.js', import.meta.url));
-/** A hang is longer by far. */
-const longest = 60_000;
 
 const running = new Set<ChildProcess>();
 test.after.each(() => {
@@ -22,13 +20,6 @@ function start(way: string): { child: ChildProcess; ended: Promise<number | null
   const child = spawn(process.execPath, [program, way], { stdio: 'ignore' });
   running.add(child);
   return { child, ended: once(child, 'exit').then(([code]) => code as number | null) };
-}
-
-async function inTime<T>(what: string, end: Promise<T>): Promise<T> {
-  const late = new Promise<never>((_, reject) => {
-    setTimeout(() => reject(new Error(`${what} has not ended in ${longest} ms`)), longest).unref();
-  });
-  return Promise.race([end, late]);
 }
 
 /** Nothing of it waits or is open any more. */

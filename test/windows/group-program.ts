@@ -6,11 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const options = { kernel: 'soft', startTimeoutMs: 60_000 } as const;
 const TEXTS = ['one', 'two', 'three'];
-/** What takes longer hangs. */
-const PATIENCE_MS = 60_000;
 
 interface Told {
   readonly ready?: number;
@@ -22,7 +21,7 @@ const [role, address, group] = process.argv.slice(2) as [string, string, string]
 
 /** The member's news, in order. */
 async function* newsOf(child: ChildProcess): AsyncGenerator<Told> {
-  for await (const [news] of on(child, 'message', { signal: AbortSignal.timeout(PATIENCE_MS) })) {
+  for await (const [news] of on(child, 'message', { signal: AbortSignal.timeout(HANG_MS) })) {
     yield news as Told;
   }
 }

@@ -5,14 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readProcesses } from '../../kernel-bridge/index.js';
+import { HANG_MS } from '../helpers/within.js';
 import type { PortNews, PortOrder } from './port-program.js';
 
 /** How many processes that have the port are killed. */
 const KILLS = Number(process.env.ND_WINDOWS_KILLS ?? 5);
 /** Where one is killed: before this step of a connection between two others. */
 const STEPS = ['connect', ...Array.from({ length: 12 }, (_, n) => `message ${n}`), 'disconnect'];
-/** What takes longer hangs. */
-const PATIENCE_MS = 120_000;
 
 const running = new Set<ChildProcess>();
 test.after.each(() => {
@@ -74,7 +73,7 @@ class Peer {
 
   /** The next news; the step `until`, if it is given, or the last. */
   async hear(wanted: PortNews['news'], step?: string): Promise<PortNews> {
-    const timer = setTimeout(() => this.child.kill('SIGKILL'), PATIENCE_MS);
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), HANG_MS);
     try {
       for (;;) {
         for (let news = this.#news.shift(); news !== undefined; news = this.#news.shift()) {
@@ -107,7 +106,7 @@ class Peer {
 
 /** The one that has the port; waits until one of them has. */
 async function ownerOf(peers: readonly Peer[]): Promise<Peer> {
-  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; ) {
+  for (const end = performance.now() + HANG_MS; performance.now() < end; ) {
     const owners: Peer[] = [];
     for (const peer of peers) if ((await peer.counters()).wire_port_taken! > 0) owners.push(peer);
     assert.ok(owners.length < 2, `${owners.length} processes have the port`);

@@ -5,6 +5,7 @@ import { fillPattern, firstDifference } from '../../examples/pattern.js';
 import { acceptSide, type Side, socketAddress, type Which } from '../../examples/sides/side.js';
 import { HostWv } from '../../examples/sides/winverbs.js';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { HANG_MS } from '../helpers/within.js';
 
 /** What it is asked for. */
 export type PortOrder =
@@ -23,7 +24,6 @@ const ADDRESS = '127.0.0.1';
 const SIZES = [1, 64, 5000, 40_000];
 export const MESSAGES = 12;
 const LARGE = 1 << 16;
-const PATIENCE_MS = 120_000;
 /** A message that was lost with the port is repeated soon, and often enough for a busy machine. */
 const options = {
   kernel: 'soft',
@@ -37,7 +37,7 @@ let host: HostWv;
 const say = (news: PortNews): void => void process.send!(news);
 
 async function done(side: Side, which: Which): Promise<void> {
-  while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(PATIENCE_MS));
+  while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(HANG_MS));
   if (side.done.status !== 0) throw new Error(`${which}: ${side.statusName(side.done.status)}`);
 }
 

@@ -7,15 +7,14 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { allocate, readCounters, readInterfaces } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const program = fileURLToPath(new URL('./soft-program.js', import.meta.url));
-/** A hang is longer by far. */
-const longest = 60_000;
 
 /** Its exit code; `hang` if it does not end. */
 async function endOf(way: string): Promise<number | string> {
   const child = spawn(process.execPath, [program, way], { stdio: 'ignore' });
-  const timer = setTimeout(() => child.kill('SIGKILL'), longest);
+  const timer = setTimeout(() => child.kill('SIGKILL'), HANG_MS);
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
   clearTimeout(timer);
   return signal === null ? code! : 'hang';

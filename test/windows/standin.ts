@@ -3,7 +3,7 @@ import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
 import { openDeviceFile, Status, StatusError } from '../../kernel-bridge/index.js';
-import { within } from '../helpers/within.js';
+import { HANG_MS, within } from '../helpers/within.js';
 
 export const WINVERBS = '\\\\.\\WinVerbs';
 export const IBAT = '\\\\.\\ibat';
@@ -103,17 +103,17 @@ export async function statusOf(run: () => unknown): Promise<number> {
   return Status.SUCCESS;
 }
 
-/** Waits until it holds, for a minute at most. */
+/** Waits until it holds, up to the common limit. */
 export async function until(holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 60_000; !holds(); ) {
+  for (const end = Date.now() + HANG_MS; !holds(); ) {
     if (Date.now() > end) throw new Error('It did not come to hold.');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 
-/** Fails what has not ended within a minute. */
+/** Fails what hangs. */
 export function inTime<T>(what: string, end: PromiseLike<T>): Promise<T> {
-  return within(end, 60_000, () => new Error(`${what} has not ended in a minute.`));
+  return within(end, HANG_MS, () => new Error(`${what} has not ended.`));
 }
 
 /** A test after which the driver has found no wrong field, and has no object, request or file of the test any more. */

@@ -4,6 +4,7 @@ import { fillPattern, firstDifference } from '../../examples/pattern.js';
 import { acceptSide, type Side, socketAddress, type Which } from '../../examples/sides/side.js';
 import { HostWv } from '../../examples/sides/winverbs.js';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { HANG_MS } from '../helpers/within.js';
 
 const PORT = 54_321;
 /** `auto`: two processes of one host, by shared memory. */
@@ -12,13 +13,12 @@ const kernel = { kernel: 'soft', link, startTimeoutMs: 60_000 } as const;
 /** Shorter than a packet, of several, and of many. */
 const SIZES = [1, 64, 5000, 300_000];
 const LARGE = 1 << 20;
-const PATIENCE_MS = 60_000;
 
 const [role, address, peer] = process.argv.slice(2) as [string, string, string];
 
 /** The next completion; throws if it is no success. */
 async function done(side: Side, which: Which): Promise<void> {
-  while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(PATIENCE_MS));
+  while (!side.take(which)) await side.notify(which).abortOn(AbortSignal.timeout(HANG_MS));
   if (side.done.status !== 0) throw new Error(`${which}: ${side.statusName(side.done.status)}`);
 }
 

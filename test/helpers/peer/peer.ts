@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import { suspendProcess } from '../windows-process.js';
-import { within as outcomeWithin } from '../within.js';
+import { HANG_MS, within as outcomeWithin } from '../within.js';
 import type {
   Answer,
   Arguments,
@@ -15,9 +15,6 @@ import type {
 } from './protocol.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
-
-/** Only an event that never comes takes this long. */
-const PATIENCE_MS = 60_000;
 
 /** A command that the peer could not execute; `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
@@ -60,7 +57,7 @@ export class Peer {
     const command = [...by, process.execPath, '--enable-source-maps', '--expose-gc', program];
     this.#child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
-      env: { ...process.env, ND_OPTIONS: JSON.stringify({ startTimeoutMs: PATIENCE_MS, ...kernel }) },
+      env: { ...process.env, ND_OPTIONS: JSON.stringify({ startTimeoutMs: HANG_MS, ...kernel }) },
     });
     this.#child.stderr?.on('data', (chunk) => {
       this.#errors += String(chunk);
@@ -281,7 +278,7 @@ export async function connectTo(
 }
 
 /** The promise's outcome, or a failure if it takes too long. */
-export function within<T>(promise: Promise<T>, what: string, milliseconds = PATIENCE_MS): Promise<T> {
+export function within<T>(promise: Promise<T>, what: string, milliseconds = HANG_MS): Promise<T> {
   return outcomeWithin(promise, milliseconds, () => new Error(`${what} within ${milliseconds} ms.`));
 }
 

@@ -1,0 +1,209 @@
+// Finds tests that fail seldom: runs chosen tests many times, under chosen loads, in a random order.
+//
+//   node scripts/hunt.mjs [--runs N] [--loads none,busy,realtime,single] [--jobs N] [--seed N] [--timeout SECONDS]
+//                         [--table FILE] [--tests FOLDER] [filter …] [-- command …]
+//
+// Filters choose compiled test files as in run-tests.mjs; a command after `--` is run instead of them, and has failed
+// if it ends with another exit code than 0. Each of the N rounds (10) runs all of them once under each of the loads:
+//
+//   none      nothing beside them
+//   busy      two busy loops
+//   realtime  two busy loops that have real-time priority and take both CPUs now and then, up to 0.3 s (root, chrt)
+//   single    all of them on one CPU (taskset)
+//
+// The order of the files comes from the seed, which is printed. Everything has the lowest priority of those that share
+// the machine. The table is written to FILE after each run (.cache/hunt.txt), and printed at the end, also when hunt is
+// ended with Ctrl-C or SIGTERM: runs, failures, fastest and slowest run of each file, the failures of each test, and
+// the first failure's output. The exit code is 1 when anything has failed, or nothing was run.
+import { spawn } from 'node:child_process';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { constants, cpus, setPriority } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { commandOf, killGroup, nameOf, root, runCommand, testFiles } from './test-file.mjs';
+
+const BURST_MS = { shortest: 20, longest: 300 };
+const PAUSE_MS = { shortest: 100, longest: 2000 };
+
+const split = process.argv.indexOf('--', 2);
+const command = split < 0 ? [] : process.argv.slice(split + 1);
+const { values, positionals } = parseArgs({
+  args: process.argv.slice(2, split < 0 ? undefined : split),
+  allowPositionals: true,
+  options: {
+    runs: { type: 'string', default: '10' },
+    loads: { type: 'string', default: 'none,busy' },
+    jobs: { type: 'string', default: '2' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
+    timeout: { type: 'string', default: '120' },
+    table: { type: 'string', default: join(root, '.cache/hunt.txt') },
+    tests: { type: 'string', default: join(root, 'dist/test') },
+  },
+});
+
+/** Each load: the programs that make it, and what precedes the command of a test. */
+const loads = {
+  none: {},
+  busy: { loops: () => [loop(100, 0), loop(100, 0)] },
+  realtime: {
+    loops: () => [0, 1].map(() => loop(between(BURST_MS), between(PAUSE_MS), ['chrt', '-f', '1'])),
+  },
+  single: { prefix: ['taskset', '-c', String(cpus().length - 1)] },
+};
+const between = ({ shortest, longest }) => `${shortest} + Math.random() * ${longest - shortest}`;
+
+/** Starts a program that is busy, pauses, and so on, as long as this process lives. */
+function loop(busyMs, pauseMs, prefix = []) {
+  const program = `
+    const word = new Int32Array(new SharedArrayBuffer(4));
+    while (process.ppid === ${process.pid}) {
+      const end = performance.now() + ${busyMs};
+      while (performance.now() < end);
+      Atomics.wait(word, 0, 0, ${pauseMs});
+    }`;
+  const [name, ...args] = [...prefix, process.execPath, '-e', program];
+  return spawn(name, args, { stdio: 'inherit' }).on('error', fail);
+}
+
+function fail(error) {
+  console.error(`error: ${error.message}`);
+  process.exit(2);
+}
+
+const chosenLoads = values.loads.split(',');
+for (const name of chosenLoads) {
+  if (!(name in loads)) fail(new Error(`--loads must be of ${Object.keys(loads).join(', ')}; got '${name}'`));
+}
+for (const name of ['runs', 'jobs', 'seed', 'timeout']) {
+  if (!/^\d+$/.test(values[name])) fail(new Error(`--${name} must be a number; got '${values[name]}'`));
+}
+
+const tests = resolve(values.tests);
+const subjects =
+  command.length > 0
+    ? [{ name: command.join(' '), command }]
+    : testFiles(tests, positionals).map((file) => ({ name: nameOf(tests, file), command: commandOf(file) }));
+
+// Mulberry32.
+let state = Number(values.seed);
+function random() {
+  state = (state + 0x6d2b79f5) | 0;
+  let t = Math.imul(state ^ (state >>> 15), 1 | state);
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+}
+function shuffled(list) {
+  const left = [...list];
+  return list.map(() => left.splice(Math.floor(random() * left.length), 1)[0]);
+}
+
+/** By subject and load. */
+const rows = new Map();
+const running = new Set();
+let loops = [];
+let ending = false;
+const begun = new Date();
+
+function note({ name }, load, { code, signal, output, seconds, timedOut }) {
+  const key = `${name} ${load}`;
+  const row = rows.get(key) ?? {
+    name,
+    load,
+    runs: 0,
+    failures: 0,
+    fastest: Infinity,
+    slowest: 0,
+    cases: new Map(),
+  };
+  rows.set(key, row);
+  row.runs += 1;
+  row.fastest = Math.min(row.fastest, seconds);
+  row.slowest = Math.max(row.slowest, seconds);
+  if (code !== 0) {
+    row.failures += 1;
+    row.first ??= output.trimEnd();
+    // uvu: `FAIL  suite  "name"`
+    const cases = [...output.matchAll(/^ *FAIL +(.*".*")$/gm)].map(([, text]) => text.trim());
+    const what = timedOut
+      ? [`no test has ended for ${values.timeout} s`]
+      : cases.length > 0
+        ? cases
+        : [signal ?? `exit code ${code}`];
+    for (const one of new Set(what)) row.cases.set(one, (row.cases.get(one) ?? 0) + 1);
+    console.log(`FAIL  ${name} (${load}): ${what.join('; ')}`);
+  }
+}
+
+function report() {
+  const all = [...rows.values()].sort((a, b) => b.failures - a.failures || (a.name < b.name ? -1 : 1));
+  const sum = (of) => all.reduce((total, row) => total + row[of], 0);
+  const width = Math.max(4, ...all.map(({ name }) => name.length));
+  const columns = (name, ...rest) =>
+    [name.padEnd(width), ...rest.map((text) => String(text).padStart(10))].join('').trimEnd();
+  return [
+    `hunt of ${begun.toISOString().slice(0, 16)}, seed ${values.seed}, ${values.jobs} at a time, ${cpus().length} CPUs (${cpus()[0].model.trim()})`,
+    columns('test', 'load', 'runs', 'failures', 'fastest', 'slowest'),
+    ...all.flatMap(({ name, load, runs, failures, fastest, slowest, cases }) => [
+      columns(name, load, runs, failures, `${fastest.toFixed(1)} s`, `${slowest.toFixed(1)} s`),
+      ...[...cases].map(([text, times]) => `    ${times} times: ${text}`),
+    ]),
+    `${sum('runs')} runs, ${sum('failures')} failures`,
+    ...all
+      .filter(({ first }) => first !== undefined)
+      .map(({ name, load, first }) => `\n── the first failure of ${name} (${load})\n${first}`),
+  ].join('\n');
+}
+
+function keepTable() {
+  mkdirSync(dirname(values.table), { recursive: true });
+  writeFileSync(`${values.table}.new`, `${report()}\n`);
+  renameSync(`${values.table}.new`, values.table); // whole, whenever hunt is killed
+}
+
+function endLoops() {
+  for (const one of loops) one.kill('SIGKILL');
+  loops = [];
+}
+
+function finish() {
+  endLoops();
+  const failed = [...rows.values()].some(({ failures }) => failures > 0);
+  console.log(report());
+  process.exit(failed || rows.size === 0 ? 1 : 0);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    ending = true;
+    for (const { pid } of running) killGroup(pid); // what is ended so is not counted
+    finish();
+  });
+}
+
+setPriority(constants.priority.PRIORITY_LOW); // its children have it from here
+console.log(
+  `seed ${values.seed}: ${subjects.length} to run, ${values.runs} times under: ${chosenLoads.join(', ')}`,
+);
+for (let round = 0; round < Number(values.runs); round++) {
+  for (const load of chosenLoads) {
+    const { prefix = [] } = loads[load];
+    loops = loads[load].loops?.() ?? [];
+    const queue = shuffled(subjects);
+    const worker = async () => {
+      for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
+        let started;
+        const ended = await runCommand([...prefix, ...one.command], Number(values.timeout), (child) => {
+          started = child;
+          running.add(child);
+        });
+        running.delete(started);
+        if (ending) return;
+        note(one, load, ended);
+        keepTable();
+      }
+    };
+    await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
+    endLoops();
+  }
+}
+finish();
