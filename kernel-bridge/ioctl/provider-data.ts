@@ -8,6 +8,13 @@ import { Status, StatusError } from './status.js';
 
 const { struct } = layouts(madeCode);
 
+/**
+ * The version of this file's structures and of the rings that they describe (`hca/abi.ts`). A provider sends the one
+ * that it lays out as the command of DEVICE_OPEN (VerbInfo), 0 if it does not say; the driver refuses any other than
+ * its own with NOT_SUPPORTED, and answers its own as the status.
+ */
+export const PROVIDER_ABI = 1;
+
 /** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
 export const CaProviderOut = struct('CA provider output', {
   /** SGEs of one request. */

@@ -8,6 +8,7 @@ import {
   CqProviderOut,
   MwProviderOut,
   PdProviderOut,
+  PROVIDER_ABI,
   QpProviderIn,
   QpProviderOut,
   QpStateOut,
@@ -75,6 +76,7 @@ export class SoftUserVerbs implements UserVerbs {
 
   // ── Device and protection domain
   preOpenCa(_guid: bigint, umv: UmvBuffer): SoftCa {
+    umv.command = PROVIDER_ABI;
     umv.outputSize = CaProviderOut.size;
     return new SoftCa(this.hca);
   }

@@ -1,6 +1,7 @@
 /** Applications bring user-mode verbs providers, by the library name that the device answers. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { PROVIDER_ABI } from '../../kernel-bridge/index.js';
 import {
   openProvider,
   registerUserVerbs,
@@ -63,6 +64,34 @@ test('a provider that lacks what every device needs, or throws, is refused when 
     throwsWv(() => provider.openDevice(deviceGuid), Status.NOT_SUPPORTED, text);
   }
   provider.openDevice(deviceGuid).release();
+  provider.release();
+});
+
+test('a provider for another version of rings is refused, and hears the driver’s version', () => {
+  const provider = openProvider();
+  const { deviceGuid } = provider.translateAddress('127.0.0.1');
+  const told: number[][] = [];
+  let command = PROVIDER_ABI;
+  using _mine = registerUserVerbs(SOFT_USER_LIBRARY, (previous) => {
+    const inner = previous!();
+    const preOpenCa: UserVerbs['preOpenCa'] = (guid, umv) => {
+      const ca = inner.preOpenCa!(guid, umv);
+      umv.command = command;
+      return ca;
+    };
+    const postOpenCa: UserVerbs['postOpenCa'] = (guid, status, ca, umv) => {
+      told.push([status, umv.status]);
+      inner.postOpenCa!(guid, status, ca, umv);
+    };
+    return Object.assign(Object.create(inner) as UserVerbs, { preOpenCa, postOpenCa });
+  });
+  provider.openDevice(deviceGuid).release();
+  command++;
+  throwsWv(() => provider.openDevice(deviceGuid), Status.NOT_SUPPORTED);
+  assert.equal(told, [
+    [Status.SUCCESS, PROVIDER_ABI],
+    [Status.NOT_SUPPORTED, 0],
+  ]);
   provider.release();
 });
 

@@ -5,7 +5,13 @@ import { CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/
 import { hcaFileName, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../kernel-bridge/ioctl/ca.js';
 import { FaultsCode, IoctlCode, ioctlRow, SettingsCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvAccess, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
-import { CqProviderIn, QpProviderIn, SrqProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
+import {
+  CaProviderOut,
+  CqProviderIn,
+  PROVIDER_ABI,
+  QpProviderIn,
+  SrqProviderIn,
+} from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -54,7 +60,7 @@ import type {
 import { DeviceObject, DriverObject, type FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
 import { Irp, IrpMajor } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive, isPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
-import type { UserVerbs } from '../../kernel-bridge/user-verbs.js';
+import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/user-verbs.js';
 import { Asked, openAl, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
@@ -533,6 +539,45 @@ test('VerbInfo carries the provider’s command to the driver, and the driver’
   const device = rig.device();
   const pd = rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device, verbInfo: 9 }));
   assert.is(s.WvIoId.decode(pd.output).verbInfo, 0, 'the software HCA has no status of its own');
+});
+
+test('the driver reads the provider’s command and answers its status, at the door and for kernel clients', () => {
+  const rig = new KernelRig();
+  const opened = (command: number) => {
+    const input = s.WvIoDeviceOpen.encode({ guid: ethGuid });
+    new DataView(input.buffer).setUint32(s.VERB_INFO, command, true);
+    return rig.ioctl('DEVICE_OPEN', input);
+  };
+  for (const command of [0, PROVIDER_ABI]) {
+    const device = opened(command);
+    assert.is(name(device), 'SUCCESS');
+    assert.is(s.WvIoId.decode(device.output).verbInfo, PROVIDER_ABI, 'the driver’s own');
+  }
+  assert.is(name(opened(PROVIDER_ABI + 1)), 'NOT_SUPPORTED');
+  const al = openAl(rig.kernel);
+  const told: unknown[] = [];
+  let command = PROVIDER_ABI;
+  const provider = {
+    preOpenCa: (_guid: bigint, umv: UmvBuffer) => {
+      umv.command = command;
+      umv.outputSize = 256;
+      return {};
+    },
+    postOpenCa: (_guid: bigint, status: number, _ca: UvpHandle, umv: UmvBuffer) =>
+      told.push([statusName(status), umv.status, umv.output.length]),
+  } as Partial<UserVerbs> as UserVerbs;
+  const verbs = new KernelVerbs(rig.kernel.filter.openTables(al), provider, () => {});
+  const device = rig.kernel.hcaDriver.find(ethGuid)!;
+  const before = device.references.users;
+  const open = () => new Asked<IbCa>((irp) => verbs.ciOpenCa(al, device, undefined, undefined, irp));
+  assert.is(name(open()), 'SUCCESS');
+  command++;
+  assert.is(name(open()), 'NOT_SUPPORTED');
+  assert.equal(told, [
+    ['SUCCESS', PROVIDER_ABI, CaProviderOut.size],
+    ['NOT_SUPPORTED', 0, 0],
+  ]);
+  assert.is(device.references.users, before + 1);
 });
 
 test('on the file of an HCA, Information is the handle of what an IOCTL has made', () => {

@@ -40,7 +40,7 @@ test('no requirement has got lost', () => {
     [
       'IRP-based verbs (RFC and thread, 2005): 14',
       'Slides on the future of OpenIB for Windows: 19',
-      'WinVerbs implementation (RFC, 2008): 9',
+      'WinVerbs implementation (RFC, 2008): 11',
       'NetworkDirect over WinVerbs (thread, 2009): 8',
     ],
   );

@@ -24,8 +24,6 @@ import type { DeviceObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
 import { IbFastRegion, IbMemory, statusOf } from './kernel-memory.js';
 
-const noBytes = new Uint8Array(0);
-
 /**
  * Instances, protection domains and memory of one client: what it has made is in its tables. To destroy what is not there, or not any
  * more, ends in INVALID_HANDLE.
@@ -52,6 +50,39 @@ export class KernelMemoryVerbs {
   ) {}
 
   /**
+   * Calls a verb that has provider data, with the provider's hooks around it. As at the other door, the provider's command
+   * and bytes go to the driver, and on success the driver's status and bytes come back.
+   *
+   * @internal
+   */
+  protected provided<T>(
+    irp: Irp<T>,
+    hooks: {
+      pre(umv: UmvBuffer): void;
+      verb(udata: CiUdata, inner: Irp<T>): number;
+      post(status: number, information: T | undefined, umv: UmvBuffer): void;
+    },
+  ): number {
+    const umv = new UmvBuffer();
+    const refused = statusOf(() => hooks.pre(umv));
+    if (refused !== Status.SUCCESS) return irp.complete(refused);
+    const { command, input } = umv;
+    const udata = { command, status: 0, input, output: new Uint8Array(umv.outputSize), outputSize: 0 };
+    return callVerbFor<T, T>(
+      irp,
+      (inner) => hooks.verb(udata, inner),
+      (status, information) => {
+        if (status === Status.SUCCESS) {
+          umv.status = udata.status;
+          umv.output = udata.output.subarray(0, udata.outputSize);
+        }
+        hooks.post(status, information, umv);
+        return irp.complete(status, information);
+      },
+    );
+  }
+
+  /**
    * Creates an object, with the provider's hooks around the verb.
    *
    * @internal
@@ -65,25 +96,19 @@ export class KernelMemoryVerbs {
       made(object: T): void;
     },
   ): number {
-    const umv = new UmvBuffer();
     let handle: UvpHandle = null;
-    const refused = statusOf(() => {
-      handle = hooks.pre(umv);
-    });
-    if (refused !== Status.SUCCESS) return irp.complete(refused);
-    const udata = { input: umv.input, output: new Uint8Array(umv.outputSize), outputSize: 0 };
-    return callVerbFor<T, T>(
-      irp,
-      (inner) => hooks.verb(udata, inner),
-      (status, object) => {
-        umv.output = status === Status.SUCCESS ? udata.output.subarray(0, udata.outputSize) : noBytes;
+    return this.provided<T>(irp, {
+      pre: (umv) => {
+        handle = hooks.pre(umv);
+      },
+      verb: hooks.verb,
+      post: (status, object, umv) => {
         hooks.post?.(status, handle, umv);
-        if (status !== Status.SUCCESS || object === undefined) return irp.complete(status);
+        if (status !== Status.SUCCESS || object === undefined) return;
         object.provider = handle;
         hooks.made(object);
-        return irp.complete(status, object);
       },
-    );
+    });
   }
 
   /**

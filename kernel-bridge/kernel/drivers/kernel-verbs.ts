@@ -10,7 +10,6 @@ import { QpFlag, QpState, QpType } from '../../ioctl/constants.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../user-verbs.js';
-import { UmvBuffer } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvQp } from '../filter/objects.js';
 import type { IbAddressVector } from '../hca-driver/address-vector.js';
@@ -60,20 +59,13 @@ export class KernelVerbs extends KernelMemoryVerbs {
   /** Resizes a completion queue; statuses as `ciResizeCq` of the HCA driver. */
   ciResizeCq(cq: IbCq, entries: number, irp: Irp): number {
     const { provider } = this;
-    const umv = new UmvBuffer();
     const size = { entries };
     const handle = cq.provider ?? null;
-    const refused = statusOf(() => provider.preResizeCq?.(handle, size, umv));
-    if (refused !== Status.SUCCESS) return irp.complete(refused);
-    const udata = { input: umv.input, output: new Uint8Array(umv.outputSize), outputSize: 0 };
-    return callVerbFor<number, number>(
-      irp,
-      (inner) => queues.ciResizeCq(cq, size.entries, udata, inner),
-      (status, information) => {
-        provider.postResizeCq?.(handle, status, cq.numCqes, umv);
-        return irp.complete(status, information);
-      },
-    );
+    return this.provided<number>(irp, {
+      pre: (umv) => provider.preResizeCq?.(handle, size, umv),
+      verb: (udata, inner) => queues.ciResizeCq(cq, size.entries, udata, inner),
+      post: (status, _information, umv) => provider.postResizeCq?.(handle, status, cq.numCqes, umv),
+    });
   }
 
   /** Destroys a completion queue; its event requests end in CANCELED. Ends in SUCCESS, DEVICE_BUSY. */

@@ -9,7 +9,7 @@
  */
 
 import { WvAccess, WvEvent } from '../../ioctl/constants.js';
-import { CaProviderOut, MwProviderOut, PdProviderOut } from '../../ioctl/provider-data.js';
+import { CaProviderOut, MwProviderOut, PdProviderOut, PROVIDER_ABI } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { DeviceObject } from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -49,8 +49,10 @@ export const largeRegistration = 1n << 24n;
  *
  * @param context - The client's own value, which its call-backs get.
  * @param dispatch - Its call-backs; the table and each of its members may be missing.
- * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output),
- *   FILE_FORCED_CLOSED while instances from before a fatal error are open, INVALID_HANDLE after {@link ibCloseAl}.
+ * @param udata - Its command is the version of the provider's structures and rings ({@link PROVIDER_ABI}), its status the
+ *   driver's.
+ * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output), NOT_SUPPORTED
+ *   (a provider of another {@link PROVIDER_ABI}), FILE_FORCED_CLOSED while instances from before a fatal error are open, INVALID_HANDLE after {@link ibCloseAl}.
  */
 export function ciOpenCa<C>(
   al: IbAl,
@@ -65,10 +67,13 @@ export function ciOpenCa<C>(
   if (device.references.ending) return finish(irp, Status.DEVICE_REMOVED);
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (!outputFits(udata, CaProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
+  const { command = 0 } = udata;
+  if (command !== 0 && command !== PROVIDER_ABI) return finish(irp, Status.NOT_SUPPORTED);
   device.references.acquire();
   al.resources.acquire();
   const ca = new IbCa(al, device, context, dispatch ?? {});
   instances.add(ca);
+  udata.status = PROVIDER_ABI;
   putOutput(udata, CaProviderOut.encode(limits));
   return finish(irp, Status.SUCCESS, ca);
 }
