@@ -72,8 +72,8 @@ export type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType
  * `memory` may be unregistered bytes if the request has the flag INLINE; otherwise that is INVALID_HANDLE.
  */
 export interface Nd2Sge {
-  /** A region with memory registered; with INLINE also any bytes. */
-  memory: IND2MemoryRegion | Uint8Array;
+  /** A region with memory registered, or its local token; with INLINE also any bytes. */
+  memory: IND2MemoryRegion | number | Uint8Array;
   /** Bytes from the start of the memory. */
   offset: number;
   /** Bytes; an entry of 0 names no memory. */

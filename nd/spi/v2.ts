@@ -335,7 +335,8 @@ export interface IND2MemoryRegion extends IND2Overlapped {
   readonly length: number;
 
   /**
-   * The token of local requests.
+   * The token of local requests: scatter/gather entries may name the region by it. It is valid until the memory is
+   * deregistered, or the region released.
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetLocalToken

@@ -74,6 +74,8 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   readonly #systemAddresses: () => SocketAddress[];
+  /** Regions with memory for requests, by their local tokens. */
+  readonly tokens = new Map<number, MemoryRegion>();
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
   constructor(
@@ -103,6 +105,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   regionOf(memory: unknown, what: string): WvMemoryRegion {
+    if (typeof memory === 'number') return this.#regionOfToken(memory, what);
     if (!(memory instanceof MemoryRegion) || memory.adapter !== this) {
       throw refuse(
         Status.INVALID_HANDLE,
@@ -115,6 +118,13 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(Status.INVALID_HANDLE, what, 'The memory region has no memory registered.');
     }
     return region;
+  }
+
+  #regionOfToken(token: number, what: string): WvMemoryRegion {
+    const usable = this.tokens.get(token)?.usable;
+    if (usable !== undefined) return usable;
+    const text = `No registered memory of this adapter instance has the local token ${token}; getLocalToken() of a region returns one.`;
+    throw refuse(Status.INVALID_HANDLE, what, text);
   }
 
   query(version: number = ND_VERSION_2): Nd2AdapterInfo {

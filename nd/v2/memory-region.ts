@@ -120,7 +120,15 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
 
   #become(state: RegionState): void {
     this.#state = state;
-    this.usable = state === 'registered' && !this.ended ? this.#region : undefined;
+    this.#use(state === 'registered' && !this.ended ? this.#region : undefined);
+  }
+
+  /** What requests may name from now on, by the region or by its local token. */
+  #use(region: WvMemoryRegion | undefined): void {
+    const { tokens } = this.adapter;
+    if (this.usable !== undefined) tokens.delete(this.usable.lkey);
+    this.usable = region;
+    if (region !== undefined) tokens.set(region.lkey, this);
   }
 
   #registered(what: string): WvMemoryRegion {
@@ -141,7 +149,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
   }
 
   protected override released(): void {
-    this.usable = undefined;
+    this.#use(undefined);
     this.#tracker.cancelAndWait();
   }
 

@@ -100,6 +100,42 @@ test('messages in order, with types, contexts and lengths; 0 bytes and two entri
   passive.release();
 });
 
+test('a local token names the memory of its region in every list, until it is deregistered', async ({
+  host,
+}) => {
+  const { active, passive } = await host.pair();
+  const { adapter } = host;
+  const [source, target] = [adapter.createMemoryRegion(), adapter.createMemoryRegion()];
+  const [from, into] = [Buffer.alloc(64, 'token'), Buffer.alloc(64)];
+  await source.register(from, ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ);
+  await target.register(into, ALLOW_LOCAL_WRITE);
+  const [out, inTo] = [source.getLocalToken(), target.getLocalToken()];
+  passive.queuePair.receive('r', [{ memory: inTo, offset: 8, length: 20 }]);
+  active.queuePair.send('s', [
+    { memory: out, offset: 0, length: 4 },
+    { memory: source, offset: 4, length: 16 },
+  ]);
+  assert.is((await passive.received())[0]!.bytesTransferred, 20);
+  assert.ok(into.subarray(8, 28).equals(from.subarray(0, 20)));
+  const remote = new Nd2RemoteMemory(source.address, source.getRemoteToken());
+  active.queuePair.read('d', [{ memory: inTo, offset: 40, length: 8 }], remote, 16);
+  assert.equal(names(await active.initiated(2)), ['SUCCESS', 'SUCCESS']);
+  assert.ok(into.subarray(40, 48).equals(from.subarray(16, 24)));
+
+  const refused = (memory: number): string =>
+    statusName(statusOf(() => active.queuePair.send('s', [{ memory, offset: 0, length: 1 }])));
+  await source.deregister();
+  await source.register(from, 0);
+  target.release();
+  for (const token of [out, inTo, 0, -1, 1.5, Number.NaN]) {
+    assert.is(refused(token), 'INVALID_HANDLE', String(token));
+  }
+  active.queuePair.send('s', [{ memory: source.getLocalToken(), offset: 0, length: 0 }]);
+  source.release();
+  active.release();
+  passive.release();
+});
+
 test('INLINE: free at once, more entries than the queue pair takes, up to its size and not beyond', async ({
   host,
 }) => {
