@@ -1,9 +1,11 @@
-// Connection requests that another user of this host forges by UDP: which connections they end, and which not.
+// Connection requests that another user of this host forges by UDP: which connections they end, and which not. In a network namespace of
+// its own: other processes that have the port would take them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../examples/sides/side.js';
 import { SideWv } from '../../examples/sides/winverbs.js';
 import { openProvider } from '../../winverbs/index.js';
+import { runApart } from '../helpers/apart.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
 
@@ -61,4 +63,4 @@ test('by the wire, a second request of a queue pair is of a peer that has restar
   assert.equal([cm!['refused.10'], cm!.waitingRequests], [1, 0]);
 });
 
-test.run();
+runApart(import.meta.url, () => test.run());

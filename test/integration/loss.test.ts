@@ -20,11 +20,10 @@ const hasty: KernelOptionsInput = {
   cm: { responseTimeoutCode: 12, maxRetries: 15 },
 };
 
-const startPeers = (server: Faults, client: Faults, more: KernelOptionsInput = {}): Promise<[Peer, Peer]> =>
-  Promise.all([
-    Peer.start({ kernel: { ...hasty, ...more, faults: server } }),
-    Peer.start({ kernel: { ...hasty, ...more, faults: client } }),
-  ]);
+const startPeers = (server: KernelOptionsInput, client: KernelOptionsInput): Promise<[Peer, Peer]> =>
+  Promise.all([server, client].map((more) => Peer.start({ kernel: { ...hasty, ...more } }))) as Promise<
+    [Peer, Peer]
+  >;
 
 async function connectTraffic(server: Peer, client: Peer, seed: number): Promise<void> {
   const port = await server.call('trafficListen', { as: 'traffic', address: ADDRESS, seed });
@@ -67,7 +66,10 @@ const wires: readonly [string, Faults][] = [
 
 for (const [what, faults] of wires) {
   test(`a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, whole, in order`, async () => {
-    const [server, client] = await startPeers({ seed: 1, ...faults }, { seed: 2, ...faults });
+    const [server, client] = await startPeers(
+      { faults: { seed: 1, ...faults } },
+      { faults: { seed: 2, ...faults } },
+    );
     for (const seed of [1, 2, 3]) {
       await connectTraffic(server, client, seed);
       const [passive, active] = await runTraffic(server, client);
@@ -101,14 +103,21 @@ function assertBroken(statuses: readonly string[], breaking: string): number {
 
 for (const seed of [1, 2]) {
   test(`a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`, async () => {
-    // The side that gets no DREQ, because none arrives, notices by its keep-alive.
-    const [server, client] = await startPeers({}, {}, { keepAliveMs: 100 });
+    // The client spends its retries on its own requests, whenever it posts them: neither side probes, and the server's retries last far
+    // longer. The server hears of the end when the wire is whole again, by a DREQ that the client repeats until then.
+    const [server, client] = await startPeers(
+      { rc: { ...hasty.rc, ackTimeoutCode: 21 }, keepAliveMs: 0 },
+      { cm: { responseTimeoutCode: 17, maxRetries: 15 }, keepAliveMs: 0 },
+    );
     await connectTraffic(server, client, seed);
     await Promise.all([
       server.call('setFaults', { faults: { seed, drop: 0.9 } }),
       client.call('setFaults', { faults: { seed: seed + 10, drop: 0.9 } }),
     ]);
-    const [passive, active] = await runTraffic(server, client);
+    const serving = server.call('trafficRun', { as: 'traffic' });
+    const active = await client.call('trafficRun', { as: 'traffic' });
+    await client.call('setFaults', { faults: {} });
+    const passive = await serving;
     const done = assertBroken(active.outbound, 'TIMEOUT');
     // Receives do not time out: they are flushed with the rest.
     const echoed = assertBroken(active.inbound, 'CANCELED');
@@ -117,7 +126,7 @@ for (const seed of [1, 2]) {
     assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
     assert.ok(echoed <= received);
     assert.is(passive.outbound.length, received);
-    if (passive.outbound.includes('TIMEOUT')) assertBroken(passive.outbound, 'TIMEOUT');
+    if (passive.outbound.some((status) => status !== 'SUCCESS')) assertBroken(passive.outbound, 'CANCELED');
     const { hca } = await client.counters();
     assert.ok(hca!.retry_exceeded_err! >= 1 && hca!.ack_timeout! >= 7, JSON.stringify(hca));
   });
@@ -127,7 +136,10 @@ test('connection management over a wire that does everything: connections begin,
   const faults = { drop: 0.15, duplicate: 0.1, reorder: 0.1, corrupt: 0.05 };
   // Of sixteen requests within a second, one and its answer arrive, also on a busy machine.
   const cm = { responseTimeoutCode: 14, maxRetries: 15 };
-  const [server, client] = await startPeers({ seed: 5, ...faults }, { seed: 6, ...faults }, { cm });
+  const [server, client] = await startPeers(
+    { cm, faults: { seed: 5, ...faults } },
+    { cm, faults: { seed: 6, ...faults } },
+  );
   for (const layer of ['nd', 'wv'] as const) {
     const listener = await server.listen(layer, ADDRESS);
     const count = 15;

@@ -33,7 +33,10 @@ for (const layer of LAYERS) {
     const terminated = client.call('terminateWorker', { worker: 'one' });
     for (let n = 0; n < 10; n += 1) await tell(two, atTwo, `meanwhile ${n}`);
     assert.is(await terminated, 1);
-    assert.is(await endOne, peersEnd[layer]);
+    // A terminated thread leaves one DREQ, which nobody repeats: if it is late or lost, the peer hears of the end alone.
+    const ends = layer === 'wv' ? ['CONNECTION_DISCONNECTED', 'CONNECTION_ABORTED'] : [peersEnd[layer]];
+    const end = await endOne;
+    assert.ok(ends.includes(end), end);
     const { receives } = await atOne.results(0, 3);
     assert.equal(
       new Set(receives.map(({ status }) => status)),
