@@ -16,11 +16,12 @@ const BURST = 256;
 /** Further addresses of the other host. */
 const OTHERS = ['10.99.0.66', '10.99.0.67'] as const;
 
-const kernel: KernelOptionsInput = {
+/** Requests of either kind are repeated 15 times: those for connections each 0.27 s, look-ups each 4.3 s, so that none ends before a hang. */
+const RESPONSE_TIMEOUT_CODES = { cm: 16, sidr: 20 } as const;
+const kernelFor = (kind: MadSetup['kind']): KernelOptionsInput => ({
   rc: { ackTimeoutCode: 14 },
-  // A look-up is repeated after 0.27 s.
-  cm: { timewaitMs: 50, responseTimeoutCode: 16, maxRetries: 15 },
-};
+  cm: { timewaitMs: 50, responseTimeoutCode: RESPONSE_TIMEOUT_CODES[kind], maxRetries: 15 },
+});
 
 async function floodOf(kind: MadSetup['kind'], { build, seed, count, progress }: Run): Promise<Outcome> {
   const network = await TwoHosts.start();
@@ -41,7 +42,7 @@ async function floodOf(kind: MadSetup['kind'], { build, seed, count, progress }:
     const victims = await Victims.start({
       build,
       seed,
-      kernel,
+      kernel: kernelFor(kind),
       connections: 0,
       datagrams: 0,
       place: { victim: host, partner: host },
