@@ -40,7 +40,10 @@ export interface ChannelOptions {
   readonly slotBytes?: number | undefined;
   /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
   readonly maxMessageBytes?: number | undefined;
-  /** Requests that are answered at the same time; default 1024. Further ones wait, and long ones in the peer's memory. */
+  /**
+   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait, and long ones in the peer's
+   * memory.
+   */
   readonly maxRequests?: number | undefined;
 }
 

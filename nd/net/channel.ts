@@ -2,6 +2,7 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
+import { Account, type Budget, threadBudget } from './budget.js';
 import {
   type AbortOptions,
   type ChannelOptions,
@@ -12,17 +13,16 @@ import {
 } from './channel-options.js';
 import { checkHandler, checkSignal } from './checks.js';
 import { aborted, closed, NetError, refusalBy, tooLong, violation } from './errors.js';
-import { Gate } from './gate.js';
 import { Held, heldUser, peerText, unwatchChannel, watchChannel } from './held.js';
 import { abortable, bytesOf, defined } from './helpers.js';
-import { Inbox, iterate } from './inbox.js';
+import { type Arrival, Inbox, iterate } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
-import { Outbox } from './outbox.js';
+import { type Entry, Outbox } from './outbox.js';
 import type { Place } from './place.js';
 import { Questions } from './questions.js';
-import { Reader } from './reader.js';
+import { type Fetched, Reader } from './reader.js';
 import { RemoteMemory } from './remote.js';
-import { Responder } from './responder.js';
+import { type Arrived, type Held as HeldAnswer, Responder } from './responder.js';
 import {
   type ExposedMemory,
   type ExposeOptions,
@@ -31,7 +31,7 @@ import {
   type LentMemory,
   lendAt,
 } from './shared.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription, mayBeLarge } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -52,9 +52,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #link!: Link;
   readonly #outbox = new Outbox(() => this.#link);
   readonly #inbox = new Inbox();
-  /** Of large messages that nobody has taken. */
-  readonly #gate = new Gate();
-  readonly #reader = new Reader(() => this.#link);
+  readonly #account: Account;
+  #reader!: Reader;
   readonly #questions = new Questions();
   readonly #responder: Responder;
   #closing = false;
@@ -69,22 +68,25 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #exposes = false;
 
   /** @internal */
-  constructor(options: ChannelOptions = {}) {
+  constructor(options: ChannelOptions = {}, budget: Budget = threadBudget) {
     super();
     checkChannelOptions(options);
     const { onRequest, ...sizes } = options;
     this.#options = { ...channelDefaults, ...defined(sizes) };
+    this.#account = new Account(budget, this);
     this.#responder = new Responder(
       {
         channel: this,
         limit: this.#options.maxRequests,
-        answer: (id, bytes) => {
+        answer: (id, bytes, gone) => {
           const refusal = this.#tooLong('answer', bytes);
           if (refusal !== undefined) throw refusal;
-          this.#outbox.send(Frame.ANSWER, id, bytes);
+          return this.#reply(Frame.ANSWER, id, bytes, gone);
         },
-        fail: (id, text) =>
-          this.#outbox.send(Frame.FAILURE, id, Buffer.from(text).subarray(0, this.#link.most)),
+        fail: (id, text, gone) =>
+          this.#reply(Frame.FAILURE, id, Buffer.from(text).subarray(0, this.#link.most), gone),
+        full: () => this.#account.answers.full,
+        whenReleased: (retry) => this.#account.whenReleased(retry),
         idle: () => {
           if (this.#endReceived || this.#closing) this.#proceed();
         },
@@ -112,6 +114,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
+    this.#reader = new Reader(link);
     watchChannel(this, link);
   }
 
@@ -201,17 +204,14 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (refusal !== undefined) return Promise.reject(refusal);
     let settle: (error: unknown) => void = () => {};
     let resolved = (): void => {};
-    const id = signal === undefined ? 0 : this.#questions.nextId();
-    if (
-      this.#outbox.send(
-        Frame.DATA,
-        id,
-        data,
-        () => resolved(),
-        (error) => settle(error),
-      )
-    )
-      return sent;
+    const entry = this.#outbox.send(
+      Frame.DATA,
+      0,
+      data,
+      () => resolved(),
+      (error) => settle(error),
+    );
+    if (entry === undefined) return sent;
     this.held.strong = this;
     return abortable(
       (resolve, reject) => {
@@ -219,7 +219,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
         settle = reject;
       },
       signal,
-      () => this.#outbox.cancel(Frame.DATA, id),
+      () => this.#outbox.cancel(entry),
     );
   }
 
@@ -250,16 +250,18 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       return Promise.reject(this.error ?? closed('request'));
     const id = this.#questions.nextId();
     this.held.strong = this;
+    let entry: Entry | undefined;
     const promise = abortable<Buffer>(
       (resolve, reject) => this.#questions.add(id, { resolve, reject }),
       signal,
       () => {
         this.#questions.take(id);
-        if (!this.#outbox.cancel(type, id) && !this.#ended) this.#outbox.send(Frame.CANCEL, id, undefined);
+        const unsent = entry !== undefined && this.#outbox.cancel(entry);
+        if (!unsent && !this.#ended) this.#outbox.send(Frame.CANCEL, id, undefined);
         return true;
       },
     );
-    this.#outbox.send(type, id, data, undefined, (error) => this.#questions.take(id)?.reject(error));
+    entry = this.#outbox.send(type, id, data, undefined, (error) => this.#questions.take(id)?.reject(error));
     return promise;
   }
 
@@ -378,6 +380,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.error = error;
     this.#outbox.end(error);
     this.#responder.end();
+    this.#account.close();
     this.#questions.reject(error ?? closed('request'));
     this.#inbox.end(error);
     if (closings.hasSubscribers) closings.publish({ connection: this, error });
@@ -398,19 +401,29 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.#link.abort(violation(`a message of ${length} bytes is longer than this side takes`));
       return;
     }
+    if (flags !== 0 && !(flags === LARGE && mayBeLarge(type))) {
+      this.#link.abort(violation(`a frame of type ${type} has no flag 0x${flags.toString(16)}`));
+      return;
+    }
+    if (type === Frame.REQUEST && this.#responder.has(id)) {
+      this.#link.abort(violation(`it has not heard of the end of its request with the id ${id}`));
+      return;
+    }
     if (type === Frame.END) {
       this.#link.release(slot);
       this.#endReceived = true;
       this.#questions.reject(closed('request'));
       if (this.#reading === 0) this.#inbox.end(undefined);
-      return;
-    }
-    if ((flags & ~LARGE) !== 0) this.#link.abort(violation(`there is no flag 0x${flags.toString(16)}`));
-    else if ((flags & LARGE) !== 0) this.#large(type, id, slot, at, length);
+    } else if (flags === LARGE) this.#large(type, id, slot, at, length);
     else if (this.#endSent && asks(type)) this.#link.release(slot);
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
-    else if (type !== Frame.REQUEST) this.#whole(type, id, this.#take(slot, at, length));
-    else if (this.#responder.free) this.#responder.serve(id, this.#take(slot, at, length));
+    else if (type === Frame.REQUEST) this.#request(id, slot, at, length);
+    else if (type === Frame.ANSWER) this.#settleQuestion(type, id, this.#take(slot, at, length));
+    else this.#rare(type, id, slot, at, length);
+  }
+
+  #request(id: number, slot: Slot, at: number, length: number): void {
+    if (this.#responder.free) this.#responder.serve(id, this.#take(slot, at, length));
     else
       this.#responder.arrive({
         id,
@@ -426,17 +439,52 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return bytes;
   }
 
-  /** A frame, apart from its slot. */
-  #whole(type: number, id: number, bytes: Buffer): void {
-    if (type === Frame.ANSWER) this.#questions.take(id)?.resolve(bytes);
-    else if (type === Frame.FAILURE)
-      this.#questions.take(id)?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+  #rare(type: number, id: number, slot: Slot, at: number, length: number): void {
+    if (type === Frame.ATOMIC) {
+      this.#atomic(id, slot, at, length);
+      return;
+    }
+    const bytes = this.#take(slot, at, length);
+    if (type === Frame.FAILURE) this.#settleQuestion(type, id, bytes);
     else if (type === Frame.CANCEL) this.#responder.cancel(id);
-    else if (type === Frame.ATOMIC) {
-      const answer = executeAtomic(this.#link.place, bytes);
-      if (typeof answer === 'string') this.#outbox.send(Frame.FAILURE, id, Buffer.from(answer));
-      else this.#outbox.send(Frame.ANSWER, id, answer);
-    } else this.#link.abort(violation(`there is no frame of type ${type}`));
+    else this.#link.abort(violation(`there is no frame of type ${type}`));
+  }
+
+  /** Somebody may wait for this reply. */
+  #settleQuestion(type: number, id: number, bytes: Buffer): void {
+    const question = this.#questions.take(id);
+    if (type === Frame.ANSWER) question?.resolve(bytes);
+    else question?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+  }
+
+  /** Executes an atomic operation. Its frame keeps the slot until the answer was sent: so many answers wait at most. */
+  #atomic(id: number, slot: Slot, at: number, length: number): void {
+    const link = this.#link;
+    const answer = executeAtomic(link.place, link.payload(at, length));
+    const release = (): void => link.release(slot);
+    const waits =
+      typeof answer === 'string'
+        ? this.#outbox.send(Frame.FAILURE, id, Buffer.from(answer).subarray(0, link.most), release, release)
+        : this.#outbox.send(Frame.ANSWER, id, answer, release, release);
+    if (waits === undefined) release();
+  }
+
+  /** Sends an answer. One that waits, or is read by the peer, is held on the peer's account. */
+  #reply(type: number, id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined {
+    const over = (): void => {
+      charge.release();
+      gone();
+    };
+    const entry = this.#outbox.send(type, id, bytes, over, over);
+    if (entry === undefined) return undefined;
+    const charge = this.#account.answers.hold(bytes.length);
+    return {
+      withdraw: () => {
+        if (!this.#outbox.cancel(entry)) return false;
+        charge.release();
+        return true;
+      },
+    };
   }
 
   /** Reads a large payload from the peer's memory. */
@@ -455,33 +503,42 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     }
     if (this.#endSent && asks(type)) this.#reader.decline(memory, slot);
     else if (type === Frame.DATA) this.#message(memory, slot);
-    else if (type === Frame.REQUEST)
-      this.#responder.arrive({
-        id,
-        take: () => this.#reader.fetch(memory, slot),
-        drop: () => this.#reader.decline(memory, slot),
-      });
-    else if (type !== Frame.ATOMIC && !this.#questions.has(id)) this.#reader.decline(memory, slot);
+    else if (type === Frame.REQUEST) this.#responder.arrive(this.#largeRequest(id, memory, slot));
+    else if (!this.#questions.has(id)) this.#reader.decline(memory, slot);
     else
-      void this.#reader.fetch(memory, slot).then((bytes) => {
-        if (bytes !== undefined) this.#whole(type, id, bytes);
+      void this.#reader.fetch(this.#account.replies, memory, slot).then((fetched) => {
+        fetched?.charge.release();
+        if (fetched !== undefined) this.#settleQuestion(type, id, fetched.bytes);
       });
+  }
+
+  /** A large request: it is read when the limit allows, and held until its handler has answered. */
+  #largeRequest(id: number, memory: MemoryDescription, slot: Slot): Arrived {
+    let fetched: Fetched | undefined;
+    return {
+      id,
+      take: async () => {
+        fetched = await this.#reader.fetch(this.#account.requests, memory, slot);
+        return fetched?.bytes;
+      },
+      answered: () => fetched?.charge.release(),
+      drop: () => this.#reader.decline(memory, slot),
+    };
   }
 
   /** A large message: it is read when the program takes messages. */
   #message(memory: MemoryDescription, slot: Slot): void {
     this.#reading += 1;
-    const place = this.#inbox.reserve(() => this.#gate.left(memory.length));
-    this.#gate.pass(memory.length, () => {
-      this.#link.release(slot);
-      void this.#reader.read(memory).then((bytes) => {
-        this.#reading -= 1;
-        if (bytes === undefined) return;
-        this.#inbox.fill(place, bytes);
-        if (this.#endReceived && this.#reading === 0) this.#inbox.end(undefined);
-        this.#writable();
-      });
-    });
+    const place = this.#inbox.reserve();
+    deliver(this.held, this.#reader.fetch(this.#account.messages, memory, slot), place);
+  }
+
+  /** A large message was read. @internal */
+  fetched(place: Arrival, { bytes, charge }: Fetched): void {
+    this.#reading -= 1;
+    this.#inbox.fill(place, bytes, () => charge.release());
+    if (this.#endReceived && this.#reading === 0) this.#inbox.end(undefined);
+    this.#writable();
   }
 
   /** @internal */
@@ -498,3 +555,10 @@ const EMPTY = Buffer.alloc(0);
 const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
 
 const sent = Promise.resolve();
+
+/** Apart from the channel, so that one that the program has lost is collected though messages wait for their turn. */
+function deliver(held: Held<Channel>, fetching: Promise<Fetched | undefined>, place: Arrival): void {
+  void fetching.then((fetched) => {
+    if (fetched !== undefined) held.get()?.fetched(place, fetched);
+  });
+}

@@ -1,4 +1,4 @@
-import { CONTROL_SLOTS, type Hello, Kind, REPLY_SLOTS } from './wire.js';
+import { CONTROL_SLOTS, type Hello, Kind, leaves, REPLY_SLOTS } from './wire.js';
 
 /** Data credits that the field of a header holds. */
 const MOST_RETURNED = 0xffff;
@@ -8,7 +8,7 @@ const UNKNOWN_PARTS = 4;
 
 /** The credits of one connection: what this side may send, and what it owes the peer (docs/internals/net.md). */
 export class Credits {
-  /** Data credits that only replies may take. */
+  /** Data credits that messages leave to replies. */
   readonly #kept: number;
   #data = 0;
   #control = CONTROL_SLOTS;
@@ -17,10 +17,14 @@ export class Credits {
   #posted: number;
   #owedData = 0;
   #owedControl = 0;
+  /** What the peer may send. */
+  #peerData: number;
+  #peerControl = CONTROL_SLOTS;
 
   constructor({ kind, slots }: Hello) {
     this.#kept = kind === Kind.CHANNEL ? REPLY_SLOTS : 0;
     this.#posted = slots + this.#kept;
+    this.#peerData = this.#posted;
   }
 
   /** Slots of this side that receive data. */
@@ -34,15 +38,19 @@ export class Credits {
     this.#data = this.#granted;
   }
 
-  /** A data frame can take a credit; `reply`: one that the peer's program does not hold back. */
-  allows(reply: boolean): boolean {
-    return this.#data > (reply ? 0 : this.#kept);
+  /** Data credits of this side. */
+  get data(): number {
+    return this.#data;
   }
 
-  /** Takes a data credit. Returns whether it is one that only replies may take. */
-  spend(): boolean {
+  /** A frame of this type may take the last one of so many data credits. */
+  allows(type: number, credits: number): boolean {
+    return credits > (this.#kept === 0 ? 0 : leaves(type));
+  }
+
+  /** Takes a data credit. */
+  spend(): void {
     this.#data -= 1;
-    return this.#data < this.#kept;
   }
 
   /** Credits that came back. False: more than there are. */
@@ -52,9 +60,17 @@ export class Credits {
     return this.#data <= this.#granted && this.#control <= CONTROL_SLOTS;
   }
 
-  /** A slot has received data. */
-  received(): void {
+  /** A slot has received data. False: the peer had no credit for it. */
+  received(): boolean {
     this.#posted -= 1;
+    this.#peerData -= 1;
+    return this.#peerData >= 0;
+  }
+
+  /** A slot has received a CONTROL frame. False: the peer had no credit for it. */
+  receivedControl(): boolean {
+    this.#peerControl -= 1;
+    return this.#peerControl >= 0;
   }
 
   /** A slot can receive data again. */
@@ -95,6 +111,7 @@ export class Credits {
   takeData(): number {
     const owed = Math.min(this.#owedData, MOST_RETURNED);
     this.#owedData -= owed;
+    this.#peerData += owed;
     return owed;
   }
 
@@ -102,6 +119,7 @@ export class Credits {
   takeControl(): number {
     const owed = this.#owedControl;
     this.#owedControl = 0;
+    this.#peerControl += owed;
     return owed;
   }
 }

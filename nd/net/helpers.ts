@@ -40,6 +40,7 @@ const bounds = {
   ringBytes: [0, MOST_RING_BYTES],
   maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
   maxRequests: [1, Number.MAX_SAFE_INTEGER],
+  maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
 } as const;
 
 /** @throws RangeError: which size is not a whole number within its bounds */

@@ -1,4 +1,5 @@
 import { aborted, refusalBy } from './errors.js';
+import { Fifo, type Member } from './fifo.js';
 import type { Link, Slot } from './link.js';
 
 /** A message that came, or whose bytes are on their way. */
@@ -10,7 +11,7 @@ export interface Arrival {
   readonly length: number;
   bytes: Buffer | undefined;
   /** Called when it was taken. */
-  readonly taken: (() => void) | undefined;
+  taken: (() => void) | undefined;
 }
 
 interface Taker {
@@ -20,8 +21,8 @@ interface Taker {
 
 /** The messages that were not taken yet. They stay in their slots, so that the sender is held back. */
 export class Inbox {
-  readonly #arrivals: Arrival[] = [];
-  readonly #takers: Taker[] = [];
+  readonly #arrivals = new Fifo<Arrival>();
+  readonly #takers = new Fifo<Taker>();
   #ended = false;
   #error: unknown;
 
@@ -44,16 +45,24 @@ export class Inbox {
     this.#arrivals.push({ link, slot, at, length, bytes: undefined, taken: undefined });
   }
 
-  /** A place for a message whose bytes come later. `taken` is called when somebody has taken it. */
-  reserve(taken: () => void): Arrival {
-    const arrival: Arrival = { link: undefined, slot: undefined, at: 0, length: 0, bytes: undefined, taken };
+  /** A place for a message whose bytes come later. */
+  reserve(): Arrival {
+    const arrival: Arrival = {
+      link: undefined,
+      slot: undefined,
+      at: 0,
+      length: 0,
+      bytes: undefined,
+      taken: undefined,
+    };
     this.#arrivals.push(arrival);
     return arrival;
   }
 
-  /** The bytes of a reserved place. */
-  fill(arrival: Arrival, bytes: Buffer): void {
+  /** The bytes of a reserved place. `taken` is called when somebody has taken them. */
+  fill(arrival: Arrival, bytes: Buffer, taken: () => void): void {
     arrival.bytes = bytes;
+    arrival.taken = taken;
     this.#pump();
   }
 
@@ -63,17 +72,17 @@ export class Inbox {
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const taker: Taker = { resolve, reject };
-      if (signal !== undefined) this.#abortable(taker, signal);
-      this.#takers.push(taker);
+      const member = this.#takers.push(taker);
+      if (signal !== undefined) this.#abortable(member, signal);
       this.#pump();
     });
   }
 
-  #abortable(taker: Taker, signal: AbortSignal): void {
+  #abortable(member: Member<Taker>, signal: AbortSignal): void {
+    const taker = member.value;
     const { resolve, reject } = taker;
     const onAbort = (): void => {
-      const at = this.#takers.indexOf(taker);
-      if (at >= 0) this.#takers.splice(at, 1);
+      this.#takers.remove(member);
       reject(aborted(signal));
     };
     signal.addEventListener('abort', onAbort, { once: true });
@@ -89,7 +98,7 @@ export class Inbox {
 
   #pump(): void {
     while (this.#takers.length > 0 && this.#arrivals.length > 0) {
-      const { link, slot, at, length, bytes, taken } = this.#arrivals[0]!;
+      const { link, slot, at, length, bytes, taken } = this.#arrivals.first!;
       if (slot === undefined && bytes === undefined) break;
       this.#arrivals.shift();
       this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!, at, length));
@@ -101,10 +110,10 @@ export class Inbox {
   /** Answers those who wait for what never comes. */
   #drop(): void {
     if (!this.#ended) return;
-    const head = this.#arrivals[0];
+    const head = this.#arrivals.first;
     if (head !== undefined && (head.slot !== undefined || head.bytes !== undefined)) return;
     if (head !== undefined && this.#error === undefined) return;
-    for (const taker of this.#takers.splice(0)) {
+    for (const taker of this.#takers.drain()) {
       if (this.#error === undefined) taker.resolve(undefined);
       else taker.reject(this.#error);
     }

@@ -16,6 +16,7 @@ import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
 
 export { allocate, type SocketAddress } from '../index.js';
+export { setMaxBufferedBytes } from './budget.js';
 export { Channel } from './channel.js';
 export type {
   AbortOptions,

@@ -9,6 +9,7 @@ import {
 } from '../index.js';
 import { Credits } from './credits.js';
 import { netError, reset, violation } from './errors.js';
+import { Fifo } from './fifo.js';
 import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
@@ -21,7 +22,6 @@ import {
   Header,
   type Hello,
   IN_RING,
-  isHeld,
   Kind,
   RING_UNIT,
   viewOf,
@@ -65,8 +65,8 @@ export class Link {
   readonly #freeSends: Slot[] = [];
   /** Takes further frames before it is posted. */
   #open: Slot | undefined;
-  /** It took a credit that only replies may take, and so only they may join. */
-  #openForReplies = false;
+  /** Credits of which it took one: only frames that may take the last of so many may join. */
+  #openCredits = 0;
   /** A frame was posted in this turn: the next ones go together. */
   #corked = false;
   readonly #flush = (): void => {
@@ -82,8 +82,8 @@ export class Link {
   #ringBytes = 0;
   #established = false;
   readonly #credits: Credits;
-  /** Ids of large payloads that were read and not reported yet. */
-  #read: number[] = [];
+  /** Large payloads that were read and not reported yet. Their frames keep their slots, which bounds them. */
+  readonly #read = new Fifo<{ id: number; slot: Slot }>();
   #freed = false;
   /** Frames that came before this side knew that the connection is made. */
   #early: (() => void)[] = [];
@@ -164,7 +164,7 @@ export class Link {
   takes(type: number, length: number): boolean {
     if (this.over) return false;
     if (this.#joins(type, length)) return true;
-    return this.#established && this.#credits.allows(!isHeld(type)) && this.#places > 0;
+    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > 0;
   }
 
   /** Places of the send queue for Sends of data. */
@@ -176,7 +176,7 @@ export class Link {
   #joins(type: number, length: number): boolean {
     const slot = this.#open;
     if (slot === undefined || slot.used + length > this.most) return false;
-    return !this.#openForReplies || !isHeld(type);
+    return this.#credits.allows(type, this.#openCredits);
   }
 
   /** All Sends have completed. */
@@ -229,7 +229,8 @@ export class Link {
     if (!this.#joins(type, length)) this.flush();
     let slot = this.#open;
     if (slot === undefined) {
-      this.#openForReplies = this.#credits.spend();
+      this.#openCredits = this.#credits.data;
+      this.#credits.spend();
       slot = this.#freeSends.pop()!;
       slot.used = 0;
       this.#open = slot;
@@ -276,22 +277,32 @@ export class Link {
 
   /** The payload of a frame was taken. The slot receives again after its last one. */
   release(slot: Slot): void {
-    slot.frames -= 1;
-    if (slot.frames > 0 || this.over) return;
+    if (!this.#isFree(slot)) return;
     if (slot.units > 0) {
       this.#rings!.in.released(slot.units);
       if (this.#rings!.in.owes) this.#report();
       return;
     }
-    slot.sgl[0].length = this.hello.slotBytes;
-    this.queuePair.receive(slot, slot.sgl);
-    this.#credits.released();
+    this.#receive(slot);
     if (this.#credits.owesData) this.#report();
   }
 
-  /** The large payload with this id was read: the peer may use its memory again. */
-  reportRead(id: number): void {
-    this.#read.push(id);
+  /** One frame fewer is in use; whether it was the last one, and the slot is needed again. */
+  #isFree(slot: Slot): boolean {
+    slot.frames -= 1;
+    return slot.frames === 0 && !this.over;
+  }
+
+  /** The slot receives data again. */
+  #receive(slot: Slot): void {
+    slot.sgl[0].length = this.hello.slotBytes;
+    this.queuePair.receive(slot, slot.sgl);
+    this.#credits.released();
+  }
+
+  /** The large payload with this id, described in the slot, was read: the peer may use its memory again. */
+  reportRead(id: number, slot: Slot): void {
+    this.#read.push({ id, slot });
     this.#report();
   }
 
@@ -310,12 +321,15 @@ export class Link {
       this.#post(slot);
       return;
     }
-    const ids = this.#read.splice(0, Math.floor(this.most / 4));
-    writeHeader(this.#view, slot.offset, CONTROL, 0, 0, 4 * ids.length);
+    const count = Math.min(this.#read.length, Math.floor(this.most / 4));
+    writeHeader(this.#view, slot.offset, CONTROL, 0, 0, 4 * count);
     slot.used = HEADER;
-    for (const id of ids) {
+    for (let n = 0; n < count; n += 1) {
+      const { id, slot: from } = this.#read.shift()!;
       this.#view.setUint32(slot.offset + slot.used, id);
       slot.used += 4;
+      // The frame returns the slot, too.
+      if (this.#isFree(from)) this.#receive(from);
     }
     this.#post(slot);
   }
@@ -368,10 +382,14 @@ export class Link {
     }
     const first = view.getUint8(offset);
     if (first === CONTROL || (first === RING && this.#isStream)) {
-      this.#controlled(first, slot, bytes);
+      if (this.#credits.receivedControl()) this.#controlled(first, slot, bytes);
+      else this.#refuse('it sent a CONTROL frame without a credit');
       return;
     }
-    this.#credits.received();
+    if (!this.#credits.received()) {
+      this.#refuse('it sent data without a credit');
+      return;
+    }
     // The slot is kept until all frames are known.
     slot.frames = 1;
     const end = offset + bytes;

@@ -58,7 +58,12 @@ export function checkConnectNames(options: unknown): void {
 
 /** @throws TypeError: an option of a server, or of its sockets, that nobody knows */
 export function checkServerNames(options: { readonly socket?: unknown }): void {
-  checkNames('a server', options, ['channel', 'socket', 'allowHalfOpen', 'pauseOnConnect'], ofServer);
+  checkNames(
+    'a server',
+    options,
+    ['channel', 'socket', 'allowHalfOpen', 'pauseOnConnect', 'maxBufferedBytes'],
+    ofServer,
+  );
   checkNames("a server's sockets", options.socket, sizes, ofSocket);
 }
 

@@ -1,5 +1,6 @@
 import type { IND2QueuePair, Nd2RemoteMemory, Nd2Sge } from '../index.js';
 import { closed, netError, reset } from './errors.js';
+import { Fifo } from './fifo.js';
 
 /** RDMA Reads and Writes that one link has in flight. */
 export const REMOTE_OPERATIONS = 16;
@@ -20,7 +21,7 @@ export interface RemoteOperation {
 
 /** Reads and Writes of a link, in order, so many at a time. */
 export class Operations {
-  readonly #waiting: RemoteOperation[] = [];
+  readonly #waiting = new Fifo<RemoteOperation>();
   #underWay = 0;
   /** There is a connection. */
   #started = false;
@@ -75,6 +76,6 @@ export class Operations {
   end(error: unknown): void {
     this.#over = true;
     this.#reason = error;
-    for (const operation of this.#waiting.splice(0)) operation.done(error ?? reset());
+    for (const operation of this.#waiting.drain()) operation.done(error ?? reset());
   }
 }

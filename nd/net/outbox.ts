@@ -1,4 +1,5 @@
-import { closed, netError } from './errors.js';
+import { closed, netError, violation } from './errors.js';
+import { Fifo, type Member } from './fifo.js';
 import type { Link } from './link.js';
 import type { Registered } from './place.js';
 import { encodeMemory, isHeld, LARGE } from './wire.js';
@@ -8,8 +9,8 @@ const LENT_LEAST = 4096;
 
 const nothing = (): void => {};
 
-/** A frame that waits for a credit, for its memory, or for the peer to read it. */
-interface Entry {
+/** A frame that waits for a credit, or for its memory. */
+export interface Entry {
   readonly type: number;
   readonly flags: number;
   readonly id: number;
@@ -18,8 +19,8 @@ interface Entry {
   ready: boolean;
   /** The id of the memory that a large payload describes. */
   offer: number | undefined;
-  /** It was taken back, or the connection has ended. */
-  gone: boolean;
+  /** Its place in the queue. */
+  member: Member<Entry> | undefined;
   /** The sender may use its bytes again. */
   resolve(): void;
   reject(error: unknown): void;
@@ -30,67 +31,21 @@ interface Offer {
   readonly memory: Registered;
   /** The caller has lent it: it stays registered. */
   readonly lent: boolean;
+  /** The peer knows of it. */
+  sent: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
 
-/** Frames that wait, first in, first out. */
-class Queue {
-  #entries: Entry[] = [];
-  #head = 0;
-
-  get length(): number {
-    return this.#entries.length - this.#head;
-  }
-
-  get first(): Entry | undefined {
-    return this.#entries[this.#head];
-  }
-
-  push(entry: Entry): void {
-    this.#entries.push(entry);
-  }
-
-  shift(): void {
-    this.#head += 1;
-    if (this.#head === this.#entries.length) {
-      this.#entries.length = 0;
-      this.#head = 0;
-    } else if (this.#head > 1024) {
-      this.#entries.splice(0, this.#head);
-      this.#head = 0;
-    }
-  }
-
-  find(type: number, id: number): Entry | undefined {
-    for (let i = this.#head; i < this.#entries.length; i += 1) {
-      const entry = this.#entries[i]!;
-      if (entry.type === type && entry.id === id) return entry;
-    }
-    return undefined;
-  }
-
-  remove(entry: Entry): void {
-    const at = this.#entries.indexOf(entry, this.#head);
-    if (at >= 0) this.#entries.splice(at, 1);
-  }
-
-  /** Takes all. */
-  drain(): Entry[] {
-    const rest = this.#entries.slice(this.#head);
-    this.#entries = [];
-    this.#head = 0;
-    return rest;
-  }
-}
+const waits = ({ member }: Entry): boolean => member?.waits === true;
 
 /**
  * What a channel sends, at once where credits allow: messages and requests in order, and replies in theirs. Replies do not wait behind
  * messages, which wait for the peer's program.
  */
 export class Outbox {
-  readonly #held = new Queue();
-  readonly #replies = new Queue();
+  readonly #held = new Fifo<Entry>();
+  readonly #replies = new Fifo<Entry>();
   readonly #offers = new Map<number, Offer>();
   #lastOffer = 0;
 
@@ -106,13 +61,13 @@ export class Outbox {
     return this.#held.length + this.#replies.length;
   }
 
-  #queueOf(type: number): Queue {
+  #queueOf(type: number): Fifo<Entry> {
     return isHeld(type) ? this.#held : this.#replies;
   }
 
   /**
-   * Sends a frame. True: its bytes were copied, and neither function is called. False: one of them is called when the bytes may be used
-   * again, or when they never will be sent.
+   * Sends a frame. Undefined: its bytes were copied, and neither function is called. Otherwise one of them is called when the bytes may be
+   * used again, or when they never will be sent; and neither, if {@link cancel} takes the frame back.
    */
   send(
     type: number,
@@ -120,7 +75,7 @@ export class Outbox {
     bytes: Uint8Array | undefined,
     resolve: () => void = nothing,
     reject: (error: unknown) => void = nothing,
-  ): boolean {
+  ): Entry | undefined {
     const link = this.link();
     const queue = this.#queueOf(type);
     const length = bytes === undefined ? 0 : bytes.length;
@@ -128,7 +83,7 @@ export class Outbox {
     const large = length > link.most || lent !== undefined;
     if (!large && queue.length === 0 && link.takes(type, length)) {
       link.send(type, 0, id, bytes);
-      return true;
+      return undefined;
     }
     const entry: Entry = {
       type,
@@ -137,18 +92,18 @@ export class Outbox {
       payload: large ? undefined : bytes,
       ready: !large,
       offer: undefined,
-      gone: false,
+      member: undefined,
       // The bytes of a large one are free when the peer has read them.
       resolve: large ? nothing : resolve,
       reject,
     };
-    queue.push(entry);
+    entry.member = queue.push(entry);
     link.keepAlive.update();
     if (lent !== undefined) {
-      this.#offer(entry, { memory: lent, lent: true, resolve, reject }, bytes!);
+      this.#offer(entry, { memory: lent, lent: true, sent: false, resolve, reject }, bytes!);
       this.pump();
     } else if (large) void this.#register(entry, bytes!, resolve, reject);
-    return false;
+    return entry;
   }
 
   async #register(
@@ -159,14 +114,13 @@ export class Outbox {
   ): Promise<void> {
     try {
       const memory = await this.link().place.offer(bytes);
-      if (entry.gone) {
+      if (!waits(entry)) {
         memory.region.release();
         return;
       }
-      this.#offer(entry, { memory, lent: false, resolve, reject }, memory.bytes);
+      this.#offer(entry, { memory, lent: false, sent: false, resolve, reject }, memory.bytes);
     } catch (error) {
-      if (entry.gone) return;
-      this.#queueOf(entry.type).remove(entry);
+      if (!this.#remove(entry)) return;
       reject(netError(error, 'send'));
     }
     this.pump();
@@ -198,7 +152,7 @@ export class Outbox {
     this.#pump(this.#held);
   }
 
-  #pump(queue: Queue): void {
+  #pump(queue: Fifo<Entry>): void {
     const link = this.link();
     for (;;) {
       const entry = queue.first;
@@ -206,17 +160,23 @@ export class Outbox {
       if (!link.takes(entry.type, entry.payload === undefined ? 0 : entry.payload.length)) return;
       link.send(entry.type, entry.flags, entry.id, entry.payload);
       queue.shift();
+      if (entry.offer !== undefined) this.#markSent(entry.offer);
       entry.resolve();
     }
   }
 
-  /** Takes a frame back that was not sent. */
-  cancel(type: number, id: number): boolean {
-    const queue = this.#queueOf(type);
-    const entry = queue.find(type, id);
-    if (entry === undefined) return false;
-    queue.remove(entry);
-    entry.gone = true;
+  #markSent(id: number): void {
+    const offer = this.#offers.get(id);
+    if (offer !== undefined) offer.sent = true;
+  }
+
+  #remove(entry: Entry): boolean {
+    return entry.member !== undefined && this.#queueOf(entry.type).remove(entry.member);
+  }
+
+  /** Takes a frame back, if it was not sent. */
+  cancel(entry: Entry): boolean {
+    if (!this.#remove(entry)) return false;
     if (entry.offer !== undefined) this.#withdraw(entry.offer);
     this.pump();
     return true;
@@ -224,13 +184,14 @@ export class Outbox {
 
   /** The peer has read a large payload. */
   wasRead(id: number): void {
-    this.#withdraw(id)?.resolve();
+    if (this.#offers.get(id)?.sent === false)
+      this.link().abort(violation(`it has read memory ${id}, which it was not told of`));
+    else this.#withdraw(id)?.resolve();
   }
 
   /** The connection has ended: nothing more is sent. */
   end(error: unknown = closed('send')): void {
     for (const entry of [...this.#replies.drain(), ...this.#held.drain()]) {
-      entry.gone = true;
       entry.reject(error);
     }
     for (const id of [...this.#offers.keys()]) this.#withdraw(id)?.reject(error);

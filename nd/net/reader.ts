@@ -1,39 +1,45 @@
 import { Nd2RemoteMemory } from '../index.js';
+import type { Charge, Gate } from './budget.js';
 import { netError } from './errors.js';
-import { Gate } from './gate.js';
 import type { Link, Slot } from './link.js';
 import type { MemoryDescription } from './wire.js';
 
-/** Reads large payloads from the peer's memory. */
+/** A large payload that was read, and what it is charged until it is released. */
+export interface Fetched {
+  readonly bytes: Buffer;
+  readonly charge: Charge;
+}
+
+/**
+ * Reads large payloads from the peer's memory. The frame that describes one keeps its slot until the peer hears that it was read. Nothing
+ * here refers to the channel: those that wait are in a list of all connections.
+ */
 export class Reader {
-  /** Of large requests and answers that are being read. They wait for no program. */
-  readonly #gate = new Gate();
+  readonly #link: Link;
 
-  constructor(private readonly link: () => Link) {}
+  constructor(link: Link) {
+    this.#link = link;
+  }
 
-  /** Reads a payload that the program waits for, in its turn; undefined if the connection ends meanwhile. */
-  fetch(memory: MemoryDescription, slot: Slot): Promise<Buffer | undefined> {
-    return new Promise((resolve) =>
-      this.#gate.pass(memory.length, () => {
-        this.link().release(slot);
-        void this.read(memory).then((bytes) => {
-          this.#gate.left(memory.length);
-          resolve(bytes);
+  /** Reads a payload as soon as the gate lets it in; undefined if the connection ends meanwhile. */
+  fetch(gate: Gate, memory: MemoryDescription, slot: Slot): Promise<Fetched | undefined> {
+    return new Promise((resolve) => {
+      gate.pass(memory.length, (charge) => {
+        void this.#read(memory, slot).then((bytes) => {
+          if (bytes === undefined) charge.release();
+          resolve(bytes && { bytes, charge });
         });
-      }),
-    );
+      });
+    });
   }
 
   /** A payload that nobody wants: the peer may use its memory again. */
   decline({ id }: MemoryDescription, slot: Slot): void {
-    const link = this.link();
-    link.release(slot);
-    if (!link.over) link.reportRead(id);
+    if (!this.#link.over) this.#link.reportRead(id, slot);
   }
 
-  /** Reads a payload now; undefined if the connection ends meanwhile. */
-  async read({ address, token, length, id }: MemoryDescription): Promise<Buffer | undefined> {
-    const link = this.link();
+  async #read({ address, token, length, id }: MemoryDescription, slot: Slot): Promise<Buffer | undefined> {
+    const link = this.#link;
     if (link.over) return undefined;
     try {
       const { region, bytes } = await link.place.blank(length);
@@ -43,7 +49,7 @@ export class Reader {
       );
       region.release();
       if (error !== undefined) throw error;
-      if (!link.over) link.reportRead(id);
+      if (!link.over) link.reportRead(id, slot);
       return Buffer.from(bytes.buffer, bytes.byteOffset, length);
     } catch (error) {
       link.abort(netError(error, 'receive'));

@@ -1,5 +1,6 @@
 import type { Channel } from './channel.js';
 import { type MessageBytes, Request, type RequestHandler } from './channel-options.js';
+import { Fifo, type Member } from './fifo.js';
 import { bytesOf } from './helpers.js';
 
 /** A request that has come, and is still in its slot or in the peer's memory. */
@@ -8,8 +9,16 @@ export interface Arrived {
   readonly id: number;
   /** Takes its bytes; undefined if the connection ends meanwhile. */
   take(): Buffer | Promise<Buffer | undefined>;
+  /** The handler has answered: its bytes are not held any more. */
+  answered?(): void;
   /** Gives back what it keeps: nobody wants it any more. */
   drop(): void;
+}
+
+/** An answer that the peer has not taken. */
+export interface Held {
+  /** Takes it back, if nothing of it was sent. */
+  withdraw(): boolean;
 }
 
 /** What a responder does for its channel. */
@@ -18,23 +27,46 @@ export interface Answering {
   readonly channel: Channel;
   /** Requests that are answered at the same time. */
   readonly limit: number;
-  answer(id: number, bytes: Uint8Array): void;
-  fail(id: number, text: string): void;
+  /** Answers; undefined: at once. Otherwise `gone` is called when the answer is not held any more, unless it was withdrawn. */
+  answer(id: number, bytes: Uint8Array, gone: () => void): Held | undefined;
+  /** As {@link answer}, with the text of an error. */
+  fail(id: number, text: string, gone: () => void): Held | undefined;
+  /** So much is held that no further request should begin. */
+  full(): boolean;
+  /** Calls `retry` whenever less is held, until it returns true. */
+  whenReleased(retry: () => boolean): void;
   /** Nothing is to be answered any more. */
   idle(): void;
 }
 
+/** A request whose answer is awaited, or held for the peer. */
+class Serving extends Request {
+  answer: Held | undefined;
+
+  constructor(
+    channel: Channel,
+    readonly id: number,
+    readonly arrived: Arrived | undefined,
+  ) {
+    super(channel);
+  }
+}
+
 const EMPTY = Buffer.alloc(0);
 
-/** Answers the peer's requests: as many at once as the limit allows. The others wait where they are, which holds the peer back. */
+/**
+ * Answers the peer's requests: as many at once as the limit allows, counted until the peer has their answers. The others wait where they
+ * are, which holds the peer back.
+ */
 export class Responder {
   #handler: RequestHandler | undefined;
   /** The handler that caused a warning: one is enough. */
   #warned: RequestHandler | undefined;
   readonly #answering: Answering;
-  readonly #serving = new Map<number, Request>();
-  #active = 0;
-  readonly #waiting: Arrived[] = [];
+  /** Those that count, by their ids. */
+  readonly #serving = new Map<number, Serving>();
+  readonly #waiting = new Fifo<Arrived>();
+  readonly #waitingById = new Map<number, Member<Arrived>>();
   #due = false;
   #ended = false;
 
@@ -55,93 +87,114 @@ export class Responder {
 
   /** Requests are being answered, or wait for it. */
   get busy(): boolean {
-    return this.#active > 0 || this.#waiting.length > 0;
+    return this.#serving.size > 0 || this.#waiting.length > 0;
   }
 
   /** A request that comes now is answered at once. */
   get free(): boolean {
-    return this.#waiting.length === 0 && this.#active < this.#answering.limit;
+    return this.#waiting.length === 0 && this.#admits;
+  }
+
+  /** One more may begin. One alone always may, however much others hold. */
+  get #admits(): boolean {
+    const { size } = this.#serving;
+    return size === 0 || (size < this.#answering.limit && !this.#answering.full());
+  }
+
+  /** The peer's request with this id has no answer yet. */
+  has(id: number): boolean {
+    return this.#serving.has(id) || this.#waitingById.has(id);
   }
 
   /** A request has come, which may have to wait. */
   arrive(request: Arrived): void {
     if (this.free) this.#begin(request);
-    else this.#waiting.push(request);
+    else {
+      this.#waitingById.set(request.id, this.#waiting.push(request));
+      this.#awaitRelease();
+    }
   }
 
   /** A request has come while this is {@link free}. */
   serve(id: number, bytes: Buffer): void {
-    this.#handle(id, this.#enter(id), bytes);
+    this.#handle(this.#enter(id, undefined), bytes);
   }
 
   /** The peer has lost interest in a request. */
   cancel(id: number): void {
     const serving = this.#serving.get(id);
     if (serving !== undefined) {
-      serving.abort();
+      if (serving.answer === undefined) serving.abort();
+      else if (serving.answer.withdraw()) this.#gone(serving);
       return;
     }
-    const at = this.#waiting.findIndex((request) => request.id === id);
-    if (at < 0) return;
-    this.#waiting.splice(at, 1)[0]!.drop();
+    const member = this.#waitingById.get(id);
+    if (member === undefined) return;
+    this.#waitingById.delete(id);
+    this.#waiting.remove(member);
+    member.value.drop();
     if (!this.busy) this.#answering.idle();
   }
 
   /** The connection has ended. */
   end(): void {
     this.#ended = true;
-    for (const request of this.#serving.values()) request.abort();
+    for (const serving of this.#serving.values()) if (serving.answer === undefined) serving.abort();
     this.#serving.clear();
-    this.#waiting.length = 0;
+    this.#waiting.drain();
+    this.#waitingById.clear();
   }
 
-  #begin({ id, take }: Arrived): void {
-    const request = this.#enter(id);
-    const bytes = take();
-    if (bytes instanceof Promise) void bytes.then((late) => this.#handle(id, request, late));
-    else this.#handle(id, request, bytes);
+  #begin(arrived: Arrived): void {
+    const serving = this.#enter(arrived.id, arrived);
+    const bytes = arrived.take();
+    if (bytes instanceof Promise) void bytes.then((late) => this.#handle(serving, late));
+    else this.#handle(serving, bytes);
   }
 
-  #enter(id: number): Request {
-    const request = new Request(this.#answering.channel);
-    this.#active += 1;
-    this.#serving.set(id, request);
-    return request;
+  #enter(id: number, arrived: Arrived | undefined): Serving {
+    const serving = new Serving(this.#answering.channel, id, arrived);
+    this.#serving.set(id, serving);
+    return serving;
   }
 
-  #handle(id: number, request: Request, bytes: Buffer | undefined): void {
+  #handle(serving: Serving, bytes: Buffer | undefined): void {
     if (this.#ended) return;
     // Cancelled while its bytes were read: there is nobody to answer.
-    if (bytes === undefined || request.aborted) {
-      this.#served(id);
+    if (bytes === undefined || serving.aborted) {
+      serving.arrived?.answered?.();
+      this.#gone(serving);
       return;
     }
     const handler = this.#handler;
     if (handler === undefined) {
-      this.#fail(id, new Error('The peer answers no requests.'));
+      this.#fail(serving, new Error('The peer answers no requests.'));
       return;
     }
     try {
-      const answer = handler(bytes, request);
+      const answer = handler(bytes, serving);
       if (answer instanceof Promise) {
         answer.then(
-          (late) => this.#answer(id, late),
-          (error) => this.#fail(id, error),
+          (late) => this.#answer(serving, late),
+          (error) => this.#fail(serving, error),
         );
-      } else this.#answer(id, answer);
+      } else this.#answer(serving, answer);
     } catch (error) {
-      this.#fail(id, error);
+      this.#fail(serving, error);
     }
   }
 
-  #answer(id: number, answer: MessageBytes | undefined): void {
+  #answer(serving: Serving, answer: MessageBytes | undefined): void {
     if (this.#ended) return;
     try {
-      this.#answering.answer(id, answer === undefined ? EMPTY : bytesOf(answer));
-      this.#served(id);
+      const bytes = answer === undefined ? EMPTY : bytesOf(answer);
+      this.#hold(
+        serving,
+        this.#answering.answer(serving.id, bytes, () => this.#gone(serving)),
+      );
     } catch (error) {
       this.#warn(error as Error);
-      this.#fail(id, error);
+      this.#fail(serving, error);
     }
   }
 
@@ -155,27 +208,55 @@ export class Responder {
     );
   }
 
-  #fail(id: number, error: unknown): void {
+  #fail(serving: Serving, error: unknown): void {
     if (this.#ended) return;
-    this.#answering.fail(id, error instanceof Error ? error.message : String(error));
-    this.#served(id);
+    const text = error instanceof Error ? error.message : String(error);
+    this.#hold(
+      serving,
+      this.#answering.fail(serving.id, text, () => this.#gone(serving)),
+    );
   }
 
-  #served(id: number): void {
-    this.#serving.delete(id);
-    this.#active -= 1;
+  /** The handler has answered. The request counts until the peer has the answer. */
+  #hold(serving: Serving, answer: Held | undefined): void {
+    serving.arrived?.answered?.();
+    serving.answer = answer;
+    if (answer === undefined) this.#gone(serving);
+  }
+
+  /** Nothing of the request is left. */
+  #gone(serving: Serving): void {
+    if (this.#ended) return;
+    this.#serving.delete(serving.id);
     if (this.#waiting.length === 0) {
-      if (this.#active === 0) this.#answering.idle();
-    } else if (!this.#due) {
-      // Not at once: handlers that answer at once would call each other.
-      this.#due = true;
-      setImmediate(() => this.#next());
-    }
+      if (this.#serving.size === 0) this.#answering.idle();
+    } else this.#nextLater();
+  }
+
+  /** Not at once: handlers that answer at once would call each other. */
+  #nextLater(): void {
+    if (this.#due) return;
+    this.#due = true;
+    setImmediate(() => this.#next());
   }
 
   #next(): void {
     this.#due = false;
-    while (this.#waiting.length > 0 && this.#active < this.#answering.limit)
-      this.#begin(this.#waiting.shift()!);
+    while (this.#waiting.length > 0 && this.#admits) {
+      const request = this.#waiting.shift()!;
+      this.#waitingById.delete(request.id);
+      this.#begin(request);
+    }
+    this.#awaitRelease();
+  }
+
+  /** Requests that wait for what other connections hold are tried again when they hold less. */
+  #awaitRelease(): void {
+    if (this.#waiting.length === 0 || !this.#answering.full()) return;
+    this.#answering.whenReleased(() => {
+      if (this.#answering.full()) return false;
+      this.#nextLater();
+      return true;
+    });
   }
 }

@@ -370,7 +370,8 @@ export class OutRing {
 export class StreamRings {
   readonly #in: InRing;
   #out: OutRing | undefined;
-  readonly #notices: RingNotice[] = [];
+  /** At most one of each kind: a peer that goes on before it has heard one is refused. */
+  #notices: RingNotice[] = [];
   readonly #place: Registrar;
   readonly #bytes: number;
   readonly #news: () => void;
@@ -391,6 +392,11 @@ export class StreamRings {
   #say(kind: number, payload: Uint8Array): void {
     this.#notices.push({ kind, payload });
     this.#news();
+  }
+
+  /** A notice of this kind was not sent yet. */
+  #untold(kind: number): boolean {
+    return this.#notices.some((notice) => notice.kind === kind);
   }
 
   /** The ring that the peer writes to. */
@@ -443,7 +449,7 @@ export class StreamRings {
   heard(kind: number, payload: Uint8Array, posted: () => void): string | undefined {
     const memory = kind === Notice.OFFER ? decodeMemory(payload) : undefined;
     if (memory !== undefined) {
-      if (this.#out !== undefined) return 'it offers a second ring';
+      if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offers a second ring';
       const out = OutRing.of(memory, this.#bytes);
       if (out === undefined)
         return `its ring of ${memory.length} bytes is none for this side, which wants at most ${this.#bytes}`;
@@ -456,8 +462,11 @@ export class StreamRings {
       return undefined;
     }
     if (payload.length > 0) return `a notice of ${payload.length} bytes has another form`;
-    if (kind === Notice.GIVE_BACK)
-      return this.#in.gaveBack() ? undefined : 'it gives back a ring that it has not';
+    if (kind === Notice.GIVE_BACK) {
+      if (this.#untold(Notice.OFFER) || !this.#in.gaveBack()) return 'it gives back a ring that it has not';
+      this.#notices = this.#notices.filter((notice) => notice.kind !== Notice.TAKE_BACK);
+      return undefined;
+    }
     if (kind !== Notice.TAKE_BACK) return `there is no notice ${kind}`;
     const out = this.#out;
     // It may have been given back meanwhile.

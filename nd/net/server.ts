@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
 import { leave, listenAt, localAddresses, type Post } from './addresses.js';
+import { Budget, threadBudget } from './budget.js';
 import { Channel } from './channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
 import { checkSignal, hostOf } from './checks.js';
@@ -35,6 +36,11 @@ export interface ListenOptions {
 export interface ServerOptions extends NodeServerOptions {
   /** Of channels that it accepts. */
   readonly channel?: ChannelOptions | undefined;
+  /**
+   * Bytes of large messages and requests that its channels hold, and of answers that their peers have not taken. Beyond it peers wait.
+   * Default: that of {@link setMaxBufferedBytes}, which holds for all connections together.
+   */
+  readonly maxBufferedBytes?: number | undefined;
   /** Of sockets that it accepts. */
   readonly socket?: SocketOptions | undefined;
   /** As in `net.Server`: that of `socket`. */
@@ -66,6 +72,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Connections that are being accepted. */
   #entering = 0;
   readonly #options: ServerOptions;
+  readonly #budget: Budget;
   readonly #connections = new Set<Socket | Held<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
@@ -85,6 +92,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
     checkServerNames(options);
     checkSizes(options.socket ?? {});
     checkChannelOptions(options.channel ?? {});
+    const { maxBufferedBytes } = options;
+    checkSizes({ maxBufferedBytes });
+    this.#budget = maxBufferedBytes === undefined ? threadBudget : new Budget(maxBufferedBytes, threadBudget);
     this.#options = options;
   }
 
@@ -269,7 +279,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #make(hello: Hello): { connection: Socket | Channel; needs: Opening; event: string } | undefined {
     if (hello.kind === Kind.CHANNEL) {
       if (this.listenerCount('channel') === 0) return undefined;
-      const connection = new Channel(this.#options.channel);
+      const connection = new Channel(this.#options.channel, this.#budget);
       return { connection, needs: connection.linkNeeds, event: 'channel' };
     }
     if (this.listenerCount('connection') === 0) return undefined;

@@ -3,6 +3,7 @@ import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
+import { Fifo } from './fifo.js';
 import { checkMs, checkSizes, copyOf, defined, familyOf } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind, RING_UNIT } from './wire.js';
@@ -55,7 +56,7 @@ export class Socket extends Duplex {
   #endSent = false;
   #endReceived = false;
   /** Slots whose bytes the reader did not want yet. */
-  readonly #unread: { slot: Slot; at: number; length: number }[] = [];
+  readonly #unread = new Fifo<{ slot: Slot; at: number; length: number }>();
   #flowing = true;
   #timeout: NodeJS.Timeout | undefined;
   #idleMs = 0;
@@ -370,7 +371,8 @@ export class Socket extends Duplex {
       if (this.#unread.length === 0) this.push(null);
       // Nobody may be reading; what is left is nothing, so that the stream can end.
       this.read(0);
-    } else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot, at, length);
+    } else if (length === 0) link.release(slot);
+    else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot, at, length);
     else this.#unread.push({ slot, at, length });
   }
 

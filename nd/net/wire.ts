@@ -23,6 +23,20 @@ export function isHeld(type: number): boolean {
   return type === Frame.DATA || type === Frame.REQUEST;
 }
 
+/** A frame of this type may describe memory, with the flag {@link LARGE}. */
+export function mayBeLarge(type: number): boolean {
+  return isHeld(type) || type === Frame.ANSWER || type === Frame.FAILURE;
+}
+
+/**
+ * Data credits that a frame of this type leaves alone. Messages and requests wait for the receiving program; the slot of an atomic operation
+ * waits until its answer was sent, and all others for nothing. So there are always slots for those on which others wait.
+ */
+export function leaves(type: number): number {
+  if (isHeld(type)) return REPLY_SLOTS;
+  return type === Frame.ATOMIC ? REPLY_SLOTS / 2 : 0;
+}
+
 /** Whether a short message is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
 export function exceeds(type: number, flags: number, length: number, most: number): boolean {
   return length > most && flags === 0 && (isHeld(type) || (type === Frame.ANSWER && length > 8));

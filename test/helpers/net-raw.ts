@@ -14,12 +14,15 @@ import {
   ndStartup,
   Status,
 } from '../../nd/index.js';
-import { encodeHello, type Hello, Kind } from '../../nd/net/wire.js';
+import { CONTROL_SLOTS, encodeHello, Frame, type Hello, Kind, REPLY_SLOTS } from '../../nd/net/wire.js';
 
 const LOOPBACK = '127.0.0.1';
 const SLOT = 131_072;
 const RECEIVES = 32;
 const DEPTH = 512;
+/** Sends of a {@link Hoarder} in flight, and bytes of each: they do not share memory. */
+const HOARDED = 16;
+const HOARDED_BYTES = SLOT / HOARDED;
 
 /** The hello of an honest peer. */
 export const honest: Hello = {
@@ -41,6 +44,8 @@ export class RawPeer implements Disposable {
   #listener: IND2Listener | undefined;
   /** Payloads with headers, as they came. */
   readonly received: Buffer[] = [];
+  /** Sends that have not completed. */
+  sending = 0;
 
   private constructor() {
     ndStartup();
@@ -109,22 +114,35 @@ export class RawPeer implements Disposable {
 
   /** Sends the bytes as one Send. Returns before it has ended. */
   send(...frames: Uint8Array[]): void {
-    const bytes = Buffer.concat(frames);
-    this.#memory.set(bytes);
-    this.#queuePair.send('send', [{ memory: this.#region, offset: 0, length: bytes.length }]);
+    this.sendAt(0, Buffer.concat(frames));
   }
 
-  /** Takes what has completed: received bytes, and the statuses of Sends. */
-  async until(done: (peer: RawPeer) => boolean): Promise<void> {
+  /** As {@link send}, from a part of its memory below SLOT. */
+  sendAt(offset: number, bytes: Uint8Array): void {
+    this.#memory.set(bytes, offset);
+    this.#queuePair.send('send', [{ memory: this.#region, offset, length: bytes.length }]);
+    this.sending += 1;
+  }
+
+  /** Takes what has completed: received bytes, and the statuses of Sends. Returns the number of results. */
+  take(): number {
     const results: Nd2Result[] = [];
-    for (;;) {
-      const count = this.#queue.getResults(results, 16);
-      for (const result of results.slice(0, count)) {
-        if (result.requestType !== Nd2RequestType.RECEIVE || result.status !== Status.SUCCESS) continue;
+    const count = this.#queue.getResults(results, 16);
+    for (const result of results.slice(0, count)) {
+      if (result.requestType !== Nd2RequestType.RECEIVE) this.sending -= 1;
+      else if (result.status === Status.SUCCESS) {
         const offset = result.requestContext as number;
         this.received.push(Buffer.from(this.#memory.subarray(offset, offset + result.bytesTransferred)));
         this.#receive(offset);
       }
+    }
+    return count;
+  }
+
+  /** {@link take} until the condition holds. */
+  async until(done: (peer: RawPeer) => boolean): Promise<void> {
+    for (;;) {
+      const count = this.take();
       if (done(this)) return;
       if (count === 0) await this.#queue.notify('any');
     }
@@ -176,4 +194,83 @@ export function frameOf(
   header.writeUInt32BE(id, 8);
   header.writeUInt32BE(length ?? payload.length, 12);
   return Buffer.concat([header, payload]);
+}
+
+/** A peer that counts its credits, and returns those that it wants to. */
+export class Hoarder {
+  readonly peer: RawPeer;
+  readonly #returns: { readonly data: boolean; readonly control: boolean };
+  readonly #stream: boolean;
+  /** Credits that it has. */
+  #data: number;
+  #control = CONTROL_SLOTS;
+  /** Sends that it has received, and returned no credit for. */
+  #owedData = 0;
+  #owedControl = 0;
+  #next = 0;
+  /** Called with each Send that it receives. */
+  heard: (bytes: Buffer) => void = () => {};
+
+  constructor(
+    peer: RawPeer,
+    { slots, data = false, control = false }: { slots: number; data?: boolean; control?: boolean },
+    stream = false,
+  ) {
+    this.peer = peer;
+    this.#returns = { data, control };
+    this.#stream = stream;
+    this.#data = stream ? slots : slots + REPLY_SLOTS;
+  }
+
+  /** Takes what has come. */
+  #take(): void {
+    while (this.peer.take() > 0);
+    for (const bytes of this.peer.received.splice(0)) {
+      const type = bytes[0]!;
+      this.#data += bytes.readUInt16BE(2);
+      this.#control += bytes.readUInt16BE(4);
+      if (type === Frame.CONTROL || (this.#stream && type === Frame.RING)) this.#owedControl += 1;
+      else this.#owedData += 1;
+      this.heard(bytes);
+    }
+  }
+
+  /** Sends these frames as one Send if there is a credit. */
+  #send(bytes: Buffer): boolean {
+    if (this.peer.sending >= HOARDED) return false;
+    const isControl = bytes[0] === Frame.CONTROL || (this.#stream && bytes[0] === Frame.RING);
+    if (isControl ? this.#control === 0 : this.#data === 0) return false;
+    if (isControl) this.#control -= 1;
+    else this.#data -= 1;
+    if (this.#returns.data) {
+      bytes.writeUInt16BE(this.#owedData, 2);
+      this.#owedData = 0;
+    }
+    if (this.#returns.control) {
+      bytes.writeUInt16BE(this.#owedControl, 4);
+      this.#owedControl = 0;
+    }
+    this.peer.sendAt(this.#next * HOARDED_BYTES, bytes);
+    this.#next = (this.#next + 1) % HOARDED;
+    return true;
+  }
+
+  /**
+   * Sends so many times what `next` gives, as far as it gets credits. Returns how often it has sent: fewer, when no more credits come.
+   *
+   * @param turn - resolves when the victim has had its turn: an honest peer's request was answered
+   */
+  async flood(times: number, next: (n: number) => Buffer, turn: () => Promise<unknown>): Promise<number> {
+    let sent = 0;
+    for (let idle = 0; sent < times && idle < 5; idle += 1) {
+      this.#take();
+      for (; sent < times && this.#send(next(sent)); sent += 1) idle = 0;
+      await turn();
+    }
+    while (this.peer.sending > 0) {
+      this.#take();
+      await turn();
+    }
+    return sent;
+  }
 }

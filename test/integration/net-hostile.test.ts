@@ -232,7 +232,7 @@ test('requests that cross an END are not answered behind it, and are no error', 
   );
 });
 
-test('one id for many requests at once: each has an answer', async () => {
+test('one id for one request after the other: each has an answer', async () => {
   const { port } = await serve();
   using peer = await RawPeer.connect(port);
   peer.send(...Array.from({ length: 50 }, () => frameOf(REQUEST, { id: 1, payload: Buffer.from('x') })));
@@ -246,15 +246,30 @@ test('a peer that sends without credits ends its own connection only', async () 
   using peer = await RawPeer.connect(port);
   const [channel] = await next;
   const closed = once(channel, 'close');
-  // Nobody takes them: the slots of all classes are full after 14.
-  for (let n = 0; n < 40; n += 1) peer.send(frameOf(DATA));
+  // Nobody takes them: it has credits for two, and for four replies.
+  for (let n = 0; n < 7; n += 1) peer.send(frameOf(DATA));
   await closed;
-  assert.is((channel.error as NetError).code, 'ECONNRESET');
+  assert.is((channel.error as NetError).code, 'EPROTO');
+  assert.match(channel.error!.message, /without a credit/);
+  assert.is(server.listening, true);
+});
+
+test('a peer that sends CONTROL frames without credits ends its own connection only', async () => {
+  const { server, port, next } = await serve();
+  const accepted = next();
+  using peer = await RawPeer.connect(port);
+  const channel = await accepted;
+  const closed = once(channel, 'close');
+  // Half of the credits come back at once, and no more before the peer returns some.
+  for (let n = 0; n < 100; n += 1) peer.send(frameOf(CONTROL));
+  await closed;
+  assert.is((channel.error as NetError).code, 'EPROTO');
+  assert.match(channel.error!.message, /without a credit/);
   assert.is(server.listening, true);
 });
 
 test('long messages that nobody takes stay with the sender', async () => {
-  const server = createChannelServer({ channel: { slots: 64 } });
+  const server = createChannelServer({ channel: { slots: 64 }, maxBufferedBytes: 2 ** 25 });
   const port = await listening(server);
   const next = once(server, 'channel') as Promise<[Channel]>;
   const client = await connectChannel(port, '127.0.0.1', { slots: 64 });
@@ -266,6 +281,7 @@ test('long messages that nobody takes stay with the sender', async () => {
   // The answer is behind the descriptions of all messages, and those that were let in have been read.
   client.onRequest(() => 'here');
   await channel.request('are you there?');
+  // Half of the bound, and the rest is left to others.
   assert.is(resolved, 4);
   for (let n = 0; n < 12; n += 1) assert.is((await channel.receive())!.length, bytes.length);
   await Promise.all(sends);

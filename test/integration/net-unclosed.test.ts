@@ -206,4 +206,30 @@ test('a channel that was closed causes no warning', async () => {
   assert.equal(warnings, []);
 });
 
+test('a channel that is lost while long messages wait for room: it is collected, and the room is free again', async () => {
+  const server = createChannelServer({ maxBufferedBytes: 2 ** 20 });
+  servers.push(server);
+  server.on('channel', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = server.address()!.port;
+  const bytes = allocate(2 ** 20);
+  for (let round = 0; round < 2; round += 1) {
+    const client = await connectChannel(port, '127.0.0.1');
+    const sends = Array.from({ length: 4 }, () => client.send(bytes).catch(() => 'lost'));
+    await sends[0];
+    await collectUntil(() => client.destroyed);
+    await Promise.all(sends);
+  }
+  server.removeAllListeners('channel');
+  const accepted = once(server, 'channel') as Promise<[Channel]>;
+  server.on('channel', () => {});
+  const client = await connectChannel(port, '127.0.0.1');
+  const [channel] = await accepted;
+  const sends = Array.from({ length: 4 }, () => client.send(bytes));
+  for (let n = 0; n < 4; n += 1) assert.is((await channel.receive())!.length, 2 ** 20);
+  await Promise.all(sends);
+  await client.close();
+});
+
 test.run();

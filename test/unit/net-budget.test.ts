@@ -1,0 +1,188 @@
+/** What peers make channels hold, apart from connections: the bound, its shares, and that whoever waits gets on. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Account, Budget, type Charge, Class, Gate } from '../../nd/net/budget.js';
+import { type Answering, Responder } from '../../nd/net/responder.js';
+import { seeded } from '../helpers/random.js';
+
+const MIB = 2 ** 20;
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Lets payloads of these MiB in; returns the charges of those that have entered. */
+function entering(gate: Gate, ...mebibytes: number[]): Charge[] {
+  const charges: Charge[] = [];
+  for (const size of mebibytes) gate.pass(size * MIB, (charge) => charges.push(charge));
+  return charges;
+}
+
+test('a connection holds no more than it leaves to the others', () => {
+  const budget = new Budget(64 * MIB);
+  const [one, two] = [new Gate(budget, Class.MESSAGES), new Gate(budget, Class.MESSAGES)];
+  assert.is(entering(one, 8, 8, 8, 8, 8).length, 4);
+  assert.is(entering(two, 8, 8, 8).length, 2);
+  assert.is(budget.free, 16 * MIB);
+});
+
+test('whoever holds nothing gets on: one payload of each class beside the bound, in turns', async () => {
+  const budget = new Budget(64 * MIB);
+  const gates = Array.from({ length: 4 }, () => new Gate(budget, Class.MESSAGES));
+  const charges = gates.map((gate) => entering(gate, 40));
+  const entered = (): number[] => charges.map(({ length }) => length);
+  assert.equal(entered(), [1, 0, 0, 0]);
+  // Replies wait for replies alone.
+  const reply = entering(new Gate(budget, Class.REPLIES), 40);
+  assert.is(reply.length, 1);
+  for (let n = 0; n < 3; n += 1) {
+    charges[n]![0]!.release();
+    await turn();
+    assert.equal(
+      entered(),
+      [0, 1, 2, 3].map((gate) => (gate <= n + 1 ? 1 : 0)),
+    );
+  }
+  charges[3]![0]!.release();
+  reply[0]!.release();
+  assert.is(budget.held, 0);
+});
+
+test('a server’s bound is one within that of the thread', async () => {
+  const thread = new Budget(64 * MIB);
+  const server = new Budget(16 * MIB, thread);
+  const own = entering(new Gate(server, Class.REQUESTS), 4, 4, 4);
+  assert.is(own.length, 2);
+  const others = [0, 1, 2].flatMap(() => entering(new Gate(thread, Class.REQUESTS), 16));
+  // 8 + 16 are held in it, so the second of 16 fits, and the third one is beside it.
+  assert.is(others.length, 3);
+  const late = entering(new Gate(server, Class.REQUESTS), 4);
+  assert.is(late.length, 1);
+  assert.is(server.held, 12 * MIB);
+  for (const charge of [...own, ...others, ...late]) charge.release();
+  await turn();
+  assert.is(own.length, 3);
+  own[2]!.release();
+  assert.equal([thread.held, server.held], [0, 0]);
+});
+
+test('bytes are charged at least a page, and tiny payloads cannot be many', () => {
+  const budget = new Budget(MIB);
+  const charges: Charge[] = [];
+  const gate = new Gate(budget, Class.MESSAGES);
+  for (let n = 0; n < 1000; n += 1) gate.pass(1, (charge) => charges.push(charge));
+  assert.is(charges.length, 128);
+});
+
+test('in random orders the bound holds, and everything gets in', async () => {
+  for (let seed = 1; seed <= 30; seed += 1) {
+    const random = seeded(seed);
+    const below = (n: number): number => Math.floor(random() * n);
+    const budget = new Budget((8 + below(64)) * MIB);
+    const part = new Budget((4 + below(32)) * MIB, budget);
+    const held: { charge: Charge; kind: number }[] = [];
+    let [passed, wanted] = [0, 0];
+    const gates = Array.from({ length: 12 }, (_, n) => {
+      const kind = [Class.MESSAGES, Class.REQUESTS, Class.REPLIES][n % 3]!;
+      return { kind, gate: new Gate(n < 6 ? part : budget, kind) };
+    });
+    for (let step = 0; step < 400; step += 1) {
+      if (below(2) === 0) {
+        const { gate, kind } = gates[below(gates.length)]!;
+        wanted += 1;
+        gate.pass(1 + below(20) * MIB, (charge) => {
+          passed += 1;
+          held.push({ charge, kind });
+        });
+      } else if (held.length > 0) held.splice(below(held.length), 1)[0]!.charge.release();
+      if (below(4) === 0) await turn();
+      for (const level of [budget, part]) assert.ok(level.held <= level.bytes && level.held >= 0);
+    }
+    // Each class gets on by itself: nothing of the others is released meanwhile.
+    for (const kind of [Class.REPLIES, Class.REQUESTS, Class.MESSAGES])
+      for (;;) {
+        await turn();
+        const at = held.findIndex((one) => one.kind === kind);
+        if (at < 0) break;
+        held.splice(at, 1)[0]!.charge.release();
+      }
+    assert.is(passed, wanted, `seed ${seed}`);
+    assert.equal([budget.held, part.held], [0, 0]);
+  }
+});
+
+test('the end of a connection releases what nobody can take, and messages when they were taken', async () => {
+  const budget = new Budget(64 * MIB);
+  const account = new Account(budget, {});
+  const messages = entering(account.messages, 4, 4);
+  entering(account.requests, 4);
+  entering(account.replies, 4);
+  account.answers.hold(4 * MIB);
+  assert.is(budget.held, 20 * MIB);
+  account.close();
+  assert.is(budget.held, 8 * MIB);
+  messages[0]!.release();
+  assert.is(budget.held, 4 * MIB);
+  account.end();
+  messages[1]!.release();
+  assert.is(budget.held, 0);
+});
+
+/** A responder with so many places, whose handler never answers. */
+function stuck(limit: number): Responder {
+  const answering: Partial<Answering> = { limit, full: () => false, whenReleased: () => {}, idle: () => {} };
+  return new Responder(answering as Answering, () => new Promise(() => {}));
+}
+
+test('to cancel what is not there takes as long however many requests wait', () => {
+  const responder = stuck(1);
+  let looked = 0;
+  for (let id = 0; id < 10_000; id += 1)
+    responder.arrive({
+      get id() {
+        looked += 1;
+        return id;
+      },
+      take: () => Buffer.alloc(0),
+      drop: () => {},
+    });
+  looked = 0;
+  for (let id = 20_000; id < 20_100; id += 1) responder.cancel(id);
+  assert.is(looked, 0);
+  for (let id = 9999; id > 0; id -= 1) responder.cancel(id);
+  assert.ok(looked <= 3 * 10_000, `${looked}`);
+  assert.ok(responder.busy);
+});
+
+test('answers that peers do not take keep further requests from beginning, but for one of each connection', async () => {
+  const budget = new Budget(16 * MIB);
+  const [hog, honest] = [new Account(budget, {}), new Account(budget, {})];
+  const held = [hog.answers.hold(12 * MIB), hog.answers.hold(12 * MIB)];
+  assert.equal([hog.answers.full, honest.answers.full], [true, true]);
+  let served = 0;
+  const answers: (() => void)[] = [];
+  const answering: Partial<Answering> = {
+    limit: 10,
+    full: () => honest.answers.full,
+    whenReleased: (retry) => honest.whenReleased(retry),
+    idle: () => {},
+    answer: (_id, _bytes, gone) => {
+      answers.push(gone);
+      return { withdraw: () => false };
+    },
+  };
+  const responder = new Responder(answering as Answering, (bytes) => {
+    served += 1;
+    return bytes;
+  });
+  for (let id = 0; id < 4; id += 1) responder.arrive({ id, take: () => Buffer.alloc(0), drop: () => {} });
+  await turn();
+  assert.is(served, 1);
+  answers.shift()!();
+  await turn();
+  assert.is(served, 2);
+  held[0]!.release();
+  await turn();
+  await turn();
+  assert.is(served, 4);
+  held[1]!.release();
+});
+
+test.run();
