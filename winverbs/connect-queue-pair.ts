@@ -22,7 +22,7 @@ import type {
 import { WVMemoryWindow } from './memory-window.js';
 import { checkedSmall } from './numbers.js';
 import type { WVProtectionDomain } from './protection-domain.js';
-import { type MadeQueuePair, WVQueuePair } from './queue-pair.js';
+import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { checkedObject, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
@@ -30,7 +30,6 @@ const DEFAULT_READ_DEPTH = 16;
 /** Bits of what not every device has. */
 const HAS_IMMEDIATE = 1;
 const HAS_ATOMICS = 2;
-const NO_SGES: readonly WvSge[] = [];
 const WINDOW_RIGHTS =
   WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.ZERO_BASED;
 // A module's own constants are constants to V8; fields of another module's object are not.
@@ -44,8 +43,6 @@ const halves = new Uint32Array(wide.buffer);
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
-  /** The program has started a batch, and submits it itself. */
-  private batching = false;
 
   /** Kinds of requests that the device is known to have. */
   private able = 0;
@@ -305,50 +302,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     mine.registering(sgl[0]!, access);
   }
 
-  /** Requests posted from now on wait for {@link submitBatch}, so that one doorbell serves them all. */
-  startBatch(): void {
-    this.check();
-    this.batching = true;
-    this.verbs.startBatch?.(this.handle);
-  }
-
-  /** Submits the requests posted since {@link startBatch}. */
-  submitBatch(): void {
-    this.check();
-    this.batching = false;
-    this.verbs.submitBatch?.(this.handle);
-  }
-
-  /**
-   * Posts requests in their order, with one doorbell for all (PostSend).
-   *
-   * @throws WvError as the single calls; `failedRequest` is the index of the request that was not queued. Those before
-   *   it are queued, those after it are not.
-   */
-  postSend(requests: readonly WvSendRequest[]): void {
-    this.check();
-    if (!Array.isArray(requests)) {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        `PostSend takes an array of requests, not ${typeof requests}.`,
-      );
-    }
-    if (!this.batching) this.verbs.startBatch?.(this.handle);
-    let index = 0;
-    try {
-      for (; index < requests.length; index++) this.postOne(requests[index]!);
-    } catch (error) {
-      if (error instanceof WvError) {
-        error.message = `Request ${index + 1} of ${requests.length}: ${error.message}`;
-        error.failedRequest = index;
-      }
-      throw error;
-    } finally {
-      if (!this.batching) this.verbs.submitBatch?.(this.handle);
-    }
-  }
-
-  private postOne(asked: WvSendRequest): void {
+  /** @internal */
+  protected override postOne(asked: WvSendRequest): void {
     const { context, opcode = SEND, sgl = NO_SGES, flags = 0 } = checkedRequest(asked);
     if (opcode === FAST_REGISTER || opcode === INVALIDATE) {
       const { fastRegion, access = 0, keyByte } = asked;
@@ -415,21 +370,6 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     window.check();
     return window;
   }
-}
-
-function checkedRequest(asked: WvSendRequest): WvSendRequest {
-  const fields = 'opcode and sgl, each with a default: {} sends nothing';
-  if (!Array.isArray(asked)) return checkedObject('A request', asked, fields);
-  throw new WvError(Status.INVALID_PARAMETER, `A request is an array; it takes an object with ${fields}.`);
-}
-
-/** 32 bits, with or without a sign. */
-function checkWord(what: string, value: number): void {
-  if (value === value >>> 0 || value === (value | 0)) return;
-  throw new WvError(
-    Status.INVALID_PARAMETER,
-    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}; it is a number of 32 bits.`,
-  );
 }
 
 /** The HCA checks whether the region, its registration and its rights allow the window. */

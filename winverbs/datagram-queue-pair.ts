@@ -11,10 +11,11 @@ import type {
   WvDatagramStart,
   WvQpCreate,
   WvSendDatagram,
+  WvSendRequest,
   WvSge,
 } from './interfaces.js';
 import type { WVProtectionDomain } from './protection-domain.js';
-import { WVQueuePair } from './queue-pair.js';
+import { checkedRequest, checkWord, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 
 /** IWVDatagramQueuePair: sends to and receives from any queue pair of its kind that knows its number and Q_Key. */
@@ -108,6 +109,33 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
       WvIoQpMulticast.encode({ id: { id: this.id, data: lid & 0xffff }, gid: { raw } }),
     );
     return this.overlapped<void>(code, input, 0, () => undefined);
+  }
+
+  /** @internal */
+  protected override postOne(asked: WvSendRequest): void {
+    const {
+      context,
+      opcode = WvOpcode.SEND,
+      sgl = NO_SGES,
+      flags = 0,
+      immediate = 0,
+    } = checkedRequest(asked);
+    const { addressHandle, destinationQpn, destinationQkey = 0 } = asked;
+    if (opcode !== WvOpcode.SEND || asked.invalidateRkey !== undefined) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`opcode\` must be ${WvOpcode.SEND} (Send), without invalidateRkey; got ${opcode}. A datagram has no other form.`,
+      );
+    }
+    if (addressHandle === undefined || destinationQpn === undefined) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        'A request to a datagram queue pair needs an addressHandle and a destinationQpn.',
+      );
+    }
+    checkWord('flags', flags);
+    checkWord('immediate', immediate);
+    this.queue(context, addressHandle, sgl, flags, destinationQpn, destinationQkey, immediate);
   }
 
   private queue(

@@ -1,4 +1,5 @@
 /** The base of all WinVerbs objects: references, and overlapped requests. */
+import type { GetResultOptions, Overlapped } from '../kernel-bridge/overlapped.js';
 import type {
   IWVAddressHandle,
   IWVCompletionQueue,
@@ -68,4 +69,12 @@ export interface WvUnknown {
 export interface WvOverlappedObject extends WvUnknown {
   /** Completes every waiting request of this object with CANCELED before it returns. */
   cancelOverlappedRequests(): void;
+  /**
+   * The result of a request, of this object or any other; the same as {@link Overlapped.getResult}.
+   *
+   * @param options - With `wait: true` the thread waits for the end of the request.
+   * @throws WvError with the request's status, INVALID_PARAMETER: not a request; StatusError PENDING: it has not completed.
+   * @see IWVOverlapped::GetOverlappedResult
+   */
+  getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }

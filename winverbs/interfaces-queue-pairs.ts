@@ -1,6 +1,11 @@
 /** Queue pairs of connections and of datagrams. */
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { IWVAddressHandle, IWVCompletionQueue, IWVSharedReceiveQueue } from './interfaces-device.js';
+import type {
+  IWVAddressHandle,
+  IWVCompletionQueue,
+  IWVProtectionDomain,
+  IWVSharedReceiveQueue,
+} from './interfaces-device.js';
 import type {
   IWVFastRegion,
   IWVMemoryWindow,
@@ -126,13 +131,24 @@ export interface WvQpAttributes {
   readonly alternatePkeyIndex: number;
   /** `localAckTimeout` of the path to migrate to; 0 on the software HCA. */
   readonly alternateLocalAckTimeout: number;
+  /** The protection domain that it was made in; a modify does not change it, nor the queues. No reference is added. */
+  readonly pd: IWVProtectionDomain;
+  /** The completion queue of its send requests. No reference is added. */
+  readonly sendCq: IWVCompletionQueue;
+  /** The completion queue of its receives. No reference is added. */
+  readonly receiveCq: IWVCompletionQueue;
+  /** The shared receive queue; undefined: it has receives of its own. No reference is added. */
+  readonly srq: IWVSharedReceiveQueue | undefined;
 }
 
-/** A request of {@link IWVConnectQueuePair.postSend} (WV_SEND_REQUEST). What an opcode does not use is ignored. */
+/** A request of {@link IWVQueuePair.postSend} (WV_SEND_REQUEST). What an opcode does not use is ignored. */
 export interface WvSendRequest {
   /** The caller's own value, which the completion has. */
   readonly context?: unknown;
-  /** WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7. */
+  /**
+   * WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7.
+   * Datagram queue pairs have Send alone.
+   */
   readonly opcode?: number;
   /** WV_SEND_*; default 0. */
   readonly flags?: number;
@@ -156,6 +172,12 @@ export interface WvSendRequest {
   readonly access?: number;
   /** FastRegister: the low byte of the new key; default: the present one's successor. */
   readonly keyByte?: number;
+  /** A datagram: where it goes; of the same protection domain. */
+  readonly addressHandle?: IWVAddressHandle;
+  /** A datagram: the queue pair number of the destination, 24 bits; MULTICAST_QPN for a group. */
+  readonly destinationQpn?: number;
+  /** A datagram: the Q_Key of the destination; from 0x80000000 on the queue pair's own is used. Default: 0. */
+  readonly destinationQkey?: number;
 }
 
 /** The common part of all types of queue pairs. */
@@ -181,6 +203,18 @@ export interface IWVQueuePair extends WvOverlappedObject {
    * come from a shared receive queue.
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
+  /**
+   * Posts requests in their order, with one doorbell for all. If one cannot be queued, those before it are, and the
+   * error names it: `failedRequest`. Those after it are not queued.
+   *
+   * @throws WvError as the single calls of this type of queue pair
+   * @see IWVQueuePair::PostSend
+   */
+  postSend(requests: readonly WvSendRequest[]): void;
+  /** Requests posted from now on are submitted together by {@link submitBatch}. */
+  startBatch(): void;
+  /** Submits the requests posted since {@link startBatch}. */
+  submitBatch(): void;
 }
 
 /**
@@ -268,15 +302,6 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   ): number;
   /** Posts the end of a fast registration. */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void;
-  /**
-   * Posts requests in their order, with one doorbell for all. If one cannot be queued, those before it are, and the
-   * error names it: `failedRequest`. Those after it are not queued.
-   */
-  postSend(requests: readonly WvSendRequest[]): void;
-  /** Requests posted from now on are submitted together by {@link submitBatch}. */
-  startBatch(): void;
-  /** Submits the requests posted since {@link startBatch}. */
-  submitBatch(): void;
 }
 
 /** A datagram to send (WV_SEND_DATAGRAM). The caller may reuse it; it is read during the call only. */

@@ -1,4 +1,4 @@
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { type GetResultOptions, Overlapped } from '../kernel-bridge/overlapped.js';
 import type { WvInterfaces, WvOverlappedObject, WvUnknown } from './interfaces.js';
 import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';
@@ -151,6 +151,16 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
   cancelOverlappedRequests(): void {
     this.check();
     this.file.callId(this.cancelCode, this.id);
+  }
+
+  /** As {@link WvOverlappedObject.getOverlappedResult}. */
+  getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
+    this.check();
+    if (request instanceof Overlapped) return request.getResult(options);
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `\`request\` must be an Overlapped; got ${request === null ? 'null' : typeof request}.`,
+    );
   }
 
   /** An overlapped IOCTL on this object. */

@@ -10,14 +10,15 @@ import {
 } from '../kernel-bridge/user-verbs.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import { explainModify, explainQp } from './explain.js';
-import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSge } from './interfaces.js';
+import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSendRequest, WvSge } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
-const NO_SGES: readonly WvSge[] = [];
+/** @internal */
+export const NO_SGES: readonly WvSge[] = [];
 /** Stands for no request: an object of the same class, so that V8 need not distinguish. */
 const NO_REQUEST = new UvpSendRequest();
 /** Hop limit of packets if the queue pair has none. */
@@ -55,6 +56,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   private readonly receiveCq: WVCompletionQueue;
   /** The request for the UVP, reused so that posting allocates nothing; made by the first post. */
   private request = NO_REQUEST;
+  /** The program has started a batch, and submits it itself. */
+  private batching = false;
 
   /** @internal */
   protected constructor(
@@ -197,6 +200,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       alternatePathMtu: rest.alternatePathMtu,
       alternatePkeyIndex: rest.alternatePkeyIndex,
       alternateLocalAckTimeout: rest.alternateLocalAckTimeout,
+      pd: this.pd,
+      sendCq: this.sendCq,
+      receiveCq: this.receiveCq,
+      srq: this.srq,
     };
   }
 
@@ -308,6 +315,52 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     }
   }
 
+  /** Requests posted from now on wait for {@link submitBatch}, so that one doorbell serves them all. */
+  startBatch(): void {
+    this.check();
+    this.batching = true;
+    this.verbs.startBatch?.(this.handle);
+  }
+
+  /** Submits the requests posted since {@link startBatch}. */
+  submitBatch(): void {
+    this.check();
+    this.batching = false;
+    this.verbs.submitBatch?.(this.handle);
+  }
+
+  /**
+   * Posts requests in their order, with one doorbell for all (PostSend).
+   *
+   * @throws WvError as the single calls; `failedRequest` is the index of the request that was not queued. Those before
+   *   it are queued, those after it are not.
+   */
+  postSend(requests: readonly WvSendRequest[]): void {
+    this.check();
+    if (!Array.isArray(requests)) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `PostSend takes an array of requests, not ${typeof requests}.`,
+      );
+    }
+    if (!this.batching) this.verbs.startBatch?.(this.handle);
+    let index = 0;
+    try {
+      for (; index < requests.length; index++) this.postOne(requests[index]!);
+    } catch (error) {
+      if (error instanceof WvError) {
+        error.message = `Request ${index + 1} of ${requests.length}: ${error.message}`;
+        error.failedRequest = index;
+      }
+      throw error;
+    } finally {
+      if (!this.batching) this.verbs.submitBatch?.(this.handle);
+    }
+  }
+
+  /** @internal Posts one request of {@link postSend}. */
+  protected abstract postOne(asked: WvSendRequest): void;
+
   protected override destroy(): void {
     WVQueuePair.end(this.pd, this.id, this.handle);
     this.sendCq.letGo();
@@ -340,6 +393,22 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
       request.sgl = NO_SGES;
     }
   }
+}
+
+/** @internal */
+export function checkedRequest(asked: WvSendRequest): WvSendRequest {
+  const fields = 'opcode and sgl, each with a default: {} sends nothing';
+  if (!Array.isArray(asked)) return checkedObject('A request', asked, fields);
+  throw new WvError(Status.INVALID_PARAMETER, `A request is an array; it takes an object with ${fields}.`);
+}
+
+/** @internal 32 bits, with or without a sign. */
+export function checkWord(what: string, value: number): void {
+  if (value === value >>> 0 || value === (value | 0)) return;
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}; it is a number of 32 bits.`,
+  );
 }
 
 function checkBits(what: string, value: number | undefined, bits: number): void {

@@ -48,6 +48,8 @@ export abstract class AdapterBase extends NdObject {
   readonly place: WvDeviceAddress;
   /** The P_Key that the client has chosen; undefined: the port's first, and requests of any partition. */
   readonly pkey: number | undefined;
+  /** Queue pairs stay when the peer disconnects. */
+  readonly keepQueuePairs: boolean;
 
   /** v1: the file of all its requests, once the client has asked for it. */
   file: OverlappedFile | undefined = undefined;
@@ -74,8 +76,9 @@ export abstract class AdapterBase extends NdObject {
     let device: IWVDevice | undefined;
     try {
       this.place = place(provider);
-      checkOptions('OpenAdapter', options, { pkey: true });
+      checkOptions('OpenAdapter', options, { pkey: true, keepQueuePairsOnDisconnect: true });
       this.pkey = options.pkey;
+      this.keepQueuePairs = checkedKeep(options.keepQueuePairsOnDisconnect);
       device = provider.openDevice(this.place.deviceGuid);
       this.device = device;
       this.#checkPkey();
@@ -294,4 +297,10 @@ export abstract class AdapterBase extends NdObject {
     this.device.release();
     this.provider.release();
   }
+}
+
+function checkedKeep(value: unknown = false): boolean {
+  if (typeof value === 'boolean') return value;
+  const text = `\`keepQueuePairsOnDisconnect\` must be a boolean; got ${value === null ? 'null' : typeof value}.`;
+  throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
 }

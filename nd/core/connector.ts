@@ -91,7 +91,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
-    this.#wv ??= adapter.call(what, () => this.adapter.provider.createConnectEndpoint());
+    this.#wv ??= this.#newEndpoint(what);
     const wv = this.#wv;
     const request = adapter.call(what, () => getRequest(wv));
     this.#apply('requestAwaited');
@@ -434,16 +434,29 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state === 'Connected' && this.#queuePair?.ended === true) this.disconnectFor(this.#queuePair);
   }
 
+  /** A fresh WinVerbs endpoint, with the adapter's choice for the queue pair of a connection that the peer ends. */
+  #newEndpoint(what: string, protocol?: number): IWVConnectEndpoint {
+    const { adapter } = this;
+    const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint(protocol));
+    if (!adapter.keepQueuePairs) return wv;
+    try {
+      wv.keepQueuePairOnDisconnect(true);
+      return wv;
+    } catch (error) {
+      wv.release();
+      throw adapter.error(error, what);
+    }
+  }
+
   /** A WinVerbs endpoint that can connect, bound to an address of the adapter. */
   #bind(address: SocketAddress, what: string, protocol = this.#protocol): void {
     const { adapter } = this;
-    const { provider } = adapter;
     const previous = this.#wv;
     // With port 0, or its present port, it keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used || protocol !== this.#protocol
-        ? adapter.call(what, () => provider.createConnectEndpoint(protocol))
+        ? this.#newEndpoint(what, protocol)
         : previous;
     try {
       wv.bindAddress({ ...address, port });

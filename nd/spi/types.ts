@@ -102,6 +102,13 @@ export interface NdAdapterOptions {
    * instance that has one.
    */
   readonly pkey?: number | undefined;
+  /**
+   * What a peer's disconnect does to the queue pairs of the instance's connectors. Default, false: their outstanding requests are
+   * flushed at once, as programs for NetworkDirect expect. True: they stay as they are until this side disconnects, so that the
+   * program decides what becomes of them; `notifyDisconnect` ends all the same. Needs the soft kernel: otherwise connectors are
+   * refused with INVALID_PARAMETER.
+   */
+  readonly keepQueuePairsOnDisconnect?: boolean | undefined;
 }
 
 /** ND_OP_FLAG_*: flags of requests. Unknown bits are refused with INVALID_PARAMETER_n. */

@@ -97,6 +97,10 @@ abstract class FakeObject implements WvUnknown {
     this.release();
   }
 
+  getOverlappedResult(): never {
+    throw new Error('not used by ND');
+  }
+
   cancelOverlappedRequests(): void {
     for (const request of this.requests) if (request.pending) request.fail(Status.CANCELED);
   }
@@ -604,8 +608,8 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
     return this.issue('disconnect');
   }
 
-  keepQueuePairOnDisconnect(): never {
-    throw new Error('not used by ND');
+  keepQueuePairOnDisconnect(keep: boolean): void {
+    this.#called('keepQueuePairOnDisconnect', keep);
   }
 
   notifyDisconnect(): Overlapped<void> {

@@ -129,6 +129,20 @@ export class UdSocket {
     return (await nextCompletion(this.sendCq)).status;
   }
 
+  /** Sends payloads with one PostSend, and waits for the last. */
+  async sendList(handle: IWVAddressHandle, qpn: number, payloads: readonly Uint8Array[]): Promise<void> {
+    let offset = 0;
+    const requests = payloads.map((payload, index) => {
+      this.out.bytes!.set(payload, offset);
+      const sgl = [{ region: this.out, offset, length: payload.length }];
+      offset += payload.length;
+      const flags = index === payloads.length - 1 ? WvSend.SIGNALED : 0;
+      return { addressHandle: handle, sgl, flags, destinationQpn: qpn, destinationQkey: this.qkey };
+    });
+    this.qp.postSend(requests);
+    await nextCompletion(this.sendCq);
+  }
+
   async receive(): Promise<Received> {
     const { context, length, status, sourceQpn, flags, immediateData } = await nextCompletion(this.receiveCq);
     const slot = Number(context);

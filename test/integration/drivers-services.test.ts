@@ -60,6 +60,22 @@ test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends on
   assert.is(readCounters().io.driverFaults, faults);
 });
 
+test('the host is looked at at PASSIVE_LEVEL alone', async () => {
+  const seen = await seenBy(
+    drivers,
+    `const attempts = [() => kernel.hcaGuids(), () => kernel.hcaOfAddress('127.0.0.1')];
+    const looked = (look) => { try { look(); return 'seen'; } catch (error) { return error.message; } };
+    await new Promise((resolve) => kernel.setTimer(0, () => { seen.push(...attempts.map(looked)); resolve(); }));
+    await new Promise((resolve) => kernel.queueWorkItem(() => { seen.push(...attempts.map(looked)); resolve(); }));`,
+  );
+  assert.equal(seen, [
+    'listing the HCAs may wait, which is not allowed at DISPATCH_LEVEL',
+    'looking for an address may wait, which is not allowed at DISPATCH_LEVEL',
+    'seen',
+    'seen',
+  ]);
+});
+
 test('the buffer of registered memory cannot be transferred', async () => {
   const seen = await seenBy(
     drivers,

@@ -14,7 +14,7 @@ import {
   setPartitions,
   unloadDriver,
 } from '../../kernel-bridge/index.js';
-import { openProvider, WvEvent } from '../../winverbs/index.js';
+import { openProvider, QpState, WvEvent } from '../../winverbs/index.js';
 import { RUN, type Seen } from '../fixtures/self-test-driver.js';
 import { DriverFolder, failure, loadBox, openBox } from '../helpers/loaded-drivers.js';
 
@@ -321,10 +321,15 @@ test('a driver’s queue pairs: connections, every direct call, events by reques
   assert.equal(new Set(seen.statuses), new Set(['0']));
   assert.is(seen.registered, 'sent by a driver');
   assert.ok(seen.invalidated, 'the peer’s Send has ended the fast registration');
-  assert.is(seen.statuses.length, 12);
+  assert.is(seen.statuses.length, 16);
   assert.equal(new Set(seen.events), new Set(['cq']), 'the context of the queue’s call-back');
   assert.equal(seen.qpEvents.at(-1), QpEventType.fatal);
-  assert.equal(seen.foreign, [Status.INVALID_HANDLE, -1]);
+  const { INVALID_HANDLE } = Status;
+  assert.equal(seen.foreign, [INVALID_HANDLE, -1, -1, INVALID_HANDLE, INVALID_HANDLE]);
+  assert.ok(seen.ended, 'the invalidation of the window');
+  assert.equal(seen.srq, [16, 0, Status.ALERTED]);
+  assert.equal(seen.peeked, [0, 2], 'one event for two completions');
+  assert.equal(seen.kept, [QpState.RTS, QpState.ERROR], 'until its own side disconnects');
   opened.close();
   await unloadDriver('self-test');
   assert.equal(objects(), before);

@@ -8,6 +8,7 @@ import {
   Nd2MrFlag,
   Nd2OpFlag,
   Nd2RemoteMemory,
+  type Nd2Result,
   type NdError,
   type Overlapped,
   openNetworkDirect,
@@ -158,6 +159,53 @@ test('a requester that gives up: Accept, Reject and GetPrivateData of the other 
     const over = method === 'accept' ? Status.CONNECTION_ABORTED : Status.CONNECTION_INVALID;
     assert.is(await outcome(call()), over);
     for (const side of [active, passive]) side.release();
+  }
+});
+
+for (const keep of [undefined, false, true]) {
+  for (const keeper of ['active', 'passive'] as const) {
+    test(`a disconnect by the peer: keepQueuePairsOnDisconnect ${String(keep)}, on the ${keeper} side`, async ({
+      host,
+    }) => {
+      const own = host.provider.openAdapter(ADDRESS, { keepQueuePairsOnDisconnect: keep });
+      const [active, passive] =
+        keeper === 'active'
+          ? [new SideV2(own), new SideV2(host.adapter)]
+          : [new SideV2(host.adapter), new SideV2(own)];
+      const listener = passive.adapter.createListener();
+      listener.bind(`${ADDRESS}:0`);
+      listener.listen();
+      const requested = listener.getConnectionRequest(passive.connector);
+      const connected = active.connect(listener.getLocalAddress());
+      await requested;
+      const accepted = passive.accept();
+      await connected;
+      await active.completeConnect();
+      await accepted;
+      const [here, there] = keeper === 'active' ? [active, passive] : [passive, active];
+      here.queuePair.receive('waits', here.sge(0, 16));
+      const ended = here.notifyDisconnect();
+      await there.disconnect();
+      await ended;
+      const results: Nd2Result[] = [];
+      assert.is(here.inbound.getResults(results, 4), keep === true ? 0 : 1);
+      await here.disconnect();
+      if (keep === true) assert.is(here.inbound.getResults(results, 4), 1, 'its own disconnect flushes');
+      assert.equal([results[0]!.requestContext, results[0]!.status], ['waits', Status.CANCELED]);
+      for (const side of [active, passive]) side.release();
+      listener.release();
+      own.release();
+    });
+  }
+}
+
+test('that choice is a boolean', ({ host }) => {
+  for (const wrong of [null, 0, 'yes', {}]) {
+    const options = { keepQueuePairsOnDisconnect: wrong as never };
+    assert.is(
+      statusOf(() => host.provider.openAdapter(ADDRESS, options)),
+      Status.INVALID_PARAMETER,
+    );
   }
 });
 

@@ -150,6 +150,22 @@ test('an address handle in use: its domain lives on; released, its number means 
   assert.equal(left(), before);
 });
 
+test('a list of datagrams arrives in its order', async () => {
+  const provider = openProvider();
+  const [a, b] = [new UdSocket(provider, '127.0.0.1', QKEY), new UdSocket(provider, '127.0.0.1', QKEY)];
+  const handle = a.handleFor('127.0.0.1');
+  const texts = ['first', 'second', 'third'];
+  await a.sendList(
+    handle,
+    b.qp.qpn,
+    texts.map((text) => Buffer.from(text)),
+  );
+  for (const text of texts) assert.is((await b.receive()).payload.toString(), text);
+  handle.release();
+  for (const one of [a, b]) one.close();
+  provider.release();
+});
+
 test('a controlled Q_Key is refused to programs', () => {
   const provider = openProvider();
   assert.throws(

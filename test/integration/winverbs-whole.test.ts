@@ -9,6 +9,7 @@ import {
   QpAttr,
   QpState,
   Status,
+  type StatusError,
   WcStatus,
   WvError,
   type WvInterfaces,
@@ -285,6 +286,50 @@ test('attributes of devices, ports and queue pairs are whole, and batches of not
     [rest.sourcePathBits, rest.staticRate, rest.alternatePkeyIndex, rest.alternateLocalAckTimeout],
     [0, 0, 0, 0],
   );
+  provider.release();
+});
+
+test('a queue pair tells the objects that it is of, without a reference', () => {
+  const provider = openProvider();
+  const { pd, cq, device, qp } = openSide(provider);
+  assert.equal([qp.query().pd === pd, qp.query().srq], [true, undefined]);
+  const [sendCq, receiveCq] = [device.createCompletionQueue(4), device.createCompletionQueue(4)];
+  const srq = pd.createSharedReceiveQueue(4, 1);
+  const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
+  const connected = pd.createConnectQueuePair({ sendCq, receiveCq, srq, ...sizes });
+  const datagrams = pd.createDatagramQueuePair({ sendCq: receiveCq, receiveCq: cq, ...sizes });
+  for (const [one, its] of [
+    [connected, [pd, sendCq, receiveCq, srq]],
+    [datagrams, [pd, receiveCq, cq, undefined]],
+  ] as const) {
+    const { pd: itsPd, sendCq: send, receiveCq: receive, srq: shared } = one.query();
+    assert.ok([itsPd, send, receive, shared].every((object, at) => object === its[at]));
+  }
+  assert.is(sendCq.addRef(), 2, 'none was added');
+  provider.release();
+});
+
+test('GetOverlappedResult: the result of a request, of any object', () => {
+  const provider = openProvider();
+  const { pd, cq, device, qp } = openSide(provider);
+  const registering = pd.registerMemoryOverlapped(new Uint8Array(64), 0);
+  const region = cq.getOverlappedResult(registering, { wait: true });
+  assert.is(pd.getOverlappedResult(registering), region);
+  const waiting = device.notify(1);
+  assert.throws(
+    () => device.getOverlappedResult(waiting),
+    (error: StatusError) => error.status === Status.PENDING,
+  );
+  device.cancelOverlappedRequests();
+  throwsWv(() => device.getOverlappedResult(waiting, { wait: true }), Status.CANCELED);
+  for (const wrong of [undefined, null, {}, Promise.resolve()])
+    throwsWv(
+      () => qp.getOverlappedResult(wrong as never),
+      Status.INVALID_PARAMETER,
+      /`request` must be an Overlapped/,
+    );
+  qp.release();
+  throwsWv(() => qp.getOverlappedResult(registering), Status.INVALID_HANDLE);
   provider.release();
 });
 

@@ -20,7 +20,9 @@ import {
   WVProvider,
   type WvAddressVector,
   type WvCompletion,
+  WvError,
   WvSend,
+  type WvSendRequest,
   WvWc,
 } from '../../winverbs/index.js';
 import { FakeDoor, failWith, NO_BYTES } from '../helpers/fake-door.js';
@@ -154,6 +156,43 @@ test('the words of a datagram: handle, QPN, Q_Key, flags, immediate data', () =>
     [WvSend.INLINE, 16, 0x12_3456, 0x1111_1111],
   );
   assert.is(door.log.filter((name) => name.startsWith('doorbell')).length, 2);
+});
+
+test('a list of datagrams is posted with one doorbell; of one that cannot be queued, those before it are', () => {
+  const { door, qp, ah, word, ring, sizes } = setUp();
+  const to = { addressHandle: ah, destinationQpn: 0x12_3456, destinationQkey: 5, sgl: [sge] };
+  qp.postSend([to, { ...to, flags: WvSend.IMMEDIATE, immediate: 9 }, { ...to, destinationQkey: 6 }]);
+  assert.is(door.log.filter((name) => name.startsWith('doorbell')).length, 1);
+  assert.equal(
+    [0, 1, 2].map((at) => [abi.swFlags, abi.swImmediate, abi.swRemoteQkey].map((one) => word(at, one))),
+    [
+      [0, 0, 5],
+      [1, 9, 5],
+      [0, 0, 6],
+    ],
+  );
+  assert.is(word(0, abi.swRemoteQpn), 0x12_3456);
+  const fails = (requests: readonly WvSendRequest[], failed: number, text: RegExp, status: number): void => {
+    const before = ring.words[abi.qpSendProducer]!;
+    try {
+      qp.postSend(requests);
+    } catch (error) {
+      assert.instance(error, WvError);
+      assert.equal([(error as WvError).status, (error as WvError).failedRequest], [status, failed]);
+      assert.match((error as WvError).message, text);
+      assert.is(ring.words[abi.qpSendProducer], before + failed);
+      return;
+    }
+    throw new Error('it was posted');
+  };
+  const { INVALID_PARAMETER, NO_MORE_ENTRIES } = Status;
+  fails([{ ...to, opcode: 1 }], 0, /`opcode` must be 0/, INVALID_PARAMETER);
+  fails([{ ...to, invalidateRkey: 7 }], 0, /without invalidateRkey/, INVALID_PARAMETER);
+  fails([{ sgl: [sge], destinationQpn: 1 }], 0, /needs an addressHandle/, INVALID_PARAMETER);
+  fails([{ sgl: [sge], addressHandle: ah }], 0, /and a destinationQpn/, INVALID_PARAMETER);
+  assert.is(sizes.sendDepth, 4);
+  fails([to, to], 1, /Request 2 of 2/, NO_MORE_ENTRIES);
+  throwsWv(() => qp.postSend(7 as never), Status.INVALID_PARAMETER, /an array of requests/);
 });
 
 test('what a datagram cannot be is refused, and nothing is queued', () => {

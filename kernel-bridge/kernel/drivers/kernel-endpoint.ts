@@ -230,6 +230,14 @@ export class KernelEndpoint {
     return answer(irp, () => this.endpoint.handle('disconnect', irp, {}));
   }
 
+  /**
+   * Chooses what a disconnect by the peer does to the queue pair: with true it stays as it is until {@link disconnect}, with
+   * false (default) it is flushed at once.
+   */
+  keepQueuePairOnDisconnect(keep: boolean): void {
+    this.endpoint.keepQp = keep;
+  }
+
   /** Waits for the end of the connection. @returns PENDING; ends in CONNECTION_DISCONNECTED, CONNECTION_ABORTED, CANCELED. */
   notifyDisconnect(irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('notifyDisconnect', irp));

@@ -17,7 +17,7 @@ import { Hca } from '../hca-driver/objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device.js';
 import type { IoManager } from '../io-manager/io-manager.js';
 import { DriverFault, type Irp } from '../io-manager/irp.js';
-import { atDispatchLevel } from '../io-manager/irql.js';
+import { assertPassive, atDispatchLevel } from '../io-manager/irql.js';
 import type { ClientDriver } from './client-driver.js';
 import { KernelEndpoint } from './kernel-endpoint.js';
 import { KernelVerbs } from './kernel-verbs.js';
@@ -154,17 +154,19 @@ export class KernelServices {
 
   // ── Access layers and HCAs ───────────────────────────────────────────────────────────────────────────────
 
-  /** CA GUIDs of the devices that are there. At PASSIVE_LEVEL. */
+  /** CA GUIDs of the devices that are there. At PASSIVE_LEVEL. @throws DriverFault at DISPATCH_LEVEL. */
   hcaGuids(): bigint[] {
+    assertPassive('listing the HCAs');
     return this.platform.guids();
   }
 
   /**
    * The CA GUID of the device that has an IP address. At PASSIVE_LEVEL.
    *
-   * @throws StatusError NO_SUCH_DEVICE; INVALID_ADDRESS if it is no address.
+   * @throws StatusError NO_SUCH_DEVICE; INVALID_ADDRESS if it is no address; DriverFault at DISPATCH_LEVEL.
    */
   hcaOfAddress(address: string): bigint {
+    assertPassive('looking for an address');
     const port = this.platform.endpoints.portOf(gidOfAddress(address), scopeIdOfAddress(address));
     if (!port) throw refused(Status.NO_SUCH_DEVICE, `The address ${address}`);
     return port.guid;

@@ -91,6 +91,22 @@ export class KernelVerbs extends KernelMemoryVerbs {
     return queues.ciArmCq(cq, solicitedOnly);
   }
 
+  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. A status; NOT_SUPPORTED: the provider has none. */
+  ciRearmNCq(cq: IbCq, count: number): number {
+    const { provider } = cq;
+    if (!provider) return Status.INVALID_HANDLE;
+    return this.provider.rearmNCq?.(provider, count) ?? Status.NOT_SUPPORTED;
+  }
+
+  /**
+   * The number of completions that could be polled now. Direct call.
+   *
+   * @returns their number; -1: the queue has overrun, is not a kernel client's, or its provider cannot say.
+   */
+  ciPeekCq(cq: IbCq): number {
+    return cq.provider ? (this.provider.peekCq?.(cq.provider) ?? -1) : -1;
+  }
+
   // ── Shared receive queues ────────────────────────────────────────────────────────────────────────────────
 
   /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Call-backs get `context`; their table may be missing. */
@@ -109,6 +125,20 @@ export class KernelVerbs extends KernelMemoryVerbs {
       verb: (udata, inner) => srqs.ciCreateSrq(pd, asked, context, dispatch, udata, inner),
       post: (status, handle, umv) => provider.postCreateSrq?.(owner, status, handle, umv),
       made: (srq) => void this.ids.set(srq, tables.srqs.add(srq)),
+    });
+  }
+
+  /**
+   * Modifies the size and the limit of a shared receive queue; both are always set. Statuses as `ciModifySrq` of the HCA driver.
+   */
+  ciModifySrq(srq: IbSrq, request: Pick<srqs.IbSrqAttributes, 'maxWr' | 'srqLimit'>, irp: Irp): number {
+    const { provider } = this;
+    const asked = { ...request, maxSge: srq.maxSge };
+    const handle = srq.provider ?? null;
+    return this.provided<number>(irp, {
+      pre: (umv) => provider.preModifySrq?.(handle, asked, umv),
+      verb: (udata, inner) => srqs.ciModifySrq(srq, asked, udata, inner),
+      post: (status, _information, umv) => provider.postModifySrq?.(handle, status, umv),
     });
   }
 
@@ -259,6 +289,19 @@ export class KernelVerbs extends KernelMemoryVerbs {
       rkey = bindMw.call(this.provider, mw.provider ?? null, qp.provider ?? null, request);
     });
     return { status, rkey };
+  }
+
+  /**
+   * Posts the end of a window's binding, executed when all requests before it have completed. Direct call.
+   *
+   * @returns a status as {@link KernelVerbs.ciPostSend}; NOT_SUPPORTED: the provider has no windows.
+   */
+  ciInvalidateMw(mw: IbMw, qp: IbQp, context: unknown, flags: number): number {
+    const { invalidateMw } = this.provider;
+    const [window, queuePair] = [mw.provider, qp.provider];
+    if (!window || !queuePair) return Status.INVALID_HANDLE;
+    if (!invalidateMw) return Status.NOT_SUPPORTED;
+    return statusOf(() => invalidateMw.call(this.provider, window, queuePair, context, flags));
   }
 
   // ── Address handles ──────────────────────────────────────────────────────────────────────────────────────
