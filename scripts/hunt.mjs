@@ -3,7 +3,7 @@
 //   node scripts/hunt.mjs [--runs N] [--loads none,busy,realtime,single] [--jobs N] [--seed N] [--timeout SECONDS]
 //                         [--table FILE] [--tests FOLDER] [filter …] [-- command …]
 //
-// Filters choose compiled test files as in run-tests.mjs; a command after `--` is run instead of them, and has failed
+// Filters choose compiled test files as in run-tests.mjs, of which both tiers run; a command after `--` is run instead of them, and has failed
 // if it ends with another exit code than 0. Each of the N rounds (10) runs all of them once under each of the loads:
 //
 //   none      nothing beside them
@@ -20,6 +20,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { constants, cpus, setPriority } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { bundlePrograms } from './bundle-programs.mjs';
 import { commandOf, killGroup, nameOf, root, runCommand, testFiles } from './test-file.mjs';
 
 const BURST_MS = { shortest: 20, longest: 300 };
@@ -79,6 +80,7 @@ for (const name of ['runs', 'jobs', 'seed', 'timeout']) {
 }
 
 const tests = resolve(values.tests);
+if (command.length === 0) await bundlePrograms(dirname(tests));
 const subjects =
   command.length > 0
     ? [{ name: command.join(' '), command }]

@@ -1,15 +1,17 @@
 // Runs the compiled uvu tests, each file in a process of its own, a few at a time.
 //
-//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--no-skips] [--tests FOLDER] [filter …]
+//   node scripts/run-tests.mjs [--jobs N] [--timeout SECONDS] [--list] [--all] [--no-skips] [--tests FOLDER] [filter …]
 //
-// A filter is a part of a path ("unit/ioctl", "integration"). A file may take any time in total; it counts as hanging
+// Without a filter the tests of the first tier run, with --all those of both tiers. A filter is a part of a path ("unit/ioctl",
+// "integration"); all tests of its files run. A file may take any time in total; it counts as hanging
 // and is killed if no test has ended for `--timeout` seconds. Nothing is run a second time: what fails has failed, also
 // with CI=true. scripts/hunt.mjs finds tests that fail seldom. Tests that this machine cannot run are skipped; their
 // file writes a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With `--no-skips` they count as failed.
 // The last line is `N passed, N failed, N skipped`; the exit code is non-zero when a test failed, a file crashed, ran
 // out of time or had no test, or there was no file.
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { bundlePrograms } from './bundle-programs.mjs';
 import { commandOf, nameOf, root, runCommand, testFiles } from './test-file.mjs';
 
 const { values, positionals } = parseArgs({
@@ -18,6 +20,7 @@ const { values, positionals } = parseArgs({
     jobs: { type: 'string', default: '2' },
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },
+    all: { type: 'boolean', default: false },
     'no-skips': { type: 'boolean', default: false },
     tests: { type: 'string', default: join(root, 'dist/test') },
   },
@@ -31,12 +34,17 @@ if (values.list) {
   process.exit(0);
 }
 
-const totals = { passed: 0, failed: 0, skipped: 0 };
+// test/helpers/tiers.ts
+if (!values.all && positionals.length === 0) process.env.ND_TEST_TIER = 'first';
+await bundlePrograms(dirname(tests));
+
+const totals = { passed: 0, failed: 0, skipped: 0, later: 0 };
 const started = Date.now();
 const queue = [...files];
 await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
 
 console.log(`\n${files.length} files in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+if (totals.later > 0) console.log(`${totals.later} tests are left to the second tier: npm run test:all`);
 console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
 process.exit(totals.failed > 0 || files.length === 0 ? 1 : 0);
 
@@ -51,7 +59,9 @@ async function run(file) {
     Number(values.timeout),
   );
   const broken = code !== 0 && failed === 0;
-  const empty = passed + failed + skipped === 0;
+  const later = (output.match(/^LATER /gm) ?? []).length;
+  const empty = passed + failed + skipped + later === 0;
+  totals.later += later;
   totals.passed += passed;
   totals.failed += failed + (broken || empty ? 1 : 0);
   totals[values['no-skips'] ? 'failed' : 'skipped'] += skipped;

@@ -1,12 +1,13 @@
 /** Our own provider obeys every rule of ND SPI v2, in one process and in two. */
 import { test } from 'uvu';
+import { long } from '../helpers/tiers.js';
 import { passesAll } from './passes-all.js';
 
 const here = { by: [] };
 
 test('SPI v2, both halves in one process', () => passesAll('v2', here));
 
-test('SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
+long(test, 'SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
 
 // By default two processes of one host use shared memory.
 const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };

@@ -1,9 +1,9 @@
 /** The `nd` command in processes of its own, as users start it. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+import { programFile } from './programs.js';
 
 /** The program. */
-export const ND = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+export const ND = programFile(new URL('../../examples/nd.js', import.meta.url));
 
 /** The result of a process. */
 export interface Ended {

@@ -9,7 +9,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CrowdFigures, crowdSample } from '../../bench/crowd/crowd.js';
 import { plan } from '../../bench/plan.js';
+import { long } from '../helpers/tiers.js';
 
+const later = (name: string, run: () => unknown) => long(test, name, run as () => void);
 const program = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
 interface Line {
@@ -41,9 +43,11 @@ const KINDS =
 // All figures of a crowd come from one measurement.
 const kinds = new Set(plan(1, KINDS).map(({ name }) => name.replace(/^(crowd 1x1) .*/, '$1 .*')));
 assert.ok(kinds.size >= 13);
+const FIRST_TIER = /^(ping-pong|connect|rest|open)/;
 
 for (const kind of kinds) {
-  test(`this library alone: ${kind} has a figure`, () => {
+  const add = FIRST_TIER.test(kind) ? test : later;
+  add(`this library alone: ${kind} has a figure`, () => {
     const only = `^${kind}$`;
     const found = lines('--no-peers', '--only', only);
     const rows = plan(1, new RegExp(only)).map(({ name }) => name);
@@ -63,7 +67,7 @@ for (const kind of kinds) {
   });
 }
 
-test('a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
+later('a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
   for (const who of ['apart', 'together', 'net'] as const) {
     const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
     const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
@@ -74,7 +78,7 @@ test('a crowd, half of it by the wire, with bulk data: every connection gets ans
   }
 });
 
-test('with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
+later('with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const svg = join(folder, 'chart.svg');
   try {

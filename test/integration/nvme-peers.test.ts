@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -34,7 +33,7 @@ import {
 import { type Memory, socketAddress } from '../../examples/sides/side.js';
 import { HostV2, type SideV2 } from '../../examples/sides/v2.js';
 import { Status } from '../../nd/index.js';
-import { runNd } from '../helpers/nd-tool.js';
+import { ND, runNd } from '../helpers/nd-tool.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
@@ -320,8 +319,6 @@ test('nd nvme ends with 1 at a target that refuses it: that one is not lost', as
   assert.match(stderr, /has refused queue 0: NO_RESOURCES/);
 });
 
-const nd = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
-
 interface Running {
   readonly child: ChildProcess;
   readonly lines: string[];
@@ -329,7 +326,7 @@ interface Running {
 }
 
 function start(...args: string[]): Running {
-  const child = spawn(process.execPath, [nd, 'nvme', ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, [ND, 'nvme', ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   ending.unshift(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exit = once(child, 'exit');

@@ -4,10 +4,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { connectTo, endPeers, Peer } from '../helpers/peer/peer.js';
 import { TRAFFIC_REQUESTS, TRAFFIC_SIZES } from '../helpers/peer/traffic.js';
+import { long } from '../helpers/tiers.js';
 
 const ADDRESS = '127.0.0.1';
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 const succeeded = (count: number): string[] => Array<string>(count).fill('SUCCESS');
+
+const later = (name: string, run: () => Promise<void>) => long(test, name, run);
 
 test.after.each(() => endPeers());
 
@@ -39,7 +42,8 @@ async function traffic(peer: Peer, active: string, passive: string, seed: number
 
 for (const link of ['auto', 'wire'] as const) {
   for (const count of [2, 8]) {
-    test(`${count} Workers, link ${link}: each with itself and with the next, all at once`, async () => {
+    const add = count === 2 ? test : later;
+    add(`${count} Workers, link ${link}: each with itself and with the next, all at once`, async () => {
       const peer = await Peer.start({ kernel: { link, rc: { ackTimeoutCode: 21 } } });
       const workers = await startWorkers(peer, count);
       const next = (n: number): string => workers[(n + 1) % count]!;
@@ -98,7 +102,7 @@ for (const link of ['auto', 'wire'] as const) {
   });
 }
 
-test('of Workers that end in any state nothing is left', async () => {
+later('of Workers that end in any state nothing is left', async () => {
   const [server, peer] = await Promise.all([Peer.start(), Peer.start()]);
   const listener = await server.listen('nd', ADDRESS);
   /** Never accepts. */

@@ -13,6 +13,7 @@ import * as assert from 'uvu/assert';
 const runner = fileURLToPath(new URL('../../../scripts/run-tests.mjs', import.meta.url));
 const hunter = fileURLToPath(new URL('../../../scripts/hunt.mjs', import.meta.url));
 const needs = new URL('../helpers/needs.js', import.meta.url).href;
+const tiers = new URL('../helpers/tiers.js', import.meta.url).href;
 const begin = `
   import { test } from '${import.meta.resolve('uvu')}';
   import { needing } from '${needs}';
@@ -30,6 +31,8 @@ const files: Record<string, string> = {
     all('a', fail); all('b', fail); all.run();`,
   partly: `test('a', pass); needing(test, 'setpriv')('b', fail); needing(test, 'namespaces')('c', fail); test.run();`,
   unexplained: `test('a', pass); test.skip('b', fail); test.run();`,
+  tiers: `import { long } from '${tiers}'; test('a', pass); long(test, 'b', fail); test.run();`,
+  'all-later': `import { long } from '${tiers}'; long(test, 'a', pass); test.run();`,
   empty: `test.run();`,
   crashes: `needing(test, 'tshark')('a', pass); test('b', () => process.exit(7)); test.run();`,
   'fails-once': `
@@ -113,6 +116,17 @@ test('a test that is skipped without a reason is said to be', ({ folder }) => {
   const ended = run(folder, 'unexplained');
   assert.equal([ended.code, ended.totals], [0, '1 passed, 0 failed, 1 skipped']);
   assert.equal(linesOf(ended, 'SKIP'), ['SKIP  unit/unexplained  1 skipped: no reason given']);
+});
+
+test('tests of the second tier run with --all or a filter, and are counted otherwise', ({ folder }) => {
+  const first = run(folder);
+  assert.ok(first.lines.includes('2 tests are left to the second tier: npm run test:all'));
+  assert.ok(linesOf(first, 'ok').includes('ok    unit/tiers  1 of 1'));
+  assert.not.match(linesOf(first, 'FAIL').join('\n'), /all-later/);
+  for (const ended of [run(folder, '--all'), run(folder, 'tiers', 'all-later')]) {
+    assert.ok(linesOf(ended, 'ok').includes('ok    unit/all-later  1 of 1'));
+    assert.ok(linesOf(ended, 'FAIL').includes('FAIL  unit/tiers  exit code 1'));
+  }
 });
 
 test('a test that fails only the first time has failed, also with CI=true', ({ folder }) => {

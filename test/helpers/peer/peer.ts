@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import { programFile } from '../programs.js';
 import { suspendProcess } from '../windows-process.js';
 import { HANG_MS, within as outcomeWithin } from '../within.js';
 import type {
@@ -14,7 +14,7 @@ import type {
   SpinReport,
 } from './protocol.js';
 
-const program = fileURLToPath(new URL('./program.js', import.meta.url));
+const program = programFile(new URL('./program.js', import.meta.url));
 
 /** A command that the peer could not execute; `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
