@@ -1,8 +1,15 @@
 /** All attacks, in the order of a run. */
 import type { Attack } from './attack.js';
 import { cmAttacks } from './cm.js';
+import { hoardAttack } from './hoard.js';
 import { ioctlAttack } from './ioctl.js';
 import { killAttacks } from './kills.js';
 import { wireAttacks } from './wire.js';
 
-export const attacks: readonly Attack[] = [...wireAttacks, ...cmAttacks, ioctlAttack, ...killAttacks];
+export const attacks: readonly Attack[] = [
+  ...wireAttacks,
+  ...cmAttacks,
+  ioctlAttack,
+  hoardAttack,
+  ...killAttacks,
+];

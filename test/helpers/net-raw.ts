@@ -14,7 +14,15 @@ import {
   ndStartup,
   Status,
 } from '../../nd/index.js';
-import { CONTROL_SLOTS, encodeHello, Frame, type Hello, Kind, REPLY_SLOTS } from '../../nd/net/wire.js';
+import {
+  CONTROL_SLOTS,
+  encodeHello,
+  encodeMemory,
+  Frame,
+  type Hello,
+  Kind,
+  REPLY_SLOTS,
+} from '../../nd/net/wire.js';
 
 const LOOPBACK = '127.0.0.1';
 const SLOT = 131_072;
@@ -110,6 +118,12 @@ export class RawPeer implements Disposable {
         await peer.connector.accept(peer.#queuePair, { privateData: hello });
       },
     };
+  }
+
+  /** The description of bytes of its memory that peers may read. */
+  description(length: number, id: number): Uint8Array {
+    const { address } = this.#region;
+    return encodeMemory({ address, token: this.#region.getRemoteToken(), id, length });
   }
 
   /** Sends the bytes as one Send. Returns before it has ended. */

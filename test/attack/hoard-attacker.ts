@@ -1,0 +1,150 @@
+/**
+ * Peers that hoard, and an honest client beside them: `hoard-attacker channels streams seed frames`. Each of the peers sends as many frames of
+ * its kind as it gets credits for, and stays.
+ */
+import { once } from 'node:events';
+import { connectChannel } from '../../nd/net/index.js';
+import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/wire.js';
+import { frameOf, Hoarder, honest, RawPeer } from '../helpers/net-raw.js';
+import { seeded } from '../helpers/random.js';
+
+export interface Hoarded {
+  readonly frames: number;
+  /** Peers whose connections the victim has ended. */
+  readonly ended: number;
+  /** Requests of the honest client, and the longest time of one. */
+  readonly served: number;
+  readonly slowestMs: number;
+  readonly unserved: string | undefined;
+}
+
+const { DATA, REQUEST, ANSWER, FAILURE, CANCEL, ATOMIC, RING } = Frame;
+const [channels, streams, seed, count] = process.argv.slice(2).map(Number) as [
+  number,
+  number,
+  number,
+  number,
+];
+const random = seeded(seed);
+const below = (n: number): number => Math.floor(random() * n);
+
+/** Frames of the default slots. */
+const SLOTS = 128;
+const nowhere = encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length: 4096 });
+
+/** One way to hoard. */
+interface Way {
+  readonly stream?: boolean;
+  readonly data?: boolean;
+  readonly control?: boolean;
+  /** The n-th Send. */
+  frame(n: number, peer: RawPeer): Buffer;
+}
+
+const request = (id: number, order: string): Buffer => frameOf(REQUEST, { id, payload: Buffer.from(order) });
+/** As many as there is room for in a slot. */
+const many = (n: number, one: (id: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: 20 }, (_, k) => one(20 * n + k)));
+const long = (type: number, id: number, peer: RawPeer, length: number): Buffer =>
+  frameOf(type, { id, flags: LARGE, payload: peer.description(length, id) });
+
+const ways: readonly Way[] = [
+  // Answers, long ones, and refusals, that get no credits or are not read.
+  { control: true, frame: (n) => many(n, (id) => request(id, 'echo, and do not forget anything')) },
+  { data: true, control: true, frame: (n) => many(n, (id) => request(id, 'long')) },
+  { frame: (n) => many(n, (id) => request(id, 'long')) },
+  { control: true, frame: (n) => many(n, (id) => frameOf(ATOMIC, { id, payload: Buffer.alloc(32) })) },
+  // What nobody has requested.
+  {
+    data: true,
+    frame: (n) =>
+      Buffer.concat([
+        request(n, 'echo'),
+        ...[ANSWER, FAILURE].map((type) => frameOf(type, { id: n, flags: LARGE, payload: nowhere })),
+      ]),
+  },
+  // Requests that are never answered, those behind them, and cancellations of others.
+  {
+    data: true,
+    control: true,
+    frame: (n) =>
+      n < 100 ? many(n, (id) => request(id, 'never')) : many(n, (id) => frameOf(CANCEL, { id })),
+  },
+  // Long messages and requests, also tiny ones, that nobody takes or answers.
+  {
+    data: true,
+    control: true,
+    frame: (n, peer) => many(n, (id) => long(DATA, id, peer, 1 + below(100_000))),
+  },
+  { data: true, control: true, frame: (n, peer) => many(n, (id) => long(DATA, id, peer, 1)) },
+  { data: true, control: true, frame: (n, peer) => many(n, (id) => long(REQUEST, id, peer, 100_000)) },
+  { data: true, control: true, frame: (n) => many(n, () => frameOf(DATA)) },
+  // Rings, to a stream that writes what it reads, and to one that is not read.
+  {
+    stream: true,
+    data: true,
+    frame: (n) =>
+      [
+        frameOf(DATA, { payload: Buffer.from('x') }),
+        frameOf(RING, { flags: Notice.OFFER, payload: nowhere }),
+        frameOf(RING, { flags: Notice.TAKE_BACK }),
+      ][n % 3]!,
+  },
+  { stream: true, data: true, control: true, frame: (n) => many(n, () => frameOf(DATA)) },
+];
+
+const streaming = { ...honest, kind: Kind.STREAM, slotBytes: 65_552, maxMessageBytes: 0, ringBytes: 2 ** 22 };
+const client = await connectChannel(channels, '127.0.0.1');
+const peers: RawPeer[] = [];
+let [served, slowestMs, frames, ended] = [0, 0, 0, 0];
+let unserved: string | undefined;
+
+async function ask(): Promise<void> {
+  const begin = performance.now();
+  await client.request('echo', { signal: AbortSignal.timeout(30_000) });
+  slowestMs = Math.max(slowestMs, performance.now() - begin);
+  served += 1;
+}
+
+for (const { stream = false } of ways)
+  peers.push(
+    stream
+      ? await RawPeer.connect(streams, encodeHello(streaming))
+      : await RawPeer.connect(channels, encodeHello(honest)),
+  );
+await ask();
+process.on('disconnect', () => process.exit());
+process.send!('connected');
+await once(process, 'message');
+process.send!('gone');
+try {
+  for (const [index, way] of ways.entries()) {
+    const peer = peers[index]!;
+    const hoarder = new Hoarder(peer, { slots: way.stream ? 16 : SLOTS, ...way }, way.stream);
+    let over = false;
+    void peer.ended().then(
+      () => (over = true),
+      () => (over = true),
+    );
+    const turn = async (): Promise<void> => {
+      await ask();
+      if (over) throw new Error('ended');
+    };
+    try {
+      const sends = await hoarder.flood(Math.ceil(count / ways.length / 20), (n) => way.frame(n, peer), turn);
+      frames += 20 * sends;
+    } catch (error) {
+      if (!over) throw error;
+      ended += 1;
+    }
+  }
+} catch (error) {
+  unserved = String(error);
+}
+const result: Hoarded = { frames, ended, served, slowestMs, unserved };
+process.send!(result);
+process.on('message', async () => {
+  for (const peer of peers) peer[Symbol.dispose]();
+  await ask().catch(() => {});
+  process.send!(result);
+});
