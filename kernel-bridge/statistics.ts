@@ -16,10 +16,10 @@ export interface ObservedKernel {
   /** What it tells; undefined: nothing, for the reason in `problem`. */
   readonly statistics?: KernelStatistics;
   /**
-   * `refused`: its option `statistics` is false. `silent`: it did not answer in time, as a process that is stopped, or one of an older
-   * version. `unreadable`: it answered in a form that this version does not know.
+   * `refused`: its option `statistics` is false. `silent`: it did not answer in time, as a process that is stopped. `otherVersion`: it
+   * runs another version of this package, and was not asked. `unreadable`: it answered nonsense.
    */
-  readonly problem?: 'refused' | 'silent' | 'unreadable';
+  readonly problem?: 'refused' | 'silent' | 'otherVersion' | 'unreadable';
 }
 
 /** Options of {@link readProcesses}. */
@@ -30,7 +30,7 @@ export interface ReadProcessesOptions {
   readonly timeoutMs?: number;
 }
 
-/** The shape of {@link KernelStatistics}. The text comes from another process, perhaps of another version. */
+/** The shape of {@link KernelStatistics}. The text comes from another process. */
 const statisticsSchema = lazy((z) => {
   const count = z.number().min(0);
   const text = z.string().max(256);
@@ -116,7 +116,7 @@ export async function readObserved(
     try {
       statistics = statisticsSchema.parse(JSON.parse(new TextDecoder().decode(text), printable));
     } catch {
-      // Another version, or not one of ours at all.
+      // Not one of ours.
     }
     // The system knows the id better than the process.
     const id = pid === 0 ? (statistics?.pid ?? 0) : pid;

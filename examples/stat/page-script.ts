@@ -148,7 +148,7 @@ function drawTiles() {
   $('tiles').replaceChildren(...tiles.map(([name, value, warn]) => element('div', { class: warn ? 'tile warn' : 'tile' }, element('b', {}, value), element('span', {}, name))));
 }
 
-const problems = { refused: 'tells nothing (statistics: false)', silent: 'does not answer', unreadable: 'another version' };
+const problems = { refused: 'tells nothing (statistics: false)', silent: 'does not answer', otherVersion: 'another version of networkdirect', unreadable: 'answers nonsense' };
 const number = (value, format = short) => [format(value), value === 0 ? 'dim' : ''];
 const alarm = (value) => [short(value), value >= 0.05 ? 'warn' : 'dim'];
 const both = (a, b) => (row) => rate(a)(row) + rate(b)(row);

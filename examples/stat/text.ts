@@ -69,6 +69,7 @@ export function table(heads: readonly string[], rows: readonly (readonly (string
 /** Why a process shows nothing, for people. */
 export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> = {
   refused: 'tells nothing: its option statistics is false',
-  silent: 'does not answer: it is stopped, or of an older version',
-  unreadable: 'answers in a form of another version',
+  silent: 'does not answer: it is stopped',
+  otherVersion: 'runs another version of networkdirect: ask it with that version’s nd stat',
+  unreadable: 'answers nonsense',
 };

@@ -12,6 +12,7 @@ import type { HcaOptions, PathParameters } from './hca-parameters.js';
 import type { CqWaiters, HcaCommands } from './native-hca.js';
 import type { UserHca } from './user-hca.js';
 
+export * from './dialect.js';
 export * from './hca-events.js';
 export * from './hca-parameters.js';
 export type * from './native-hca.js';
@@ -22,7 +23,7 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   readonly kernelId: number;
   readonly slot: number;
   readonly wireReady: boolean;
-  /** Why there is no wire (the holder of UDP port 4791), or ''. */
+  /** Why there is no wire (the holder of UDP port 4791), or ''. Finding the holder takes some milliseconds. */
   readonly wireProblem: string;
   configure(options: HcaOptions): void;
   /**
@@ -84,8 +85,8 @@ export interface NativeObserved {
   slot: number;
   /** 0: the process is in another namespace of process ids. */
   pid: number;
-  /** `refused`: its option `statistics` is false; `silent`: no answer in time. */
-  answer: 'text' | 'refused' | 'silent';
+  /** `refused`: its option `statistics` is false; `silent`: no answer in time; `otherVersion`: it has another {@link DIALECT}. */
+  answer: 'text' | 'refused' | 'silent' | 'otherVersion';
   text: Uint8Array;
 }
 
@@ -218,6 +219,12 @@ export interface AddonBinding extends UserHca {
    * another thread, at most so long.
    */
   observeProcesses(longestMs: number): Promise<NativeObserved[]>;
+
+  /**
+   * The process of this user with another {@link DIALECT} that listens at this RDMA port of this host: its id, 0 if it is in another
+   * namespace of process ids. Undefined: there is none.
+   */
+  otherDialectAt(service: number, port: number, address: Uint8Array): number | undefined;
 
   /** The table of engine/base/abi.h, by the names of abi.ts. */
   abi(): Record<string, number>;

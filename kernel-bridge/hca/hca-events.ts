@@ -62,5 +62,7 @@ export type HcaEvent =
   | { type: 'fatal'; device: bigint | undefined; errno?: number }
   /** A process asks for statistics; `SoftHca.answerObserver` answers. */
   | { type: 'observed'; number: number }
+  /** UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which. */
+  | { type: 'wireLost' }
   /** Packets are recorded no more: their file cannot be written. */
   | { type: 'capture'; errno: number };

@@ -13,6 +13,7 @@ export const eventKind = {
   capture: 6,
   fatal: 7,
   observed: 8,
+  wireLost: 9,
 } as const;
 
 /** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
@@ -54,6 +55,8 @@ export function eventOf(kind: number, from: SharedWords, mad: Uint8Array): HcaEv
       return { type: 'fatal', device: undefined, errno: word(from, 0) };
     case eventKind.observed:
       return { type: 'observed', number: word(from, 0) };
+    case eventKind.wireLost:
+      return { type: 'wireLost' };
     default:
       return undefined;
   }

@@ -3,7 +3,10 @@
  * memory, keys, private data, or what a message or a buffer holds.
  */
 
-/** The number of this form. One that changes what a name means gets another. */
+/**
+ * The number of this form, for those who keep such texts. One that changes what a name means gets another. Processes ask only those of their
+ * own dialect (`DIALECT`), which have the same.
+ */
 export const STATISTICS_FORM = 1;
 
 /** How many queue pairs, connections and registrations the lists have at most; `omitted` counts the others. */

@@ -158,7 +158,18 @@ export function startKernel(): void {
       server,
       hcas: [
         ...real.makers,
-        ...(soft ? [softHca({ native: soft, network, options, createConnectionManager })] : []),
+        ...(soft
+          ? [
+              softHca({
+                native: soft,
+                network,
+                options,
+                createConnectionManager,
+                otherVersionAt: (service, port, address) => addon.otherDialectAt(service, port, address),
+                warn,
+              }),
+            ]
+          : []),
       ],
       network,
       options,
@@ -168,6 +179,9 @@ export function startKernel(): void {
     kernel.hcaDriver.onCaptureFailed = (errno) => {
       const text = `The capture has ended: the file '${options.capture}' cannot be written any more (${getSystemErrorName(-errno)}). It has what was recorded before.`;
       if (options.capture !== '') warn(text);
+    };
+    kernel.hcaDriver.onWireLost = () => {
+      if (soft) warnOf(soft, options, real.makers.length > 0, warn);
     };
     kernel.hcaDriver.onHcaFailed = (errno) => {
       warn(

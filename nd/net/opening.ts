@@ -3,7 +3,7 @@ import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../i
 import { aborted, NetError, netError, refusalBy, textOf } from './errors.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { Place } from './place.js';
-import { decodeHello, encodeHello } from './wire.js';
+import { DIALECT, decodeHello, encodeHello, otherVersionIn } from './wire.js';
 
 /** What connecting needs from a socket or channel. */
 export interface Opening {
@@ -79,11 +79,20 @@ async function openTo(
     if (signal !== undefined) connecting.abortOn(signal);
     await connecting.catch((error) => {
       // A server that does not serve this kind rejects with its hello.
-      if (refusedKind(link!))
+      const told = rejectedWith(link!);
+      const version = otherVersionIn(told);
+      if (version !== undefined) throw otherVersion(what, 'the server', version);
+      if (decodeHello(told) !== undefined)
         throw new NetError('EPROTO', `${what}: the server does not serve this kind of connection.`);
       throw error;
     });
-    const hello = decodeHello(connector.getPrivateData());
+    const told = connector.getPrivateData();
+    const hello = decodeHello(told);
+    const version = otherVersionIn(told);
+    if (version !== undefined) {
+      connector.reject();
+      throw otherVersion(what, 'the server', version);
+    }
     if (hello === undefined || hello.kind !== options.kind) {
       connector.reject();
       throw new NetError('EPROTO', `${what}: the server does not speak this protocol.`);
@@ -103,12 +112,22 @@ async function openTo(
   }
 }
 
-function refusedKind({ connector }: Link): boolean {
+/** The private data of a Reject; empty if there is none. */
+function rejectedWith({ connector }: Link): Uint8Array {
   try {
-    return decodeHello(connector.getPrivateData()) !== undefined;
+    return connector.getPrivateData();
   } catch {
-    return false;
+    return new Uint8Array(0);
   }
+}
+
+/** Of two versions of this package that have no protocol in common. */
+export function otherVersion(what: string, peer: string, version: number): NetError {
+  const cure = 'install the same version of networkdirect on both sides.';
+  return new NetError(
+    'EPROTO',
+    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
+  );
 }
 
 function localFor(peer: SocketAddress): SocketAddress {

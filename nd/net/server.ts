@@ -12,11 +12,11 @@ import type { Held } from './held.js';
 import { checkSizes, familyOf, tell } from './helpers.js';
 import { Link } from './link.js';
 import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
-import { type Opening, portOf } from './opening.js';
+import { type Opening, otherVersion, portOf } from './opening.js';
 import type { Place } from './place.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
 import { Socket, type SocketOptions } from './socket.js';
-import { decodeHello, encodeHello, type Hello, Kind } from './wire.js';
+import { decodeHello, encodeHello, encodeVersion, type Hello, Kind, otherVersionIn } from './wire.js';
 
 const accepted = diagnostics('networkdirect.net.accept');
 
@@ -242,7 +242,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
   async #meet(place: Place, connector: IND2Connector): Promise<void> {
     let link: Link | undefined;
     try {
-      const hello = decodeHello(connector.getPrivateData());
+      const said = connector.getPrivateData();
+      const version = otherVersionIn(said);
+      if (version !== undefined) {
+        this.#refuseVersion(connector, version);
+        return;
+      }
+      const hello = decodeHello(said);
       const made = hello === undefined ? undefined : this.#make(hello);
       if (made === undefined || this.#closed) {
         connector.reject(hello && encodeHello(hello));
@@ -274,6 +280,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
       if (link === undefined) connector.release();
       else link.end(netError(error, 'accept'));
     }
+  }
+
+  /** The client learns this side's version; `'clientError'` tells the program of both. */
+  #refuseVersion(connector: IND2Connector, version: number): void {
+    const addresses = dropped(connector);
+    connector.reject(encodeVersion());
+    connector.release();
+    tell(this, 'clientError', otherVersion('accept', 'the client', version), addresses);
   }
 
   #make(hello: Hello): { connection: Socket | Channel; needs: Opening; event: string } | undefined {

@@ -97,7 +97,8 @@ export const CONTROL_SLOTS = 8;
 export const REPLY_SLOTS = 4;
 
 const MAGIC = 0x4e44_4e31;
-const VERSION = 5;
+/** The version of hellos and frames: `DIALECT` of kernel-bridge/hca/dialect.ts, which this room may not import. */
+export const DIALECT = 6;
 
 /** Bytes of a hello. */
 export const HELLO_BYTES = 24;
@@ -120,7 +121,7 @@ export function encodeHello({ kind, slots, slotBytes, maxMessageBytes, ringBytes
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC);
-  view.setUint8(4, VERSION);
+  view.setUint8(4, DIALECT);
   view.setUint8(5, kind);
   view.setUint16(6, slots);
   view.setUint32(8, slotBytes);
@@ -137,13 +138,30 @@ export function decodeHello(bytes: Uint8Array): Hello | undefined {
   const slots = view.getUint16(6);
   const slotBytes = view.getUint32(8);
   const ringBytes = view.getUint32(12);
-  if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== VERSION) return undefined;
+  if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== DIALECT) return undefined;
   if (kind !== Kind.STREAM && kind !== Kind.CHANNEL) return undefined;
   if (slots < 1 || slotBytes < Header.BYTES + MEMORY_BYTES) return undefined;
   const maxMessageBytes = Number(view.getBigUint64(16));
   if (kind === Kind.CHANNEL ? maxMessageBytes < 1 : maxMessageBytes !== 0) return undefined;
   if (kind === Kind.CHANNEL && ringBytes !== 0) return undefined;
   return { kind, slots, slotBytes, maxMessageBytes, ringBytes };
+}
+
+/** The private data of a Reject for a hello of another version: the beginning of a hello, which tells its version alone. */
+export function encodeVersion(): Uint8Array {
+  const bytes = new Uint8Array(HELLO_BYTES);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, MAGIC);
+  view.setUint8(4, DIALECT);
+  return bytes;
+}
+
+/** The version of a hello, if it is another than this side's; undefined: it is the same, or these bytes are no hello. */
+export function otherVersionIn(bytes: Uint8Array): number | undefined {
+  if (bytes.length < HELLO_BYTES) return undefined;
+  const view = viewOf(bytes);
+  const version = view.getUint8(4);
+  return view.getUint32(0) !== MAGIC || version === DIALECT ? undefined : version;
 }
 
 /** Bytes of a description of memory. */

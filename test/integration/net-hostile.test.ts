@@ -300,6 +300,19 @@ const hellos: [string, Uint8Array][] = [
   ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
 ];
 
+test('a client of another version learns this one, and the server tells both', async () => {
+  const { server, port } = await serve();
+  const told = once(server, 'clientError');
+  await rejection(RawPeer.connect(port, hellos.find(([name]) => name === 'another version')![1]));
+  const [error] = (await told) as [NodeJS.ErrnoException];
+  assert.is(error.code, 'EPROTO');
+  assert.match(
+    error.message,
+    /the client speaks version 1 of this protocol, this side version \d+; install the same version/,
+  );
+  await stillServes(port);
+});
+
 for (const [name, hello] of hellos) {
   test(`a hello with ${name} is refused on both sides`, async () => {
     const { port } = await serve();
@@ -311,7 +324,12 @@ for (const [name, hello] of hellos) {
     const accepting = rejection(accepted(hello));
     const error = await rejection(connectChannel(there, '127.0.0.1'));
     assert.is(error.code, 'EPROTO');
-    assert.match(error.message, /does not speak this protocol/);
+    assert.match(
+      error.message,
+      name === 'another version'
+        ? /the server speaks version 1 of this protocol, this side version \d+; install the same version/
+        : /does not speak this protocol/,
+    );
     await accepting;
   });
 }

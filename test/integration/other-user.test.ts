@@ -2,7 +2,7 @@
 // gets neither while others have them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { loadAddon } from '../../kernel-bridge/hca/index.js';
+import { DIALECT, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { readProcesses } from '../../kernel-bridge/index.js';
 import { runApart } from '../helpers/apart.js';
 import { runNd } from '../helpers/nd-tool.js';
@@ -16,7 +16,7 @@ const [FIRST_PORT, PAST_PORTS, BLOCK] = [49_152, 65_536, 64];
 const PORT = 7000;
 
 const user = process.getuid?.();
-const own = (what: string): string => `networkdirect/${user}/${what}`;
+const own = (what: string): string => `networkdirect/${user}/${DIALECT}/${what}`;
 const range = (count: number, first = 0, step = 1): number[] =>
   Array.from({ length: count }, (_, n) => first + n * step);
 
@@ -74,8 +74,8 @@ run(title('lets the names go: what was claimed beside them stays claimed, and is
   assert.is(await active.disconnect(), 'SUCCESS');
 });
 
-/** The frame that asks for statistics, as `slots/frame.h` has it: version and kind, and zeros. */
-const OBSERVE = Uint8Array.of(3, 16, ...new Array<number>(46).fill(0));
+/** The frame that asks for statistics, as `slots/frame.h` has it: dialect and kind, and zeros. */
+const OBSERVE = Uint8Array.of(DIALECT, 16, ...new Array<number>(46).fill(0));
 
 run(title('asks for statistics: it hears nothing, and this user hears all'), async () => {
   const peer = await Peer.start();
@@ -95,7 +95,7 @@ run(title('asks for statistics: it hears nothing, and this user hears all'), asy
 
 run(title('has a process of its own: nd stat says that it cannot be observed'), async () => {
   // It has the names of its own user's slots, as a process with an HCA has.
-  const stranger = await Stranger.holding(['networkdirect/65534/slot/0']);
+  const stranger = await Stranger.holding([`networkdirect/65534/${DIALECT}/slot/0`]);
   assert.equal(await readProcesses({ timeoutMs: 20_000 }), []);
   assert.match((await runNd('stat')).stdout, 'No process of this user uses the software HCA.');
   const one = await runNd('stat', String(stranger.pid));

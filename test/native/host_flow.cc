@@ -50,7 +50,7 @@ bool setMtu(int mtu) {
 struct Sender {
   HostCounters counters;
   UdpWire wire{counters};
-  explicit Sender(IpFamily family = IpFamily::kV4) { HOST_CHECK(wire.open(family, 4u << 20) == 0); }
+  explicit Sender(IpFamily family = IpFamily::kV4) { HOST_CHECK(wire.open(family, 4u << 20, false) == 0); }
   ~Sender() { wire.close(); }
   // As a connection's packet: what its ICRC counts with.
   IcrcHeaders stage(const Path& path, uint32_t bytes = kPacket, bool mayRun = true) {
@@ -254,7 +254,7 @@ void closesWithTheWire() {
   HOST_CHECK(connected().size() == 1);
   s.wire.close();
   HOST_CHECK(connected().empty());
-  HOST_CHECK(s.wire.open(IpFamily::kV4, 1u << 20) == 0);
+  HOST_CHECK(s.wire.open(IpFamily::kV4, 1u << 20, false) == 0);
   s.warm(path4(1));
   while (raw.next() != 0) continue;
   const IcrcHeaders headers = s.send(path4(1));

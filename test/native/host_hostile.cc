@@ -140,7 +140,6 @@ class Hostile {
         hello.slot = r_.below(4) ? kOwnSlot : r_.below(300);
         hello.reason = r_.below(4) ? LocalHello::kYes : r_.next() % 8;
         hello.plain = r_.below(8) == 0;
-        if (r_.below(8) == 0) hello.version = r_.next();
         std::memcpy(to, &hello, sizeof hello);
         return sizeof hello;
       }

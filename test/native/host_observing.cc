@@ -131,7 +131,7 @@ const Case kCases[] = {
     {"no frame", [](int to) { HOST_CHECK(send(to, "hello", 5, MSG_NOSIGNAL) == 5); }, Answer::kSilent},
     {"a frame of another version",
      [](int to) {
-       uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText)] = {Frame::kVersion + 1, static_cast<uint8_t>(FrameKind::kObserved)};
+       uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText)] = {kDialect + 1, static_cast<uint8_t>(FrameKind::kObserved)};
        HOST_CHECK(send(to, bytes, sizeof bytes, MSG_NOSIGNAL) == sizeof bytes);
      },
      Answer::kSilent},

@@ -59,7 +59,7 @@ inline bool isLost(const Side& side) { return side.kernel.event == static_cast<u
 // Connects to the other user's process, root's, and sends what a process of that user would send.
 inline void tryInVain(const Hello& other) {
   UniqueFd connection;
-  HOST_CHECK(connectLocal("networkdirect/0/slot/" + std::to_string(other.qpn >> 16), &connection, nullptr) == 0);
+  HOST_CHECK(connectLocal("networkdirect/0/" + std::to_string(kDialect) + "/" + slotName(other.qpn >> 16), &connection, nullptr) == 0);
   Frame frame;
   frame.kind = FrameKind::kPairAsk;
   LocalHello hello;

@@ -79,21 +79,30 @@ test('a REP that repeats the REQ’s id, as Linux does, is not ours', () => {
   assert.is(own.peerExtensions, JUMBO_WORD);
 });
 
-test('both ends take what both know: the first version says nothing, later ones may say more', () => {
-  const first = PeerExtensions.longWindow | PeerExtensions.recovery | PeerExtensions.fragments;
+/** The vendor ids of an instance from before the dialects had one number, and of the next dialect. */
+const otherDialects = [
+  { request: 0x4e_44_51, reply: 0x4e_44_52, modifier: 0x1f },
+  { request: OwnVendorId.request + 1, reply: OwnVendorId.reply + 1, modifier: JUMBO_WORD },
+];
+
+test('two dialects speak the standard alone, whoever begins', () => {
+  const { pair, req, rep } = exchanged();
+  for (const { request, reply, modifier } of otherDialects) {
+    const { client, server } = pair;
+    assert.is(extensionsOf({ ...req, vendorId: request }, client.gid, server.gid, modifier, JUMBO), 0);
+    assert.is(replyOf(withVendor(rep, reply), offer, modifier).peerExtensions, 0);
+  }
+});
+
+test('one dialect needs no bits: the attribute modifier has the length of packets', () => {
   const { pair, req, rep } = exchanged();
   for (const name of ['REQ', 'REP'] as const) {
     const { header } = pair.network.last(name === 'REQ' ? 'client' : 'server', name).message;
-    assert.is(header.attributeModifier, ALL);
+    assert.is(header.attributeModifier, 0);
   }
-  const cases = [
-    [0, first],
-    [PeerExtensions.recovery, PeerExtensions.recovery],
-    [0xffff_ffff, ALL],
-  ] as const;
-  for (const [modifier, expected] of cases) {
-    assert.is(extensionsOf(req, pair.client.gid, pair.server.gid, modifier), expected);
-    assert.is(replyOf(rep, { ...offer, packetBytes: 0 }, modifier).peerExtensions, expected);
+  for (const bits of [0, PeerExtensions.recovery, 0xffff]) {
+    assert.is(extensionsOf(req, pair.client.gid, pair.server.gid, bits), ALL);
+    assert.is(replyOf(rep, { ...offer, packetBytes: 0 }, bits).peerExtensions, ALL);
   }
 });
 
@@ -149,28 +158,16 @@ test('an unreliable connection has packets of the path MTU', () => {
   assert.is(pair.network.last('client', 'REQ').message.header.attributeModifier, 0);
 });
 
-test('an older version of this package gets packets of the path MTU, on either side', () => {
-  const first = PeerExtensions.longWindow | PeerExtensions.recovery | PeerExtensions.fragments;
-  for (const modifier of [0, ALL]) {
-    const expected = modifier === 0 ? first : ALL;
-    assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier }), [expected, expected]);
-    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier })[0], expected);
-  }
+test('a peer that names no length gets packets of the path MTU, on either side', () => {
+  assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: 0 }), [ALL, ALL]);
+  assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: 0 })[0], ALL);
 });
 
 test('a length that no packet can have is none, and one that is too long is cut', () => {
-  const { longPackets, fragments } = PeerExtensions;
   const lengths = [0, 1, 3, 4, 8, 255, 256, 4096, 4100, 8937, 8940, 0xfffe, 0xffff];
   for (const bytes of lengths) {
     assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(bytes) }), [ALL, ALL], `REQ ${bytes}`);
     assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(bytes) })[0], ALL, `REP ${bytes}`);
-  }
-  // Behind the bit that is missing, and without a way out where they do not get through.
-  for (const missing of [longPackets, fragments]) {
-    const bits = ALL_PEER_EXTENSIONS & ~missing;
-    const expected = bits & ~longPackets;
-    assert.equal(agreed(JUMBO, JUMBO, {}, { at: 'REQ', modifier: word(JUMBO, bits) }), [expected, expected]);
-    assert.is(agreed(JUMBO, JUMBO, {}, { at: 'REP', modifier: word(JUMBO, bits) })[0], expected);
   }
   // More than this side carries, or has offered.
   assert.equal(agreed(JUMBO, 8912, {}, { at: 'REQ', modifier: word(0xfff8) }), [word(8912), word(8912)]);

@@ -109,6 +109,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("watchInterfaces", NetworkWatch::watchInterfaces);
   add("watchRoutes", NetworkWatch::watchRoutes);
   add("observeProcesses", observeProcessesJs);
+  add("otherDialectAt", otherDialectAtJs);
   add("abi", abiTable);
   add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);

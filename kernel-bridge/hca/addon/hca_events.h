@@ -9,7 +9,7 @@ namespace nd::js {
 
 // An event that the kernel has not taken yet.
 struct HcaEvent {
-  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal, kObserved } kind = Kind::kNone;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal, kObserved, kWireLost } kind = Kind::kNone;
   PacketMeta meta;
   uint16_t pkey = 0;
   bool known = false;  // kMad: of a connection
@@ -27,6 +27,7 @@ template <typename Visit>
 void eachWordOfEvent(const HcaEvent& e, Visit visit) {
   switch (e.kind) {
     case HcaEvent::Kind::kNone:
+    case HcaEvent::Kind::kWireLost:
       return;
     case HcaEvent::Kind::kMad:
       visit("scopeId", e.meta.scopeId);
@@ -71,6 +72,7 @@ class HcaPort final : public KernelPort {
   void onCqEvent(Handle cq, uint32_t event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
+  void onWireLost() override { report(HcaEvent::Kind::kWireLost, 0); }
   void onEngineFailed(int error) override;
   void onObserved(uint32_t number) override;
   void onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won);

@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "hca.h"
 #include "slots/observing.h"
+#include "slots/other_dialects.h"
 
 namespace nd::js {
 namespace {
@@ -24,6 +25,16 @@ Napi::Object columnsOf(Napi::Env env, const std::vector<T>& records) {
   return out;
 }
 
+const char* nameOf(Observed::Answer answer) {
+  switch (answer) {
+    case Observed::Answer::kText: return "text";
+    case Observed::Answer::kRefused: return "refused";
+    case Observed::Answer::kSilent: return "silent";
+    case Observed::Answer::kOtherDialect: return "otherVersion";
+  }
+  return "";
+}
+
 // Asks on a thread of the pool, which may wait.
 class Asking final : public Napi::AsyncWorker {
  public:
@@ -38,8 +49,7 @@ class Asking final : public Napi::AsyncWorker {
       Napi::Object record = Napi::Object::New(env);
       record.Set("slot", one.slot);
       record.Set("pid", static_cast<double>(one.process));
-      const bool text = one.answer == Observed::Answer::kText;
-      record.Set("answer", text ? "text" : one.answer == Observed::Answer::kRefused ? "refused" : "silent");
+      record.Set("answer", nameOf(one.answer));
       // Bytes, because nobody has checked that they are UTF-8.
       Napi::Uint8Array bytes = Napi::Uint8Array::New(env, one.text.size());
       std::copy(one.text.begin(), one.text.end(), bytes.Data());
@@ -99,6 +109,22 @@ Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {
   const Napi::Promise promise = asking->promise();
   asking->Queue();
   return promise;
+}
+
+Napi::Value otherDialectAtJs(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  uint32_t service, port;
+  Bytes address;
+  Gid gid;
+  if (!toU32(env, info[0], &service) || !toU32(env, info[1], &port) || !toBytes(env, info[2], &address) ||
+      address.length != sizeof gid.raw) {
+    napi_throw_type_error(env, nullptr, "otherDialectAt(service, port, address): two numbers and 16 bytes");
+    return env.Undefined();
+  }
+  std::memcpy(gid.raw.data(), address.data, sizeof gid.raw);
+  OtherDialect found;
+  if (!otherDialectAt(service, static_cast<uint16_t>(port), gid, &found)) return env.Undefined();
+  return Napi::Number::New(env, static_cast<double>(found.process));
 }
 
 }  // namespace nd::js

@@ -6,5 +6,7 @@ namespace nd::js {
 
 // observeProcesses(longestMs): a promise.
 Napi::Value observeProcessesJs(const Napi::CallbackInfo& info);
+// otherDialectAt(service, port, address): the process id, or undefined.
+Napi::Value otherDialectAtJs(const Napi::CallbackInfo& info);
 
 }  // namespace nd::js

@@ -1,6 +1,7 @@
 // The order of words, and the numbers that TypeScript repeats, by their names there, so that a test can compare them.
 #include "word_tables.h"
 
+#include "base/dialect.h"
 #include "base/wire.h"
 #include "door.h"
 #include "hca_events.h"
@@ -23,6 +24,7 @@ const char* nameOf(HcaEvent::Kind kind) {
     case HcaEvent::Kind::kCapture: return "capture";
     case HcaEvent::Kind::kFatal: return "fatal";
     case HcaEvent::Kind::kObserved: return "observed";
+    case HcaEvent::Kind::kWireLost: return "wireLost";
   }
   return nullptr;
 }
@@ -85,7 +87,7 @@ Napi::Object constants(Napi::Env env) {
                       {"peerLost", number(QpEvent::kPeerLost)}, {"lastWqe", number(QpEvent::kLastWqe)}});
   add("SrqEventType", {{"limit", number(SrqEvent::kLimit)}, {"fatal", number(SrqEvent::kFatal)}});
   add("CqEventType", {{"completion", kCqCompletion}, {"overrun", kCqOverrun}});
-  add("single", {{"BY_WIRE", kByWire}, {"DEFAULT_PKEY", wire::kDefaultPkey}, {"slots", kSlots}});
+  add("single", {{"BY_WIRE", kByWire}, {"DEFAULT_PKEY", wire::kDefaultPkey}, {"slots", kSlots}, {"DIALECT", kDialect}});
   return out;
 }
 

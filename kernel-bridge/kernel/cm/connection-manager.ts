@@ -304,7 +304,11 @@ class Manager implements ConnectionManager, ConnectionHost {
     { header, body }: Received<'REQ'>,
     origin: Origin,
   ): Admissible | { reason: number; ari: Uint8Array } {
-    if (!this.#listeners.has(body.serviceId)) return { reason: RejReason.invalidServiceId, ari: NOTHING };
+    if (!this.#listeners.has(body.serviceId)) {
+      if (origin.sender !== BY_WIRE && body.serviceId >> 32n === 0n)
+        this.platform.nobodyListens?.(body.serviceId, origin.destination);
+      return { reason: RejReason.invalidServiceId, ari: NOTHING };
+    }
     const link = {
       maxPathMtu: this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU,
       maxPacketBytes: this.platform.maxPacketBytes?.(origin.destination),

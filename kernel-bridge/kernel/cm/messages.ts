@@ -16,20 +16,11 @@ const MAX_PATH_MTU = 5;
 /** A REQ's fields for a QP without acknowledgements. */
 const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
 
-/** What the first version takes, whose messages have 0 in the attribute modifier. */
-const FIRST_EXTENSIONS = PeerExtensions.longWindow | PeerExtensions.recovery | PeerExtensions.fragments;
+/** What each peer of the same dialect takes. The attribute modifier of its messages has the length of its packets alone. */
+const SAME_DIALECT = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
 
-/** What both ends take, from the attribute modifier of a peer of this package. Later versions may know more. */
-function commonExtensions(attributeModifier: number): number {
-  const all = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
-  return (attributeModifier === 0 ? FIRST_EXTENSIONS : attributeModifier) & all;
-}
-
-/** The length of packets that a peer of this package names; 0: none, or one that no packet can have. */
+/** The length of packets that a peer of the same dialect names; 0: none, or one that no packet can have. */
 function packetBytesIn(attributeModifier: number): number {
-  // Packets that do not get through have to have another way.
-  const needed = PeerExtensions.longPackets | PeerExtensions.fragments;
-  if ((attributeModifier & needed) !== needed) return 0;
   const bytes = attributeModifier >>> PacketBytes.shift;
   return bytes % PacketBytes.step === 0 ? bytes : 0;
 }
@@ -38,6 +29,11 @@ function packetBytesIn(attributeModifier: number): number {
 function withPackets(extensions: number, bytes: number, pathMtu: number): number {
   if (bytes <= 128 << pathMtu) return extensions;
   return (extensions | PeerExtensions.longPackets | (bytes << PacketBytes.shift)) >>> 0;
+}
+
+/** What a message says of these extensions: the rest is its dialect's. */
+function modifierOf(extensions: number): number {
+  return ((extensions >>> PacketBytes.shift) << PacketBytes.shift) >>> 0;
 }
 
 const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(value)), limit);
@@ -74,11 +70,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
   const { source, destination } = path;
   const from = { source, destination, port: parameters.localPort };
   const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
-  const all = withPackets(
-    ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets,
-    parameters.packetBytes ?? 0,
-    most(parameters.pathMtu, MAX_PATH_MTU),
-  );
+  const all = withPackets(SAME_DIALECT, parameters.packetBytes ?? 0, most(parameters.pathMtu, MAX_PATH_MTU));
   return emitMad(
     'REQ',
     identity.transactionId,
@@ -111,7 +103,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
       privateData,
     },
     undefined,
-    transportType === TransportType.RC ? all : 0,
+    transportType === TransportType.RC ? modifierOf(all) : 0,
   );
 }
 
@@ -144,7 +136,7 @@ export function makeRep(
       privateData,
     },
     undefined,
-    agreed,
+    modifierOf(agreed),
   );
 }
 
@@ -165,8 +157,7 @@ export function replyOf(
     rnrRetryCount: body.rnrRetryCount,
     targetAckDelay: body.targetAckDelay,
     peerUsesSrq: body.srq === 1,
-    peerExtensions:
-      vendorId === OwnVendorId.reply ? withPackets(commonExtensions(attributeModifier), agreed, pathMtu) : 0,
+    peerExtensions: vendorId === OwnVendorId.reply ? withPackets(SAME_DIALECT, agreed, pathMtu) : 0,
     privateData: body.privateData,
   };
 }
@@ -249,11 +240,7 @@ export function readReq(
     peerUsesSrq: body.srq === 1,
     peerExtensions:
       transportType === TransportType.RC && body.vendorId === OwnVendorId.request
-        ? withPackets(
-            commonExtensions(attributeModifier),
-            Math.min(packetBytesIn(attributeModifier), maxPacketBytes),
-            body.pathMtu,
-          )
+        ? withPackets(SAME_DIALECT, Math.min(packetBytesIn(attributeModifier), maxPacketBytes), body.pathMtu)
         : 0,
     privateData: header.privateData,
   };

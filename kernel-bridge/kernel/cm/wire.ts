@@ -2,6 +2,7 @@
  * Communication management messages on the wire (IBA 1 §12.6, §13.4.3; RDMA IP CM Service, IBA 1 annex A11):
  * 256-byte MADs, a 24-byte header and a 232-byte message. Offsets in the comments are within the message.
  */
+import { DIALECT } from '../../hca/binding.js';
 import {
   bits,
   bytes,
@@ -96,11 +97,12 @@ export const RejReason = {
 export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 
 /**
- * The vendor ids of a REQ and of its REP, by which two ends of this package know each other (IBA 1 §12.6.5: Enhanced Connection
- * Establishment). They are locally administered, so no vendor has them. Linux's `rdma_accept` answers with the REQ's own id, whatever it is:
- * therefore ours differ. With them the MAD's attribute modifier has what the sender takes, which is where ECE has its options.
+ * The vendor ids of a REQ and of its REP, by which two ends of one dialect know each other (IBA 1 §12.6.5: Enhanced Connection
+ * Establishment): between others nothing but the standard is spoken. They are locally administered, so no vendor has them. Linux's
+ * `rdma_accept` answers with the REQ's own id, whatever it is: therefore ours differ. With them the upper half of the MAD's attribute
+ * modifier, which is where ECE has its options, has the length of the sender's packets (`PacketBytes`).
  */
-export const OwnVendorId = { request: 0x4e_44_51, reply: 0x4e_44_52 } as const;
+export const OwnVendorId = { request: 0x4e_51_00 | DIALECT, reply: 0x4e_50_00 | DIALECT } as const;
 
 /** REQ's transport service types. */
 export const TransportType = { RC: 0, UC: 1, RD: 2, XRC: 3 } as const;

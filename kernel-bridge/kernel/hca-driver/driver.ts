@@ -56,6 +56,8 @@ export class HcaDriver {
   onHcaFailed: (errno: number) => void = () => {};
   /** A process asks this HCA's kernel for statistics. */
   onObserved: (number: number, from: HcaBackend) => void = () => {};
+  /** UDP port 4791 was given up to a process of another version. */
+  onWireLost: () => void = () => {};
   /** The file of the capture cannot be written any more. */
   onCaptureFailed: (errno: number) => void = () => {};
 
@@ -284,6 +286,9 @@ export class HcaDriver {
         break;
       case 'observed':
         this.onObserved(event.number, from);
+        break;
+      case 'wireLost':
+        this.onWireLost();
         break;
       case 'capture':
         this.onCaptureFailed(event.errno);

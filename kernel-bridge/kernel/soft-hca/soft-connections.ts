@@ -41,6 +41,8 @@ export class SoftConnections implements HcaConnections {
     private readonly portOf: (gid: Uint8Array) => HcaPort | undefined,
     createConnectionManager: (platform: CmPlatform, options: CmOptions) => ConnectionManager,
     options: CmOptions,
+    /** A connection of this host was refused because nobody of this version listens there. */
+    private readonly onNobody: (service: number, port: number, address: Uint8Array) => void = () => {},
   ) {
     this.cm = createConnectionManager(this.platform(), options);
   }
@@ -105,6 +107,8 @@ export class SoftConnections implements HcaConnections {
       },
       randomPsn: () => randomBits(24),
       caGuid: (source) => this.portOf(source)?.guid ?? 0n,
+      nobodyListens: (serviceId, local) =>
+        this.onNobody(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPacketBytes: (local) => packetBytesOf(this.portOf(local)?.ipMtu ?? 0, isV4(local)),
       maxPathMtu: (local) => mtuCode(this.portOf(local)?.activeMtu ?? 4096),

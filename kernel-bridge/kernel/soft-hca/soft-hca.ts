@@ -23,6 +23,9 @@ export interface SoftHcaParts {
   network: HostNetwork;
   options: Pick<KernelOptions, 'cm' | 'pkeys'>;
   createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
+  /** The process of another version of this package that listens at a port of this host; undefined: none does. */
+  otherVersionAt?(service: number, port: number, address: Uint8Array): number | undefined;
+  warn?(text: string): void;
 }
 
 /** The P_Key table of an interface by the option `pkeys`. */
@@ -78,11 +81,39 @@ class SoftDevice implements BackendDevice {
   }
 }
 
+/** Most sentences about connections to processes of other versions; a client may try again and again. */
+const mostTold = 16;
+
+/** Says once for each process and port that it cannot be reached. */
+function otherVersions({
+  otherVersionAt,
+  warn,
+}: SoftHcaParts): (service: number, port: number, to: Uint8Array) => void {
+  const told = new Set<string>();
+  return (service, port, address) => {
+    if (told.size >= mostTold) return;
+    const pid = otherVersionAt?.(service, port, address);
+    if (pid === undefined) return;
+    const who = pid === 0 ? 'a process' : `process ${pid}`;
+    const text = `A connection to port ${port} of this host was refused: ${who} listens there with another version of networkdirect. Processes of one host connect if they have the same version; start them all with the same one.`;
+    if (told.has(text)) return;
+    told.add(text);
+    warn?.(text);
+  };
+}
+
 /** Makes the software HCA of a kernel. */
-export function softHca({ native, network, options, createConnectionManager }: SoftHcaParts): HcaMaker {
+export function softHca(parts: SoftHcaParts): HcaMaker {
+  const { native, network, options, createConnectionManager } = parts;
   return (portOf): HcaBackend => {
     const ports = new SoftPorts(network, pkeysBy(options.pkeys));
-    const connections = new SoftConnections(native, portOf, createConnectionManager, options.cm);
+    const connections = new SoftConnections(
+      native,
+      portOf,
+      createConnectionManager,
+      options.cm,
+      otherVersions(parts),
+    );
     return {
       userLibrary: SOFT_USER_LIBRARY,
       attributes,

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import { programFile } from '../programs.js';
 import { suspendProcess } from '../windows-process.js';
@@ -14,7 +15,7 @@ import type {
   SpinReport,
 } from './protocol.js';
 
-const program = programFile(new URL('./program.js', import.meta.url));
+const ownProgram = programFile(new URL('./program.js', import.meta.url));
 
 /** A command that the peer could not execute; `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
@@ -31,6 +32,8 @@ export interface PeerOptions {
   readonly kernel?: KernelOptionsInput;
   /** The command that starts the process, such as `unshare -n`. */
   readonly by?: readonly string[];
+  /** The program of another build of this package; default: this build's. */
+  readonly program?: string;
 }
 
 export interface Exit {
@@ -53,7 +56,7 @@ export class Peer {
   #nextName = 1;
   #spinning: (() => void) | undefined;
 
-  private constructor({ kernel = {}, by = [] }: PeerOptions) {
+  private constructor({ kernel = {}, by = [], program = ownProgram }: PeerOptions) {
     const command = [...by, process.execPath, '--enable-source-maps', '--expose-gc', program];
     this.#child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
@@ -90,6 +93,12 @@ export class Peer {
 
   get pid(): number {
     return this.#child.pid!;
+  }
+
+  /** Resolves when its standard error matches. */
+  async said(pattern: RegExp): Promise<void> {
+    while (!pattern.test(this.#errors))
+      await within(once(this.#child.stderr!, 'data'), `It never said ${pattern}, but '${this.#errors}',`);
   }
 
   /** Sends a command; the peer begins commands in their order. */

@@ -42,7 +42,6 @@ namespace nd {
   X(kLocalRefusedOption, "local_link_refused_option") /* an option forces the wire */           \
   X(kLocalRefusedUser, "local_link_refused_user") /* another user's process */                  \
   X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */    \
-  X(kLocalRefusedVersion, "local_link_refused_version")                                          \
   X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */     \
   X(kLocalNoPull, "local_link_no_single_copy")    /* the system forbids reading the peer */     \
   X(kLocalTx, "local_link_tx_packets")                                                            \

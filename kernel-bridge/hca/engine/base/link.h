@@ -42,6 +42,8 @@ class PacketSink {
   virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
   // Packet capture has ended with this errno.
   virtual void onCaptureFailed(int /*error*/) {}
+  // UDP 4791 was given up.
+  virtual void onWireLost() {}
 
   // A small packet of a reliable connection that arrived by itself. The bytes are as for onPacket(). False: nothing was done;
   // onPacket() gets it next.

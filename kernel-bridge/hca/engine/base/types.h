@@ -142,6 +142,7 @@ class KernelPort {
   virtual void onCqError(Handle cq) = 0;
   virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
   virtual void onCaptureFailed(int /*error*/) {}                   // packet capture has ended with this errno
+  virtual void onWireLost() {}                                     // UDP 4791 was given up; Host::wireProblem() says why
   virtual void onObserved(uint32_t /*number*/) {}                  // a process asks for statistics; answer by Host::answerObserver
   virtual void onEngineFailed(int /*error*/) {}                    // the engine's thread has ended: nothing can be relied on
 };

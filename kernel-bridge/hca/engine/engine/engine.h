@@ -136,6 +136,7 @@ class Engine final : public PacketSink {
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
+  void onWireLost() override;
   // The thread that moves the engine cannot go on. Lock held.
   void onThreadFailed(int error);
   void onLocalPair(LocalPair& pair) override;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "base/mad.h"
 #include "host/lookout.h"
 #include "platform/peer_memory.h"
 #include "platform/port_holder.h"
 #include "slots/observing.h"
+#include "slots/other_dialects.h"
 
 namespace nd {
 namespace {
@@ -32,6 +35,17 @@ Status statusOfErrno(int error) {
     default:
       return Status::kUnsuccessful;
   }
+}
+
+// How long a process may wait for its turn to take the port.
+constexpr uint64_t kPortPatienceNs = 1'000'000'000;
+
+std::string describeHolder(IpFamily family) {
+  const PortHolder holder = findPortHolder(family, kRocePort);
+  if (holder.process == 0) return holder.text;
+  for (const OtherDialect& other : otherDialects())
+    if (other.process == holder.process) return holder.text + ", which runs another version of this package";
+  return holder.text;
 }
 
 }  // namespace
@@ -75,13 +89,12 @@ struct Host::Impl {
   Observers observers;
 
   Engine* engine = nullptr;
-  std::string problem;
   uint32_t madPsn = 0;
   std::atomic<bool> started{false};
-  bool wired = false;  // at start; read by any thread
+  std::atomic<bool> wired{false};
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
-  void describe(IpFamily family);
+  void leaveWire();
   // Pairs that are set up from now on carry whole packets if there is somebody to see them.
   void seePackets() { pairs.setPlain(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
@@ -100,18 +113,31 @@ struct Host::Impl {
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
 
-void Host::Impl::describe(IpFamily family) {
-  const int error = claim.problem(family);
-  if (error == 0) return;
+namespace {
+
+// Why nobody of this user hears the family; empty: somebody does, or the host has no such family.
+std::string describeProblem(IpFamily family, int error) {
   const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
-  if (absent && family == IpFamily::kV6) return;  // a host without IPv6 lacks nothing
-  if (!problem.empty()) problem += "; ";
-  problem += std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
+  if (error == 0 || (absent && family == IpFamily::kV6)) return "";  // a host without IPv6 lacks nothing
+  std::string problem = std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
-    problem += " is held by " + describePortHolder(family, kRocePort) +
-               "; until it is released only this user's processes on this host can be reached";
+    problem += " is held by " + describeHolder(family) + "; until it is released only processes on this host can be reached that are "
+               "this user's and of this version of the package";
   else
     problem += std::string(" cannot be bound: ") + std::strerror(error);
+  return problem;
+}
+
+}  // namespace
+
+// A process of another dialect shares the port, and would have what is sent to this one.
+void Host::Impl::leaveWire() {
+  wired = false;
+  Frame lost;
+  lost.kind = FrameKind::kPortLost;  // those who have left already do not say it again
+  for (const uint32_t other : slots.live())
+    if (other != slots.slot()) slots.send(other, lost);
+  intake.sink().onWireLost();
 }
 
 Status Host::start(const HostOptions& options, Engine& engine) {
@@ -136,10 +162,14 @@ Status Host::start(const HostOptions& options, Engine& engine) {
         static_cast<Gsi*>(gsi)->onPacket(meta, bth, length);
       },
       &h.gsi);
-  std::lock_guard<EngineLock> guard(engine.lock());
-  h.claim.open(options.receiveBufferBytes);
-  h.describe(IpFamily::kV4);
-  h.describe(IpFamily::kV6);
+  // Processes that start together take the port one after the other.
+  const uint64_t patience = h.clock.now() + kPortPatienceNs;
+  std::unique_lock<EngineLock> guard(engine.lock());
+  while (!h.claim.open(options.receiveBufferBytes, h.clock.now() >= patience)) {
+    guard.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    guard.lock();
+  }
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
@@ -183,7 +213,15 @@ void Host::join(const HostOptions& options) {
 
 uint32_t Host::slot() const { return impl_->slots.slot(); }
 bool Host::wireReady() const { return impl_->wired; }
-std::string Host::wireProblem() const { return impl_->problem; }
+std::string Host::wireProblem() const {
+  int errors[2];
+  {
+    const auto hold = impl_->holdIfStarted();
+    for (IpFamily family : {IpFamily::kV4, IpFamily::kV6}) errors[family == IpFamily::kV6] = impl_->claim.problem(family);
+  }
+  const std::string v4 = describeProblem(IpFamily::kV4, errors[0]), v6 = describeProblem(IpFamily::kV6, errors[1]);
+  return v4 + (v4.empty() || v6.empty() ? "" : "; ") + v6;
+}
 Descriptor Host::pollFd() const { return impl_->readiness.fd(); }
 
 // ── Ports and QP1 ───────────────────────────────────────────────────────────────────────────────────────────
@@ -317,6 +355,9 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kGroupJoined:
     case FrameKind::kGroupLeft:
       return h.wireTo(frame.meta.destination).receiver.onGroup(origin.id, frame);
+    case FrameKind::kPortLost:
+      h.wire4.receiver.onProbedByOther();
+      return h.wire6.receiver.onProbedByOther();
     case FrameKind::kPortAnswer:
     case FrameKind::kObserved:
     case FrameKind::kGoodbye:
@@ -352,6 +393,7 @@ void Host::Impl::runTimers() {
   tap.onTime(now, intake.sink());
   lookout.onTime(now);
   claim.onTime(now);
+  if (claim.leaveToOther()) leaveWire();
   if (pairs.deadline() <= now) pairs.onTime(now, intake.sink());
   wire4.receiver.onTime(now);
   wire6.receiver.onTime(now);

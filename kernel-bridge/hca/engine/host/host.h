@@ -74,6 +74,7 @@ class Host final : public Link {
   void join(const HostOptions& options);
   uint32_t slot() const;
   bool wireReady() const;
+  // Looks for the holder of the port, which takes a while: not with the engine's lock held.
   std::string wireProblem() const;
 
   // Becomes readable when poll() has something to do.

@@ -27,10 +27,10 @@ WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sen
     : parts_(parts), udp_(udp), raw_(raw), family_(family), peers_(parts.counters, family), icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
-int WireReceiver::open(uint32_t receiveBufferBytes) {
+int WireReceiver::open(uint32_t receiveBufferBytes, bool first) {
   receiveBufferBytes_ = receiveBufferBytes;
   // Packets that were joined would come to the raw socket so, too, which does not know where they end.
-  int error = udp_.open(family_, receiveBufferBytes, !exact());
+  int error = udp_.open(family_, receiveBufferBytes, first, !exact());
   if (error == 0 && exact()) {
     error = raw_->divide(udp_.fd());
     if (error != 0) udp_.close();
@@ -132,7 +132,7 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
     sibling_->drainPeers();
   }
   if (qpn <= wire::kGsiQpn || slot == parts_.slots.slot()) return parts_.intake.takeChecked(meta, headers, bth, length);
-  if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode) return onProbe(meta, bth, length);
+  if (slot == SteeringProbe::kQpnMark >> 16 && bth[0] == SteeringProbe::kOpcode) return onProbe(datagram, bth, length);
   forward(meta, by, bth, length);
 }
 
@@ -189,11 +189,15 @@ void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint
   parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
 }
 
-void WireReceiver::onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
+void WireReceiver::onProbe(const Datagram& datagram, const uint8_t* bth, uint32_t length) {
   SteeringProbe probe;
-  if (!isLoopback(meta.source) || length != kBthBytes + sizeof probe) return;
+  if (!isLoopback(datagram.meta.source) || length != kBthBytes + sizeof probe) return;
   std::memcpy(&probe, bth + kBthBytes, sizeof probe);
-  if (probe.magic != SteeringProbe::kMagic) return;
+  // Only a process that shares the port can send from it.
+  if (probe.magic != SteeringProbe::kMagic) {
+    probedByOther_ |= probe.magic >> 16 == SteeringProbe::kMark && datagram.sourcePort == kRocePort;
+    return;
+  }
   const ProbeReply reply{probe.nonce, probe.index, parts_.slots.slot()};
   if (probe.slot == parts_.slots.slot()) return steering_.onReply(reply);
   Frame frame;

@@ -3,6 +3,7 @@
 // Owns the peer sockets and the steering. The lookout calls receive() when a socket has something, the local delivery drainPort()
 // and drainPeers() before a message that may end a connection; with the engine's lock held.
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "host/raw_receiver.h"
@@ -20,11 +21,14 @@ class WireReceiver final : public PortSocket {
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
   // Opens the port's socket; the raw one is open already, or not wanted. 0 or an errno, as UdpWire::open().
-  int open(uint32_t receiveBufferBytes) override;
+  int open(uint32_t receiveBufferBytes, bool first) override;
   int openBeside() override { return udp_.openBeside(family_); }
   void close() override;
   bool sends() const override { return udp_.isOpen(); }
   bool hears() const override { return udp_.hears(); }
+  bool wasProbedByOther() override { return std::exchange(probedByOther_, false); }
+  // Another process of this dialect was.
+  void onProbedByOther() { probedByOther_ = true; }
 
   void tellGroups(Descriptor owner) override;
   // Of another process, which tells by a connection of this number; see Addresses.
@@ -45,7 +49,7 @@ class WireReceiver final : public PortSocket {
 
   // The steering's: another process has answered a probe; when onTime() has something to do.
   void onProbeReply(const ProbeReply& reply) { steering_.onReply(reply); }
-  uint64_t deadline() const { return steering_.deadline(); }
+  uint64_t deadline() const { return probedByOther_ ? 0 : steering_.deadline(); }
   void onTime(uint64_t now) { steering_.onTime(now); }
 
  private:
@@ -73,7 +77,7 @@ class WireReceiver final : public PortSocket {
   bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
   void onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool accepted);
   void onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  void onProbe(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  void onProbe(const Datagram& datagram, const uint8_t* bth, uint32_t length);
   void forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length);
   bool exact() const { return raw_ != nullptr && raw_->isOpen(); }
 
@@ -90,6 +94,7 @@ class WireReceiver final : public PortSocket {
   CountedIds ids_;               // of the last sender to the port's socket whose IPv4 IDs are not 0
   Steering steering_;
   uint32_t receiveBufferBytes_ = 0;
+  bool probedByOther_ = false;   // by a process of another dialect
   uint32_t rawBatches_ = 0;      // since the UDP socket beside it was looked at
 };
 

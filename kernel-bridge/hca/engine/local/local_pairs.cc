@@ -16,8 +16,6 @@ HostCounter counterOf(LocalHello::Reason reason) {
       return HostCounter::kLocalRefusedOption;
     case LocalHello::kUser:
       return HostCounter::kLocalRefusedUser;
-    case LocalHello::kOtherVersion:
-      return HostCounter::kLocalRefusedVersion;
     default:
       return HostCounter::kLocalRefusedSystem;
   }
@@ -115,8 +113,8 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
 void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, PacketSink& sink) {
   if (frame.kind >= FrameKind::kMemoryOffer) return onMemory(frame, origin, sink);
   LocalHello hello;
-  if (frame.bodyLength < 2 * sizeof(uint32_t)) return counters_.add(HostCounter::kSlotBadFrames);
-  std::memcpy(&hello, frame.body, std::min<size_t>(frame.bodyLength, sizeof hello));
+  if (frame.bodyLength != sizeof hello) return counters_.add(HostCounter::kSlotBadFrames);
+  std::memcpy(&hello, frame.body, sizeof hello);
   const uint32_t slot = hello.slot;
   PeerIdentity sender;
   if (!slots_.isOwner(slot, origin.connection, &sender)) return counters_.add(HostCounter::kSlotBadFrames);
@@ -125,7 +123,6 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
     LocalHello::Reason no = LocalHello::kYes;
     if (!enabled_) no = LocalHello::kOption;
     if (!sender.ownUser || sender.process == 0) no = LocalHello::kUser;
-    if (hello.version != LocalHello::kVersion || frame.bodyLength != sizeof hello) no = LocalHello::kOtherVersion;
     if (entries_[slot].refusal != LocalHello::kYes) no = entries_[slot].refusal;
     if (no != LocalHello::kYes) {
       if (!entries_[slot].pair && slots_.watch(slot)) {
@@ -148,8 +145,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
       return onOffer(slot, hello, origin, sender.process, sink);
     default:
       // A no may answer an offer or a request; a yes only an offer.
-      if (frame.bodyLength != sizeof hello || (!lower && hello.reason == LocalHello::kYes))
-        return counters_.add(HostCounter::kSlotBadFrames);
+      if (!lower && hello.reason == LocalHello::kYes) return counters_.add(HostCounter::kSlotBadFrames);
       return onAnswer(slot, hello, sender.process, sink);
   }
 }

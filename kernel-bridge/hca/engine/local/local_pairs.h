@@ -18,9 +18,8 @@
 namespace nd {
 
 struct LocalHello {
-  static constexpr uint32_t kVersion = 5;
-  enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3, kOtherVersion = 4 };
-  uint32_t version = kVersion, slot = 0;
+  enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3 };
+  uint32_t slot = 0;
   uint32_t plain = 0;   // the sender wants whole packets; in an answer: whole packets are used
   uint32_t reason = 0;  // of an answer
 };

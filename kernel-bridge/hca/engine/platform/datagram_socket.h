@@ -41,8 +41,9 @@ class DatagramSocket {
 
   // ── Opening. One that fails leaves the socket closed. 0 or an errno.
   // Bound to a port at all addresses of the family, to send to anybody and hear everybody. Sockets of one user can share the
-  // port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined.
-  int openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined);
+  // port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined. `first`: EADDRINUSE if anybody has
+  // the port; others may share it afterwards.
+  int openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined, bool first);
   // To send as such a socket does, beside the process that has the port, from a port of its own. What comes there is not for anybody.
   int openBeside(IpFamily family, uint32_t bufferBytes);
   // To hear a single sender on such a port. Until hearOnly() it is the last of the sockets that share the port, may hear others,

@@ -1,4 +1,5 @@
-// The names by which processes of one user find each other: abstract UNIX listeners, "networkdirect/<uid>/<what>".
+// The names by which processes of one user and one dialect (base/dialect.h) find each other: abstract UNIX listeners,
+// "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
 // Abstract names have no permissions, so another user may hold a name of ours. A claimant then listens at "<name>~<random>"
 // instead, and others find that in the system's list, which has the owner of each socket. A claimant binds first and reads the
@@ -15,8 +16,13 @@
 
 namespace nd {
 
+// Begins what is appended to a name that another user holds.
+constexpr char kBesides = '~';
+
 // The operating system's name for a claim, if no other user holds it.
 std::string ownName(const std::string& what);
+// The beginning of the names of this user in all dialects, and `what`.
+std::string userName(const std::string& what);
 
 class LocalNames {
  public:

@@ -4,11 +4,16 @@
 #include <string>
 
 #include "base/types.h"
+#include "platform/os.h"
 
 namespace nd {
 
-// A noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as
+// `text`: a noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as
 // rdma_rxe"; or "somebody else" if the operating system does not report it.
-std::string describePortHolder(IpFamily family, uint16_t port);
+struct PortHolder {
+  std::string text;
+  ProcessId process = 0;  // 0: not known
+};
+PortHolder findPortHolder(IpFamily family, uint16_t port);
 
 }  // namespace nd

@@ -1,6 +1,7 @@
 // Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers are in host
 // order; both ends are on the same host.
 #pragma once
+#include "base/dialect.h"
 #include "base/ip.h"
 #include "base/types.h"
 #include "platform/local_socket.h"
@@ -34,12 +35,13 @@ enum class FrameKind : uint8_t {
   // the interface `scopeId`. The end of the connection leaves all.
   kGroupJoined = 18,
   kGroupLeft = 19,
+  // To all other processes: a process of another dialect has joined UDP 4791 (port_claim.h). No body.
+  kPortLost = 20,
 };
 
 struct Frame {
   static constexpr uint32_t kHeaderBytes = 48;
   static constexpr uint32_t kMaxBytes = kHeaderBytes + kMaxDatagram;
-  static constexpr uint8_t kVersion = 3;
 
   FrameKind kind = FrameKind::kPacket;
   PacketMeta meta;
@@ -47,7 +49,7 @@ struct Frame {
   uint32_t bodyLength = 0;
 
   void encodeHeader(uint8_t out[kHeaderBytes]) const {
-    out[0] = kVersion;
+    out[0] = kDialect;
     out[1] = static_cast<uint8_t>(kind);
     out[2] = meta.trafficClass;
     out[3] = meta.hopLimit;
@@ -57,10 +59,10 @@ struct Frame {
     std::memcpy(out + 40, &meta.flowLabel, 4);
     std::memcpy(out + 44, &meta.sender, 4);
   }
-  // False: not a frame of this version.
+  // False: not a frame of this dialect.
   bool decode(const uint8_t* in, uint32_t length) {
-    if (length < kHeaderBytes || length > kMaxBytes || in[0] != kVersion) return false;
-    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kGroupLeft))
+    if (length < kHeaderBytes || length > kMaxBytes || in[0] != kDialect) return false;
+    if (in[1] < static_cast<uint8_t>(FrameKind::kPacket) || in[1] > static_cast<uint8_t>(FrameKind::kPortLost))
       return false;
     kind = static_cast<FrameKind>(in[1]);
     meta.trafficClass = in[2];

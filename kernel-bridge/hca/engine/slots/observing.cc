@@ -10,6 +10,7 @@
 #include "platform/pages.h"
 #include "platform/readiness.h"
 #include "slots/frame.h"
+#include "slots/other_dialects.h"
 #include "slots/slots.h"
 
 namespace nd {
@@ -127,6 +128,13 @@ std::vector<Observed> observeProcesses(uint64_t longestNs) {
       connection.reset();
       open--;
     }
+  }
+  for (const OtherDialect& other : otherDialects()) {
+    Observed observed;
+    observed.slot = other.slot;
+    observed.process = other.process;
+    observed.answer = Observed::Answer::kOtherDialect;
+    all.push_back(std::move(observed));
   }
   return all;
 }

@@ -39,6 +39,7 @@ struct Observed {
     kText,
     kRefused,  // it tells nothing
     kSilent,   // it did not answer in time, has ended, or answered in another form
+    kOtherDialect,  // it was not asked: it would not understand (base/dialect.h)
   };
   uint32_t slot = 0;
   ProcessId process = 0;  // 0: one that this process cannot see
@@ -46,7 +47,8 @@ struct Observed {
   std::string text;
 };
 
-// Asks all processes of this user, each HCA by its own slot, and waits for the answers, at most so long. In the order of slots.
+// Asks all processes of this user, each HCA by its own slot, and waits for the answers, at most so long. In the order of slots; those of
+// other dialects last.
 std::vector<Observed> observeProcesses(uint64_t longestNs);
 
 }  // namespace nd

@@ -4,7 +4,9 @@
 #include <cerrno>
 
 #include "platform/datagram_socket.h"
+#include "platform/os.h"
 #include "slots/host_events.h"
+#include "slots/other_dialects.h"
 
 namespace nd {
 namespace {
@@ -16,14 +18,60 @@ bool mayPass(int error) { return error == EADDRINUSE; }
 
 }  // namespace
 
-void PortClaim::open(uint32_t receiveBufferBytes) {
+bool PortClaim::open(uint32_t receiveBufferBytes, bool last) {
   receiveBufferBytes_ = receiveBufferBytes;
-  if (!portsAreShared()) return take();
-  for (Family& family : families_) family.error = family.socket.open(receiveBufferBytes);
+  if (!portsAreShared()) {
+    take();
+    return true;
+  }
+  UniqueFd turn;
+  const int error = names_.claim(kName, &turn);
+  if (error == EADDRINUSE && !last) return false;
+  for (Family& family : families_) {
+    family.error = error;
+    if (error == 0) share(family);
+  }
+  return true;
+}
+
+// With the name `wire`, so that nobody of this dialect comes or goes unseen between the steps.
+void PortClaim::share(Family& family) {
+  const auto sharers = names_.list(family.names);
+  if (!sharers) {
+    family.error = EMFILE;
+    return;
+  }
+  // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined meanwhile.
+  family.error = sharers->empty() ? family.socket.open(receiveBufferBytes_, true)
+                 : otherDialectsRun() ? EADDRINUSE : family.socket.open(receiveBufferBytes_, false);
+  if (family.error != 0) return;
+  uint64_t random = 0;
+  fillRandom(&random, sizeof random);
+  family.error = names_.listenAt(family.names + std::to_string(random), &family.name);
+  if (family.error != 0) return family.socket.close();
+  refuseLocal(family.name.get());  // it is only to be seen
+}
+
+bool PortClaim::leaveToOther() {
+  bool probed = false;
+  for (Family& family : families_) probed |= family.socket.wasProbedByOther();
+  if (!probed || !otherDialectsRun()) return false;
+  bool left = false;
+  for (Family& family : families_) {
+    if (!family.socket.hears()) continue;
+    family.name.reset();
+    family.socket.close();
+    family.error = EADDRINUSE;
+    left = true;
+  }
+  return left;
 }
 
 void PortClaim::close() {
-  for (Family& family : families_) family.socket.close();
+  for (Family& family : families_) {
+    family.name.reset();  // before the socket: whoever sees it may join
+    family.socket.close();
+  }
   listener_.reset();  // after the sockets: whoever gets the name gets the port
   owner_.reset();
   due_ = UINT64_MAX;
@@ -37,7 +85,7 @@ void PortClaim::take() {
   bool more = false;
   for (Family& family : families_) {
     if (family.socket.hears()) continue;
-    family.error = family.socket.open(receiveBufferBytes_);
+    family.error = family.socket.open(receiveBufferBytes_, true);
     if (!mayPass(family.error)) continue;
     more = true;
     if (!family.socket.sends()) family.socket.openBeside();

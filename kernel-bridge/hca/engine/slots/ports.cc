@@ -32,6 +32,10 @@ std::string addressName(const Gid* address) {
 
 }  // namespace
 
+std::string portName(uint32_t service, uint16_t port, const Gid* address) {
+  return portPrefix(service, port) + addressName(address);
+}
+
 Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
@@ -138,7 +142,7 @@ Status Ports::open(uint32_t claim) {
   Claim& c = found->second;
   if (c.listener.valid()) return Status::kSuccess;
   UniqueFd listener;
-  const int error = names_.listenAt(portPrefix(c.service, c.port) + addressName(c.any ? nullptr : &c.address), &listener);
+  const int error = names_.listenAt(portName(c.service, c.port, c.any ? nullptr : &c.address), &listener);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
   if (error != 0 || !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, claim)))
     return Status::kInsufficientResources;
@@ -230,8 +234,7 @@ bool Ports::Looks::take(uint64_t now) {
 }
 
 Ports::HandOver Ports::handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now) {
-  const std::string prefix = portPrefix(service, port);
-  const std::string names[] = {prefix + addressName(&address), prefix + addressName(nullptr)};
+  const std::string names[] = {portName(service, port, &address), portName(service, port, nullptr)};
   for (const std::string& name : names)
     if (sendToKnown(name, frame)) return HandOver::kDone;
   const bool sure = looks_.take(now);

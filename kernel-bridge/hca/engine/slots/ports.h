@@ -16,6 +16,9 @@
 
 namespace nd {
 
+// The name of a claim, of local_names.h. Null: of all addresses.
+std::string portName(uint32_t service, uint16_t port, const Gid* address);
+
 class Ports {
  public:
   // How long other processes may take to answer, in total.

@@ -9,12 +9,6 @@
 #include "slots/host_events.h"
 
 namespace nd {
-namespace {
-
-const char kSlotPrefix[] = "slot/";
-
-}  // namespace
-
 std::string slotName(uint32_t slot) { return kSlotPrefix + std::to_string(slot); }
 
 // ── Inbound ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,7 +20,8 @@
 
 namespace nd {
 
-// The name of a slot, of local_names.h.
+// The name of a slot, of local_names.h: this and its number.
+constexpr char kSlotPrefix[] = "slot/";
 std::string slotName(uint32_t slot);
 
 struct FrameOrigin {

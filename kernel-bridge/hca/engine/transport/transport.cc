@@ -286,6 +286,11 @@ void Transport::onCaptureFailed(int error) {
     if (port != nullptr) port->onCaptureFailed(error);
 }
 
+void Transport::onWireLost() {
+  for (KernelPort* port : context.kernels)
+    if (port != nullptr) port->onWireLost();
+}
+
 void Transport::onEngineFailed(int error) {
   for (KernelPort* port : context.kernels)
     if (port != nullptr) port->onEngineFailed(error);

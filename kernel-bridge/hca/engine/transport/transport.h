@@ -68,6 +68,7 @@ struct Transport final : public PacketSink {
   }
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
   void onCaptureFailed(int error) override;
+  void onWireLost() override;
   void onEngineFailed(int error);  // tells all kernels
   void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
   bool onLocalSmall(LocalPair& pair, const LocalSmall& small) override { return fastPath.onLocalSmall(pair, small); }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/dialect.h"
 #include "base/host_counters.h"
 #include "base/types.h"
 #include "platform/datagram_socket.h"
@@ -17,7 +18,8 @@ struct SteeringProbe {
   static constexpr uint8_t kOpcode = 0x1f;       // no RC operation
   static constexpr uint32_t kQpnMark = 0xff0000;
   static constexpr uint32_t kMaxIndex = kSlots;
-  static constexpr uint32_t kMagic = 0x4e445350;
+  static constexpr uint32_t kMark = 0x4e44;      // the magic's upper half, in all dialects
+  static constexpr uint32_t kMagic = kMark << 16 | kDialect;
   uint32_t magic = kMagic;
   uint32_t slot = 0;                             // of the sender
   uint32_t nonce = 0;

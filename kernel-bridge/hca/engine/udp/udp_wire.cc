@@ -25,9 +25,9 @@ struct UdpWire::Buffers {
 
 void UdpWire::BuffersDeleter::operator()(Buffers* buffers) const { delete buffers; }
 
-int UdpWire::open(IpFamily family, uint32_t receiveBufferBytes, bool inRuns) {
+int UdpWire::open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns) {
   DatagramSocket opened;
-  if (const int error = opened.openShared(family, kRocePort, receiveBufferBytes, inRuns)) return error;
+  if (const int error = opened.openShared(family, kRocePort, receiveBufferBytes, inRuns, first)) return error;
   use(std::move(opened), false);
   return 0;
 }

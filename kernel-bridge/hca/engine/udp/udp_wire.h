@@ -27,9 +27,9 @@ class UdpWire {
 
   // Binds the family's wildcard address. 0 or an errno: EADDRINUSE/EACCES: another user or driver has the port;
   // EAFNOSUPPORT: the host has no such family.
-  // `inRuns`: the system may join packets of a flow on their way up.
+  // `first`: nobody may have the port yet. `inRuns`: the system may join packets of a flow on their way up.
   // If it fails, a socket beside it stays.
-  int open(IpFamily family, uint32_t receiveBufferBytes, bool inRuns = true);
+  int open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns = true);
   // Where another process has the port for itself: sends from a port of its own, and hears nothing.
   int openBeside(IpFamily family);
   void close();

@@ -40,10 +40,11 @@ bool setReportsDestinations(int s, bool v4, bool on) {
   return v4 ? setInt(s, IPPROTO_IP, IP_PKTINFO, on) : setInt(s, IPPROTO_IPV6, IPV6_RECVPKTINFO, on);
 }
 
-// Of a socket that receives: it shares its port, and reports header fields.
+bool setShares(int s) { return setInt(s, SOL_SOCKET, SO_REUSEPORT, 1); }
+
+// Of a socket that receives: it reports header fields.
 bool setReceives(int s, bool v4) {
-  return setInt(s, SOL_SOCKET, SO_REUSEPORT, 1) &&
-         (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
+  return (v4 ? setInt(s, IPPROTO_IP, IP_RECVTOS, 1) && setInt(s, IPPROTO_IP, IP_RECVTTL, 1) &&
                    setInt(s, IPPROTO_IP, IP_MULTICAST_ALL, 0)  // only where this socket joined
              : setInt(s, IPPROTO_IPV6, IPV6_V6ONLY, 1) && setInt(s, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
                    setInt(s, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1) &&
@@ -85,7 +86,7 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
 bool portsAreShared() { return true; }
 int DatagramSocket::openBeside(IpFamily, uint32_t) { return ENOTSUP; }
 
-int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined) {
+int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined, bool first) {
   close();
   UniqueFd fd = makeSocket(family);
   if (!fd.valid()) return errno;
@@ -98,8 +99,10 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   labels_ = !v4 && setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
   setReceiveBuffer(s, bufferBytes);
   setSendBuffer(s, bufferBytes);
-  const int error = bindToAll(s, family, port);
-  return error != 0 ? error : use(std::move(fd), family);
+  if (!first && !setShares(s)) return errno;
+  if (const int error = bindToAll(s, family, port)) return error;
+  if (first && !setShares(s)) return errno;
+  return use(std::move(fd), family);
 }
 
 // Bound to all addresses it is the last of the port's group; connecting takes it out of the group. Bound to one address it
@@ -110,7 +113,7 @@ int DatagramSocket::openListener(IpFamily family, uint16_t port, uint32_t buffer
   if (!fd.valid()) return errno;
   const int s = fd.get();
   const bool v4 = family == IpFamily::kV4;
-  if (!setReceives(s, v4) || !setInt(s, IPPROTO_UDP, UDP_GRO, 1)) return errno;
+  if (!setShares(s) || !setReceives(s, v4) || !setInt(s, IPPROTO_UDP, UDP_GRO, 1)) return errno;
   setReceivesMore(s, v4);
   setReceiveBuffer(s, bufferBytes);
   const int error = bindToAll(s, family, port);

@@ -9,13 +9,13 @@
 #include <random>
 #include <thread>
 
+#include "base/dialect.h"
 #include "platform/os.h"
 
 namespace nd {
 namespace {
 
 const char kSlots[] = "slot/";
-constexpr char kBesides = '~';
 constexpr int kAttempts = 16;
 
 std::string randomTail() {
@@ -37,7 +37,8 @@ bool isOwn(const LocalListener& listener, const std::string& name) {
 
 }  // namespace
 
-std::string ownName(const std::string& what) { return "networkdirect/" + std::to_string(geteuid()) + "/" + what; }
+std::string userName(const std::string& what) { return "networkdirect/" + std::to_string(geteuid()) + "/" + what; }
+std::string ownName(const std::string& what) { return userName(std::to_string(kDialect) + "/" + what); }
 
 // The usual name is taken.
 int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::string* bound) {

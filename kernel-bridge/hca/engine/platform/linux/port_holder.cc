@@ -59,26 +59,27 @@ std::string commandName(const char* process) {
 
 }  // namespace
 
-std::string describePortHolder(IpFamily family, uint16_t port) {
+PortHolder findPortHolder(IpFamily family, uint16_t port) {
   const Holder holder = findSocket(family, port);
-  if (!holder.found) return "somebody else";
+  if (!holder.found) return {"somebody else"};
   if (holder.inode != 0) {
     const std::string link = "socket:[" + std::to_string(holder.inode) + "]";
     DIR* processes = opendir("/proc");
-    std::string owner;
-    while (const dirent* entry = processes != nullptr && owner.empty() ? readdir(processes) : nullptr) {
+    PortHolder owner;
+    while (const dirent* entry = processes != nullptr && owner.text.empty() ? readdir(processes) : nullptr) {
       if (std::strspn(entry->d_name, "0123456789") != std::strlen(entry->d_name)) continue;
       if (ownsSocket(entry->d_name, link))
-        owner = std::string("process ") + entry->d_name + " (" + commandName(entry->d_name) + ")";
+        owner = {std::string("process ") + entry->d_name + " (" + commandName(entry->d_name) + ")", std::atoi(entry->d_name)};
     }
     if (processes != nullptr) closedir(processes);
-    if (!owner.empty()) return holder.uid == geteuid() ? owner : owner + " of user " + std::to_string(holder.uid);
+    if (!owner.text.empty() && holder.uid != geteuid()) owner.text += " of user " + std::to_string(holder.uid);
+    if (!owner.text.empty()) return owner;
   }
   // A driver's socket belongs to no process. Only root sees all processes' descriptors and can distinguish the two.
   const bool driverLoaded = access("/sys/module/rdma_rxe", F_OK) == 0;
   if (holder.inode == 0 || geteuid() == 0 || (holder.uid == 0 && driverLoaded))
-    return "a kernel driver such as rdma_rxe";
-  return "a process of user " + std::to_string(holder.uid);
+    return {"a kernel driver such as rdma_rxe"};
+  return {"a process of user " + std::to_string(holder.uid)};
 }
 
 }  // namespace nd

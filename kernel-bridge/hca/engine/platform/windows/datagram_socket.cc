@@ -110,7 +110,7 @@ int DatagramSocket::use(UniqueFd fd, IpFamily family) {
 bool portsAreShared() { return false; }
 
 int DatagramSocket::openBeside(IpFamily family, uint32_t bufferBytes) {
-  if (const int error = openShared(family, 0, bufferBytes, false)) return error;
+  if (const int error = openShared(family, 0, bufferBytes, false, true)) return error;
   SocketAddress own;
   int bytes = sizeof own;
   if (getsockname(udpOf(fd()).socket, &own.any, &bytes) != 0) {
@@ -122,7 +122,7 @@ int DatagramSocket::openBeside(IpFamily family, uint32_t bufferBytes) {
   return 0;
 }
 
-int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined) {
+int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined, bool) {
   close();
   const bool v4 = family == IpFamily::kV4;
   auto made = std::make_unique<UdpSocket>();

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/dialect.h"
 #include "platform/windows/text.h"
 
 // Older import libraries lack them.
@@ -57,10 +58,12 @@ std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& 
   return found;
 }
 
-std::string ownName(const std::string& what) {
+std::string userName(const std::string& what) {
   static const auto* const prefix = new std::string("networkdirect/" + ownSid() + "/");
   return *prefix + what;
 }
+
+std::string ownName(const std::string& what) { return userName(std::to_string(kDialect) + "/" + what); }
 
 int LocalNames::claim(const std::string& what, const std::string& prefix, UniqueFd* listener, std::vector<std::string>* others) {
   UniqueFd fd;

@@ -1,0 +1,160 @@
+// Processes of this user with another version of the package, forged by their names, their probes and their hello: they share neither
+// slots nor ports nor UDP 4791 with this one, and sentences name them. `npm run test:versions` has real ones.
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { DIALECT, loadAddon } from '../../kernel-bridge/hca/index.js';
+import { readProcesses } from '../../kernel-bridge/index.js';
+import { DIALECT as NET_DIALECT } from '../../nd/net/wire.js';
+import { runApart } from '../helpers/apart.js';
+import { runNd } from '../helpers/nd-tool.js';
+import { needing } from '../helpers/needs.js';
+import { OtherVersion } from '../helpers/other-version.js';
+import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
+import { portSharers } from '../helpers/port-sharers.js';
+
+const LOOPBACK = '127.0.0.1';
+const PORT = 7000;
+const TIMEOUT_MS = 20_000;
+/** Of the probes of versions before the sixth dialect, and of the next one. */
+const magics = { older: 0x4e44_5350, next: (0x4e44 << 16) | (DIALECT + 1) };
+
+const user = process.getuid?.();
+/** Names of a process before the sixth dialect, and of one of the next. */
+const beginnings = {
+  older: `networkdirect/${user}/`,
+  next: `networkdirect/${user}/${DIALECT + 1}/`,
+};
+type Other = keyof typeof beginnings;
+
+const test = needing(suite('another version'), 'namespaces');
+let other: OtherVersion | undefined;
+
+test.after.each(async () => {
+  await endPeers();
+  await other?.end();
+  other = undefined;
+});
+
+async function start(which: Other, port: 'join' | 'alone', ...more: string[]): Promise<OtherVersion> {
+  other = await OtherVersion.holding(
+    ['slot/0', ...more].map((what) => beginnings[which] + what),
+    port,
+  );
+  return other;
+}
+
+/** A process that has opened its HCA. */
+async function opened(): Promise<Peer> {
+  const peer = await Peer.start();
+  await (await peer.listen('nd2', LOOPBACK)).release();
+  return peer;
+}
+
+/** Two processes of this version connect, and what they send arrives. */
+async function connects(server: Peer, client: Peer, port?: number): Promise<void> {
+  const listener = await server.listen('nd2', LOOPBACK, port === undefined ? {} : { port });
+  const [active, passive] = await connectTo(listener, client, { accepterReceives: 1 });
+  await active.send('beside the other version');
+  assert.is((await passive.results(0, 1)).receives[0]!.text, 'beside the other version');
+  assert.is(await active.disconnect(), 'SUCCESS');
+  await listener.release();
+}
+
+test('all parts of the package have one number for it', () => {
+  assert.is(loadAddon().wordTables().constants.single!.DIALECT, DIALECT);
+  assert.is(NET_DIALECT, DIALECT);
+});
+
+for (const which of ['older', 'next'] as const) {
+  test(`${which}, started first: it keeps the port, the warning names it, and this version works`, async () => {
+    const { pid } = await start(which, 'join');
+    const [server, client] = await Promise.all([opened(), opened()]);
+    await connects(server, client);
+    assert.equal(portSharers(), [pid]);
+    for (const { errors } of [server, client]) {
+      assert.match(
+        errors,
+        new RegExp(`UDP port 4791 .* is held by process ${pid} \\(python3\\), which runs another version`),
+      );
+    }
+  });
+
+  test(`${which}, joining later: the port is left to it before it has a queue pair`, async () => {
+    const peers = [await opened(), await opened()];
+    assert.equal(
+      portSharers(),
+      peers.map(({ pid }) => pid).sort((a, b) => a - b),
+    );
+    const { pid } = await start(which, 'join');
+    await other!.probe(magics[which], 0, 'port');
+    for (const peer of peers)
+      await peer.said(new RegExp(`is held by process ${pid} \\(python3\\), which runs another version`));
+    assert.equal(portSharers(), [pid]);
+    await connects(peers[0]!, peers[1]!);
+    // Whoever comes now finds it held.
+    const late = await opened();
+    assert.match(late.errors, `held by process ${pid} `);
+    await connects(late, peers[0]!);
+    assert.equal(portSharers(), [pid]);
+  });
+
+  test(`${which} listens at a port: a connection to it is refused, and the warning names it`, async () => {
+    const { pid } = await start(which, 'alone', `port/0106/${PORT}/*`);
+    const [server, client] = await Promise.all([opened(), opened()]);
+    const call = { as: 'refused', from: LOOPBACK, to: LOOPBACK, port: PORT, receives: 0, data: '' } as const;
+    const refused = await client.call('connect', { ...call, layer: 'nd2' }).catch((error: unknown) => error);
+    assert.is(refused instanceof PeerError && refused.status, 'CONNECTION_REFUSED');
+    await client.said(
+      new RegExp(
+        `connection to port ${PORT} of this host was refused: process ${pid} listens there with another version`,
+      ),
+    );
+    // Its port is its own, and this version's is its own.
+    await connects(server, client, PORT);
+  });
+
+  test(`${which}: nd stat says that it is there, and asks it nothing`, async () => {
+    const peer = await opened();
+    const { pid } = await start(which, 'alone');
+    const seen = await readProcesses({ timeoutMs: TIMEOUT_MS });
+    assert.equal(
+      seen.map(({ pid, problem }) => [pid, problem]),
+      [
+        [peer.pid, undefined],
+        [pid, 'otherVersion'],
+      ],
+    );
+    const { code, stdout } = await runNd('stat');
+    assert.is(code, 0);
+    assert.match(stdout, new RegExp(`${pid}\\b.*runs another version of networkdirect`));
+  });
+}
+
+test('probes that come from elsewhere than the port, or while nobody of another version runs, change nothing', async () => {
+  const peer = await opened();
+  await start('older', 'alone');
+  await other!.probe(magics.older, 0, 'beside');
+  await other!.end();
+  other = await OtherVersion.holding([], 'join');
+  await other.probe(magics.older, 0, 'port');
+  await other.end();
+  other = undefined;
+  await connects(peer, await opened());
+  assert.ok(portSharers().includes(peer.pid));
+  assert.is(peer.errors, '');
+});
+
+test('processes that start together share the port, all of them', async () => {
+  const peers = await Promise.all(Array.from({ length: 8 }, opened));
+  assert.equal(
+    portSharers(),
+    peers.map(({ pid }) => pid).sort((a, b) => a - b),
+  );
+  assert.equal(new Set(peers.map(({ errors }) => errors)), new Set(['']));
+  // One that comes when others have gone finds the port its own.
+  await Promise.all(peers.map((peer) => peer.kill()));
+  const next = await opened();
+  assert.equal(portSharers(), [next.pid]);
+});
+
+runApart(import.meta.url, () => test.run());

@@ -1,0 +1,82 @@
+/** Builds of other versions of this package, for tests of what two versions do on one host. In `build/versions`, kept for the next run. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DIALECT } from '../../kernel-bridge/hca/index.js';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** The commit before dialects had one number: frames of version 3, a hello of version 5, names without a number. */
+const OLDER = '6f47a42';
+
+/** Where the dialect is defined (base/dialect.h says what it is). */
+const definitions: ReadonlyMap<string, string> = new Map([
+  ['kernel-bridge/hca/engine/base/dialect.h', 'kDialect = '],
+  ['kernel-bridge/hca/dialect.ts', 'DIALECT = '],
+  ['nd/net/wire.ts', 'DIALECT = '],
+]);
+
+/** A build of this package. */
+export interface OtherBuild {
+  readonly name: 'older' | 'next';
+  /** A compiled program of it, by its source's path without `.ts`. */
+  program(path: string): string;
+}
+
+function git(...args: string[]): Buffer {
+  return execFileSync('git', args, { cwd: root, maxBuffer: 2 ** 30 });
+}
+
+function run(folder: string, script: string): void {
+  const { status, stdout, stderr } = spawnSync('npm', ['run', '--silent', script], {
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(`npm run ${script} has failed in ${folder}:\n${stdout}\n${stderr}`);
+}
+
+/** The files of a commit. */
+function unpackOlder(folder: string): void {
+  execFileSync('tar', ['-x', '-C', folder], { input: git('archive', OLDER) });
+}
+
+/** A file with the next number, if it defines it. */
+function changed(file: string, bytes: Buffer): Buffer {
+  const before = definitions.get(file);
+  if (before === undefined) return bytes;
+  const text = bytes.toString();
+  if (!text.includes(`${before}${DIALECT};`))
+    throw new Error(`${file} does not define '${before}${DIALECT};'.`);
+  return Buffer.from(text.replace(`${before}${DIALECT};`, `${before}${DIALECT + 1};`));
+}
+
+/** The files of this tree with the dialect's successor; those that are the same already stay as they are, and what was built of them. */
+function copyNext(folder: string): void {
+  const files = git('ls-files', '-z', '--cached', '--others', '--exclude-standard').toString().split('\0');
+  for (const file of files.filter((name) => name !== '' && existsSync(join(root, name)))) {
+    const to = join(folder, file);
+    const bytes = changed(file, readFileSync(join(root, file)));
+    if (existsSync(to) && readFileSync(to).equals(bytes)) continue;
+    mkdirSync(dirname(to), { recursive: true });
+    writeFileSync(to, bytes);
+  }
+}
+
+/** Builds it, or what has changed of it since an earlier run. */
+export function otherBuild(name: OtherBuild['name']): OtherBuild {
+  const folder = join(root, 'build/versions', name);
+  const stamp = join(folder, 'built-of');
+  if (name === 'next' || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== OLDER) {
+    console.log(`building the ${name} version; the first time takes some minutes …`);
+    mkdirSync(folder, { recursive: true });
+    if (name === 'older') unpackOlder(folder);
+    else copyNext(folder);
+    if (!existsSync(join(folder, 'node_modules')))
+      symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    run(folder, 'build:native');
+    run(folder, 'build');
+    if (name === 'older') writeFileSync(stamp, OLDER);
+  }
+  return { name, program: (path) => join(folder, 'dist', `${path}.js`) };
+}

@@ -1,0 +1,64 @@
+/**
+ * Streams and messages by the `networkdirect/net` of any build: `serve MODULE ADDRESS PORT`, or `ask MODULE ADDRESS PORT`, which checks what
+ * comes back. It tells by IPC what happens, and what fails.
+ */
+import { once } from 'node:events';
+
+const [, , role = '', module = '', address = '', port = ''] = process.argv;
+const net: typeof import('../../nd/net/index.js') = await import(module);
+const tell = (told: object): void => void process.send!(told);
+const told = (error: unknown) => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return { code, message };
+};
+
+const BYTES = 8 << 20;
+/** Each byte depends on its place in a way that no other place of a message or ring repeats soon. */
+const pattern = Buffer.alloc(
+  BYTES,
+  Uint8Array.from({ length: 65_521 }, (_, at) => (at * 31 + (at >> 8)) & 0xff),
+);
+
+async function streamed(): Promise<number> {
+  const socket = net.connect(Number(port), address);
+  await once(socket, 'connect');
+  socket.end(pattern);
+  let at = 0;
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    if (!chunk.equals(pattern.subarray(at, at + chunk.length))) throw new Error(`Wrong bytes behind ${at}.`);
+    at += chunk.length;
+  }
+  return at;
+}
+
+async function asked(): Promise<number> {
+  const channel = await net.connectChannel(Number(port), address);
+  for (const length of [0, 1, 4000, 300_000]) {
+    const answer = await channel.request(pattern.subarray(0, length));
+    if (!pattern.subarray(0, length).equals(answer)) throw new Error(`A wrong answer to ${length} bytes.`);
+  }
+  await channel.close();
+  return 4;
+}
+
+if (role === 'serve') {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.pipe(socket);
+  });
+  server.on('channel', (channel: InstanceType<typeof net.Channel>) => channel.onRequest((bytes) => bytes));
+  server.on('clientError', (error) => tell({ clientError: told(error) }));
+  server.listen(Number(port), address);
+  await once(server, 'listening');
+  tell({ port: server.address()!.port });
+} else if (role === 'ask') {
+  tell({ stream: await streamed().catch(told) });
+  tell({ channel: await asked().catch(told) });
+} else {
+  // Streams until it fails, for a process that is killed meanwhile.
+  for (let rounds = 1; ; rounds += 1) {
+    const length = await streamed().catch(told);
+    tell({ round: rounds, length });
+    if (length !== BYTES) break;
+  }
+}
