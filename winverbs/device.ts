@@ -93,7 +93,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
 
   private ask(): WvDeviceAttributes {
     const output = this.file.callId(IoctlCode.DEVICE_QUERY, this.id, WvIoDeviceAttributes.size);
-    return WvIoDeviceAttributes.decode(output);
+    const attributes = WvIoDeviceAttributes.decode(output);
+    const { maxReadSge, maxSge } = attributes;
+    // A Windows driver has no such field.
+    return { ...attributes, maxReadSge: maxReadSge > 0 && maxReadSge < maxSge ? maxReadSge : maxSge };
   }
 
   /**

@@ -137,6 +137,8 @@ export interface WvDeviceAttributes {
   readonly localAckDelay: number;
   /** The number of ports; a device of the software HCA has one. */
   readonly physPortCount: number;
+  /** SGEs of an RDMA read; no more than `maxSge`. */
+  readonly maxReadSge: number;
 }
 
 /** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are bytes. */

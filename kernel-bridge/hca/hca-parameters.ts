@@ -232,6 +232,8 @@ export interface HcaLimits {
   maxSrqSge: number;
   maxQpWr: number;
   maxSge: number;
+  /** SGEs of an RDMA read. */
+  maxReadSge: number;
   maxCqEntries: number;
   maxInline: number;
   maxReadDepth: number;

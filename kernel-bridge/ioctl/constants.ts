@@ -319,8 +319,8 @@ export const PortTransport = {
 } as const;
 
 /**
- * WV_DEVICE_* capability flags of devices and ports. Two are this stack's additions: MEM_MGT_EXTENSIONS (libibverbs' number): fast
- * registration, local invalidation, Send with Invalidate; FIXED_CQ: the device's completion queues stay as large as they were made.
+ * WV_DEVICE_* capability flags of devices and ports. Four are this stack's additions: MEM_MGT_EXTENSIONS (libibverbs' number),
+ * IN_ORDER_DMA, LOOPBACK and FIXED_CQ.
  */
 export const WvCapability = {
   /** Queue pairs can change the depths of their queues. */
@@ -353,6 +353,10 @@ export const WvCapability = {
   BATCH_NOTIFY_CQ: 0x4000,
   /** Fast registration, local invalidation and Send with Invalidate (this stack's addition). */
   MEM_MGT_EXTENSIONS: 0x20_0000,
+  /** Of a Read or Write the last byte is written last (this stack's addition). */
+  IN_ORDER_DMA: 0x1000_0000,
+  /** A queue pair of the device can be connected with another one of it (this stack's addition). */
+  LOOPBACK: 0x2000_0000,
   /** Completion queues cannot be resized (this stack's addition). */
   FIXED_CQ: 0x4000_0000,
 } as const;

@@ -133,8 +133,10 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   LocalAckDelay: u8,
   /** Offset 149: the number of ports; each WinVerbs device of the software HCA has one. */
   PhysPortCount: u8,
-  /** Pad of 2 bytes: written as 0, not read. */
-  Reserved: reserved(2),
+  /** Offset 150: SGEs of an RDMA read, at most 255; 0: as MaxSge. This stack's addition, a pad of 0 in Windows' structure. */
+  MaxReadSge: u8,
+  /** Pad of 1 byte: written as 0, not read. */
+  Reserved: reserved(1),
 });
 
 /** Input of DEVICE_PORT_QUERY, DEVICE_GID_QUERY and DEVICE_PKEY_QUERY: a port of a device. */

@@ -1,7 +1,7 @@
 import type { IWVConnectQueuePair, RemoteMemoryRef, WvMemoryRegion } from '../../winverbs/index.js';
 import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
-import { refuse, type StatusMap } from '../status.js';
+import { type NdError, refuse, type StatusMap } from '../status.js';
 import type { AdapterBase } from './adapter.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import type { ConnectorBase } from './connector.js';
@@ -134,6 +134,7 @@ export abstract class QueuePairBase extends NdObject {
     offset: number,
   ): void {
     if (this.sg.plain) throw plainRefused(what);
+    if (this.sg.list.length > this.adapter.limits.maxReadSge) throw this.#tooManySges(what);
     const record = this.#take(what, context, READ, this.sg.total);
     try {
       this.qp.read(record, this.sg.list, sendFlags[flags]!, remote, offset);
@@ -212,6 +213,15 @@ export abstract class QueuePairBase extends NdObject {
       throw refuse(status, what, 'The window is not one of this adapter instance, or was released.');
     }
     return window;
+  }
+
+  #tooManySges(what: string): NdError {
+    const { maxReadSge } = this.adapter.limits;
+    return refuse(
+      Status.DATA_OVERRUN,
+      what,
+      `The list has more entries than a Read of this adapter takes (${maxReadSge}).`,
+    );
   }
 
   #take(what: string, context: unknown, type: RequestType, length: number): RequestRecord {

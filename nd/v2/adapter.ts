@@ -40,7 +40,11 @@ import { MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 
-const FLAGS = Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED | Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED;
+/** The adapter's flags by what its device says of itself. */
+const flagOf = [
+  [WvCapability.IN_ORDER_DMA, Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED],
+  [WvCapability.LOOPBACK, Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED],
+] as const;
 
 const initiatorOptions: OptionNames<Nd2InitiatorOptions> = {
   receiveCompletionQueue: true,
@@ -308,7 +312,12 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
 
 function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: number): Nd2AdapterInfo {
   const maxMrSize = Number(attributes.maxMrSize);
-  const fixed = (attributes.capabilityFlags & WvCapability.FIXED_CQ) !== 0;
+  const { capabilityFlags } = attributes;
+  const resizes = (capabilityFlags & WvCapability.FIXED_CQ) === 0 ? Nd2AdapterFlag.CQ_RESIZE_SUPPORTED : 0;
+  const adapterFlags = flagOf.reduce(
+    (flags, [capability, flag]) => flags | ((capabilityFlags & capability) === 0 ? 0 : flag),
+    resizes,
+  );
   return {
     infoVersion: ND_VERSION_2,
     vendorId: attributes.vendorId & 0xffff,
@@ -318,7 +327,7 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: num
     maxWindowSize: maxMrSize,
     maxInitiatorSge: attributes.maxSge,
     maxReceiveSge: attributes.maxSge,
-    maxReadSge: attributes.maxSge,
+    maxReadSge: attributes.maxReadSge,
     maxTransferLength: MAX_TRANSFER,
     maxInlineDataSize: attributes.maxInlineSend,
     maxInboundReadLimit: attributes.maxQpResponderResources,
@@ -332,6 +341,6 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: num
     largeRequestThreshold: LARGE_REQUEST,
     maxCallerData: MAX_CALLER_DATA,
     maxCalleeData,
-    adapterFlags: fixed ? FLAGS : FLAGS | Nd2AdapterFlag.CQ_RESIZE_SUPPORTED,
+    adapterFlags,
   };
 }

@@ -155,6 +155,7 @@ const attributes = {
   deviceType: 1,
   localAckDelay: 15,
   physPortCount: 1,
+  maxReadSge: 3,
 } satisfies WvDeviceAttributes;
 
 export class FakeProvider extends FakeObject implements IWVProvider {

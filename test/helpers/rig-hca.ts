@@ -51,6 +51,7 @@ export class FakeHca implements SoftHca {
     maxSrqSge: 8,
     maxQpWr: 256,
     maxSge: 8,
+    maxReadSge: 5,
     maxCqEntries: 1024,
     maxInline: 512,
     maxReadDepth: 16,

@@ -315,6 +315,7 @@ TEST(verbs_a_device_says_what_it_lacks_before) {
   w.rdma.canResize = false;
   w.rdma.attributes.max_qp_wr = 100;
   w.rdma.attributes.max_sge = 3;
+  w.rdma.attributes.max_sge_rd = 1;
   w.rdma.mostInline = 40;
   w.rdma.attributes.max_cqe = 300;
   w.open();
@@ -323,6 +324,7 @@ TEST(verbs_a_device_says_what_it_lacks_before) {
   CHECK_EQ(limits.maxSrq, 0u);
   CHECK_EQ(limits.maxQpWr, 64u);  // one more is ours
   CHECK_EQ(limits.maxSge, 3u);
+  CHECK_EQ(w.device->maxReadSge, 1u);
   CHECK_EQ(limits.maxInline, 32u);
   CHECK_EQ(limits.maxCqEntries, 128u);
   CHECK(!w.device->resizes);

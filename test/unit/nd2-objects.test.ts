@@ -36,16 +36,24 @@ test('limits: what the device says, and what programs expect of them', () => {
   const info = openFake2().adapter.query();
   assert.is(info.adapterId, 7n);
   assert.ok(info.inlineRequestThreshold <= info.maxInlineDataSize);
-  assert.ok(info.maxReadSge <= info.maxInitiatorSge);
+  assert.equal([info.maxReadSge, info.maxInitiatorSge], [3, 4], 'those of the device');
   assert.is(info.maxTransferLength, 2 ** 31);
   assert.is(info.maxRegistrationSize, 2 ** 20);
   assert.equal([info.maxInboundReadLimit, info.maxOutboundReadLimit], [16, 8]);
-  assert.is(info.adapterFlags, 0x1 | 0x100 | 0x10000, 'in order, resize, loopback');
+  assert.is(info.adapterFlags, 0x100, 'a device that says neither in order nor loopback');
   const { adapter, wv } = openFake2();
   const device = wv.devices[0]!;
   const attributes = device.query();
-  device.query = () => ({ ...attributes, capabilityFlags: WvCapability.FIXED_CQ });
-  assert.is(adapter.query().adapterFlags, 0x1 | 0x10000, 'a device whose queues cannot grow');
+  const { FIXED_CQ, IN_ORDER_DMA, LOOPBACK } = WvCapability;
+  for (const [capabilityFlags, flags] of [
+    [FIXED_CQ, 0],
+    [FIXED_CQ | IN_ORDER_DMA, 0x1],
+    [LOOPBACK, 0x100 | 0x10000],
+    [IN_ORDER_DMA | LOOPBACK, 0x1 | 0x100 | 0x10000],
+  ] as const) {
+    device.query = () => ({ ...attributes, capabilityFlags });
+    assert.is(adapter.query().adapterFlags, flags);
+  }
 });
 
 test('the provider: addresses to ids to adapters, and what is none', () => {

@@ -172,6 +172,7 @@ Napi::Value NativeHca::getLimits(const Info& info) {
   out.Set("maxSrqSge", o.maxSge);
   out.Set("maxQpWr", o.maxQpWr);
   out.Set("maxSge", o.maxSge);
+  out.Set("maxReadSge", o.maxSge);
   out.Set("maxCqEntries", o.maxCqEntries);
   out.Set("maxInline", o.maxInline);
   out.Set("maxReadDepth", o.maxReadDepth);

@@ -155,6 +155,8 @@ void setLimits(Device& device) {
   limits.maxCqEntries = powerBelow(int64_t{a.max_cqe} - kSpareCqes, 1u << 20);
   limits.maxReadDepth = atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
   limits.maxMrSize = std::min<uint64_t>(a.max_mr_size, 1ull << 46);
+  // siw reports 1; a driver that reports nothing has no limit of its own.
+  device.maxReadSge = a.max_sge_rd > 0 ? atMost(a.max_sge_rd, limits.maxSge) : limits.maxSge;
 }
 
 }  // namespace

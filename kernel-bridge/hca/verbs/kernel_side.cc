@@ -42,7 +42,7 @@ Napi::Object attributesOf(Napi::Env env, const Device& device) {
       {"maxQp", l.maxQp}, {"maxCq", l.maxCq}, {"maxPd", l.maxPd}, {"maxMr", l.maxMr}, {"maxMw", l.maxMw}, {"maxSrq", l.maxSrq},
       {"maxSrqWr", std::min(l.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)))},
       {"maxSrqSge", std::min(l.maxSge, static_cast<uint32_t>(std::max(a.max_srq_sge, 0)))}, {"maxQpWr", l.maxQpWr},
-      {"maxSge", l.maxSge}, {"maxCqEntries", l.maxCqEntries}, {"maxInline", l.maxInline}, {"maxReadDepth", l.maxReadDepth},
+      {"maxSge", l.maxSge}, {"maxReadSge", device.maxReadSge}, {"maxCqEntries", l.maxCqEntries}, {"maxInline", l.maxInline}, {"maxReadDepth", l.maxReadDepth},
       {"maxMrSize", static_cast<double>(l.maxMrSize)}, {"maxAh", l.maxAh}, {"maxGroups", l.maxGroups},
       {"maxGroupQps", l.maxGroupQps}, {"maxAttached", l.maxAttached}, {"maxPkeys", l.maxPkeys}};
   for (const auto& [name, value] : values) limits.Set(name, value);

@@ -49,6 +49,7 @@ function caAttributes(hca: Hca): IbCaAttributes {
     maxQp: limits.maxQp,
     maxQpWr: limits.maxQpWr,
     maxSge: limits.maxSge,
+    maxReadSge: Math.min(limits.maxReadSge, 255),
     maxCq: limits.maxCq,
     maxCqEntries: limits.maxCqEntries,
     maxMr: limits.maxMr,

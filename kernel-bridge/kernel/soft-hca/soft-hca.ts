@@ -46,7 +46,9 @@ const attributes: DeviceAttributes = {
     WvCapability.SYSTEM_IMAGE_GUID |
     WvCapability.INIT_TYPE |
     WvCapability.BATCH_NOTIFY_CQ |
-    WvCapability.MEM_MGT_EXTENSIONS,
+    WvCapability.MEM_MGT_EXTENSIONS |
+    WvCapability.IN_ORDER_DMA |
+    WvCapability.LOOPBACK,
   atomicCapability: AtomicCapability.DEVICE,
   pageSizeCapabilityFlags: 0x1000,
   deviceType: DeviceType.INFINIBAND,

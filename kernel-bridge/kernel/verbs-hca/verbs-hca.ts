@@ -43,7 +43,8 @@ function firmwareVersion(text: string): bigint {
 }
 
 function attributesOf(device: VerbsDevice): DeviceAttributes {
-  const own = WvCapability.MEM_MGT_EXTENSIONS | WvCapability.BATCH_NOTIFY_CQ | WvCapability.FIXED_CQ;
+  const { MEM_MGT_EXTENSIONS, BATCH_NOTIFY_CQ, FIXED_CQ, IN_ORDER_DMA, LOOPBACK } = WvCapability;
+  const own = MEM_MGT_EXTENSIONS | BATCH_NOTIFY_CQ | FIXED_CQ | IN_ORDER_DMA | LOOPBACK;
   const known = Object.values(WvCapability).reduce((bits, bit) => bits | bit, 0) & ~own;
   return {
     fwVersion: firmwareVersion(device.firmware),
@@ -53,8 +54,10 @@ function attributesOf(device: VerbsDevice): DeviceAttributes {
     // Batches of completions are counted here. Fast registration is for kernels' clients: libibverbs has no request for it.
     capabilityFlags:
       (device.capabilities & known) |
-      WvCapability.BATCH_NOTIFY_CQ |
-      (device.resizesCqs ? 0 : WvCapability.FIXED_CQ),
+      BATCH_NOTIFY_CQ |
+      // Packets to the device's own port are looped back (IBA 1 §17.2.1.2); iWARP does not say so. No device says that it writes in order.
+      (device.iwarp ? 0 : LOOPBACK) |
+      (device.resizesCqs ? 0 : FIXED_CQ),
     atomicCapability: device.atomics,
     pageSizeCapabilityFlags: 0x1000,
     deviceType: device.iwarp ? DeviceType.IWARP : DeviceType.INFINIBAND,
