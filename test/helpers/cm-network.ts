@@ -306,7 +306,7 @@ export class Pair {
       address: undefined,
       backlog,
       onRequest: () => {
-        if (this.taking) this.take();
+        while (this.taking && this.take() !== undefined);
       },
     });
   }

@@ -254,7 +254,12 @@ for (const [state, event, sent, told, next] of conduct) {
 test('the list above names every cell that a call or a message can move', () => {
   const named = new Set(conduct.map(([state, event]) => `${state} × ${event}`));
   // connect() and the arrival of a request make the connection; other tests cover the rest.
-  const elsewhere = new Set(['timewait × req', 'reqSent × staleReply', 'mraReqReceived × staleReply']);
+  const elsewhere = new Set([
+    'timewait × req',
+    'reqSent × staleReply',
+    'mraReqReceived × staleReply',
+    'reqReceived × displaced',
+  ]);
   for (const state of cmStates) {
     for (const event of cmEvents) {
       const timer = event === 'timeout' || event === 'exhausted' || event === 'expired';

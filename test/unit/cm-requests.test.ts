@@ -184,14 +184,15 @@ test('requests are taken in the order in which they came', () => {
   assert.is(pair.take(), undefined);
 });
 
-test('without a limit of the owner, a flood of requests is still bounded', () => {
+test('without a limit of the owner, a flood of requests is still bounded, and what is above it is not refused', () => {
   const pair = new Pair();
   pair.taking = false;
   for (let i = 0; i < ListenerLimits.perListener + 10; i++) pair.connect({ qp: qp(0x100 + i) });
   pair.network.clock.advance(10);
   assert.is(pair.listener.waiting, ListenerLimits.perListener);
   assert.is(pair.server.ids.size, ListenerLimits.perListener);
-  assert.is(pair.server.cm.counters()['refused.3'], 10);
+  assert.is(pair.server.cm.counters()['dropped.noRoom'], 10);
+  assert.is(pair.server.cm.counters()['refused.3'], undefined);
 });
 
 test('a request whose peer gave up is no longer there to be taken', () => {

@@ -8,17 +8,17 @@ import { sameTable } from '../helpers/state-table.js';
  * Columns in the order of the head line.
  */
 const expected = `
-                connect admit accept ready reject disconnect packetSeen abandon req mraReq mraRep rej rep rtu dreq drep stale staleReply timeout exhausted expired
-idle            RQS     RQR   ?      ?     ?      IDL        ?          IDL     !   !      !      !   !   !   !    !    !     !          !       !         !
-reqSent         ?       ?     ?      ?     TMW    TMW        ?          TMW     .   MRQ    .      TMW RPR .   .    .    !     TMW        RQS     TMW       !
-mraReqReceived  ?       ?     ?      ?     TMW    TMW        ?          TMW     .   .      .      TMW RPR .   .    .    !     TMW        MRQ     TMW       !
-repReceived     ?       ?     ?      EST   TMW    TMW        ?          TMW     .   .      .      TMW RPR .   TMW  .    TMW   !          !       !         !
-reqReceived     ?       ?     RPS    ?     TMW    TMW        ?          TMW     RQR .      .      TMW .   .   .    .    TMW   !          !       !         TMW
-repSent         ?       ?     ?      ?     TMW    TMW        EST        TMW     RPS .      MRP    TMW .   EST TMW  .    TMW   !          RPS     TMW       !
-mraRepReceived  ?       ?     ?      ?     TMW    TMW        EST        TMW     MRP .      .      TMW .   EST TMW  .    TMW   !          MRP     TMW       !
-established     ?       ?     ?      ?     ?      DRS        EST        DRS     .   .      .      TMW EST .   TMW  .    DRS   !          !       !         !
-dreqSent        ?       ?     ?      ?     ?      ?          DRS        DRS     .   .      .      TMW .   .   TMW  TMW  TMW   !          DRS     TMW       !
-timewait        ?       ?     ?      ?     ?      TMW        TMW        TMW     TMW .      .      .   TMW TMW TMW  .    !     !          !       !         IDL
+                connect admit accept ready reject disconnect packetSeen abandon req mraReq mraRep rej rep rtu dreq drep stale staleReply timeout exhausted expired displaced
+idle            RQS     RQR   ?      ?     ?      IDL        ?          IDL     !   !      !      !   !   !   !    !    !     !          !       !         !       !
+reqSent         ?       ?     ?      ?     TMW    TMW        ?          TMW     .   MRQ    .      TMW RPR .   .    .    !     TMW        RQS     TMW       !       !
+mraReqReceived  ?       ?     ?      ?     TMW    TMW        ?          TMW     .   .      .      TMW RPR .   .    .    !     TMW        MRQ     TMW       !       !
+repReceived     ?       ?     ?      EST   TMW    TMW        ?          TMW     .   .      .      TMW RPR .   TMW  .    TMW   !          !       !         !       !
+reqReceived     ?       ?     RPS    ?     TMW    TMW        ?          TMW     RQR .      .      TMW .   .   .    .    TMW   !          !       !         TMW     IDL
+repSent         ?       ?     ?      ?     TMW    TMW        EST        TMW     RPS .      MRP    TMW .   EST TMW  .    TMW   !          RPS     TMW       !       !
+mraRepReceived  ?       ?     ?      ?     TMW    TMW        EST        TMW     MRP .      .      TMW .   EST TMW  .    TMW   !          MRP     TMW       !       !
+established     ?       ?     ?      ?     ?      DRS        EST        DRS     .   .      .      TMW EST .   TMW  .    DRS   !          !       !         !       !
+dreqSent        ?       ?     ?      ?     ?      ?          DRS        DRS     .   .      .      TMW .   .   TMW  TMW  TMW   !          DRS     TMW       !       !
+timewait        ?       ?     ?      ?     ?      TMW        TMW        TMW     TMW .      .      .   TMW TMW TMW  .    !     !          !       !         IDL     !
 `;
 
 const shorthand = {

@@ -168,7 +168,8 @@ test('a listener without a limit keeps a bounded number of requests', () => {
   for (let n = 0; n <= ListenerLimits.perListener; n++) pair.ask();
   pair.network.clock.advance(5);
   assert.is(pair.listener.waiting, ListenerLimits.perListener);
-  assert.is(pair.server.cm.counters()['refused.sidr.3'], 1);
+  assert.is(pair.server.cm.counters()['dropped.sidr.noRoom'], 1);
+  assert.is(pair.server.cm.counters()['refused.sidr.3'], undefined);
 });
 
 /** A valid SIDR_REQ, changed; returns the status of its answer. */

@@ -7,6 +7,7 @@ import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmOptions } from '../../options.js';
 import { gidEquals } from './address.js';
 import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
+import { HalfOpen } from './half-open.js';
 import { type Listener, ListenerTable } from './listener.js';
 import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
 import { Registry } from './registry.js';
@@ -23,6 +24,7 @@ import type {
   ConnectionManager,
   Gid,
 } from './service.js';
+import { sourceOf } from './shares.js';
 import { SidrManager } from './sidr-manager.js';
 import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
 import {
@@ -67,7 +69,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   readonly #connections = new Registry();
-  readonly #listeners = new ListenerTable<TakenRequest>();
+  readonly #halfOpen: HalfOpen;
+  readonly #listeners: ListenerTable<TakenRequest>;
   readonly #sidr: SidrManager;
   /** The listener at which a connection's request waits or waited. */
   readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
@@ -80,6 +83,8 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.platform = platform;
     this.options = options;
     this.#clientId = platform.randomPsn() & 0xff_ffff;
+    this.#halfOpen = new HalfOpen(platform, (counter) => this.count(counter));
+    this.#listeners = new ListenerTable(this.#halfOpen);
     this.#sidr = new SidrManager(this);
   }
 
@@ -124,6 +129,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       connections: this.#connections.size - this.#connections.inTimewait,
       timewait: this.#connections.inTimewait,
       waitingRequests: this.#listeners.waiting,
+      halfOpen: this.#halfOpen.size,
       ...this.#sidr.counters(),
     };
   }
@@ -133,6 +139,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.#closed = true;
     this.#sidr.close();
     for (const listener of this.#listeners.all) listener.close();
+    this.#halfOpen.clear();
     for (const connection of this.#connections.all) {
       if (connection.state === 'idle') continue;
       connection.abandon();
@@ -157,6 +164,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.#requestedAt.delete(connection);
     }
     this.#connections.changed(connection, before);
+    if (connection.received) this.#halfOpen.changed(connection, before);
     if (connection.state === 'idle') this.platform.releaseCommId(connection.localCommId);
   }
 
@@ -253,6 +261,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const verdict = this.#judge(message, origin);
+    if (verdict === 'dropped') return;
     if ('reason' in verdict) {
       this.#rejectReq(verdict.reason, verdict.ari, transactionId, body, origin);
       return;
@@ -292,18 +301,20 @@ class Manager implements ConnectionManager, ConnectionHost {
       this.#rejectReq(RejReason.noResources, NOTHING, transactionId, body, origin);
       return;
     }
-    const received = { body: keptOfReq(body), sender: origin.sender, transactionId, request };
+    const { source: address, sender } = origin;
+    const source = sourceOf(address, sender);
+    const received = { body: keptOfReq(body), sender, source, transactionId, request };
     const connection = new Connection(this, id, this.#transactionId(id), { received });
     this.#requestedAt.set(connection, listener);
     connection.dispatch('admit');
     listener.add(connection);
   }
 
-  /** The listener of this request, or the reason for refusing it. */
+  /** The listener of this request, the reason for refusing it, or `dropped`: the peer will repeat it. */
   #judge(
     { header, body }: Received<'REQ'>,
     origin: Origin,
-  ): Admissible | { reason: number; ari: Uint8Array } {
+  ): Admissible | { reason: number; ari: Uint8Array } | 'dropped' {
     if (!this.#listeners.has(body.serviceId)) {
       if (origin.sender !== BY_WIRE && body.serviceId >> 32n === 0n)
         this.platform.nobodyListens?.(body.serviceId, origin.destination);
@@ -321,8 +332,11 @@ class Manager implements ConnectionManager, ConnectionHost {
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
     if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };
     if (listener.parameters.acceptsPkey?.(request.pkey) === false) return foreign;
-    if (!listener.hasRoom) return { reason: RejReason.noResources, ari: NOTHING };
-    return { listener, request };
+    const admission = listener.admit(sourceOf(origin.source, origin.sender));
+    if (admission === 'refused') return { reason: RejReason.noResources, ari: NOTHING };
+    if (admission === 'waits') return { listener, request };
+    this.count('dropped.noRoom');
+    return 'dropped';
   }
 
   #onRep(message: Received<'REP'>, origin: Origin): void {

@@ -33,6 +33,14 @@ const RETRANSMITTED = counterNames('retransmitted');
 /** A DREQ is not repeated earlier than this, because the peer's answer may take that long. */
 const SHORTEST_EARLY_MS = 8;
 
+/**
+ * The longest time for one message that a peer may choose, as a timeout code: 69 s, the longest that Linux asks for. The
+ * largest code, 31, would be 2.4 hours.
+ */
+export const LONGEST_WAIT_CODE = 24;
+
+const bounded = (timeoutCode: number): number => Math.min(timeoutCode, LONGEST_WAIT_CODE);
+
 /** The services that a connection uses of its manager. */
 export interface ConnectionHost {
   readonly platform: CmPlatform;
@@ -96,6 +104,8 @@ export interface ReceivedReq {
   readonly body: KeptReq;
   /** As in {@link Remote}. */
   readonly sender: number;
+  /** As {@link sourceOf} has it. */
+  readonly source: string;
   readonly transactionId: bigint;
   /** Until the connection is established. */
   request: CmRequest | undefined;
@@ -172,6 +182,11 @@ export class Connection implements CmConnection {
     return request && { connection: this, request };
   }
 
+  /** The source of its REQ; of an active connection empty. */
+  get source(): string {
+    return this.received?.source ?? '';
+  }
+
   /** The peer's identity; undefined until its REQ or REP has arrived. */
   get remote(): Remote | undefined {
     return this.#remote;
@@ -209,6 +224,11 @@ export class Connection implements CmConnection {
 
   abandon(): void {
     this.dispatch('abandon');
+  }
+
+  displace(): void {
+    this.#host.count('displaced.REQ');
+    this.dispatch('displaced');
   }
 
   will(): { path: CmPath; mad: Uint8Array } {
@@ -261,7 +281,7 @@ export class Connection implements CmConnection {
       const identity = { ...self.#identity(), remoteCommId: self.remoteCommId };
       const mad = makeRep(answer.parameters, answer.privateData, received.request, identity);
       self.localQpn = answer.parameters.qpn;
-      self.#await('REP', mad, received.body.localResponseTimeout, received.body.maxCmRetries);
+      self.#await('REP', mad, bounded(received.body.localResponseTimeout), received.body.maxCmRetries);
     },
     sendRtu: (self, { privateData }) => {
       self.#rtuData = privateData ?? NOTHING;
@@ -318,7 +338,7 @@ export class Connection implements CmConnection {
       if (self.#reject) self.#send('REJ', self.#reject, true);
     },
     extendWait: (self, { serviceTimeout = 0 }) => {
-      self.#intervalMs += timeoutCodeToMs(serviceTimeout);
+      self.#intervalMs += timeoutCodeToMs(bounded(serviceTimeout));
       self.#awaitAnswer();
     },
     awaitOwner: (self) => self.#awaitOwner(),
@@ -438,8 +458,8 @@ export class Connection implements CmConnection {
     if (!this.received) return;
     const { body } = this.received;
     const perTry =
-      timeoutCodeToMs(body.remoteResponseTimeout) +
-      timeoutCodeToMs(body.primaryAckTimeout) +
+      timeoutCodeToMs(bounded(body.remoteResponseTimeout)) +
+      timeoutCodeToMs(bounded(body.primaryAckTimeout)) +
       timeoutCodeToMs(this.#host.options.mraServiceTimeoutCode);
     this.#startTimer(perTry * (body.maxCmRetries + 2), 'expired');
   }

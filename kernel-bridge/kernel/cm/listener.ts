@@ -1,6 +1,7 @@
 /** Listeners and the requests that wait at them. */
 import { gidEquals } from './address.js';
 import type { CmListener, CmListenParameters, Gid } from './service.js';
+import { Shares } from './shares.js';
 
 /** Limits for requests that peers make this side store. */
 export const ListenerLimits = {
@@ -14,14 +15,33 @@ export const ListenerLimits = {
 export interface WaitingRequest<T> {
   /** The result of the listener's takeRequest(), once there is one. */
   readonly taken: T | undefined;
+  /** Of the peer, as {@link sourceOf} has it. */
+  readonly source: string;
   abandon(): void;
+  /** Another source needs the place: forgets the request without an answer, so that the peer repeats it. */
+  displace(): void;
 }
+
+/** Decides whose requests may be taken now. */
+export interface TakeGate<L> {
+  /** Whether a request of this source may be taken. */
+  admits(source: string): boolean;
+  /** Requests wait at this listener that may not be taken yet. Its owner hears of them again when they may. */
+  hold(listener: L): void;
+  /** The listener is closed. */
+  forget(listener: L): void;
+}
+
+/**
+ * What becomes of a request: it may wait; the owner's own limit is reached, so it is refused; or a limit of this side
+ * is, so it is dropped, and the peer repeats it.
+ */
+export type Admission = 'waits' | 'refused' | 'dropped';
 
 export class Listener<T> implements CmListener {
   readonly parameters: CmListenParameters;
   readonly #table: ListenerTable<T>;
-  /** In order of arrival. */
-  readonly #waiting = new Set<WaitingRequest<T>>();
+  readonly #waiting = new Shares<WaitingRequest<T>>();
 
   constructor(table: ListenerTable<T>, parameters: CmListenParameters) {
     this.#table = table;
@@ -35,36 +55,69 @@ export class Listener<T> implements CmListener {
     return this.#waiting.size;
   }
 
-  /** Whether one more request may wait here. */
-  get hasRoom(): boolean {
+  /**
+   * Makes room for one more request of a source. Where there is none, the source with the most waiting requests loses
+   * its youngest one, if it has at least two more than this source. So whoever asks for little finds room.
+   */
+  admit(source: string): Admission {
     const { backlog } = this.parameters;
     const limit = backlog > 0 ? Math.min(backlog, ListenerLimits.perListener) : ListenerLimits.perListener;
-    return this.#waiting.size < limit && this.#table.waiting < ListenerLimits.total;
+    if (this.waiting >= limit && !this.#displaceFor(this.#waiting.count(source)))
+      return limit === backlog ? 'refused' : 'dropped';
+    return this.#table.hasRoomFor(this, source) ? 'waits' : 'dropped';
   }
 
+  /** Displaces a request of the source with the most, for a source that has `own`. */
+  #displaceFor(own: number): boolean {
+    const { largest } = this.#waiting;
+    if (largest === undefined || this.#waiting.count(largest) < own + 2) return false;
+    this.#waiting.youngest(largest)!.displace();
+    return true;
+  }
+
+  /** All listeners together are full. The one with the most requests gives a place to one that has fewer. */
+  giveWayTo(other: Listener<T>, source: string): boolean {
+    if (other === this) return this.#displaceFor(this.#waiting.count(source));
+    return this.waiting >= other.waiting + 2 && this.#displaceFor(-1);
+  }
+
+  /** The oldest request of the source whose turn it is. */
   takeRequest(): T | undefined {
-    for (const waiting of this.#waiting) {
-      this.forget(waiting);
-      if (waiting.taken) return waiting.taken;
+    const { gate } = this.#table;
+    let held = false;
+    for (const source of this.#waiting.sources) {
+      if (gate?.admits(source) === false) {
+        held = true;
+        continue;
+      }
+      for (const waiting of this.#waiting.of(source)) {
+        this.forget(waiting);
+        if (!waiting.taken) continue;
+        this.#waiting.hadTurn(source);
+        return waiting.taken;
+      }
     }
+    if (held) gate?.hold(this);
     return undefined;
   }
 
   /** A request has arrived; reports it to the owner at once. */
   add(request: WaitingRequest<T>): void {
-    this.#waiting.add(request);
+    this.#waiting.add(request.source, request);
     this.#table.waiting += 1;
     this.parameters.onRequest();
   }
 
   /** The request was taken, or is over. */
   forget(request: WaitingRequest<T>): void {
-    if (this.#waiting.delete(request)) this.#table.waiting -= 1;
+    if (this.#waiting.delete(request.source, request)) this.#table.waiting -= 1;
   }
 
   close(): void {
     this.#table.remove(this);
-    for (const request of [...this.#waiting]) request.abandon();
+    this.#table.gate?.forget(this);
+    for (const source of [...this.#waiting.sources])
+      for (const request of [...this.#waiting.of(source)]) request.abandon();
   }
 }
 
@@ -72,7 +125,12 @@ export class Listener<T> implements CmListener {
 export class ListenerTable<T> {
   /** Number of waiting requests at all of them. */
   waiting = 0;
+  readonly gate: TakeGate<Listener<T>> | undefined;
   readonly #byService = new Map<bigint, Listener<T>[]>();
+
+  constructor(gate?: TakeGate<Listener<T>>) {
+    this.gate = gate;
+  }
 
   add(parameters: CmListenParameters): Listener<T> {
     const listener = new Listener<T>(this, parameters);
@@ -102,6 +160,14 @@ export class ListenerTable<T> {
       listeners.find(({ parameters }) => parameters.address && gidEquals(parameters.address, address)) ??
       listeners.find(({ parameters }) => !parameters.address && parameters.accepts?.(address) !== false)
     );
+  }
+
+  /** Whether one more request, of this source at this listener, may wait; makes room as {@link Listener.admit} does. */
+  hasRoomFor(listener: Listener<T>, source: string): boolean {
+    if (this.waiting < ListenerLimits.total) return true;
+    let fullest = listener;
+    for (const other of this.all) if (other.waiting > fullest.waiting) fullest = other;
+    return fullest.giveWayTo(listener, source);
   }
 
   get all(): Listener<T>[] {

@@ -206,16 +206,22 @@ export interface CmListenParameters {
   /** Whether a request with this P_Key is for this listener; default: each that its port accepts. Others are refused. */
   acceptsPkey?: (pkey: number) => boolean;
   /**
-   * Maximum of waiting requests; 0: the limits of `ListenerLimits`. More are refused: REJ 3 (no resources), SIDR 3 (no
-   * QP).
+   * Maximum of waiting requests; more are refused: REJ 3 (no resources), SIDR 3 (no QP). 0: the limits of
+   * `ListenerLimits`, above which requests are dropped, so that peers repeat them.
    */
   backlog: number;
-  /** A request has arrived. Take it with takeRequest(); until then it counts towards the backlog. */
+  /**
+   * Requests may be taken with takeRequest(): one has arrived, or those that had to wait need not any more. Until it is
+   * taken a request counts towards the backlog.
+   */
   onRequest(): void;
 }
 
 export interface CmListenerControl extends CmListener {
-  /** The oldest waiting request, or undefined. */
+  /**
+   * The oldest waiting request of the source whose turn it is. Undefined: there is none, or those that wait have to do
+   * so until earlier ones are answered (`HalfOpenLimits`); then onRequest() follows.
+   */
   takeRequest(): { connection: CmConnection; request: CmRequest } | undefined;
 }
 

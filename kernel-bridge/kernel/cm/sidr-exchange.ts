@@ -31,6 +31,8 @@ export interface SidrHost {
 /** The parts of its SIDR_REQ that a passive exchange keeps. */
 export interface ReceivedSidrReq {
   readonly body: CmBody<'SIDR_REQ'>;
+  /** As {@link sourceOf} has it. */
+  readonly source: string;
   readonly transactionId: bigint;
   readonly request: SidrRequest;
 }
@@ -91,6 +93,11 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     return this.#state;
   }
 
+  /** The source of its SIDR_REQ; of a look-up empty. */
+  get source(): string {
+    return this.received?.source ?? '';
+  }
+
   /** The result of takeRequest() of a listener. */
   get taken(): { inquiry: SidrInquiry; request: SidrRequest } | undefined {
     return this.received && { inquiry: this, request: this.received.request };
@@ -110,6 +117,11 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
 
   abandon(): void {
     this.dispatch('abandon');
+  }
+
+  displace(): void {
+    this.#host.count('displaced.SIDR_REQ');
+    this.dispatch('expired');
   }
 
   // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────

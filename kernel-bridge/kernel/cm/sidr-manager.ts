@@ -7,6 +7,7 @@ import { readIpCmHeader } from './ip-cm-header.js';
 import { type Listener, ListenerTable } from './listener.js';
 import { answerPath, isConnectableQpn } from './messages.js';
 import type { CmListenParameters, CmPlatform, Gid } from './service.js';
+import { sourceOf } from './shares.js';
 import { type ReceivedSidrReq, SidrExchange, type SidrHost } from './sidr-exchange.js';
 import type {
   SidrInquiry,
@@ -27,6 +28,8 @@ interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
   readonly scopeId: number;
+  /** As in connection-manager.ts. */
+  readonly sender: number;
 }
 
 type Received<N extends 'SIDR_REQ' | 'SIDR_REP'> = Extract<CmMessage, { name: N }>;
@@ -145,22 +148,24 @@ export class SidrManager implements SidrHost {
     }
     known?.dispatch('stale');
     const verdict = this.#judge(body, origin);
+    if (verdict === 'dropped') return;
     if ('status' in verdict) {
       this.#refuse(verdict.status, transactionId, body, origin);
       return;
     }
     const { listener, request } = verdict;
-    const exchange = new SidrExchange(this, { received: { body, transactionId, request } });
+    const source = sourceOf(origin.source, origin.sender);
+    const exchange = new SidrExchange(this, { received: { body, source, transactionId, request } });
     this.#requestedAt.set(exchange, listener);
     exchange.dispatch('admit');
     listener.add(exchange);
   }
 
-  /** The listener of this request, or the status with which it is refused. */
+  /** The listener of this request, the status with which it is refused, or `dropped`: the peer will repeat it. */
   #judge(
     body: CmBody<'SIDR_REQ'>,
-    { source, destination, scopeId }: Origin,
-  ): { listener: Listener<Taken>; request: SidrRequest } | { status: number } {
+    { source, destination, scopeId, sender }: Origin,
+  ): { listener: Listener<Taken>; request: SidrRequest } | { status: number } | 'dropped' {
     if (!this.#listeners.has(body.serviceId)) return { status: SidrStatus.unsupportedServiceId };
     const header = readIpCmHeader(body.serviceId, body.privateData, source, destination);
     if (header === 'badVersion') return { status: SidrStatus.unsupportedVersion };
@@ -169,7 +174,12 @@ export class SidrManager implements SidrHost {
     const listener = this.#listeners.find(body.serviceId, destination);
     if (!listener || listener.parameters.acceptsPkey?.(body.pkey) === false)
       return { status: SidrStatus.rejected };
-    if (!listener.hasRoom) return { status: SidrStatus.noQp };
+    const admission = listener.admit(sourceOf(source, sender));
+    if (admission === 'refused') return { status: SidrStatus.noQp };
+    if (admission === 'dropped') {
+      this.count('dropped.sidr.noRoom');
+      return admission;
+    }
     const request: SidrRequest = {
       serviceId: body.serviceId,
       localAddress: destination,

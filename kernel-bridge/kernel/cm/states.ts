@@ -33,9 +33,11 @@ const messageEvents = [
 ] as const;
 /** The connection's own timer: send again, give up, time is over. */
 const timerEvents = ['timeout', 'exhausted', 'expired'] as const;
+/** The manager's: another source needs the place of a waiting request. */
+const managerEvents = ['displaced'] as const;
 
 /** All events, grouped as above. */
-export const cmEvents = [...localEvents, ...messageEvents, ...timerEvents] as const;
+export const cmEvents = [...localEvents, ...messageEvents, ...timerEvents, ...managerEvents] as const;
 export type CmEvent = (typeof cmEvents)[number];
 
 export const cmStates = [
@@ -107,6 +109,7 @@ function row(cells: Partial<Record<CmEvent, CmTransition>>): Readonly<Record<CmE
     ...messageEvents.map((event) => [event, { kind: 'ignored' }]),
     ['staleReply', impossible],
     ...timerEvents.map((event) => [event, impossible]),
+    ...managerEvents.map((event) => [event, impossible]),
     ...Object.entries(cells),
   ] as [CmEvent, CmTransition][];
   return Object.fromEntries(all) as Record<CmEvent, CmTransition>;
@@ -179,6 +182,8 @@ export const transitions: CmTransitions = {
     stale: go('timewait', 'tellRejected'),
     // The peer's retries are spent by now, and its REJ was lost.
     expired: go('timewait', 'sendTimeoutReject', 'tellTimedOut'),
+    // Without an answer the peer repeats its REQ, which is then a new one.
+    displaced: go('idle'),
     reject: go('timewait', 'sendReject'),
     abandon: go('timewait', 'detach', 'sendReject'),
     disconnect: go('timewait', 'sendReject', 'tellAnsweredLater'),

@@ -1,0 +1,348 @@
+/** Strangers that request connections and complete none: what they get, and what is left for everyone else. */
+import fc from 'fast-check';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { BY_WIRE } from '../../kernel-bridge/hca/binding.js';
+import { LONGEST_WAIT_CODE } from '../../kernel-bridge/kernel/cm/connection.js';
+import { HalfOpenLimits } from '../../kernel-bridge/kernel/cm/half-open.js';
+import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
+import { type CmBody, timeoutCodeToMs } from '../../kernel-bridge/kernel/cm/wire.js';
+import { connectParameters, ipv4, Pair, PORT, qp, SERVICE, Side } from '../helpers/cm-network.js';
+import { forgedReq, gidOf } from '../helpers/forged-mads.js';
+
+const { perSource, total, answerMs } = HalfOpenLimits;
+const { perListener } = ListenerLimits;
+const SERVER = '10.77.0.2';
+/** The last byte of strangers' addresses; the client's is 3. */
+const FIRST_STRANGER = 100;
+const address = (stranger: number): string => `10.77.0.${FIRST_STRANGER + stranger}`;
+
+/** A server whose queue pairs have numbers of their own. */
+function serving(...of: ConstructorParameters<typeof Pair>): Pair {
+  const pair = new Pair(...of);
+  let qpn = 0x100;
+  pair.onTaken = ({ connection }) => connection.accept(qp(qpn++), new Uint8Array(0));
+  return pair;
+}
+
+/** A REQ of a stranger, the nth of its own; it gets no answer, and sends none. */
+function request(
+  pair: Pair,
+  n: number,
+  {
+    stranger = 0,
+    slot,
+    port = PORT,
+    says = {},
+  }: { stranger?: number; slot?: number; port?: number; says?: Partial<CmBody<'REQ'>> } = {},
+): void {
+  const source = address(stranger);
+  const localQpn = ((slot ?? 0) << 16) | (0x100 + n);
+  const fields = { localCommId: 0x7000_0000 + n, localQpn, localCaGuid: 0x77n, startingPsn: n, ...says };
+  const mad = forgedReq(SERVER, port, fields, source, BigInt(n + 1));
+  pair.server.cm.receive(gidOf(source), pair.server.gid, 0, mad, slot ?? BY_WIRE);
+}
+
+/** How many of a stranger's connections the server waits for. */
+const accepted = (pair: Pair): number => pair.server.cm.counters().halfOpen ?? 0;
+const toNobody = (pair: Pair): string[] =>
+  pair.network.sent.filter(({ to }) => to === 'nobody').map(({ message }) => message.name);
+
+// ── Waiting at the listener ──────────────────────────────────────────────────────────────────────────────────
+
+test('a listener that a source has filled has room for another source, and that one is next', () => {
+  const pair = serving();
+  pair.taking = false;
+  for (let n = 0; n < perListener + 100; n += 1) request(pair, n);
+  assert.is(pair.listener.waiting, perListener);
+  assert.is(pair.server.cm.counters()['dropped.noRoom'], 100);
+  const honest = pair.connect();
+  pair.network.clock.advance(5);
+  assert.is(pair.listener.waiting, perListener);
+  assert.is(pair.server.cm.counters()['displaced.REQ'], 1);
+  assert.equal(toNobody(pair), [], 'neither what was dropped nor what was displaced is answered');
+  assert.is(pair.take()?.request?.peerQpn, 0x100, 'the oldest one');
+  assert.is(pair.take()?.request?.peerQpn, 0x17, 'then the other source has its turn');
+  pair.network.clock.advance(5);
+  assert.is(honest.state, 'established');
+});
+
+test('the youngest request of the largest source is displaced, and can come again', () => {
+  const pair = serving({}, 4);
+  pair.taking = false;
+  pair.onTaken = undefined;
+  for (let n = 0; n < 4; n += 1) request(pair, n);
+  request(pair, 50, { stranger: 1 });
+  pair.take();
+  request(pair, 3);
+  assert.is(pair.listener.waiting, 4);
+  const qpns: (number | undefined)[] = [];
+  while (pair.listener.waiting > 0) qpns.push(pair.take()?.request?.peerQpn);
+  assert.equal(qpns, [0x100 + 50, 0x101, 0x102, 0x103]);
+});
+
+test('where all have the same, nobody is displaced', () => {
+  const pair = serving({}, 3);
+  pair.taking = false;
+  for (let n = 0; n < 3; n += 1) request(pair, n, { stranger: n });
+  request(pair, 3, { stranger: 3 });
+  const counters = pair.server.cm.counters();
+  assert.equal([counters['displaced.REQ'], counters['refused.3']], [undefined, 1]);
+  // One more than the others is no reason, either: the newcomer would have as much as the displaced one has left.
+  assert.is(pair.listener.waiting, 3);
+});
+
+test('a source that is above the owner’s limit is refused, and one that the limit of this side stops is not', () => {
+  const own = serving({}, 2);
+  own.taking = false;
+  for (let n = 0; n < 3; n += 1) request(own, n);
+  assert.equal(toNobody(own), ['REJ']);
+  const free = serving();
+  free.taking = false;
+  for (let n = 0; n < perListener + 1; n += 1) request(free, n);
+  assert.equal(toNobody(free), []);
+});
+
+test('all listeners together are bounded, and the fullest makes room for others', () => {
+  const pair = serving();
+  pair.taking = false;
+  const ports = [1, 2, 3, 4, 5].map((n) => PORT + n);
+  const listeners = ports.map((port) =>
+    pair.server.cm.listen({
+      serviceId: (SERVICE & ~0xffffn) | BigInt(port),
+      address: undefined,
+      backlog: 0,
+      onRequest() {},
+    }),
+  );
+  let n = 0;
+  for (const port of ports) for (let more = 0; more < perListener; more += 1) request(pair, n++, { port });
+  const waiting = () => listeners.map((listener) => listener.waiting);
+  assert.is(pair.server.cm.counters().waitingRequests, ListenerLimits.total);
+  assert.ok(waiting()[4]! > 0, 'the listener without requests got room from the others');
+  const before = waiting()[4]!;
+  request(pair, n++, { port: ports[4]!, stranger: 1 });
+  assert.is(pair.server.cm.counters().waitingRequests, ListenerLimits.total);
+  assert.is(pair.server.cm.counters()['displaced.REQ']! > 0, true);
+  assert.ok(waiting()[4]! >= before);
+  for (const listener of listeners) listener.close();
+  assert.is(pair.server.cm.counters().waitingRequests, 0);
+});
+
+// ── Accepted, and not answered ───────────────────────────────────────────────────────────────────────────────
+
+test('a source has its share of accepted connections, and others connect at once', () => {
+  const pair = serving();
+  for (let n = 0; n < 500; n += 1) request(pair, n);
+  assert.is(accepted(pair), perSource);
+  assert.is(toNobody(pair).length, perSource);
+  assert.is(pair.listener.waiting, 500 - perSource);
+  const honest = pair.connect();
+  pair.network.clock.advance(5);
+  assert.is(honest.state, 'established');
+  assert.is(accepted(pair), perSource);
+});
+
+test('who does not answer is asked once more, then gives the place to the next request of its source', () => {
+  const pair = serving();
+  for (let n = 0; n < perSource + 10; n += 1) request(pair, n);
+  pair.network.clock.advance(answerMs);
+  assert.is(toNobody(pair).length, 2 * perSource, 'every REP again');
+  assert.equal(
+    pair.taken.flatMap(({ events }) => events),
+    [],
+  );
+  pair.network.clock.advance(answerMs);
+  assert.is(pair.taken.length, perSource + 10);
+  assert.equal(
+    pair.taken.map(({ events }) => events),
+    pair.taken.map((_, index) => (index < perSource ? ['timedOut'] : [])),
+  );
+  assert.is(accepted(pair), 10);
+  assert.is(pair.server.cm.counters()['halfOpen.displaced'], perSource);
+  assert.equal(pair.end(), []);
+});
+
+test('when nobody waits for its place, a connection keeps it as long as the peer may answer', () => {
+  const pair = serving();
+  for (let n = 0; n < perSource; n += 1) request(pair, n);
+  pair.network.clock.advance(4 * answerMs);
+  assert.is(accepted(pair), perSource);
+  assert.is(pair.server.cm.counters()['halfOpen.displaced'], undefined);
+});
+
+test('many sources together have no more than all places, and an honest peer connects within a second', () => {
+  const pair = serving();
+  const strangers = 2 * (total / perSource);
+  for (let n = 0; n < strangers * 100; n += 1) request(pair, n, { stranger: n % strangers });
+  assert.is(accepted(pair), total);
+  const honest = pair.connect();
+  pair.network.clock.advance(1000);
+  assert.is(honest.state, 'established');
+  assert.ok(accepted(pair) <= total);
+  assert.equal(
+    pair.end().filter((line) => !line.startsWith('client') && !line.startsWith('server: 1 ')),
+    [],
+  );
+});
+
+test('a flood that never stops does not stop others, whatever its sources', () => {
+  const pair = serving();
+  let n = 0;
+  const flood = (): void => {
+    for (let more = 0; more < 20; more += 1) {
+      request(pair, n % 0xfe00, { stranger: n % 7 });
+      n += 1;
+    }
+    if (pair.network.clock.now < 4000) pair.network.clock.schedule(5, flood);
+  };
+  flood();
+  for (let at = 500; at < 3000; at += 500) {
+    pair.network.clock.advance(500);
+    const honest = pair.connect({ qp: qp(0x1000 + at) });
+    const begun = pair.network.clock.now;
+    while (honest.state !== 'established' && pair.network.clock.now < begun + 1000)
+      pair.network.clock.advance(10);
+    assert.is(honest.state, 'established', `the one at ${at} ms`);
+    assert.ok(accepted(pair) <= total);
+    assert.ok(pair.listener.waiting <= perListener);
+  }
+});
+
+test('processes of one address have a share each', () => {
+  const pair = serving();
+  for (let n = 0; n < 100; n += 1) request(pair, n, { slot: 5 });
+  assert.is(accepted(pair), perSource);
+  for (let n = 100; n < 110; n += 1) request(pair, n, { slot: 6 });
+  for (let n = 200; n < 210; n += 1) request(pair, n);
+  assert.is(accepted(pair), perSource + 20);
+  // The slot counts, and not the address.
+  for (let n = 300; n < 310; n += 1) request(pair, n, { slot: 5, stranger: 1 });
+  assert.is(accepted(pair), perSource + 20);
+});
+
+test('an honest peer whose RTUs were lost is asked again, and answers', () => {
+  const pair = serving();
+  pair.network.lose('client', 'RTU', perSource);
+  const sides = Array.from({ length: perSource + 8 }, (_, n) => pair.connect({ qp: qp(0x100 + n) }));
+  pair.network.clock.advance(answerMs + 50);
+  assert.equal(
+    sides.map(({ state }) => state),
+    sides.map(() => 'established'),
+  );
+  assert.equal(
+    pair.taken.map(({ state }) => state),
+    sides.map(() => 'established'),
+  );
+});
+
+test('peers whose programs take their time say so by MRA, and count no more', () => {
+  const pair = serving();
+  const sides = Array.from({ length: 3 * perSource }, (_, n) => pair.connect({ qp: qp(0x100 + n) }, false));
+  pair.network.clock.advance(10 * answerMs);
+  assert.equal(
+    sides.map(({ events }) => events),
+    sides.map(() => ['replied']),
+  );
+  for (const { connection } of sides) connection.ready();
+  pair.network.clock.advance(10);
+  assert.equal(
+    pair.taken.map(({ state }) => state),
+    sides.map(() => 'established'),
+  );
+});
+
+test('an owner may take any number of requests before it accepts the first', () => {
+  const pair = serving();
+  pair.onTaken = undefined;
+  for (let n = 0; n < 5 * perSource; n += 1) request(pair, n);
+  assert.is(pair.taken.length, 5 * perSource);
+  for (const { connection } of pair.taken) connection.accept(qp(0x11), new Uint8Array(0));
+  assert.is(accepted(pair), 5 * perSource);
+});
+
+test('1000 connections at once from 20 processes of this host are all made', () => {
+  const pair = serving();
+  const { network, server } = pair;
+  const hosts = Array.from({ length: 20 }, (_, n) => {
+    const host = network.add(`process ${n}`, ipv4(10 + n), {}, (n + 1) << 24);
+    host.slot = n + 1;
+    return host;
+  });
+  const sides = hosts.flatMap((host, h) =>
+    Array.from({ length: 50 }, (_, n) => {
+      const side = new Side();
+      side.on.replied = () => side.connection.ready();
+      const more = { qp: qp(((h + 1) << 16) | (n + 2)) };
+      side.connection = host.cm.connect(connectParameters(host, server, more), side.listenTo);
+      return side;
+    }),
+  );
+  network.clock.advance(1000);
+  assert.equal(new Set(sides.map(({ state }) => state)), new Set(['established']));
+  assert.is(pair.taken.length, 1000);
+});
+
+test('a peer chooses no wait of hours', () => {
+  const pair = serving();
+  request(pair, 0, { says: { localResponseTimeout: 31, maxCmRetries: 15 } });
+  assert.is(accepted(pair), 1);
+  pair.network.clock.advance(16 * timeoutCodeToMs(LONGEST_WAIT_CODE));
+  assert.is(accepted(pair), 0);
+  assert.equal(pair.taken[0]!.events, ['timedOut']);
+  pair.taking = false;
+  request(pair, 1, { says: { remoteResponseTimeout: 31, primaryAckTimeout: 31, maxCmRetries: 15 } });
+  pair.network.clock.advance(3 * 17 * timeoutCodeToMs(LONGEST_WAIT_CODE));
+  assert.is(pair.listener.waiting, 0);
+  assert.equal(pair.end(), []);
+});
+
+test('a listener that closes while others wait for places leaves nothing behind', () => {
+  const pair = serving();
+  for (let n = 0; n < 3 * perSource; n += 1) request(pair, n);
+  pair.listener.close();
+  assert.is(pair.server.cm.counters().waitingRequests, 0);
+  assert.equal(pair.end(), []);
+  const other = serving();
+  for (let n = 0; n < 3 * perSource; n += 1) request(other, n);
+  other.server.cm.close();
+  assert.equal(other.end(), []);
+});
+
+const arrival = fc.record({
+  stranger: fc.nat(9),
+  count: fc.integer({ min: 1, max: 60 }),
+  after: fc.integer({ min: 0, max: 300 }),
+});
+
+test('in any order of arrivals the limits hold, honest peers connect, and nothing is left', () => {
+  fc.assert(
+    fc.property(
+      fc.array(arrival, { maxLength: 30 }),
+      fc.integer({ min: 0, max: 29 }),
+      (arrivals, honestAt) => {
+        const pair = serving({ responseTimeoutCode: 14, maxRetries: 4 });
+        let n = 0;
+        let honest: Side | undefined;
+        for (const [index, { stranger, count, after }] of arrivals.entries()) {
+          for (let more = 0; more < count; more += 1) request(pair, n++, { stranger });
+          if (index === honestAt) honest = pair.connect();
+          pair.network.clock.advance(after);
+          const counters = pair.server.cm.counters();
+          assert.ok(accepted(pair) <= total);
+          assert.ok(counters.waitingRequests! <= perListener);
+          assert.not.ok(Object.keys(counters).some((name) => name.startsWith('impossible')));
+        }
+        pair.network.clock.advance(1000);
+        if (honest !== undefined) {
+          assert.is(honest.state, 'established');
+          honest.connection.abandon();
+        }
+        assert.equal(pair.end(), []);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test.run();
