@@ -29,7 +29,7 @@ export { NetError } from './errors.js';
 export type { NodeServerOptions, NodeSocketOptions } from './node-options.js';
 export type { RemoteOptions } from './remote.js';
 export { RemoteMemory } from './remote.js';
-export type { ListenOptions, ServerOptions } from './server.js';
+export type { DroppedAddresses, ListenOptions, ServerOptions } from './server.js';
 export { Server } from './server.js';
 export type { ExposeOptions } from './shared.js';
 export { ExposedMemory, LentMemory } from './shared.js';

@@ -7,10 +7,10 @@ import { Budget, threadBudget } from './budget.js';
 import { Channel } from './channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
 import { checkSignal, hostOf } from './checks.js';
-import { aborted, NetError, netError } from './errors.js';
+import { aborted, NetError, netError, reset } from './errors.js';
 import type { Held } from './held.js';
 import { checkSizes, familyOf, tell } from './helpers.js';
-import { Link } from './link.js';
+import { Link, type LinkUser } from './link.js';
 import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
 import { type Opening, otherVersion, portOf } from './opening.js';
 import type { Place } from './place.js';
@@ -19,6 +19,29 @@ import { Socket, type SocketOptions } from './socket.js';
 import { decodeHello, encodeHello, encodeVersion, type Hello, Kind, otherVersionIn } from './wire.js';
 
 const accepted = diagnostics('networkdirect.net.accept');
+const failed = diagnostics('networkdirect.net.clientError');
+
+/**
+ * Connections at most that a server has accepted and whose peers have not answered. With the software HCA its connection management
+ * bounds them before, and for each peer; this is for other providers.
+ */
+const MOST_ENTERING = 256;
+
+/** The user of a link that no program has yet: frames wait in the link, and its end is that of Accept. */
+const nobody: LinkUser = {
+  frame() {},
+  wasRead() {},
+  writable() {},
+  ended() {},
+  unsent: () => false,
+};
+
+/** A connection that is made for a peer's request, and what its link needs. */
+interface Entrant {
+  readonly connection: Socket | Channel;
+  readonly needs: Opening;
+  readonly event: string;
+}
 
 /** Where a server listens. */
 export interface ListenOptions {
@@ -49,9 +72,28 @@ export interface ServerOptions extends NodeServerOptions {
   readonly pauseOnConnect?: boolean | undefined;
 }
 
+/** The addresses of a connection that no program gets, as `net.Server` tells them with `'drop'`. */
+export interface DroppedAddresses {
+  /** This side's address; undefined if it is not known any more, as the rest. */
+  readonly localAddress?: string | undefined;
+  /** The port that the server listens at. */
+  readonly localPort?: number | undefined;
+  /** The family of `localAddress`. */
+  readonly localFamily?: 'IPv4' | 'IPv6' | undefined;
+  /** The peer's address. */
+  readonly remoteAddress?: string | undefined;
+  /** The peer's port. */
+  readonly remotePort?: number | undefined;
+  /** The family of `remoteAddress`. */
+  readonly remoteFamily?: 'IPv4' | 'IPv6' | undefined;
+}
+
 /**
  * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`,
  * `'drop'` (see {@link Server.maxConnections}); and `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
+ *
+ * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}): a peer asked for a connection and did not complete it. There is no
+ * socket for it, and nothing to do; the event may stay unheard.
  * @example
  * ```ts
  * const server = createServer((socket) => socket.pipe(socket));
@@ -63,14 +105,17 @@ export interface ServerOptions extends NodeServerOptions {
  */
 export class Server extends EventEmitter implements AsyncDisposable {
   /**
-   * As in `net.Server`: the most connections at a time; further ones are refused, and `'drop'` is emitted with their addresses.
-   * Undefined: any number.
+   * As in `net.Server`: the most connections at a time; further ones are refused or, if they were being made at the same time, ended, and
+   * `'drop'` is emitted with their {@link DroppedAddresses}. Undefined: any number.
    */
   maxConnections: number | undefined;
   /** As in `net.Server`, where it has an effect in a cluster alone; here it has none: what is above {@link maxConnections} is refused. */
   dropMaxConnection = false;
   /** Connections that are being accepted. */
-  #entering = 0;
+  readonly #entering = new Set<IND2Connector>();
+  /** Called when one of these is made or has failed. */
+  #entered: (() => void)[] = [];
+  #clientErrors = 0;
   readonly #options: ServerOptions;
   readonly #budget: Budget;
   readonly #connections = new Set<Socket | Held<Channel>>();
@@ -85,6 +130,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Number of the call of listen. */
   #attempt = 0;
   #closed = false;
+  /** It was closed, and `'close'` was not emitted yet. */
+  #ending = false;
 
   /** @internal */
   constructor(options: ServerOptions = {}) {
@@ -106,6 +153,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Number of open connections. */
   get connections(): number {
     return this.#connections.size;
+  }
+
+  /** Number of connections that ended before the program got them, for each of which there was a `'clientError'`. */
+  get clientErrors(): number {
+    return this.#clientErrors;
   }
 
   /**
@@ -234,12 +286,16 @@ export class Server extends EventEmitter implements AsyncDisposable {
         await this.close();
         return;
       }
-      void this.#meet(place, connector);
+      // One after the other: memory is made for no more than one connection whose peer has not got its answer.
+      await this.#meet(place, connector, attempt);
+      while (this.#entering.size >= MOST_ENTERING)
+        await new Promise<void>((resolve) => this.#entered.push(resolve));
     }
   }
 
-  /** Accepts a connection, or refuses it. A peer that fails meanwhile is no error of the server. */
-  async #meet(place: Place, connector: IND2Connector): Promise<void> {
+  /** Accepts a connection, or refuses it. Returns when the peer has its answer. */
+  async #meet(place: Place, connector: IND2Connector, attempt: number): Promise<void> {
+    this.#entering.add(connector);
     let link: Link | undefined;
     try {
       const said = connector.getPrivateData();
@@ -249,48 +305,103 @@ export class Server extends EventEmitter implements AsyncDisposable {
         return;
       }
       const hello = decodeHello(said);
-      const made = hello === undefined ? undefined : this.#make(hello);
-      if (made === undefined || this.#closed) {
+      const entrant = hello === undefined ? undefined : this.#make(hello);
+      if (entrant === undefined || !this.#goesOn(attempt)) {
         connector.reject(hello && encodeHello(hello));
-        connector.release();
+        this.#refused(connector);
         return;
       }
-      if (this.#connections.size + this.#entering >= (this.maxConnections ?? Number.POSITIVE_INFINITY)) {
-        const addresses = dropped(connector);
+      if (this.#full) {
+        const addresses = addressesOf(connector);
         connector.reject();
-        connector.release();
+        this.#refused(connector);
         tell(this, 'drop', addresses);
         return;
       }
-      const { connection, needs, event } = made;
-      this.#entering += 1;
-      try {
-        link = await Link.make(place, connector, needs.options, needs.user);
-        connection.attach(link);
-        link.meet(hello!);
-        this.#count(connection);
-      } finally {
-        this.#entering -= 1;
-      }
-      await connector.accept(link.queuePair, { privateData: encodeHello(needs.options) });
-      if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
-      tell(this, event, connection);
-      link.establish();
+      const { options } = entrant.needs;
+      link = await Link.make(place, connector, options, nobody);
+      if (!this.#goesOn(attempt)) throw reset();
+      link.meet(hello!);
+      const made = link;
+      const accepting = connector.accept(made.queuePair, { privateData: encodeHello(options) });
+      if (!this.#wanted) accepting.unref();
+      void accepting.then(
+        () => this.#enter(entrant, made, attempt),
+        (error) => this.#fail(connector, made, error, attempt),
+      );
     } catch (error) {
-      if (link === undefined) connector.release();
-      else link.end(netError(error, 'accept'));
+      this.#fail(connector, link, error, attempt);
     }
+  }
+
+  /** A connection is made, and the program gets it. */
+  #enter({ connection, needs, event }: Entrant, link: Link, attempt: number): void {
+    const { connector } = link;
+    if (link.over || !this.#goesOn(attempt)) {
+      this.#fail(connector, link, reset(), attempt);
+      return;
+    }
+    this.#entering.delete(connector);
+    // Others may have come first: one that may never be completed keeps no place from them.
+    if (this.#full) {
+      const addresses = addressesOf(connector);
+      link.end(undefined);
+      this.#left();
+      tell(this, 'drop', addresses);
+      return;
+    }
+    connection.attach(link);
+    link.user = needs.user;
+    this.#count(connection);
+    if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
+    tell(this, event, connection);
+    link.establish();
+    this.#left();
+  }
+
+  /** A connection has failed before the program got it. That is no error of the server, nor of a program that does not look at it. */
+  #fail(connector: IND2Connector, link: Link | undefined, failure: unknown, attempt: number): void {
+    this.#entering.delete(connector);
+    const addresses = addressesOf(connector);
+    if (link === undefined) connector.release();
+    else link.end(undefined);
+    if (this.#goesOn(attempt)) this.#tellFailure(netError(failure, 'accept'), addresses);
+    this.#left();
   }
 
   /** The client learns this side's version; `'clientError'` tells the program of both. */
   #refuseVersion(connector: IND2Connector, version: number): void {
-    const addresses = dropped(connector);
+    const addresses = addressesOf(connector);
     connector.reject(encodeVersion());
-    connector.release();
-    tell(this, 'clientError', otherVersion('accept', 'the client', version), addresses);
+    this.#refused(connector);
+    this.#tellFailure(otherVersion('accept', 'the client', version), addresses);
   }
 
-  #make(hello: Hello): { connection: Socket | Channel; needs: Opening; event: string } | undefined {
+  #tellFailure(error: unknown, addresses: DroppedAddresses): void {
+    this.#clientErrors += 1;
+    if (failed.hasSubscribers) failed.publish({ server: this, error, ...addresses });
+    tell(this, 'clientError', error, addresses);
+  }
+
+  /** There are as many connections as the program wants. */
+  get #full(): boolean {
+    return this.#connections.size >= (this.maxConnections ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The peer's request was rejected. */
+  #refused(connector: IND2Connector): void {
+    this.#entering.delete(connector);
+    connector.release();
+    this.#left();
+  }
+
+  /** One less is entering. */
+  #left(): void {
+    for (const entered of this.#entered.splice(0)) entered();
+    this.#endIfEmpty();
+  }
+
+  #make(hello: Hello): Entrant | undefined {
     if (hello.kind === Kind.CHANNEL) {
       if (this.listenerCount('channel') === 0) return undefined;
       const connection = new Channel(this.#options.channel, this.#budget);
@@ -319,7 +430,19 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   #gone(connection: Socket | Held<Channel>): void {
     this.#connections.delete(connection);
-    if (this.#closed && this.#connections.size === 0) this.emit('close');
+    this.#endIfEmpty();
+  }
+
+  #endIfEmpty(): void {
+    if (this.#ending && this.#empty) {
+      this.#ending = false;
+      this.emit('close');
+    }
+  }
+
+  /** There are no connections, nor any that are being accepted. */
+  get #empty(): boolean {
+    return this.#connections.size === 0 && this.#entering.size === 0;
   }
 
   /**
@@ -353,7 +476,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
     if (done !== undefined) this.once('close', () => done());
     this.#closed = true;
     this.#drop();
-    if (this.#connections.size === 0) setImmediate(() => this.emit('close'));
+    this.#ending = true;
+    for (const connector of this.#entering) connector.cancelOverlappedRequests();
+    setImmediate(() => this.#endIfEmpty());
     return gone;
   }
 
@@ -386,16 +511,20 @@ function notRunning(): NetError {
   return new NetError('ERR_SERVER_NOT_RUNNING', 'The server does not listen.');
 }
 
-/** The addresses of a connection request, as `net.Server` tells them with `'drop'`. */
-function dropped(connector: IND2Connector) {
-  const local = connector.getLocalAddress();
-  const remote = connector.getPeerAddress();
-  return {
-    localAddress: local.address,
-    localPort: local.port,
-    localFamily: familyOf(local),
-    remoteAddress: remote.address,
-    remotePort: remote.port,
-    remoteFamily: familyOf(remote),
-  };
+/** The addresses of a connection, as far as they are still known. */
+function addressesOf(connector: IND2Connector): DroppedAddresses {
+  try {
+    const local = connector.getLocalAddress();
+    const remote = connector.getPeerAddress();
+    return {
+      localAddress: local.address,
+      localPort: local.port,
+      localFamily: familyOf(local),
+      remoteAddress: remote.address,
+      remotePort: remote.port,
+      remoteFamily: familyOf(remote),
+    };
+  } catch {
+    return {};
+  }
 }

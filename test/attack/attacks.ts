@@ -1,6 +1,7 @@
 /** All attacks, in the order of a run. */
 import type { Attack } from './attack.js';
 import { cmAttacks } from './cm.js';
+import { halfOpenAttacks } from './half-open.js';
 import { hoardAttack } from './hoard.js';
 import { ioctlAttack } from './ioctl.js';
 import { killAttacks } from './kills.js';
@@ -9,6 +10,7 @@ import { wireAttacks } from './wire.js';
 export const attacks: readonly Attack[] = [
   ...wireAttacks,
   ...cmAttacks,
+  ...halfOpenAttacks,
   ioctlAttack,
   hoardAttack,
   ...killAttacks,

@@ -58,15 +58,18 @@ export function forgedReq(
   });
 }
 
-/** Sends MADs to an address of this host, from the same address, by its own socket. */
+/** Sends MADs to an address of this host, from the same or another one, by its own socket. */
 export class Forger {
   readonly #socket: Socket = createSocket('udp4');
 
-  private constructor(readonly address: string) {}
+  private constructor(
+    readonly address: string,
+    readonly source: string,
+  ) {}
 
-  static async open(address: string): Promise<Forger> {
-    const forger = new Forger(address);
-    await new Promise<void>((resolve) => forger.#socket.bind(0, address, resolve));
+  static async open(address: string, source = address): Promise<Forger> {
+    const forger = new Forger(address, source);
+    await new Promise<void>((resolve) => forger.#socket.bind(0, source, resolve));
     return forger;
   }
 
@@ -98,7 +101,7 @@ export class Forger {
     ip.writeUInt16BE(length, 2);
     ip[6] = 0x40;
     ip[9] = 17;
-    ip.set([...quad(this.address), ...quad(this.address)], 12);
+    ip.set([...quad(this.source), ...quad(this.address)], 12);
     const udp = ip.subarray(IP_BYTES);
     udp.writeUInt16BE(this.#socket.address().port, 0);
     udp.writeUInt16BE(ROCE_PORT, 2);

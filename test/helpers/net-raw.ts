@@ -81,6 +81,18 @@ export class RawPeer implements Disposable {
 
   /** Connects to a server, with any bytes as its hello. */
   static async connect(port: number, hello: Uint8Array = encodeHello(honest)): Promise<RawPeer> {
+    const peer = await RawPeer.knock(port, hello);
+    try {
+      await peer.connector.completeConnect();
+      return peer;
+    } catch (error) {
+      peer[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** The same, but the connection is not completed: the server waits for that. */
+  static async knock(port: number, hello: Uint8Array): Promise<RawPeer> {
     const peer = new RawPeer();
     try {
       await peer.#post();
@@ -90,7 +102,6 @@ export class RawPeer implements Disposable {
         { family: 4, address: LOOPBACK, port },
         { privateData: hello },
       );
-      await peer.connector.completeConnect();
       return peer;
     } catch (error) {
       peer[Symbol.dispose]();

@@ -1,0 +1,23 @@
+/** A server of `networkdirect/net` that strangers flood: `half-open-victim kind address`. Reports its port, then its state whenever it is asked. */
+import { once } from 'node:events';
+import { createChannelServer, createServer } from '../../nd/net/index.js';
+
+/** The state of the server. */
+export interface HalfOpenHealth {
+  /** Bytes of memory of the process. */
+  readonly memory: number;
+  /** Connections that were requested and not completed. */
+  readonly clientErrors: number;
+  readonly listening: boolean;
+}
+
+const [kind, address] = process.argv.slice(2);
+const server = kind === 'stream' ? createServer((socket) => socket.resume()) : createChannelServer(() => {});
+server.listen(0, address);
+await once(server, 'listening');
+process.on('disconnect', () => process.exit(0));
+process.on('message', () => {
+  const { clientErrors, listening } = server;
+  process.send!({ memory: process.memoryUsage.rss(), clientErrors, listening } satisfies HalfOpenHealth);
+});
+process.send!(server.address()!.port);

@@ -1,0 +1,63 @@
+/** Connection requests of a stranger for servers of `networkdirect/net`: the hello is right, and nothing follows. */
+import { randomBytes } from 'node:crypto';
+import { encodeHello, type Hello, Kind } from '../../nd/net/wire.js';
+import { Forger, forgedReq, ipCmHeaderOf } from './forged-mads.js';
+import { honest } from './net-raw.js';
+
+const HEADER_BYTES = 36;
+const REQ_DATA = 92;
+
+/** The hello of an honest peer with a stream. */
+export const streaming: Hello = {
+  kind: Kind.STREAM,
+  slots: 16,
+  slotBytes: 65_552,
+  maxMessageBytes: 0,
+  ringBytes: 2 ** 22,
+};
+
+/** How a stranger's side would answer: the server repeats its REP after the timeout, so many times. */
+export interface HalfOpenTiming {
+  readonly localResponseTimeout: number;
+  readonly maxCmRetries: number;
+}
+
+/** The standard's own patience: minutes. */
+const patient: HalfOpenTiming = { localResponseTimeout: 20, maxCmRetries: 15 };
+/** The server gives up at once. */
+export const hasty: HalfOpenTiming = { localResponseTimeout: 8, maxCmRetries: 0 };
+
+/** Packets with requests for a server, each of another connection, and who sends them. */
+export async function halfOpenReqs(
+  address: string,
+  port: number,
+  kind: 'stream' | 'channel',
+  timing: HalfOpenTiming = patient,
+  source = address,
+): Promise<{ forger: Forger; packetOf: (n: number) => Uint8Array }> {
+  const forger = await Forger.open(address, source);
+  const privateData = new Uint8Array(REQ_DATA);
+  privateData.set(ipCmHeaderOf(source, address).subarray(0, HEADER_BYTES));
+  privateData.set(encodeHello(kind === 'stream' ? streaming : honest), HEADER_BYTES);
+  // A CA of its own: none of these requests repeats one of an earlier stranger, or names its queue pairs.
+  const localCaGuid = randomBytes(8).readBigUInt64BE();
+  const packetOf = (n: number): Uint8Array =>
+    forger.packet(
+      forgedReq(
+        address,
+        port,
+        // A queue pair of no process: those of this host have the number of its slot.
+        {
+          localCommId: 0x7e00_0000 + n,
+          localQpn: 0xfe_0000 + (n & 0xffff),
+          localCaGuid,
+          startingPsn: n,
+          privateData,
+          ...timing,
+        },
+        source,
+        BigInt(n + 1),
+      ),
+    );
+  return { forger, packetOf };
+}
