@@ -38,8 +38,6 @@ export interface UvpMemory {
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
-  /** Bytes; SGEs must lie within them. Left out, the HCA alone checks. */
-  readonly length?: number | undefined;
   /**
    * The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION if its buffer was detached.
    */
@@ -276,7 +274,7 @@ export interface UserVerbs {
    *
    * @throws StatusError INVALID_DEVICE_STATE (before RTS), NO_MORE_ENTRIES (queue full), DATA_OVERRUN (too many SGEs),
    *   BUFFER_OVERFLOW (too long, or too long for INLINE), INVALID_PARAMETER, ACCESS_VIOLATION (a region whose
-   *   ArrayBuffer was detached).
+   *   ArrayBuffer was detached, an INLINE SGE that ends beyond its region).
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */

@@ -21,11 +21,8 @@ export interface WvMemoryRegion {
 
 /** A part of registered memory: `length` bytes at `offset` bytes into the region. */
 export interface WvSge {
-  /** What `registerMemory` answered. A program's own object without `length` is checked by the HCA alone. */
-  region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'> & {
-    /** Bytes of the region; entries must lie within them. */
-    readonly length?: number;
-  };
+  /** The region that `registerMemory` returned. The HCA checks that the entry lies within it. */
+  region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'>;
   /** Bytes from the start of the region. */
   offset: number;
   /** Bytes; an entry of 0 names no memory. */

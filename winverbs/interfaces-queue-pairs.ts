@@ -219,8 +219,9 @@ export interface IWVQueuePair extends WvOverlappedObject {
 
 /**
  * Requests throw only if nothing was queued (NO_MORE_ENTRIES for a full queue, DATA_OVERRUN for too many SGEs,
- * BUFFER_OVERFLOW for too many inline bytes, ACCESS_VIOLATION for an SGE that ends beyond its region, INVALID_DEVICE_STATE before RTS, …). The completion reports the result of
- * a queued request. `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
+ * BUFFER_OVERFLOW for too many inline bytes, ACCESS_VIOLATION for an inline SGE that ends beyond its region,
+ * INVALID_DEVICE_STATE before RTS, …). The completion reports the result of a queued request: LOCAL_PROTECTION_ERROR for
+ * any other SGE that ends beyond its region. `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
  * @example
  * ```ts
  * qp.postReceive('answer', [{ region, offset: 4096, length: 4096 }]);

@@ -29,7 +29,12 @@ export function receiveStride(sge: number): number {
   return abi.receiveWqeHeaderBytes + sge * abi.sgeBytes;
 }
 
-/** Writes SGEs from a word of a ring on; answers how many. Throws DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER, ACCESS_VIOLATION. */
+/**
+ * Writes SGEs from a word of a ring on, and returns their number. Whether they lie within their regions is the HCA's to check: a request with
+ * one that does not is queued, and its completion reports LOCAL_PROTECTION_ERROR (IBA 1 §10.7.3).
+ *
+ * @throws StatusError DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER, ACCESS_VIOLATION (a region whose ArrayBuffer was detached).
+ */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
   // Negated, so that a value without a length fails as well.
@@ -45,8 +50,6 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const address = region.address + offset;
     if (length >>> 0 !== length) badSge(i, sge);
     if (!(offset >= 0 && address <= LIMIT && Number.isSafeInteger(address))) badSge(i, sge);
-    // False for memory of unknown length: the HCA checks it. An entry of no bytes names no memory.
-    if (offset + length > region.length! && length !== 0) outsideOfRegion(i, offset, length, region.length!);
     total += length;
     words[at + sgeAddressLo] = address;
     words[at + sgeAddressHi] = address * TO_UPPER;
@@ -92,7 +95,7 @@ function badSge(i: number, { region, offset, length }: UvpSge): never {
   badRange(`offset of SGE ${i}`, offset);
 }
 
-/** The error of an SGE that names more than its region has. */
+/** The error of an inline SGE that names more than its region has: its bytes cannot be copied. */
 export function outsideOfRegion(i: number, offset: number, length: number, size: number): never {
   throw new StatusError(
     Status.ACCESS_VIOLATION,

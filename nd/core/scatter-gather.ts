@@ -1,4 +1,4 @@
-import type { WvSge } from '../../winverbs/index.js';
+import type { WvMemoryRegion, WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
@@ -29,10 +29,10 @@ export interface SpiSge {
 /** Finds registered memory. */
 export interface MemoryResolver {
   /** The region of memory that is known to be registered here, otherwise undefined. */
-  known(memory: unknown): WvSge['region'] | undefined;
+  known(memory: unknown): WvMemoryRegion | undefined;
 
   /** The same, after processing completed requests. INVALID_HANDLE if it is not registered here. */
-  regionOf(memory: unknown, what: string): WvSge['region'];
+  regionOf(memory: unknown, what: string): WvMemoryRegion;
 }
 
 /**
@@ -48,6 +48,8 @@ export class ScatterGather {
   total = 0;
   /** Whether it has unregistered memory. */
   plain = false;
+  /** Whether an entry ends beyond its registration. The HCA finds that; the call cannot copy what is not there. */
+  beyond = false;
 
   constructor(memory: MemoryResolver) {
     this.#memory = memory;
@@ -59,6 +61,7 @@ export class ScatterGather {
     const list = this.#lists[n] ?? this.#make(n, what);
     let total = 0;
     this.plain = false;
+    this.beyond = false;
     for (let i = 0; i < n; i += 1) {
       const sge = sgl[i]!;
       if (typeof sge !== 'object' || sge === null) throw noList(what, `Entry ${i}`, sge);
@@ -71,22 +74,23 @@ export class ScatterGather {
           `Entry ${i} has offset ${offset} and length ${length}; both must be whole numbers of bytes, the length below 2^32.`,
         );
       }
-      let region = this.#memory.known(memory);
-      if (region === undefined) {
-        if (memory instanceof Uint8Array) {
-          if (offset + length > memory.length) {
-            throw refuse(
-              Status.ACCESS_VIOLATION,
-              what,
-              `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
-            );
-          }
-          entry.plain.bytes = memory;
-          region = entry.plain;
-          this.plain = true;
-        } else {
-          region = this.#memory.regionOf(memory, what);
+      let region: WvSge['region'];
+      const known = this.#memory.known(memory);
+      if (known !== undefined || !(memory instanceof Uint8Array)) {
+        const registered = known ?? this.#memory.regionOf(memory, what);
+        if (offset + length > registered.length) this.beyond = true;
+        region = registered;
+      } else {
+        if (offset + length > memory.length) {
+          throw refuse(
+            Status.ACCESS_VIOLATION,
+            what,
+            `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
+          );
         }
+        entry.plain.bytes = memory;
+        region = entry.plain;
+        this.plain = true;
       }
       // Storing an equal value would cost the write barrier of the garbage collector.
       if (entry.region !== region) entry.region = region;

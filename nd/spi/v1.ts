@@ -257,11 +257,12 @@ export interface INDMemoryWindow extends NdUnknown {}
  *
  * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the endpoint has no
  * entry left: take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the
- * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION (an entry ends
- * beyond its memory), INVALID_PARAMETER_1 (the result is no object, or cannot be written), and, except for Receive, CONNECTION_INVALID before there is a connection. After its
- * end they are accepted and end in CANCELED.
+ * adapter transfers), INVALID_HANDLE (memory of another instance, or deregistered), ACCESS_VIOLATION (memory that is not
+ * registered ends before the entry), INVALID_PARAMETER_1 (the result is not an object, or cannot be written), and, except
+ * for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in CANCELED.
  *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory, or a Bind that is not allowed); DATA_OVERRUN (a message
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its registration, or may not be
+ * written; a Bind that is not allowed); DATA_OVERRUN (a message
  * longer than its Receive); REMOTE_ERROR (refused by the peer: token, range, rights, or its Receive was too short);
  * TIMEOUT (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST (Invalidate of an unbound window);
  * INTERNAL_ERROR. Any result but SUCCESS ends the connection.

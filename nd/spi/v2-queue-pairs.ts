@@ -9,12 +9,11 @@ import type { Nd2RemoteMemory, Nd2Sge } from './v2-types.js';
  * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
  * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
  * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), ACCESS_VIOLATION (an
- * entry ends beyond its region), and,
- * except for Receive, CONNECTION_INVALID before there is a connection. After its end they are accepted and end in
- * CANCELED. Contexts are returned unchanged and need not be unique.
+ * INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there is a connection. After
+ * its end they are accepted and end in CANCELED. Contexts are returned unchanged and need not be unique.
  *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory; a Bind that is not allowed; the peer's memory: token,
- * range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its region, or may not be written; a
+ * Bind that is not allowed; the peer's memory: token, range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
  * request; for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive);
  * INVALID_DEVICE_REQUEST (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the
  * connection.

@@ -134,12 +134,12 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   /**
    * Converts the list of a Send or Write; returns INLINE if it fits. Inline bytes are copied at once, but a fenced
    * request may send what an earlier Read has not delivered yet: it goes inline only from memory that no Read can write
-   * to.
+   * to. One that names more than its registration fails by its result, whatever its length.
    */
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;
     sg.translate(sgl, what);
-    if (sg.total <= this.maxInline && (sg.plain || (flags & READ_FENCE) === 0)) return INLINE;
+    if (sg.total <= this.maxInline && (sg.plain || ((flags & READ_FENCE) === 0 && !sg.beyond))) return INLINE;
     if (sg.plain) throw plainRefused(what, this.maxInline);
     return 0;
   }

@@ -373,6 +373,8 @@ clean('queues that are full, resized, overrun and reset', async () => {
     Status.DATA_OVERRUN,
   );
   assert.is(await statusOf(() => a.qp.send(1, a.sge(0, 300), WvSend.INLINE)), Status.BUFFER_OVERFLOW);
+  const beyond = a.sge(a.memory.length - 4, 8);
+  assert.is(await statusOf(() => a.qp.send(1, beyond, WvSend.INLINE)), Status.ACCESS_VIOLATION);
   assert.is(await statusOf(() => a.qp.sendAndInvalidate(1, a.sge(0, 8), 0, 1)), Status.NOT_SUPPORTED);
   a.qp.send('before the reset', a.sge(0, 8), 0);
   for (let i = 0; i < 16; i++) a.qp.postReceive(i, a.sge(0, 8));

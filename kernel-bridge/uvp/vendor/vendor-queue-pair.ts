@@ -4,7 +4,16 @@ import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../
 import type { NativeFunction } from '../../windows/native.js';
 import { NO_REQUEST, refusedFlags, SEND_FLAGS } from '../send-flags.js';
 import type { TokenOwner, TokenTable } from '../token-table.js';
-import { badRange, full, invalid, MAX_ADDRESS, TWO_32, UPPER, writeSgl } from '../work-request.js';
+import {
+  badRange,
+  full,
+  invalid,
+  MAX_ADDRESS,
+  outsideOfRegion,
+  TWO_32,
+  UPPER,
+  writeSgl,
+} from '../work-request.js';
 import { ibFailure, postFailure } from './ib-status.js';
 import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';
 import { OrderedRequests, Queue, requestId, SharedRequests } from './request-ids.js';
@@ -22,6 +31,15 @@ function totalOf(sgl: readonly UvpSge[]): number {
   let total = 0;
   for (let i = 0; i < sgl.length; i++) total += sgl[i]!.length;
   return total;
+}
+
+/** The provider copies inline bytes as it finds them; a key guards only what the HCA reads. */
+function checkInline(sgl: readonly UvpSge[]): void {
+  for (let i = 0; i < sgl.length; i++) {
+    const { region, offset, length } = sgl[i]!;
+    const size = region.bytes?.length ?? 0;
+    if (length !== 0 && offset + length > size) outsideOfRegion(i, offset, length, size);
+  }
 }
 
 /** One request in native memory, its SGEs, and where the provider says which of a list it refused. */
@@ -179,7 +197,10 @@ export class VendorQueuePair extends VendorHandle implements TokenOwner {
     const { words, sgl: sglAt, address, failed } = this.#send;
     const sges = writeSgl(words, sglAt, sgl, this.#sendSge);
     const length = totalOf(sgl);
-    if ((flags & WvSend.INLINE) !== 0 && length > this.#maxInline) tooMuchInline(length, this.#maxInline);
+    if ((flags & WvSend.INLINE) !== 0) {
+      if (length > this.#maxInline) tooMuchInline(length, this.#maxInline);
+      checkInline(sgl);
+    }
     const position = this.sends.next;
     words[SendWord.id] = requestId(position, Queue.SEND);
     words[SendWord.id + 1] = this.token;

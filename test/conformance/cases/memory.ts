@@ -60,12 +60,8 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
         };
         if (op === 'send') await far.post(...receives(1, 1000));
         const status = await near.postStatus(post);
-        // A provider may see it before the request is queued.
-        if (status !== SUCCESS && at !== 0) {
-          t.status(status, Status.ACCESS_VIOLATION, `${op} whose local memory ends ${at} bytes beyond it`);
-          return;
-        }
-        t.status(status, SUCCESS, op);
+        // The HCA finds it, not the call.
+        t.status(status, SUCCESS, `Posting a ${op} whose local memory ends ${at} bytes beyond it`);
         if (op === 'receive') await far.post(...sends(1, length));
         const cq = op === 'receive' ? near.inbound : near.outbound;
         t.results(

@@ -1,5 +1,12 @@
 /** Broken requests: endpoints of SPI v1. */
-import { type NdMemoryHandle, NdMwDescriptor, NdOpFlag, type NdSge, Status } from '../../../nd/index.js';
+import {
+  NdError,
+  type NdMemoryHandle,
+  NdMwDescriptor,
+  NdOpFlag,
+  type NdSge,
+  Status,
+} from '../../../nd/index.js';
 import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
@@ -7,12 +14,21 @@ const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WR
 /** A request of 0 bytes names no memory. */
 const nowhere = new NdMwDescriptor(0n, 0n, 0);
 
-/** The list with its last entry one byte shorter. */
 /** The cases name memory by objects. */
 function lengthOf(memory: NdMemoryHandle | number): number {
   return typeof memory === 'number' ? 0 : memory.length;
 }
 
+/** Refuses a list with memory beyond a registration. */
+function checkEnds(sgl: readonly NdSge[]): void {
+  for (const { memory, offset, length } of sgl) {
+    if (typeof memory === 'object' && offset + length > memory.length) {
+      throw new NdError(Status.ACCESS_VIOLATION, 'The entry ends beyond its memory.');
+    }
+  }
+}
+
+/** The list with its last entry one byte shorter. */
 function shorter(sgl: readonly NdSge[]): NdSge[] {
   return sgl.map((sge, i) => (i === sgl.length - 1 ? { ...sge, length: Math.max(sge.length - 1, 0) } : sge));
 }
@@ -374,4 +390,17 @@ export const requestMutants: readonly Mutant[] = [
       endpoint.release = () => 0;
     },
   }),
+  mutantV1(
+    'refuses-beyond',
+    'A Read into memory beyond a registration is refused by the call',
+    'memory.read-local-one-byte-beyond',
+    {
+      endpoint(endpoint) {
+        around(endpoint, 'read', (read) => (result, sgl, ...rest) => {
+          checkEnds(sgl);
+          read(result, sgl, ...rest);
+        });
+      },
+    },
+  ),
 ];

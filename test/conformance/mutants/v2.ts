@@ -1,5 +1,5 @@
 /** Broken providers of SPI v2: rules that v1 does not have. */
-import { Nd2MrFlag, Nd2OpFlag, Status } from '../../../nd/index.js';
+import { Nd2MrFlag, Nd2OpFlag, NdError, Status } from '../../../nd/index.js';
 import { around, insteadOf, type Mutant, mutantV2 } from './mutant.js';
 
 export const v2Mutants: readonly Mutant[] = [
@@ -191,4 +191,31 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
+  mutantV2(
+    'refuses-beyond-v2',
+    'A Write from memory beyond a registration is refused by the call',
+    'memory.write-local-one-byte-beyond',
+    {
+      adapter(adapter) {
+        const lengths = new Map<unknown, number>();
+        around(adapter, 'createMemoryRegion', (create) => () => {
+          const region = create();
+          around(region, 'register', (register) => (buffer, flags) => {
+            lengths.set(region, buffer.byteLength);
+            return register(buffer, flags);
+          });
+          return region;
+        });
+        around(adapter, 'createQueuePair', (create) => (options) => {
+          const queuePair = create(options);
+          around(queuePair, 'write', (write) => (context, sgl, ...rest) => {
+            if (sgl.some(({ memory, offset, length }) => offset + length > (lengths.get(memory) ?? Infinity)))
+              throw new NdError(Status.ACCESS_VIOLATION, 'The entry ends beyond its region.');
+            write(context, sgl, ...rest);
+          });
+          return queuePair;
+        });
+      },
+    },
+  ),
 ];
