@@ -144,8 +144,8 @@ export interface KernelOptions {
    */
   allowPtrace: boolean;
   /**
-   * Writes all packets of the links to this pcapng file; `%p` becomes the process id. The second thread of a process that has the
-   * same path writes to `x-2.pcapng` instead of `x.pcapng`, and so on. Two processes exchange whole packets by shared
+   * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing that exists is
+   * overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Two processes exchange whole packets by shared
    * memory, to be captured or to suffer `faults`, if one of them has such an option before they first connect.
    */
   capture: string;
@@ -281,7 +281,10 @@ const kernelSchema = (z: Zod) =>
     icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
     direct: z.boolean().default(defaultOptions.direct),
     allowPtrace: z.boolean().default(defaultOptions.allowPtrace),
-    capture: z.string().default(defaultOptions.capture),
+    capture: z
+      .string()
+      .refine((path) => !path.includes('\0'), 'must be a path without NUL characters')
+      .default(defaultOptions.capture),
     statistics: z.boolean().default(defaultOptions.statistics),
     receiveBufferBytes: z.int().min(65_536).max(268_435_456).default(defaultOptions.receiveBufferBytes),
     faults: faultSchema(z).prefault({}),

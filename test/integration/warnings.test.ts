@@ -1,6 +1,14 @@
 /** Warnings of the soft kernel, also in programs that end before the event loop's next turn. */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -10,17 +18,19 @@ import { needing } from '../helpers/needs.js';
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
 
-/** The stderr of a program that opens a provider with an unwritable capture file. */
-function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: string[] = []): string {
-  const program = `
+/** A program that opens a provider with this capture file. */
+const program = (then: string, capture: string): string => `
     import { openProvider } from ${JSON.stringify(winverbs)};
     process.on('warning', ({ name }) => process._rawDebug('heard', name));
     const provider = openProvider({ capture: ${JSON.stringify(capture)} });
     openProvider();
     ${then}`;
+
+/** Its stderr; by default the file cannot be written. */
+function run(then: string, capture = '/no/such/folder/capture.pcapng', flags: string[] = []): string {
   const { status, stderr } = spawnSync(
     process.execPath,
-    [...flags, '--input-type=module', '--eval', program],
+    [...flags, '--input-type=module', '--eval', program(then, capture)],
     { encoding: 'utf8' },
   );
   assert.is(status, 0, stderr);
@@ -80,9 +90,32 @@ needing(test, 'limits')(
   },
 );
 
-test('a capture into a full disk is told from the start', () => {
-  const told = run('', '/dev/full');
-  assert.is(told.match(/'\/dev\/full' cannot be written; nothing is recorded/g)?.length, 1, told);
+needing(test, 'limits')('a capture that cannot even begin is told from the start', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
+  const file = join(folder, 'capture.pcapng');
+  const { status, stderr } = runLimited('ulimit -f 0', program('', file));
+  assert.is(status, 0, stderr);
+  assert.is(stderr.match(/capture\.pcapng' cannot be written; nothing is recorded/g)?.length, 1, stderr);
+  rmSync(folder, { recursive: true });
+});
+
+test('a capture overwrites nothing that exists, and follows no link', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-capture-'));
+  const at = (name: string): string => join(folder, name);
+  writeFileSync(at('kept'), 'kept');
+  symlinkSync('kept', at('x.pcapng'));
+  writeFileSync(at('x-2.pcapng'), 'of another run');
+  symlinkSync('made', at('x-3.pcapng'));
+  assert.is(run('', at('x.pcapng')), '');
+  assert.equal(
+    ['kept', 'x-2.pcapng'].map((name) => readFileSync(at(name), 'utf8')),
+    ['kept', 'of another run'],
+  );
+  assert.equal(readdirSync(folder).sort(), ['kept', 'x-2.pcapng', 'x-3.pcapng', 'x-4.pcapng', 'x.pcapng']);
+  const { size, mode } = statSync(at('x-4.pcapng'));
+  assert.ok(size > 0);
+  assert.is(mode & 0o777, 0o600);
+  rmSync(folder, { recursive: true });
 });
 
 test.run();

@@ -50,6 +50,13 @@ test('a wrong option is named with its value and its limit', () => {
   );
 });
 
+test('a path that a NUL character would cut is refused', () => {
+  const text = message(() =>
+    resolveKernelOptions(undefined, { ND_OPTIONS: '{"capture":"a.pcapng\\u0000b"}' }),
+  );
+  assert.match(text, /capture.*must be a path without NUL characters/);
+});
+
 test('an option that does not exist is named, with those that do', () => {
   const misspelt = (value: unknown): string =>
     message(() => resolveKernelOptions(value as KernelOptionsInput, {}));

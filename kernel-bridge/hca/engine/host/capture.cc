@@ -1,6 +1,6 @@
 #include "host/capture.h"
 
-#include <mutex>
+#include <cerrno>
 
 #include "platform/os.h"
 
@@ -27,16 +27,13 @@ std::string expand(const std::string& path) {
   return out;
 }
 
-// How many captures of this process have had a path. Never destroyed: contexts may end while the process exits.
-struct Takers {
-  std::mutex mutex;
-  std::map<std::string, uint32_t> count;
-};
-
-uint32_t numberAt(const std::string& path) {
-  static auto* takers = new Takers;
-  std::lock_guard<std::mutex> guard(takers->mutex);
-  return ++takers->count[path];
+// The name of the n-th file for a path: x.pcapng, x-2.pcapng, and so on.
+std::string numbered(std::string path, uint32_t number) {
+  if (number == 1) return path;
+  const size_t folder = path.find_last_of("/\\"), dot = path.rfind('.');
+  const bool hasSuffix = dot != std::string::npos && (folder == std::string::npos || dot > folder + 1);
+  path.insert(hasSuffix ? dot : path.size(), "-" + std::to_string(number));
+  return path;
 }
 
 uint32_t option(uint16_t code, uint16_t length) { return code | static_cast<uint32_t>(length) << 16; }
@@ -45,24 +42,15 @@ uint32_t option(uint16_t code, uint16_t length) { return code | static_cast<uint
 
 Capture::~Capture() { close(); }
 
-const std::string& Capture::nameFor(const std::string& path) {
-  std::string& name = names_[path];
-  if (!name.empty()) return name;
-  name = path;
-  const uint32_t number = numberAt(path);
-  if (number == 1) return name;
-  const size_t folder = path.find_last_of("/\\"), dot = path.rfind('.');
-  const bool hasSuffix = dot != std::string::npos && (folder == std::string::npos || dot > folder + 1);
-  name.insert(hasSuffix ? dot : path.size(), "-" + std::to_string(number));
-  return name;
-}
-
 int Capture::open(const std::string& path) {
   if (path == path_) return error_;
   close();
   error_ = 0;
   if (path.empty()) return 0;
-  if (const int error = createFile(nameFor(expand(path)), &file_)) return error;
+  const std::string name = expand(path);
+  int error = EEXIST;
+  for (uint32_t number = 1; error == EEXIST && number <= kMostFiles; number++) error = createFile(numbered(name, number), &file_);
+  if (error != 0) return error;
   path_ = path;
   buffer_.clear();
   buffer_.reserve(kBufferBytes);

@@ -1,7 +1,6 @@
 // Writes the packets of this HCA to a pcapng file that Wireshark decodes: raw IP packets with the headers
 // rebuilt and the ICRC they had (or would have had, for packets that stayed on the host).
 #pragma once
-#include <map>
 #include <string>
 #include <vector>
 #include "base/icrc.h"
@@ -18,9 +17,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Starts writing to `path`, in which %p becomes the process id; "" stops. The same path again changes nothing. If another capture
-  // of this process has had the path, this one writes to a file beside it: x.pcapng, x-2.pcapng.
-  // Returns 0 or an errno; for the path in force the one that has ended its capture.
+  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again changes nothing. Whatever
+  // has the name already keeps it, and the file is the next of x.pcapng, x-2.pcapng, ….
+  // Returns 0 or an errno: EEXIST if kMostFiles of these names are taken; for the path in force the one that has ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return file_.valid(); }
@@ -36,14 +35,13 @@ class Capture {
   int error() const { return error_; }
 
  private:
+  static constexpr uint32_t kMostFiles = 1000;
   static constexpr size_t kBufferBytes = 256 * 1024;
   static constexpr uint64_t kFlushAfterNs = 100'000'000;
-  const std::string& nameFor(const std::string& path);
   void append(const void* data, size_t length);
   void append32(uint32_t value) { append(&value, 4); }
 
   std::string path_;
-  std::map<std::string, std::string> names_;  // of the files, by path
   UniqueFd file_;
   uint64_t flushDue_ = UINT64_MAX;
   int error_ = 0;

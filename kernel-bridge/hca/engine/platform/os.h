@@ -38,7 +38,7 @@ bool atEndOfProcess(void (*end)());
 // What the program, or a library that it has loaded, calls by that name; null: nothing.
 void* findSymbol(const char* name);
 
-// A new, empty file for this user alone, in place of one that is there; a pipe is written to without waiting. 0 or an errno.
+// A new file for this user alone. 0 or an errno: EEXIST if anything has the name, also a link that leads nowhere.
 int createFile(const std::string& path, UniqueFd* file);
 int writeFile(Descriptor file, const void* bytes, size_t length);
 

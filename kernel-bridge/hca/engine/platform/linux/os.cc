@@ -68,7 +68,7 @@ bool atEndOfProcess(void (*end)()) { return std::atexit(end) == 0; }
 void* findSymbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
 int createFile(const std::string& path, UniqueFd* file) {
-  file->reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0600));
+  file->reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   return file->valid() ? 0 : errno;
 }
 

@@ -78,7 +78,7 @@ void* findSymbol(const char* name) { return reinterpret_cast<void*>(GetProcAddre
 
 int createFile(const std::string& path, UniqueFd* file) {
   // For this user alone, unless the folder says otherwise.
-  file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, CREATE_ALWAYS,
+  file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, CREATE_NEW,
                                        FILE_ATTRIBUTE_NORMAL, nullptr)));
   return file->valid() ? 0 : errnoOf(GetLastError());
 }

@@ -39,6 +39,8 @@ int errnoOf(unsigned long error) {
     case WSAEADDRINUSE:
     case ERROR_ALREADY_EXISTS:
       return EADDRINUSE;
+    case ERROR_FILE_EXISTS:
+      return EEXIST;
     case WSAEACCES:
     case ERROR_ACCESS_DENIED:
     case ERROR_SHARING_VIOLATION:
