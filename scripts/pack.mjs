@@ -7,6 +7,7 @@
 // of their own that `networkdirect build` fetches: most systems never need it. With --local the addons of build/Release are this platform's
 // package: for tests, not for others, because they need this system's libraries.
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   existsSync,
@@ -101,12 +102,10 @@ const sources = companion(
   `The C++ sources of the native addons of [${own.name}](${homepage}), which \`npx networkdirect build\` compiles. \`native.tar.br\` is a tar archive, compressed by Brotli.`,
   { files: ['native.tar.br'] },
 );
-writeFileSync(
-  join(sources.target, 'native.tar.br'),
-  brotliCompressSync(archive, {
-    params: { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS },
-  }),
-);
+const compressed = brotliCompressSync(archive, {
+  params: { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS },
+});
+writeFileSync(join(sources.target, 'native.tar.br'), compressed);
 const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   const [os, cpu, libc] = platform.split('-');
   const text = `The native addons of [${own.name}](${homepage}) for ${platform}.`;
@@ -124,6 +123,8 @@ const { private: _, scripts: __, devDependencies: ___, dependencies: ____, ...ke
 json(join(stage, 'package.json'), {
   ...kept,
   files: ['dist', 'CHANGELOG.md', 'SECURITY.md'],
+  // `networkdirect build` compiles these sources and no others.
+  sourcesIntegrity: `sha512-${createHash('sha512').update(compressed).digest('base64')}`,
   imports: { '#shared': './dist/shared.cjs', '#zod': './dist/zod.cjs' },
   optionalDependencies: {
     ...own.optionalDependencies,

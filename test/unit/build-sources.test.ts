@@ -1,0 +1,147 @@
+/** `networkdirect build` compiles the sources that the package was packed with, and no others. */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync } from 'node:zlib';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const compiled = join(root, 'dist/examples/build.js');
+
+function write(file: string, content: string | Buffer): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+}
+
+/** An archive of sources whose build writes `word` to the file `built`, and the names of what is beside it. */
+function archiveOf(folder: string, word: string): Buffer {
+  const stage = join(folder, `stage-${word}`);
+  const program = `
+    import { readdirSync, writeFileSync } from 'node:fs';
+    const beside = readdirSync(new URL('..', import.meta.url)).filter((name) => name !== 'scripts');
+    writeFileSync(${JSON.stringify(join(folder, 'built'))}, ['${word}', ...beside].join(' '));`;
+  write(join(stage, 'scripts/build-native.mjs'), program);
+  const { stdout } = spawnSync('tar', ['-C', stage, '-c', '.']);
+  return brotliCompressSync(stdout);
+}
+
+interface Package {
+  readonly folder: string;
+  /** Installs the package of the sources. */
+  install(version: string, archive: Buffer): void;
+  /** Lets npm fetch that. */
+  offer(archive: Buffer): void;
+  /** Runs `networkdirect build`: what was compiled, and what it said. */
+  build(): { built: string; said: string; fetched: string };
+}
+
+/** A package of version 1.2.3 as npm installs it, with the digest of these sources. */
+function packageOf(own: (folder: string) => Buffer): Package {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-build-'));
+  const modules = join(folder, 'node_modules');
+  const sourcesIntegrity = `sha512-${createHash('sha512').update(own(folder)).digest('base64')}`;
+  write(join(folder, 'package.json'), JSON.stringify({ type: 'module', version: '1.2.3', sourcesIntegrity }));
+  write(join(folder, 'dist/examples/build.js'), readFileSync(compiled));
+  mkdirSync(modules);
+  symlinkSync(join(root, 'node_modules/commander'), join(modules, 'commander'));
+  const program = join(folder, 'run.js');
+  write(
+    program,
+    `import { buildCommand } from './dist/examples/build.js';
+     buildCommand((error) => { console.error(error.message); process.exitCode = 1; }).parse(['node', 'build']);`,
+  );
+  // What npx runs: it notes what it is asked for, and packs what is offered.
+  write(
+    join(folder, 'npm/npm-cli.js'),
+    `import { spawnSync } from 'node:child_process';
+     import { appendFileSync, existsSync } from 'node:fs';
+     const [, , command, name, , target] = process.argv;
+     appendFileSync(${JSON.stringify(join(folder, 'asked'))}, command + ' ' + name);
+     if (existsSync(${JSON.stringify(join(folder, 'offer'))}))
+       spawnSync('tar', ['-C', ${JSON.stringify(join(folder, 'offer'))}, '-c', '-z', '-f', target + '/networkdirect-source-1.2.3.tgz', 'package']);`,
+  );
+  const text = (name: string): string =>
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : '';
+  return {
+    folder,
+    install(version, archive) {
+      const installed = join(modules, '@networkdirect/source');
+      write(join(installed, 'package.json'), JSON.stringify({ name: '@networkdirect/source', version }));
+      write(join(installed, 'native.tar.br'), archive);
+    },
+    offer: (archive) => write(join(folder, 'offer/package/native.tar.br'), archive),
+    build() {
+      const env = { ...process.env, npm_execpath: join(folder, 'npm/npx-cli.js') };
+      const { stderr } = spawnSync(process.execPath, [program], { env, encoding: 'utf8' });
+      return { built: text('built'), said: stderr, fetched: text('asked') };
+    },
+  };
+}
+
+const own = (folder: string): Buffer => archiveOf(folder, 'own');
+const test = suite<{ made: Package }>('build-sources');
+test.before.each((context) => {
+  context.made = packageOf(own);
+});
+test.after.each(({ made }) => rmSync(made.folder, { recursive: true }));
+
+test('the installed sources of this version are compiled', ({ made }) => {
+  made.install('1.2.3', own(made.folder));
+  assert.equal(made.build(), { built: 'own', said: '', fetched: '' });
+});
+
+test('installed sources of another version are not: npm fetches those of this one', ({ made }) => {
+  made.install('1.2.4', archiveOf(made.folder, 'newer'));
+  made.offer(own(made.folder));
+  assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
+});
+
+test('a tarball that an earlier run has left is not compiled', ({ made }) => {
+  made.offer(archiveOf(made.folder, 'left'));
+  const left = join(made.folder, 'build/fetched');
+  mkdirSync(left, { recursive: true });
+  spawnSync('tar', ['-C', join(made.folder, 'offer'), '-c', '-z', '-f', join(left, 'a.tgz'), 'package']);
+  made.offer(own(made.folder));
+  assert.equal(made.build(), { built: 'own', said: '', fetched: 'pack @networkdirect/source@1.2.3' });
+});
+
+test('files that an earlier run has unpacked are not compiled with the others', ({ made }) => {
+  write(join(made.folder, 'build/source/left.cc'), 'int left;');
+  made.install('1.2.3', own(made.folder));
+  assert.equal(made.build(), { built: 'own', said: '', fetched: '' });
+});
+
+for (const [where, put] of [
+  ['installed', (made: Package, archive: Buffer) => made.install('1.2.3', archive)],
+  ['fetched', (made: Package, archive: Buffer) => made.offer(archive)],
+] as const) {
+  test(`${where} sources of this version with another digest are refused`, ({ made }) => {
+    put(made, archiveOf(made.folder, 'forged'));
+    const { built, said } = made.build();
+    assert.is(built, '');
+    assert.match(
+      said,
+      /native\.tar\.br of @networkdirect\/source@1\.2\.3 with the digest sha512-.*; got sha512-/,
+    );
+    assert.not.ok(existsSync(join(made.folder, 'build/fetched')), 'nothing of it is left');
+  });
+}
+
+test('a registry that has nothing is a sentence', ({ made }) => {
+  const { built, said } = made.build();
+  assert.equal([built, said], ['', 'npm has fetched nothing of @networkdirect/source@1.2.3.\n']);
+});
+
+test.run();
