@@ -30,6 +30,14 @@ export interface ReadProcessesOptions {
   readonly timeoutMs?: number;
 }
 
+/**
+ * Values that an answer may have; full lists have some 45,000. Checking more could cost the asker many times the memory of the text, because
+ * zod makes an object for each value that is wrong.
+ */
+const MOST_VALUES = 65_536;
+/** Lists and objects within each other: a right of a registration is at the fourth level. */
+const MOST_LEVELS = 6;
+
 /** The shape of {@link KernelStatistics}. The text comes from another process. */
 const statisticsSchema = lazy((z) => {
   const count = z.number().min(0);
@@ -86,8 +94,21 @@ const statisticsSchema = lazy((z) => {
 });
 
 /** Control characters would reach the terminals and pages of whoever reads it. */
-const printable = (_: string, value: unknown): unknown =>
-  typeof value === 'string' ? value.replace(/[\p{Cc}\p{Cf}]/gu, '?') : value;
+const clean = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+
+/** A JSON value with clean texts and names. @throws Error if it has too many values, or too many levels. */
+function printable(value: unknown): unknown {
+  let values = 0;
+  const walk = (one: unknown, level: number): unknown => {
+    values += 1;
+    if (values > MOST_VALUES || level > MOST_LEVELS) throw new Error('No kernel tells so much.');
+    if (typeof one === 'string') return clean(one);
+    if (Array.isArray(one)) return one.map((item) => walk(item, level + 1));
+    if (typeof one !== 'object' || one === null) return one;
+    return Object.fromEntries(Object.entries(one).map(([key, item]) => [clean(key), walk(item, level + 1)]));
+  };
+  return walk(value, 0);
+}
 
 function check({ pid, timeoutMs = DEFAULT_MS }: ReadProcessesOptions): number {
   if (pid !== undefined && !(Number.isSafeInteger(pid) && pid > 0)) {
@@ -114,7 +135,7 @@ export async function readObserved(
       return options.pid === undefined || options.pid === pid ? [{ pid, slot, problem: answer }] : [];
     let statistics: KernelStatistics | undefined;
     try {
-      statistics = statisticsSchema.parse(JSON.parse(new TextDecoder().decode(text), printable));
+      statistics = statisticsSchema.parse(printable(JSON.parse(new TextDecoder().decode(text))));
     } catch {
       // Not one of ours.
     }

@@ -1,5 +1,5 @@
 // Processes of this user that are asked for their statistics and answer anything (slots/observing.h): whoever asks takes a text of at most
-// 16 MiB that cannot change any more, or none, keeps nothing, and hears the others meanwhile. And askers beyond all measure.
+// 2 MiB that cannot change any more, or none, keeps nothing, and hears the others meanwhile. And askers beyond all measure.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Answer = Observed::Answer;
 
-constexpr uint64_t kPage = 4096, kMost = 16u << 20;
+constexpr uint64_t kPage = 4096, kMost = 2u << 20;
 const std::string kText = "{\"form\":1}";
 // Of a file that nobody can shrink or write any more, as sealPages() leaves it.
 constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;

@@ -1,8 +1,14 @@
 // What processes answer to readProcesses() is the text of others: any bytes are read, and only statistics become statistics.
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type KernelStatistics, STATISTICS_FORM } from '../../kernel-bridge/ioctl/statistics.js';
+import {
+  type KernelStatistics,
+  STATISTICS_FORM,
+  STATISTICS_MOST,
+} from '../../kernel-bridge/ioctl/statistics.js';
 import { type ObservedKernel, readObserved } from '../../kernel-bridge/statistics.js';
 
 const pair = {
@@ -80,6 +86,8 @@ test('a member of another type, a negative count, a text beyond its limit: unrea
 test('control characters never arrive, and names of the language’s own are names', async () => {
   const told = { ...statistics, node: '\u001b[2J\u0000\u202e22' };
   assert.is((await read(JSON.stringify(told))).statistics!.node, '?[2J??22');
+  const named = { ...statistics, counters: { '\u001b[2J': { '\u0007bell': 1 } } };
+  assert.equal((await read(JSON.stringify(named))).statistics!.counters, { '?[2J': { '?bell': 1 } });
   const text = JSON.stringify(statistics).replace('{"objects"', '{"__proto__":{"polluted":1},"objects"');
   await read(text);
   assert.is(({} as Record<string, unknown>).polluted, undefined);
@@ -93,6 +101,68 @@ test('any bytes are read', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+/** The longest text that an asker accepts (slots/observing.cc). */
+const MOST_BYTES = 2 * 2 ** 20;
+
+test('full lists are read, and fit twice', async () => {
+  const full = <T>(one: T): T[] => Array.from({ length: STATISTICS_MOST }, () => one);
+  const long = { local: '[2001:db8:1111:2222:3333:4444:5555:6666]:65535', remote: '[2001:db8::1]:65535' };
+  const access = ['LOCAL_WRITE', 'REMOTE_READ', 'REMOTE_WRITE', 'REMOTE_ATOMIC', 'MW_BIND', 'ZERO_BASED'];
+  const all = {
+    ...statistics,
+    devices: Array.from({ length: 256 }, () => statistics.devices[0]),
+    queuePairs: full({ ...pair, ...long, sent: 4_294_967_295, received: 4_294_967_295 }),
+    connections: full({ ...statistics.connections[0]!, ...long }),
+    memory: full({ ...statistics.memory[0]!, length: 2 ** 40, access }),
+    counters: Object.fromEntries(
+      Array.from({ length: 10 }, (_, n) => [
+        `group ${n}`,
+        Object.fromEntries(Array.from({ length: 100 }, (_unused, k) => [`counter ${k}`, 2 ** 40])),
+      ]),
+    ),
+  };
+  const text = JSON.stringify(all);
+  assert.ok(text.length < MOST_BYTES / 2, String(text.length));
+  assert.equal((await read(text)).problem, undefined);
+});
+
+/** Texts of that length whose values are cheap to write and dear to hold. */
+function greedy(): string[] {
+  const whole = JSON.stringify(statistics);
+  const filled = (begin: string, one: string, end: string): string =>
+    begin + one.repeat(Math.floor((MOST_BYTES - begin.length - end.length) / one.length)) + end;
+  const numbers = Array.from({ length: 150_000 }, (_, n) => `"${n}":""`).join(',');
+  return [
+    filled('[', '1,', '1]'),
+    filled('[', '[],', '1]'),
+    filled('[', '{},', '1]'),
+    filled('[', '"",', '1]'),
+    ...['queuePairs', 'connections', 'memory', 'devices'].map((name) => {
+      const [before, after] = whole.split(`"${name}":[`) as [string, string];
+      return filled(`${before}"${name}":[`, '1,', after);
+    }),
+    whole.replace('"counters":{', `"counters":{${numbers},`),
+    whole.replace('"objects":{', `"objects":{${numbers},`),
+  ];
+}
+
+test('a text that takes much to hold costs the asker little, and is unreadable', async () => {
+  const program = `
+    import { parentPort, workerData } from 'node:worker_threads';
+    import { readObserved } from ${JSON.stringify(new URL('../../kernel-bridge/statistics.js', import.meta.url).href)};
+    const [{ problem }] = await readObserved(async () => [{ slot: 3, pid: 5, answer: 'text', text: workerData }], {});
+    parentPort.postMessage(problem);`;
+  for (const text of greedy()) {
+    const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(program)}`), {
+      workerData: Buffer.from(text),
+      resourceLimits: { maxOldGenerationSizeMb: 64 },
+    });
+    // Rejects if the worker runs out of memory.
+    assert.equal(await once(worker, 'message'), ['unreadable'], text.slice(0, 20));
+    await worker.terminate();
+  }
 });
 
 test.run();

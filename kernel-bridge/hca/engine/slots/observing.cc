@@ -16,8 +16,9 @@
 namespace nd {
 namespace {
 
-// The longest text that an asker takes; those of kernels are shorter, because they list only so many objects.
-constexpr uint64_t kMostBytes = 16u << 20;
+// The longest text that an asker accepts. Those of kernels are shorter, because they list only so many objects; an asker pays for all
+// that it accepts, many times over when it reads it as JSON.
+constexpr uint64_t kMostBytes = 2u << 20;
 
 void sendText(Descriptor connection, const void* text, uint64_t bytes) {
   ObservedText body;
