@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { page } from './page.js';
 import type { Seen } from './sample.js';
@@ -14,7 +14,10 @@ const TOKEN_BYTES = 18;
 /** Looks that a page gets when it is opened. */
 const HISTORY = 300;
 const MOST_PAGES = 16;
+/** Connections that have named the address. */
 const MOST_CONNECTIONS = 64;
+/** Connections that have not named it yet; every program of the host can make some. */
+const MOST_STRANGERS = 256;
 /** Queue pairs and endpoints of a process that a page shows. */
 const MOST_LISTED = 200;
 /** A page that does not read so many bytes is dropped. */
@@ -128,6 +131,34 @@ class Pages {
   }
 }
 
+/**
+ * The server's connections. The oldest stranger gives way to the next, so that strangers can keep nobody out: a browser names the address at
+ * once, and stays.
+ */
+class Connections {
+  /** In the order of their coming. */
+  readonly #strangers = new Set<Socket>();
+  readonly #admitted = new Set<Socket>();
+
+  add(socket: Socket): void {
+    this.#strangers.add(socket);
+    socket.once('close', () => {
+      this.#strangers.delete(socket);
+      this.#admitted.delete(socket);
+    });
+    const [oldest] = this.#strangers;
+    if (this.#strangers.size > MOST_STRANGERS) oldest?.destroy();
+  }
+
+  /** One has named the address. False: there are too many of these. */
+  admit(socket: Socket): boolean {
+    if (!this.#admitted.has(socket) && this.#admitted.size >= MOST_CONNECTIONS) return false;
+    this.#strangers.delete(socket);
+    this.#admitted.add(socket);
+    return true;
+  }
+}
+
 function refuse(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { ...headers, 'Content-Type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
 }
@@ -146,6 +177,7 @@ function sendPage(request: IncomingMessage, response: ServerResponse, delayMs: n
 export async function serveView(view: ViewOptions): Promise<View> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const pages = new Pages(view);
+  const connections = new Connections();
   const server = createServer({ requestTimeout: 10_000, maxHeaderSize: 16_384 }, (request, response) => {
     const { port } = server.address() as AddressInfo;
     const own = [`${HOST}:${port}`, `localhost:${port}`];
@@ -157,6 +189,10 @@ export async function serveView(view: ViewOptions): Promise<View> {
     const [, given = '', rest] = /^\/([^/?]*)\/([^?]*)$/.exec(request.url ?? '') ?? [];
     if (!same(given, token) || (rest !== '' && rest !== 'events'))
       return refuse(response, 404, 'There is nothing here. `nd top --web` has printed the address.');
+    if (!connections.admit(request.socket)) {
+      response.setHeader('Connection', 'close');
+      return refuse(response, 503, `${MOST_CONNECTIONS} connections are open; close one.`);
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
       return refuse(response, 405, 'The view can only be read.');
@@ -166,7 +202,7 @@ export async function serveView(view: ViewOptions): Promise<View> {
     if (pages.full) return refuse(response, 503, `${MOST_PAGES} pages are open; close one.`);
     return pages.add(response);
   });
-  server.maxConnections = MOST_CONNECTIONS;
+  server.on('connection', (socket: Socket) => connections.add(socket));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(view.port, HOST, () => resolve());
   });

@@ -1,6 +1,6 @@
 // The rates, the texts and the page of nd stat and nd top, without processes.
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Script } from 'node:vm';
@@ -302,6 +302,45 @@ test('a look that fails is told, and the next is made', async () => {
   await heard.until('event: view');
   assert.match(heard.text, 'event: problem\ndata: {"message":"no processes"}');
   close();
+});
+
+test('connections that ask for nothing, more than the server keeps, lock nobody out', async () => {
+  const url = await serve();
+  const opened = await openPage(url);
+  const idle = Array.from({ length: 600 }, (_, n) => {
+    const socket = connect(Number(url.port), '127.0.0.1');
+    socket.on('error', () => {});
+    // Half of them begin a request.
+    if (n % 2 === 0) socket.write('GET / HTTP/1.1\r\n');
+    return socket;
+  });
+  await Promise.all(idle.map((socket) => once(socket, 'connect')));
+  assert.is((await ask(url)).status, 200);
+  const page = await openPage(url);
+  await page.heard.until('event: view');
+  // Whoever has named the address stays.
+  opened.heard.text = '';
+  await opened.heard.until('event: view');
+  for (const socket of idle) socket.destroy();
+  page.close();
+  opened.close();
+});
+
+test('connections that have named the address are a few, too', async () => {
+  const url = await serve();
+  const agent = new Agent({ keepAlive: true, maxSockets: 65 });
+  // None is read, so each keeps its connection.
+  const responses = await Promise.all(
+    Array.from({ length: 65 }, async () => {
+      const sent = request({ host: '127.0.0.1', port: url.port, path: url.pathname, agent }).end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      return response;
+    }),
+  );
+  const refused = responses.filter(({ statusCode }) => statusCode === 503);
+  assert.equal([refused.length, refused[0]?.headers.connection], [1, 'close']);
+  for (const response of responses) response.resume();
+  agent.destroy();
 });
 
 test('no more pages are served than a few', async () => {
