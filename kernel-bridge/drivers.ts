@@ -20,7 +20,7 @@ export interface LoadDriverOptions {
   readonly name?: string;
   /** Any JSON value, for the driver: its registry, so to speak. */
   readonly parameters?: unknown;
-  /** How long its code may take to be evaluated, and its entry routine after that; 1 to 600 000 ms, default 5 000. */
+  /** Longest time for its code to be evaluated, and for its entry routine after that; 1 to 600 000 ms, default 5 000. */
   readonly timeoutMs?: number;
   /** Options of the kernel, if this starts it. */
   readonly kernel?: KernelOptionsInput;

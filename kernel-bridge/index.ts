@@ -161,7 +161,7 @@ export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): 
  * the kernel ends. A driver whose code hangs or throws while it is loaded is refused; what it throws later ends its own
  * request, and is reported as a warning.
  *
- * @param file - The path, from the working directory, or the `file:` URL.
+ * @param file - The path, from the working directory, or the `file:` URL, of a regular file of at most 16 MiB.
  * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver of the name is loaded;
  *   CANCELED: the wait was cancelled, the loading goes on.
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.

@@ -1,4 +1,6 @@
 /** Drivers that are refused, that misuse what they get, or that forget to give something back. */
+import { spawnSync } from 'node:child_process';
+import { rmSync, truncateSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -32,6 +34,26 @@ test('an entry that is broken off at DISPATCH_LEVEL leaves the kernel at PASSIVE
   // By the same kernel, which closing a file at DISPATCH_LEVEL would have ended.
   assert.ok(file.ioctl(IoctlCode.GUID_QUERY, null, 64).length > 8);
   file.close();
+});
+
+test('what cannot be read to an end is refused, and is not read', async () => {
+  const pipe = drivers.source('');
+  const long = drivers.source('');
+  truncateSync(long, 2 ** 31 - 1);
+  rmSync(pipe);
+  spawnSync('mkfifo', [pipe]);
+  for (const [file, got] of [
+    ['/dev/zero', 'another kind of file'],
+    [pipe, 'another kind of file'],
+    [long, '2147483647 bytes'],
+  ] as const) {
+    const { status, message } = await failure(loadDriver(file, { name: 'endless', timeoutMs: 100 }));
+    assert.is(status, Status.DRIVER_UNABLE_TO_LOAD);
+    assert.ok(
+      message.endsWith(`a driver must be a regular file of at most 16777216 bytes; got ${got}`),
+      message,
+    );
+  }
 });
 
 test('an entry that goes on after it was refused gets nothing any more', async () => {

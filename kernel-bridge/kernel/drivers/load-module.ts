@@ -1,4 +1,5 @@
 /** Loads a driver's module, and runs its code for a bounded time. */
+import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import vm from 'node:vm';
@@ -51,11 +52,26 @@ export async function awaitBounded<T>(promise: PromiseLike<T>, timeoutMs: number
   }
 }
 
+/** Longest file of a driver in bytes: it is read before its code runs, and no time limit ends a read. */
+const MOST_MODULE_BYTES = 16 * 2 ** 20;
+
+/** Refuses what could be read without end: devices, pipes, and files of any length. @throws LoadError */
+function checkFile(path: string): void {
+  const file = statSync(path);
+  const got = file.isFile()
+    ? file.size > MOST_MODULE_BYTES
+      ? `${file.size} bytes`
+      : ''
+    : 'another kind of file';
+  if (got !== '')
+    throw new LoadError(`a driver must be a regular file of at most ${MOST_MODULE_BYTES} bytes; got ${got}`);
+}
+
 /** An ES module with a top-level `await`, or any where `require` takes none. */
 const notRequired: readonly unknown[] = ['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM'];
 
 /**
- * The exports of an ES module or CommonJS file. Its code is evaluated once in a kernel, and may take `timeoutMs`.
+ * The exports of an ES module or CommonJS file of at most 16 MiB. Its code is evaluated once in a kernel, and may take `timeoutMs`.
  *
  * @param url - A `file:` URL.
  * @throws LoadError with the reason.
@@ -67,7 +83,8 @@ export async function loadModule(
 ): Promise<unknown> {
   const what = 'evaluating the module';
   try {
-    const path = fileURLToPath(url);
+    const path = require.resolve(fileURLToPath(url));
+    checkFile(path);
     try {
       return runBounded((): unknown => require(path), timeoutMs, what);
     } catch (error) {
