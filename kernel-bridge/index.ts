@@ -162,7 +162,7 @@ export function setPartitions(pkeys: PkeyTables, options?: KernelOptionsInput): 
  * request, and is reported as a warning.
  *
  * @param file - The path, from the working directory, or the `file:` URL, of a regular file of at most 16 MiB.
- * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver of the name is loaded;
+ * @returns Ends in SUCCESS; DRIVER_UNABLE_TO_LOAD with the reason; OBJECT_NAME_COLLISION: a driver of the name is loaded; INSUFFICIENT_RESOURCES: 64 are;
  *   CANCELED: the wait was cancelled, the loading goes on.
  * @throws StatusError INVALID_PARAMETER; otherwise as {@link readCounters}.
  */

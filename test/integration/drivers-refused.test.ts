@@ -56,6 +56,20 @@ test('what cannot be read to an end is refused, and is not read', async () => {
   }
 });
 
+test('so many drivers are loaded, and no more until one is unloaded', async () => {
+  const file = drivers.source(
+    'export const driverEntry = (driver) => { driver.routines.unload = () => {}; };',
+  );
+  const names = Array.from({ length: 64 }, (_, n) => `one-of-many-${n}`);
+  await Promise.all(names.map((name) => loadDriver(file, { name })));
+  const { status, message } = await failure(loadDriver(file, { name: 'more' }));
+  assert.is(status, Status.INSUFFICIENT_RESOURCES);
+  assert.match(message, 'at most 64 drivers can be loaded; unload one before more');
+  await unloadDriver(names[0]!);
+  await loadDriver(file, { name: 'more' });
+  await Promise.all([...names.slice(1), 'more'].map((name) => unloadDriver(name)));
+});
+
 test('an entry that goes on after it was refused gets nothing any more', async () => {
   const late = drivers.source(`export const driverEntry = (driver, kernel) => {
     const guid = kernel.hcaGuids()[0];

@@ -1,4 +1,5 @@
 // The state table walked for every cell, SQD, RESET, flushing, object life, and what creation refuses.
+#include <functional>
 #include "world.h"
 
 using namespace world;
@@ -200,6 +201,41 @@ TEST(limits_and_reuse_of_handles) {
   all.clear();
   const auto counts = w.a->engine.objectCounts();
   CHECK_EQ(counts[3] + counts[4] + counts[5], 0u);
+}
+
+TEST(domains_queues_regions_and_windows_are_limited) {
+  EngineOptions options;
+  options.maxPd = options.maxCq = options.maxSrq = options.maxMr = options.maxMw = 3;
+  World w(options);
+  Engine& e = w.a->engine;
+  // Until it is refused; one that is given back makes room for another.
+  const auto fill = [](const char* what, const std::function<Status(Handle*)>& create, const std::function<Status(Handle)>& destroy) {
+    check::note = what;
+    std::vector<Handle> made;
+    Handle handle = 0;
+    Status status = Status::kSuccess;
+    while (made.size() < 10 && (status = create(&handle)) == Status::kSuccess) made.push_back(handle);
+    CHECK(status == Status::kInsufficientResources);
+    CHECK(!made.empty() && made.size() <= 3);
+    CHECK(destroy(made.back()) == Status::kSuccess);
+    CHECK(create(&made.back()) == Status::kSuccess);
+    CHECK(create(&handle) == Status::kInsufficientResources);
+    for (const Handle one : made) CHECK(destroy(one) == Status::kSuccess);
+  };
+  fill("domains", [&](Handle* made) { return e.allocatePd(w.a->kernel, made); }, [&](Handle made) { return e.deallocatePd(made); });
+  TestCq cq(*w.a, 8);
+  const uint64_t bytes = kCqHeaderBytes + uint64_t(cq.entries) * kCqeBytes;
+  fill("completion queues", [&](Handle* made) { return e.createCq(w.a->kernel, cq.ring, bytes, cq.entries, made); },
+       [&](Handle made) { return e.destroyCq(made); });
+  TestSrq srq(*w.a);
+  fill("shared receive queues", [&](Handle* made) { return e.createSrq(srq.request(), made); },
+       [&](Handle made) { return e.destroySrq(made); });
+  Buffer memory(*w.a, 64);
+  uint32_t rkey = 0;
+  const auto deregister = [&](Handle made) { return e.deregisterMr(w.a->pd, made); };
+  fill("regions", [&](Handle* made) { return e.registerMr(w.a->pd, memory.at(), 64, kAccessLocalWrite, made, &rkey); }, deregister);
+  fill("regions for fast registration", [&](Handle* made) { return e.allocateMr(w.a->pd, 64, made); }, deregister);
+  fill("windows", [&](Handle* made) { return e.allocateMw(w.a->pd, made, &rkey); }, [&](Handle made) { return e.deallocateMw(made); });
 }
 
 TEST(flush_is_complete_when_modify_returns) {

@@ -1,7 +1,15 @@
-/** docs/attack.md has the bound of everything that a peer can make a process keep: no frame type is left out, and the tests exist. */
+/** docs/attack.md has the bound of everything that a peer can make a process keep: no frame, message, packet or IOCTL is left out, and the tests exist. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import * as codes from '../../kernel-bridge/ioctl/codes.js';
+import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
+import { TIMEWAIT_LIMIT } from '../../kernel-bridge/kernel/cm/registry.js';
+import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
+import { counterNames } from '../../kernel-bridge/kernel/cm/wire.js';
+import { MOST_DRIVERS } from '../../kernel-bridge/kernel/drivers/driver-host.js';
+import { GROUPS_MOST } from '../../kernel-bridge/kernel/filter/datagram-endpoint.js';
+import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
 import { Frame, IN_RING, LARGE, mayBeLarge, Notice } from '../../nd/net/wire.js';
 import { attacks } from '../attack/attacks.js';
 
@@ -61,6 +69,83 @@ test('each row has a bound, and a test that exists', () => {
     assert.ok(names.length > 0, `${what}: no test`);
     for (const name of names) assert.ok(known.has(name), `${what}: there is no test ${name}`);
   }
+});
+
+/** The names that rows of this kind have. */
+function namesOf(kind: RegExp): Set<string> {
+  const of = rows.filter(({ what }) => kind.test(what));
+  return new Set(of.flatMap(({ what }) => [...what.matchAll(/`(\w+)`/g)].map(([, name]) => name!)));
+}
+
+function complete(kind: RegExp, names: readonly string[]): void {
+  assert.ok(names.length > 0);
+  assert.equal([...namesOf(kind)].sort(), [...new Set(names)].sort());
+}
+
+/** The enumerators of a C++ enumeration. */
+function enumerators(file: string, name: string): string[] {
+  const source = readFileSync(new URL(file, root), 'utf8');
+  const [, body = ''] = new RegExp(`enum (?:class )?${name} : \\w+ \\{([^}]*)\\}`).exec(source) ?? [];
+  return [...body.replace(/\/\/.*$/gm, '').matchAll(/\bk\w+/g)].map(([found]) => found);
+}
+
+test('each message of connection management has a row', () => {
+  complete(/^MAD /, Object.keys(counterNames('received')));
+});
+
+test('each frame of the local sockets has a row', () => {
+  complete(/^frame\b/, enumerators('kernel-bridge/hca/engine/slots/frame.h', 'FrameKind'));
+});
+
+test('each kind of packet has a row', () => {
+  /** Opcodes by the names that rows have. */
+  const kinds: Readonly<Record<string, string>> = {
+    ...{ kOpSendOnly: 'Send', kOpWriteOnly: 'Write', kOpReadRequest: 'Read', kOpReadFirst: 'ReadResponse' },
+    ...{ kOpReadMiddle: 'ReadResponse', kOpReadLast: 'ReadResponse', kOpReadOnly: 'ReadResponse' },
+    ...{ kOpAcknowledge: 'Acknowledge', kOpAtomicAcknowledge: 'AtomicAcknowledge', kOpCompareSwap: 'Atomic' },
+    ...{ kOpFetchAdd: 'Atomic', kUcOpcodes: 'Send', kOpUdSendOnly: 'Datagram' },
+    ...{ kOpUdSendOnlyImmediate: 'Datagram', kOpCnp: 'CongestionNotification', kOpFragment: 'Fragment' },
+  };
+  const opcodes = enumerators('kernel-bridge/hca/engine/base/wire.h', 'Opcode');
+  const missing = opcodes.filter((name) => kinds[name] === undefined);
+  assert.equal(missing, [], 'opcodes without a kind');
+  const named = namesOf(/^packet /);
+  named.delete('longWindowBytes');
+  assert.equal([...named].sort(), [...new Set(opcodes.map((name) => kinds[name]!))].sort());
+});
+
+test('each IOCTL has a row, and those that stay pending are among the outstanding ones', () => {
+  const tables = [
+    ...[codes.ioctlTable, codes.hcaFileTable, codes.ibatTable, codes.countersTable],
+    ...[codes.faultsTable, codes.driversTable, codes.settingsTable],
+  ].flat();
+  complete(
+    /^IOCTL/,
+    tables.map(({ name }) => name),
+  );
+  const outstanding = namesOf(/^IOCTLs that are outstanding/);
+  for (const { name, pends } of tables) if (pends) assert.ok(outstanding.has(name), name);
+});
+
+test('numbers of the table are those of the code', () => {
+  const bounds = (what: RegExp): string => {
+    const row = rows.find((one) => what.test(one.what));
+    assert.ok(row, String(what));
+    return row!.bound;
+  };
+  for (const [what, ...numbers] of [
+    [/^MAD `REQ`: a request/, ListenerLimits.perListener, ListenerLimits.total],
+    [/^MAD `SIDR_REQ`: a look-up/, ListenerLimits.perListener, ListenerLimits.total],
+    [/^MAD `SIDR_REQ`: a stored/, SIDR_ANSWER_LIMIT],
+    [/^MAD `DREQ`/, TIMEWAIT_LIMIT],
+    [/^MAD `REJ`/, TIMEWAIT_LIMIT],
+    [/^IOCTL `EP_REJECT`/, TIMEWAIT_LIMIT],
+    [/^IOCTL `QP_ATTACH`/, GROUPS_MOST],
+    [/^IOCTL `LOAD`/, MOST_DRIVERS],
+    [/^open files/, MOST_FILES],
+  ] as const)
+    for (const number of numbers)
+      assert.match(bounds(what), new RegExp(`\\b${number.toLocaleString('en')}\\b`), String(what));
 });
 
 test.run();

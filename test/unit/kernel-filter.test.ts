@@ -10,6 +10,7 @@ import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/object-table.js';
+import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const nothing = new Uint8Array(0);
@@ -37,6 +38,19 @@ test('device files open by name, in any case; others are refused with a sentence
   assert.match(new TextDecoder().decode(missing.output), /"\\\\\.\\NoSuch".*WinVerbs/);
   expect(rig.open('WinVerbs'), Status.OBJECT_NAME_INVALID);
   expect(rig.open('\\\\.\\WinVerbs\\x'), Status.OBJECT_NAME_NOT_FOUND);
+  sound(rig);
+});
+
+test('so many files can be open, and no more until one is closed', () => {
+  const rig = new KernelRig();
+  const before = rig.kernel.io.openFiles;
+  const opened = Array.from({ length: MOST_FILES - before }, () => rig.open('\\\\.\\ibat'));
+  for (const one of opened) expect(one, Status.SUCCESS);
+  const refused = rig.open('\\\\.\\ibat');
+  expect(refused, Status.INSUFFICIENT_RESOURCES);
+  assert.match(new TextDecoder().decode(refused.output), '65536 files are open; close some');
+  rig.close(opened[0]!.answer!.information);
+  expect(rig.open('\\\\.\\ibat'), Status.SUCCESS);
   sound(rig);
 });
 

@@ -33,6 +33,9 @@ export interface LoadedDriver {
   readonly devices: readonly string[];
 }
 
+/** Maximum of drivers that are loaded, or being loaded. */
+export const MOST_DRIVERS = 64;
+
 /** What keeps an exception of a driver from ending the kernel's thread. */
 export interface ThreadHooks {
   importModule: ImportModule;
@@ -72,13 +75,20 @@ export class DriverHost {
   /**
    * Loads a module and runs its `driverEntry`. If that fails, nothing of the driver is left.
    *
-   * @throws StatusError OBJECT_NAME_COLLISION (the name is taken), DRIVER_UNABLE_TO_LOAD with the reason.
+   * @throws StatusError OBJECT_NAME_COLLISION (the name is taken), INSUFFICIENT_RESOURCES ({@link MOST_DRIVERS}), DRIVER_UNABLE_TO_LOAD
+   *   with the reason.
    */
   async load(request: LoadRequest): Promise<LoadedDriver> {
     const { name, url } = request;
     const key = this.key(name);
     if (this.drivers.has(key) || this.loading.has(key)) {
       throw new StatusError(Status.OBJECT_NAME_COLLISION, `a driver of the name ${name} is loaded already`);
+    }
+    if (this.drivers.size + this.loading.size >= MOST_DRIVERS) {
+      throw new StatusError(
+        Status.INSUFFICIENT_RESOURCES,
+        `at most ${MOST_DRIVERS} drivers can be loaded; unload one before ${name}`,
+      );
     }
     const driver = new ClientDriver(`\\Driver\\${name}`, request.parameters, this.platform.io);
     const kernel = new KernelServices(driver, this.platform);

@@ -6,6 +6,9 @@ import { DriverFault, Irp, IrpMajor, type RequestorMode } from './irp.js';
 import { assertPassive } from './irql.js';
 import { WorkItems } from './work-items.js';
 
+/** Maximum of files that a program has open in a kernel; kernel clients do not count. */
+export const MOST_FILES = 65_536;
+
 /** Requests served per turn of the event loop, so that timers and HCA events get their turn. */
 const requestsPerTurn = 256;
 
@@ -25,6 +28,7 @@ const openProblems: ReadonlyMap<number, string> = new Map([
     'no HCA has this CA GUID (16 hexadecimal digits); ask for the list of those that are there',
   ],
   [Status.DEVICE_REMOVED, 'the device is being removed'],
+  [Status.INSUFFICIENT_RESOURCES, `${MOST_FILES} files are open; close some`],
   [Status.DEVICE_NOT_READY, 'its driver is still being loaded; wait for the end of the loading'],
 ]);
 
@@ -145,6 +149,10 @@ export class IoManager {
       );
       this.answer(request, status, sentence.length, sentence);
     };
+    if (this.files.size >= MOST_FILES) {
+      fail(Status.INSUFFICIENT_RESOURCES);
+      return;
+    }
     this.open(name, 'user', maxReparse, fail, (file) => {
       this.files.set(file.id, file);
       this.answer(request, Status.SUCCESS, file.id);
