@@ -165,12 +165,14 @@ export class Gate implements Waiter {
   }
 
   #hold(bytes: number, beside: readonly boolean[]): Charge {
+    const charge = new Charge(this, bytes, beside);
+    if (this.#ended) return charge;
     this.#held += bytes;
     for (let n = 0; n < beside.length; n += 1) {
       if (beside[n]) this.#setBeside(n, true);
       else this.#addWithin(n, bytes);
     }
-    return new Charge(this, bytes, beside);
+    return charge;
   }
 
   #setBeside(n: number, is: boolean): void {

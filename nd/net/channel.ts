@@ -2,7 +2,7 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
-import { Account, type Budget, threadBudget } from './budget.js';
+import { Account, type Budget, type Charge, threadBudget } from './budget.js';
 import {
   type AbortOptions,
   type ChannelOptions,
@@ -471,17 +471,19 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Sends an answer. One that waits, or is read by the peer, is held on the peer's account. */
   #reply(type: number, id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined {
+    let charge: Charge | undefined;
+    // The connection may end within `send`: then nothing is charged, because its account is closed.
     const over = (): void => {
-      charge.release();
+      charge?.release();
       gone();
     };
     const entry = this.#outbox.send(type, id, bytes, over, over);
     if (entry === undefined) return undefined;
-    const charge = this.#account.answers.hold(bytes.length);
+    charge = this.#account.answers.hold(bytes.length);
     return {
       withdraw: () => {
         if (!this.#outbox.cancel(entry)) return false;
-        charge.release();
+        charge?.release();
         return true;
       },
     };

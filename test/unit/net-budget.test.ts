@@ -118,6 +118,10 @@ test('the end of a connection releases what nobody can take, and messages when t
   assert.is(budget.held, 20 * MIB);
   account.close();
   assert.is(budget.held, 8 * MIB);
+  // An answer whose sending has ended the connection.
+  account.answers.hold(4 * MIB).release();
+  account.answers.hold(4 * MIB);
+  assert.is(budget.held, 8 * MIB);
   messages[0]!.release();
   assert.is(budget.held, 4 * MIB);
   account.end();
