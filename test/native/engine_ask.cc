@@ -220,6 +220,31 @@ TEST(local_work_after_unsignaled_requests_is_not_late) {
   }
 }
 
+// The end of a window waits for no answer, and what is behind it does not wait either.
+TEST(window_ends_before_the_requests_ahead_of_it_are_acknowledged) {
+  Talk t;
+  Window window(*t.a);
+  Buffer shown(*t.a, kSize);
+  t.qa.post(window.bind(shown, 64));
+  t.pump();
+  CHECK(only(t.qa.sendCq, 1, kOpBindWindow, kWcSuccess));
+  CHECK(t.a->engine.deregisterMr(t.a->pd, shown.lkey) == Status::kDeviceBusy);
+  t.net.log.clear();
+  t.write(true);
+  Wr invalidate{kOpLocalInvalidate, kSendFlagSignaled, {}};
+  invalidate.rkey = window.key;
+  t.qa.post(invalidate);
+  t.write(true);
+  t.a->engine.progress();
+  CHECK_EQ(t.net.log.size(), 2u);
+  CHECK_EQ(t.answers(), 0u);
+  CHECK(t.a->engine.deregisterMr(t.a->pd, shown.lkey) == Status::kSuccess);
+  t.pump();
+  const auto ended = t.qa.sendCq.drain();
+  CHECK_EQ(ended.size(), 3u);
+  for (uint32_t n = 0; n < ended.size(); n++) CHECK(ended[n].wqe == 2 + n && ended[n].status == kWcSuccess);
+}
+
 TEST(request_that_cannot_be_sent_fails_without_delay) {
   Talk t;
   const uint64_t start = t.clock.time;

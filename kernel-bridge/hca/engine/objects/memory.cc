@@ -355,6 +355,11 @@ bool Memory::invalidate(Qp& qp, uint32_t rkey, By by) {
   return true;
 }
 
+bool Memory::isWindow(uint32_t key) const {
+  const MemoryKey* const entry = atIndexOf(key);
+  return entry && entry->window;
+}
+
 void Memory::unbindAll(Qp& qp) {
   while (qp.windows) unbind(*qp.windows);
 }

@@ -116,6 +116,8 @@ class Memory {
   enum class By { kOwner, kPeer };
   bool invalidate(Qp& qp, uint32_t key, By by);
   void unbindAll(Qp& qp);
+  // Whether this is, or was, the key of a window.
+  bool isWindow(uint32_t key) const;
 
   // Peers may be copying from memory that was named to them: from now on such copies do not count. Waits for those that access it
   // directly by a key that was withdrawn. Called whenever a key loses its meaning.

@@ -141,7 +141,8 @@ inline bool Requester::begin(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
-  if (e.opcode == kOpLocalInvalidate && rq.next != rq.head) {
+  // A window is only for the peer: no request before it uses its key, so its end waits for none, and holds up none behind it.
+  if (e.opcode == kOpLocalInvalidate && rq.next != rq.head && !c_.memory.isWindow(e.rkey)) {
     qp.set(kAwaited);
     return false;
   }
@@ -161,7 +162,8 @@ inline void Requester::doLocally(Qp& qp, SendEntry& e) {
   rq.packet = 0;
   rq.gather = {};
   t_.completer.retireLocal(qp);
-  if (rq.head != rq.next && (qp.signalAll || (e.flags & kSendFlagSignaled))) qp.set(kAwaited);
+  const bool awaited = qp.signalAll || (e.flags & kSendFlagSignaled) || e.opcode == kOpLocalInvalidate;
+  if (rq.head != rq.next && awaited) qp.set(kAwaited);
 }
 
 // Room for the next packet on the local link, and how many PSNs it takes there. False: none.
