@@ -291,7 +291,8 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /**
    * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for requests posted after
-   * this one. `keyByte`, its low byte, is by default the present one's successor.
+   * this one. `keyByte`, its low byte, is by default the present one's successor. So a key comes back after 256 registrations: by then take
+   * another region if its peers should not reach later memory.
    */
   fastRegister(
     region: IWVFastRegion,

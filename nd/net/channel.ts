@@ -283,7 +283,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Makes memory readable, and if asked writable, for peers that get the handle. It stays so until the handle is released.
+   * Makes memory readable, and if asked writable, for peers that get the handle, on all connections at this local address. It stays so
+   * until the handle is released.
    *
    * @param buffer - best of `allocate()`: processes of this host then reach it without this process
    * @param options - rights; default: reading only
@@ -312,7 +313,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Registers memory once, so that messages from it are read by the peer without any copy here, until it is released.
+   * Registers memory once, so that messages from it are read by the peer without any copy here, until it is released. It serves all
+   * channels at this local address; each peer gets at its own messages alone, until it has read them.
    *
    * @param buffer - the memory; {@link send} and {@link request} take any part of it
    */

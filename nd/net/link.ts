@@ -10,10 +10,11 @@ import {
 import { Credits } from './credits.js';
 import { netError, reset, violation } from './errors.js';
 import { Fifo } from './fifo.js';
+import { Grants, KEY_OPERATIONS } from './grants.js';
 import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
-import { Operations, REMOTE_OPERATIONS, type RemoteOperation } from './operations.js';
+import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
 import type { Place } from './place.js';
 import { type OutRing, StreamRings } from './ring.js';
 import {
@@ -29,7 +30,7 @@ import {
 } from './wire.js';
 
 // Imported names are constants to V8 only under a local name.
-const { RECEIVE, SEND } = Nd2RequestType;
+const { RECEIVE, SEND, BIND, INVALIDATE } = Nd2RequestType;
 const { CONTROL, DATA, RING, DATA_CREDITS, CONTROL_CREDITS, RING_CREDITS } = { ...Frame, ...Header };
 const HEADER = Header.BYTES;
 const SUCCESS: number = Status.SUCCESS;
@@ -45,6 +46,8 @@ export class Link {
   readonly queuePair: IND2QueuePair;
   readonly hello: Hello;
   readonly keepAlive: KeepAlive;
+  /** What the peer may access. */
+  readonly grants: Grants;
   /** All slots. */
   readonly memory: Buffer;
   touched = false;
@@ -96,7 +99,8 @@ export class Link {
     this.#isStream = options.kind === Kind.STREAM;
     this.#credits = new Credits(options);
     this.#sends = this.#credits.posted + CONTROL_SLOTS;
-    this.#entries = 2 * this.#sends + REMOTE_OPERATIONS;
+    const requests = this.#sends + REMOTE_OPERATIONS + KEY_OPERATIONS;
+    this.#entries = this.#sends + requests;
     this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * options.slotBytes));
     this.#view = viewOf(this.memory);
     const { adapter, poller } = place;
@@ -109,9 +113,11 @@ export class Link {
       initiatorCompletionQueue: poller.queue,
       context: this,
       receiveQueueDepth: this.#sends,
-      initiatorQueueDepth: this.#sends + REMOTE_OPERATIONS,
+      initiatorQueueDepth: requests,
     });
-    this.#operations = new Operations(this.queuePair, () => poller.wake());
+    const posted = (): void => poller.wake();
+    this.#operations = new Operations(this.queuePair, REMOTE_OPERATIONS, posted);
+    this.grants = new Grants(place, this.queuePair, posted);
   }
 
   /** A link that can receive. The caller connects or accepts, then calls {@link establish}. */
@@ -155,6 +161,7 @@ export class Link {
       (error) => this.end(netError(error, 'connection')),
     );
     this.#operations.start();
+    this.grants.operations.start();
     for (const deliver of this.#early.splice(0)) if (!this.over) deliver();
     this.place.poller.wake();
     this.user.writable();
@@ -335,7 +342,7 @@ export class Link {
   }
 
   /** Reads or writes memory of the peer, when its turn comes. */
-  operate(operation: RemoteOperation): void {
+  operate(operation: Operation): void {
     this.#operations.add(operation);
   }
 
@@ -345,10 +352,12 @@ export class Link {
     if (requestType === RECEIVE) {
       if (status === SUCCESS) this.#received(result.requestContext as Slot, result.bytesTransferred);
     } else if (requestType === SEND) this.#freeSends.push(result.requestContext as Slot);
-    else if (this.#rings !== undefined) this.#rings.wrote(result.requestContext as OutRing);
     else {
-      const operation = result.requestContext as RemoteOperation;
-      this.#operations.ended(operation, status === SUCCESS ? undefined : reset());
+      const error = status === SUCCESS ? undefined : reset();
+      if (requestType === BIND || requestType === INVALIDATE)
+        this.grants.operations.ended(result.requestContext as Operation, error);
+      else if (this.#rings !== undefined) this.#rings.wrote(result.requestContext as OutRing);
+      else this.#operations.ended(result.requestContext as Operation, error);
     }
     if (status !== SUCCESS && status !== Status.CANCELED && !this.over) this.abort(reset());
   }
@@ -357,6 +366,7 @@ export class Link {
   delivered(): void {
     if (this.over) return;
     this.#operations.run();
+    this.grants.operations.run();
     this.user.writable();
     this.flush();
     this.#report();
@@ -416,7 +426,7 @@ export class Link {
   }
 
   #someRings(): StreamRings {
-    this.#rings ??= new StreamRings(this.place, this.#ringBytes, () => this.#report());
+    this.#rings ??= new StreamRings(this.grants, this.#ringBytes, () => this.#report());
     return this.#rings;
   }
 
@@ -485,6 +495,7 @@ export class Link {
     this.over = true;
     void this.#disconnect();
     this.#operations.end(error);
+    this.grants.operations.end(error);
     this.user.ended(error);
   }
 
@@ -507,6 +518,7 @@ export class Link {
     // Requests that were flushed report their end.
     while (place.poller.drain() > 0);
     this.connector.release();
+    this.grants.end();
     this.queuePair.release();
     this.#region.release();
     this.#rings?.end();

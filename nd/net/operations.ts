@@ -5,23 +5,42 @@ import { Fifo } from './fifo.js';
 /** RDMA Reads and Writes that one link has in flight. */
 export const REMOTE_OPERATIONS = 16;
 
-/** A Read or Write of a peer's memory that waits for its turn or its end. */
-export interface RemoteOperation {
-  /** A Write; false: a Read. */
-  readonly write: boolean;
-  /** This side's memory. */
-  readonly sgl: [Nd2Sge];
-  /** The peer's memory. */
-  readonly remote: Nd2RemoteMemory;
-  /** Where it begins there, in bytes. */
-  readonly offset: number;
+/** A request of a link that waits for its turn or its end. */
+export interface Operation {
+  /** Names it in errors. */
+  readonly what: string;
+  /** Posts the request, with the operation as its context. */
+  post(queuePair: IND2QueuePair): void;
   /** Called once, with the error if it failed. */
   done(error: unknown): void;
 }
 
-/** Reads and Writes of a link, in order, so many at a time. */
+/** An RDMA Read or Write of a peer's memory. */
+export class Transfer implements Operation {
+  constructor(
+    private readonly write: boolean,
+    /** This side's memory. */
+    private readonly sgl: [Nd2Sge],
+    /** The peer's memory. */
+    private readonly remote: Nd2RemoteMemory,
+    /** Where it begins there, in bytes. */
+    private readonly offset: number,
+    readonly done: (error: unknown) => void,
+  ) {}
+
+  get what(): string {
+    return this.write ? 'write' : 'read';
+  }
+
+  post(queuePair: IND2QueuePair): void {
+    if (this.write) queuePair.write(this, this.sgl, this.remote, this.offset);
+    else queuePair.read(this, this.sgl, this.remote, this.offset);
+  }
+}
+
+/** Requests of a link of one kind, in order, so many at a time. */
 export class Operations {
-  readonly #waiting = new Fifo<RemoteOperation>();
+  readonly #waiting = new Fifo<Operation>();
   #underWay = 0;
   /** There is a connection. */
   #started = false;
@@ -31,10 +50,12 @@ export class Operations {
 
   /**
    * @param queuePair - for which they are
+   * @param most - in flight at a time
    * @param posted - called when one was posted
    */
   constructor(
     private readonly queuePair: IND2QueuePair,
+    private readonly most: number,
     private readonly posted: () => void,
   ) {}
 
@@ -44,29 +65,27 @@ export class Operations {
     this.run();
   }
 
-  add(operation: RemoteOperation): void {
-    if (this.#over) operation.done(this.#reason ?? closed(operation.write ? 'write' : 'read'));
+  add(operation: Operation): void {
+    if (this.#over) operation.done(this.#reason ?? closed(operation.what));
     else this.#waiting.push(operation);
     this.run();
   }
 
   /** One has ended. */
-  ended(operation: RemoteOperation, error: unknown): void {
+  ended(operation: Operation, error: unknown): void {
     this.#underWay -= 1;
     operation.done(error);
   }
 
   /** Posts those whose turn it is. */
   run(): void {
-    while (this.#started && this.#underWay < REMOTE_OPERATIONS && this.#waiting.length > 0) {
+    while (this.#started && this.#underWay < this.most && this.#waiting.length > 0) {
       const operation = this.#waiting.shift()!;
-      const { sgl, remote, offset } = operation;
       this.#underWay += 1;
       try {
-        if (operation.write) this.queuePair.write(operation, sgl, remote, offset);
-        else this.queuePair.read(operation, sgl, remote, offset);
+        operation.post(this.queuePair);
       } catch (error) {
-        this.ended(operation, netError(error, operation.write ? 'write' : 'read'));
+        this.ended(operation, netError(error, operation.what));
       }
       this.posted();
     }

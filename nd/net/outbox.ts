@@ -1,5 +1,6 @@
 import { closed, netError, violation } from './errors.js';
 import { Fifo, type Member } from './fifo.js';
+import { type Grant, Right } from './grants.js';
 import type { Link } from './link.js';
 import type { Registered } from './place.js';
 import { encodeMemory, isHeld, LARGE } from './wire.js';
@@ -31,11 +32,18 @@ interface Offer {
   readonly memory: Registered;
   /** The caller has lent it: it stays registered. */
   readonly lent: boolean;
+  /** The peer's access, once it was asked for. */
+  grant: Grant | undefined;
   /** The peer knows of it. */
   sent: boolean;
+  /** The peer's access is being ended. */
+  withdrawn: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
+
+/** Of an offer that the peer cannot reach yet. */
+const fresh = { grant: undefined, sent: false, withdrawn: false } as const;
 
 const waits = ({ member }: Entry): boolean => member?.waits === true;
 
@@ -100,8 +108,7 @@ export class Outbox {
     entry.member = queue.push(entry);
     link.keepAlive.update();
     if (lent !== undefined) {
-      this.#offer(entry, { memory: lent, lent: true, sent: false, resolve, reject }, bytes!);
-      this.pump();
+      this.#offer(entry, { ...fresh, memory: lent, lent: true, resolve, reject }, bytes!);
     } else if (large) void this.#register(entry, bytes!, resolve, reject);
     return entry;
   }
@@ -118,30 +125,56 @@ export class Outbox {
         memory.region.release();
         return;
       }
-      this.#offer(entry, { memory, lent: false, sent: false, resolve, reject }, memory.bytes);
+      this.#offer(entry, { ...fresh, memory, lent: false, resolve, reject }, memory.bytes);
     } catch (error) {
-      if (!this.#remove(entry)) return;
-      reject(netError(error, 'send'));
+      this.#failed(entry, error);
     }
+  }
+
+  /** The peer cannot get at the memory of an entry, which is not sent then. */
+  #failed(entry: Entry, error: unknown): void {
+    if (!this.#remove(entry)) return;
+    entry.reject(netError(error, 'send'));
     this.pump();
   }
 
+  /** Lets the peer read the bytes, which are a part of the offer's memory; then its frame can be sent. */
   #offer(entry: Entry, offer: Offer, bytes: Uint8Array): void {
     this.#lastOffer = (this.#lastOffer + 1) >>> 0;
     const id = this.#lastOffer;
     this.#offers.set(id, offer);
-    const { region, bytes: whole } = offer.memory;
-    const address = region.address + BigInt(bytes.byteOffset - whole.byteOffset);
-    entry.payload = encodeMemory({ address, token: region.getRemoteToken(), id, length: bytes.length });
     entry.offer = id;
-    entry.ready = true;
+    const { memory } = offer;
+    const { length } = bytes;
+    const offset = bytes.byteOffset - memory.bytes.byteOffset;
+    offer.grant = this.link().grants.open({ memory, offset, length }, Right.READ, {
+      opened: (token) => {
+        const address = memory.region.address + BigInt(offset);
+        entry.payload = encodeMemory({ address, token, id, length });
+        entry.ready = true;
+        this.pump();
+      },
+      failed: (error) => {
+        this.#cut(id);
+        this.#failed(entry, error);
+      },
+    });
   }
 
-  /** Takes an offer back, or ends it. */
-  #withdraw(id: number): Offer | undefined {
+  /** Ends the peer's access to an offer's memory. Its bytes may be used again when no access succeeds any more. */
+  #withdraw(id: number): void {
+    const offer = this.#offers.get(id);
+    if (offer === undefined || offer.withdrawn) return;
+    offer.withdrawn = true;
+    offer.grant!.close(() => this.#cut(id)?.resolve());
+  }
+
+  /** Ends it at once. Returns the offer. */
+  #cut(id: number): Offer | undefined {
     const offer = this.#offers.get(id);
     if (offer === undefined) return undefined;
     this.#offers.delete(id);
+    offer.grant?.cut();
     if (!offer.lent) offer.memory.region.release();
     return offer;
   }
@@ -186,7 +219,7 @@ export class Outbox {
   wasRead(id: number): void {
     if (this.#offers.get(id)?.sent === false)
       this.link().abort(violation(`it has read memory ${id}, which it was not told of`));
-    else this.#withdraw(id)?.resolve();
+    else this.#withdraw(id);
   }
 
   /** The connection has ended: nothing more is sent. */
@@ -194,6 +227,11 @@ export class Outbox {
     for (const entry of [...this.#replies.drain(), ...this.#held.drain()]) {
       entry.reject(error);
     }
-    for (const id of [...this.#offers.keys()]) this.#withdraw(id)?.reject(error);
+    for (const id of [...this.#offers.keys()]) {
+      const offer = this.#cut(id)!;
+      // The peer has read it, or there is nobody to tell.
+      if (offer.withdrawn) offer.resolve();
+      else offer.reject(error);
+    }
   }
 }

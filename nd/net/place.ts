@@ -21,6 +21,8 @@ export interface Exposed {
 export interface Registered {
   readonly region: IND2MemoryRegion;
   readonly bytes: Uint8Array;
+  /** Of lent memory, which many connections use: who may access it at present. */
+  readonly grants?: Set<{ cut(): void }>;
 }
 
 /** Registered memory for one Read or Write. */
@@ -38,6 +40,11 @@ const BOUNCE_BYTES = 4096;
 export class Place {
   readonly adapter: IND2Adapter;
   readonly poller: Poller;
+  /**
+   * The adapter has memory windows, and peers get tokens of these, not of regions: a region's token is good on each queue pair of the
+   * adapter. Without them, memory is registered for each grant, and lent memory for each message.
+   */
+  readonly windows: boolean;
   /** Exposed memory by its token. */
   readonly exposed = new Map<number, Exposed>();
   /** Lent memory by its ArrayBuffer. */
@@ -51,6 +58,7 @@ export class Place {
     ndStartup();
     try {
       this.adapter = ndOpenAdapter(address);
+      this.windows = this.adapter.query().maxWindowSize > 0;
       this.poller = new Poller(this.adapter, (error) => {
         for (const user of [...this.#users]) user.end(error);
       });
@@ -110,15 +118,20 @@ export class Place {
     }
   }
 
-  /** Registers bytes for reading by a peer: the bytes themselves, or where the runtime cannot, a copy. */
+  /** Registers memory for grants: remote rights among the flags become those of the windows. @throws NdError */
+  registerFor(bytes: Uint8Array, flags: number): Promise<Registered> {
+    return this.register(bytes, this.windows ? flags & Nd2MrFlag.ALLOW_LOCAL_WRITE : flags);
+  }
+
+  /** Registers bytes that a peer is to read: the bytes themselves, or where the runtime cannot, a copy. */
   async offer(bytes: Uint8Array): Promise<Registered> {
     try {
-      return await this.register(bytes, Nd2MrFlag.ALLOW_REMOTE_READ);
+      return await this.registerFor(bytes, Nd2MrFlag.ALLOW_REMOTE_READ);
     } catch (error) {
       if (!(error instanceof NdError) || !copied.has(error.status)) throw error;
       const copy = allocate(bytes.length);
       copy.set(bytes);
-      return await this.register(copy, Nd2MrFlag.ALLOW_REMOTE_READ);
+      return await this.registerFor(copy, Nd2MrFlag.ALLOW_REMOTE_READ);
     }
   }
 
@@ -155,7 +168,7 @@ export class Place {
 
   /** The lent memory that these bytes are a part of. */
   lentOf(bytes: Uint8Array): Registered | undefined {
-    if (this.lent.size === 0) return undefined;
+    if (this.lent.size === 0 || !this.windows) return undefined;
     const end = bytes.byteOffset + bytes.length;
     return this.lent
       .get(bytes.buffer)

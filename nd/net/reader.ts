@@ -2,6 +2,7 @@ import { Nd2RemoteMemory } from '../index.js';
 import type { Charge, Gate } from './budget.js';
 import { netError } from './errors.js';
 import type { Link, Slot } from './link.js';
+import { Transfer } from './operations.js';
 import type { MemoryDescription } from './wire.js';
 
 /** A large payload that was read, and what it is charged until it is released. */
@@ -45,7 +46,7 @@ export class Reader {
       const { region, bytes } = await link.place.blank(length);
       const remote = new Nd2RemoteMemory(address, token);
       const error = await new Promise<unknown>((done) =>
-        link.operate({ write: false, sgl: [{ memory: region, offset: 0, length }], remote, offset: 0, done }),
+        link.operate(new Transfer(false, [{ memory: region, offset: 0, length }], remote, 0, done)),
       );
       region.release();
       if (error !== undefined) throw error;

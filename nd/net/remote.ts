@@ -1,8 +1,9 @@
 import { inspect } from 'node:util';
-import { Nd2RemoteMemory } from '../index.js';
+import { Nd2RemoteMemory, type Nd2Sge } from '../index.js';
 import { kindOf, outOfRange, wrongType } from './checks.js';
 import { aborted, NetError, refusalBy } from './errors.js';
 import type { Link } from './link.js';
+import { Transfer } from './operations.js';
 import type { Bounce } from './place.js';
 import { ATOMIC_BYTES, Atomic, WRITABLE } from './shared.js';
 import { decodeMemory, type MemoryDescription, viewOf } from './wire.js';
@@ -185,13 +186,8 @@ export class RemoteMemory {
         if (error === undefined) resolve();
         else reject(error);
       };
-      link.operate({
-        write,
-        sgl: [{ memory: bounce.region, offset: bounce.offset, length }],
-        remote: this.#remote,
-        offset,
-        done,
-      });
+      const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: bounce.offset, length }];
+      link.operate(new Transfer(write, sgl, this.#remote, offset, done));
     });
   }
 

@@ -7,9 +7,10 @@ import {
   Nd2RemoteMemory,
   type Nd2Sge,
 } from '../index.js';
+import { type Grant, type Grants, Right } from './grants.js';
 import type { Slot } from './link-types.js';
 import { REMOTE_OPERATIONS } from './operations.js';
-import type { Place } from './place.js';
+import type { Registered } from './place.js';
 import { decodeMemory, encodeMemory, type MemoryDescription, Notice, RING_UNIT } from './wire.js';
 
 /** A stream is busy that has received so many bytes within so many ms. */
@@ -86,29 +87,53 @@ export const rings = new Rings();
 /** What posts Writes. */
 type Writer = Pick<IND2QueuePair, 'write'>;
 
-/** What registers memory for rings. */
-type Registrar = Pick<Place, 'register'>;
+/** What registers memory for rings, and lets the peer write to it. */
+interface Registrar extends Pick<Grants, 'register'> {
+  open(...parameters: Parameters<Grants['open']>): Access;
+}
+
+/** The peer's access to a ring. */
+type Access = Pick<Grant, 'cut'>;
 
 /** Memory of one side of a ring. */
 class RingMemory {
+  #access: Access | undefined;
+
   private constructor(
     readonly bytes: Buffer,
-    readonly region: IND2MemoryRegion,
+    readonly memory: Registered,
   ) {}
 
   /** Undefined: there is none. */
   static async of(place: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
     if (!rings.take(bytes)) return undefined;
     try {
-      const { region, bytes: all } = await place.register(allocate(bytes), flags);
-      return new RingMemory(Buffer.from(all.buffer, all.byteOffset, bytes), region);
+      const memory = await place.register(allocate(bytes), flags);
+      const all = memory.bytes;
+      return new RingMemory(Buffer.from(all.buffer, all.byteOffset, bytes), memory);
     } catch {
       rings.giveBack(bytes);
       return undefined;
     }
   }
 
+  get region(): IND2MemoryRegion {
+    return this.memory.region;
+  }
+
+  /** Lets the peer write to it. */
+  open(place: Registrar, opened: (description: Uint8Array) => void): void {
+    const { memory, region } = this;
+    const { length } = this.bytes;
+    this.#access = place.open({ memory, offset: 0, length }, Right.WRITE, {
+      opened: (token) => opened(encodeMemory({ address: region.address, token, id: 0, length })),
+      // The connection has ended with it.
+      failed: () => {},
+    });
+  }
+
   release(): void {
+    this.#access?.cut();
     this.region.release();
     rings.giveBack(this.bytes.length);
   }
@@ -183,8 +208,7 @@ export class InRing {
     this.#owed = 0;
     this.#still = false;
     rings.add(this);
-    const token = region.getRemoteToken();
-    this.tell(Notice.OFFER, encodeMemory({ address: region.address, token, id: 0, length: bytes }));
+    made.open(this.place, (description) => this.tell(Notice.OFFER, description));
   }
 
   /** It is tried again, but later. */

@@ -117,7 +117,8 @@ export class ExposedMemory implements Disposable {
 }
 
 /**
- * Memory that was registered once for many messages.
+ * Memory that was registered once for many messages, of all connections of a local address. A peer can read the bytes of each message
+ * that it gets, on its connection alone, until it has reported that it has read them; it never sees the rest.
  *
  * @example
  * ```ts
@@ -148,7 +149,10 @@ export class LentMemory implements Disposable {
     return this.#memory.bytes;
   }
 
-  /** Ends the registration. Release it after the sends from it have resolved. It never fails. */
+  /**
+   * Ends the registration, and the access of peers that are reading messages from it: release it after the sends from it have resolved. It
+   * never fails.
+   */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -157,6 +161,7 @@ export class LentMemory implements Disposable {
     const left = (lent.get(this.bytes.buffer) ?? []).filter((memory) => memory !== this.#memory);
     if (left.length === 0) lent.delete(this.bytes.buffer);
     else lent.set(this.bytes.buffer, left);
+    for (const grant of this.#memory.grants ?? []) grant.cut();
     this.#memory.region.release();
     this.#place.letGo();
   }
@@ -193,9 +198,9 @@ export async function exposeAt(
 
 /** Lends memory to a place. @internal */
 export async function lendAt(place: Place, buffer: Uint8Array): Promise<LentMemory> {
-  const flags = Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_LOCAL_WRITE;
   try {
-    return new LentMemory(place, await place.register(buffer, flags));
+    const memory = await place.registerFor(buffer, 0);
+    return new LentMemory(place, { ...memory, grants: new Set() });
   } catch (error) {
     throw netError(error, 'lend');
   }

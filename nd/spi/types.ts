@@ -199,7 +199,7 @@ export interface NdAdapterInfo {
   readonly maxCqEntries: number;
   /** Maximum bytes of a registration. */
   readonly maxRegistrationSize: number;
-  /** Maximum bytes of a memory window. */
+  /** Maximum bytes of a memory window; 0: the adapter has no windows. */
   readonly maxWindowSize: number;
   /** From this length on, a Read or Write is faster than copying through Sends. */
   readonly largeRequestThreshold: number;

@@ -106,7 +106,7 @@ export interface Nd2AdapterInfo {
   readonly adapterId: bigint;
   /** Maximum bytes of a registration. */
   readonly maxRegistrationSize: number;
-  /** Maximum bytes of a memory window. */
+  /** Maximum bytes of a memory window; 0: the adapter has no windows. */
   readonly maxWindowSize: number;
   /** Scatter/gather entries of a Send or Write. */
   readonly maxInitiatorSge: number;

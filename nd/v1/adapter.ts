@@ -203,7 +203,7 @@ function infoOf(attributes: WvDeviceAttributes, maxCalleeData: number): NdAdapte
     maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
     maxCqEntries: attributes.maxCqEntries,
     maxRegistrationSize: maxMrSize,
-    maxWindowSize: maxMrSize,
+    maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
     largeRequestThreshold: LARGE_REQUEST,
     maxCallerData: MAX_CALLER_DATA,
     maxCalleeData,

@@ -324,7 +324,7 @@ function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: num
     deviceId: attributes.vendorPartId & 0xffff,
     adapterId: guid,
     maxRegistrationSize: maxMrSize,
-    maxWindowSize: maxMrSize,
+    maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
     maxInitiatorSge: attributes.maxSge,
     maxReceiveSge: attributes.maxSge,
     maxReadSge: attributes.maxReadSge,

@@ -7,8 +7,10 @@ import {
   type IND2MemoryRegion,
   type IND2QueuePair,
   Nd2MrFlag,
+  Nd2RemoteMemory,
   Nd2RequestType,
   type Nd2Result,
+  type Nd2Sge,
   ndCleanup,
   ndOpenAdapter,
   ndStartup,
@@ -21,6 +23,7 @@ import {
   Frame,
   type Hello,
   Kind,
+  type MemoryDescription,
   REPLY_SLOTS,
 } from '../../nd/net/wire.js';
 
@@ -31,6 +34,8 @@ const DEPTH = 512;
 /** Sends of a {@link Hoarder} in flight, and bytes of each: they do not share memory. */
 const HOARDED = 16;
 const HOARDED_BYTES = SLOT / HOARDED;
+/** Bytes of memory that nothing was read into, or that is written over others'. */
+export const MARK = 0xa5;
 
 /** The hello of an honest peer. */
 export const honest: Hello = {
@@ -46,7 +51,7 @@ export class RawPeer implements Disposable {
   readonly #adapter: IND2Adapter;
   readonly #queue: IND2CompletionQueue;
   readonly #region: IND2MemoryRegion;
-  readonly #memory = new Uint8Array((RECEIVES + 1) * SLOT);
+  readonly #memory = new Uint8Array((RECEIVES + 2) * SLOT);
   readonly #queuePair: IND2QueuePair;
   readonly connector: IND2Connector;
   #listener: IND2Listener | undefined;
@@ -54,6 +59,8 @@ export class RawPeer implements Disposable {
   readonly received: Buffer[] = [];
   /** Sends that have not completed. */
   sending = 0;
+  /** Of the last Read or Write of {@link access}. */
+  #accessed: number | undefined;
 
   private constructor() {
     ndStartup();
@@ -149,15 +156,16 @@ export class RawPeer implements Disposable {
     this.sending += 1;
   }
 
-  /** Takes what has completed: received bytes, and the statuses of Sends. Returns the number of results. */
+  /** Takes what has completed: received bytes, and the statuses of other requests. Returns the number of results. */
   take(): number {
     const results: Nd2Result[] = [];
     const count = this.#queue.getResults(results, 16);
-    for (const result of results.slice(0, count)) {
-      if (result.requestType !== Nd2RequestType.RECEIVE) this.sending -= 1;
-      else if (result.status === Status.SUCCESS) {
-        const offset = result.requestContext as number;
-        this.received.push(Buffer.from(this.#memory.subarray(offset, offset + result.bytesTransferred)));
+    for (const { requestType, status, requestContext, bytesTransferred } of results.slice(0, count)) {
+      if (requestType === Nd2RequestType.SEND) this.sending -= 1;
+      else if (requestType !== Nd2RequestType.RECEIVE) this.#accessed = status;
+      else if (status === Status.SUCCESS) {
+        const offset = requestContext as number;
+        this.received.push(Buffer.from(this.#memory.subarray(offset, offset + bytesTransferred)));
         this.#receive(offset);
       }
     }
@@ -171,6 +179,25 @@ export class RawPeer implements Disposable {
       if (done(this)) return;
       if (count === 0) await this.#queue.notify('any');
     }
+  }
+
+  /** Reads or writes memory of the peer, as far as a slot goes; the status that it ends in, and what was read. */
+  async access(
+    right: 'read' | 'write',
+    { address, token, length }: MemoryDescription,
+  ): Promise<{ status: number; bytes: Buffer }> {
+    // The last part: Sends may be under way from the first one.
+    const offset = (RECEIVES + 1) * SLOT;
+    const bytes = Buffer.from(this.#memory.buffer, offset, Math.min(length, SLOT));
+    bytes.fill(MARK);
+    const remote = new Nd2RemoteMemory(address, token);
+    const sgl: [Nd2Sge] = [{ memory: this.#region, offset, length: bytes.length }];
+    if (right === 'read') this.#queuePair.read('read', sgl, remote);
+    else this.#queuePair.write('write', sgl, remote);
+    this.#accessed = undefined;
+    await this.until(() => this.#accessed !== undefined);
+    const status = this.#accessed!;
+    return { status, bytes: Buffer.from(bytes) };
   }
 
   /** The peer has ended the connection. */
@@ -298,4 +325,31 @@ export class Hoarder {
     }
     return sent;
   }
+}
+
+/** A frame as it came. */
+export interface Received {
+  readonly type: number;
+  readonly flags: number;
+  readonly id: number;
+  readonly payload: Buffer;
+}
+
+/** The frames of a Send. */
+export function framesOf(send: Buffer): Received[] {
+  const frames: Received[] = [];
+  for (let at = 0; at < send.length; ) {
+    const end = at + 16 + send.readUInt32BE(at + 12);
+    const [type, flags] = [send.readUInt8(at), send.readUInt8(at + 1)];
+    frames.push({ type, flags, id: send.readUInt32BE(at + 8), payload: send.subarray(at + 16, end) });
+    at = end;
+  }
+  return frames;
+}
+
+/** Reports that the peer's large payloads with these ids were read. */
+export function reportOf(...ids: number[]): Buffer {
+  const payload = Buffer.alloc(4 * ids.length);
+  for (const [n, id] of ids.entries()) payload.writeUInt32BE(id, 4 * n);
+  return frameOf(Frame.CONTROL, { payload });
 }

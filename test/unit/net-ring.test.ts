@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { IND2MemoryRegion, IND2QueuePair, Nd2Sge } from '../../nd/index.js';
+import type { GrantNews, Range, Right } from '../../nd/net/grants.js';
 import type { Slot } from '../../nd/net/link-types.js';
 import { type OutRing, rings, StreamRings } from '../../nd/net/ring.js';
 import { Notice, RING_UNIT } from '../../nd/net/wire.js';
@@ -18,7 +19,12 @@ class FakePlace {
     if (this.refuses) throw new Error('There is no memory.');
     const address = BigInt(this.registered.push(bytes) - 1);
     const release = (): number => (this.released += 1);
-    return { bytes, region: { address, getRemoteToken: () => 7, release } as IND2MemoryRegion };
+    return { bytes, region: { address, release } as IND2MemoryRegion };
+  }
+
+  open(_range: Range, _right: Right, { opened }: GrantNews): { cut(): void } {
+    opened(7);
+    return { cut: () => {} };
   }
 }
 

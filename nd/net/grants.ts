@@ -1,0 +1,193 @@
+import { type IND2MemoryWindow, type IND2QueuePair, Nd2OpFlag } from '../index.js';
+import { closed } from './errors.js';
+import { type Operation, Operations } from './operations.js';
+import type { Place, Registered } from './place.js';
+
+/** Binds and Invalidates that one link has in flight. */
+export const KEY_OPERATIONS = 16;
+
+/** Windows that a link keeps unbound for its next grants. */
+const SPARE_WINDOWS = 64;
+
+/** What a grant lets the peer do. */
+export const Right = { READ: Nd2OpFlag.ALLOW_READ, WRITE: Nd2OpFlag.ALLOW_WRITE } as const;
+/** A value of {@link Right}. */
+export type Right = (typeof Right)[keyof typeof Right];
+
+/** A range of registered memory. */
+export interface Range {
+  /** The memory, of {@link Place.registerFor}. */
+  readonly memory: Registered;
+  /** Bytes from the start of the memory. */
+  readonly offset: number;
+  /** Bytes. */
+  readonly length: number;
+}
+
+/** What happens to a grant. */
+export interface GrantNews {
+  /** The peer may be told the token: what is posted from now on is executed when it is valid. */
+  opened(token: number): void;
+  /** There is no access, and none is to come. */
+  failed(error: unknown): void;
+}
+
+/**
+ * Access of one connection's peer to a range of memory, for one purpose: a memory window that is bound to the connection's queue pair. The
+ * token is worth nothing on other connections, and nothing after the grant's end.
+ */
+export class Grant implements Operation {
+  readonly what = 'bind';
+  #window: IND2MemoryWindow | undefined;
+  /** It was cut, or is closed. */
+  #over = false;
+
+  /** @internal */
+  constructor(
+    private readonly grants: Grants,
+    private readonly range: Range,
+    private readonly right: Right,
+    private readonly news: GrantNews,
+  ) {
+    range.memory.grants?.add(this);
+  }
+
+  /** @internal */
+  post(queuePair: IND2QueuePair): void {
+    if (this.#over) throw closed(this.what);
+    const { memory, offset, length } = this.range;
+    const window = this.grants.take();
+    try {
+      queuePair.bind(this, memory.region, window, offset, length, this.right);
+    } catch (error) {
+      this.grants.drop(window);
+      throw error;
+    }
+    this.#window = window;
+    this.news.opened(window.getRemoteToken());
+  }
+
+  /** @internal */
+  done(error: unknown): void {
+    if (error === undefined) return;
+    const unknown = this.#window === undefined;
+    this.cut();
+    if (unknown) this.news.failed(error);
+  }
+
+  /** Ends the access in its turn. `dead` is called when no access by the token can succeed any more. */
+  close(dead: () => void): void {
+    this.grants.close(new Closing(this, dead));
+  }
+
+  /** The window that is to be invalidated. @internal */
+  get window(): IND2MemoryWindow | undefined {
+    return this.#window;
+  }
+
+  /** The window was invalidated. @internal */
+  closed(): void {
+    const window = this.#end();
+    if (window !== undefined) this.grants.spare(window);
+  }
+
+  /** Ends the access now. */
+  cut(): void {
+    const window = this.#end();
+    if (window !== undefined) this.grants.drop(window);
+  }
+
+  #end(): IND2MemoryWindow | undefined {
+    const window = this.#window;
+    this.#over = true;
+    this.#window = undefined;
+    this.range.memory.grants?.delete(this);
+    return window;
+  }
+}
+
+/** The end of a grant: an Invalidate, behind its Bind. */
+class Closing implements Operation {
+  readonly what = 'invalidate';
+
+  constructor(
+    private readonly grant: Grant,
+    private readonly dead: () => void,
+  ) {}
+
+  post(queuePair: IND2QueuePair): void {
+    const { window } = this.grant;
+    if (window === undefined) throw closed(this.what);
+    queuePair.invalidate(this, window);
+  }
+
+  done(error: unknown): void {
+    if (error === undefined) this.grant.closed();
+    else this.grant.cut();
+    this.dead();
+  }
+}
+
+/** The grants of one link, and its windows. */
+export class Grants {
+  /** Binds and Invalidates: Reads and Writes, which take long, do not hold them up. */
+  readonly operations: Operations;
+  readonly #windows = new Set<IND2MemoryWindow>();
+  readonly #spare: IND2MemoryWindow[] = [];
+
+  /** @param posted - called when a request was posted */
+  constructor(
+    private readonly place: Place,
+    queuePair: IND2QueuePair,
+    posted: () => void,
+  ) {
+    this.operations = new Operations(queuePair, KEY_OPERATIONS, posted);
+  }
+
+  /** Registers memory for grants. @throws NdError */
+  register(bytes: Uint8Array, flags: number): Promise<Registered> {
+    return this.place.registerFor(bytes, flags);
+  }
+
+  /** Grants the peer access to a range of memory of {@link Place.registerFor}. */
+  open(range: Range, right: Right, news: GrantNews): Grant {
+    const grant = new Grant(this, range, right, news);
+    if (this.place.windows) this.operations.add(grant);
+    else news.opened(range.memory.region.getRemoteToken());
+    return grant;
+  }
+
+  /** @internal */
+  close(closing: Operation): void {
+    if (this.place.windows) this.operations.add(closing);
+    // The region, which is the grant's own, ends with it.
+    else closing.done(undefined);
+  }
+
+  /** A window to bind. @internal */
+  take(): IND2MemoryWindow {
+    const spare = this.#spare.pop();
+    if (spare !== undefined) return spare;
+    const window = this.place.adapter.createMemoryWindow();
+    this.#windows.add(window);
+    return window;
+  }
+
+  /** A window that is not bound any more. @internal */
+  spare(window: IND2MemoryWindow): void {
+    if (this.#spare.length < SPARE_WINDOWS && this.#windows.has(window)) this.#spare.push(window);
+    else this.drop(window);
+  }
+
+  /** A window that may be bound: its end ends the access. @internal */
+  drop(window: IND2MemoryWindow): void {
+    if (this.#windows.delete(window)) window.release();
+  }
+
+  /** The connection has ended, and nothing of it is under way. */
+  end(): void {
+    for (const window of this.#windows) window.release();
+    this.#windows.clear();
+    this.#spare.length = 0;
+  }
+}

@@ -1,0 +1,255 @@
+/**
+ * What a peer of `networkdirect/net` was told once: it keeps every token, and reads and writes with all of them later, on its own connection
+ * and on others. A token works on the connection on which it was told, for its range, and until its purpose has ended.
+ */
+import { once } from 'node:events';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { allocate, Status } from '../../nd/index.js';
+import { type Channel, createChannelServer, createServer } from '../../nd/net/index.js';
+import { Place } from '../../nd/net/place.js';
+import { rings } from '../../nd/net/ring.js';
+import {
+  decodeMemory,
+  encodeHello,
+  Frame,
+  type Hello,
+  Kind,
+  LARGE,
+  type MemoryDescription,
+  Notice,
+} from '../../nd/net/wire.js';
+import { endAll, listening } from '../helpers/net-pair.js';
+import { frameOf, framesOf, honest, MARK, RawPeer, reportOf } from '../helpers/net-raw.js';
+
+const peers: RawPeer[] = [];
+test.after.each(async () => {
+  for (const peer of peers.splice(0)) peer[Symbol.dispose]();
+  await endAll();
+});
+
+const { DATA, REQUEST, ANSWER, RING } = Frame;
+const BYTES = 8192;
+const RING_BYTES = 2 ** 20;
+const streaming: Hello = {
+  ...honest,
+  kind: Kind.STREAM,
+  slotBytes: 65_552,
+  maxMessageBytes: 0,
+  ringBytes: RING_BYTES,
+};
+
+/** The memory that the first frame of this type and with these flags describes. */
+async function told(peer: RawPeer, type: number, flags: number): Promise<MemoryDescription> {
+  const find = () =>
+    peer.received.flatMap(framesOf).find((frame) => frame.type === type && frame.flags === flags);
+  await peer.until(() => find() !== undefined);
+  return decodeMemory(find()!.payload)!;
+}
+
+/** The access succeeds; what was read. */
+async function succeeds(peer: RawPeer, right: 'read' | 'write', memory: MemoryDescription): Promise<Buffer> {
+  const { status, bytes } = await peer.access(right, memory);
+  assert.is(status, Status.SUCCESS);
+  return bytes;
+}
+
+/** The access fails and nothing was read; the connection has ended with it. */
+async function fails(peer: RawPeer, right: 'read' | 'write', memory: MemoryDescription): Promise<void> {
+  const { status, bytes } = await peer.access(right, memory);
+  assert.is(status, Status.ACCESS_VIOLATION);
+  if (right === 'read') assert.ok(bytes.every((byte) => byte === MARK));
+}
+
+/** Neither reading nor writing works, on other connections than the one on which the token was told. */
+async function failsElsewhere(join: Join, memory: MemoryDescription): Promise<void> {
+  await fails((await join()).peer, 'read', memory);
+  await fails((await join()).peer, 'write', memory);
+}
+
+type Join = () => Promise<{ peer: RawPeer; channel: Channel }>;
+
+/** A server of channels; each call connects a peer, and returns the server's end, too. */
+async function serving(): Promise<Join> {
+  const server = createChannelServer();
+  const port = await listening(server);
+  return async () => {
+    const accepted = once(server, 'channel') as Promise<[Channel]>;
+    const peer = await RawPeer.connect(port);
+    peers.push(peer);
+    return { peer, channel: (await accepted)[0] };
+  };
+}
+
+/** The server sends a message from memory; the description that the peer gets, and what ends with the peer's report. */
+async function message(
+  { peer, channel }: Awaited<ReturnType<Join>>,
+  bytes: Uint8Array,
+): Promise<{ memory: MemoryDescription; sent: Promise<unknown> }> {
+  peer.received.length = 0;
+  // The connection may end first.
+  const sent = channel.send(bytes).catch((error: unknown) => error);
+  return { memory: await told(peer, DATA, LARGE), sent };
+}
+
+for (const kind of ['allocate()', 'the heap'] as const) {
+  const memoryOf = (bytes: number): Uint8Array =>
+    kind === 'the heap' ? new Uint8Array(bytes) : allocate(bytes);
+
+  test(`what a peer knows of lent memory ends with each message, and is worth nothing elsewhere (${kind})`, async () => {
+    const join = await serving();
+    const a = await join();
+    const b = await join();
+    const memory = memoryOf(4 * BYTES);
+    using lent = await a.channel.lend(memory);
+    lent.bytes.fill(1);
+    const first = await message(a, memory.subarray(BYTES, 2 * BYTES));
+    assert.is(
+      (await succeeds(a.peer, 'read', first.memory)).every((byte) => byte === 1),
+      true,
+    );
+    await failsElsewhere(join, first.memory);
+    a.peer.send(reportOf(first.memory.id));
+    assert.is(await first.sent, undefined);
+    // The same memory serves another peer now.
+    lent.bytes.fill(2);
+    const second = await message(b, memory.subarray(BYTES, 2 * BYTES));
+    await failsElsewhere(join, first.memory);
+    await failsElsewhere(join, second.memory);
+    await fails(a.peer, 'read', first.memory);
+    assert.is(
+      (await succeeds(b.peer, 'read', second.memory)).every((byte) => byte === 2),
+      true,
+    );
+    // Nor is there anything around it.
+    await fails(b.peer, 'read', { ...second.memory, address: second.memory.address - 1n });
+    await failsElsewhere(join, second.memory);
+    assert.ok(lent.bytes.every((byte) => byte === 2));
+  });
+}
+
+test('lent memory that is released is out of reach of peers that are still reading it', async () => {
+  const join = await serving();
+  const a = await join();
+  const lent = await a.channel.lend(allocate(BYTES));
+  const { memory, sent } = await message(a, lent.bytes);
+  await succeeds(a.peer, 'read', memory);
+  lent.release();
+  lent.bytes.fill(3);
+  await fails(a.peer, 'read', memory);
+  assert.is(((await sent) as Error).name, 'NetError');
+});
+
+test('the token of a long message or answer ends when it was read', async () => {
+  const join = await serving();
+  const a = await join();
+  a.channel.onRequest(() => Buffer.alloc(BYTES, 5));
+  const first = await message(a, Buffer.alloc(BYTES, 4));
+  assert.is(
+    (await succeeds(a.peer, 'read', first.memory)).every((byte) => byte === 4),
+    true,
+  );
+  await failsElsewhere(join, first.memory);
+  a.peer.send(reportOf(first.memory.id));
+  assert.is(await first.sent, undefined);
+  await failsElsewhere(join, first.memory);
+  a.peer.send(frameOf(REQUEST, { id: 9 }));
+  const answer = await told(a.peer, ANSWER, LARGE);
+  assert.is(
+    (await succeeds(a.peer, 'read', answer)).every((byte) => byte === 5),
+    true,
+  );
+  await failsElsewhere(join, answer);
+  await fails(a.peer, 'read', first.memory);
+  await failsElsewhere(join, answer);
+});
+
+test('no long message is written to', async () => {
+  const join = await serving();
+  const a = await join();
+  const bytes = allocate(BYTES).fill(6);
+  const { memory } = await message(a, bytes);
+  await fails(a.peer, 'write', memory);
+  assert.ok(bytes.every((byte) => byte === 6));
+});
+
+test('the tokens of a connection end with it', async () => {
+  const join = await serving();
+  const a = await join();
+  const memory = allocate(2 * BYTES);
+  using lent = await a.channel.lend(memory);
+  const kept = [
+    await message(a, lent.bytes.subarray(0, BYTES)),
+    await message(a, Buffer.alloc(BYTES, 7)),
+    await message(a, lent.bytes),
+  ];
+  const closed = once(a.channel, 'close');
+  a.channel.destroy();
+  await closed;
+  await Promise.all(kept.map(({ sent }) => sent));
+  for (const each of kept) await failsElsewhere(join, each.memory);
+});
+
+test('a ring is written to on its stream alone, until it is given back', async () => {
+  // The peer returns no credits for what it hears of its slots.
+  const server = createServer({ socket: { slots: 400, ringBytes: RING_BYTES } }, (socket) =>
+    socket.on('error', () => {}).resume(),
+  );
+  const port = await listening(server);
+  const join = async (): Promise<RawPeer> => {
+    const peer = await RawPeer.connect(port, encodeHello(streaming));
+    peers.push(peer);
+    return peer;
+  };
+  const peer = await join();
+  for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(60_000) }));
+  const ring = await told(peer, RING, Notice.OFFER);
+  await succeeds(peer, 'write', ring);
+  await fails(await join(), 'write', ring);
+  await fails(await join(), 'read', ring);
+  rings.look();
+  rings.look();
+  await peer.until(({ received }) =>
+    received.flatMap(framesOf).some(({ type, flags }) => type === RING && flags === Notice.TAKE_BACK),
+  );
+  peer.send(frameOf(RING, { flags: Notice.GIVE_BACK }));
+  await fails(await join(), 'write', ring);
+  await fails(peer, 'write', ring);
+});
+
+test('an adapter without windows gives each message a region, and takes it back when it was read', async () => {
+  const place = Place.at('127.0.0.1');
+  try {
+    Object.defineProperty(place, 'windows', { value: false });
+    const join = await serving();
+    const a = await join();
+    using lent = await a.channel.lend(allocate(BYTES));
+    for (const bytes of [lent.bytes.fill(8), Buffer.alloc(BYTES, 8)]) {
+      const b = await join();
+      const { memory, sent } = await message(b, bytes);
+      assert.ok((await succeeds(b.peer, 'read', memory)).every((byte) => byte === 8));
+      b.peer.send(reportOf(memory.id));
+      assert.is(await sent, undefined);
+      await failsElsewhere(join, memory);
+      await fails(b.peer, 'read', memory);
+    }
+  } finally {
+    place.letGo();
+  }
+});
+
+test('exposed memory is there for all connections of its address, until it is released', async () => {
+  const join = await serving();
+  const a = await join();
+  const exposed = await a.channel.expose(allocate(BYTES), { writable: true });
+  const handle = decodeMemory(exposed.handle)!;
+  const b = await join();
+  await succeeds(b.peer, 'write', handle);
+  assert.ok((await succeeds(a.peer, 'read', handle)).every((byte) => byte === MARK));
+  exposed.release();
+  await failsElsewhere(join, handle);
+  await fails(a.peer, 'write', handle);
+  await fails(b.peer, 'read', handle);
+});
+
+test.run();
