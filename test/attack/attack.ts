@@ -5,7 +5,7 @@ import type { Build } from './process.js';
 export interface Run {
   readonly build: Build;
   readonly seed: number;
-  /** Number of packets, IOCTLs or kills. */
+  /** Number of packets, IOCTLs, accesses or kills. */
   readonly count: number;
   /** Called now and then with the number so far. */
   readonly progress: (done: number) => void;
@@ -24,7 +24,7 @@ export interface Attack {
   readonly name: string;
   /** The attacker and its target. */
   readonly what: string;
-  readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers';
+  readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers' | 'accesses';
   /** Counts of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;

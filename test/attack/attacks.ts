@@ -4,6 +4,7 @@ import { cmAttacks } from './cm.js';
 import { halfOpenAttacks } from './half-open.js';
 import { hoardAttack } from './hoard.js';
 import { ioctlAttack } from './ioctl.js';
+import { keptTokenAttacks } from './kept-tokens.js';
 import { killAttacks } from './kills.js';
 import { wireAttacks } from './wire.js';
 
@@ -13,5 +14,6 @@ export const attacks: readonly Attack[] = [
   ...halfOpenAttacks,
   ioctlAttack,
   hoardAttack,
+  ...keptTokenAttacks,
   ...killAttacks,
 ];
