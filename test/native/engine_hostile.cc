@@ -194,6 +194,33 @@ TEST(questions_under_way_are_bounded) {
   }
 }
 
+// Questions for parts of one READ that overlap, each a little longer than the one before: what waits to be answered is not answered twice.
+TEST(overlapping_questions_are_answered_once) {
+  constexpr uint32_t kPackets = 1000, kSize = 256;
+  EngineOptions options;
+  options.window = 1 << 14;
+  Pair p(agreed(kSize), {}, options);
+  Buffer from(*p.b, kPackets * kSize), to(*p.a, kPackets * kSize);
+  p.qa.post({kOpRead, kSendFlagSignaled, {{to.at(), kPackets * kSize, to.lkey}}, 0, from.at(), from.rkey});
+  p.pump();
+  only(p.qa.sendCq, 0, kOpRead, kWcSuccess, kPackets * kSize);
+  uint32_t answers = 0;
+  p.net.filter = [&](Frame& f) {
+    answers += f.source == p.b->gid;
+    return f.source != p.b->gid;  // the peer is gone
+  };
+  for (uint32_t packets = 1; packets < kPackets; packets++) {
+    Frame f = forged(*p.a, *p.b, p.qb.qpn, wire::kOpReadRequest, 100, 0);
+    wire::Bth bth = f.bth();
+    bth.solicited = true;
+    wire::emitBth(f.bytes.data(), bth);
+    wire::emitReth(f.bytes.data() + wire::kBthBytes, {from.at(), from.rkey, packets * kSize});
+    arrive(p, std::move(f));
+  }
+  p.pump();
+  CHECK(answers >= kPackets - 1 && answers < 3 * kPackets);
+}
+
 // A READ without its answer, and a SEND behind it that is refused; then the peer says that it has executed both. When the wait is over
 // there is nothing behind the READ to go back to: it is asked for again, as what it is.
 TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {

@@ -302,9 +302,28 @@ void Answers::onRepeated(Qp& qp, const Packet& p) {
     }
   }
   if (!rs.repeats) rs.repeats = std::make_unique<std::deque<ResponseJob>>();
-  for (const ResponseJob& other : *rs.repeats)
-    if (((job.psn - other.psn) & wire::kPsnMask) + packetsOf(job) <= packetsOf(other)) return;
   if (rs.repeats->size() >= kMostRepeats) return;
+  // What waits for its turn is not answered twice, so there are never more answers than were asked for: the part begins behind what waits,
+  // and ends before it.
+  for (bool again = true; again;) {
+    again = false;
+    for (const ResponseJob& other : *rs.repeats) {
+      const int32_t covered = wire::psnDiff(wire::psnAdd(other.psn, packetsOf(other)), job.psn);
+      if (wire::psnDiff(other.psn, job.psn) > 0 || covered <= 0) continue;
+      if (uint32_t(covered) >= packetsOf(job)) return;
+      const uint32_t bytes = uint32_t(covered) * qp.mtu;
+      job.psn = wire::psnAdd(job.psn, uint32_t(covered));
+      job.address += bytes;
+      job.length -= bytes;
+      job.started = again = true;
+    }
+  }
+  for (const ResponseJob& other : *rs.repeats) {
+    const int32_t before = wire::psnDiff(other.psn, job.psn);
+    if (before <= 0 || uint32_t(before) >= packetsOf(job)) continue;
+    job.length = uint32_t(before) * qp.mtu;
+    job.partial = true;
+  }
   t_.fragments.onRepeated(qp, *of, job.psn, job.length, kOftenRepeated);
   rs.repeats->push_back(job);
   s_.schedule(qp);
