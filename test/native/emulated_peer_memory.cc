@@ -23,4 +23,6 @@ int64_t readPeerMemory(int64_t process, const Piece* to, uint32_t toCount, const
   });
 }
 
+bool mayReadPeer(int64_t process) { return process == getpid(); }
+
 }  // namespace nd

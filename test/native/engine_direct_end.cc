@@ -33,10 +33,11 @@ ProcessId endedProcess() {
   return child;
 }
 
-uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit) {
+uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit, uint64_t offset = 0, uint64_t length = 8) {
   DirectPeer::Refusal why;
-  return w.pa->peer.enter(request(w, memory, right), w.pa->maps, &why).at;
+  return w.pa->peer.enter(request(w, memory, right, offset, length), w.pa->maps, &why);
 }
+
 
 // Calls `then` when a page is first touched, in the middle of whatever touches it.
 struct Trap {
@@ -125,7 +126,7 @@ TEST(direct_follows_the_partition) {
   CHECK_EQ(w.map(*w.a), 1u);
   const auto finds = [&] {
     DirectPeer::Refusal why;
-    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why).at != nullptr;
+    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why) != nullptr;
     return found && w.pa->peer.leave();
   };
   CHECK(finds());
@@ -172,7 +173,7 @@ TEST(direct_end_does_not_wait_for_a_stopped_peer) {
   uint32_t lkey, rkey;  // another key of the same memory
   CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), bytes, kAllAccess, &lkey, &rkey) == Status::kSuccess);
   w.meet(memory);
-  uint8_t* const at = enter(w, memory);
+  uint8_t* const at = enter(w, memory, kAccessRemoteWriteBit, 0, bytes);
   at[1] = 0x11;
   const std::vector<uint8_t> held(memory.data(), memory.data() + bytes);
   CHECK_EQ(held[1], 0x11);
@@ -207,7 +208,7 @@ TEST(direct_end_of_the_only_key_under_a_stopped_peer) {
   w.b->link.board->setPatience(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
-  uint8_t* const at = enter(w, memory);
+  uint8_t* const at = enter(w, memory, kAccessRemoteWriteBit, 0, 4096);
   CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
   memory.lkey = 0;
   std::memset(memory.data(), 0xAB, 4096);
@@ -236,7 +237,8 @@ TEST(direct_memory_taken_back_under_its_writers) {
     }
   });
   while (rounds < 3) std::this_thread::yield();
-  CHECK(memory->takeBack());
+  std::vector<SharedRange::Part> all = {memory->partAt(memory->base, memory->length)};
+  CHECK(memory->takeBack(&all));
   const uint64_t then = rounds;
   while (rounds < then + 3) std::this_thread::yield();
   stop = true;
@@ -245,37 +247,40 @@ TEST(direct_memory_taken_back_under_its_writers) {
 }
 #endif
 
-// Once it is the owner's own, it stays so: the file, which a stopped peer goes on writing, does not come back.
-TEST(direct_memory_is_taken_back_once) {
+// Only the pages that the peer is at become the owner's own, and these stay so when the rest of them is tried again.
+TEST(direct_memory_is_taken_back_in_parts) {
   std::shared_ptr<const SharedRange> memory;
-  CHECK(allocateShared(3 * kPage, &memory) == Status::kSuccess);
+  CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
+  Mapping file;
+  CHECK(file.openShared(memory->fd.get(), memory->length, true));
   auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
-  bytes[kPage] = 1;
-  CHECK(memory->takeBack());
-  CHECK_EQ(bytes[kPage], 1);
-  bytes[kPage] = 2;
-  bytes[2 * kPage] = 3;
-  CHECK(memory->takeBack());
-  CHECK(bytes[kPage] == 2 && bytes[2 * kPage] == 3);
+  auto* const theirs = static_cast<uint8_t*>(file.get());
+  std::vector<SharedRange::Part> parts = {memory->partAt(memory->base + kPage + 1, kPage), memory->partAt(memory->base + 5 * kPage, 1)};
+  CHECK(parts[0].offset == kPage && parts[0].length == 2 * kPage && parts[1].offset == 5 * kPage && parts[1].length == kPage);
+  for (uint32_t i = 0; i < 8; i++) bytes[i * kPage] = uint8_t(i + 1);
+  CHECK(memory->takeBack(&parts) && parts.empty() && memory->takenBack);
+  for (uint32_t i = 0; i < 8; i++) {
+    const bool own = i == 1 || i == 2 || i == 5;
+    CHECK_EQ(bytes[i * kPage], i + 1);
+    theirs[i * kPage] = 0xEE;
+    CHECK_EQ(bytes[i * kPage], own ? i + 1 : 0xEEu);
+  }
 }
 
-// Without room for it nothing has changed, and it may be tried again.
-TEST(direct_memory_is_taken_back_later) {
+TEST(direct_parts_of_memory) {
   std::shared_ptr<const SharedRange> memory;
-  CHECK(allocateShared(1024 * kPage, &memory) == Status::kSuccess);
-  auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
-  bytes[5] = 5;
-  rlimit before;
-  CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
-  rlimit none = before;
-  none.rlim_cur = kPage;  // 0 is no limit
-  CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
-  const bool taken = memory->takeBack();
-  CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
-  CHECK(!taken && bytes[5] == 5);
-  bytes[6] = 6;
-  CHECK(memory->takeBack());
-  CHECK(bytes[5] == 5 && bytes[6] == 6);
+  CHECK(allocateShared(2 * kPage, &memory) == Status::kSuccess);
+  const uint64_t base = memory->base;
+  struct Case {
+    uint64_t address, bytes, offset, length;
+  };
+  // A peer may say anything.
+  const Case cases[] = {{base, 1, 0, kPage}, {base + kPage - 1, 2, 0, 2 * kPage}, {base + 2 * kPage - 1, 100, kPage, kPage}, {base - 1, 2, 0, kPage},
+                        {base, 0, 0, 0}, {base + 2 * kPage, 8, 0, 0}, {base - 8, 8, 0, 0}, {UINT64_MAX - 3, 8, 0, 0}, {0, UINT64_MAX, 0, 2 * kPage}};
+  for (const Case& c : cases) {
+    const SharedRange::Part part = memory->partAt(c.address, c.bytes);
+    CHECK(part.length == c.length && (c.length == 0 || part.offset == c.offset));
+  }
 }
 
 namespace {
@@ -294,7 +299,11 @@ struct Peers {
       own[i].state = theirs[i].state = LocalPair::State::kUp;
     }
   }
-  void goInside(int who, const SharedRange& memory) { DirectMark::enter(own[who].directMark(), 0, uint32_t(memory.id)); }
+  void goInside(int who, const SharedRange& memory, uint32_t key = 0x100, uint64_t offset = 0, uint32_t bytes = 8) {
+    DirectVisit* const visit = own[who].directVisit();
+    visit->announce(memory.base + offset, bytes, key, 0);
+    DirectMark::enter(&visit->mark, DirectMark::look(&visit->mark), uint32_t(memory.id));
+  }
 };
 
 }  // namespace
@@ -310,9 +319,114 @@ TEST(direct_end_under_two_stopped_peers) {
   const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
   for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
   board.withdraw(0x100, place);
-  CHECK(board.settle(peers.all, 2));
+  CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 2u);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
+}
+
+// What another peer does in the same file, by another key and at other pages, goes on and counts if it ends in time; one that is stopped
+// there is evicted with the first, and its pages are moved, too. A peer inside by a key that stays is left alone.
+TEST(direct_end_beside_another_peer) {
+  for (const bool stopped : {false, true}) {
+    Peers peers;
+    DirectBoard board(peers.counters);
+    CHECK(board.create());
+    std::shared_ptr<const SharedRange> memory;
+    CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
+    const auto publish = [&](uint32_t key) { return board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 8 * kPage}, memory.get()); };
+    const uint32_t one = publish(0x100), two = publish(0x200), three = publish(0x300);
+    peers.goInside(0, *memory, 0x100);
+    peers.goInside(1, *memory, 0x200, 4 * kPage);
+    const uint64_t second = DirectMark::look(&peers.own[1].directVisit()->mark);
+    board.withdraw(0x300, three);
+    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);  // nobody is inside by it
+    CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
+    if (!stopped) CHECK(DirectMark::leave(&peers.own[1].directVisit()->mark, second));
+    board.withdraw(0x100, one);
+    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
+    CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), stopped ? 2u : 1u);
+    if (stopped) CHECK(!DirectMark::leave(&peers.own[1].directVisit()->mark, second));
+    Mapping file;
+    CHECK(file.openShared(memory->fd.get(), memory->length, true));
+    auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
+    for (uint32_t page = 0; page < 8; page++) {
+      static_cast<uint8_t*>(file.get())[page * kPage] = 0xEE;
+      CHECK_EQ(bytes[page * kPage] == 0xEE, !(page == 0 || (stopped && page == 4)));
+    }
+    board.withdraw(0x200, two);
+    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);
+  }
+}
+
+// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and it may be tried again. Others are
+// served meanwhile.
+TEST(direct_end_without_memory) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kShort);
+  SharedBuffer memory(*w.b, 1024 * kPage), other(*w.b, kPage);
+  w.meet(memory);
+  uint8_t* const at = enter(w, memory);
+  rlimit before;
+  CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = kPage;  // 0 is no limit
+  CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+  const uint64_t start = monotonicNs();
+  const Status status = w.b->engine.deregisterMr(w.b->pd, memory.lkey), again = w.b->engine.deregisterMr(w.b->pd, memory.lkey);
+  const uint64_t took = monotonicNs() - start;
+  const Status others = w.b->engine.deregisterMr(w.b->pd, other.lkey);
+  CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+  CHECK(status == Status::kNoMemory && again == Status::kNoMemory && others == Status::kSuccess);
+  CHECK(took < 5'000'000'000);
+  other.lkey = 0;
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectUnmoved), 1u);
+  CHECK(!enter(w, memory));
+  CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+  memory.lkey = 0;
+  memory.data()[0] = 0xAB;
+  at[0] = 0xEE;
+  CHECK_EQ(memory.data()[0], 0xAB);
+  CHECK(!w.pa->peer.leave());
+}
+
+// The memory of a peer that could not be moved stays, whoever gives it back, until that process has ended.
+TEST(direct_memory_stays_while_it_could_not_be_moved) {
+  Peers peers;
+  DirectBoard board(peers.counters);
+  CHECK(board.create());
+  std::shared_ptr<const SharedRange> memory;
+  CHECK(allocateShared(1024 * kPage, &memory) == Status::kSuccess);
+  const std::weak_ptr<const SharedRange> alive = memory;
+  const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, kPage}, memory.get());
+  peers.goInside(0, *memory);
+  board.withdraw(0x100, place);
+  rlimit before;
+  CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = kPage;
+  CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
+  const DirectBoard::Settled settled = board.settle(peers.all, 2);
+  CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
+  CHECK(settled == DirectBoard::Settled::kNoMemory && board.unsafe(*memory));
+  memory.reset();
+  CHECK(!alive.expired());
+  CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);
+  CHECK(alive.expired());
+}
+
+// A command waits without the lock: others have it meanwhile.
+TEST(direct_end_leaves_the_lock_to_others) {
+  DirectConnection w;
+  w.b->link.board->setPatience(kForEver);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  CHECK(enter(w, memory) != nullptr);
+  std::thread owner([&] { CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess); });
+  while (w.hostCounter(*w.b, HostCounter::kDirectWaits) == 0) std::this_thread::yield();
+  for (uint32_t i = 0; i < 100; i++) CHECK(w.b->engine.counters().size() > 0);
+  CHECK(w.pa->peer.leave());
+  owner.join();
+  memory.lkey = 0;
 }
 
 // A peer that comes back as soon as it was evicted does not hold the owner up for ever. Whether it is fast enough is chance.
@@ -321,7 +435,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   DirectBoard board(peers.counters);
   CHECK(board.create());
   board.setPatience(kShort);
-  uint64_t* const mark = peers.own[0].directMark();
+  uint64_t* const mark = &peers.own[0].directVisit()->mark;
   std::atomic<bool> stop{false};
   std::thread hostile([&] {
     while (!stop) {
@@ -338,7 +452,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
     board.withdraw(0x100, place);
-    CHECK(board.settle(peers.all, 2));
+    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
     CHECK(memory->takenBack);
     CHECK(peers.counters.get(HostCounter::kDirectEvictions) <= before + 2);
   }
@@ -346,7 +460,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   hostile.join();
 }
 
-// The owner takes memory back at every page of a copy. What has not counted is done again, by packets, or refused there.
+// The key ends at every page of a copy: what has not counted is refused, by packets. The end of another key of the memory changes nothing.
 TEST(direct_eviction_at_every_page_of_a_copy) {
   const uint32_t pages = 4, bytes = uint32_t(pages * kPage);
   for (const uint32_t opcode : {kOpWrite, kOpRead}) {
@@ -372,8 +486,8 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
           only(w.qa.sendCq, i, opcode, same ? kWcRemoteAccess : kWcSuccess, opcode == kOpRead ? bytes : 0);
         }
         if (same) memory.lkey = 0;
-        CHECK_EQ(w.a->counter("direct_evicted"), 1u);
-        CHECK_EQ(w.direct(*w.a), 0u);
+        CHECK_EQ(w.a->counter("direct_evicted"), same ? 1u : 0u);
+        CHECK_EQ(w.direct(*w.a), same ? 0u : 1u);
         if (same) {
           for (uint32_t i = 0; i < bytes; i++) CHECK_EQ(memory.data()[i], 0xAB);
         } else if (opcode == kOpWrite) {
@@ -393,20 +507,19 @@ TEST(direct_eviction_at_an_atomic) {
   w.b->link.board->setPatience(kShort);
   SharedBuffer memory(*w.b, kPage);
   Buffer own(*w.a, 8);
-  uint32_t lkey, rkey;
-  CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), kPage, kAllAccess, &lkey, &rkey) == Status::kSuccess);
   w.meet(memory);
   std::memset(memory.data(), 0, kPage);
   uint8_t* const seen = enter(w, memory);
   CHECK(w.pa->peer.leave());
   {
-    Trap trap(seen, [&] { CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess); });
+    Trap trap(seen, [&] { CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess); });
     Wr r = oneSided(kOpFetchAdd, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey);
     r.compare = 5;
     const uint32_t i = w.qa.post(r);
     w.pump();
     only(w.qa.sendCq, i, kOpFetchAdd, kWcTimeoutRetry);
   }
+  memory.lkey = 0;
   CHECK_EQ(memory.data()[0], 0);
   CHECK_EQ(w.qa.state(), kQpsError);
 }
@@ -430,14 +543,15 @@ TEST(direct_hostile_marks) {
   w.b->link.board->setPatience(kShort);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
-  uint64_t* const mark = w.pb->directMark();
-  CHECK(mark != nullptr);
+  DirectVisit* const visit = w.pb->directVisit();
+  uint64_t* const mark = &visit->mark;
   Random random(3);
   for (int i = 0; i < 200; i++) {
     const uint64_t value = uint64_t(random.next()) << 32 | random.next();
     __atomic_store_n(mark, i % 10 ? value & ~DirectMark::kInside : (value | DirectMark::kInside) & ~DirectMark::kEvicted, __ATOMIC_RELEASE);
     uint32_t lkey, rkey;
     CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+    visit->announce(uint64_t(random.next()) << 32 | random.next(), random.next(), rkey, random.next());
     CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
   }
   CHECK(!memory.memory->takenBack || w.hostCounter(*w.b, HostCounter::kDirectTakenBack) == 1);
@@ -484,7 +598,7 @@ TEST(direct_hostile_tables) {
     r.address = near(memory.at(near(0)));
     r.length = near(8);
     DirectPeer::Refusal why;
-    uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why).at;
+    uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why);
     if (!at) continue;
     entered++;
     const uint8_t* const first = w.pa->maps.findFile(key.file, memory.at(), 2 * kPage, false);

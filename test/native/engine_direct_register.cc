@@ -47,7 +47,7 @@ struct Registered : DirectConnection {
   }
   uint8_t* enter(uint64_t address) {
     DirectPeer::Refusal why;
-    return pa->peer.enter({qa.qpn, qb.qpn, key, kAccessRemoteWriteBit, wire::kDefaultPkey, address, 8}, pa->maps, &why).at;
+    return pa->peer.enter({qa.qpn, qb.qpn, key, kAccessRemoteWriteBit, wire::kDefaultPkey, address, 8}, pa->maps, &why);
   }
 };
 
@@ -101,27 +101,39 @@ TEST(direct_by_fast_registration_ends) {
   }
 }
 
-// An invalidation has not completed while a peer is inside.
+// An invalidation has not completed while a peer is inside, and holds up nobody else.
 TEST(direct_invalidation_waits_for_the_peer) {
   Registered w;
   w.b->link.board->setPatience(kForEver);
   w.registerIt();
   uint8_t* const at = w.enter(w.memory.at(kFrom));
   CHECK(at != nullptr);
-  std::atomic<bool> returned{false};
-  std::thread owner([&] {
-    w.qb.post(w.invalidation());
-    returned = true;
-  });
-  while (w.hostCounter(*w.b, HostCounter::kDirectWaits) == 0) std::this_thread::yield();
-  CHECK(!returned && w.qb.sendCq.written() == 1);  // the registration's
+  w.qb.post(w.invalidation());
+  for (int i = 0; i < 100; i++) w.b->step();
+  CHECK_EQ(w.qb.sendCq.written(), 1u);  // the registration's
+  CHECK_EQ(w.hostCounter(*w.b, HostCounter::kDirectWaits), 1u);
   *at = 0x77;
   CHECK(w.pa->peer.leave());
-  owner.join();
   w.pump();
   CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
   CHECK_EQ(w.memory.data()[kFrom], 0x77);
+  CHECK(!w.memory.memory->takenBack);
   CHECK(!w.enter(w.memory.at(kFrom)));
+}
+
+// Nor does it wait for one that is stopped.
+TEST(direct_invalidation_does_not_wait_for_a_stopped_peer) {
+  Registered w;
+  w.b->link.board->setPatience(1'000'000);
+  w.registerIt();
+  uint8_t* const at = w.enter(w.memory.at(kFrom));
+  w.qb.post(w.invalidation());
+  w.pump();
+  CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
+  w.memory.data()[kFrom] = 0x11;
+  *at = 0x77;
+  CHECK_EQ(w.memory.data()[kFrom], 0x11);
+  CHECK(!w.pa->peer.leave());
 }
 
 TEST(direct_zero_based) {

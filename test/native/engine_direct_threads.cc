@@ -67,7 +67,7 @@ TEST(direct_threads_registering_under_requests) {
     while (!stop) {
       const uint32_t right = 1u << random.below(2), size = 1 + random.below(60'000);
       DirectPeer::Refusal why;
-      uint8_t* const at = w.pa->peer.enter({w.qa.qpn, w.qb.qpn, key.load(), right, wire::kDefaultPkey, memory.at(), size}, w.pa->maps, &why).at;
+      uint8_t* const at = w.pa->peer.enter({w.qa.qpn, w.qb.qpn, key.load(), right, wire::kDefaultPkey, memory.at(), size}, w.pa->maps, &why);
       if (!at) continue;
       if (right == kAccessRemoteRead) std::memcpy(own.data(), at, size);
       else std::memcpy(at, own.data(), size);

@@ -87,46 +87,6 @@ void deregisteredAfterAKilledWriter() {
   HOST_CHECK(hostCounter("direct_memory_taken_back") == before);
 }
 
-// A process that reads memory of this one, which is not of allocate().
-struct Reader {
-  Side side;
-  Peer peer;
-  Reader() {
-    std::memset(side.memory.data(), kReadable, kReadBytes);
-    peer.connect(side, kReads);
-    HOST_CHECK(heard(peer) == as(kWcSuccess));
-  }
-  // The reader finds out whether what it reads from now on counts as read.
-  void deregister() {
-    HOST_CHECK(side.engine.deregisterMr(side.pd, side.lkey) == Status::kSuccess);
-    std::memset(side.memory.data(), 0, kReadBytes);
-  }
-};
-
-void deregisteredUnderAReader() {
-  for (int round = 0; round < 20; round++) {
-    Reader r;
-    r.deregister();
-    HOST_CHECK(heard(r.peer) == as(kWcRemoteAccess));
-    r.peer.end();
-  }
-}
-
-// Sooner or later it is stopped in the middle of a READ, which then does not count.
-void deregisteredUnderAStoppedReader() {
-  const uint64_t before = hostCounter("direct_evictions"), taken = hostCounter("direct_memory_taken_back");
-  for (int round = 0; round < 20 || (round < 2000 && hostCounter("direct_evictions") == before); round++) {
-    Reader r;
-    r.peer.stop();
-    r.deregister();
-    ::kill(r.peer.pid, SIGCONT);
-    HOST_CHECK(heard(r.peer) == as(kWcRemoteAccess));
-    r.peer.end();
-  }
-  HOST_CHECK(hostCounter("direct_evictions") != before);
-  HOST_CHECK(hostCounter("direct_memory_taken_back") == taken);
-}
-
 // The other way round: the owner ends. The writer learns of it, and of each request's end.
 void ownerEnds(bool killed) {
   Side side;
@@ -170,8 +130,6 @@ int main(int argc, char** argv) {
   disconnectedUnderAWriter();
   deregisteredUnderAStoppedWriter();
   deregisteredAfterAKilledWriter();
-  deregisteredUnderAReader();
-  deregisteredUnderAStoppedReader();
   ownerEnds(false);
   ownerEnds(true);
   optionIndirect();

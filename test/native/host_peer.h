@@ -1,8 +1,12 @@
 // Another process with the whole HCA, which does what it is told: for tests of the local link. A program that uses it lets its main()
 // begin with peerMain() where the first argument is "peer".
 #pragma once
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "host_side.h"
@@ -14,7 +18,7 @@ namespace hosttest {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd', kReads = 'r' };
+enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd', kWithheld = 'w' };
 
 inline uint64_t hostCounter(const char* name) {
   const auto values = hca().host().counters();
@@ -87,28 +91,24 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
-// The READs that a process makes while another takes their memory away: the other fills it with another byte then.
-constexpr uint32_t kReadBytes = 65'536;
-constexpr uint8_t kReadable = 0x5A;
+// From now on no page of the side's memory comes, for whoever asks. False: the system has no userfaultfd for this user.
+inline bool withhold(Side& side) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
+  const uint64_t bytes = (reinterpret_cast<uint64_t>(side.memory.end()) - from) / page * page;
+  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));  // as long as the process
+  uffdio_api api{UFFD_API, 0, 0};
+  uffdio_register range{{from, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
+  return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0 &&
+         madvise(reinterpret_cast<void*>(from), bytes, MADV_DONTNEED) == 0;
+}
 
-// Reads the peer's memory until that fails, with pauses, so that the peer sleeps and is not woken. Tells when the first was read by the system;
-// and the status of the last.
-inline void readUntilRefused(Side& side, const Hello& other) {
-  bool heard = false;
-  for (;;) {
-    std::memset(side.memory.data(), 0, kReadBytes);
-    side.post(kOpRead, 0, kReadBytes, other.address, other.rkey);
-    const uint32_t status = side.polled();
-    bool whole = true;
-    for (uint32_t i = 0; i < kReadBytes && status == kWcSuccess; i++) whole &= side.memory[i] == kReadable;
-    HOST_CHECK(whole);
-    const bool first = !heard && engineCounter("direct_system_read") > 0;
-    const char told = static_cast<char>(status + 1);
-    if (first || status != kWcSuccess) HOST_CHECK(write(1, &told, 1) == 1);
-    heard |= first;
-    if (status != kWcSuccess) return;
-    for (const uint64_t until = clockNow() + ReadChoice::kPauseNs + 1; clockNow() < until;);
-  }
+// Writes from such memory, by name.
+inline void writeWithheld(Side& side, const Hello& other) {
+  fixWay("name", other.qpn >> 16);
+  const char able = withhold(side) ? 1 : 0;
+  HOST_CHECK(write(1, &able, 1) == 1);
+  if (able) side.post(kOpWrite, 8192, kMessage, other.address, other.rkey);
 }
 
 inline int peerMain(const std::string& words) {
@@ -127,7 +127,7 @@ inline int peerMain(const std::string& words) {
   char told = 1;
   if (write(1, &told, 1) != 1) return 2;
   if (how == kDirect) writeUntilRefused(side, other);
-  if (how == kReads) readUntilRefused(side, other);
+  if (how == kWithheld) writeWithheld(side, other);
   if (how == kStream) {
     fixWay(words, other.qpn >> 16);
     for (uint32_t posted = 0, done = 0;;) {

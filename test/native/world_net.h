@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "local/direct_board.h"
 #include "local/local_pair.h"
+#include "platform/os.h"
 
 namespace world {
 
@@ -149,7 +150,7 @@ struct FakeLink final : Link {
   }
   // The local link, where a test has made one.
   std::shared_ptr<LocalPair> pair;
-  bool pairAsked = false;
+  bool pairAsked = false, awaitsPulls = true;
   std::shared_ptr<LocalPair> localPair(uint32_t) override {
     pairAsked = true;
     return pair;
@@ -170,9 +171,19 @@ struct FakeLink final : Link {
     LocalPair* const pairs[] = {pair.get()};
     if (board && pair) board->settle(pairs, 1);
   }
+  bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override {
+    LocalPair* const pairs[] = {pair.get()};
+    return board && pair && board->occupied(pairs, 1, withdrawn);
+  }
   bool selfPending() const override { return pair && pair->self && pair->pending(); }
   void pollPair(PacketSink& sink, uint32_t budget) {
     pair->receive(sink, budget);
+    // What another thread reads, here it is as if this one had.
+    while (awaitsPulls && pair->pulling()) {
+      if (monotonicNs() >= pair->pullDue()) pair->pullIsLate();
+      if (pair->pending()) pair->receive(sink, budget);
+      else yieldThread();
+    }
     if (pair->stalled && pair->hasSpace()) sink.onLocalSpace(*pair);
     if (!pair->broken() || !pair->up()) return;
     pair->close();

@@ -37,7 +37,6 @@ namespace nd {
   X(sentFast, "sent_fast")                     /* small ones that took the fast path */ \
   X(directWrites, "direct_write")              /* executed by this side in the peer's memory */ \
   X(directReads, "direct_read")                                                   \
-  X(directSystemReads, "direct_system_read")   /* of these, in memory of other kinds than allocate()'s */ \
   X(directAtomics, "direct_atomic")                                               \
   X(directRefused, "direct_refused")           /* no published key allows it: left to the peer */ \
   X(directUnmapped, "direct_unmapped")         /* the peer's memory is not mapped yet */ \

@@ -43,6 +43,7 @@ namespace nd {
   X(kLocalRefusedUser, "local_link_refused_user") /* another user's process */                  \
   X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */    \
   X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */     \
+  X(kLocalPullStuck, "local_link_single_copy_stuck") /* the peer's pages did not come: never again by system call */ \
   X(kLocalNoPull, "local_link_no_single_copy")    /* the system forbids reading the peer */     \
   X(kLocalTx, "local_link_tx_packets")                                                            \
   X(kLocalRx, "local_link_rx_packets")                                                            \
@@ -55,6 +56,7 @@ namespace nd {
   X(kDirectUnpublished, "direct_unpublished")     /* keys for which the table had no place */    \
   X(kDirectWaits, "direct_waits")                 /* a withdrawal waited for a peer inside */    \
   X(kDirectEvictions, "direct_evictions")         /* a peer inside did not leave: it is stopped */ \
+  X(kDirectUnmoved, "direct_memory_not_moved")    /* no room to take it back: tried again */     \
   X(kDirectTakenBack, "direct_memory_taken_back") /* from such a peer; it goes by the ring now */ \
   X(kLocalPullChanged, "local_link_pull_changed") /* asked again: memory was given back */      \
   X(kLocalPullFailed, "local_link_pull_failed")                                                   \

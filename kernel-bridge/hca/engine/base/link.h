@@ -1,6 +1,7 @@
 // The interface between the transport (queue pairs) and the links that carry its packets.
 #pragma once
 #include <atomic>
+#include <vector>
 
 #include "base/piece.h"
 #include "base/types.h"
@@ -8,6 +9,7 @@
 namespace nd {
 
 class DirectBoard;
+struct DirectWithdrawn;
 class LocalPair;
 struct LocalPacket;
 struct LocalSmall;
@@ -100,9 +102,11 @@ class Link {
   // Memory is about to be freed that peers may be copying from: their copies count only under an older epoch.
   virtual void revoke(uint64_t /*epoch*/) {}
   // The table of keys and queue pairs that peers may access directly; null: there is none. A record that was withdrawn from it
-  // may still be in use: settleDirect() or revoke() then waits for the peers that are in the memory.
+  // may still be in use: settleDirect() or revoke() then ends that, without waiting (direct_board.h).
   virtual DirectBoard* directBoard() { return nullptr; }
   virtual void settleDirect() {}
+  // Whether a peer is in the memory by some of what was withdrawn (DirectBoard::takeWithdrawn()).
+  virtual bool directOccupied(const std::vector<DirectWithdrawn>&) { return false; }
   // Whether this process has sent packets to itself by the local link that are not delivered yet.
   virtual bool selfPending() const { return false; }
   // Index of the interface that has this address, 0 if there is none.

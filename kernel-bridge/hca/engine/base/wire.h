@@ -164,6 +164,13 @@ constexpr std::array<uint8_t, 32> kSelectors = makeSelectors();
 static_assert(kSelectors[selector(kFirst | kLast | kWrite | kImmediate)] == 0x0B, "opcode table and selector disagree");
 static_assert(kSelectors[selector(kLast | kSend | kInvalidate)] == 0x16, "opcode table and selector disagree");
 
+// The same of READ responses, too; of Middle, First and Last of them by these flags.
+constexpr uint8_t opcodeOf(uint32_t flags) {
+  if ((flags & kRead) == 0) return kSelectors[selector(flags)];
+  return flags & kFirst ? (flags & kLast ? kOpReadOnly : kOpReadFirst) : flags & kLast ? kOpReadLast : kOpReadMiddle;
+}
+static_assert(opcodeOf(kOpcodes[0x09].flags) == 0x09 && opcodeOf(kOpcodes[kOpReadLast].flags) == kOpReadLast);
+
 // ── BTH ─────────────────────────────────────────────────────────────────────────────────────────
 struct Bth {
   uint8_t opcode = 0;

@@ -37,6 +37,9 @@ Status Engine::attachKernel(KernelPort* port, KernelId* kernelOut) {
 
 void Engine::detachKernel(KernelId kernel) {
   Command command(impl_->transport);
+  if (!kernelPort(kernel)) return;
+  impl_->transport.direct.retireKernel(kernel);
+  command.letPeersLeave();
   if (kernelPort(kernel)) impl_->transport.lifecycle.detachKernel(kernel);
 }
 
@@ -60,6 +63,8 @@ Status Engine::pinRange(uint64_t address, uint64_t length, uint64_t* id) {
 void Engine::unpinRange(uint64_t id) {
   std::shared_ptr<const SharedRange> shared;  // dropped after the lock
   Command command(impl_->transport);
+  impl_->transport.context.memory.retireRange(id);
+  command.letPeersLeave();
   shared = impl_->transport.context.memory.unpinRange(id);
 }
 
@@ -135,7 +140,10 @@ Status Engine::deregisterMr(Handle handle, uint32_t lkey) {
   Command command(t);
   Pd* pd = t.context.pds.find(handle);
   if (!pd) return Status::kInvalidHandle;
-  return t.context.memory.deregisterRegion(*pd, lkey);
+  t.context.memory.retireRegion(*pd, lkey);
+  command.letPeersLeave();
+  pd = t.context.pds.find(handle);
+  return pd ? t.context.memory.deregisterRegion(*pd, lkey) : Status::kInvalidHandle;
 }
 
 Status Engine::allocateMw(Handle handle, Handle* mw, uint32_t* rkey) {
@@ -148,6 +156,8 @@ Status Engine::allocateMw(Handle handle, Handle* mw, uint32_t* rkey) {
 
 Status Engine::deallocateMw(Handle mw) {
   Command command(impl_->transport);
+  impl_->transport.context.memory.retireWindow(mw);
+  command.letPeersLeave();
   return impl_->transport.context.memory.deallocateWindow(mw);
 }
 

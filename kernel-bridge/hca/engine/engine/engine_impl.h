@@ -1,6 +1,11 @@
 // Shared by the files of class Engine.
 #pragma once
+#include <chrono>
+#include <thread>
+
 #include "engine/engine.h"
+#include "local/direct_board.h"
+#include "platform/os.h"
 #include "transport/transport.h"
 
 namespace nd {
@@ -31,7 +36,31 @@ class Command {
     if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
+  // Before what was withdrawn from direct access ends: peers that are inside by it have some time to leave, in which others have the
+  // lock, so that everything is to be looked up again. After that they are evicted.
+  void letPeersLeave() {
+    DirectBoard* const board = t_.context.link.directBoard();
+    if (!board) return;
+    const std::vector<DirectWithdrawn> withdrawn = board->takeWithdrawn();
+    if (withdrawn.empty()) return;
+    if (t_.context.link.directOccupied(withdrawn)) {
+      board->countWait();
+      const uint64_t deadline = monotonicNs() + board->patience();
+      uint32_t looks = 0;
+      do {
+        lock_.unlock();
+        // A visit takes some microseconds; one that takes longer has lost its processor.
+        if (looks++ < kYields) yieldThread();
+        else std::this_thread::sleep_for(std::chrono::microseconds(100));
+        lock_ = lockOf(t_);
+      } while (t_.context.link.directOccupied(withdrawn) && monotonicNs() < deadline);
+    }
+    board->giveBack(withdrawn);
+    t_.context.link.settleDirect();
+  }
+
  private:
+  static constexpr uint32_t kYields = 50;
   Transport& t_;
   std::unique_lock<EngineLock> lock_;
 };

@@ -45,6 +45,12 @@ Status Engine::setPkeyTable(Handle handle, std::vector<uint16_t> pkeys, std::vec
   PkeyTable* table = t.context.pkeyTables.find(handle);
   if (!table) return Status::kInvalidHandle;
   if (pkeys.empty() || pkeys.size() > t.context.options.maxPkeys) return Status::kInvalidParameter;
+  t.context.qps.forEach([&](Qp& qp) {
+    if (qp.pkeyTable == table) t.direct.retire(qp, false);
+  });
+  command.letPeersLeave();
+  table = t.context.pkeyTables.find(handle);
+  if (!table) return Status::kInvalidHandle;
   table->entries = std::move(pkeys);
   table->gids = std::move(gids);
   t.context.qps.forEach([&](Qp& qp) {

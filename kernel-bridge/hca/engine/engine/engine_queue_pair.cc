@@ -91,7 +91,17 @@ Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attrib
   Transport& t = impl_->transport;
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
-  return qp ? t.lifecycle.modify(*qp, mask, attributes) : Status::kInvalidHandle;
+  if (!qp) return Status::kInvalidHandle;
+  const bool ends = (mask & qpmask::kState) != 0 && (attributes.state == kQpsError || attributes.state == kQpsReset);
+  if (ends || (mask & (qpmask::kAccess | qpmask::kPkeyIndex)) != 0) {
+    t.direct.retire(*qp, ends);
+    command.letPeersLeave();
+    qp = t.context.qps.find(handle);
+    if (!qp) return Status::kInvalidHandle;
+  }
+  const Status status = t.lifecycle.modify(*qp, mask, attributes);
+  if (status != Status::kSuccess) t.direct.publish(*qp);
+  return status;
 }
 
 Status Engine::connectQp(Handle handle, const std::array<uint32_t, 3>& masks, QpAttributes attributes) {
@@ -123,6 +133,10 @@ Status Engine::destroyQp(Handle handle) {
   Transport& t = impl_->transport;
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
+  if (!qp) return Status::kInvalidHandle;
+  t.direct.retire(*qp, true);
+  command.letPeersLeave();
+  qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
   t.lifecycle.destroy(*qp);
   return Status::kSuccess;

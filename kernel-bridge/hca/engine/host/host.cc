@@ -475,6 +475,7 @@ std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
 DirectBoard* Host::directBoard() { return impl_->pairs.board(); }
 void Host::settleDirect() { impl_->pairs.settle(); }
+bool Host::directOccupied(const std::vector<DirectWithdrawn>& withdrawn) { return impl_->pairs.occupied(withdrawn); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }
 
 const std::vector<const char*>& Host::counterNames() { return HostCounters::names(); }

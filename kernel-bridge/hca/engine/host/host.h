@@ -116,6 +116,7 @@ class Host final : public Link {
   void revoke(uint64_t epoch) override;
   DirectBoard* directBoard() override;
   void settleDirect() override;
+  bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;
   // Before a thread waits for pollFd(): from now on peers on the local link make it readable. False: there is work now.
   bool fallAsleep(Sleeper& sleeper);

@@ -28,29 +28,25 @@ inline const DirectKey* DirectPeer::find(uint32_t rkey) {
   return nullptr;
 }
 
-DirectPeer::Place DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why) {
+uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why) {
   *why = Refusal::kUnpublished;
   const DirectKey* const record = request.rkey != 0 ? find(request.rkey) : nullptr;
-  if (record == nullptr) return {};
+  if (record == nullptr) return nullptr;
   const uint32_t file = directLoad(record->file);
   const bool changes = request.right != abi::kAccessRemoteRead;
   const uint64_t shift = directLoad(record->shift);
-  Place place;
-  if (file == DirectKey::kAnyMemory) {
-    if (changes || !request.readable) return {};
-    place = {reinterpret_cast<uint8_t*>(request.address + shift), false};
-  } else {
-    place.at = maps.findFile(file, request.address + shift, request.length, changes);
-  }
-  if (!place) {
+  uint8_t* const at = maps.findFile(file, request.address + shift, request.length, changes);
+  if (at == nullptr) {
     *why = Refusal::kUnmapped;
     wish(file, changes);
-    return {};
+    return nullptr;
   }
-  entered_ = DirectMark::enter(mark_, entered_, file);
-  if (allows(request, *record, file, shift)) return place;
+  const uint32_t touched = request.touched != 0 ? request.touched : static_cast<uint32_t>(request.length);
+  visit_->announce(request.address + shift, touched, request.rkey, request.peer);
+  entered_ = DirectMark::enter(&visit_->mark, entered_, file);
+  if (allows(request, *record, file, shift)) return at;
   leave();
-  return {};
+  return nullptr;
 }
 
 // Makes the responder's checks by what the peer has published. Called when the mark is set, so that the peer cannot end a withdrawal

@@ -1,4 +1,4 @@
-// The visitor's side of direct access: a peer's published table, its memory mapped here or read by the system, and the mark that this side is inside
+// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is inside
 // (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and never trusted.
 #pragma once
 #include <vector>
@@ -18,33 +18,26 @@ class DirectPeer {
     uint32_t rkey, right;   // one of WV_ACCESS_*
     uint32_t pkey;
     uint64_t address, length;
-    bool readable = false;  // memory that cannot be mapped may be read by the system
+    uint32_t touched = 0;   // of `length`, from its start: what this visit reads or changes, at most DirectVisit::kMostBytes; 0: all
   };
-  enum class Refusal : uint8_t { kNone, kUnpublished, kUnmapped, kUnable };
+  enum class Refusal : uint8_t { kUnpublished, kUnmapped };
   // A file of the peer that is to be mapped.
   struct Wish {
     uint32_t file;
     bool writable, told;
   };
 
-  // Where the memory of a request is: in this process, or not `mapped`, at an address of the peer's, to be read by the system.
-  struct Place {
-    uint8_t* at = nullptr;  // null: none
-    bool mapped = true;
-    explicit operator bool() const { return at != nullptr; }
-  };
-
-  void attach(uint64_t* mark) { mark_ = mark; }
+  void attach(DirectVisit* visit) { visit_ = visit; }
   // False: it is no table, or one that could change its size.
   bool open(Descriptor table);
   bool ready() const { return pages_.get() != nullptr; }
   void close();
 
-  // Goes inside and returns where the memory of the request is; leave() follows. None: it is for the peer to decide, or its memory is not
-  // mapped yet.
-  Place enter(const Request& request, LocalMaps& maps, Refusal* why);
+  // Goes inside and returns where the memory of the request is in this process; leave() follows. Null: it is for the peer to decide, or its
+  // memory is not mapped yet.
+  uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
   // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
-  bool leave() { return DirectMark::leave(mark_, entered_); }
+  bool leave() { return DirectMark::leave(&visit_->mark, entered_); }
 
   // Files that are to be asked for: tell(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
@@ -60,7 +53,7 @@ class DirectPeer {
   bool allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const;
 
   Mapping pages_;
-  uint64_t* mark_ = nullptr;
+  DirectVisit* visit_ = nullptr;
   uint64_t entered_ = 0;
   std::vector<Wish> wishes_;
   bool news_ = false;

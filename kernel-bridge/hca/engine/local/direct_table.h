@@ -1,6 +1,6 @@
 // The table that an HCA publishes for direct access. It has the keys of the HCA's memory, and its queue pairs. Peers of this host can
 // read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the access itself
-// (direct_peer.h): all kinds of it in memory of allocate(), which it maps, and READs of any other memory, by the system.
+// (direct_peer.h) in memory of allocate(), which it maps.
 //
 // A record is published and withdrawn by its owner alone. Its sequence is odd while it changes; readers look at it before and after.
 #pragma once
@@ -10,13 +10,12 @@
 namespace nd {
 
 struct DirectKey {
-  static constexpr uint32_t kAnyMemory = 0;
   alignas(64) uint32_t sequence;
   uint32_t key;     // 0: none
   uint32_t access;  // WV_ACCESS_* of remote operations
   uint32_t pd;
   uint32_t qpn;     // of a window: the queue pair that it is bound to; 0: any of the PD
-  uint32_t file;    // where it lies (SharedRange::id); kAnyMemory: not in memory of allocate()
+  uint32_t file;    // the memory of allocate() that it lies in (SharedRange::id)
   uint64_t address, length;
   uint64_t shift;   // address + shift is the owner's own address; 0 unless zero based
 };
@@ -93,6 +92,39 @@ struct DirectMark {
   // Owner: false: the visitor has left by itself.
   static bool evict(uint64_t* mark, uint64_t seen) {
     return __atomic_compare_exchange_n(mark, &seen, seen | kEvicted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+};
+
+// What a side writes about itself in the pair's segment: the mark, and where it is. The words beside the mark are those of the visit that
+// the mark counts: they are written before it begins, and after the one before has ended.
+struct DirectVisit {
+  static constexpr uint32_t kMostBytes = 64u << 10;  // of a visit: the owner may have to wait for it, or to move these pages
+  uint64_t mark;
+  uint64_t address;  // the owner's own
+  uint32_t bytes;
+  uint32_t key, qpn;  // by which it entered; the owner's QPN
+
+  struct Seen {
+    uint64_t mark, address;
+    uint32_t bytes, key, qpn;
+    uint32_t file() const { return DirectMark::file(mark); }
+  };
+  // Visitor, before DirectMark::enter().
+  void announce(uint64_t at, uint32_t length, uint32_t by, uint32_t queuePair) {
+    directStore(address, at);
+    directStore(bytes, length);
+    directStore(key, by);
+    directStore(qpn, queuePair);
+  }
+  // Owner. False: the visitor is not inside, or was at another visit a moment ago: that one has ended.
+  bool look(Seen* seen) const {
+    seen->mark = DirectMark::look(&mark);
+    if (!DirectMark::inside(seen->mark)) return false;
+    seen->address = directLoad(address);
+    seen->bytes = directLoad(bytes);
+    seen->key = directLoad(key);
+    seen->qpn = directLoad(qpn);
+    return DirectMark::look(&mark) == seen->mark;
   }
 };
 

@@ -58,27 +58,4 @@ class LocalChoice {
   Way way_ = Way::kCheaper;
 };
 
-// Whether a READ of a sleeping peer's memory is made by the system, or the peer is woken to answer it. The system call takes longer than
-// an answer by the ring, and a wake-up longer than either. So a few READs are made by the system, until they have cost as much as a
-// wake-up; then the peer is woken, and answers the rest of the stream as long as it stays awake. Used by the process that reads.
-class ReadChoice {
- public:
-  static constexpr uint64_t kWakeUpNs = 40'000;   // 5 to 40 µs, by machine
-  static constexpr uint64_t kCallNs = 2'000;      // of a few bytes,
-  static constexpr uint64_t kBytesPerNs = 8;      // and what more of them add
-  static constexpr uint64_t kPauseNs = 100'000;   // after which a stream is over
-
-  bool bySystem(uint32_t length, uint64_t now) {
-    if (now - last_ > kPauseNs) spent_ = 0;
-    last_ = now;
-    const uint64_t cost = kCallNs + length / kBytesPerNs;
-    if (spent_ + cost > kWakeUpNs) return false;
-    spent_ += cost;
-    return true;
-  }
-
- private:
-  uint64_t last_ = 0, spent_ = 0;
-};
-
 }  // namespace nd

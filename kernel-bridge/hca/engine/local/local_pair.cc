@@ -65,30 +65,28 @@ void LocalPair::attach(uint32_t side, ProcessId process, bool publishes) {
   consumer_.attach(&segment->rings[other], &own_->consumed);
   process_ = process;
   publishes_ = publishes;
-  peer.attach(&own_->mark);
+  peer.attach(&own_->visit);
   if (publishes) __atomic_store_n(&own_->direct, LocalSide::kDirect, __ATOMIC_RELEASE);
   fillRandom(nonce_, sizeof nonce_);
   std::memcpy(own_->nonce, nonce_, sizeof nonce_);
   __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
 }
 
-// Reads a number at an address that the peer has named. This proves the right to read, and that the process is the one at the
-// other end of the slot's connection.
+// Nothing is read yet: what the peer has named is read with each payload, and proves that the process is the one at the other end of the
+// slot's connection.
 void LocalPair::probe() {
   nonceAddress_ = __atomic_load_n(&peer_->nonceAddress, __ATOMIC_ACQUIRE);
   std::memcpy(peerNonce_, peer_->nonce, sizeof peerNonce_);
-  uint8_t found[sizeof peerNonce_];
-  Piece to = {found, sizeof found}, from = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
-  const bool can = readPeerMemory(process_, &to, 1, &from, 1) == static_cast<int64_t>(sizeof found) &&
-                   std::memcmp(found, peerNonce_, sizeof found) == 0;
+  const bool can = mayReadPeer(process_);
   if (!can) counters_.add(HostCounter::kLocalNoPull);
-  readable_ = can;
   __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
 }
 
 void LocalPair::close() {
   state = State::kClosed;
   own_ = peer_ = nullptr;
+  pulling_ = {};
+  puller_.reset();
   mapping.unmap();
   offers.clear();
   maps.clear();
@@ -108,8 +106,7 @@ bool LocalPair::ready(uint32_t payload, bool reference) {
 }
 
 bool LocalPair::peerPulls() {
-  if (!peerPulls_) peerPulls_ = self || __atomic_load_n(&peer_->pulls, __ATOMIC_ACQUIRE) == 1;
-  return peerPulls_;
+  return self || __atomic_load_n(&peer_->pulls, __ATOMIC_ACQUIRE) == 1;
 }
 
 bool LocalPair::namesNext() {
@@ -241,17 +238,24 @@ void LocalPair::setEpoch(uint64_t epoch) {
 // ── In ────────────────────────────────────────────────────────────────────────────────────────────
 
 void LocalPair::sleeping(bool asleep) {
-  if (up() && !self) __atomic_store_n(&own_->asleep, asleep ? 1u : 0u, __ATOMIC_SEQ_CST);
+  if (!up() || self) return;
+  __atomic_store_n(&own_->asleep, asleep ? 1u : 0u, __ATOMIC_SEQ_CST);
+  if (asleep && pulling()) puller_->sleeping();
 }
 
 uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   taken_ = 0;
-  while (n < budget && taken_ < kStepBytes && up() && consumer_.ready()) {
+  while (n < budget && taken_ < kStepBytes && pending()) {
+    if (pulling()) {
+      n += takePulled(sink) ? 1 : 0;
+      continue;
+    }
     if (!takeSmall(sink) && !takeOne(sink)) {
       broken_ = true;
       break;
     }
+    if (pulling()) continue;
     if (++n > 1) consumer_.fetch();
     if (consumer_.publishDue()) flush(false);
   }
@@ -292,7 +296,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
 }
 
 // A named payload: its epoch, then its pieces.
-inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
+inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at, uint32_t slots) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
   at += 8;
@@ -307,9 +311,108 @@ inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t
   }
   if (total != p.length || plain) return false;
   p.pieces = pieces;
+  if (!self && !isMappedHere(p)) return beginPull(p, slots);
   taken_ += p.length;
   sink.onLocalPacket(*this, p);
   return true;
+}
+
+// ── What the system reads ─────────────────────────────────────────────────────────────────────────
+
+// False: an entry that no honest peer sends.
+bool LocalPair::beginPull(const LocalPacket& p, uint32_t slots) {
+  const uint32_t op = wire::kOpcodes[p.bth[0]].flags;
+  if (p.length == 0 || (op & wire::kCarriesData) == 0 || (op & (wire::kUnreliable | wire::kDatagram)) != 0) return false;
+  pulling_ = {};
+  pulling_.slots = slots;
+  pulling_.sourceQpn = p.sourceQpn;
+  pulling_.acknowledged = p.acknowledged;
+  pulling_.flags = op;
+  pulling_.length = p.length;
+  pulling_.bth = wire::parseBth(p.bth);
+  std::memcpy(pulling_.extension, p.bth + wire::kBthBytes, p.headerLength - wire::kBthBytes);
+  pulling_.epoch = p.epoch;
+  pulling_.begun = CopyCost::clock();
+  pulling_.due = pulling_.begun + LocalPuller::kPatienceNs;
+  if (!puller_ && __atomic_load_n(&own_->pulls, __ATOMIC_RELAXED) == 1) {
+    LocalPuller::Peer of = {process_, nonceAddress_, {}};
+    std::memcpy(of.nonce, peerNonce_, sizeof of.nonce);
+    puller_ = LocalPuller::start(of, wakeFd.get());
+  }
+  if (puller_) puller_->begin(p.pieces, p.pieceCount, p.length);
+  else pulling_.late = true;
+  return true;
+}
+
+void LocalPair::endPull() {
+  consumer_.take(pulling_.slots, 0);
+  pulling_ = {};
+}
+
+// Where processors are scarce, it is not the peer that is late.
+void LocalPair::pullIsLate() {
+  if (puller_ && !puller_->waits()) pulling_.due = CopyCost::clock() + LocalPuller::kPatienceNs;
+  else pulling_.late = true;
+}
+
+// The next packet of it. True: it was the last.
+bool LocalPair::takePulled(PacketSink& sink) {
+  const std::shared_ptr<LocalPuller> puller = puller_;  // the packet may end the pair
+  const uint8_t* const piece = puller ? puller->piece() : nullptr;
+  LocalPacket p;
+  if (piece == nullptr) {
+    p.outcome = Pull::kFailed;
+    // What waits without end is left to itself, and such payload comes through the ring from now on.
+    if (pulling_.late) {
+      if (puller) counters_.add(HostCounter::kLocalPullStuck);
+      puller_.reset();
+      __atomic_store_n(&own_->pulls, 2u, __ATOMIC_RELEASE);
+    } else {
+      puller->forgetFailure();
+    }
+  } else {
+    fullFence();
+    if (__atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) != pulling_.epoch) p.outcome = Pull::kChanged;
+  }
+  const uint32_t part = pulling_.done / kMtu;
+  p.length = std::min(kMtu, pulling_.length - pulling_.done);
+  pulling_.done += p.length;
+  const bool first = part == 0, last = pulling_.done == pulling_.length, ends = last || piece == nullptr;
+  // Its opcode has what is the message's first or last only in the first and last of these packets.
+  const uint32_t not_ = (first ? 0u : wire::kFirst | wire::kReth) | (last ? 0u : wire::kLast | wire::kImmediate | wire::kInvalidate | wire::kConsumes);
+  const uint32_t op = pulling_.flags & ~not_;
+  wire::Bth bth = pulling_.bth;
+  bth.opcode = wire::opcodeOf(op);
+  bth.psn = wire::psnAdd(bth.psn, part);
+  if (!last) bth.solicited = bth.ackRequest = false, bth.pad = 0;
+  uint8_t header[wire::kBthBytes + sizeof pulling_.extension];
+  wire::emitBth(header, bth);
+  p.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
+  // Either the extension's first part, or, without RETH, its end.
+  const uint32_t skip = (pulling_.flags & wire::kReth) != 0 && !first ? wire::kRethBytes : 0;
+  std::memcpy(header + wire::kBthBytes, pulling_.extension + skip, p.headerLength - wire::kBthBytes);
+  p.sourceQpn = pulling_.sourceQpn;
+  p.acknowledged = first ? pulling_.acknowledged : 0;
+  p.bth = header;
+  p.payload = p.outcome == Pull::kDone ? piece : nullptr;
+  const bool refused = pulling_.refused;
+  pulling_.refused |= p.outcome != Pull::kDone;
+  const uint64_t begun = pulling_.begun;
+  const uint32_t length = pulling_.length;
+  if (ends && p.outcome == Pull::kDone && length >= kMtu) {
+    pulledCost_.add(CopyCost::clock() - begun, length);
+    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
+  }
+  taken_ += p.length;
+  if (!refused) {
+    if (p.outcome == Pull::kDone) counters_.bump(HostCounter::kLocalPulled, p.length);
+    else counters_.add(p.outcome == Pull::kChanged ? HostCounter::kLocalPullChanged : HostCounter::kLocalPullFailed);
+    sink.onLocalPacket(*this, p);
+  }
+  if (!up()) return true;
+  if (piece != nullptr) puller->take();
+  if (ends) endPull();
+  return ends;
 }
 
 // False: invalid entry.
@@ -370,7 +473,8 @@ bool LocalPair::takeOne(PacketSink& sink) {
       break;
     }
     case LocalKind::kReference:
-      if (!takeNamed(sink, p, entry + kHead + p.headerLength)) return false;
+      if (!takeNamed(sink, p, entry + kHead + p.headerLength, slots)) return false;
+      if (pulling()) return true;
       break;
     default:
       if (plain) return false;
@@ -408,6 +512,7 @@ bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t lengt
 }
 
 Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t count) {
+  if (packet.outcome != Pull::kDone) return packet.outcome;
   const Pull outcome = copyFromPeer(packet, places, count);
   if (outcome == Pull::kDone) {
     counters_.bump(HostCounter::kLocalPulled, packet.length);
@@ -417,6 +522,7 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
   return outcome;
 }
 
+// Of memory that is mapped here.
 Pull LocalPair::copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   if (self) {
@@ -428,9 +534,17 @@ Pull LocalPair::copyFromPeer(const LocalPacket& packet, const Piece* places, uin
     scatter(sources, packet.pieces, places, count);
     return Pull::kDone;
   }
-  if (!copyMapped(packet, places, count) && !copyBySystem(packet, places, count)) return Pull::kFailed;
+  if (!copyMapped(packet, places, count)) return Pull::kFailed;
   fullFence();
   return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
+}
+
+bool LocalPair::isMappedHere(const LocalPacket& packet) {
+  for (uint32_t i = 0; i < packet.pieceCount; i++) {
+    const LocalPiece& piece = packet.pieces[i];
+    if (piece.number == 0 || maps.find(piece.number, piece.address, piece.length) == nullptr) return false;
+  }
+  return true;
 }
 
 // False: not all of it is mapped here.
@@ -438,36 +552,12 @@ bool LocalPair::copyMapped(const LocalPacket& packet, const Piece* places, uint3
   const uint8_t* sources[kMaxPieces];
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
     const LocalPiece& piece = packet.pieces[i];
-    if (piece.number == 0) return false;
-    sources[i] = maps.find(piece.number, piece.address, piece.length);
+    sources[i] = piece.number != 0 ? maps.find(piece.number, piece.address, piece.length) : nullptr;
     if (sources[i] == nullptr) return false;
   }
   scatter(sources, packet.pieces, places, count);
   counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
   return true;
-}
-
-bool LocalPair::copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count) {
-  const uint64_t start = packet.length >= kMtu ? CopyCost::clock() : 0;
-  const bool done = readPeer(packet.pieces, packet.pieceCount, packet.length, places, count);
-  if (start) {
-    pulledCost_.add(CopyCost::clock() - start, packet.length);
-    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
-  }
-  return done;
-}
-
-bool LocalPair::readPeer(const LocalPiece* pieces, uint32_t pieceCount, uint32_t length, const Piece* places, uint32_t count) {
-  // The nonce is read by the same call: this proves that the memory belongs to the process that named it, not to a successor with
-  // the same id.
-  Piece to[OutPacket::kMaxPieces + 2], from[kMaxPieces + 1];
-  uint8_t found[sizeof peerNonce_];
-  to[0] = {found, sizeof found};
-  from[0] = {reinterpret_cast<void*>(nonceAddress_), sizeof found};
-  std::memcpy(to + 1, places, count * sizeof *places);
-  for (uint32_t i = 0; i < pieceCount; i++) from[i + 1] = {reinterpret_cast<void*>(pieces[i].address), pieces[i].length};
-  const int64_t n = readPeerMemory(process_, to, count + 1, from, pieceCount + 1);
-  return n == static_cast<int64_t>(sizeof found + length) && std::memcmp(found, peerNonce_, sizeof found) == 0;
 }
 
 }  // namespace nd

@@ -14,6 +14,7 @@
 #include "local/direct_peer.h"
 #include "local/local_choice.h"
 #include "local/local_maps.h"
+#include "local/local_puller.h"
 #include "local/local_segment.h"
 #include "platform/os.h"
 
@@ -41,11 +42,7 @@ struct LocalEntry {
   }
 };
 
-// A piece of the sender's memory.
-struct LocalPiece {
-  uint64_t address, length;
-  uint32_t number;  // of its offer (local_maps.h); 0: none
-};
+enum class Pull : uint8_t { kDone, kChanged, kFailed };
 
 // A received packet. Header and pieces are private copies; the payload may be in memory that the peer can write.
 struct LocalPacket {
@@ -53,7 +50,8 @@ struct LocalPacket {
   uint32_t acknowledged = 0;         // as in the entry
   const uint8_t* bth = nullptr;
   uint32_t headerLength = 0;
-  const uint8_t* payload = nullptr;  // null: to be pulled
+  const uint8_t* payload = nullptr;  // null: to be pulled,
+  Pull outcome = Pull::kDone;        // unless that has failed
   uint32_t length = 0;
   uint64_t epoch = 0;
   uint32_t pieceCount = 0;
@@ -98,16 +96,15 @@ struct LocalSmall {
   }
 };
 
-enum class Pull : uint8_t { kDone, kChanged, kFailed };
-
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
+  static_assert(kMtu == LocalPuller::kPieceBytes, "each piece is a packet");
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
   static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < LocalChoice::kReferenceFrom, "one packet, which no system call copies");
   static constexpr uint32_t kStepBytes = 512u << 10;   // copied per step, so that the lock is given up in between
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
-  static constexpr uint32_t kMaxPieces = 11;
+  static constexpr uint32_t kMaxPieces = LocalPuller::kMaxPieces;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header that names payload, epoch, pieces");
   static constexpr uint32_t kMaxPacket = kMaxDatagram;         // a plain one
@@ -119,7 +116,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // ── Set-up (local_pairs.cc)
   bool startSelf();
   void attach(uint32_t side, ProcessId process, bool publishes = false);  // after `mapping` is set
-  void probe();                           // whether the peer's memory can be read
+  void probe();                           // whether the peer's memory may be read
   void close();
   void travelWhole(bool packets) { fast = !(plain = packets); }
 
@@ -167,24 +164,22 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool direct() const {
     return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == LocalSide::kDirect;
   }
-  // Whether a READ may be made by the system: the peer sleeps, and would have to be woken. If so, reads.bySystem() decides.
-  bool readable() const { return readable_ && up() && __atomic_load_n(&peer_->asleep, __ATOMIC_RELAXED) != 0; }
-  // Reads memory of the peer at one of its addresses, by the system. False: the system refuses, or it is another process by now.
-  bool read(const uint8_t* from, uint32_t length, const Piece* places, uint32_t count) {
-    const LocalPiece piece = {reinterpret_cast<uint64_t>(from), length, 0};
-    return readPeer(&piece, 1, length, places, count);
-  }
-  // The peer's mark, or null.
-  uint64_t* directMark() { return up() ? &peer_->mark : nullptr; }
-  bool processEnded() const { return hasEnded(process_); }
+  // Where the peer is in this side's memory, or null.
+  DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
+  ProcessId process() const { return process_; }
 
   // ── In
-  bool pending() const { return up() && consumer_.ready(); }
+  bool pending() const { return up() && (pulling() ? pulling_.late || puller_->failed() || puller_->piece() : consumer_.ready()); }
   bool broken() const { return broken_ || producer_.broken(); }
   // Takes entries until `budget` or a step's bytes are used up. Returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
   // Whether it stopped because of the bytes that it had copied.
   bool copiedMuch() const { return taken_ >= kStepBytes; }
+  // Whether the next entry names payload that is being read by the system; the entries behind it wait. `pullDue`: until when at most; then
+  // call pullIsLate().
+  bool pulling() const { return pulling_.slots != 0; }
+  uint64_t pullDue() const { return pulling() && !pulling_.late ? pulling_.due : UINT64_MAX; }
+  void pullIsLate();
   // Copies a packet's payload to places of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);
@@ -200,7 +195,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalMaps maps;
   DirectPeer peer;                  // ready: its memory can be accessed directly
   LocalChoice choice;
-  ReadChoice reads;
   UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
 
  private:
@@ -223,7 +217,10 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
     producer_.write(header, payload, length);
   }
   bool takeOne(PacketSink& sink);
-  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
+  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at, uint32_t slots);
+  bool beginPull(const LocalPacket& packet, uint32_t slots);
+  bool takePulled(PacketSink& sink);
+  void endPull();
   bool takeSmall(PacketSink& sink);
   // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back for these
   // entries, and wakes the peer when few are left.
@@ -233,8 +230,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   void takeCarried(PacketSink& sink, const LocalPacket& p);
   Pull copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count);
-  bool copyBySystem(const LocalPacket& packet, const Piece* places, uint32_t count);
-  bool readPeer(const LocalPiece* pieces, uint32_t pieceCount, uint32_t length, const Piece* places, uint32_t count);
+  bool isMappedHere(const LocalPacket& packet);
   bool copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
   // Whether the next copy of so many bytes is timed.
@@ -242,8 +238,17 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   HostCounters& counters_;
   ProcessId process_ = 0;
-  bool broken_ = false, peerPulls_ = false, publishes_ = false;
-  bool readable_ = false;  // the system lets this side read the peer's memory
+  bool broken_ = false, publishes_ = false;
+  // The entry whose payload is being read: it is taken packet by packet, as if each had come through the ring.
+  struct Pulling {
+    uint32_t slots = 0;  // of the entry; 0: none
+    uint32_t sourceQpn, acknowledged, flags, length, done;
+    wire::Bth bth;
+    uint8_t extension[wire::kRethBytes + wire::kImmediateBytes];
+    uint64_t epoch, begun, due;
+    bool refused, late;
+  } pulling_;
+  std::shared_ptr<LocalPuller> puller_;  // from the first such entry on
   bool dirty_ = false;  // entries were written that the peer may not have noticed,
   bool asked_ = false;  // and these are READ requests
   LocalProducer producer_;

@@ -230,8 +230,11 @@ void LocalPairs::await(LocalPair& pair, uint64_t due) {
 void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
   deadline_ = UINT64_MAX;
   for (Entry& e : entries_) {
-    if (!e.pair || e.pair->deadline == UINT64_MAX) continue;
+    if (!e.pair) continue;
     LocalPair& pair = *e.pair;
+    if (pair.pullDue() <= now) pair.pullIsLate();
+    deadline_ = std::min(deadline_, pair.pullDue());
+    if (pair.deadline == UINT64_MAX) continue;
     if (pair.deadline > now) {
       deadline_ = std::min(deadline_, pair.deadline);
       continue;
@@ -351,6 +354,7 @@ uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budge
     LocalPair& pair = *up_[at];
     n += pair.receive(pair.plain ? plain : sink, budget - n);
     copiedMuch_ |= pair.copiedMuch();
+    deadline_ = std::min(deadline_, pair.pullDue());
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
     // Its connections fail. The process may live on, and is refused from now on.
@@ -387,7 +391,7 @@ void LocalPairs::revoke(uint64_t epoch) {
 }
 
 void LocalPairs::settle() {
-  if (!board_.settle(up_.data(), up_.size())) return;
+  if (board_.settle(up_.data(), up_.size()) == DirectBoard::Settled::kQuiet) return;
   for (LocalPair* pair : up_) pair->offers.sweep();
 }
 

@@ -55,6 +55,7 @@ class LocalPairs {
   // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
   DirectBoard* board() { return board_.created() ? &board_ : nullptr; }
   void settle();
+  bool occupied(const std::vector<DirectWithdrawn>& withdrawn) { return board_.occupied(up_.data(), up_.size(), withdrawn); }
   // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread falls asleep
   // the next time: a polling thread may find it first, and must not take the wake-up from a sleeper, because the peer signals
   // only once.

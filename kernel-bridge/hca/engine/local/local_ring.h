@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "local/direct_table.h"
+
 namespace nd {
 
 // At most 64 bytes, without a call: overlapping copies of one size.
@@ -66,11 +68,11 @@ struct LocalSide {
   alignas(64) uint64_t nonceAddress;  // in this side's memory
   uint8_t nonce[16];                  // the number at that address
   uint32_t pulls;                     // 1: this side can read the other's memory
-  uint32_t direct;                    // kDirect: this side publishes its keys (direct_table.h); 0: it does not, or is older
+  uint32_t direct;                    // kDirect: this side publishes its keys (direct_table.h); else it does not, or is older
   alignas(64) uint32_t taken;         // CopyCost of this side: out of the ring,
   uint32_t pulled;                    // and out of the other's memory
-  uint64_t mark;                      // DirectMark: this side is in the other's memory
-  static constexpr uint32_t kDirect = 1;
+  DirectVisit visit;                  // this side is in the other's memory
+  static constexpr uint32_t kDirect = 2;
 };
 static_assert(sizeof(LocalSide) == 5 * 64, "older processes map the same");
 

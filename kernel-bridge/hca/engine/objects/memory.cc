@@ -174,8 +174,57 @@ void Memory::publish(MemoryKey& key) {
 }
 
 void Memory::withdraw(MemoryKey& key) {
-  if (key.published != 0) link_.directBoard()->withdraw(key.key, key.published);
+  retire(key);
   key.published = 0;
+}
+
+void Memory::retire(const MemoryKey& key) {
+  if (key.published != 0) link_.directBoard()->withdraw(key.key, key.published);
+}
+
+const SharedRange* Memory::sharedOf(const MemoryKey& key) {
+  const PinnedRange* const range = key.window ? key.region->range : key.range;
+  return range ? range->shared.get() : nullptr;
+}
+
+// An evicted peer may still write to it.
+bool Memory::isUnsafe(const SharedRange* memory) const {
+  const DirectBoard* const board = link_.directBoard();
+  return board && memory && board->unsafe(*memory);
+}
+
+void Memory::retireRegion(const Pd& pd, uint32_t lkey) {
+  const MemoryKey* const region = atIndexOf(lkey);
+  if (region && !region->window && region->pd == &pd && region->windows == 0) retire(*region);
+}
+
+void Memory::retireWindow(Handle mw) {
+  if (Window* const window = windows_.find(mw); window && window->key->live) retire(*window->key);
+}
+
+void Memory::retireRange(uint64_t id) {
+  const auto found = ranges_.find(id);
+  if (found == ranges_.end()) return;
+  for (const MemoryKey* region : found->second.regions) {
+    retire(*region);
+    if (region->windows == 0) continue;
+    for (const auto& [index, key] : keys_)
+      if (key->window && key->region == region) retire(*key);
+  }
+}
+
+void Memory::retireWindowsOf(const Qp& qp) {
+  for (const MemoryKey* window = qp.windows; window; window = window->nextBound) retire(*window);
+}
+
+void Memory::retireKernel(KernelId kernel) {
+  for (const auto& [index, key] : keys_)
+    if (key->pd->kernel == kernel) retire(*key);
+}
+
+void Memory::retireKey(const Qp& qp, uint32_t number) {
+  const MemoryKey* const key = find(number);
+  if (key && key->live && key->pd == qp.pd && (key->window ? key->qp == &qp : key->registered && key->windows == 0)) retire(*key);
 }
 
 void Memory::withdrawWindowsOf(const MemoryKey& region) {
@@ -265,10 +314,15 @@ Status Memory::deregisterRegion(Pd& pd, uint32_t lkey) {
   MemoryKey* region = atIndexOf(lkey);
   if (!region || region->window || region->pd != &pd || (!region->fast && region->key != lkey)) return Status::kInvalidHandle;
   if (region->windows > 0) return Status::kDeviceBusy;
+  if (isUnsafe(sharedOf(*region))) return Status::kNoMemory;
+  dropRegion(region);
+  return Status::kSuccess;
+}
+
+void Memory::dropRegion(MemoryKey* region) {
   detach(*region);
   regions_--;
   erase(region);
-  return Status::kSuccess;
 }
 
 // ── Windows ─────────────────────────────────────────────────────────────────────────────────────
@@ -342,8 +396,9 @@ bool Memory::invalidate(Qp& qp, uint32_t rkey, By by) {
   if (!key) return false;
   if (key->window) {
     if (!key->live || key->qp != &qp) return false;
+    const SharedRange* const memory = sharedOf(*key);
     unbind(*key);
-    return true;
+    return !isUnsafe(memory);
   }
   if (!key->registered || key->pd != qp.pd || key->windows > 0) return false;
   if (by == By::kPeer && (key->access & kRemoteRights) == 0) return false;
@@ -351,8 +406,9 @@ bool Memory::invalidate(Qp& qp, uint32_t rkey, By by) {
   key->live = key->registered = false;
   withdraw(*key);
   revoke();
+  const bool safe = !isUnsafe(sharedOf(*key));
   detach(*key);
-  return true;
+  return safe;
 }
 
 bool Memory::isWindow(uint32_t key) const {
@@ -373,7 +429,7 @@ void Memory::dropKernel(KernelId kernel) {
   std::vector<MemoryKey*> regions;
   for (auto& [index, key] : keys_)
     if (!key->window && key->pd->kernel == kernel) regions.push_back(key.get());
-  for (MemoryKey* region : regions) deregisterRegion(*region->pd, region->key);
+  for (MemoryKey* region : regions) dropRegion(region);
 }
 
 // ── Access ──────────────────────────────────────────────────────────────────────────────────────

@@ -93,7 +93,8 @@ class Memory {
   Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
   // A region that FAST_REGISTER gives memory, `mostBytes` at most. Until then its key grants nothing.
   Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
-  // Of a region that was allocated, `lkey` may have any low byte.
+  // Of a region that was allocated, `lkey` may have any low byte. kNoMemory: a peer that does not go on is in it by direct access, and
+  // there is no room to take it back; the region stays, and it may be tried again.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);
@@ -119,8 +120,18 @@ class Memory {
   // Whether this is, or was, the key of a window.
   bool isWindow(uint32_t key) const;
 
-  // Peers may be copying from memory that was named to them: from now on such copies do not count. Waits for those that access it
-  // directly by a key that was withdrawn. Called whenever a key loses its meaning.
+  // For direct access by peers: no peer enters by these keys any more, which end next. Whoever can wait lets those that are inside leave
+  // before that; else they are evicted.
+  void retireRegion(const Pd& pd, uint32_t lkey);
+  void retireWindow(Handle mw);
+  void retireRange(uint64_t id);
+  void retireWindowsOf(const Qp& qp);
+  void retireKernel(KernelId kernel);
+  // The same of LOCAL_INVALIDATE.
+  void retireKey(const Qp& qp, uint32_t key);
+
+  // Peers may be copying from memory that was named to them: from now on such copies do not count. Those that access it directly by a
+  // key that was withdrawn are evicted. Called whenever a key loses its meaning.
   void revoke();
   uint64_t revocations() const { return revocations_; }
 
@@ -151,6 +162,7 @@ class Memory {
   MemoryKey* cached(KeyCache& cache, uint32_t key) const;
   MemoryKey* add(Pd& pd);
   void erase(MemoryKey* key);
+  void dropRegion(MemoryKey* region);
   void unbind(MemoryKey& window);
   void place(MemoryKey& region, uint64_t start, uint64_t length, uint32_t access);
   static void attach(MemoryKey& region, PinnedRange* range);
@@ -158,6 +170,9 @@ class Memory {
   // For direct access by peers (direct_board.h). withdraw() is followed by revoke().
   void publish(MemoryKey& key);
   void withdraw(MemoryKey& key);
+  void retire(const MemoryKey& key);
+  static const SharedRange* sharedOf(const MemoryKey& key);
+  bool isUnsafe(const SharedRange* memory) const;
   void withdrawWindowsOf(const MemoryKey& region);
   PinnedRange* covering(uint64_t address, uint64_t length);
   uint32_t randomWord();

@@ -130,6 +130,7 @@ struct SendState : RingPlace {
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
   bool referred = false;       // packets have named memory of ours
+  uint64_t leaveUntil = 0;                 // until when an invalidation at the head waits for peers that are inside; 0: it does not
   uint32_t directWqe = 0, directDone = 0;  // a request of which so many bytes have been copied directly
   uint32_t lastPosition = 0;   // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }

@@ -48,10 +48,22 @@ void SharedRange::seal(bool writable) const {
   if (!sealed.exchange(true, std::memory_order_relaxed)) sealPages(fd.get(), writable);
 }
 
-bool SharedRange::takeBack() const {
+SharedRange::Part SharedRange::partAt(uint64_t address, uint64_t bytes) const {
+  const uint64_t page = pageBytes(), first = std::max(address, base), end = std::min(address + bytes, base + length);
+  if (bytes == 0 || address + bytes < address || first >= end) return {0, 0};
+  const uint64_t offset = (first - base) / page * page;
+  return {offset, std::min((end - base + page - 1) / page * page, length) - offset};
+}
+
+bool SharedRange::takeBack(std::vector<Part>* parts) const {
   takenBack.store(true, std::memory_order_release);
-  if (!detached) detached = detachPages(fd.get(), base, length);
-  return detached && copyDetachedPages(base, length);
+  while (!parts->empty()) {
+    Part& part = parts->back();
+    if (!part.detached) part.detached = detachPages(fd.get(), base, part.offset, part.length);
+    if (!part.detached || !copyDetachedPages(base, part.offset, part.length)) return false;
+    parts->pop_back();
+  }
+  return true;
 }
 
 Status allocateShared(uint64_t bytes, std::shared_ptr<const SharedRange>* out, int* error) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/types.h"
 #include "platform/unique_fd.h"
@@ -25,13 +26,19 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
   uint64_t base = 0, length = 0;  // whole pages; the file begins with the first byte
   // Once: before the file goes to a peer (pages.h).
   void seal(bool writable) const;
-  // From now on the memory is this process's alone; peers keep a file that means nothing. False: no memory, try again. Only for its
-  // publisher.
-  bool takeBack() const;
+  // Whole pages of it.
+  struct Part {
+    uint64_t offset, length;
+    bool detached = false;  // takeBack() has begun to copy it, and must not begin with the file again
+  };
+  // The pages that hold so many bytes from an address on, as far as they are its own.
+  Part partAt(uint64_t address, uint64_t bytes) const;
+  // From now on these parts, which do not overlap, are this process's alone; peers keep a file that means nothing there. False: no memory;
+  // `parts` has the rest, to try again. Only for its publisher, and for all parts at once: what was taken back before is no part.
+  bool takeBack(std::vector<Part>* parts) const;
 
   mutable std::atomic<bool> told{false};  // peers have the file: its end must be sent to them
   mutable std::atomic<bool> sealed{false}, takenBack{false};
-  mutable bool detached = false;  // the publisher's: takeBack() has begun to copy, and must not begin with the file again
   // The one HCA of this process that lets peers access it directly (direct_board.h); null: none does.
   mutable std::atomic<const void*> publisher{nullptr};
 };

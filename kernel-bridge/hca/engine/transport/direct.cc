@@ -1,6 +1,7 @@
 #include "transport/direct.h"
 
 #include "local/direct_board.h"
+#include "platform/os.h"
 #include "transport/transport.h"
 
 namespace nd {
@@ -50,6 +51,35 @@ void Direct::withdraw(Qp& qp) {
   c_.link.directBoard()->withdrawQp(qp.qpn);
   qp.clear(kPublished);
   c_.link.settleDirect();
+}
+
+void Direct::retire(Qp& qp, bool windows) {
+  if (qp.has(kPublished)) c_.link.directBoard()->withdrawQp(qp.qpn);
+  if (windows) c_.memory.retireWindowsOf(qp);
+}
+
+void Direct::retireKernel(KernelId kernel) {
+  c_.qps.forEach([&](Qp& qp) {
+    if (qp.kernel == kernel) retire(qp, false);
+  });
+  c_.memory.retireKernel(kernel);
+}
+
+bool Direct::mayInvalidate(Qp& qp, uint32_t key) {
+  DirectBoard* const board = c_.link.directBoard();
+  if (!board) return true;
+  const std::vector<DirectWithdrawn> others = board->takeWithdrawn();
+  c_.memory.retireKey(qp, key);
+  const bool inside = c_.link.directOccupied(board->takeWithdrawn());
+  board->giveBack(others);
+  uint64_t& until = qp.rq.leaveUntil;
+  if (inside && until == 0) {
+    board->countWait();
+    until = monotonicNs() + board->patience();
+  }
+  if (inside && monotonicNs() < until) return false;
+  until = 0;
+  return true;
 }
 
 void Direct::settle(Qp& qp) {
@@ -109,7 +139,7 @@ inline Direct::Outcome Direct::execute(Qp& qp, const Request& r, uint32_t* budge
   if (done != 0) cursor.offset = UINT32_MAX;
   while (done < r.length) {
     if (*budget == 0) return Outcome::kMore;
-    const uint32_t length = std::min({r.length - done, kVisitBytes, *budget});
+    const uint32_t length = std::min({r.length - done, DirectVisit::kMostBytes, *budget});
     if (!copy(qp, r, done, length, &cursor)) return Outcome::kRefused;
     done += length;
     *budget -= length;
@@ -134,11 +164,10 @@ inline bool Direct::places(Qp& qp, const Request& r, uint32_t offset, uint32_t l
   return data != nullptr;
 }
 
-inline DirectPeer::Place Direct::enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length) {
+inline uint8_t* Direct::enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length, uint32_t touched) {
   DirectPeer::Refusal why;
-  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, r.rkey, kRights[r.opcode], qp.pkey(), r.remote + offset, length,
-                                       r.opcode == kOpRead && (offset != 0 || qp.local->readable())};
-  const DirectPeer::Place place = qp.local->peer.enter(request, qp.local->maps, &why);
+  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, r.rkey, kRights[r.opcode], qp.pkey(), r.remote + offset, length, touched};
+  uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, &why);
   if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
   return place;
 }
@@ -152,10 +181,8 @@ inline bool Direct::leave(Qp& qp) {
 inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   if (!places(qp, r, offset, length, cursor)) return false;
   // As the responder would, all of the message is checked before its first byte is moved.
-  const DirectPeer::Place place = enter(qp, r, offset, offset == 0 ? r.length : length);
-  if (!place) return false;
-  if (!place.mapped) return readBySystem(qp, r, offset, place.at, length);
-  uint8_t* at = place.at;
+  uint8_t* at = enter(qp, r, offset, offset == 0 ? r.length : length, length);
+  if (!at) return false;
   for (uint32_t i = 0; i < pieceCount_; i++) {
     auto* const own = static_cast<uint8_t*>(pieces_[i].data);
     const auto bytes = static_cast<uint32_t>(pieces_[i].length);
@@ -171,21 +198,11 @@ inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t len
   return leave(qp);
 }
 
-// Only what was read while the key was valid counts; all else is for the peer to decide.
-inline bool Direct::readBySystem(Qp& qp, const Request& r, uint32_t offset, const uint8_t* from, uint32_t length) {
-  const bool chosen = offset != 0 || qp.local->reads.bySystem(r.length, c_.clock.recent());
-  const bool done = chosen && qp.local->read(from, length, pieces_, pieceCount_);
-  if (!done) c_.counters.directRefused++;
-  if (!leave(qp) || !done) return false;
-  if (offset + length == r.length) c_.counters.directSystemReads++;
-  return true;
-}
-
 // An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
 inline Direct::Outcome Direct::change(Qp& qp, const Request& r) {
   SgeCursor cursor;
   if ((r.remote & (kAtomicBytes - 1)) != 0 || !places(qp, r, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
-  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, r, 0, kAtomicBytes).at);
+  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, r, 0, kAtomicBytes, kAtomicBytes));
   if (!word) return Outcome::kRefused;
   if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
     static_cast<void>(leave(qp));

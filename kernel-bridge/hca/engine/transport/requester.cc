@@ -267,6 +267,8 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
     }
     if (rq.next == rq.begun && (!rules.beginsWork || !begin(qp, e))) break;
     if (e.local) {
+      // Others go on meanwhile; it is looked at again in the next step.
+      if (e.opcode == kOpLocalInvalidate && !e.done && (more = !t_.direct.mayInvalidate(qp, e.rkey))) break;
       doLocally(qp, e);
       continue;
     }

@@ -113,21 +113,26 @@ void sealPages(Descriptor fd, bool writable) {
   fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 }
 
-bool detachPages(Descriptor fd, uint64_t base, uint64_t length) {
+uint64_t pageBytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length) {
   // Made elsewhere and moved: a system that finds no room for a mapping may have removed the one at its place before.
-  void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, static_cast<off_t>(offset));
   if (fresh == MAP_FAILED) return false;
-  if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base)) != MAP_FAILED) return true;
+  if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base + offset)) != MAP_FAILED) return true;
   munmap(fresh, length);
   return false;
 }
 
-bool copyDetachedPages(uint64_t base, uint64_t length) {
+bool copyDetachedPages(uint64_t base, uint64_t offset, uint64_t length) {
   // The system copies each page as a whole, and no thread's write to it is lost.
-  if (madvise(reinterpret_cast<void*>(base), length, kPopulateWrite) == 0) return true;
+  const uint64_t from = base + offset;
+  if (madvise(reinterpret_cast<void*>(from), length, kPopulateWrite) == 0) return true;
   if (errno != EINVAL) return false;
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  for (uint64_t at = base; at < base + length; at += page)
+  for (uint64_t at = from; at < from + length; at += pageBytes())
     __atomic_fetch_or(reinterpret_cast<uint8_t*>(at), uint8_t(0), __ATOMIC_RELAXED);
   return true;
 }

@@ -48,8 +48,9 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
 
 void sealPages(Descriptor, bool) {}
 // No peer gets to write them (Mapping::createPublished).
-bool detachPages(Descriptor, uint64_t, uint64_t) { return false; }
-bool copyDetachedPages(uint64_t, uint64_t) { return false; }
+bool detachPages(Descriptor, uint64_t, uint64_t, uint64_t) { return false; }
+bool copyDetachedPages(uint64_t, uint64_t, uint64_t) { return false; }
+uint64_t pageBytes() { return kPage; }
 
 void freePages(uint64_t base, uint64_t) { UnmapViewOfFile(reinterpret_cast<void*>(base)); }
 

@@ -15,4 +15,9 @@ int64_t readPeerMemory(ProcessId process, const Piece* to, uint32_t toCount, con
   });
 }
 
+bool mayReadPeer(ProcessId process) {
+  const UniqueFd peer(descriptorOf(OpenProcess(PROCESS_VM_READ, FALSE, static_cast<DWORD>(process))));
+  return peer.valid();
+}
+
 }  // namespace nd
