@@ -3,14 +3,14 @@
 //   node scripts/build-native.mjs [--target win32-x64] [--out DIRECTORY] [--strict]
 //
 // The addons come into DIRECTORY (build/Release), the object files beside it. For Windows they are built on Linux, by mingw-w64
-// (build/win32-x64). What is newer than its sources stays. The
-// environment has the compiler, CXX, and further flags, CXXFLAGS and LDFLAGS. With --strict a warning is an error: for our own
-// compilers; those of others may know new ones.
+// (build/win32-x64). The compiler gets the sources of a folder at once, in a file that includes them, because most of its work on one
+// source is the same headers. What is newer than its sources stays. The environment has the compiler, CXX, and further flags, CXXFLAGS
+// and LDFLAGS. With --strict a warning is an error: for our own compilers; those of others may know new ones.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -50,6 +50,7 @@ function sourcesIn(folder) {
     .map((file) => join(folder, file));
 }
 
+/** The sources of each addon. */
 const addons = {
   networkdirect_hca: [...sourcesIn(`${hca}/engine`), ...sourcesIn(`${hca}/addon`)],
 };
@@ -95,7 +96,8 @@ const flags = [
     : ['-D_FILE_OFFSET_BITS=64']),
   ...['-Wall', '-Wextra', '-Wshadow', '-Wno-missing-field-initializers'],
   '-Wno-unused-parameter',
-  ...[`-I${hca}`, `-I${hca}/engine`, ...headers().flatMap((folder) => ['-isystem', folder])],
+  '-Wno-subobject-linkage', // a unit includes its sources, and what is local to them is seen in one file only
+  ...['-I.', `-I${hca}`, `-I${hca}/engine`, ...headers().flatMap((folder) => ['-isystem', folder])],
   ...words(process.env.CXXFLAGS),
 ];
 
@@ -134,27 +136,49 @@ function inputsOf(object) {
   return words(readFileSync(list, 'utf8').replaceAll('\\\n', ' ')).slice(1);
 }
 
-const objects = join(out, 'objects');
-const objectOf = (source) => join(objects, source.replace(/cc$/, 'o'));
-mkdirSync(objects, { recursive: true });
+const objects = relative(root, join(out, 'objects'));
+
+/** What the compiler gets at once: the sources of one folder, and the file that includes them. */
+function unitsOf(addon, sources) {
+  const units = new Map();
+  for (const source of sources) {
+    const room = relative(hca, dirname(source)).replaceAll('/', '-');
+    // The headers of Windows define macros, which shall not meet what comes after.
+    const name = room.endsWith('windows') ? `${room}-${basename(source, '.cc')}` : room;
+    const unit = units.get(name) ?? { file: join(objects, addon, `${name}.cc`), sources: [], bytes: 0 };
+    units.set(name, unit);
+    unit.sources.push(source);
+    unit.bytes += statSync(source).size;
+  }
+  return [...units.values()];
+}
+
+const unitsOfAddons = Object.entries(addons).map(([addon, sources]) => [addon, unitsOf(addon, sources)]);
+const units = unitsOfAddons.flatMap(([, some]) => some);
+const objectOf = ({ file }) => file.replace(/cc$/, 'o');
 
 // Other flags make other objects.
 const record = join(objects, 'command.txt');
 const command = [compiler, ...compilerFlags, ...flags].join('\n');
 const sameCommand = existsSync(record) && readFileSync(record, 'utf8') === command;
 
-const all = [...new Set(Object.values(addons).flat())];
+for (const { file, sources } of units) {
+  const text = sources.map((source) => `#include "${source}"\n`).join('');
+  mkdirSync(dirname(file), { recursive: true });
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text);
+}
 
-// An object whose source is gone would be linked with the others by the benchmark's programs, which take all of them.
-const wanted = new Set(all.map(objectOf));
+// An object whose sources are gone would be linked with the others by the benchmark's programs, which take all of them.
+const wanted = new Set(units.map(objectOf));
 for (const name of readdirSync(objects, { recursive: true, encoding: 'utf8' })) {
   const file = join(objects, name);
   if (name.endsWith('.o') && !wanted.has(file)) rmSync(file);
 }
 
-const old = all.filter(
-  (source) => !sameCommand || !isCurrent(objectOf(source), [source, ...inputsOf(objectOf(source))]),
-);
+// The longest first, so that the CPUs finish together.
+const old = units
+  .filter((unit) => !sameCommand || !isCurrent(objectOf(unit), inputsOf(objectOf(unit))))
+  .sort((a, b) => b.bytes - a.bytes);
 
 /**
  * On Windows an addon is linked with its program: with an import library of all that the objects take from Node.js.
@@ -184,24 +208,22 @@ const librariesFor = async (parts) =>
     : ['-ldl'];
 
 async function compileNext() {
-  for (let source = old.pop(); source !== undefined; source = old.pop()) {
-    mkdirSync(dirname(objectOf(source)), { recursive: true });
-    await compile(...flags, ...strict, '-MMD', '-c', source, '-o', objectOf(source));
-  }
+  for (let unit = old.shift(); unit !== undefined; unit = old.shift())
+    await compile(...flags, ...strict, '-MMD', '-c', unit.file, '-o', objectOf(unit));
 }
 
 try {
   const begun = Date.now();
   const count = old.length;
   if (count > 0) {
-    console.log(`Compiling ${count} files of C++ …`);
+    console.log(`Compiling ${old.reduce((sum, { sources }) => sum + sources.length, 0)} files of C++ …`);
     writeFileSync(record, sameCommand ? command : '');
     await Promise.all(Array.from({ length: availableParallelism() }, compileNext));
     writeFileSync(record, command);
   }
-  for (const [name, sources] of Object.entries(addons)) {
+  for (const [name, itsUnits] of unitsOfAddons) {
     const addon = join(out, `${name}.node`);
-    const parts = sources.map(objectOf);
+    const parts = itsUnits.map(objectOf);
     if (isCurrent(addon, parts)) continue;
     await compile(
       '-shared',

@@ -8,6 +8,8 @@
 
 namespace nd::verbs {
 
+inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
 // What a port is now.
 struct PortInfo {
   ibv_port_attr attributes{};

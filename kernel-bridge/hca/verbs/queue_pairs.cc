@@ -18,8 +18,6 @@ namespace {
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr uint32_t kGlobalHops = 64;
 
-bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
-
 // IB's code of an MTU in bytes: 256 is 1.
 int mtuCode(uint32_t bytes) {
   int code = 0;

@@ -11,8 +11,6 @@ using namespace abi;
 
 namespace {
 
-bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
-
 // The events of a CQ, on their way to the kernel. Called with its lock.
 class Listener final : public NotifySink {
  public:

@@ -15,7 +15,7 @@
 namespace nd {
 namespace {
 
-const char kSlots[] = "slot/";
+const char kSlotPrefix[] = "slot/";
 constexpr int kAttempts = 16;
 
 std::string randomTail() {
@@ -68,9 +68,9 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
 
 // Each process of this user forgets its list of absent names when it accepts the connection.
 void LocalNames::announce() {
-  for (const std::string& slot : list(kSlots).value_or(std::vector<std::string>())) {
+  for (const std::string& slot : list(kSlotPrefix).value_or(std::vector<std::string>())) {
     UniqueFd connection;
-    connect(kSlots + slot, &connection, nullptr);
+    connect(kSlotPrefix + slot, &connection, nullptr);
   }
 }
 

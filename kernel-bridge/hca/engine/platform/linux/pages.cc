@@ -24,7 +24,7 @@ int openMemfd() {
   return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-Status statusOf(int error) {
+Status statusOfPages(int error) {
   switch (error) {
     case EMFILE:
     case ENFILE:
@@ -81,7 +81,7 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
   const auto failed = [&] {
     const int cause = errno;
     *error = cause;
-    return statusOf(cause);
+    return statusOfPages(cause);
   };
   *error = 0;
   if (bytes == 0 || bytes > kLargest) return Status::kInvalidParameter;

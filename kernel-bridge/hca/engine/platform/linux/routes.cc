@@ -59,7 +59,7 @@ Question questionOf(const RouteQuery& query) {
   return question;
 }
 
-Status statusOf(int error) {
+Status statusOfRoute(int error) {
   switch (error) {
     case ENOBUFS:
     case ENOMEM:
@@ -103,7 +103,7 @@ Status readAnswer(const Message& answer, size_t length, bool v4, Route* out) {
   if (length >= NLMSG_LENGTH(sizeof(nlmsgerr)) && answer.head.nlmsg_type == NLMSG_ERROR) {
     nlmsgerr error;
     std::memcpy(&error, NLMSG_DATA(&answer.head), sizeof error);
-    return statusOf(-error.error);
+    return statusOfRoute(-error.error);
   }
   if (length < sizeof answer.head + sizeof answer.route || answer.head.nlmsg_type != RTM_NEWROUTE) return Status::kUnsuccessful;
   if (answer.route.rtm_type == RTN_BROADCAST) return Status::kNetworkUnreachable;
@@ -119,17 +119,17 @@ Status findRoute(const RouteQuery& query, Route* out) {
   const bool v4 = query.destination.isV4();
   if (query.source != Gid{} && query.source.isV4() != v4) return Status::kInvalidParameter;
   const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!socket.valid()) return statusOf(errno);
+  if (!socket.valid()) return statusOfRoute(errno);
   const Question question = questionOf(query);
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
   if (sendto(socket.get(), &question.message, question.message.head.nlmsg_len, 0, reinterpret_cast<const sockaddr*>(&kernel),
              sizeof kernel) < 0)
-    return statusOf(errno);
+    return statusOfRoute(errno);
   // The answer is there when the request has been taken.
   Message answer{};
   const ssize_t got = recv(socket.get(), &answer, sizeof answer, MSG_DONTWAIT);
-  if (got < 0) return statusOf(errno);
+  if (got < 0) return statusOfRoute(errno);
   *out = Route{query.source, 0, 0};
   return readAnswer(answer, static_cast<size_t>(got), v4, out);
 }
