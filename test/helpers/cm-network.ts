@@ -21,24 +21,35 @@ import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridg
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options.js';
 
+interface ClockEntry {
+  readonly at: number;
+  readonly run: () => void;
+  live: boolean;
+}
+
 /** Timers in the order of their time, and of their setting if that is equal. */
 export class VirtualClock {
   now = 0;
-  #entries: { at: number; order: number; run: () => void }[] = [];
-  #order = 0;
+  /** The next one last; those that were cancelled stay until their time. */
+  readonly #entries: ClockEntry[] = [];
+  #pending = 0;
 
   get pending(): number {
-    return this.#entries.length;
+    return this.#pending;
   }
 
   schedule(milliseconds: number, run: () => void): CmTimer {
-    const entry = { at: this.now + milliseconds, order: this.#order++, run };
-    this.#entries.push(entry);
-    return {
-      cancel: () => {
-        this.#entries = this.#entries.filter((other) => other !== entry);
-      },
-    };
+    const entry = { at: this.now + milliseconds, run, live: true };
+    const entries = this.#entries;
+    let low = 0;
+    for (let high = entries.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (entries[middle]!.at > entry.at) low = middle + 1;
+      else high = middle;
+    }
+    entries.splice(low, 0, entry);
+    this.#pending += 1;
+    return { cancel: () => this.#end(entry) };
   }
 
   /** Runs everything up to and including this much time from now. */
@@ -57,19 +68,20 @@ export class VirtualClock {
     }
   }
 
-  #first() {
-    let first = this.#entries[0];
-    for (const entry of this.#entries) {
-      if (first && (entry.at < first.at || (entry.at === first.at && entry.order < first.order)))
-        first = entry;
-    }
-    return first;
+  #first(): ClockEntry | undefined {
+    while (this.#entries.at(-1)?.live === false) this.#entries.pop();
+    return this.#entries.at(-1);
   }
 
-  #run(entry: { at: number; run: () => void }): void {
-    this.#entries = this.#entries.filter((other) => other !== entry);
+  #run(entry: ClockEntry): void {
+    this.#end(entry);
     this.now = entry.at;
     entry.run();
+  }
+
+  #end(entry: ClockEntry): void {
+    if (entry.live) this.#pending -= 1;
+    entry.live = false;
   }
 }
 

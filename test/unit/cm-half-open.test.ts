@@ -341,7 +341,7 @@ test('in any order of arrivals the limits hold, honest peers connect, and nothin
         assert.equal(pair.end(), []);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
 });
 
