@@ -27,6 +27,9 @@ const failed = diagnostics('networkdirect.net.clientError');
  */
 const MOST_ENTERING = 256;
 
+/** For so many ms the last places of {@link Server.maxConnections} are kept for connections that are being accepted. */
+const KEPT_MS = 500;
+
 /** The user of a link that no program has yet: frames wait in the link, and its end is that of Accept. */
 const nobody: LinkUser = {
   frame() {},
@@ -113,6 +116,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   dropMaxConnection = false;
   /** Connections that are being accepted. */
   readonly #entering = new Set<IND2Connector>();
+  /** Those of them that have a place, if {@link maxConnections} has one for them when their peers have answered. */
+  readonly #promised = new Set<IND2Connector>();
   /** Called when one of these is made or has failed. */
   #entered: (() => void)[] = [];
   #clientErrors = 0;
@@ -288,8 +293,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       }
       // One after the other: memory is made for no more than one connection whose peer has not got its answer.
       await this.#meet(place, connector, attempt);
-      while (this.#entering.size >= MOST_ENTERING)
-        await new Promise<void>((resolve) => this.#entered.push(resolve));
+      while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }
   }
 
@@ -311,6 +315,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         this.#refused(connector);
         return;
       }
+      if (this.#connections.size + this.#promised.size >= this.#most) await this.#settled();
       if (this.#full) {
         const addresses = addressesOf(connector);
         connector.reject();
@@ -318,6 +323,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         tell(this, 'drop', addresses);
         return;
       }
+      this.#promised.add(connector);
       const { options } = entrant.needs;
       link = await Link.make(place, connector, options, nobody);
       if (!this.#goesOn(attempt)) throw reset();
@@ -341,12 +347,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
-    this.#entering.delete(connector);
     // Others may have come first: one that may never be completed keeps no place from them.
     if (this.#full) {
       const addresses = addressesOf(connector);
       link.end(undefined);
-      this.#left();
+      this.#left(connector);
       tell(this, 'drop', addresses);
       return;
     }
@@ -354,19 +359,18 @@ export class Server extends EventEmitter implements AsyncDisposable {
     link.user = needs.user;
     this.#count(connection);
     if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
+    this.#left(connector);
     tell(this, event, connection);
     link.establish();
-    this.#left();
   }
 
   /** A connection has failed before the program got it. That is no error of the server, nor of a program that does not look at it. */
   #fail(connector: IND2Connector, link: Link | undefined, failure: unknown, attempt: number): void {
-    this.#entering.delete(connector);
     const addresses = addressesOf(connector);
     if (link === undefined) connector.release();
     else link.end(undefined);
     if (this.#goesOn(attempt)) this.#tellFailure(netError(failure, 'accept'), addresses);
-    this.#left();
+    this.#left(connector);
   }
 
   /** The client learns this side's version; `'clientError'` tells the program of both. */
@@ -385,19 +389,45 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** There are as many connections as the program wants. */
   get #full(): boolean {
-    return this.#connections.size >= (this.maxConnections ?? Number.POSITIVE_INFINITY);
+    return this.#connections.size >= this.#most;
+  }
+
+  get #most(): number {
+    return this.maxConnections ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Waits until those with the last places have taken them, or one has failed; but not for peers that do not answer. */
+  async #settled(): Promise<void> {
+    let patient = true;
+    const patience = setTimeout(() => {
+      patient = false;
+      this.#tellEntered();
+    }, KEPT_MS);
+    while (patient && !this.#full && this.#connections.size + this.#promised.size >= this.#most)
+      await this.#nextEntered();
+    clearTimeout(patience);
+  }
+
+  /** Resolves when a connection that was being accepted is made or has failed. */
+  #nextEntered(): Promise<void> {
+    return new Promise((resolve) => this.#entered.push(resolve));
+  }
+
+  #tellEntered(): void {
+    for (const entered of this.#entered.splice(0)) entered();
   }
 
   /** The peer's request was rejected. */
   #refused(connector: IND2Connector): void {
-    this.#entering.delete(connector);
     connector.release();
-    this.#left();
+    this.#left(connector);
   }
 
-  /** One less is entering. */
-  #left(): void {
-    for (const entered of this.#entered.splice(0)) entered();
+  /** It is not being accepted any more. */
+  #left(connector: IND2Connector): void {
+    this.#entering.delete(connector);
+    this.#promised.delete(connector);
+    this.#tellEntered();
     this.#endIfEmpty();
   }
 
