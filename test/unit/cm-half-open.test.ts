@@ -186,6 +186,37 @@ test('many sources together have no more than all places, and an honest peer con
   );
 });
 
+test('a source with few places keeps them while others have many, however long its answers take', () => {
+  const pair = serving();
+  const strangers = 2 * (total / perSource);
+  pair.network.lose('client', 'RTU', 2);
+  const slow = pair.connect();
+  pair.network.clock.advance(5);
+  for (let n = 0; n < strangers * 100; n += 1) request(pair, n, { stranger: n % strangers });
+  pair.network.clock.advance(8 * answerMs);
+  assert.equal(pair.taken[0]!.events, []);
+  assert.is(pair.taken[0]!.state, 'repSent');
+  // The interval of the default options; the RTU of this repetition is lost, and that of the next one is not.
+  pair.network.clock.advance(10_000);
+  assert.equal([slow.state, pair.taken[0]!.state], ['established', 'established']);
+});
+
+test('a flood of 16 addresses leaves an honest peer’s connections below a second, in the long run', () => {
+  const pair = serving();
+  let n = 0;
+  const flood = (): void => {
+    for (let more = 0; more < 48; more += 1) request(pair, n, { stranger: n++ % 16 });
+    if (pair.network.clock.now < 8000) pair.network.clock.schedule(10, flood);
+  };
+  flood();
+  for (let at = 0; at < 10; at += 1) {
+    pair.network.clock.advance(100 + 37 * at);
+    const honest = pair.connect({ qp: qp(0x1000 + at) });
+    pair.network.clock.advance(2 * answerMs + 20);
+    assert.is(honest.state, 'established', `the ${at}th, ${honest.events.join()}`);
+  }
+});
+
 test('a flood that never stops does not stop others, whatever its sources', () => {
   const pair = serving();
   let n = 0;

@@ -86,13 +86,19 @@ export class HalfOpen implements TakeGate<TakingListener> {
     this.#wake = undefined;
   }
 
-  /** From the sources whose places others wait for: the crowded ones, and if no place is left, the largest one. */
+  /** Whose places others wait for: the crowded sources, and if no place is left, all that have half of the largest one's at least. */
+  #demanded(): Set<string> {
+    const demanded = new Set(this.#crowded);
+    const { largest, size, sources } = this.#accepted;
+    if (largest === undefined || size < HalfOpenLimits.total) return demanded;
+    const half = this.#accepted.count(largest) / 2;
+    for (const source of sources) if (this.#accepted.count(source) >= half) demanded.add(source);
+    return demanded;
+  }
+
   #demandAnswers(): void {
     this.#patience = undefined;
-    const { largest } = this.#accepted;
-    const demanded = [...this.#crowded];
-    if (this.#accepted.size >= HalfOpenLimits.total && !this.#crowded.has(largest!)) demanded.push(largest!);
-    for (const source of demanded) {
+    for (const source of this.#demanded()) {
       for (const connection of [...this.#accepted.of(source)]) {
         if (this.#asked.has(connection)) {
           this.#count('halfOpen.displaced');
