@@ -33,7 +33,7 @@ function archiveOf(folder: string, word: string): Buffer {
     const beside = readdirSync(new URL('..', import.meta.url)).filter((name) => name !== 'scripts');
     writeFileSync(${JSON.stringify(join(folder, 'built'))}, ['${word}', ...beside].join(' '));`;
   write(join(stage, 'scripts/build-native.mjs'), program);
-  const { stdout } = spawnSync('tar', ['-C', stage, '-c', '.']);
+  const { stdout } = spawnSync('tar', ['--sort=name', '--mtime=@0', '-C', stage, '-c', '.']);
   return brotliCompressSync(stdout);
 }
 

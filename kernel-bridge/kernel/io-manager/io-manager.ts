@@ -28,7 +28,7 @@ const openProblems: ReadonlyMap<number, string> = new Map([
     'no HCA has this CA GUID (16 hexadecimal digits); ask for the list of those that are there',
   ],
   [Status.DEVICE_REMOVED, 'the device is being removed'],
-  [Status.INSUFFICIENT_RESOURCES, `${MOST_FILES} files are open; close some`],
+  [Status.INSUFFICIENT_RESOURCES, 'too many files are open; close some'],
   [Status.DEVICE_NOT_READY, 'its driver is still being loaded; wait for the end of the loading'],
 ]);
 
@@ -63,6 +63,8 @@ export class IoManager {
   private readonly kernelFiles = new Set<FileObject>();
   private readonly inFlight = new Map<number, Irp>();
   private nextFileId = 1;
+  /** Public for tests. */
+  mostFiles = MOST_FILES;
   /** Code of drivers that may wait. */
   readonly work = new WorkItems((item) => this.contain(item));
   /** Called for driver faults, for diagnosis. */
@@ -149,7 +151,7 @@ export class IoManager {
       );
       this.answer(request, status, sentence.length, sentence);
     };
-    if (this.files.size >= MOST_FILES) {
+    if (this.files.size >= this.mostFiles) {
       fail(Status.INSUFFICIENT_RESOURCES);
       return;
     }
