@@ -202,9 +202,11 @@ void DirectBoard::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, u
     DirectVisit::Seen seen;
     for (uint32_t looks = 0; visit != nullptr && visit->look(&seen) && seen.file() == file; looks++) {
       if (looks < kLooks) continue;
-      if (hasEnded(pairs[i]->process()) || !evict(*pairs[i], seen)) break;
-      all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
-      all.peers.push_back(pairs[i]->process());
+      if (!hasEnded(pairs[i]->process()) && evict(*pairs[i], seen)) {
+        all.parts.push_back(all.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
+        all.peers.push_back(pairs[i]->process());
+      }
+      break;  // once: a peer that comes back ignores the table
     }
   }
   merge(&all.parts);
