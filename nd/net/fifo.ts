@@ -1,7 +1,10 @@
 /** A member of a {@link Fifo}. */
 export interface Member<T> {
+  /** What was put in. */
   readonly value: T;
+  /** The member that leaves before this one. */
   previous: Member<T> | undefined;
+  /** The member that leaves after this one. */
   next: Member<T> | undefined;
   /** It was neither taken nor removed. */
   waits: boolean;

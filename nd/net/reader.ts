@@ -7,7 +7,9 @@ import type { MemoryDescription } from './wire.js';
 
 /** A large payload that was read, and what it is charged until it is released. */
 export interface Fetched {
+  /** The payload. */
   readonly bytes: Buffer;
+  /** Its charge in the budget; whoever takes the bytes releases it. */
   readonly charge: Charge;
 }
 

@@ -4,7 +4,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DIALECT, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { readProcesses } from '../../kernel-bridge/index.js';
-import { DIALECT as NET_DIALECT } from '../../nd/net/wire.js';
+import { NET_DIALECT } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
 import { runNd } from '../helpers/nd-tool.js';
 import { needing } from '../helpers/needs.js';

@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   udp: ['base', 'platform'],
   objects: ['base', 'platform', 'local'],
   transport: ['base', 'platform', 'local', 'objects'],
-  engine: ['base', 'platform', 'objects', 'transport'],
+  engine: ['base', 'platform', 'local', 'objects', 'transport'],
   host: ['base', 'platform', 'slots', 'local', 'udp', 'engine'],
   process: ['base', 'platform', 'engine', 'host'],
 };

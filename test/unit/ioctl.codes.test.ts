@@ -281,6 +281,8 @@ const expectedConstants: Record<string, Record<string, number>> = {
     BATCH_NOTIFY_CQ: 0x4000,
     MEM_MGT_EXTENSIONS: 1 << 21,
     FIXED_CQ: 1 << 30,
+    IN_ORDER_DMA: 1 << 28,
+    LOOPBACK: 1 << 29,
   },
   AddressFamily: { IPV4: 2, IPV6: 23 },
   Capacity: {

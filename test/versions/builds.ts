@@ -14,7 +14,7 @@ const OLDER = '6f47a42';
 const definitions: ReadonlyMap<string, string> = new Map([
   ['kernel-bridge/hca/engine/base/dialect.h', 'kDialect = '],
   ['kernel-bridge/hca/dialect.ts', 'DIALECT = '],
-  ['nd/net/wire.ts', 'DIALECT = '],
+  ['nd/net/wire.ts', 'NET_DIALECT = '],
 ]);
 
 /** A build of this package. */

@@ -35,7 +35,7 @@ struct LocalPuller::State {
     freeAligned(buffers);
     threads.fetch_sub(1, std::memory_order_relaxed);
   }
-  uint8_t* buffer(uint32_t position) const { return buffers + size_t{position % kAhead} * kPieceBytes; }
+  uint8_t* buffer(uint32_t position) const { return buffers + size_t{position % kPieces} * kPieceBytes; }
   void run();
   bool readPiece(uint32_t position);
 };
@@ -48,7 +48,7 @@ std::unique_ptr<LocalPuller> LocalPuller::start(const Peer& peer, Descriptor wak
     state->wake = duplicateDescriptor(wake);
     if (!state->wake.valid()) return nullptr;
   }
-  state->buffers = static_cast<uint8_t*>(allocateAligned(64, size_t{kAhead} * kPieceBytes));
+  state->buffers = static_cast<uint8_t*>(allocateAligned(64, size_t{kPieces} * kPieceBytes));
   if (state->buffers == nullptr) return nullptr;
   auto* const own = new std::shared_ptr<State>(state);
   Thread thread;
@@ -120,7 +120,7 @@ void LocalPuller::State::run() {
     const uint32_t rung = bell.load(std::memory_order_seq_cst);
     const uint32_t at = read.load(std::memory_order_relaxed), end = asked.load(std::memory_order_acquire);
     if (stopping.load(std::memory_order_acquire)) return;
-    if (at == end || at - taken.load(std::memory_order_acquire) == kAhead) {
+    if (at == end || at - taken.load(std::memory_order_acquire) == kPieces) {
       resting.store(1, std::memory_order_seq_cst);
       if (bell.load(std::memory_order_seq_cst) == rung) sleepWhile(bell, rung);
       resting.store(0, std::memory_order_relaxed);

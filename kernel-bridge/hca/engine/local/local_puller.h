@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "local/direct_board.h"
 #include "platform/os.h"
 
 namespace nd {
@@ -20,10 +21,10 @@ struct LocalPiece {
 
 class LocalPuller {
  public:
-  static constexpr uint32_t kPieceBytes = 64u << 10, kAhead = 4;
+  static constexpr uint32_t kPieceBytes = 64u << 10, kPieces = 4;
   static constexpr uint32_t kMaxPieces = 11;            // of a payload
   // Between two looks at a thread that is late; if it waits then, the peer sends such payload another way, for ever.
-  static constexpr uint64_t kPatienceNs = 50'000'000;
+  static constexpr uint64_t kPatienceNs = DirectBoard::kPatienceNs;
   static constexpr uint32_t kMostThreads = 32;          // of a process, those included that wait without end
 
   // What each read proves: the number at that address tells the process apart from a successor with the same id.
