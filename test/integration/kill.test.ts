@@ -238,7 +238,7 @@ async function killOne(provider: IWVProvider, seed: number): Promise<void> {
 /** The claims of processes of this network namespace: slots, ports and blocks of ports, by their abstract names. */
 function claims(): string[] {
   const names =
-    readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/\d+\/(slot|ports?)\/.*/g) ?? [];
+    readFileSync('/proc/self/net/unix', 'utf8').match(/@networkdirect\/\d+\/\d+\/(slot|ports?)\/.*/g) ?? [];
   return [...new Set(names)].sort();
 }
 
