@@ -26,6 +26,7 @@ namespace nd {
   X(kTxTooLong, "tx_too_long")                                                                    \
   X(kPortTaken, "wire_port_taken")                /* port 4791, where processes cannot share it */ \
   X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \
+  X(kGroupCopies, "rx_group_copies")              /* a datagram to a group that had come already */ \
   X(kForwardedOut, "slot_tx_forwarded")                                                           \
   X(kForwardedIn, "slot_rx_forwarded")                                                            \
   X(kUnknownSlot, "slot_unknown")                 /* no process owns the slot addressed */       \

@@ -65,11 +65,6 @@ void Addresses::leave(UdpWire& udp, const Gid& group, uint32_t interface) {
   if (udp.hears() && !contains(others_, group, interface))
     udp.socket().changeGroup(false, group, interface);  // an interface that is gone has left already
   remove(&joined_, group, interface);
-  if (!group.isV4() || !udp.hears() || !udp.socket().hasDatagram()) return;
-  remove(&left_, group, interface);
-  if (left_.size() == kMostLeft) left_.erase(left_.begin());
-  left_.push_back({group, interface});
-  unread_ = udp.socket().queuedAtMost();
 }
 
 void Addresses::joinFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface) {
@@ -98,14 +93,6 @@ void Addresses::leaveAllFor(uint32_t member, UdpWire& udp, IpFamily family) {
 void Addresses::rejoin(UdpWire& udp, IpFamily family) {
   for (const Joined& j : joined_)
     if (j.group.isV4() == (family == IpFamily::kV4)) udp.socket().changeGroup(true, j.group, j.interface);
-}
-
-// How many were there is known roughly: one that strays to this process beside them may be lost, as datagrams may (IBA 1
-// §9.8.3), but none comes twice. A socket that is never seen empty holds no more of them than the estimate.
-void Addresses::onReceived(UdpWire& udp, uint32_t datagrams) {
-  if (left_.empty()) return;
-  unread_ -= std::min(unread_, datagrams);
-  if (unread_ == 0 || !udp.socket().hasDatagram()) left_.clear();
 }
 
 }  // namespace nd

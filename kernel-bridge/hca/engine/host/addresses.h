@@ -34,11 +34,6 @@ class Addresses {
   }
   // `udp` is another socket than before: joins the groups of its family again.
   void rejoin(UdpWire& udp, IpFamily family);
-  // Whether a packet came by IPv4's socket while this process was a member of its group, which it has left since. The
-  // system has given each other member a copy of its own.
-  bool cameBeforeLeaving(const PacketMeta& meta) const { return contains(left_, meta); }
-  // `datagrams` have been taken out of `udp`, IPv4's.
-  void onReceived(UdpWire& udp, uint32_t datagrams);
 
  private:
   struct Joined {
@@ -47,16 +42,14 @@ class Addresses {
     uint32_t member = 0;  // who has: 0, this process
   };
   using Groups = std::vector<Joined>;
-  static constexpr size_t kMostLeft = 64, kMostOthers = 4096;
+  static constexpr size_t kMostOthers = 4096;
   static bool contains(const Groups& groups, const Gid& group, uint32_t interface);
   static bool contains(const Groups& groups, const PacketMeta& meta) { return contains(groups, meta.destination, meta.scopeId); }
   static void remove(Groups* groups, const Gid& group, uint32_t interface);
   const Clock& clock_;
   LocalAddresses own_;
   Groups joined_;
-  Groups others_;        // what other processes have
-  Groups left_;          // with datagrams in the socket, the oldest first
-  uint32_t unread_ = 0;  // datagrams in the socket, at most, when the last of them was left
+  Groups others_;  // what other processes have
 };
 
 }  // namespace nd

@@ -76,9 +76,10 @@ struct Host::Impl {
   Ports ports{names, readiness};
   Gsi gsi{clock, counters, ports, slots};
   Addresses addresses{clock};
+  GroupCopies copies;
   PacketTap tap{clock, counters};
   Intake intake{counters, tap};
-  const HostParts parts{clock, counters, slots, addresses, tap, intake, readiness};
+  const HostParts parts{clock, counters, slots, addresses, copies, tap, intake, readiness};
   RawReceiver raw{parts};
   Wire wire4{parts, &raw, IpFamily::kV4}, wire6{parts, nullptr, IpFamily::kV6};
   PortClaim claim{clock, counters, names, readiness, wire4.receiver, wire6.receiver};

@@ -148,6 +148,8 @@ void LocalDelivery::onFrame(const Frame& frame, FrameOrigin& origin) {
   // Never forwarded again: a frame for another slot is its sender's mistake.
   const bool ours = multicast ? qpn == wire::kMulticastQpn : qpn >> 16 == parts_.slots.slot() || qpn == wire::kGsiQpn;
   if (!ours || (frame.kind != FrameKind::kPacket && !stray)) return bad(HostCounter::kSlotBadFrames);
+  if (multicast && stray && !parts_.copies.takesHanded(frame.meta, frame.body, frame.bodyLength, parts_.clock.now()))
+    return bad(HostCounter::kGroupCopies);
   parts_.intake.onPacket(frame.meta, frame.body, frame.bodyLength);
 }
 

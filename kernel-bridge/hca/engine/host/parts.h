@@ -1,6 +1,7 @@
 // What all parts of the host share.
 #pragma once
 #include "host/addresses.h"
+#include "host/group_copies.h"
 #include "host/intake.h"
 #include "slots/slots.h"
 
@@ -14,6 +15,7 @@ struct HostParts {
   HostCounters& counters;
   Slots& slots;
   Addresses& addresses;
+  GroupCopies& copies;
   PacketTap& tap;
   Intake& intake;
   Readiness& readiness;

@@ -78,7 +78,6 @@ uint32_t WireReceiver::receiveByPort(uint32_t budget, uint32_t* datagrams) {
   const uint32_t n = udp_.receive(budget);
   if (datagrams != nullptr) *datagrams = n;
   for (uint32_t i = 0; i < n; i++) packets += take(udp_.datagram(i), nullptr);
-  if (family_ == IpFamily::kV4) parts_.addresses.onReceived(udp_, n);
   if (wanted_ != nullptr) packets += openPeer();
   return raw + packets;
 }
@@ -125,6 +124,7 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
   // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
   if (meta.destination.isMulticast()) {
     if (qpn != wire::kMulticastQpn) return parts_.counters.add(HostCounter::kRxNotLocal);
+    if (!parts_.copies.takesOwn(meta, bth, length, parts_.clock.now())) return parts_.counters.add(HostCounter::kGroupCopies);
     return parts_.intake.takeChecked(meta, headers, bth, length);
   }
   if (qpn <= wire::kGsiQpn && by == nullptr) {
@@ -179,11 +179,11 @@ void WireReceiver::onGroup(uint32_t member, const Frame& frame) {
 }
 
 // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
-// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. What came while this process
-// was a member itself is not passed on: the others would have it twice.
+// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. A process that has just left a
+// group cannot tell such a datagram from its own last copies: each receiver does (group_copies.h).
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
-                       wire::destinationQpn(bth) == wire::kMulticastQpn && !parts_.addresses.cameBeforeLeaving(meta);
+                       wire::destinationQpn(bth) == wire::kMulticastQpn;
   if (!strayed) return parts_.counters.add(HostCounter::kRxNotLocal);
   parts_.counters.add(HostCounter::kRxMisdirected);
   parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
