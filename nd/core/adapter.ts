@@ -15,12 +15,13 @@ import type { NdAdapterOptions, NdResult } from '../spi/types.js';
 import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import type { CompletionQueueBase } from './completion-queue.js';
+import { measureLargeRequest } from './large-request.js';
 import { isCount } from './limits.js';
 import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
 import { checkOptions } from './options.js';
 import { OverlappedFile } from './overlapped-file.js';
-import type { MemoryResolver } from './scatter-gather.js';
+import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
 
 /** Statuses of addresses, endpoints and connections whose device is gone: true, but not the cause. */
 const symptoms: ReadonlySet<number> = new Set([
@@ -44,6 +45,8 @@ export abstract class AdapterBase extends NdObject {
   readonly windows = new Map<number, MemoryWindow>();
   /** Limits at the time of opening. */
   readonly limits: WvDeviceAttributes;
+  /** Bytes of a request: those of a message of the port (`max_msg_sz`). */
+  readonly maxTransfer: number;
   /** Its device and port, and the partition of the port's address. */
   readonly place: WvDeviceAddress;
   /** The P_Key that the client has chosen; undefined: the port's first, and requests of any partition. */
@@ -53,6 +56,8 @@ export abstract class AdapterBase extends NdObject {
 
   /** v1: the file of all its requests, once the client has asked for it. */
   file: OverlappedFile | undefined = undefined;
+
+  #largeRequest: number | undefined = undefined;
 
   /** Memory whose region was released while windows were bound to it. */
   readonly #opened = new Set<WvMemoryRegion>();
@@ -83,6 +88,7 @@ export abstract class AdapterBase extends NdObject {
       this.device = device;
       this.#checkPkey();
       this.limits = device.query();
+      this.maxTransfer = transferOf(device.queryPort(this.place.portNumber).maxMessageSize);
       this.pd = device.allocateProtectionDomain();
     } catch (error) {
       device?.release();
@@ -114,6 +120,12 @@ export abstract class AdapterBase extends NdObject {
   /** Private data of Accept and Reject, in bytes. */
   get maxCalleeData(): number {
     return Math.min(this.provider.maxAcceptData, Capacity.REJ_DATA);
+  }
+
+  /** LargeRequestThreshold in bytes, measured when it is first asked for. */
+  get largeRequest(): number {
+    this.#largeRequest ??= measureLargeRequest(this.pd, Number(this.limits.maxMrSize));
+    return this.#largeRequest;
   }
 
   /** The GUID of its device. */
@@ -297,6 +309,11 @@ export abstract class AdapterBase extends NdObject {
     this.device.release();
     this.provider.release();
   }
+}
+
+/** A driver that reports no length sets no limit of its own. */
+function transferOf(maxMessageSize: number): number {
+  return maxMessageSize === 0 ? MAX_TRANSFER : Math.min(maxMessageSize, MAX_TRANSFER);
 }
 
 function checkedKeep(value: unknown = false): boolean {

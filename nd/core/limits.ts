@@ -5,9 +5,6 @@ import { refuse } from '../status.js';
 /** Private data of Connect: what a REQ has room for behind its address header. */
 export const MAX_CALLER_DATA = Capacity.CONNECT_DATA;
 
-/** From this length on a Read or Write is faster than copying through Sends. */
-export const LARGE_REQUEST = 65_536;
-
 /** Whether a value is a whole number from `min` to `max`. */
 export function isCount(value: unknown, min: number, max: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;

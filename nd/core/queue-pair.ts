@@ -59,7 +59,7 @@ export abstract class QueuePairBase extends NdObject {
     super();
     this.adapter = parts.adapter;
     this.qp = parts.qp;
-    this.sg = new ScatterGather(parts.adapter.memory);
+    this.sg = new ScatterGather(parts.adapter.memory, parts.adapter.maxTransfer);
     this.#receives = new RequestQueue(parts.receiveDepth);
     this.#initiators = new RequestQueue(parts.initiatorDepth);
     this.#completionQueues = [parts.receiveCq, parts.initiatorCq];

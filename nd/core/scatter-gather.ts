@@ -2,7 +2,7 @@ import type { WvMemoryRegion, WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Maximum bytes of a request. */
+/** Maximum bytes of a message in InfiniBand; a port may have less. */
 export const MAX_TRANSFER = 2 ** 31;
 
 /** Maximum length of a list. Inline requests are not limited by the endpoint's own number. */
@@ -41,6 +41,7 @@ export interface MemoryResolver {
  */
 export class ScatterGather {
   readonly #memory: MemoryResolver;
+  readonly #maxTransfer: number;
   readonly #lists: Entry[][] = [];
   /** The last converted list. */
   list: readonly WvSge[] = [];
@@ -51,8 +52,10 @@ export class ScatterGather {
   /** Whether an entry ends beyond its registration. The HCA finds that; the call cannot copy what is not there. */
   beyond = false;
 
-  constructor(memory: MemoryResolver) {
+  /** @param maxTransfer - bytes of a list, at most {@link MAX_TRANSFER} */
+  constructor(memory: MemoryResolver, maxTransfer: number) {
     this.#memory = memory;
+    this.#maxTransfer = maxTransfer;
   }
 
   translate(sgl: readonly SpiSge[], what: string): void {
@@ -98,11 +101,11 @@ export class ScatterGather {
       entry.length = length;
       total += length;
     }
-    if (total > MAX_TRANSFER) {
+    if (total > this.#maxTransfer) {
       throw refuse(
         Status.BUFFER_OVERFLOW,
         what,
-        `${total} bytes are more than one request carries (${MAX_TRANSFER}).`,
+        `${total} bytes are more than one request of this adapter carries (${this.#maxTransfer}).`,
       );
     }
     this.list = list;

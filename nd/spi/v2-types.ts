@@ -114,7 +114,7 @@ export interface Nd2AdapterInfo {
   readonly maxReceiveSge: number;
   /** Scatter/gather entries of a Read. */
   readonly maxReadSge: number;
-  /** Maximum total bytes of a request's entries. */
+  /** Maximum total bytes of a request's entries: 2^31, or less if a message of the port is. */
   readonly maxTransferLength: number;
   /** Maximum bytes of a request with INLINE. */
   readonly maxInlineDataSize: number;
@@ -132,7 +132,7 @@ export interface Nd2AdapterInfo {
   readonly maxCompletionQueueDepth: number;
   /** Up to this length INLINE is faster; not above maxInlineDataSize. */
   readonly inlineRequestThreshold: number;
-  /** From this length on, a Read or Write is faster than copying through Sends. */
+  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured by the first query. */
   readonly largeRequestThreshold: number;
   /** Private data of Connect. */
   readonly maxCallerData: number;

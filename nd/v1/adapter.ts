@@ -7,10 +7,9 @@ import type {
 } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, LARGE_REQUEST, MAX_CALLER_DATA, readLimit } from '../core/limits.js';
+import { checkCount, MAX_CALLER_DATA, readLimit } from '../core/limits.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
-import { MAX_TRANSFER } from '../core/scatter-gather.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
 import type {
   INDAdapter,
@@ -74,10 +73,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
         `Adapter information of version ${version} does not exist; version ${ND_VERSION_1} does.`,
       );
     }
-    return infoOf(
-      this.terms.call(what, () => this.device.query()),
-      this.maxCalleeData,
-    );
+    return this.#info(this.terms.call(what, () => this.device.query()));
   }
 
   control(_code: number, _input: Uint8Array | null, _outputLength: number): Overlapped<Uint8Array> {
@@ -138,7 +134,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   createEndpoint(options: NdEndpointOptions): Endpoint {
     const what = 'CreateEndpoint';
     checkOptions(what, options, endpointOptions);
-    const info = infoOf(this.limits, this.maxCalleeData);
+    const { limits } = this;
     const queue = (value: unknown, status: number, which: string) =>
       this.completionQueueOf(value, CompletionQueue, what, status, which);
     const inbound = queue(options.inboundCompletionQueue, Status.INVALID_PARAMETER_1, 'inbound');
@@ -146,16 +142,20 @@ export class Adapter extends AdapterBase implements INDAdapter {
     const { inboundEntries: receiveDepth, outboundEntries: sendDepth } = options;
     const { inboundSge: receiveSge = 1, outboundSge: sendSge = 1 } = options;
     const count = checkCount.bind(undefined, what);
-    count('inboundEntries', receiveDepth, 1, info.maxInboundRequests, Status.INVALID_PARAMETER_3);
-    count('outboundEntries', sendDepth, 1, info.maxOutboundRequests, Status.INVALID_PARAMETER_4);
-    count('inboundSge', receiveSge, 1, info.maxInboundSge, Status.INVALID_PARAMETER_5);
-    count('outboundSge', sendSge, 1, info.maxOutboundSge, Status.INVALID_PARAMETER_6);
+    count('inboundEntries', receiveDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_3);
+    count('outboundEntries', sendDepth, 1, limits.maxQpWr, Status.INVALID_PARAMETER_4);
+    count('inboundSge', receiveSge, 1, limits.maxSge, Status.INVALID_PARAMETER_5);
+    count('outboundSge', sendSge, 1, limits.maxSge, Status.INVALID_PARAMETER_6);
     const limit = (name: 'inboundReadLimit' | 'outboundReadLimit', max: number, status: number): number =>
       readLimit(what, name, options[name], max, status);
-    const inboundReadLimit = limit('inboundReadLimit', info.maxInboundReadLimit, Status.INVALID_PARAMETER_7);
+    const inboundReadLimit = limit(
+      'inboundReadLimit',
+      limits.maxQpResponderResources,
+      Status.INVALID_PARAMETER_7,
+    );
     const outboundReadLimit = limit(
       'outboundReadLimit',
-      info.maxOutboundReadLimit,
+      limits.maxQpInitiatorDepth,
       Status.INVALID_PARAMETER_8,
     );
     return this.makeQueuePair(
@@ -167,7 +167,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
         sendSge,
         receiveDepth,
         receiveSge,
-        maxInlineSend: Math.min(info.maxInlineData, INLINE_WANTED),
+        maxInlineSend: Math.min(limits.maxInlineSend, INLINE_WANTED),
         initiatorDepth: outboundReadLimit,
         responderResources: inboundReadLimit,
       },
@@ -185,27 +185,27 @@ export class Adapter extends AdapterBase implements INDAdapter {
         }),
     );
   }
-}
 
-function infoOf(attributes: WvDeviceAttributes, maxCalleeData: number): NdAdapterInfo {
-  const maxMrSize = Number(attributes.maxMrSize);
-  return {
-    vendorId: attributes.vendorId,
-    deviceId: attributes.vendorPartId,
-    maxInboundSge: attributes.maxSge,
-    maxInboundRequests: attributes.maxQpWr,
-    maxInboundLength: MAX_TRANSFER,
-    maxOutboundSge: attributes.maxSge,
-    maxOutboundRequests: attributes.maxQpWr,
-    maxOutboundLength: MAX_TRANSFER,
-    maxInlineData: attributes.maxInlineSend,
-    maxInboundReadLimit: attributes.maxQpResponderResources,
-    maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
-    maxCqEntries: attributes.maxCqEntries,
-    maxRegistrationSize: maxMrSize,
-    maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
-    largeRequestThreshold: LARGE_REQUEST,
-    maxCallerData: MAX_CALLER_DATA,
-    maxCalleeData,
-  };
+  #info(attributes: WvDeviceAttributes): NdAdapterInfo {
+    const maxMrSize = Number(attributes.maxMrSize);
+    return {
+      vendorId: attributes.vendorId,
+      deviceId: attributes.vendorPartId,
+      maxInboundSge: attributes.maxSge,
+      maxInboundRequests: attributes.maxQpWr,
+      maxInboundLength: this.maxTransfer,
+      maxOutboundSge: attributes.maxSge,
+      maxOutboundRequests: attributes.maxQpWr,
+      maxOutboundLength: this.maxTransfer,
+      maxInlineData: attributes.maxInlineSend,
+      maxInboundReadLimit: attributes.maxQpResponderResources,
+      maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
+      maxCqEntries: attributes.maxCqEntries,
+      maxRegistrationSize: maxMrSize,
+      maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
+      largeRequestThreshold: this.largeRequest,
+      maxCallerData: MAX_CALLER_DATA,
+      maxCalleeData: this.maxCalleeData,
+    };
+  }
 }

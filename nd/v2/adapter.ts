@@ -7,12 +7,12 @@ import type {
 } from '../../winverbs/index.js';
 import { DEFAULT_PKEY, Status, WvCapability } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, LARGE_REQUEST, MAX_CALLER_DATA } from '../core/limits.js';
+import { checkCount, MAX_CALLER_DATA } from '../core/limits.js';
 import type { NdOverlappedBase } from '../core/object.js';
 import { checkOptions, type OptionNames } from '../core/options.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import { addressesOf } from '../core/provider.js';
-import { MAX_TRANSFER, type MemoryResolver } from '../core/scatter-gather.js';
+import type { MemoryResolver } from '../core/scatter-gather.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
 import type {
   IND2Adapter,
@@ -141,11 +141,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
         `Adapter information of version ${version} does not exist; 0x${ND_VERSION_2.toString(16)} does.`,
       );
     }
-    return infoOf(
-      this.guid,
-      this.terms.call(what, () => this.device.query()),
-      this.maxCalleeData,
-    );
+    return this.#info(this.terms.call(what, () => this.device.query()));
   }
 
   queryAddressList(): SocketAddress[] {
@@ -308,39 +304,39 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
         ),
     );
   }
-}
 
-function infoOf(guid: bigint, attributes: WvDeviceAttributes, maxCalleeData: number): Nd2AdapterInfo {
-  const maxMrSize = Number(attributes.maxMrSize);
-  const { capabilityFlags } = attributes;
-  const resizes = (capabilityFlags & WvCapability.FIXED_CQ) === 0 ? Nd2AdapterFlag.CQ_RESIZE_SUPPORTED : 0;
-  const adapterFlags = flagOf.reduce(
-    (flags, [capability, flag]) => flags | ((capabilityFlags & capability) === 0 ? 0 : flag),
-    resizes,
-  );
-  return {
-    infoVersion: ND_VERSION_2,
-    vendorId: attributes.vendorId & 0xffff,
-    deviceId: attributes.vendorPartId & 0xffff,
-    adapterId: guid,
-    maxRegistrationSize: maxMrSize,
-    maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
-    maxInitiatorSge: attributes.maxSge,
-    maxReceiveSge: attributes.maxSge,
-    maxReadSge: attributes.maxReadSge,
-    maxTransferLength: MAX_TRANSFER,
-    maxInlineDataSize: attributes.maxInlineSend,
-    maxInboundReadLimit: attributes.maxQpResponderResources,
-    maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
-    maxReceiveQueueDepth: attributes.maxQpWr,
-    maxInitiatorQueueDepth: attributes.maxQpWr,
-    maxSharedReceiveQueueDepth: attributes.maxSrqWr,
-    maxCompletionQueueDepth: attributes.maxCqEntries,
-    // Programs make queue pairs for inline requests of this size.
-    inlineRequestThreshold: attributes.maxInlineSend,
-    largeRequestThreshold: LARGE_REQUEST,
-    maxCallerData: MAX_CALLER_DATA,
-    maxCalleeData,
-    adapterFlags,
-  };
+  #info(attributes: WvDeviceAttributes): Nd2AdapterInfo {
+    const maxMrSize = Number(attributes.maxMrSize);
+    const { capabilityFlags } = attributes;
+    const resizes = (capabilityFlags & WvCapability.FIXED_CQ) === 0 ? Nd2AdapterFlag.CQ_RESIZE_SUPPORTED : 0;
+    const adapterFlags = flagOf.reduce(
+      (flags, [capability, flag]) => flags | ((capabilityFlags & capability) === 0 ? 0 : flag),
+      resizes,
+    );
+    return {
+      infoVersion: ND_VERSION_2,
+      vendorId: attributes.vendorId & 0xffff,
+      deviceId: attributes.vendorPartId & 0xffff,
+      adapterId: this.guid,
+      maxRegistrationSize: maxMrSize,
+      maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
+      maxInitiatorSge: attributes.maxSge,
+      maxReceiveSge: attributes.maxSge,
+      maxReadSge: attributes.maxReadSge,
+      maxTransferLength: this.maxTransfer,
+      maxInlineDataSize: attributes.maxInlineSend,
+      maxInboundReadLimit: attributes.maxQpResponderResources,
+      maxOutboundReadLimit: attributes.maxQpInitiatorDepth,
+      maxReceiveQueueDepth: attributes.maxQpWr,
+      maxInitiatorQueueDepth: attributes.maxQpWr,
+      maxSharedReceiveQueueDepth: attributes.maxSrqWr,
+      maxCompletionQueueDepth: attributes.maxCqEntries,
+      // A DMA read less at every size that goes inline. The device's limit is what it grants a queue pair, and programs make theirs with it.
+      inlineRequestThreshold: attributes.maxInlineSend,
+      largeRequestThreshold: this.largeRequest,
+      maxCallerData: MAX_CALLER_DATA,
+      maxCalleeData: this.maxCalleeData,
+      adapterFlags,
+    };
+  }
 }

@@ -66,7 +66,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.wv = wv;
     this.#depth = depth;
     this.#threshold = threshold;
-    this.#sg = new ScatterGather(adapter);
+    this.#sg = new ScatterGather(adapter, adapter.maxTransfer);
     adapter.holdFor(this);
   }
 

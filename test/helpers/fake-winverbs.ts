@@ -158,8 +158,34 @@ const attributes = {
   maxReadSge: 3,
 } satisfies WvDeviceAttributes;
 
+const portAttributes: WvPortAttributes = {
+  portCapabilityFlags: 0,
+  state: 4,
+  maxMtu: 4096,
+  activeMtu: 1024,
+  gidTableLength: 1,
+  maxMessageSize: 0,
+  pkeyTableLength: 1,
+  transport: 2,
+  physicalState: 5,
+  badPkeyCounter: 0,
+  qkeyViolationCounter: 0,
+  lid: 0,
+  smLid: 0,
+  lmc: 0,
+  smSl: 0,
+  subnetTimeout: 0,
+  maxVls: 1,
+  initTypeReply: 0,
+  activeWidth: 1,
+  activeSpeed: 1,
+  extActiveSpeed: 0,
+  linkEncoding: 0,
+};
+
 export class FakeProvider extends FakeObject implements IWVProvider {
   maxAcceptData = 196;
+  maxMessageSize = 2 ** 31;
   readonly devices: FakeDevice[] = [];
   readonly endpoints: FakeEndpoint[] = [];
   /** Thrown by the next call of that name. */
@@ -238,7 +264,7 @@ export class FakeDevice extends FakeObject implements IWVDevice {
   }
 
   queryPort(): WvPortAttributes {
-    throw new StatusError(Status.NOT_SUPPORTED);
+    return { ...portAttributes, maxMessageSize: this.provider.maxMessageSize };
   }
 
   queryGid(): Uint8Array {
@@ -312,8 +338,15 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     super();
   }
 
-  registerMemory(): WvMemoryRegion {
-    throw new Error('not used by ND');
+  /** Regions that were registered by a blocking call. */
+  readonly registered: WvMemoryRegion[] = [];
+
+  /** ND measures with it. */
+  registerMemory({ byteLength }: ArrayBufferLike | ArrayBufferView): WvMemoryRegion {
+    this.provider.trip('registerMemory');
+    const region = { lkey: 0x66, rkey: 0x66, address: 0x20000, length: byteLength } as WvMemoryRegion;
+    this.registered.push(region);
+    return region;
   }
 
   registerMemoryOverlapped(

@@ -1,6 +1,7 @@
 /** v2's adapter, memory, queues and requests on WinVerbs in memory. T and G: see nd2-coverage.test.ts. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { largeRequestThreshold } from '../../nd/core/large-request.js';
 import {
   Nd2MrFlag,
   Nd2OpFlag,
@@ -11,9 +12,11 @@ import {
   Status,
 } from '../../nd/index.js';
 import { v1Terms, v2Terms } from '../../nd/status.js';
+import type { Adapter } from '../../nd/v2/adapter.js';
 import { accessOf } from '../../nd/v2/memory-region.js';
+import { Provider } from '../../nd/v2/provider.js';
 import { WcStatus, WvAccess, WvCapability, WvSend } from '../../winverbs/index.js';
-import { openFake, statusOf } from '../helpers/nd-fixture.js';
+import { fakeProvider, openFake, statusOf } from '../helpers/nd-fixture.js';
 import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
@@ -54,6 +57,93 @@ test('limits: what the device says, and what programs expect of them', () => {
     device.query = () => ({ ...attributes, capabilityFlags });
     assert.is(adapter.query().adapterFlags, flags);
   }
+});
+
+test('maxTransferLength is that of a message of the port', () => {
+  const G = 2 ** 30;
+  for (const [maxMessageSize, most] of [
+    [G, G],
+    [2 ** 31, 2 ** 31],
+    [2 ** 32 - 1, 2 ** 31],
+    // A driver that reports none.
+    [0, 2 ** 31],
+  ] as const) {
+    const { nd, wv } = fakeProvider(Provider);
+    wv.maxMessageSize = maxMessageSize;
+    const adapter = nd.openAdapter(nd.resolveAddress('10.0.0.1')) as Adapter;
+    assert.is(adapter.query().maxTransferLength, most);
+    const pd = wv.devices[0]!.pds[0]!;
+    const { queuePair, qp } = queuePairOf(adapter, pd);
+    const region = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
+    const half = { memory: region, offset: 0, length: most / 2 };
+    assert.is(
+      statusOf(() => queuePair.send(1, [half, half, { ...half, length: 1 }], 0)),
+      Status.BUFFER_OVERFLOW,
+    );
+    queuePair.send(2, [half, half], 0);
+    assert.is(qp.posted.length, 1, 'as many bytes as the limit');
+  }
+});
+
+test('largeRequestThreshold: where registering memory costs no more than copying it', () => {
+  let time = 0;
+  const measured = (register: (bytes: number) => number, most = Infinity): number => {
+    const costs = {
+      register: (bytes: number) => {
+        time += register(bytes);
+      },
+      copy: (bytes: number) => {
+        time += bytes / 1024;
+      },
+    };
+    return largeRequestThreshold(most, costs, () => time);
+  };
+  assert.is(
+    measured(() => 100),
+    2 ** 17,
+  );
+  assert.is(
+    measured((bytes) => 20 + bytes / 4096),
+    2 ** 15,
+  );
+  assert.is(
+    measured(() => 0),
+    4096,
+    'of the sizes that are tried the least',
+  );
+  assert.is(
+    measured((bytes) => bytes),
+    2 ** 20,
+    'copying is always faster',
+  );
+  let run = 0;
+  const interrupted = (): number => {
+    run += 1;
+    return run % 3 === 0 ? 100 : 1e6;
+  };
+  assert.is(measured(interrupted), 2 ** 17, 'runs that were interrupted do not count');
+  const largest: number[] = [];
+  const noted = (bytes: number): number => {
+    largest.push(bytes);
+    return 1e6;
+  };
+  measured(noted, 2 ** 16);
+  assert.is(Math.max(...largest), 2 ** 15, 'what cannot be registered is not tried');
+});
+
+test('largeRequestThreshold is measured once, and registers nothing for good', () => {
+  const { adapter, pd, wv } = openFake2();
+  const { largeRequestThreshold: threshold } = adapter.query();
+  assert.ok(threshold >= 4096 && threshold <= 2 ** 20);
+  const { length } = pd.registered;
+  assert.ok(length > 0);
+  assert.equal(pd.deregistered, pd.registered);
+  assert.is(adapter.query().largeRequestThreshold, threshold);
+  assert.is(pd.registered.length, length);
+  const second = openFake2();
+  second.wv.failures.set('registerMemory', Status.INSUFFICIENT_RESOURCES);
+  assert.is(second.adapter.query().largeRequestThreshold, 2 ** 20, 'memory cannot be registered now');
+  assert.is(wv.failures.size, 0);
 });
 
 test('the provider: addresses to ids to adapters, and what is none', () => {
