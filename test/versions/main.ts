@@ -242,10 +242,14 @@ function tests(other: OtherBuild): void {
       [other.program, ownProgram],
       [ownProgram, other.program],
     ] as const) {
-      const port = await new Net(of, 'serve', LOOPBACK, 0).told('port');
-      const client = new Net(to, 'ask', LOOPBACK, port as number);
-      for (const what of ['stream', 'channel'])
-        assert.is(((await client.told(what)) as { code: string }).code, 'ECONNREFUSED');
+      const server = new Net(of, 'serve', LOOPBACK, 0);
+      const client = new Net(to, 'ask', LOOPBACK, (await server.told('port')) as number);
+      for (const what of ['stream', 'channel']) {
+        const outcome = await client.told(what);
+        assert.is((outcome as { code?: string }).code, 'ECONNREFUSED', `${what}: ${JSON.stringify(outcome)}`);
+      }
+      // Each version has its own ports: the next server may get this one's number, and that client would reach this one.
+      await server.kill();
     }
   });
 
