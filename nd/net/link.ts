@@ -92,7 +92,6 @@ export class Link {
   #early: (() => void)[] = [];
 
   private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
-    this.place = place.hold();
     this.connector = connector;
     this.user = user;
     this.hello = options;
@@ -105,22 +104,32 @@ export class Link {
     this.#view = viewOf(this.memory);
     const { adapter, poller } = place;
     this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));
-    poller.add(this, this.#entries);
+    try {
+      poller.add(this, this.#entries);
+      this.queuePair = adapter.createQueuePair({
+        receiveCompletionQueue: poller.queue,
+        initiatorCompletionQueue: poller.queue,
+        context: this,
+        receiveQueueDepth: this.#sends,
+        initiatorQueueDepth: requests,
+      });
+    } catch (error) {
+      this.keepAlive.end();
+      poller.remove(this, this.#entries);
+      throw error;
+    }
+    this.place = place.hold();
     place.join(this);
     this.#region = adapter.createMemoryRegion();
-    this.queuePair = adapter.createQueuePair({
-      receiveCompletionQueue: poller.queue,
-      initiatorCompletionQueue: poller.queue,
-      context: this,
-      receiveQueueDepth: this.#sends,
-      initiatorQueueDepth: requests,
-    });
     const posted = (): void => poller.wake();
     this.#operations = new Operations(this.queuePair, REMOTE_OPERATIONS, posted);
     this.grants = new Grants(place, this.queuePair, posted);
   }
 
-  /** A link that can receive. The caller connects or accepts, then calls {@link establish}. */
+  /**
+   * A link that can receive. The caller connects or accepts, then calls {@link establish}. The connector is the link's from now on; if none
+   * is made, it stays the caller's.
+   */
   static async make(
     place: Place,
     connector: IND2Connector,
@@ -138,7 +147,7 @@ export class Link {
       }
       return link;
     } catch (error) {
-      link.free();
+      link.#release(undefined);
       throw error;
     }
   }
@@ -508,8 +517,12 @@ export class Link {
     this.free();
   }
 
-  /** Gives everything back. */
+  /** Releases everything, the connector included. */
   free(): void {
+    this.#release(this.connector);
+  }
+
+  #release(connector: IND2Connector | undefined): void {
     if (this.#freed) return;
     this.keepAlive.end();
     this.#freed = true;
@@ -517,7 +530,7 @@ export class Link {
     const { place } = this;
     // Requests that were flushed report their end.
     while (place.poller.drain() > 0);
-    this.connector.release();
+    connector?.release();
     this.grants.end();
     this.queuePair.release();
     this.#region.release();

@@ -305,7 +305,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       const said = connector.getPrivateData();
       const version = otherVersionIn(said);
       if (version !== undefined) {
-        this.#refuseVersion(connector, version);
+        this.#refuseVersion(connector, version, attempt);
         return;
       }
       const hello = decodeHello(said);
@@ -364,27 +364,34 @@ export class Server extends EventEmitter implements AsyncDisposable {
     link.establish();
   }
 
-  /** A connection has failed before the program got it. That is no error of the server, nor of a program that does not look at it. */
-  #fail(connector: IND2Connector, link: Link | undefined, failure: unknown, attempt: number): void {
-    const addresses = addressesOf(connector);
+  /**
+   * A connection has failed before the program got it. That is an error neither of the server nor of a program that does not listen to
+   * `'clientError'`.
+   */
+  #fail(
+    connector: IND2Connector,
+    link: Link | undefined,
+    failure: unknown,
+    attempt: number,
+    addresses = addressesOf(connector),
+  ): void {
     if (link === undefined) connector.release();
     else link.end(undefined);
-    if (this.#goesOn(attempt)) this.#tellFailure(netError(failure, 'accept'), addresses);
+    if (this.#goesOn(attempt)) {
+      const error = netError(failure, 'accept');
+      this.#clientErrors += 1;
+      if (failed.hasSubscribers) failed.publish({ server: this, error, ...addresses });
+      tell(this, 'clientError', error, addresses);
+    }
     this.#left(connector);
   }
 
-  /** The client learns this side's version; `'clientError'` tells the program of both. */
-  #refuseVersion(connector: IND2Connector, version: number): void {
+  /** Refuses a client of another version, to which the Reject's private data names this side's. */
+  #refuseVersion(connector: IND2Connector, version: number, attempt: number): void {
+    // They are known until the Reject.
     const addresses = addressesOf(connector);
     connector.reject(encodeVersion());
-    this.#refused(connector);
-    this.#tellFailure(otherVersion('accept', 'the client', version), addresses);
-  }
-
-  #tellFailure(error: unknown, addresses: DroppedAddresses): void {
-    this.#clientErrors += 1;
-    if (failed.hasSubscribers) failed.publish({ server: this, error, ...addresses });
-    tell(this, 'clientError', error, addresses);
+    this.#fail(connector, undefined, otherVersion('accept', 'the client', version), attempt, addresses);
   }
 
   /** There are as many connections as the program wants. */

@@ -1,16 +1,20 @@
 /** `networkdirect/net` and peers that do not keep to its protocol: each ends in an error of its own, and nothing else does. */
+import { channel as diagnostics } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { NdError, Status } from '../../nd/index.js';
 import {
   type Channel,
   connectChannel,
   createChannelServer,
   createServer,
+  type DroppedAddresses,
   type NetError,
   type Server,
   type Socket,
 } from '../../nd/net/index.js';
+import { Place } from '../../nd/net/place.js';
 import {
   encodeHello,
   encodeMemory,
@@ -300,18 +304,92 @@ const hellos: [string, Uint8Array][] = [
   ['another kind', Uint8Array.from(encodeHello(honest), (byte, at) => (at === 5 ? 9 : byte))],
 ];
 
-test('a client of another version learns this one, and the server tells both', async () => {
+test('a client of another version learns this one, and the server reports both, as it reports all that fails before a connection', async () => {
   const { server, port } = await serve();
-  const told = once(server, 'clientError');
+  const published: unknown[] = [];
+  const hear = (message: unknown): void => void published.push(message);
+  const topic = diagnostics('networkdirect.net.clientError');
+  topic.subscribe(hear);
+  const reported = once(server, 'clientError') as Promise<[NetError, DroppedAddresses]>;
   await rejection(RawPeer.connect(port, hellos.find(([name]) => name === 'another version')![1]));
-  const [error] = (await told) as [NodeJS.ErrnoException];
+  const [error, addresses] = await reported;
+  topic.unsubscribe(hear);
   assert.is(error.code, 'EPROTO');
   assert.match(
     error.message,
     /the client speaks version 1 of this protocol, this side version \d+; install the same version/,
   );
+  assert.equal([addresses.localAddress, addresses.localPort], ['127.0.0.1', port]);
+  assert.is(addresses.remoteAddress, '127.0.0.1');
+  assert.equal(published, [{ server, error, ...addresses }]);
+  assert.is(server.clientErrors, 1);
   await stillServes(port);
 });
+
+/** What goes wrong when a link is made, at a place; returns what undoes that. */
+const unmade: [string, { slots: number; slotBytes: number }, (place: Place) => () => void][] = [
+  ['whose queue pair is too large', { slots: 65_535, slotBytes: 64 }, () => () => {}],
+  [
+    'whose memory cannot be registered',
+    { slots: 16, slotBytes: 64 },
+    ({ adapter }) => {
+      const make = adapter.createMemoryRegion;
+      adapter.createMemoryRegion = () => {
+        const region = make.call(adapter);
+        region.register = () => {
+          throw new NdError(Status.INSUFFICIENT_RESOURCES, 'Register');
+        };
+        return region;
+      };
+      return () => {
+        adapter.createMemoryRegion = make;
+      };
+    },
+  ],
+];
+
+for (const [what, options, fail] of unmade)
+  test(`a link ${what} releases its connector once, and keeps nothing`, async () => {
+    const place = Place.at('127.0.0.1');
+    const { adapter } = place;
+    const make = adapter.createConnector;
+    const released: number[] = [];
+    adapter.createConnector = () => {
+      const connector = make.call(adapter);
+      const { release } = connector;
+      const n = released.push(0) - 1;
+      connector.release = () => {
+        released[n]! += 1;
+        return release.call(connector);
+      };
+      return connector;
+    };
+    const undo = fail(place);
+    try {
+      const server = createChannelServer({ channel: options });
+      server.on('channel', () => assert.unreachable('it has no link'));
+      const port = await listening(server);
+      await rejection(connectChannel(port, '127.0.0.1', options));
+      using peer = await RawPeer.knock(port, encodeHello(honest)).catch(() => undefined);
+      assert.is(peer, undefined);
+      assert.is(server.clientErrors, 1);
+      await endAll();
+      // The client's, that of the request, and the one that waited for the next request.
+      while (released.includes(0)) await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(released, [1, 1, 1]);
+    } finally {
+      undo();
+      adapter.createConnector = make;
+      place.letGo();
+    }
+    // Nobody has a reference to the place any more.
+    for (;;) {
+      const present = Place.at('127.0.0.1');
+      present.letGo();
+      if (present !== place) break;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  });
 
 for (const [name, hello] of hellos) {
   test(`a hello with ${name} is refused on both sides`, async () => {
