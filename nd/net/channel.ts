@@ -28,10 +28,11 @@ import {
   type ExposeOptions,
   executeAtomic,
   exposeAt,
+  isAtomic,
   type LentMemory,
   lendAt,
 } from './shared.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription, mayBeLarge } from './wire.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -403,10 +404,6 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.#link.abort(violation(`a message of ${length} bytes is longer than this side takes`));
       return;
     }
-    if (flags !== 0 && !(flags === LARGE && mayBeLarge(type))) {
-      this.#link.abort(violation(`a frame of type ${type} has no flag 0x${flags.toString(16)}`));
-      return;
-    }
     if (type === Frame.REQUEST && this.#responder.has(id)) {
       this.#link.abort(violation(`it has not heard of the end of its request with the id ${id}`));
       return;
@@ -421,7 +418,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
     else if (type === Frame.REQUEST) this.#request(id, slot, at, length);
     else if (type === Frame.ANSWER) this.#settleQuestion(type, id, this.#take(slot, at, length));
-    else this.#rare(type, id, slot, at, length);
+    else if (type === Frame.FAILURE) this.#settleQuestion(type, id, this.#take(slot, at, length));
+    else if (type === Frame.ATOMIC) this.#atomic(id, slot, at, length);
+    else this.#cancelled(id, slot);
   }
 
   #request(id: number, slot: Slot, at: number, length: number): void {
@@ -441,15 +440,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return bytes;
   }
 
-  #rare(type: number, id: number, slot: Slot, at: number, length: number): void {
-    if (type === Frame.ATOMIC) {
-      this.#atomic(id, slot, at, length);
-      return;
-    }
-    const bytes = this.#take(slot, at, length);
-    if (type === Frame.FAILURE) this.#settleQuestion(type, id, bytes);
-    else if (type === Frame.CANCEL) this.#responder.cancel(id);
-    else this.#link.abort(violation(`there is no frame of type ${type}`));
+  #cancelled(id: number, slot: Slot): void {
+    this.#link.release(slot);
+    this.#responder.cancel(id);
   }
 
   /** Somebody may wait for this reply. */
@@ -462,7 +455,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Executes an atomic operation. Its frame keeps the slot until the answer was sent: so many answers wait at most. */
   #atomic(id: number, slot: Slot, at: number, length: number): void {
     const link = this.#link;
-    const answer = executeAtomic(link.place, link.payload(at, length));
+    const operation = link.payload(at, length);
+    if (!isAtomic(operation)) {
+      link.abort(violation('there is no such atomic operation'));
+      return;
+    }
+    const answer = executeAtomic(link.place, operation);
     const release = (): void => link.release(slot);
     const waits =
       typeof answer === 'string'

@@ -24,6 +24,7 @@ import {
   type Hello,
   IN_RING,
   Kind,
+  malformed,
   RING_UNIT,
   viewOf,
   writeHeader,
@@ -422,8 +423,17 @@ export class Link {
       const flags = view.getUint8(at + Header.FLAGS);
       const id = view.getUint32(at + Header.ID);
       const payload = at + HEADER;
+      if (at > offset && this.#returnsCredits(at)) {
+        this.#refuse('a frame behind the first of a Send returned credits');
+        return;
+      }
       if (flags === IN_RING && type === DATA && length === 0 && this.#rings !== undefined) this.#inRing(id);
       else {
+        const wrong = malformed(this.hello.kind, type, flags, id, length);
+        if (wrong !== undefined) {
+          this.#refuse(wrong);
+          return;
+        }
         slot.frames += 1;
         this.bytesRead += length;
         if (length >= RING_UNIT && this.#isStream) this.#someRings().in.came(length);
@@ -432,6 +442,17 @@ export class Link {
       at = payload + length;
     }
     this.release(slot);
+  }
+
+  /** The header at this offset of the memory returns credits or units of a ring. */
+  #returnsCredits(at: number): boolean {
+    const view = this.#view;
+    return (
+      (view.getUint16(at + DATA_CREDITS) |
+        view.getUint16(at + CONTROL_CREDITS) |
+        view.getUint16(at + RING_CREDITS)) !==
+      0
+    );
   }
 
   #someRings(): StreamRings {
@@ -461,14 +482,20 @@ export class Link {
   }
 
   #controlled(type: number, slot: Slot, bytes: number): void {
-    if (this.#view.getUint32(slot.offset + Header.LENGTH) !== bytes - HEADER || bytes % 4 !== 0) {
+    const view = this.#view;
+    const flags = view.getUint8(slot.offset + Header.FLAGS);
+    if (
+      view.getUint32(slot.offset + Header.LENGTH) !== bytes - HEADER ||
+      bytes % 4 !== 0 ||
+      view.getUint32(slot.offset + Header.ID) !== 0 ||
+      (flags !== 0 && type !== RING)
+    ) {
       this.#refuse(`a CONTROL frame of ${bytes} bytes has another form`);
       return;
     }
     if (type === RING) {
       const payload = this.payload(slot.offset + HEADER, bytes - HEADER);
-      const kind = this.#view.getUint8(slot.offset + Header.FLAGS);
-      const wrong = this.#someRings().heard(kind, payload, () => this.flush());
+      const wrong = this.#someRings().heard(flags, payload, () => this.flush());
       if (wrong !== undefined) this.#refuse(wrong);
     } else
       for (let at = HEADER; at < bytes && !this.over; at += 4)

@@ -5,8 +5,8 @@ import { aborted, NetError, refusalBy } from './errors.js';
 import type { Link } from './link.js';
 import { Transfer } from './operations.js';
 import type { Bounce } from './place.js';
-import { ATOMIC_BYTES, Atomic, WRITABLE } from './shared.js';
-import { decodeMemory, type MemoryDescription, viewOf } from './wire.js';
+import { Atomic, WRITABLE } from './shared.js';
+import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from './wire.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {

@@ -474,6 +474,7 @@ export class StreamRings {
     const memory = kind === Notice.OFFER ? decodeMemory(payload) : undefined;
     if (memory !== undefined) {
       if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offers a second ring';
+      if (memory.id !== 0) return `the description of its ring has the id ${memory.id}`;
       const out = OutRing.of(memory, this.#bytes);
       if (out === undefined)
         return `its ring of ${memory.length} bytes is none for this side, which wants at most ${this.#bytes}`;

@@ -14,11 +14,11 @@ export interface ExposeOptions {
 /** The bit of a handle's rights that allows writing. */
 export const WRITABLE = 1;
 
-/** Operations of an ATOMIC frame. */
+/**
+ * Operations of an ATOMIC frame, whose payload has {@link ATOMIC_BYTES}: operation (1), zeros (3), token (4), offset (8), two operands (8
+ * each). The second operand of FETCH_ADD is 0.
+ */
 export const Atomic = { COMPARE_EXCHANGE: 0, FETCH_ADD: 1 } as const;
-
-/** Fields of an ATOMIC frame's payload: operation (1), zeros (3), token (4), offset (8), two operands (8 each). */
-export const ATOMIC_BYTES = 32;
 
 /** Warns of memory whose object was collected without release. The region is not released here: peers may be using it. */
 const unreleased = new FinalizationRegistry<string>((what) => {
@@ -206,9 +206,17 @@ export async function lendAt(place: Place, buffer: Uint8Array): Promise<LentMemo
   }
 }
 
-/** Executes a peer's operation. Returns the previous value in 8 bytes, or why there is none. @internal */
+/** The payload of an ATOMIC frame names an operation, and nothing that no operation has. @internal */
+export function isAtomic(payload: Uint8Array): boolean {
+  const view = viewOf(payload);
+  // The operation, and the zeros behind it.
+  const operation = view.getUint32(0) / 2 ** 24;
+  if (operation === Atomic.FETCH_ADD) return view.getBigUint64(24) === 0n;
+  return operation === Atomic.COMPARE_EXCHANGE;
+}
+
+/** Executes a peer's operation, which {@link isAtomic}. Returns the previous value in 8 bytes, or why there is none. @internal */
 export function executeAtomic(place: Place, payload: Uint8Array): Uint8Array | string {
-  if (payload.length !== ATOMIC_BYTES) return 'The operation has another form.';
   const view = viewOf(payload);
   const memory = place.exposed.get(view.getUint32(4));
   if (memory === undefined) return 'The memory is not exposed any more.';

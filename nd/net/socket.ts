@@ -70,7 +70,7 @@ export class Socket extends Duplex {
     checkSizes({ slots, slotBytes, ringBytes });
     this.#options = { slots, slotBytes, ringBytes };
     this.#user = {
-      frame: (type, flags, _id, slot, at, length) => this.#frame(type, flags, slot, at, length),
+      frame: (type, _flags, _id, slot, at, length) => this.#frame(type, slot, at, length),
       wasRead: () => {},
       writable: () => this.#pump(),
       ended: (error) => this.#ended(error),
@@ -357,14 +357,10 @@ export class Socket extends Duplex {
     return true;
   }
 
-  #frame(type: number, flags: number, slot: Slot, at: number, length: number): void {
+  #frame(type: number, slot: Slot, at: number, length: number): void {
     const link = this.#link!;
     this.#active();
     if (this.#endReceived) this.destroy(violation('a frame came behind END'));
-    else if (type !== Frame.DATA && type !== Frame.END)
-      this.destroy(violation(`a stream has no frame of type ${type}`));
-    else if (flags !== 0)
-      this.destroy(violation(`a frame of a stream has no flags, and this one has 0x${flags.toString(16)}`));
     else if (type === Frame.END) {
       link.release(slot);
       this.#endReceived = true;

@@ -23,11 +23,6 @@ export function isHeld(type: number): boolean {
   return type === Frame.DATA || type === Frame.REQUEST;
 }
 
-/** A frame of this type may describe memory, with the flag {@link LARGE}. */
-export function mayBeLarge(type: number): boolean {
-  return isHeld(type) || type === Frame.ANSWER || type === Frame.FAILURE;
-}
-
 /**
  * Data credits that a frame of this type leaves alone. Messages and requests wait for the receiving program; the slot of an atomic operation
  * waits until its answer was sent, and all others for nothing. So there are always slots for those on which others wait.
@@ -47,6 +42,57 @@ export const LARGE = 1;
 
 /** Flag of a frame of DATA: the sender has written the bytes to the receiver's ring, and the id is their number. */
 export const IN_RING = 2;
+
+/** What a frame of a type may have besides a payload and credits. */
+export interface Form {
+  /** The only flag; 0: none. */
+  readonly flag: number;
+  /** Its id has a meaning; otherwise it is 0. */
+  readonly hasId: boolean;
+  /** Bytes of its payload without a flag; undefined: any number. */
+  readonly bytes: number | undefined;
+}
+
+/** Bytes of an ATOMIC frame's payload. */
+export const ATOMIC_BYTES = 32;
+
+const END_FORM: Form = { flag: 0, hasId: false, bytes: 0 };
+
+/** The data frames of each kind of connection. */
+export const forms: Readonly<Record<Kind, ReadonlyMap<number, Form>>> = {
+  [Kind.STREAM]: new Map([
+    [Frame.DATA, { flag: 0, hasId: false, bytes: undefined }],
+    [Frame.END, END_FORM],
+  ]),
+  [Kind.CHANNEL]: new Map([
+    [Frame.DATA, { flag: LARGE, hasId: false, bytes: undefined }],
+    [Frame.REQUEST, { flag: LARGE, hasId: true, bytes: undefined }],
+    [Frame.ANSWER, { flag: LARGE, hasId: true, bytes: undefined }],
+    [Frame.FAILURE, { flag: LARGE, hasId: true, bytes: undefined }],
+    [Frame.CANCEL, { flag: 0, hasId: true, bytes: 0 }],
+    [Frame.ATOMIC, { flag: 0, hasId: true, bytes: ATOMIC_BYTES }],
+    [Frame.END, END_FORM],
+  ]),
+};
+
+/** Why a data frame is malformed on a connection of this kind; undefined: it is not. Frames with {@link IN_RING} are not checked here. */
+export function malformed(
+  kind: Kind,
+  type: number,
+  flags: number,
+  id: number,
+  length: number,
+): string | undefined {
+  const form = forms[kind].get(type);
+  if (form === undefined)
+    return `a ${kind === Kind.STREAM ? 'stream' : 'channel'} has no frame of type ${type}`;
+  if (flags !== 0 && flags !== form.flag)
+    return `a frame of type ${type} has no flag 0x${flags.toString(16)} here`;
+  if (id !== 0 && !form.hasId) return `a frame of type ${type} has no id; got ${id}`;
+  if (flags === 0 && form.bytes !== undefined && length !== form.bytes)
+    return `a frame of type ${type} has ${form.bytes} bytes; got ${length}`;
+  return undefined;
+}
 
 /** What a RING frame says, as its flags: its sender offers a ring, wants it back, or gives the peer's back. */
 export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;

@@ -30,7 +30,9 @@ const below = (n: number): number => Math.floor(random() * n);
 
 /** Frames of the default slots. */
 const SLOTS = 128;
-const nowhere = encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length: 4096 });
+const at = { address: 0x1000n, token: 0x1234, length: 4096 };
+const nowhere = encodeMemory({ ...at, id: 1 });
+const ring = encodeMemory({ ...at, id: 0 });
 
 /** One way to hoard. */
 interface Way {
@@ -46,7 +48,7 @@ const request = (id: number, order: string): Buffer => frameOf(REQUEST, { id, pa
 const many = (n: number, one: (id: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: 20 }, (_, k) => one(20 * n + k)));
 const long = (type: number, id: number, peer: RawPeer, length: number): Buffer =>
-  frameOf(type, { id, flags: LARGE, payload: peer.description(length, id) });
+  frameOf(type, { id: type === DATA ? 0 : id, flags: LARGE, payload: peer.description(length, id) });
 
 const ways: readonly Way[] = [
   // Answers, long ones, and refusals, that get no credits or are not read.
@@ -86,7 +88,7 @@ const ways: readonly Way[] = [
     frame: (n) =>
       [
         frameOf(DATA, { payload: Buffer.from('x') }),
-        frameOf(RING, { flags: Notice.OFFER, payload: nowhere }),
+        frameOf(RING, { flags: Notice.OFFER, payload: ring }),
         frameOf(RING, { flags: Notice.TAKE_BACK }),
       ][n % 3]!,
   },

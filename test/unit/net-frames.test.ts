@@ -1,0 +1,54 @@
+/** Frames of `networkdirect/net`: which types, flags, ids and lengths a connection of each kind has. All others end it. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Atomic, isAtomic } from '../../nd/net/shared.js';
+import { Kind, malformed } from '../../nd/net/wire.js';
+
+/** As docs/internals/net.md has them: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
+const documented = {
+  [Kind.STREAM]: { 1: [[0], false, 'any'], 7: [[0], false, 0] },
+  [Kind.CHANNEL]: {
+    1: [[0, 1], false, 'any'],
+    2: [[0, 1], true, 'any'],
+    3: [[0, 1], true, 'any'],
+    4: [[0, 1], true, 'any'],
+    5: [[0], true, 0],
+    6: [[0], true, 32],
+    7: [[0], false, 0],
+  },
+} as const;
+type Documented = readonly [flags: readonly number[], hasId: boolean, bytes: 'any' | number];
+
+for (const [name, kind] of Object.entries(Kind))
+  test(`${name}: of all types, flags, ids and lengths, those in the table are taken, and no others`, () => {
+    const table: Record<number, Documented> = documented[kind];
+    for (let type = 0; type < 256; type += 1)
+      for (let flags = 0; flags < 256; flags += 1)
+        for (const id of [0, 1, 2 ** 32 - 1])
+          for (const length of [0, 1, 24, 31, 32, 33]) {
+            const [allowed, hasId, bytes] = table[type] ?? [[], false, 'any'];
+            const right =
+              allowed.includes(flags) &&
+              (id === 0 || hasId) &&
+              (flags !== 0 || bytes === 'any' || bytes === length);
+            const wrong = malformed(kind, type, flags, id, length);
+            const what = `type ${type}, flags ${flags}, id ${id}, ${length} bytes: ${wrong}`;
+            assert.is(wrong === undefined, right, what);
+            if (wrong !== undefined) assert.match(wrong, new RegExp(`type ${type}\\b`), what);
+          }
+  });
+
+test('atomic operations: the two that there are, with zeros where they have nothing', () => {
+  const known: readonly number[] = Object.values(Atomic);
+  for (let operation = 0; operation < 256; operation += 1)
+    for (let at = 1; at < 32; at += 1) {
+      const payload = new Uint8Array(32);
+      payload[0] = operation;
+      payload[at] = 1;
+      // Zeros, the token, the offset and the first operand; then the second one.
+      const means = at >= 24 ? operation === Atomic.COMPARE_EXCHANGE : at >= 4;
+      assert.is(isAtomic(payload), known.includes(operation) && means, `operation ${operation}, byte ${at}`);
+    }
+});
+
+test.run();
