@@ -6,6 +6,7 @@ import {
   type INDListen,
   type INDMemoryWindow,
   type INDProvider,
+  type NdAdapterOptions,
   type NdMemoryHandle,
   NdMwDescriptor,
   type NdResult,
@@ -57,9 +58,9 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
     return this.#adapter;
   }
 
-  begin(): void {
+  begin(options?: NdAdapterOptions): void {
     this.end();
-    this.#adapter = this.#provider.openAdapter(this.#address);
+    this.#adapter = this.#provider.openAdapter(this.#address, options);
   }
 
   end(): void {

@@ -12,6 +12,7 @@ import {
   Nd2RemoteMemory,
   type Nd2Result,
   type Nd2Sge,
+  type NdAdapterOptions,
   Status,
 } from '../../nd/index.js';
 import { type AnyLink, CommonHalf, familyOf, lookUp, statusOfError } from './common-half.js';
@@ -61,9 +62,9 @@ export class HalfV2
     return this.#adapter;
   }
 
-  begin(): void {
+  begin(options?: NdAdapterOptions): void {
     this.end();
-    this.#adapter = this.#provider.openAdapter(this.#provider.resolveAddress(this.#address));
+    this.#adapter = this.#provider.openAdapter(this.#provider.resolveAddress(this.#address), options);
   }
 
   end(): void {
@@ -377,7 +378,8 @@ export class HalfV2
   #sge(piece: Piece, memory: number): Nd2Sge {
     const { at, length, plain } = piece;
     if (plain !== undefined) return { memory: Uint8Array.from(plain), offset: at, length };
-    return { memory: this.#region(piece.memory ?? memory), offset: at, length };
+    const region = this.#region(piece.memory ?? memory);
+    return { memory: piece.token === true ? region.getLocalToken() : region, offset: at, length };
   }
 
   async #register(bytes: Uint8Array, rights: number = Nd2MrFlag.ALLOW_LOCAL_WRITE): Promise<number> {

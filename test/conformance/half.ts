@@ -7,6 +7,7 @@
  * numbers, and gets statuses as the provider returned them.
  */
 import * as z from 'zod';
+import type { NdAdapterOptions } from '../../nd/index.js';
 
 /** The versions of the SPI that can be tested. */
 export const spiVersions = ['v1', 'v2'] as const;
@@ -93,6 +94,8 @@ const piece = z.strictObject({
   length: z.number(),
   /** Default: the memory of the link. */
   memory: id.optional(),
+  /** v2: names the memory by its local token. */
+  token: z.boolean().optional(),
   /** Bytes that are not registered. */
   plain: data.optional(),
 });
@@ -218,7 +221,7 @@ export const halfArguments = {
   sharedModify: z.tuple([id, count, count]),
   sharedNotify: z.tuple([id]),
   release: z.tuple([id, objectKinds.optional()]),
-  begin: z.tuple([]),
+  begin: z.tuple([z.strictObject({ keepQueuePairsOnDisconnect: z.boolean().optional() }).optional()]),
   end: z.tuple([]),
 } as const satisfies Record<string, z.ZodTuple>;
 
@@ -285,8 +288,8 @@ export interface Half {
   sharedNotify(shared: number): number;
   /** Releases an object, or a part of a link. */
   release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void;
-  /** Begins a case: opens an adapter instance of its own. */
-  begin(): void;
+  /** Begins a case, or begins it anew with other options: opens an adapter instance of its own. */
+  begin(options?: NdAdapterOptions): void;
   /** Ends a case: releases all its objects. */
   end(): void;
 }

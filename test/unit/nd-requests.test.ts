@@ -177,6 +177,18 @@ test('offsets and lengths that are no numbers of bytes are refused', () => {
   assert.is(qp.posted.length, 0);
 });
 
+test('a Read with more entries than the device reads into is DATA_OVERRUN', () => {
+  const { endpoint, memory, qp } = rig();
+  const sgl = (entries: number) => Array.from({ length: entries }, () => ({ memory, offset: 0, length: 4 }));
+  endpoint.read(result(), sgl(3), remote, 0);
+  assert.is(
+    statusOf(() => endpoint.read(result(), sgl(4), remote, 0)),
+    Status.DATA_OVERRUN,
+  );
+  endpoint.write(result(), sgl(4), remote, 0);
+  assert.is(qp.posted.length, 2);
+});
+
 test('bytesTransferred: sums for what we send, the message for what we receive, 0 for the rest', () => {
   const { endpoint, qp, memory, sgl, adapter, inbound, outbound, results } = rig({ outbound: 8 });
   const two = [...sgl, { memory, offset: 0, length: 500 }];

@@ -85,6 +85,31 @@ test('maxTransferLength is that of a message of the port', () => {
   }
 });
 
+test('a Read with more entries than maxReadSge is DATA_OVERRUN; other requests have maxInitiatorSge', () => {
+  const { adapter, pd } = openFake2();
+  const { queuePair, qp } = queuePairOf(adapter, pd);
+  const region = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
+  const sgl = (entries: number) =>
+    Array.from({ length: entries }, () => ({ memory: region, offset: 0, length: 4 }));
+  const remote = new Nd2RemoteMemory(0x20000n, 7);
+  const { maxReadSge, maxInitiatorSge } = adapter.query();
+  assert.is(maxInitiatorSge, maxReadSge + 1);
+  queuePair.read(1, sgl(maxReadSge), remote, 0, 0);
+  assert.is(
+    statusOf(() => queuePair.read(2, sgl(maxReadSge + 1), remote, 0, 0)),
+    Status.DATA_OVERRUN,
+  );
+  queuePair.write(3, sgl(maxInitiatorSge), remote, 0, 0);
+  queuePair.send(4, sgl(maxInitiatorSge), 0);
+  assert.is(qp.posted.length, 3);
+  // The Read that was refused has taken no place in the queue.
+  queuePair.send(5, sgl(1), 0);
+  assert.is(
+    statusOf(() => queuePair.send(6, sgl(1), 0)),
+    Status.NO_MORE_ENTRIES,
+  );
+});
+
 test('largeRequestThreshold: where registering memory costs no more than copying it', () => {
   let time = 0;
   const measured = (register: (bytes: number) => number, most = Infinity): number => {

@@ -111,6 +111,23 @@ for (const acting of ['near', 'far'] as const) {
     },
   );
 
+  group.add(
+    `${who}-peer-keeps`,
+    '§NdAdapterOptions: keepQueuePairsOnDisconnect leaves the flush to the program',
+    async (t) => {
+      const keeper = acting === 'near' ? t.far : t.near;
+      await keeper.begin({ keepQueuePairsOnDisconnect: true });
+      const { here, there } = await roles(t, acting);
+      await there.post(...receives(3));
+      const told = await there.party.notifyDisconnect(there.link);
+      await t.disconnect(here);
+      await t.ends(there.party, told, SUCCESS, 'NotifyDisconnect of the side that keeps its queue pair');
+      t.same(await there.party.poll(there.inbound, 8), [], 'Receives of a queue pair that is kept');
+      await t.ends(there.party, await there.party.disconnect(there.link), SUCCESS, 'Its own Disconnect');
+      t.run(await there.received(3), 3, CANCELED, 'Receives after its own Disconnect');
+    },
+  );
+
   group.add(`${who}-posts-after`, '§IND2Connector::Disconnect: later requests come back', async (t) => {
     const { here, there } = await roles(t, acting);
     await t.disconnect(here);

@@ -18,7 +18,7 @@ const group = new Group('v2');
 export const v2Cases = group.cases;
 
 const only = ['v2'] as const;
-const { ALLOW_LOCAL_WRITE } = Nd2MrFlag;
+const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE } = Nd2MrFlag;
 const { INLINE } = Nd2OpFlag;
 
 const thrown = (call: () => unknown): Promise<number> => statusOf((async () => call())());
@@ -60,6 +60,41 @@ group.add(
       Status.INVALID_PARAMETER,
       'OpenAdapter with an id that nothing has',
     );
+  },
+  only,
+);
+
+group.add(
+  'local-token',
+  '§IND2MemoryRegion::GetLocalToken: entries name the memory by it',
+  async (t) => {
+    const { near, far } = await t.pair({
+      far: { rights: ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE },
+    });
+    const target = await far.party.target(far.memory);
+    await near.party.fill(near.memory, 0, 64, 1);
+    await far.post({ op: 'receive', context: 0, pieces: [{ at: 100, length: 64, token: true }] });
+    await near.post(
+      {
+        op: 'send',
+        context: 0,
+        pieces: [
+          { at: 0, length: 10, token: true },
+          { at: 10, length: 54 },
+        ],
+      },
+      { op: 'write', context: 1, pieces: [{ at: 0, length: 64, token: true }], target, offset: 200 },
+      { op: 'read', context: 2, pieces: [{ at: 1000, length: 64, token: true }], target, offset: 200 },
+    );
+    t.run(await near.done(3), 3, SUCCESS, 'Requests with tokens');
+    t.run(await far.received(1), 1, SUCCESS, 'A Receive with a token');
+    for (const [end, at] of [
+      [far, 100],
+      [far, 200],
+      [near, 1000],
+    ] as const) {
+      await t.holds(end, at, 64, 1, `Memory at ${at}`);
+    }
   },
   only,
 );

@@ -23,6 +23,16 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
+  mutantV2('token-of-nothing', 'The token of a region names no memory', 'v2.local-token', {
+    region(region) {
+      around(region, 'getLocalToken', (token) => () => token() + 1);
+    },
+  }),
+  mutantV2('keeps-nothing', 'keepQueuePairsOnDisconnect changes nothing', 'disconnect.*-peer-keeps', {
+    provider(provider) {
+      around(provider, 'openAdapter', (open) => (id) => open(id));
+    },
+  }),
   mutantV2('region-all-rights', 'A region is open to peers, whatever its flags', 'v2.region-local-*', {
     region(region) {
       around(
