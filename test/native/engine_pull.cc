@@ -16,7 +16,6 @@ using namespace world;
 namespace {
 
 constexpr uint32_t kMtu = LocalPair::kMtu, kNamed = kMtu * LocalPair::kNamedPackets;
-constexpr uint64_t kWaitNs = 20'000'000'000;
 
 // Memory of this process whose pages come when release() is called.
 struct Withheld {
@@ -65,13 +64,6 @@ LocalPuller::Peer self(const uint8_t nonce[16]) {
   LocalPuller::Peer peer = {getpid(), reinterpret_cast<uint64_t>(nonce), {}};
   std::memcpy(peer.nonce, nonce, sizeof peer.nonce);
   return peer;
-}
-
-template <typename Done>
-bool eventually(Done done) {
-  for (const uint64_t until = monotonicNs() + kWaitNs; monotonicNs() < until; yieldThread())
-    if (done()) return true;
-  return false;
 }
 
 }  // namespace

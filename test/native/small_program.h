@@ -29,7 +29,8 @@ struct SmallProgram : Base {
   Handle table;
   TestSrq srq{*b, 64};
   TestQp qa, qb;
-  Buffer ma{*a, kArena, kAllAccess, 3}, mb{*b, kArena, kAllAccess, 4};
+  // Aligned, so that an altered bit of an address comes to the same place, or outside, wherever they are.
+  Buffer ma{*a, kArena, kAllAccess, 3, kArena}, mb{*b, kArena, kAllAccess, 4, kArena};
   Link2 l;
 
   // `depth`: of the send queues. `ackTimeout`: 10 is 4 ms, 0 for ever.

@@ -96,10 +96,11 @@ constexpr uint32_t kAllAccess = kAccessRemoteRead | kAccessRemoteWriteBit | kAcc
 struct Buffer {
   Node& node;
   std::vector<uint64_t> words;
-  uint64_t size, range = 0;
+  uint64_t size, base, range = 0;
   uint32_t lkey = 0, rkey = 0;
-  Buffer(Node& n, uint64_t bytes, uint32_t access = kAllAccess, uint64_t seed = 0)
-      : node(n), words((bytes + 15) / 8), size(bytes) {
+  Buffer(Node& n, uint64_t bytes, uint32_t access = kAllAccess, uint64_t seed = 0, uint64_t alignment = 8)
+      : node(n), words((bytes + alignment + 7) / 8), size(bytes),
+        base((reinterpret_cast<uint64_t>(words.data()) + alignment - 1) / alignment * alignment) {
     Random r(seed);
     if (seed)
       for (uint64_t i = 0; i < bytes; i++) data()[i] = uint8_t(r.next());
@@ -110,8 +111,8 @@ struct Buffer {
     node.engine.deregisterMr(node.pd, lkey);
     node.engine.unpinRange(range);
   }
-  uint8_t* data() { return reinterpret_cast<uint8_t*>(words.data()); }
-  uint64_t at(uint64_t offset = 0) { return reinterpret_cast<uint64_t>(words.data()) + offset; }
+  uint8_t* data() { return reinterpret_cast<uint8_t*>(base); }
+  uint64_t at(uint64_t offset = 0) { return base + offset; }
 };
 
 struct Sge {
@@ -441,6 +442,14 @@ constexpr uint32_t withPackets(uint32_t bytes, uint32_t taken = extensions::kAll
   return taken | extensions::kLongPackets | bytes << extensions::kPacketBytesShift;
 }
 constexpr uint32_t kJumboPacket = 8936, kEthernetPacket = 1432;  // of IPv4 with an MTU of 9000 and 1500
+
+// Until another thread has done its part.
+template <typename Done>
+bool eventually(Done done) {
+  for (const uint64_t end = monotonicNs() + 60'000'000'000; monotonicNs() < end; yieldThread())
+    if (done()) return true;
+  return false;
+}
 
 struct World {
   Net net;
