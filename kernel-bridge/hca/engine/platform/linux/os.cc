@@ -1,5 +1,6 @@
 #include "platform/os.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/membarrier.h>
@@ -11,9 +12,31 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 
+#include "platform/linux/task_stat.h"
+
 namespace nd {
+namespace {
+
+// Whether all its threads are at their end: their files are closed then, which its peers see, before it counts as ended.
+bool isEnding(ProcessId process) {
+  char path[64];
+  const int folder = snprintf(path, sizeof path, "/proc/%lld/task/", static_cast<long long>(process));
+  DIR* const threads = opendir(path);
+  bool ending = threads != nullptr;
+  while (const dirent* const thread = ending ? readdir(threads) : nullptr) {
+    if (thread->d_name[0] == '.') continue;
+    snprintf(path + folder, sizeof path - static_cast<size_t>(folder), "%.16s/stat", thread->d_name);
+    TaskStat stat;
+    ending = readTaskStat(path, &stat) ? (stat.flags & TaskStat::kExiting) != 0 : errno == ENOENT || errno == ESRCH;
+  }
+  if (threads != nullptr) closedir(threads);
+  return ending;
+}
+
+}  // namespace
 
 uint64_t monotonicNs() {
   timespec now{};
@@ -46,7 +69,7 @@ bool hasEnded(ProcessId process) {
   const UniqueFd watched(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0)));
   if (!watched.valid()) return errno == ESRCH;
   pollfd end{watched.get(), POLLIN, 0};
-  return poll(&end, 1, 0) == 1;
+  return poll(&end, 1, 0) == 1 || isEnding(process);
 }
 
 void yieldThread() { sched_yield(); }

@@ -1,6 +1,5 @@
 #include "platform/thread.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -8,10 +7,9 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
-#include "platform/unique_fd.h"
+#include "platform/linux/task_stat.h"
 
 namespace nd {
 namespace {
@@ -35,18 +33,6 @@ void* run(void* self) {
 // posix-timers.h.
 clockid_t processorClock(ThreadId thread) { return static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6); }
 
-// As proc_pid_stat(5) names it; 0: unknown. It is behind the name, which may contain anything.
-char stateOf(ThreadId thread) {
-  char path[48], text[512];
-  snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
-  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
-  const ssize_t length = file.valid() ? read(file.get(), text, sizeof text - 1) : -1;
-  if (length <= 0) return 0;
-  text[length] = 0;
-  const char* const end = strrchr(text, ')');
-  return end != nullptr && end[1] == ' ' ? end[2] : 0;
-}
-
 }  // namespace
 
 ThreadId currentThread() {
@@ -63,7 +49,10 @@ uint64_t processorTimeNs(ThreadId thread) {
 // The time of a thread that runs is that of the moment, so it grows between two readings.
 bool lacksProcessor(ThreadId thread) {
   const uint64_t before = processorTimeNs(thread);
-  return before != 0 && stateOf(thread) == 'R' && processorTimeNs(thread) == before;
+  char path[48];
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(thread));
+  TaskStat stat;
+  return before != 0 && readTaskStat(path, &stat) && stat.state == 'R' && processorTimeNs(thread) == before;
 }
 
 bool Thread::start(const char* name, void (*main)(void*), void* argument) {

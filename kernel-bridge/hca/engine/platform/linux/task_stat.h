@@ -1,0 +1,34 @@
+// What the system says about a thread: proc_pid_stat(5).
+#pragma once
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "platform/unique_fd.h"
+
+namespace nd {
+
+struct TaskStat {
+  static constexpr uint32_t kExiting = 4;  // PF_EXITING of the kernel's sched.h: it runs none of its program's code any more
+  char state = 0;
+  uint32_t flags = 0;
+};
+
+// `path`: of the file in /proc. False: the system does not say, and why is in errno; ENOENT or ESRCH: the thread has ended.
+inline bool readTaskStat(const char* path, TaskStat* stat) {
+  char text[512];
+  errno = 0;
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t length = file.valid() ? read(file.get(), text, sizeof text - 1) : -1;
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char* const name = strrchr(text, ')');  // which may contain anything
+  return name != nullptr && sscanf(name, ") %c %*d %*d %*d %*d %*d %u", &stat->state, &stat->flags) == 2;
+}
+
+}  // namespace nd
