@@ -49,7 +49,8 @@ class Command {
       uint32_t looks = 0;
       do {
         lock_.unlock();
-        // A visit takes some microseconds; one that takes longer has lost its processor.
+        // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a visitor that
+        // had to look for somebody to wake would take longer than most visits.
         if (looks++ < kYields) yieldThread();
         else std::this_thread::sleep_for(std::chrono::microseconds(100));
         lock_ = lockOf(t_);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <thread>
 
 #include "base/mad.h"
 #include "host/lookout.h"
@@ -168,7 +166,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   std::unique_lock<EngineLock> guard(engine.lock());
   while (!h.claim.open(options.receiveBufferBytes, h.clock.now() >= patience)) {
     guard.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    h.claim.awaitTurn(patience);
     guard.lock();
   }
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();

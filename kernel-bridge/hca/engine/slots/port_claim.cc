@@ -34,6 +34,15 @@ bool PortClaim::open(uint32_t receiveBufferBytes, bool last) {
   return true;
 }
 
+// Whoever has the name accepts no connection; they end with its claim.
+void PortClaim::awaitTurn(uint64_t deadline) {
+  UniqueFd turn;
+  if (names_.connect(kName, &turn, nullptr) != 0) return yieldThread();
+  const Descriptor waited = turn.get();
+  const uint64_t now = clock_.now();
+  waitReadable(&waited, 1, deadline > now ? deadline - now : 0);
+}
+
 // With the name `wire`, so that nobody of this dialect comes or goes unseen between the steps.
 void PortClaim::share(Family& family) {
   const auto sharers = names_.list(family.names);

@@ -46,9 +46,11 @@ class PortClaim {
   PortClaim(const Clock& clock, HostCounters& counters, LocalNames& names, Readiness& readiness, PortSocket& socket4, PortSocket& socket6)
       : clock_(clock), counters_(counters), names_(names), readiness_(readiness), families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
 
-  // False, where ports are shared: another process is doing the same; call again in a moment. `last`: that is too late, and the port
-  // counts as taken.
+  // False, where ports are shared: another process is doing the same; call awaitTurn(), without the lock, and then again. `last`: that is
+  // too late, and the port counts as taken.
   bool open(uint32_t receiveBufferBytes, bool last);
+  // Until that process is done, or has ended; not beyond the deadline. It may come back earlier.
+  void awaitTurn(uint64_t deadline);
   void close();
   // Gives the port up if a process of another dialect shares it. True: it did.
   bool leaveToOther();
