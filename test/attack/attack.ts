@@ -24,7 +24,7 @@ export interface Attack {
   readonly name: string;
   /** The attacker and its target. */
   readonly what: string;
-  readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers' | 'accesses';
+  readonly unit: 'packets' | 'MADs' | 'IOCTLs' | 'kills' | 'frames' | 'answers' | 'accesses' | 'stops';
   /** Counts of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;

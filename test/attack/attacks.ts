@@ -6,6 +6,7 @@ import { hoardAttack } from './hoard.js';
 import { ioctlAttack } from './ioctl.js';
 import { keptTokenAttacks } from './kept-tokens.js';
 import { killAttacks } from './kills.js';
+import { stuckAttack } from './stuck.js';
 import { wireAttacks } from './wire.js';
 
 export const attacks: readonly Attack[] = [
@@ -16,4 +17,5 @@ export const attacks: readonly Attack[] = [
   hoardAttack,
   ...keptTokenAttacks,
   ...killAttacks,
+  stuckAttack,
 ];

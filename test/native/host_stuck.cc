@@ -1,5 +1,6 @@
 // Peers that do not go on: stopped in the middle of a copy, at fifty points, with room to take the memory back and without; and memory
-// whose pages never come. A neighbour of the same HCA keeps its connection, and is served all the time.
+// whose pages never come. A neighbour of the same HCA keeps its connection, and is served all the time. `host_stuck <points>`, which
+// test/attack runs, also prints figures, as JSON.
 #include <sys/resource.h>
 
 #include <thread>
@@ -11,6 +12,7 @@ using namespace hosttest;
 namespace {
 
 constexpr uint8_t kOwn = 0xAB;
+constexpr uint32_t kPoints = 50, kRounds = 10;
 constexpr uint64_t kBoundNs = 5'000'000'000;  // 100 ms, for a machine with other work
 
 char heard(const Peer& peer) {
@@ -20,21 +22,35 @@ char heard(const Peer& peer) {
 }
 constexpr char as(uint32_t status) { return static_cast<char>(status + 1); }
 
+struct Figures {
+  uint64_t stops = 0, evictions = 0, withoutRoom = 0, withheld = 0, rounds = 0, slowestNs = 0;
+  void print() const {
+    const std::pair<const char*, uint64_t> all[] = {{"stops", stops},          {"evictions", evictions}, {"without room", withoutRoom},
+                                                    {"withheld", withheld},    {"rounds", rounds},       {"slowest us", slowestNs / 1000}};
+    std::string text;
+    for (const auto& [name, value] : all) text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
+    std::printf("%s}\n", text.c_str());
+  }
+} figures;
+
 // An honest peer, into whose memory a thread of this process writes one message after the other.
 struct Neighbour {
   Side side;
   Peer peer;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> rounds{0};
+  uint64_t slowestNs = 0;  // the thread's, until it has ended
   std::thread thread;
   Neighbour() {
     peer.connect(side, kRest);
     thread = std::thread([this] {
       while (!stop) {
+        const uint64_t start = clockNow();
         side.post(kOpWrite, 0, 64, peer.hello.address, peer.hello.rkey);
         const uint32_t status = side.polled();
         HOST_CHECK(status == kWcSuccess);
         if (status != kWcSuccess) return;
+        slowestNs = std::max(slowestNs, clockNow() - start);
         rounds++;
       }
     });
@@ -50,6 +66,8 @@ struct Neighbour {
     stop = true;
     thread.join();
     HOST_CHECK(!isLost(side));
+    figures.rounds += rounds;
+    figures.slowestNs = std::max(figures.slowestNs, slowestNs);
     peer.end();
   }
 };
@@ -60,7 +78,12 @@ struct Writer {
   Writer() {
     peer.connect(side, kDirect);
     HOST_CHECK(heard(peer) == as(kWcSuccess));
+  }
+  // At another point each time.
+  void stopAfter(Neighbour& neighbour, uint32_t rounds) {
+    neighbour.awaitRounds(rounds);
     peer.stop();
+    figures.stops++;
   }
   Status deregister(Neighbour& neighbour, uint64_t* served) {
     const uint64_t before = neighbour.rounds, start = clockNow();
@@ -79,16 +102,18 @@ struct Writer {
   }
 };
 
-void stoppedAtFiftyPoints() {
+void stoppedAtPoints(uint32_t points) {
   Neighbour neighbour;
   uint64_t served = 0;
   const uint64_t before = hostCounter("direct_memory_taken_back");
-  for (int point = 0; point < 50; point++) {
+  for (uint32_t point = 0; point < points; point++) {
     Writer w;
+    w.stopAfter(neighbour, point % kRounds);
     HOST_CHECK(w.deregister(neighbour, &served) == Status::kSuccess);
     w.goOn();
   }
-  HOST_CHECK(hostCounter("direct_memory_taken_back") > before);
+  figures.evictions = hostCounter("direct_memory_taken_back") - before;
+  HOST_CHECK(figures.evictions > 0);
   HOST_CHECK(served > 0);
   neighbour.end();
 }
@@ -98,8 +123,9 @@ void stoppedWithoutRoom() {
   Neighbour neighbour;
   uint64_t served = 0;
   const uint64_t before = hostCounter("direct_memory_not_moved");
-  for (int round = 0; round < 200 && hostCounter("direct_memory_not_moved") == before; round++) {
+  for (uint32_t round = 0; round < 200 && hostCounter("direct_memory_not_moved") == before; round++) {
     Writer w;
+    w.stopAfter(neighbour, round % kRounds);
     rlimit limit;
     HOST_CHECK(getrlimit(RLIMIT_AS, &limit) == 0);
     rlimit none = limit;
@@ -112,7 +138,8 @@ void stoppedWithoutRoom() {
     if (status == Status::kNoMemory) HOST_CHECK(w.deregister(neighbour, &served) == Status::kSuccess);
     w.goOn();
   }
-  HOST_CHECK(hostCounter("direct_memory_not_moved") > before);
+  figures.withoutRoom = hostCounter("direct_memory_not_moved") - before;
+  HOST_CHECK(figures.withoutRoom > 0);
   neighbour.end();
 }
 
@@ -130,7 +157,8 @@ void pagesThatNeverCome() {
       std::this_thread::yield();
       served += neighbour.rounds - before;
     }
-    HOST_CHECK(hostCounter("local_link_single_copy_stuck") == 1);
+    figures.withheld = hostCounter("local_link_single_copy_stuck");
+    HOST_CHECK(figures.withheld == 1);
     HOST_CHECK(served > 0);
     neighbour.awaitRounds(10);
   } else {
@@ -146,8 +174,9 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::strcmp(argv[1], "peer") == 0) return peerMain(argv[2]);
   privateNetwork();
   startProcess();
-  stoppedAtFiftyPoints();
+  stoppedAtPoints(argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : kPoints);
   stoppedWithoutRoom();
   pagesThatNeverCome();
+  if (argc > 1) figures.print();
   return finish("host_stuck");
 }

@@ -1,0 +1,63 @@
+/**
+ * Peers that do not go on, beside an honest one: stopped in the middle of a copy, while the owner of the memory has no room to take it back,
+ * and with pages that never come. The native program test/native/host_stuck.cc, because a peer has to be stopped within a copy.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+import type { Attack, Outcome, Run } from './attack.js';
+import type { Build } from './process.js';
+
+const native = fileURLToPath(new URL('../../../test/native', import.meta.url));
+const programs: Record<Build, { target: string; path: string }> = {
+  plain: { target: 'stuck', path: 'build/host_stuck' },
+  asan: { target: 'asan-stuck', path: 'build/asan/host_stuck' },
+};
+
+/** The last line of the program. */
+const figuresSchema = z.record(z.string(), z.number());
+
+interface Ended {
+  readonly how: string;
+  readonly output: string;
+  readonly errors: string;
+}
+
+async function runProgram(command: string, args: readonly string[]): Promise<Ended> {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (chunk) => {
+    output = `${output}${chunk}`.slice(-20_000);
+  });
+  child.stderr.on('data', (chunk) => {
+    errors = `${errors}${chunk}`.slice(-20_000);
+  });
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
+  return { how: signal ?? `exit code ${code}`, output, errors };
+}
+
+/** The program's own checks are the verdict: the honest peer's connection lives, and each of its Writes has succeeded. */
+async function runStuck({ build, count }: Run): Promise<Outcome> {
+  const { target, path } = programs[build];
+  const made = await runProgram('make', ['--silent', '-j2', '-C', native, target]);
+  if (made.how !== 'exit code 0')
+    throw new Error(`make ${target} ended by ${made.how}. ${made.errors.trim()}`);
+  const { how, output, errors } = await runProgram(`${native}/${path}`, [String(count)]);
+  const line = /^\{.*\}$/m.exec(output)?.[0];
+  const figures = line === undefined ? {} : figuresSchema.parse(JSON.parse(line));
+  const findings = how === 'exit code 0' ? [] : [`ended by ${how}. ${errors.trim()}`];
+  return { done: figures.stops ?? 0, findings, figures };
+}
+
+export const stuckAttack: Attack = {
+  name: 'stuck',
+  what: 'peers stopped in the middle of a copy, with room to take the memory back and without, and one whose pages never come',
+  unit: 'stops',
+  full: 2000,
+  short: 50,
+  seldom: true,
+  needs: ['direct access'],
+  run: runStuck,
+};
