@@ -307,6 +307,19 @@ export class Hoarder {
     return true;
   }
 
+  /** Takes what comes until the condition holds. */
+  async hear(done: () => boolean): Promise<void> {
+    await this.peer.until(() => {
+      this.#take();
+      return done();
+    });
+  }
+
+  /** Sends these frames as one Send, as soon as there is a credit. */
+  async say(bytes: Buffer): Promise<void> {
+    await this.hear(() => this.#send(bytes));
+  }
+
   /**
    * Sends so many times what `next` gives, as far as it gets credits. Returns how often it has sent: fewer, when no more credits come.
    *
@@ -317,6 +330,8 @@ export class Hoarder {
     for (let idle = 0; sent < times && idle < 5; idle += 1) {
       this.#take();
       for (; sent < times && this.#send(next(sent)); sent += 1) idle = 0;
+      // The victim's turns count when it has all that was sent.
+      if (this.peer.sending > 0) idle = 0;
       await turn();
     }
     while (this.peer.sending > 0) {

@@ -13,6 +13,7 @@ import {
   type DroppedAddresses,
   type NetError,
   type Server,
+  type Socket,
 } from '../../nd/net/index.js';
 import { encodeHello } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
@@ -191,7 +192,14 @@ function define(): void {
   });
 
   test('clients that destroy their sockets at once, and clients that are killed while they connect, end nothing', async () => {
-    const server = createServer((socket) => socket.on('error', () => {}).resume());
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket
+        .on('error', () => {})
+        .on('close', () => sockets.delete(socket))
+        .resume();
+    });
     const port = await listening(server);
     const impatient = await crowd();
     const { failures } = await order(impatient, { what: 'hasty', count: 200, port });
@@ -206,7 +214,8 @@ function define(): void {
     const { failures: none } = await order(impatient, { what: 'streams', count: 1, port });
     assert.equal(none, []);
     assert.is(server.listening, true);
-    while (server.connections > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    for (const socket of sockets) await once(socket, 'close');
+    assert.is(server.connections, 0);
   });
 
   for (const kind of ['channel', 'stream'] as const) {

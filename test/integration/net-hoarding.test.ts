@@ -96,10 +96,12 @@ test('long answers that the peer does not read count against the limit of its re
     if (bytes[0] === ANSWER) ids.push(bytes.readUInt32BE(16 + 12));
   };
   await hoarder.flood(MANY, (id) => request(id), turn);
+  while (served < REQUESTS) await turn();
   assert.is(served, REQUESTS);
   // As soon as one was read, the next request is served.
-  await hoarder.flood(1, () => control(ids.shift()!), turn);
-  for (let n = 0; served === REQUESTS && n < 100; n += 1) await turn();
+  await hoarder.hear(() => ids.length > 0);
+  await hoarder.say(control(ids.shift()!));
+  while (served === REQUESTS) await turn();
   assert.is(served, REQUESTS + 1);
   assert.is(channel.destroyed, false);
 });
@@ -111,13 +113,16 @@ const control = (...ids: number[]): Buffer => {
 };
 
 test('a peer that reports to have read what it was not told of is ended', async () => {
-  const { peer, channel, turn } = await victim({ onRequest: () => Buffer.alloc(100_000) });
+  // The memory is registered, so an answer has its id as soon as its handler has returned.
+  const { peer, channel, turn } = await victim({ onRequest: () => lent.bytes });
   using _ = peer;
+  using lent = await channel.lend(allocate(100_000));
   const closed = once(channel, 'close');
   const hoarder = new Hoarder(peer, { slots: SLOTS, control: true });
-  // Without credits the description of one of them at least cannot have been sent.
-  await hoarder.flood(300, (id) => request(id), turn);
-  await hoarder.flood(1, () => control(...Array.from({ length: 1000 }, (_, n) => n + 1)), turn);
+  // Without further credits the descriptions of some of them cannot be sent.
+  for (let id = 0; id < REQUESTS; id += 1) await hoarder.say(request(id));
+  while (queued(channel) === 0) await turn();
+  await hoarder.say(control(...Array.from({ length: REQUESTS }, (_, n) => n + 1)));
   await closed;
   assert.is((channel.error as NetError).code, 'EPROTO');
 });
@@ -150,15 +155,17 @@ test('a request that is cancelled while its answer waits for credits makes room 
     if (bytes[0] === ANSWER) answered.add(bytes.readUInt32BE(8));
   };
   const first = REQUESTS + 5;
-  assert.is(await hoarder.flood(first, (id) => request(id, 'a text of 32 bytes, more or less'), turn), first);
+  for (let id = 0; id < first; id += 1) await hoarder.say(request(id, 'a text of 32 bytes, more or less'));
+  // The hello gave credits for the others.
+  while (served < first) await turn();
+  await hoarder.hear(() => answered.size === first - REQUESTS);
   assert.is(queued(channel), REQUESTS);
-  assert.is(served, first);
   const waiting = Array.from({ length: first }, (_, id) => id).filter((id) => !answered.has(id));
   const cancel = Buffer.concat(waiting.map((id) => frameOf(CANCEL, { id })));
-  assert.is(await hoarder.flood(1, () => cancel, turn), 1);
-  assert.is(queued(channel), 0);
-  assert.is(await hoarder.flood(1, () => request(99), turn), 1);
-  assert.is(served, first + 1);
+  await hoarder.say(cancel);
+  while (queued(channel) > 0) await turn();
+  await hoarder.say(request(99));
+  while (served === first) await turn();
 });
 
 test('two requests with one id at a time end the connection', async () => {
@@ -287,6 +294,25 @@ test('long requests whose handlers do not answer are bounded, and those of anoth
   for (const answer of answers) assert.is(String(await answer), `${4 * MIB}`);
   await small;
   clearInterval(finishing);
+});
+
+test('the bound of a server is within that of the thread, and what waits gets in when that is raised', async () => {
+  try {
+    const { clients, accepted } = await lenders(2, 256 * MIB, () => Buffer.of(1));
+    using lent = await clients[0]!.lend(allocate(12 * MIB));
+    setMaxBufferedBytes(16 * MIB);
+    let read = 0;
+    const sends = clients.map((client) => client.send(lent.bytes).then(() => (read += 1)));
+    await Promise.race(sends);
+    for (const channel of accepted) await channel.request('and now?');
+    // One beside the bound of the thread; that of the server has room for both.
+    assert.is(read, 1);
+    setMaxBufferedBytes(256 * MIB);
+    await Promise.all(sends);
+    for (const channel of accepted) await channel.receive();
+  } finally {
+    setMaxBufferedBytes(2 ** 29);
+  }
 });
 
 test('a bound that is no number of bytes is refused', () => {
