@@ -1,4 +1,4 @@
-/** One bound for what peers make this side hold: large payloads that were received, and answers that the peer has not taken (docs/internals/net.md). */
+/** One bound for what peers make this side hold: large payloads they have sent, and answers they have not read (docs/internals/net.md). */
 import { Fifo } from './fifo.js';
 import { checkSizes } from './helpers.js';
 
@@ -8,18 +8,18 @@ const DEFAULT_BYTES = 2 ** 29;
 /** The least that a payload is charged, in bytes: its objects and its registration cost about a page. */
 const LEAST_CHARGE = 4096;
 
-/** What payloads are held for. Those of one class wait for their own class alone. */
+/** Why payloads are held. A payload waits for others of its own class alone. */
 export const Class = { MESSAGES: 0, REQUESTS: 1, REPLIES: 2, ANSWERS: 3 } as const;
 /** A value of {@link Class}. */
 export type Class = (typeof Class)[keyof typeof Class];
 
-/** What is tried again when something was released. */
+/** Retried whenever something was released. */
 interface Waiter {
-  /** True: it has made use of what is free, and may do so again. */
+  /** Returns true if it has taken some of the free bytes and may take more. */
   retry(): boolean;
 }
 
-/** Those that wait, of all budgets, in the order of their turns. */
+/** The waiters of all budgets, in round-robin order. */
 const waiters = new Set<Waiter>();
 let retrying = false;
 
@@ -30,35 +30,35 @@ function retryLater(): void {
     retrying = false;
     for (const waiter of waiters) {
       if (!waiter.retry()) continue;
-      // Behind the others: one entry a turn.
+      // Behind the others: each takes one entry in its turn.
       waiters.delete(waiter);
       waiters.add(waiter);
     }
   });
 }
 
-/** Bytes that connections may hold together. */
+/** The bytes that several connections may hold together. */
 export class Budget {
   /** Bytes held within the bound. */
   held = 0;
-  /** Whether a payload of this class is held beside the bound. */
+  /** For each class, whether one of its payloads is held beside the bound. */
   readonly beside = [false, false, false, false];
 
   /**
    * @param bytes - the bound
-   * @param parent - the budget that this one is a part of
+   * @param parent - the budget that contains this one
    */
   constructor(
     public bytes: number,
     readonly parent?: Budget,
   ) {}
 
-  /** Bytes that are not held; negative if answers that could not be refused are beyond the bound. */
+  /** Bytes that are not held; negative if answers, which cannot be refused, exceed the bound. */
   get free(): number {
     return this.bytes - this.held;
   }
 
-  /** A connection that holds so much would hold no more than it leaves to all others. */
+  /** Whether a connection with `held` bytes may hold `bytes` more: it then holds no more than it leaves to all others. */
   fits(held: number, bytes: number): boolean {
     return held + bytes <= this.free - bytes;
   }
@@ -68,10 +68,10 @@ export class Budget {
 export const threadBudget = new Budget(DEFAULT_BYTES);
 
 /**
- * Bounds what all channels of this thread hold together: large messages and requests that were received and not taken or answered, and
- * answers that peers have not taken. Beyond it peers wait. `maxBufferedBytes` of a server is a bound within it.
+ * Sets how much all channels of this thread hold together: large messages that the program has not received, large requests that it has not
+ * answered, and answers that peers have not read. Peers wait while the bound is reached. `maxBufferedBytes` of a server is a bound within it.
  *
- * @param bytes - default 512 MiB, twice the default of `maxMessageBytes`
+ * @param bytes - the bound in bytes; default 512 MiB, twice the default of `maxMessageBytes`
  * @throws RangeError `ERR_OUT_OF_RANGE`
  */
 export function setMaxBufferedBytes(bytes: number): void {
@@ -82,52 +82,41 @@ export function setMaxBufferedBytes(bytes: number): void {
 
 /** A payload that is held. */
 export class Charge {
-  #gate: Gate | undefined;
-
-  /** @param beside - for each level, whether it is beside its bound */
+  /** @param beside - for each level of the gate, whether the payload is beside its bound */
   constructor(
-    gate: Gate,
+    private readonly gate: Gate,
     readonly bytes: number,
     readonly beside: readonly boolean[],
-  ) {
-    this.#gate = gate;
-  }
+  ) {}
 
-  /** It is not held any more. */
+  /** Ends the charge; a second call has no effect. */
   release(): void {
-    const gate = this.#gate;
-    this.#gate = undefined;
-    gate?.released(this);
+    this.gate.released(this);
   }
 }
 
-/** Lets the payloads of one class and connection in, in order. One that waits stays with the peer, and keeps its slot here. */
+/** Admits the payloads of one class and connection in their order. A payload that waits stays with the peer, and keeps its slot here. */
 export class Gate implements Waiter {
   readonly #class: Class;
-  /** The budget, and those that it is a part of. */
+  /** The budget, and those that contain it. */
   readonly #levels: Budget[] = [];
-  /** Bytes held within the bound of each level, and whether there are some beside it. */
-  readonly #within: number[] = [];
-  readonly #beside: boolean[] = [];
+  readonly #charges = new Set<Charge>();
   readonly #waiting = new Fifo<{ bytes: number; enter: (charge: Charge) => void }>();
   #held = 0;
   #ended = false;
 
   constructor(budget: Budget, kind: Class) {
     this.#class = kind;
-    for (let level: Budget | undefined = budget; level !== undefined; level = level.parent) {
+    for (let level: Budget | undefined = budget; level !== undefined; level = level.parent)
       this.#levels.push(level);
-      this.#within.push(0);
-      this.#beside.push(false);
-    }
   }
 
-  /** Bytes that are held. */
+  /** Bytes held at present. */
   get held(): number {
     return this.#held;
   }
 
-  /** Calls `enter` as soon as a payload of so many bytes may be held. Not at all if the connection ends before. */
+  /** Calls `enter` as soon as a payload of so many bytes may be held; never if the connection ends first. */
   pass(bytes: number, enter: (charge: Charge) => void): void {
     if (this.#ended) return;
     this.#waiting.push({ bytes: Math.max(bytes, LEAST_CHARGE), enter });
@@ -135,7 +124,7 @@ export class Gate implements Waiter {
     if (this.#waiting.length > 0) waiters.add(this);
   }
 
-  /** Holds a payload that is here already. */
+  /** Charges a payload that exists already. */
   hold(bytes: number): Charge {
     const charged = Math.max(bytes, LEAST_CHARGE);
     return this.#hold(
@@ -144,7 +133,7 @@ export class Gate implements Waiter {
     );
   }
 
-  /** As much is held as is left to others, or more: nothing should be added that could wait. */
+  /** Whether this connection holds as much as it leaves to others, or more: nothing that can wait should be added. */
   get full(): boolean {
     return this.#levels.some((level) => !level.fits(this.#held, 0));
   }
@@ -155,7 +144,7 @@ export class Gate implements Waiter {
     const beside: boolean[] = [];
     for (const level of this.#levels) {
       const fits = level.fits(this.#held, first.bytes);
-      // Whoever holds nothing gets on: one payload of each class may be beside the bound.
+      // A connection that holds nothing still makes progress: one payload of each class may be beside the bound.
       if (!fits && (this.#held > 0 || level.beside[this.#class]!)) return false;
       beside.push(!fits);
     }
@@ -167,71 +156,57 @@ export class Gate implements Waiter {
   #hold(bytes: number, beside: readonly boolean[]): Charge {
     const charge = new Charge(this, bytes, beside);
     if (this.#ended) return charge;
-    this.#held += bytes;
-    for (let n = 0; n < beside.length; n += 1) {
-      if (beside[n]) this.#setBeside(n, true);
-      else this.#addWithin(n, bytes);
-    }
+    this.#charges.add(charge);
+    this.#charge(beside, bytes);
     return charge;
   }
 
-  #setBeside(n: number, is: boolean): void {
-    this.#beside[n] = is;
-    this.#levels[n]!.beside[this.#class] = is;
-  }
-
-  #addWithin(n: number, bytes: number): void {
-    this.#within[n]! += bytes;
-    this.#levels[n]!.held += bytes;
-  }
-
   /** For {@link Charge}. */
-  released({ bytes, beside }: Charge): void {
-    if (this.#ended) return;
-    this.#held -= bytes;
-    for (let n = 0; n < beside.length; n += 1) {
-      if (beside[n]) this.#setBeside(n, false);
-      else this.#addWithin(n, -bytes);
-    }
+  released(charge: Charge): void {
+    if (!this.#charges.delete(charge)) return;
+    this.#charge(charge.beside, -charge.bytes);
     retryLater();
   }
 
-  /** For the turns of all that wait. */
+  /** Adds bytes, or subtracts them if the number is negative, at each level. */
+  #charge(beside: readonly boolean[], bytes: number): void {
+    this.#held += bytes;
+    for (const [n, level] of this.#levels.entries()) {
+      if (beside[n]) level.beside[this.#class] = bytes > 0;
+      else level.held += bytes;
+    }
+  }
+
+  /** For {@link retryLater}. */
   retry(): boolean {
     const entered = this.#enterFirst();
     if (this.#waiting.length === 0) waiters.delete(this);
     return entered && this.#waiting.length > 0;
   }
 
-  /** Nothing more enters. */
+  /** Admits nothing more. */
   close(): void {
     this.#waiting.drain();
     waiters.delete(this);
   }
 
-  /** Nothing is held any more, either. */
+  /** Admits nothing more, and releases everything. */
   end(): void {
-    if (this.#ended) return;
     this.close();
     this.#ended = true;
-    this.#held = 0;
-    for (let n = 0; n < this.#levels.length; n += 1) {
-      this.#addWithin(n, -this.#within[n]!);
-      if (this.#beside[n]) this.#setBeside(n, false);
-    }
-    retryLater();
+    for (const charge of this.#charges) charge.release();
   }
 }
 
-/** What one channel holds. */
+/** Everything that one channel holds. */
 export class Account {
   /** Large messages, until the program takes them. */
   readonly messages: Gate;
   /** Large requests, until their handlers have answered. */
   readonly requests: Gate;
-  /** Large replies, while they are read: they wait for no program. */
+  /** Large replies, while they are read: no program delays them. */
   readonly replies: Gate;
-  /** Answers that wait for the peer: for its credits, or until it has read them. */
+  /** Answers that wait for credits, or until the peer has read them. */
   readonly answers: Gate;
   #waiter: Waiter | undefined;
 
@@ -262,14 +237,14 @@ export class Account {
     this.#waiter = undefined;
   }
 
-  /** The connection has ended. Messages that were received are held until the program takes them, or has lost the channel. */
+  /** The connection has ended. Messages stay charged until the program receives them, or the channel is collected. */
   close(): void {
     this.#forget();
     this.messages.close();
     for (const gate of [this.requests, this.replies, this.answers]) gate.end();
   }
 
-  /** Nothing is held any more. */
+  /** Releases everything. */
   end(): void {
     this.close();
     this.messages.end();
