@@ -22,15 +22,15 @@ const accepted = diagnostics('networkdirect.net.accept');
 const failed = diagnostics('networkdirect.net.clientError');
 
 /**
- * Connections at most that a server has accepted and whose peers have not answered. With the software HCA its connection management
- * bounds them before, and for each peer; this is for other providers.
+ * The most connections that a server has accepted and whose peers have not answered. The connection management of the software HCA has
+ * lower bounds, in all and for each peer; this one is for other providers.
  */
 const MOST_ENTERING = 256;
 
-/** For so many ms the last places of {@link Server.maxConnections} are kept for connections that are being accepted. */
+/** How long the last places of {@link Server.maxConnections} are reserved for connections that are being accepted, in ms. */
 const KEPT_MS = 500;
 
-/** The user of a link that no program has yet: frames wait in the link, and its end is that of Accept. */
+/** The user of a link that does not belong to a program yet: frames wait in the link, and Accept fails when it ends. */
 const nobody: LinkUser = {
   frame() {},
   wasRead() {},
@@ -39,7 +39,7 @@ const nobody: LinkUser = {
   unsent: () => false,
 };
 
-/** A connection that is made for a peer's request, and what its link needs. */
+/** A connection that is being created for a peer's request, and what its link needs. */
 interface Entrant {
   readonly connection: Socket | Channel;
   readonly needs: Opening;
@@ -63,8 +63,8 @@ export interface ServerOptions extends NodeServerOptions {
   /** Of channels that it accepts. */
   readonly channel?: ChannelOptions | undefined;
   /**
-   * Bytes of large messages and requests that its channels hold, and of answers that their peers have not taken. Beyond it peers wait.
-   * Default: that of {@link setMaxBufferedBytes}, which holds for all connections together.
+   * The most bytes that its channels hold together: large messages and requests, and answers that peers have not read. Peers wait while
+   * it is reached. Default: the bound of {@link setMaxBufferedBytes}, which also applies to all connections of the thread together.
    */
   readonly maxBufferedBytes?: number | undefined;
   /** Of sockets that it accepts. */
@@ -75,9 +75,9 @@ export interface ServerOptions extends NodeServerOptions {
   readonly pauseOnConnect?: boolean | undefined;
 }
 
-/** The addresses of a connection that no program gets, as `net.Server` tells them with `'drop'`. */
+/** The addresses of a connection that was dropped, as `net.Server` emits them with `'drop'`. */
 export interface DroppedAddresses {
-  /** This side's address; undefined if it is not known any more, as the rest. */
+  /** This side's address. Undefined, as all others, if it is no longer known. */
   readonly localAddress?: string | undefined;
   /** The port that the server listens at. */
   readonly localPort?: number | undefined;
@@ -92,11 +92,11 @@ export interface DroppedAddresses {
 }
 
 /**
- * Listens for connections. Events as those of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'`,
- * `'drop'` (see {@link Server.maxConnections}); and `'channel'` (a {@link Channel}). Connections of a kind that has no listener are refused.
+ * Listens for connections. It emits the events of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'` and
+ * `'drop'` (see {@link Server.maxConnections}), and `'channel'` (a {@link Channel}). Connections of a kind without a listener are refused.
  *
- * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}): a peer asked for a connection and did not complete it. There is no
- * socket for it, and nothing to do; the event may stay unheard.
+ * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}) is emitted when a peer requested a connection that then failed before
+ * the program got it. There is no socket to destroy, and no listener is required.
  * @example
  * ```ts
  * const server = createServer((socket) => socket.pipe(socket));
@@ -108,17 +108,17 @@ export interface DroppedAddresses {
  */
 export class Server extends EventEmitter implements AsyncDisposable {
   /**
-   * As in `net.Server`: the most connections at a time; further ones are refused or, if they were being made at the same time, ended, and
-   * `'drop'` is emitted with their {@link DroppedAddresses}. Undefined: any number.
+   * The most connections at a time, as in `net.Server`. Further ones are refused or, if they were established meanwhile, ended; `'drop'` is
+   * emitted with their {@link DroppedAddresses}. Undefined: any number.
    */
   maxConnections: number | undefined;
-  /** As in `net.Server`, where it has an effect in a cluster alone; here it has none: what is above {@link maxConnections} is refused. */
+  /** Has no effect: connections above {@link maxConnections} are always refused. For programs written for `net.Server`. */
   dropMaxConnection = false;
   /** Connections that are being accepted. */
   readonly #entering = new Set<IND2Connector>();
-  /** Those of them that have a place, if {@link maxConnections} has one for them when their peers have answered. */
+  /** Those for which a place of {@link maxConnections} is reserved. */
   readonly #promised = new Set<IND2Connector>();
-  /** Called when one of these is made or has failed. */
+  /** Called when one of these is established or has failed. */
   #entered: (() => void)[] = [];
   #clientErrors = 0;
   readonly #options: ServerOptions;
@@ -126,16 +126,16 @@ export class Server extends EventEmitter implements AsyncDisposable {
   readonly #connections = new Set<Socket | Held<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
-  /** What waits for a connection request at each post. */
+  /** The pending GetConnectionRequest of each post. */
   readonly #waiting = new Map<IND2Connector, Overlapped<void>>();
   #wanted = true;
-  /** The address that stands for all. */
+  /** The wildcard address, if it listens on all addresses. */
   #all: string | undefined;
   #begun = false;
-  /** Number of the call of listen. */
+  /** Counts the calls of listen. */
   #attempt = 0;
   #closed = false;
-  /** It was closed, and `'close'` was not emitted yet. */
+  /** It was closed, and `'close'` is still to be emitted. */
   #ending = false;
 
   /** @internal */
@@ -150,7 +150,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** It accepts connections. */
+  /** Whether it accepts connections. */
   get listening(): boolean {
     return this.#posts.length > 0 && !this.#closed;
   }
@@ -160,13 +160,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.#connections.size;
   }
 
-  /** Number of connections that ended before the program got them, for each of which there was a `'clientError'`. */
+  /** Number of connections that failed before the program got them, each with a `'clientError'`. */
   get clientErrors(): number {
     return this.#clientErrors;
   }
 
   /**
-   * Number of open connections, as `net.Server` answers it.
+   * Passes the number of open connections to a callback, as `net.Server` does.
    *
    * @param callback - called in the next tick
    */
@@ -175,27 +175,27 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this;
   }
 
-  /** Listening keeps the process alive, as it does before {@link unref}. */
+  /** Lets listening keep the process alive, which is the default. */
   ref(): this {
     this.#wanted = true;
     for (const request of this.#waiting.values()) request.ref();
     return this;
   }
 
-  /** Listening does not keep the process alive. Its connections do. */
+  /** Listening no longer keeps the process alive; open connections still do. */
   unref(): this {
     this.#wanted = false;
     for (const request of this.#waiting.values()) request.unref();
     return this;
   }
 
-  /** The address and port, as `net.Server` answers it; null unless it listens. */
+  /** The address and port, as `net.Server` returns them; null unless it listens. */
   address(): {
     /** The IP address that is listened on; the wildcard for all. */
     address: string;
     /** The family of the address. */
     family: 'IPv4' | 'IPv6';
-    /** The port; that which was chosen, if 0 was asked for. */
+    /** The port, also if port 0 was requested. */
     port: number;
   } | null {
     if (!this.listening) return null;
@@ -205,13 +205,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or could not listen, can listen again.
+   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or failed to listen, can listen again.
    *
-   * @param port - a port, or all options, or only what is called once it listens; default 0: a free port
+   * @param port - a port, all options, or only the callback; default 0: a free port
    * @param host - see {@link ListenOptions}; a number is the backlog
    * @param backlog - see {@link ListenOptions}
-   * @param listening - called once it listens; it may be the last of fewer arguments, too
-   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: a host that is none; NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @param listening - called once it listens; it may take the place of any other argument
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host; NetError `ERR_SERVER_ALREADY_LISTEN`
    */
   listen(
     port?: number | ListenOptions | (() => void) | null,
@@ -253,7 +253,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this;
   }
 
-  /** This attempt to listen, or its success, was not ended by a close. */
+  /** Whether this call of listen was not ended by a close. */
   #goesOn(attempt: number): boolean {
     return attempt === this.#attempt && !this.#closed;
   }
@@ -291,13 +291,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
         await this.close();
         return;
       }
-      // One after the other: memory is made for no more than one connection whose peer has not got its answer.
+      // One after the other: at most one connection has memory before its peer is answered.
       await this.#meet(place, connector, attempt);
       while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }
   }
 
-  /** Accepts a connection, or refuses it. Returns when the peer has its answer. */
+  /** Accepts or refuses a connection. Returns as soon as the reply is on its way. */
   async #meet(place: Place, connector: IND2Connector, attempt: number): Promise<void> {
     this.#entering.add(connector);
     let link: Link | undefined;
@@ -340,14 +340,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** A connection is made, and the program gets it. */
+  /** Hands an established connection to the program. */
   #enter({ connection, needs, event }: Entrant, link: Link, attempt: number): void {
     const { connector } = link;
     if (link.over || !this.#goesOn(attempt)) {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
-    // Others may have come first: one that may never be completed keeps no place from them.
+    // Others may have been established first: a connection that may never complete does not keep places from them.
     if (this.#full) {
       const addresses = addressesOf(connector);
       link.end(undefined);
@@ -388,13 +388,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** Refuses a client of another version, to which the Reject's private data names this side's. */
   #refuseVersion(connector: IND2Connector, version: number, attempt: number): void {
-    // They are known until the Reject.
+    // The connector knows them until the Reject.
     const addresses = addressesOf(connector);
     connector.reject(encodeVersion());
     this.#fail(connector, undefined, otherVersion('accept', 'the client', version), attempt, addresses);
   }
 
-  /** There are as many connections as the program wants. */
+  /** Whether there are as many connections as the program allows. */
   get #full(): boolean {
     return this.#connections.size >= this.#most;
   }
@@ -403,7 +403,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.maxConnections ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Waits until those with the last places have taken them, or one has failed; but not for peers that do not answer. */
+  /** Waits until the connections with the last places are established or one has failed, {@link KEPT_MS} at most. */
   async #settled(): Promise<void> {
     let patient = true;
     const patience = setTimeout(() => {
@@ -415,7 +415,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     clearTimeout(patience);
   }
 
-  /** Resolves when a connection that was being accepted is made or has failed. */
+  /** Resolves when a connection that is being accepted is established or has failed. */
   #nextEntered(): Promise<void> {
     return new Promise((resolve) => this.#entered.push(resolve));
   }
@@ -430,7 +430,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#left(connector);
   }
 
-  /** It is not being accepted any more. */
+  /** It is no longer being accepted. */
   #left(connector: IND2Connector): void {
     this.#entering.delete(connector);
     this.#promised.delete(connector);
@@ -459,7 +459,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Has no reference to the channel itself. */
+  /** Holds no reference to the channel itself. */
   #countHeld(held: Held<Channel>): void {
     this.#connections.add(held);
     held.gone = () => this.#gone(held);
@@ -477,17 +477,17 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** There are no connections, nor any that are being accepted. */
+  /** Whether there are neither connections nor any that are being accepted. */
   get #empty(): boolean {
     return this.#connections.size === 0 && this.#entering.size === 0;
   }
 
   /**
-   * Makes memory accessible to peers, as {@link Channel.expose} does, for all connections of this server. A server at several addresses
-   * gives each peer the handle of {@link ExposedMemory.handleFor}.
+   * Exposes memory to the peers of all connections of this server, as {@link Channel.expose} does. A server that listens on several
+   * addresses sends each peer the handle of {@link ExposedMemory.handleFor}.
    *
-   * @param buffer - best of `allocate()`
-   * @param options - rights; default: reading only
+   * @param buffer - the memory; preferably from `allocate()`
+   * @param options - the rights; default: read only
    * @throws NetError `ERR_SERVER_NOT_RUNNING`
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
@@ -500,9 +500,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Accepts no more connections. It resolves, and `'close'` is emitted, when the open ones have ended.
+   * Stops accepting connections. Resolves, and emits `'close'`, when the open ones have ended.
    *
-   * @param done - called then, too; with an error if it does not listen
+   * @param done - called at the same time, with an error if the server does not listen
    */
   close(done?: (error?: Error) => void): Promise<void> {
     if (this.#closed || !this.#begun) {
@@ -524,7 +524,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     for (const connection of [...this.#connections]) connection.destroy();
   }
 
-  /** Closes it, and ends its connections, for `await using`. */
+  /** Closes the server and ends its connections, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.close();
     this.destroyConnections();
@@ -548,7 +548,7 @@ function notRunning(): NetError {
   return new NetError('ERR_SERVER_NOT_RUNNING', 'The server does not listen.');
 }
 
-/** The addresses of a connection, as far as they are still known. */
+/** The addresses of a connection; empty if they are no longer known. */
 function addressesOf(connector: IND2Connector): DroppedAddresses {
   try {
     const local = connector.getLocalAddress();
