@@ -15,6 +15,7 @@ import {
   unloadDriver,
 } from '../../kernel-bridge/index.js';
 import { openProvider, QpState, WvEvent } from '../../winverbs/index.js';
+import { RUN as LOOK_UP, type LookedUp } from '../fixtures/lookup-driver.js';
 import { RUN, type Seen } from '../fixtures/self-test-driver.js';
 import { DriverFolder, failure, loadBox, openBox } from '../helpers/loaded-drivers.js';
 
@@ -332,6 +333,18 @@ test('a driver’s queue pairs: connections, every direct call, events by reques
   assert.equal(seen.kept, [QpState.RTS, QpState.ERROR], 'until its own side disconnects');
   opened.close();
   await unloadDriver('self-test');
+  assert.equal(objects(), before);
+});
+
+test('a driver’s datagram endpoints are those of a WinVerbs file: it listens, looks up and answers', async () => {
+  const before = objects();
+  const file = new URL('../fixtures/lookup-driver.js', import.meta.url);
+  await loadDriver(file, { name: 'look-up', parameters: { address: '127.0.0.1' } });
+  const opened = openDeviceFile('\\\\.\\LookUp');
+  const seen = JSON.parse(text(opened.ioctl(LOOK_UP, null, 4096))) as LookedUp;
+  assert.equal(seen, { qpn: 0x4711, qkey: 0x1234_5678, data: 'here it is', after: 'CONNECTION_REFUSED' });
+  opened.close();
+  await unloadDriver('look-up');
   assert.equal(objects(), before);
 });
 

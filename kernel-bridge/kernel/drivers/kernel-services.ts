@@ -58,7 +58,12 @@ export class KernelAl {
     this.verbs = new KernelVerbs(this.tables, platform.userVerbs(library), platform.refuseTransfers);
   }
 
-  /** A new connect endpoint. Until it is closed, the access layer cannot be. @throws StatusError INVALID_HANDLE: it is closed. */
+  /**
+   * A new connect endpoint. Until it is closed, the access layer cannot be. Datagram endpoints are made by IOCTLs, on a WinVerbs file
+   * of {@link KernelServices.openFile}.
+   *
+   * @throws StatusError INVALID_HANDLE: it is closed.
+   */
   createEndpoint(): KernelEndpoint {
     if (this.al.closed) throw refused(Status.INVALID_HANDLE, 'The access layer is closed');
     const { endpoints, io } = this.platform;
