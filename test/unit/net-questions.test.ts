@@ -1,0 +1,31 @@
+/** The requests of a channel that wait for their answers. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Questions, type Waiting } from '../../nd/net/questions.js';
+
+const waiting = (seen: string[] = [], name = ''): Waiting => ({
+  resolve: () => seen.push(`${name} resolved`),
+  reject: (error) => seen.push(`${name} ${String(error)}`),
+});
+
+test('an id of a request that waits is not given again, although ids wrap', () => {
+  const questions = new Questions();
+  assert.is(questions.nextId(), 1);
+  // Those of the round before.
+  for (const id of [2, 3, 5]) questions.add(id, waiting());
+  assert.equal([questions.nextId(), questions.nextId()], [4, 6]);
+});
+
+test('whoever waits is answered once, or told that nobody answers any more', () => {
+  const questions = new Questions();
+  const seen: string[] = [];
+  for (const id of [1, 2, 3]) questions.add(id, waiting(seen, `${id}`));
+  questions.take(2)?.resolve(Buffer.of(7));
+  assert.is(questions.take(2), undefined);
+  assert.equal([questions.has(1), questions.has(2), questions.size], [true, false, 2]);
+  questions.reject('the end');
+  assert.equal(seen, ['2 resolved', '1 the end', '3 the end']);
+  assert.is(questions.size, 0);
+});
+
+test.run();
