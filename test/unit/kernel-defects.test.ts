@@ -30,6 +30,39 @@ test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {
   assert.equal(rig.faults, []);
 });
 
+test('K1: a full table refuses every create, and nothing is made', () => {
+  const rig = new KernelRig();
+  const file = rig.kernel.io.fileObjects[0]!.context as WvFile;
+  const device = rig.device();
+  const pd = rig.pd(device);
+  const cq = rig.cq(device);
+  const creates = {
+    pds: () => rig.ioctl('PD_ALLOCATE', s.WvIoId.encode({ id: device })),
+    cqs: () => rig.ioctl('CQ_CREATE', rig.cqInput(device)),
+    srqs: () => rig.ioctl('SRQ_CREATE', rig.srqInput(pd)),
+    qps: () => rig.ioctl('QP_CREATE', rig.qpInput(pd, cq)),
+    mws: () => rig.ioctl('MW_ALLOCATE', s.WvIoId.encode({ id: pd })),
+    endpoints: () => rig.ioctl('EP_CREATE', s.WvIoEpCreate.encode({ epType: 0x106n })),
+  } satisfies Partial<Record<keyof WvFile, () => { status: number }>>;
+  for (const [table, create] of Object.entries(creates)) {
+    const full = file[table as keyof typeof creates];
+    Object.defineProperty(full, 'full', { configurable: true, get: () => true });
+    const { size } = full;
+    assert.is(create().status, Status.INSUFFICIENT_RESOURCES, table);
+    assert.is(full.size, size, table);
+    Reflect.deleteProperty(full, 'full');
+  }
+  // Whatever had been made would keep these.
+  for (const [end, id] of [
+    ['CQ_DESTROY', cq],
+    ['PD_DEALLOCATE', pd],
+    ['DEVICE_CLOSE', device],
+  ] as const) {
+    assert.is(rig.ioctl(end, rig.id(id)).status, Status.SUCCESS, end);
+  }
+  assert.equal(rig.faults, []);
+});
+
 test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () => {
   const sent: Uint8Array[] = [];
   const manager = createConnectionManager(
