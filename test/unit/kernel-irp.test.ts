@@ -16,6 +16,7 @@ import {
   type IrpState,
   irpTransitions,
 } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 
 function irp(more: { input?: Uint8Array; outputLength?: number } = {}) {
   const completions: number[] = [];
@@ -288,6 +289,36 @@ test('names: case does not matter, links are followed, the longest device name w
   assert.is(names.resolve('ibal'), Status.OBJECT_NAME_INVALID);
   assert.is(names.resolve(`\\${'x'.repeat(5000)}`), Status.OBJECT_NAME_INVALID);
   assert.throws(() => names.add(new DeviceObject(driver, '\\DEVICE\\IBAL', undefined)), /taken/);
+});
+
+test('a request whose work throws ends in INTERNAL_ERROR, or as it was completed; the fault is reported', () => {
+  const faults: string[] = [];
+  const work = new WorkItems((item) => {
+    try {
+      item();
+    } catch (error) {
+      faults.push(String(error));
+    }
+  });
+  const [fails, done, later] = [irp(), irp(), irp()];
+  fails.irp.dispatch((one) =>
+    work.pend(one, () => {
+      throw new Error('before');
+    }),
+  );
+  done.irp.dispatch((one) =>
+    work.pend(one, () => {
+      one.complete(Status.SUCCESS, 0);
+      throw new Error('after');
+    }),
+  );
+  later.irp.dispatch((one) => work.pend(one, () => one.complete(Status.ALERTED)));
+  work.run();
+  assert.equal(
+    [fails, done, later].map(({ completions }) => completions),
+    [[Status.INTERNAL_ERROR], [Status.SUCCESS], [Status.ALERTED]],
+  );
+  assert.equal(faults, ['Error: before', 'Error: after']);
 });
 
 test.run();
