@@ -410,6 +410,19 @@ test('notify: types, statuses, cancel', async () => {
   assert.is(pending.status, Status.CANCELED);
 });
 
+test('a completion queue that is released ends its notifications, although endpoints keep it', () => {
+  const { endpoint, outbound, outCq } = rig();
+  const pending = outbound.notify('any');
+  outbound.addRef();
+  outbound.release();
+  assert.not.ok(pending.completed, 'the client has a reference');
+  outbound.release();
+  assert.is(pending.status, Status.CANCELED);
+  assert.is(outCq.references, 1, 'the endpoint has the queue');
+  endpoint.release();
+  assert.is(outCq.references, 0);
+});
+
 test('an endpoint that goes takes its outstanding requests to ERROR first, and its queues live on', () => {
   const { endpoint, qp, sgl, outbound, outCq, results } = rig();
   endpoint.send(result('late'), sgl);
