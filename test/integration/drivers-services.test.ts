@@ -38,6 +38,24 @@ test('the unload routine runs only once the last file is closed', async () => {
   await unloading;
 });
 
+test('work items and timers hold their driver until they have run, or are cancelled', async () => {
+  const seen = await seenBy(
+    drivers,
+    `const before = driver.references.users;
+    const held = () => seen.push('held: ' + (driver.references.users - before));
+    await new Promise((resolve) => { kernel.queueWorkItem(resolve); held(); });
+    held();
+    await new Promise((resolve) => { kernel.setTimer(1, resolve); held(); });
+    held();
+    const timer = kernel.setTimer(1e6, () => {});
+    held();
+    timer.cancel();
+    timer.cancel();
+    held();`,
+  );
+  assert.equal(seen, ['held: 1', 'held: 0', 'held: 1', 'held: 0', 'held: 1', 'held: 0']);
+});
+
 test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends once, however often it is cancelled', async () => {
   const faults = readCounters().io.driverFaults;
   const seen = await seenBy(

@@ -1,0 +1,43 @@
+/** The credits of a connection: docs/internals/net.md. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Credits } from '../../nd/net/credits.js';
+import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/wire.js';
+
+const SLOTS = 8;
+
+function credits(): Credits {
+  const made = new Credits({
+    kind: Kind.CHANNEL,
+    slots: SLOTS,
+    slotBytes: 64,
+    maxMessageBytes: 64,
+    ringBytes: 0,
+  });
+  made.meet(SLOTS);
+  return made;
+}
+
+test('the last control credit is spent by a frame that returns some, and by no other', () => {
+  const own = credits();
+  for (let n = 1; n < CONTROL_SLOTS; n += 1) assert.ok(own.spendControl(true), `${n}`);
+  assert.not.ok(own.spendControl(true), 'nothing to return: the peer could never send one again');
+  for (let n = 0; 2 * n < CONTROL_SLOTS; n += 1) own.releasedControl();
+  assert.ok(own.spendControl(false));
+  assert.not.ok(own.spendControl(true), 'none is left');
+});
+
+test('more credits than there are, and frames without one, are the peer’s faults', () => {
+  const own = credits();
+  own.spend();
+  assert.ok(own.returned(1, 0));
+  assert.not.ok(own.returned(1, 0));
+  assert.not.ok(credits().returned(0, 1));
+  const peer = credits();
+  for (let n = 0; n < SLOTS + REPLY_SLOTS; n += 1) assert.ok(peer.received());
+  assert.not.ok(peer.received());
+  for (let n = 0; n < CONTROL_SLOTS; n += 1) assert.ok(peer.receivedControl());
+  assert.not.ok(peer.receivedControl());
+});
+
+test.run();
