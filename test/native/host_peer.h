@@ -103,8 +103,11 @@ inline bool withhold(Side& side) {
          madvise(reinterpret_cast<void*>(from), bytes, MADV_DONTNEED) == 0;
 }
 
-// Writes from such memory, by name.
+// Writes from such memory, by name. The other side has to be ready for that: until then the payload would come through the ring, and this
+// process would be the one that waits.
 inline void writeWithheld(Side& side, const Hello& other) {
+  side.post(kOpWrite, 0, 64, other.address, other.rkey);
+  HOST_CHECK(side.polled() == kWcSuccess);
   fixWay("name", other.qpn >> 16);
   const char able = withhold(side) ? 1 : 0;
   HOST_CHECK(write(1, &able, 1) == 1);
