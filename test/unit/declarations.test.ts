@@ -1,4 +1,5 @@
 /** The package's declarations, compiled as another program would: with other options, and checked. */
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -63,6 +64,14 @@ test('compile without the types of Node, as the compiler is set up unless told',
 test('compile where a bundler resolves, as strictly as the compiler can', () => {
   const strict = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, isolatedModules: true };
   assert.equal(problems({ ...bundler, ...strict, types: ['node'] }), []);
+});
+
+test('are those of docs/api.d.ts', () => {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/api-report.mjs'), '--check'], {
+    encoding: 'utf8',
+  });
+  assert.is(stderr, '');
+  assert.is(status, 0);
 });
 
 test.run();
