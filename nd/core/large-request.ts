@@ -1,4 +1,4 @@
-/** LargeRequestThreshold is measured, as the SPI asks providers to: registering on one hand, copying on the other. */
+/** LargeRequestThreshold is measured, as the SPI asks providers to: registering against copying. */
 import type { IWVProtectionDomain } from '../../winverbs/index.js';
 import { StatusError, WvAccess } from '../../winverbs/index.js';
 

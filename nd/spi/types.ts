@@ -201,7 +201,7 @@ export interface NdAdapterInfo {
   readonly maxRegistrationSize: number;
   /** Maximum bytes of a memory window; 0: the adapter has no windows. */
   readonly maxWindowSize: number;
-  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured by the first query. */
+  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured when it is first read. */
   readonly largeRequestThreshold: number;
   /** Private data of Connect. */
   readonly maxCallerData: number;

@@ -132,7 +132,7 @@ export interface Nd2AdapterInfo {
   readonly maxCompletionQueueDepth: number;
   /** Up to this length INLINE is faster; not above maxInlineDataSize. */
   readonly inlineRequestThreshold: number;
-  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured by the first query. */
+  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured when it is first read. */
   readonly largeRequestThreshold: number;
   /** Private data of Connect. */
   readonly maxCallerData: number;

@@ -187,6 +187,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
   }
 
   #info(attributes: WvDeviceAttributes): NdAdapterInfo {
+    const adapter = this;
     const maxMrSize = Number(attributes.maxMrSize);
     return {
       vendorId: attributes.vendorId,
@@ -203,7 +204,9 @@ export class Adapter extends AdapterBase implements INDAdapter {
       maxCqEntries: attributes.maxCqEntries,
       maxRegistrationSize: maxMrSize,
       maxWindowSize: attributes.maxMw === 0 ? 0 : maxMrSize,
-      largeRequestThreshold: this.largeRequest,
+      get largeRequestThreshold() {
+        return adapter.largeRequest;
+      },
       maxCallerData: MAX_CALLER_DATA,
       maxCalleeData: this.maxCalleeData,
     };

@@ -306,6 +306,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   }
 
   #info(attributes: WvDeviceAttributes): Nd2AdapterInfo {
+    const adapter = this;
     const maxMrSize = Number(attributes.maxMrSize);
     const { capabilityFlags } = attributes;
     const resizes = (capabilityFlags & WvCapability.FIXED_CQ) === 0 ? Nd2AdapterFlag.CQ_RESIZE_SUPPORTED : 0;
@@ -333,7 +334,9 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       maxCompletionQueueDepth: attributes.maxCqEntries,
       // A DMA read less at every size that goes inline. The device's limit is what it grants a queue pair, and programs make theirs with it.
       inlineRequestThreshold: attributes.maxInlineSend,
-      largeRequestThreshold: this.largeRequest,
+      get largeRequestThreshold() {
+        return adapter.largeRequest;
+      },
       maxCallerData: MAX_CALLER_DATA,
       maxCalleeData: this.maxCalleeData,
       adapterFlags,
