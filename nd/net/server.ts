@@ -27,7 +27,10 @@ const failed = diagnostics('networkdirect.net.clientError');
  */
 const MOST_ENTERING = 256;
 
-/** How long the last places of {@link Server.maxConnections} are reserved for connections that are being accepted, in ms. */
+/**
+ * How long a server waits for connections that are being accepted, in ms: it reserves the last places of {@link Server.maxConnections} for
+ * them, and closes after them.
+ */
 const KEPT_MS = 500;
 
 /** The user of a link that does not belong to a program yet: frames wait in the link, and Accept fails when it ends. */
@@ -343,7 +346,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Hands an established connection to the program. */
   #enter({ connection, needs, event }: Entrant, link: Link, attempt: number): void {
     const { connector } = link;
-    if (link.over || !this.#goesOn(attempt)) {
+    if (link.over) {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
@@ -500,7 +503,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Stops accepting connections. Resolves, and emits `'close'`, when the open ones have ended.
+   * Stops accepting connections. Resolves, and emits `'close'`, when the open ones have ended. A connection that was accepted and is not
+   * established yet has 0.5 s to become one of them.
    *
    * @param done - called at the same time, with an error if the server does not listen
    */
@@ -514,9 +518,17 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#closed = true;
     this.#drop();
     this.#ending = true;
-    for (const connector of this.#entering) connector.cancelOverlappedRequests();
+    // Their clients may have heard of the Accept already, and have sent everything.
+    const patience = setTimeout(() => this.#endEntering(), KEPT_MS);
+    if (!this.#wanted) patience.unref();
+    this.once('close', () => clearTimeout(patience));
     setImmediate(() => this.#endIfEmpty());
     return gone;
+  }
+
+  /** Ends the connections that are being accepted. */
+  #endEntering(): void {
+    for (const connector of this.#entering) connector.cancelOverlappedRequests();
   }
 
   /** Ends all connections at once. */
@@ -527,6 +539,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Closes the server and ends its connections, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.close();
+    this.#endEntering();
     this.destroyConnections();
     await closing;
   }

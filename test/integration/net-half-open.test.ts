@@ -156,7 +156,7 @@ function define(): void {
     assert.is(server.connections, 0);
   });
 
-  test('a server that closes ends its half-open connections, and is closed', async () => {
+  test('a server that closes ends half-open connections that are not completed, and is closed', async () => {
     const server = createServer();
     server.on('connection', () => {});
     const port = await listening(server);
@@ -173,6 +173,21 @@ function define(): void {
     assert.is(server.clientErrors, 0, 'this end is the server’s own');
     // Nothing holds the place: the same server listens again.
     await listening(server);
+  });
+
+  test('a connection that is completed while its server closes belongs to the program', async () => {
+    const server = createServer((socket) => void socket.resume());
+    const port = await listening(server);
+    using client = await RawPeer.knock(port, encodeHello(streaming));
+    const connection = once(server, 'connection') as Promise<[Socket]>;
+    const closed = once(server, 'close');
+    void server.close();
+    await client.connector.completeConnect();
+    const [socket] = await connection;
+    assert.is(server.connections, 1);
+    socket.destroy();
+    await closed;
+    assert.is(server.clientErrors, 0);
   });
 
   test('half-open connections take no place of maxConnections', async () => {

@@ -358,6 +358,7 @@ TEST(direct_end_beside_another_peer) {
   }
 }
 
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which need memory of the system at any time
 // Without room for the pages nothing waits: the command that ends the key fails, the region stays, and it may be tried again. Others are
 // served meanwhile.
 TEST(direct_end_without_memory) {
@@ -413,6 +414,7 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
   CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);
   CHECK(alive.expired());
 }
+#endif
 
 // A command waits without the lock: others have it meanwhile.
 TEST(direct_end_leaves_the_lock_to_others) {

@@ -121,6 +121,9 @@ void stoppedAtPoints(uint32_t points) {
 
 // `ulimit -v`: the command fails in time, and succeeds when there is room.
 void stoppedWithoutRoom() {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return;  // a sanitizer needs memory of the system at any time
+#endif
   Neighbour neighbour;
   uint64_t served = 0;
   const uint64_t before = hostCounter("direct_memory_not_moved");
