@@ -178,8 +178,8 @@ export function serve(world: World, server: SimulatedHost, backlog = 0): void {
     address: undefined,
     backlog,
     onRequest: () => {
-      const taken = listener.takeRequest();
-      if (taken) accept(world, server, taken);
+      for (let taken = listener.takeRequest(); taken !== undefined; taken = listener.takeRequest())
+        accept(world, server, taken);
     },
   });
 }
