@@ -1,6 +1,7 @@
 // nd stat and nd top look at another process.
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -102,9 +103,17 @@ test('the option statistics keeps a process from being seen', async () => {
   assert.match(stdout, 'its option statistics is false');
 });
 
+/** Stops a process. Its threads go on until the one that got the signal has the CPU. */
+async function stop(child: ChildProcess): Promise<void> {
+  child.kill('SIGSTOP');
+  const threads = `/proc/${child.pid}/task`;
+  const isStopped = (id: string): boolean => /\) T /.test(readFileSync(`${threads}/${id}/stat`, 'utf8'));
+  while (!readdirSync(threads).every(isStopped)) await new Promise((resolve) => setImmediate(resolve));
+}
+
 test('a process that is stopped costs the time-out, and is named', async () => {
   const { child, pid } = await observed();
-  child.kill('SIGSTOP');
+  await stop(child);
   const [kernel] = await readProcesses({ pid, timeoutMs: 200 });
   assert.is(kernel?.problem, 'silent');
   child.kill('SIGCONT');
