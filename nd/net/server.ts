@@ -118,7 +118,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Has no effect: connections above {@link maxConnections} are always refused. For programs written for `net.Server`. */
   dropMaxConnection = false;
   /** Connections that are being accepted. */
-  readonly #entering = new Set<IND2Connector>();
+  readonly #entering = new Map<IND2Connector, number>();
   /** Those for which a place of {@link maxConnections} is reserved. */
   readonly #promised = new Set<IND2Connector>();
   /** Called when one of these is established or has failed. */
@@ -137,6 +137,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #begun = false;
   /** Counts the calls of listen. */
   #attempt = 0;
+  /** Connections of this call of listen, and of earlier ones, do not reach the program any more. */
+  #endedAttempt = 0;
   #closed = false;
   /** It was closed, and `'close'` is still to be emitted. */
   #ending = false;
@@ -302,7 +304,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   /** Accepts or refuses a connection. Returns as soon as the reply is on its way. */
   async #meet(place: Place, connector: IND2Connector, attempt: number): Promise<void> {
-    this.#entering.add(connector);
+    this.#entering.set(connector, attempt);
     let link: Link | undefined;
     try {
       const said = connector.getPrivateData();
@@ -346,7 +348,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Hands an established connection to the program. */
   #enter({ connection, needs, event }: Entrant, link: Link, attempt: number): void {
     const { connector } = link;
-    if (link.over) {
+    if (link.over || attempt <= this.#endedAttempt) {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
@@ -519,27 +521,30 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#drop();
     this.#ending = true;
     // Their clients may have heard of the Accept already, and have sent everything.
-    const patience = setTimeout(() => this.#endEntering(), KEPT_MS);
+    const attempt = this.#attempt;
+    const patience = setTimeout(() => this.#endEntering(attempt), KEPT_MS);
     if (!this.#wanted) patience.unref();
     this.once('close', () => clearTimeout(patience));
     setImmediate(() => this.#endIfEmpty());
     return gone;
   }
 
-  /** Ends the connections that are being accepted. */
-  #endEntering(): void {
-    for (const connector of this.#entering) connector.cancelOverlappedRequests();
+  /** Ends the connections that are being accepted since this call of listen, or an earlier one. */
+  #endEntering(attempt: number): void {
+    this.#endedAttempt = attempt;
+    for (const [connector, since] of this.#entering)
+      if (since <= attempt) connector.cancelOverlappedRequests();
   }
 
-  /** Ends all connections at once. */
+  /** Ends all connections at once; if the server was closed, also those that are being accepted. */
   destroyConnections(): void {
+    if (this.#closed) this.#endEntering(this.#attempt);
     for (const connection of [...this.#connections]) connection.destroy();
   }
 
   /** Closes the server and ends its connections, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.close();
-    this.#endEntering();
     this.destroyConnections();
     await closing;
   }

@@ -190,6 +190,21 @@ function define(): void {
     assert.is(server.clientErrors, 0);
   });
 
+  test('destroyConnections of a server that closes leaves no connection, however far one has come', async () => {
+    for (let turns = 0; turns < 20; turns += 1) {
+      const server = createServer((socket) => void socket.resume());
+      const port = await listening(server);
+      using client = await RawPeer.knock(port, encodeHello(streaming));
+      await client.connector.completeConnect();
+      for (let n = 0; n < turns; n += 1) await new Promise((resolve) => setImmediate(resolve));
+      const closed = once(server, 'close');
+      void server.close();
+      server.destroyConnections();
+      await closed;
+      assert.is(server.connections, 0);
+    }
+  });
+
   test('half-open connections take no place of maxConnections', async () => {
     const server = createServer((socket) => socket.pipe(socket));
     server.maxConnections = 2;
