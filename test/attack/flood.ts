@@ -84,7 +84,18 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
   const sent = { packets: 0, damaged: 0, damagedForAll: 0, refused: 0 };
   let waiting = 0;
   let done: () => void = () => {};
-  for (let n = 0; n < packets; n++) {
+  const send = (by: Gun, bytes: Uint8Array, to: string): void => {
+    sent.packets++;
+    waiting++;
+    by.socket.send(bytes, ROCE_PORT, to, (error) => {
+      if (error !== null) sent.refused++;
+      if (--waiting === 0) done();
+    });
+  };
+  // Anything may end a connection: first what each of them keeps.
+  for (const aim of aims)
+    if (aim.kind === 'rc') send(guns[0]!, guns[0]!.direct.makeFragment(aim, random), destination);
+  while (sent.packets < packets) {
     const aim = aims[Math.floor(random() * aims.length)]!;
     const which = random() < 0.8 ? 0 : Math.floor(random() * guns.length);
     const by = guns[which]!;
@@ -97,16 +108,11 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
     const { bytes, fate } = toGroup
       ? by.group.make({ ...aim, qpn: 0xff_ffff }, random, spared)
       : by.direct.make(aim, random, spared);
-    sent.packets++;
     if (fate === 'damaged') {
       sent.damaged++;
       if (isForAll(bytes)) sent.damagedForAll++;
     }
-    waiting++;
-    by.socket.send(bytes, ROCE_PORT, toGroup ? GROUP : destination, (error) => {
-      if (error !== null) sent.refused++;
-      if (--waiting === 0) done();
-    });
+    send(by, bytes, toGroup ? GROUP : destination);
   }
   if (waiting > 0) {
     await new Promise<void>((resolve) => {

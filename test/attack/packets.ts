@@ -82,6 +82,8 @@ const op = {
 } as const;
 /** A fragment's place and its packet's length, 16 bits each. */
 const PLACE_BYTES = 4;
+/** Fragments begin at multiples of it, and all but the last are as long as one (objects/fragments.h). */
+const FRAGMENT_UNIT = 256;
 
 /** Most packets of attackers are short and complete, because the fast path takes only these. */
 const rcOpcodes: readonly number[] = [
@@ -160,6 +162,22 @@ export class PacketWriter {
     return this.#finish(end, fate, below);
   }
 
+  /** The beginning of a packet whose other fragments do not come. */
+  makeFragment(aim: Aim, random: () => number): Uint8Array {
+    const below = (n: number): number => Math.floor(random() * n);
+    const view = this.#view;
+    view.setUint8(BTH_AT, op.fragment);
+    view.setUint8(BTH_AT + 1, 0);
+    view.setUint16(BTH_AT + 2, aim.pkey);
+    view.setUint32(BTH_AT + 4, aim.qpn);
+    view.setUint32(BTH_AT + 8, aim.receivePsn);
+    const at = BTH_AT + BTH_BYTES;
+    this.#fillFragment(at, PLACE_BYTES + FRAGMENT_UNIT, aim, below);
+    view.setUint16(at, 0);
+    view.setUint16(at + 2, 2 * FRAGMENT_UNIT);
+    return this.#finish(at + PLACE_BYTES + FRAGMENT_UNIT, 'valid', () => 1).bytes;
+  }
+
   /** A packet of given bytes, from the BTH to the last pad byte. */
   wrap(bth: Uint8Array): Uint8Array {
     this.#bytes.set(bth, BTH_AT);
@@ -172,7 +190,7 @@ export class PacketWriter {
       case op.acknowledge:
         return below(4) === 0 ? 8 * below(below(8) === 0 ? 500 : 8) : 0;
       case op.fragment:
-        return PLACE_BYTES + BTH_BYTES + 4 * (short ? below(100) : below(500));
+        return PLACE_BYTES + (short ? FRAGMENT_UNIT * (1 + below(4)) : BTH_BYTES + 4 * below(500));
       case op.readRequest:
       case op.atomicAcknowledge:
       case op.compareSwap:

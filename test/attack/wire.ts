@@ -11,7 +11,7 @@ import { type Place, Victims } from './victims.js';
 
 const ADDRESS = '127.0.0.1';
 /** Packets between two updates of the targets and their PSNs. */
-const BURST = 512;
+const BURST = 128;
 /** One in so many wrong ICRCs is accepted where the receiver solves for the IPv4 ID. */
 const SOLVED_ONE_IN = 2 ** 15;
 /** Those of the victim and its partner, where ICRCs are exact. */
