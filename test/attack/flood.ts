@@ -92,9 +92,10 @@ async function fire({ aims: told, packets, forbidden }: Burst): Promise<Sent> {
       if (--waiting === 0) done();
     });
   };
-  // Anything may end a connection: first what each of them keeps.
-  for (const aim of aims)
-    if (aim.kind === 'rc') send(guns[0]!, guns[0]!.direct.makeFragment(aim, random), destination);
+  // What follows may end a connection, so these come first: a live one keeps them.
+  for (const aim of aims) {
+    if (aim.kind === 'rc') send(guns[0]!, guns[0]!.direct.makeFragment(aim), destination);
+  }
   while (sent.packets < packets) {
     const aim = aims[Math.floor(random() * aims.length)]!;
     const which = random() < 0.8 ? 0 : Math.floor(random() * guns.length);

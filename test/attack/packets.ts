@@ -82,7 +82,7 @@ const op = {
 } as const;
 /** A fragment's place and its packet's length, 16 bits each. */
 const PLACE_BYTES = 4;
-/** Fragments begin at multiples of it, and all but the last are as long as one (objects/fragments.h). */
+/** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragments.h). */
 const FRAGMENT_UNIT = 256;
 
 /** Most packets of attackers are short and complete, because the fast path takes only these. */
@@ -163,8 +163,7 @@ export class PacketWriter {
   }
 
   /** The beginning of a packet whose other fragments do not come. */
-  makeFragment(aim: Aim, random: () => number): Uint8Array {
-    const below = (n: number): number => Math.floor(random() * n);
+  makeFragment(aim: Aim): Uint8Array {
     const view = this.#view;
     view.setUint8(BTH_AT, op.fragment);
     view.setUint8(BTH_AT + 1, 0);
@@ -172,7 +171,6 @@ export class PacketWriter {
     view.setUint32(BTH_AT + 4, aim.qpn);
     view.setUint32(BTH_AT + 8, aim.receivePsn);
     const at = BTH_AT + BTH_BYTES;
-    this.#fillFragment(at, PLACE_BYTES + FRAGMENT_UNIT, aim, below);
     view.setUint16(at, 0);
     view.setUint16(at + 2, 2 * FRAGMENT_UNIT);
     return this.#finish(at + PLACE_BYTES + FRAGMENT_UNIT, 'valid', () => 1).bytes;
