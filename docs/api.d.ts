@@ -3321,7 +3321,6 @@ interface KernelOptions {
     link: 'auto' | 'wire';
     icrc: 'solved' | 'exact';
     direct: boolean;
-    allowPtrace: boolean;
     capture: string;
     statistics: boolean;
     receiveBufferBytes: number;

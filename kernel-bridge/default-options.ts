@@ -26,7 +26,6 @@ export const defaultOptions = {
   link: 'auto' as 'auto' | 'wire',
   icrc: 'solved' as 'solved' | 'exact',
   direct: true,
-  allowPtrace: false,
   capture: '',
   statistics: true,
   receiveBufferBytes: 4_194_304,

@@ -139,11 +139,6 @@ export interface KernelOptions {
    */
   direct: boolean;
   /**
-   * Allows every process of this user to read this one's memory (`PR_SET_PTRACER_ANY`), for single copies on the
-   * local link where Yama restricts them. Without it Yama makes large messages between processes be copied twice.
-   */
-  allowPtrace: boolean;
-  /**
    * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing that exists is
    * overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Two processes exchange whole packets by shared
    * memory, to be captured or to suffer `faults`, if one of them has such an option before they first connect.
@@ -280,7 +275,6 @@ const kernelSchema = (z: Zod) =>
     link: z.enum(['auto', 'wire']).default(defaultOptions.link),
     icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
     direct: z.boolean().default(defaultOptions.direct),
-    allowPtrace: z.boolean().default(defaultOptions.allowPtrace),
     capture: z
       .string()
       .refine((path) => !path.includes('\0'), 'must be a path without NUL characters')

@@ -22,7 +22,7 @@ declare -A beyond=([local_maps_every_size]=1 [local_maps_scattered_pieces]=1
   [local_maps_nonsense_from_the_peer]=1)
 
 build=build/arm64
-make --silent -j"$(nproc)" CXX="${AARCH64_CXX:-aarch64-linux-gnu-g++}" BUILD=$build EMULATED=1 $build/engine $build/host_icrc
+make --silent -j"$(nproc)" CXX="${AARCH64_CXX:-aarch64-linux-gnu-g++}" BUILD=$build $build/engine $build/host_icrc
 emulated() { qemu-aarch64 -L /usr/aarch64-linux-gnu "$@"; }
 
 emulated $build/host_icrc

@@ -41,7 +41,6 @@ export interface HcaOptions {
   /** Peers of this user access memory of `allocate()` themselves. */
   direct: boolean;
   /** Allows every process of this user to read this one's memory. */
-  allowPtrace: boolean;
   capturePath: string;
   receiveBufferBytes: number;
   faults: {

@@ -32,7 +32,6 @@ function hcaOptions(options: KernelOptions): HcaOptions {
     link,
     icrc,
     direct,
-    allowPtrace,
     capture,
     receiveBufferBytes,
   } = options;
@@ -49,7 +48,6 @@ function hcaOptions(options: KernelOptions): HcaOptions {
     link,
     icrc,
     direct,
-    allowPtrace,
     capturePath: capture,
     receiveBufferBytes,
     faults: { ...faults, dropMads },

@@ -7,7 +7,7 @@
 namespace world {
 
 struct DirectWorld : LocalWorld {
-  explicit DirectWorld(ProcessId process = getpid()) : LocalWorld({}, true, true, process) {
+  explicit DirectWorld(ProcessId process = getpid()) : LocalWorld({}, Payload::kCarried, true, process) {
     // A peer gets a descriptor of its own.
     CHECK(pa->peer.open(b->link.board->fd()) && pb->peer.open(a->link.board->fd()));
   }

@@ -19,8 +19,8 @@ Wr send(const Buffer& from, uint64_t address, uint32_t length, uint32_t opcode =
   return wr;
 }
 
-void everySize(bool pulls) {
-  LocalConnection w({}, {}, {}, pulls);
+void everySize(Payload payload) {
+  LocalConnection w({}, {}, {}, payload);
   Buffer from(*w.a, 1u << 20, kAllAccess, 7), to(*w.b, 1u << 20), back(*w.a, 1u << 20);
   for (const uint32_t size : kSizes) {
     check::note = "size";
@@ -59,16 +59,16 @@ void everySize(bool pulls) {
   CHECK_EQ(w.a->counter("retransmitted_pkts") + w.b->counter("retransmitted_pkts"), 0u);
   const uint64_t copied =
       w.countersA.get(HostCounter::kLocalPulled) + w.countersB.get(HostCounter::kLocalPulled);
-  CHECK(pulls ? copied > 3u << 20 : copied == 0);
+  CHECK(payload == Payload::kNamed ? copied > 3u << 20 : copied == 0);
 }
 
 }  // namespace
 
-TEST(local_every_size_by_single_copy) { everySize(true); }
-TEST(local_every_size_in_the_ring) { everySize(false); }
+TEST(local_every_size_by_single_copy) { everySize(Payload::kNamed); }
+TEST(local_every_size_in_the_ring) { everySize(Payload::kCarried); }
 
 TEST(local_scattered_pieces) {
-  LocalConnection w;
+  LocalConnection w({}, {}, {}, Payload::kNamed);
   Buffer from(*w.a, 200'000, kAllAccess, 3), to(*w.b, 200'000);
   // Pieces that meet nowhere; more of them than a reference takes go through the ring.
   for (const uint32_t count : {2u, 4u}) {
@@ -130,7 +130,7 @@ TEST(local_ring_full_is_back_pressure) {
   constexpr uint32_t kCount = 30, kBytes = 128u << 10;
   QpShape shape;
   shape.cqEntries = 256;
-  LocalConnection w({}, shape, {}, false);
+  LocalConnection w({}, shape);
   Buffer fromA(*w.a, kBytes, kAllAccess, 5), toA(*w.a, kBytes), fromB(*w.b, kBytes, kAllAccess, 6), toB(*w.b, kBytes);
   for (uint32_t i = 0; i < kCount; i++) {
     w.qa.receive({{toA.at(), kBytes, toA.lkey}});
@@ -153,7 +153,7 @@ TEST(local_ring_full_is_back_pressure) {
 
 // Queue pairs that wait for room can end.
 TEST(local_stalled_queue_pairs_go_away) {
-  LocalConnection w({}, {}, {}, false);
+  LocalConnection w;
   Buffer from(*w.a, 128u << 10);
   {
     TestQp other(*w.a), gone(*w.a), peer(*w.b);
@@ -171,7 +171,7 @@ TEST(local_stalled_queue_pairs_go_away) {
 // READ: memory that the responder gives back between naming it and the copy does not count.
 TEST(local_read_is_asked_again_when_memory_was_given_back) {
   for (const bool same : {false, true}) {
-    LocalConnection w;
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 100'000;
     Buffer to(*w.a, kBytes), unrelated(*w.b, 64), from(*w.b, kBytes, kAllAccess, 9);
     Wr read = send(to, to.at(), kBytes, kOpRead);
@@ -200,7 +200,7 @@ TEST(local_read_is_asked_again_when_memory_was_given_back) {
 // SEND and WRITE: what the sender gave back before the copy is not taken; the message fails at its own side.
 TEST(local_send_from_memory_given_back) {
   for (const uint32_t opcode : {kOpSend, kOpWrite}) {
-    LocalConnection w;
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 100'000;
     Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
     w.qb.receive({{to.at(), kBytes, to.lkey}});
@@ -218,7 +218,7 @@ TEST(local_send_from_memory_given_back) {
 
 // A queue pair that ends takes back what its packets have named.
 TEST(local_flushed_send_is_not_copied) {
-  LocalConnection w;
+  LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = 100'000;
   Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
   w.qb.receive({{to.at(), kBytes, to.lkey}});
@@ -233,7 +233,7 @@ TEST(local_flushed_send_is_not_copied) {
 // So does one that has answered a READ: its program may use the memory for something else now, though the key has a meaning still.
 TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
-    LocalConnection w;
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 100'000;
     Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 9);
     Wr read = send(to, to.at(), kBytes, kOpRead);
@@ -250,13 +250,13 @@ TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
   }
 }
 
-// The system refuses the copy: the payload comes through the ring, from then on.
+// The peer has not mapped what is named: the payload comes through the ring, from then on.
 TEST(local_copy_that_fails_goes_on_in_the_ring) {
-  LocalConnection w;
+  LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = 300'000;
   Buffer from(*w.a, kBytes, kAllAccess, 4), to(*w.b, kBytes);
-  for (const uint32_t side : {0u, 1u})
-    std::memset(reinterpret_cast<void*>(w.segment().sides[side].nonceAddress), 0, 16);  // as of another process
+  w.pa->maps.clear();
+  w.pb->maps.clear();
   for (int round = 0; round < 3; round++) {
     std::memset(to.data(), 0, kBytes);
     w.qb.receive({{to.at(), kBytes, to.lkey}});
@@ -362,7 +362,7 @@ TEST(local_connection_moves_while_it_has_something_to_tell) {
   shape.cqEntries = 4096;
   EngineOptions options;
   options.window = 4096;
-  LocalConnection w({}, {}, options);
+  LocalConnection w({}, {}, options, Payload::kNamed);
   TestQp xa(*w.a, shape), xb(*w.b, shape);
   w.connect(xa, xb);
   w.pump();
@@ -391,12 +391,12 @@ TEST(local_connection_moves_while_it_has_something_to_tell) {
 // The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until then,
 // and what was, waits for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {
-  for (const bool pulls : {true, false}) {
+  for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
     for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
       for (const bool reads : {false, true}) {
         check::note = "bytes";
         check::noteNumber = bytes;
-        LocalConnection w({}, {}, {}, pulls);
+        LocalConnection w({}, {}, {}, payload);
         Buffer from(*w.a, 1u << 20), to(*w.b, 1u << 20);
         // The peer's READ of our memory is taken, and its answer finds no room.
         w.pump();

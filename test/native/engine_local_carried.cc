@@ -145,8 +145,7 @@ TEST(room_is_told_in_large_pieces) {
 // they are done; by anything else it is at once.
 TEST(reads_wake_a_sleeping_peer_before_their_answers_run_out) {
   for (const bool urgent : {false, true}) {
-    LocalConnection w;
-    w.a->link.awaitsPulls = false;  // a step ends with the payload that it has come to
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = LocalPair::kMtu * LocalPair::kNamedPackets, kReads = 12;
     Buffer to(*w.a, kBytes), from(*w.b, kBytes, kAllAccess, 3);
     Wr read{kOpRead, kSendFlagSignaled, {{to.at(), kBytes, to.lkey}}};

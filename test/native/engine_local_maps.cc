@@ -1,6 +1,5 @@
 // Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there; what a
 // peer may offer; memory that is given back.
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,37 +13,6 @@ using namespace world;
 namespace {
 
 const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
-
-struct Told {
-  LocalMemory memory;
-  UniqueFd fd;
-};
-
-std::vector<Told> tellings(LocalPair& pair, bool carried = true) {
-  std::vector<Told> all;
-  pair.offers.sweep();
-  pair.offers.tellAll(false, [&](const LocalMemory& memory, int fd) {
-    if (!carried) return false;
-    all.push_back({memory, UniqueFd(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0))});
-    return true;
-  });
-  return all;
-}
-
-// What LocalPairs does by the slots' connections. The number of offers that were taken.
-uint32_t exchange(LocalPair& from, LocalPair& to) {
-  uint32_t taken = 0;
-  for (const Told& told : tellings(from)) {
-    if (!told.fd.valid()) {
-      CHECK(to.maps.remove(told.memory.number));
-      continue;
-    }
-    const bool mapped = to.maps.add(told.memory, told.fd.get(), false);
-    taken += mapped;
-    from.offers.onAnswer(told.memory.number, mapped);
-  }
-  return taken;
-}
 
 uint64_t mapped(const HostCounters& counters) { return counters.get(HostCounter::kLocalMappedBytes); }
 uint64_t pulled(const HostCounters& counters) { return counters.get(HostCounter::kLocalPulled); }
@@ -63,9 +31,11 @@ bool isMapped(const uint8_t* address) {
   return mincore(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(address) / kPage * kPage), 1, &present) == 0;
 }
 
-void everySize(bool pulls) {
+}  // namespace
+
+TEST(local_maps_every_size) {
   constexpr uint32_t kMost = 1u << 20;
-  LocalConnection w({}, {}, {}, pulls);
+  LocalConnection w;
   SharedBuffer from(*w.a, kMost + 64, 7), source(*w.b, kMost + 64, 8);
   Buffer to(*w.b, kMost), back(*w.a, kMost);
   const auto run = [&](uint32_t size, uint32_t offset) {
@@ -98,8 +68,6 @@ void everySize(bool pulls) {
   CHECK_EQ(exchange(*w.pa, *w.pb), 1u);
   CHECK_EQ(exchange(*w.pb, *w.pa), 1u);
   CHECK_EQ(exchange(*w.pa, *w.pb) + exchange(*w.pb, *w.pa), 0u);
-  const uint64_t system = pulled(w.countersA) + pulled(w.countersB);
-  CHECK_EQ(system != 0, pulls);
   uint64_t atB = 0, atA = 0;
   for (const uint32_t size : {1u, 4095u, 4096u, 4097u, 65'536u, 98'304u, 524'288u, 524'289u, 528'384u, kMost}) {
     check::note = "size";
@@ -107,22 +75,16 @@ void everySize(bool pulls) {
     run(size, size % 61 + 3);
     // As many packets as are named at once, and the rest if it is large enough.
     const uint32_t rest = size % (LocalPair::kMtu * LocalPair::kNamedPackets);
-    const uint32_t named = size - (rest < LocalChoice::kMappedFrom ? rest : 0);
+    const uint32_t named = size - (rest < LocalPair::kNamedFrom ? rest : 0);
     atB += 2 * named;
     atA += named;
     CHECK_EQ(mapped(w.countersB), atB);
     CHECK_EQ(mapped(w.countersA), atA);
   }
   check::note = "";
-  CHECK_EQ(pulled(w.countersA) + pulled(w.countersB), system + atA + atB);
+  CHECK_EQ(pulled(w.countersA) + pulled(w.countersB), atA + atB);
   CHECK_EQ(w.a->counter("retransmitted_pkts") + w.b->counter("retransmitted_pkts"), 0u);
 }
-
-}  // namespace
-
-TEST(local_maps_every_size) { everySize(true); }
-// Where processes may not read each other's memory, memory of allocate() still needs no second copy.
-TEST(local_maps_every_size_without_system_copies) { everySize(false); }
 
 TEST(local_maps_scattered_pieces) {
   LocalConnection w;
@@ -177,7 +139,7 @@ TEST(local_maps_memory_given_back) {
     only(w.qa.sendCq, i, read ? kOpRead : kOpWrite, read ? kWcRemoteAccess : kWcLocalProtection);
     const HostCounters& counters = read ? w.countersA : w.countersB;
     CHECK_EQ(counters.get(HostCounter::kLocalPullChanged), 1u);
-    CHECK_EQ(pulled(counters), uint64_t(kBytes));  // of the first
+    CHECK_EQ(pulled(counters), 0u);
   }
 }
 
@@ -347,6 +309,6 @@ TEST(local_maps_nonsense_from_the_peer) {
   w.pump();
   only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
   CHECK(std::memcmp(from.data(), to.data(), 200'000) == 0);
-  CHECK_EQ(mapped(w.countersB), 0u);
-  CHECK_EQ(pulled(w.countersB), 200'000u);
+  CHECK_EQ(pulled(w.countersB), 0u);
+  CHECK_EQ(w.countersB.get(HostCounter::kLocalPullFailed), 1u);
 }

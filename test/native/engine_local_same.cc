@@ -44,7 +44,7 @@ struct Ends {
     tell(*w.b, "b event ");
     uint64_t sum = 0;
     for (Buffer* memory : {&a, &b})
-      for (const uint64_t word : memory->words) sum = sum * 31 + word;
+      for (uint64_t i = 0; i < kBytes; i += 8) sum = sum * 31 + *reinterpret_cast<const uint64_t*>(memory->at(i));
     told += std::to_string(sum) + " " + std::to_string(qa.state()) + " " + std::to_string(qb.state()) + "\n";
   }
   Wr wr(uint32_t opcode, uint32_t rkey, uint32_t flags = kSendFlagSignaled) {
@@ -72,10 +72,10 @@ struct Wire : World {
   Wire() : World(quiet()) {}
 };
 struct Carried : LocalWorld {
-  Carried() : LocalWorld(quiet(), false) {}
+  Carried() : LocalWorld(quiet()) {}
 };
 struct Named : LocalWorld {
-  Named() : LocalWorld(quiet(), true) {}
+  Named() : LocalWorld(quiet(), Payload::kNamed) {}
 };
 
 using Deed = void (*)(Ends&);
@@ -128,7 +128,7 @@ TEST(same_atomics) {
       for (const uint32_t off : {0u, 8u, 4u, 1u}) {  // the last two are not aligned
         Wr r = e.wr(opcode, e.b.rkey);
         r.remote += off;
-        r.compare = off ? 5 : e.b.words[0];
+        r.compare = off ? 5 : *reinterpret_cast<const uint64_t*>(e.b.data());
         r.swap = 9;
         e.qa.post(r);
         e.qa.post(r);
@@ -271,7 +271,7 @@ TEST(same_ends) {
 // What an answer names is copied before a refusal behind it ends the queue pair, unless the peer takes its time.
 TEST(same_refusals_wait_for_what_is_named) {
   for (const bool lives : {true, false}) {
-    LocalConnection w;
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     Buffer a(*w.a, kBytes), b(*w.b, kBytes, kAllAccess, 3);
     w.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), kBytes, a.lkey}}, 0, b.at(), b.rkey});
     w.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey + 1});

@@ -12,7 +12,7 @@ std::vector<uint32_t> streams(uint32_t count, uint32_t opcode, uint32_t bytes) {
   QpShape shape;
   shape.sendEntries = 256;
   shape.cqEntries = 512;
-  LocalWorld w({}, false);
+  LocalWorld w;
   Buffer mine(*w.a, bytes), theirs(*w.b, bytes);
   std::vector<std::unique_ptr<TestQp>> ends;
   std::vector<uint32_t> posted(count), done(count);
@@ -52,7 +52,7 @@ TEST(turns_are_taken_in_a_full_ring) {
 
 // Who waits for room for its data acknowledges meanwhile: an entry without data finds room.
 TEST(turns_of_data_are_none_of_acknowledgements) {
-  LocalConnection w({}, {}, {}, false);
+  LocalConnection w;
   constexpr uint32_t kLarge = 2u << 20;
   Buffer a(*w.a, kLarge), b(*w.b, kLarge);
   const auto write = [](Buffer& from, Buffer& to, uint32_t bytes) {
@@ -74,7 +74,7 @@ TEST(turns_of_data_are_none_of_acknowledgements) {
 TEST(turns_are_kept_by_the_fast_path) {
   QpShape shape;
   shape.sendEntries = 1024;
-  LocalWorld w({}, false);
+  LocalWorld w;
   constexpr uint32_t kCount = 4, kFillers = 8;
   Buffer mine(*w.a, 8), theirs(*w.b, 8 * (kCount + 1));
   mine.data()[0] = 1;
@@ -112,7 +112,7 @@ TEST(turns_are_kept_by_the_fast_path) {
 
 // And those of a queue pair that stands in line to answer a Read.
 TEST(turns_are_kept_by_the_fast_path_beside_answers) {
-  LocalWorld w({}, false);
+  LocalWorld w;
   TestQp fillA(*w.a), fillB(*w.b), qa(*w.a), qb(*w.b);
   w.connect(fillA, fillB);
   w.connect(qa, qb);

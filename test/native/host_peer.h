@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <thread>
+
 #include "host_side.h"
 #include "local/local_pairs.h"
 #include "slots/port_blocks.h"
@@ -44,14 +46,6 @@ inline HostOptions optionsFrom(const std::string& words) {
   if (words.find("indirect") != std::string::npos) options.direct = false;
   if (words.find("undumpable") != std::string::npos) prctl(PR_SET_DUMPABLE, 0UL);
   return options;
-}
-
-// Which way this process's large payload goes is cheaper on one machine and dearer on another.
-inline void fixWay(const std::string& words, uint32_t slot) {
-  const auto hold = hca().engine()->hold();
-  LocalChoice& choice = hca().host().localPair(slot)->choice;
-  if (words.find("name") != std::string::npos) choice.fix(LocalChoice::Way::kName);
-  if (words.find("carry") != std::string::npos) choice.fix(LocalChoice::Way::kCarry);
 }
 
 // As another user; false: it may not.
@@ -91,27 +85,34 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
-// From now on no page of the side's memory comes, for whoever asks. False: the system has no userfaultfd for this user.
-inline bool withhold(Side& side) {
+// From now on no page of the side's memory comes, for whoever asks. Who asks is told by the descriptor; -1: the system has no userfaultfd
+// for this user.
+inline int withhold(Side& side) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
   const uint64_t bytes = (reinterpret_cast<uint64_t>(side.memory.end()) - from) / page * page;
-  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));  // as long as the process
+  const auto fd = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));  // as long as the process
   uffdio_api api{UFFD_API, 0, 0};
   uffdio_register range{{from, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
-  return fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0 &&
-         madvise(reinterpret_cast<void*>(from), bytes, MADV_DONTNEED) == 0;
+  const bool done = fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &range) == 0 &&
+                    madvise(reinterpret_cast<void*>(from), bytes, MADV_DONTNEED) == 0;
+  return done ? fd : -1;
 }
 
-// Writes from such memory, by name. The other side has to be ready for that: until then the payload would come through the ring, and this
-// process would be the one that waits.
+// Writes from such memory. Tells whether it can, and when somebody waits for a page.
 inline void writeWithheld(Side& side, const Hello& other) {
   side.post(kOpWrite, 0, 64, other.address, other.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);
-  fixWay("name", other.qpn >> 16);
-  const char able = withhold(side) ? 1 : 0;
+  const int fd = withhold(side);
+  const char able = fd >= 0 ? 1 : 0;
   HOST_CHECK(write(1, &able, 1) == 1);
-  if (able) side.post(kOpWrite, 8192, kMessage, other.address, other.rkey);
+  if (!able) return;
+  std::thread([fd] {
+    uffd_msg message;
+    const char waits = 2;
+    HOST_CHECK(read(fd, &message, sizeof message) == sizeof message && write(1, &waits, 1) == 1);
+  }).detach();
+  side.post(kOpWrite, 8192, kMessage, other.address, other.rkey);
 }
 
 inline int peerMain(const std::string& words) {
@@ -132,7 +133,6 @@ inline int peerMain(const std::string& words) {
   if (how == kDirect) writeUntilRefused(side, other);
   if (how == kWithheld) writeWithheld(side, other);
   if (how == kStream) {
-    fixWay(words, other.qpn >> 16);
     for (uint32_t posted = 0, done = 0;;) {
       for (; posted - done < 8; posted++) side.post(kOpWrite, 0, kMessage, other.address, other.rkey);
       if (side.polled() != kWcSuccess) return hosttest::failures;

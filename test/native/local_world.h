@@ -1,6 +1,7 @@
-// Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and "the
-// other process" is this one, so that single copies are made by the system.
+// Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and of the other's memory of
+// allocate().
 #pragma once
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "world.h"
@@ -29,10 +30,45 @@ struct SharedBuffer {
   uint64_t at(uint64_t offset = 0) { return memory->base + offset; }
 };
 
+struct Told {
+  LocalMemory memory;
+  UniqueFd fd;
+};
+
+inline std::vector<Told> tellings(LocalPair& pair, bool carried = true) {
+  std::vector<Told> all;
+  pair.offers.sweep();
+  pair.offers.tellAll(false, [&](const LocalMemory& memory, int fd) {
+    if (!carried) return false;
+    all.push_back({memory, UniqueFd(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0))});
+    return true;
+  });
+  return all;
+}
+
+// What LocalPairs does by the slots' connections. The number of offers that were taken.
+inline uint32_t exchange(LocalPair& from, LocalPair& to) {
+  uint32_t taken = 0;
+  for (const Told& told : tellings(from)) {
+    if (!told.fd.valid()) {
+      CHECK(to.maps.remove(told.memory.number));
+      continue;
+    }
+    const bool mapped = to.maps.add(told.memory, told.fd.get(), false);
+    taken += mapped;
+    from.offers.onAnswer(told.memory.number, mapped);
+  }
+  return taken;
+}
+
+// Where the payload of Buffers is: in memory that only its process has, or in memory of allocate() that the peer has mapped from the
+// beginning, so that it is named.
+enum class Payload { kCarried, kNamed };
+
 struct LocalWorld : World {
   HostCounters countersA, countersB;
   std::shared_ptr<LocalPair> pa, pb;
-  explicit LocalWorld(EngineOptions options = {}, bool pulls = true, bool direct = false, ProcessId process = getpid())
+  explicit LocalWorld(EngineOptions options = {}, Payload payload = Payload::kCarried, bool direct = false, ProcessId process = getpid())
       : World(options) {
     pa = std::make_shared<LocalPair>(2, countersA);
     pb = std::make_shared<LocalPair>(1, countersB);
@@ -44,19 +80,24 @@ struct LocalWorld : World {
     pa->attach(0, process, direct);
     pb->attach(1, process, direct);
     pa->state = pb->state = LocalPair::State::kUp;
-    // Which way is cheaper differs from machine to machine.
-    fixWay(LocalChoice::Way::kName);
-    if (pulls) {
-      pa->probe();
-      pb->probe();
-    }
     a->link.pair = pa;
     b->link.pair = pb;
     a->link.local = b->link.local = true;
+    shareFrom(payload);
   }
-  void fixWay(LocalChoice::Way way) {
-    pa->choice.fix(way);
-    pb->choice.fix(way);
+  // Of Buffers that are made from now on.
+  void shareFrom(Payload payload) {
+    const auto sharing = [payload](LocalPair& own, LocalPair& other) -> std::function<void(const SharedRange&)> {
+      if (payload == Payload::kCarried) return {};
+      return [&own, &other](const SharedRange& range) {
+        if (!own.up()) return;
+        own.isMapped(&range);  // has it offered
+        exchange(own, other);
+        CHECK(own.isMapped(&range));
+      };
+    };
+    a->share = sharing(*pa, *pb);
+    b->share = sharing(*pb, *pa);
   }
   LocalSegment& segment() { return *pa->mapping.get(); }
 };
@@ -64,8 +105,8 @@ struct LocalWorld : World {
 struct LocalConnection : LocalWorld {
   TestQp qa, qb;
   explicit LocalConnection(const Link2& l = {}, const QpShape& shape = {}, const EngineOptions& options = {},
-                           bool pulls = true)
-      : LocalWorld(options, pulls), qa(*a, shape, 0xA), qb(*b, shape, 0xB) {
+                           Payload payload = Payload::kCarried)
+      : LocalWorld(options, payload), qa(*a, shape, 0xA), qb(*b, shape, 0xB) {
     connect(qa, qb, l);
   }
 };

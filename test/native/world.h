@@ -61,6 +61,8 @@ struct Node {
   KernelId kernel = 0;
   Handle pd = 0;
   Gid gid;
+  // If set, Buffer has memory of allocate(), which the peer has mapped (local_world.h).
+  std::function<void(const SharedRange&)> share;
   Node(Net& n, const Clock& clock, uint8_t number, const EngineOptions& options)
       : net(n), link(n, address(number)), engine(link, clock, options), gid(address(number)) {
     engine.setSlot(number);
@@ -95,12 +97,18 @@ constexpr uint32_t kAllAccess = kAccessRemoteRead | kAccessRemoteWriteBit | kAcc
 
 struct Buffer {
   Node& node;
+  std::shared_ptr<const SharedRange> shared;
   std::vector<uint64_t> words;
   uint64_t size, base, range = 0;
   uint32_t lkey = 0, rkey = 0;
   Buffer(Node& n, uint64_t bytes, uint32_t access = kAllAccess, uint64_t seed = 0, uint64_t alignment = 8)
-      : node(n), words((bytes + alignment + 7) / 8), size(bytes),
+      : node(n), words(n.share ? 0 : (bytes + alignment + 7) / 8), size(bytes),
         base((reinterpret_cast<uint64_t>(words.data()) + alignment - 1) / alignment * alignment) {
+    if (n.share) {
+      CHECK(allocateShared(bytes ? bytes : 1, &shared) == Status::kSuccess);
+      base = shared->base;
+      n.share(*shared);
+    }
     Random r(seed);
     if (seed)
       for (uint64_t i = 0; i < bytes; i++) data()[i] = uint8_t(r.next());

@@ -150,7 +150,7 @@ struct FakeLink final : Link {
   }
   // The local link, where a test has made one.
   std::shared_ptr<LocalPair> pair;
-  bool pairAsked = false, awaitsPulls = true;
+  bool pairAsked = false;
   std::shared_ptr<LocalPair> localPair(uint32_t) override {
     pairAsked = true;
     return pair;
@@ -178,12 +178,6 @@ struct FakeLink final : Link {
   bool selfPending() const override { return pair && pair->self && pair->pending(); }
   void pollPair(PacketSink& sink, uint32_t budget) {
     pair->receive(sink, budget);
-    // What another thread reads, here it is as if this one had.
-    while (awaitsPulls && pair->pulling()) {
-      if (monotonicNs() >= pair->pullDue()) pair->pullIsLate();
-      if (pair->pending()) pair->receive(sink, budget);
-      else yieldThread();
-    }
     if (pair->stalled && pair->hasSpace()) sink.onLocalSpace(*pair);
     if (!pair->broken() || !pair->up()) return;
     pair->close();

@@ -55,7 +55,6 @@ bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOpt
       .string("link", &link)
       .string("icrc", &icrc)
       .boolean("direct", &host->direct)
-      .boolean("allowPtrace", &host->allowPtrace)
       .string("capturePath", &host->capturePath)
       .uint("receiveBufferBytes", &host->receiveBufferBytes, 1 << 30);
   reader.note(engine->window > 0, "window").note(link == "auto" || link == "wire", "link")

@@ -112,7 +112,6 @@ Napi::Object defaults(Napi::Env env) {
   out.Set("link", host.link == LinkChoice::kAuto ? "auto" : "wire");
   out.Set("icrc", host.icrc == IcrcCheck::kSolved ? "solved" : "exact");
   out.Set("direct", host.direct);
-  out.Set("allowPtrace", host.allowPtrace);
   out.Set("capture", host.capturePath);
   out.Set("receiveBufferBytes", host.receiveBufferBytes);
   return out;

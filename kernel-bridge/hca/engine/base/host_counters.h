@@ -44,12 +44,10 @@ namespace nd {
   X(kLocalRefusedUser, "local_link_refused_user") /* another user's process */                  \
   X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */    \
   X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */     \
-  X(kLocalPullStuck, "local_link_single_copy_stuck") /* the peer's pages did not come: never again by system call */ \
-  X(kLocalNoPull, "local_link_no_single_copy")    /* the system forbids reading the peer */     \
   X(kLocalTx, "local_link_tx_packets")                                                            \
   X(kLocalRx, "local_link_rx_packets")                                                            \
-  X(kLocalPulled, "local_link_single_copy_bytes") /* taken out of the peer's memory */           \
-  X(kLocalMappedBytes, "local_link_mapped_copy_bytes") /* of those, by a mapping of allocate() memory */ \
+  X(kLocalPulled, "local_link_single_copy_bytes") /* copied once, from where the sender had it */ \
+  X(kLocalMappedBytes, "local_link_mapped_copy_bytes") /* of those, another process's allocate() memory */ \
   X(kLocalMaps, "local_link_memory_mapped")       /* peers' allocate() memory that was mapped */ \
   X(kLocalMapsEnded, "local_link_memory_unmapped") /* of that, given back by the peer */         \
   X(kLocalMapsRefused, "local_link_memory_refused") /* not mapped: too much, or not to be trusted */ \

@@ -5,7 +5,6 @@
 
 #include "base/mad.h"
 #include "host/lookout.h"
-#include "platform/peer_memory.h"
 #include "platform/port_holder.h"
 #include "slots/observing.h"
 #include "slots/other_dialects.h"
@@ -172,7 +171,6 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
   h.started = true;
   configure(options);
-  if (options.allowPtrace) allowPeers();
   h.local.start(options.link == LinkChoice::kAuto);
   h.pairs.start(options.link == LinkChoice::kAuto, options.direct);
   return Status::kSuccess;

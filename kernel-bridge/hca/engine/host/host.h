@@ -43,7 +43,6 @@ struct HostOptions {
   IcrcCheck icrc = IcrcCheck::kSolved;
   LinkChoice link = LinkChoice::kAuto;
   bool direct = true;          // peers of this user access memory of allocate() themselves, by keys that allow it
-  bool allowPtrace = false;    // lets any process of this user read this one's memory, for single copies
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
   uint32_t receiveBufferBytes = 4u << 20;

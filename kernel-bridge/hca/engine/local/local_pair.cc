@@ -4,7 +4,6 @@
 #include "base/wire.h"
 #include "platform/event.h"
 #include "platform/os.h"
-#include "platform/peer_memory.h"
 
 namespace nd {
 namespace {
@@ -66,27 +65,12 @@ void LocalPair::attach(uint32_t side, ProcessId process, bool publishes) {
   process_ = process;
   publishes_ = publishes;
   peer.attach(&own_->visit);
-  if (publishes) __atomic_store_n(&own_->direct, LocalSide::kDirect, __ATOMIC_RELEASE);
-  fillRandom(nonce_, sizeof nonce_);
-  std::memcpy(own_->nonce, nonce_, sizeof nonce_);
-  __atomic_store_n(&own_->nonceAddress, reinterpret_cast<uint64_t>(nonce_), __ATOMIC_RELEASE);
-}
-
-// Nothing is read yet: what the peer has named is read with each payload, and proves that the process is the one at the other end of the
-// slot's connection.
-void LocalPair::probe() {
-  nonceAddress_ = __atomic_load_n(&peer_->nonceAddress, __ATOMIC_ACQUIRE);
-  std::memcpy(peerNonce_, peer_->nonce, sizeof peerNonce_);
-  const bool can = mayReadPeer(process_);
-  if (!can) counters_.add(HostCounter::kLocalNoPull);
-  __atomic_store_n(&own_->pulls, can ? 1u : 2u, __ATOMIC_RELEASE);
+  if (publishes) __atomic_store_n(&own_->direct, 1u, __ATOMIC_RELEASE);
 }
 
 void LocalPair::close() {
   state = State::kClosed;
   own_ = peer_ = nullptr;
-  pulling_ = {};
-  puller_.reset();
   mapping.unmap();
   offers.clear();
   maps.clear();
@@ -103,15 +87,6 @@ bool LocalPair::ready(uint32_t payload, bool reference) {
   // Twice, because a fault layer may duplicate.
   const uint32_t times = plain ? 2 : 1;
   return producer_.room(LocalRing::kEntrySlots * times, LocalRing::unitsFor(bulk) * times);
-}
-
-bool LocalPair::peerPulls() {
-  return self || __atomic_load_n(&peer_->pulls, __ATOMIC_ACQUIRE) == 1;
-}
-
-bool LocalPair::namesNext() {
-  return choice.names(__atomic_load_n(&peer_->taken, __ATOMIC_RELAXED),
-                      __atomic_load_n(&peer_->pulled, __ATOMIC_RELAXED));
 }
 
 void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
@@ -143,10 +118,7 @@ void LocalPair::put(const OutPacket& packet, uint32_t sourceQpn, uint8_t traffic
     fill(entry + kHead + packet.headerLength, packet);
     return producer_.write(entry, whole);
   }
-  const uint64_t start = times(length) ? CopyCost::clock() : 0;
   fill(producer_.bulk(length), packet);
-  if (start) choice.filled(CopyCost::clock() - start, length);
-  if (length >= kMtu) choice.sent(length);
   producer_.write(entry, kHead + packet.headerLength);
 }
 
@@ -168,7 +140,6 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
     std::memcpy(entry + at, &address, 8);
     std::memcpy(entry + at + 8, &length, 4);
     std::memcpy(entry + at + 12, &number, 4);
-    if (number == 0) choice.sent(length);
   }
   producer_.write(entry, at);
 }
@@ -240,22 +211,16 @@ void LocalPair::setEpoch(uint64_t epoch) {
 void LocalPair::sleeping(bool asleep) {
   if (!up() || self) return;
   __atomic_store_n(&own_->asleep, asleep ? 1u : 0u, __ATOMIC_SEQ_CST);
-  if (asleep && pulling()) puller_->sleeping();
 }
 
 uint32_t LocalPair::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   taken_ = 0;
   while (n < budget && taken_ < kStepBytes && pending()) {
-    if (pulling()) {
-      n += takePulled(sink) ? 1 : 0;
-      continue;
-    }
     if (!takeSmall(sink) && !takeOne(sink)) {
       broken_ = true;
       break;
     }
-    if (pulling()) continue;
     if (++n > 1) consumer_.fetch();
     if (consumer_.publishDue()) flush(false);
   }
@@ -296,7 +261,7 @@ bool LocalPair::takeSmall(PacketSink& sink) {
 }
 
 // A named payload: its epoch, then its pieces.
-inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at, uint32_t slots) {
+inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t* at) {
   LocalPiece pieces[kMaxPieces];
   std::memcpy(&p.epoch, at, 8);
   at += 8;
@@ -311,108 +276,9 @@ inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t
   }
   if (total != p.length || plain) return false;
   p.pieces = pieces;
-  if (!self && !isMappedHere(p)) return beginPull(p, slots);
   taken_ += p.length;
   sink.onLocalPacket(*this, p);
   return true;
-}
-
-// ── What the system reads ─────────────────────────────────────────────────────────────────────────
-
-// False: an entry that no honest peer sends.
-bool LocalPair::beginPull(const LocalPacket& p, uint32_t slots) {
-  const uint32_t op = wire::kOpcodes[p.bth[0]].flags;
-  if (p.length == 0 || (op & wire::kCarriesData) == 0 || (op & (wire::kUnreliable | wire::kDatagram)) != 0) return false;
-  pulling_ = {};
-  pulling_.slots = slots;
-  pulling_.sourceQpn = p.sourceQpn;
-  pulling_.acknowledged = p.acknowledged;
-  pulling_.flags = op;
-  pulling_.length = p.length;
-  pulling_.bth = wire::parseBth(p.bth);
-  std::memcpy(pulling_.extension, p.bth + wire::kBthBytes, p.headerLength - wire::kBthBytes);
-  pulling_.epoch = p.epoch;
-  pulling_.begun = CopyCost::clock();
-  pulling_.due = pulling_.begun + LocalPuller::kPatienceNs;
-  if (!puller_ && __atomic_load_n(&own_->pulls, __ATOMIC_RELAXED) == 1) {
-    LocalPuller::Peer of = {process_, nonceAddress_, {}};
-    std::memcpy(of.nonce, peerNonce_, sizeof of.nonce);
-    puller_ = LocalPuller::start(of, wakeFd.get());
-  }
-  if (puller_) puller_->begin(p.pieces, p.pieceCount, p.length);
-  else pulling_.late = true;
-  return true;
-}
-
-void LocalPair::endPull() {
-  consumer_.take(pulling_.slots, 0);
-  pulling_ = {};
-}
-
-// Where processors are scarce, it is not the peer that is late.
-void LocalPair::pullIsLate() {
-  if (puller_ && !puller_->waits()) pulling_.due = CopyCost::clock() + LocalPuller::kPatienceNs;
-  else pulling_.late = true;
-}
-
-// The next packet of it. True: it was the last.
-bool LocalPair::takePulled(PacketSink& sink) {
-  const std::shared_ptr<LocalPuller> puller = puller_;  // the packet may end the pair
-  const uint8_t* const piece = puller ? puller->piece() : nullptr;
-  LocalPacket p;
-  if (piece == nullptr) {
-    p.outcome = Pull::kFailed;
-    // What waits without end is left to itself, and such payload comes through the ring from now on.
-    if (pulling_.late) {
-      if (puller) counters_.add(HostCounter::kLocalPullStuck);
-      puller_.reset();
-      __atomic_store_n(&own_->pulls, 2u, __ATOMIC_RELEASE);
-    } else {
-      puller->forgetFailure();
-    }
-  } else {
-    fullFence();
-    if (__atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) != pulling_.epoch) p.outcome = Pull::kChanged;
-  }
-  const uint32_t part = pulling_.done / kMtu;
-  p.length = std::min(kMtu, pulling_.length - pulling_.done);
-  pulling_.done += p.length;
-  const bool first = part == 0, last = pulling_.done == pulling_.length, ends = last || piece == nullptr;
-  // Its opcode has what is the message's first or last only in the first and last of these packets.
-  const uint32_t not_ = (first ? 0u : wire::kFirst | wire::kReth) | (last ? 0u : wire::kLast | wire::kImmediate | wire::kInvalidate | wire::kConsumes);
-  const uint32_t op = pulling_.flags & ~not_;
-  wire::Bth bth = pulling_.bth;
-  bth.opcode = wire::opcodeOf(op);
-  bth.psn = wire::psnAdd(bth.psn, part);
-  if (!last) bth.solicited = bth.ackRequest = false, bth.pad = 0;
-  uint8_t header[wire::kBthBytes + sizeof pulling_.extension];
-  wire::emitBth(header, bth);
-  p.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
-  // Either the extension's first part, or, without RETH, its end.
-  const uint32_t skip = (pulling_.flags & wire::kReth) != 0 && !first ? wire::kRethBytes : 0;
-  std::memcpy(header + wire::kBthBytes, pulling_.extension + skip, p.headerLength - wire::kBthBytes);
-  p.sourceQpn = pulling_.sourceQpn;
-  p.acknowledged = first ? pulling_.acknowledged : 0;
-  p.bth = header;
-  p.payload = p.outcome == Pull::kDone ? piece : nullptr;
-  const bool refused = pulling_.refused;
-  pulling_.refused |= p.outcome != Pull::kDone;
-  const uint64_t begun = pulling_.begun;
-  const uint32_t length = pulling_.length;
-  if (ends && p.outcome == Pull::kDone && length >= kMtu) {
-    pulledCost_.add(CopyCost::clock() - begun, length);
-    __atomic_store_n(&own_->pulled, pulledCost_.value(), __ATOMIC_RELAXED);
-  }
-  taken_ += p.length;
-  if (!refused) {
-    if (p.outcome == Pull::kDone) counters_.bump(HostCounter::kLocalPulled, p.length);
-    else counters_.add(p.outcome == Pull::kChanged ? HostCounter::kLocalPullChanged : HostCounter::kLocalPullFailed);
-    sink.onLocalPacket(*this, p);
-  }
-  if (!up()) return true;
-  if (piece != nullptr) puller->take();
-  if (ends) endPull();
-  return ends;
 }
 
 // False: invalid entry.
@@ -473,27 +339,17 @@ bool LocalPair::takeOne(PacketSink& sink) {
       break;
     }
     case LocalKind::kReference:
-      if (!takeNamed(sink, p, entry + kHead + p.headerLength, slots)) return false;
-      if (pulling()) return true;
+      if (!takeNamed(sink, p, entry + kHead + p.headerLength)) return false;
       break;
     default:
       if (plain) return false;
       p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);
       taken_ += length;
-      takeCarried(sink, p);
+      sink.onLocalPacket(*this, p);
       break;
   }
   consumer_.take(slots, bulk);
   return good;
-}
-
-// The rest of the packet's handling is short beside the copy.
-void LocalPair::takeCarried(PacketSink& sink, const LocalPacket& p) {
-  const uint64_t start = times(p.length) ? CopyCost::clock() : 0;
-  sink.onLocalPacket(*this, p);
-  if (start == 0 || !up()) return;
-  takenCost_.add(CopyCost::clock() - start, p.length);
-  __atomic_store_n(&own_->taken, takenCost_.value(), __ATOMIC_RELAXED);
 }
 
 // Copied before it is parsed, because its header is in the bulk area.
@@ -512,52 +368,34 @@ bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t lengt
 }
 
 Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t count) {
-  if (packet.outcome != Pull::kDone) return packet.outcome;
-  const Pull outcome = copyFromPeer(packet, places, count);
+  const Pull outcome = copyNamed(packet, places, count);
   if (outcome == Pull::kDone) {
     counters_.bump(HostCounter::kLocalPulled, packet.length);
+    if (!self) counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
   } else {
     counters_.add(outcome == Pull::kChanged ? HostCounter::kLocalPullChanged : HostCounter::kLocalPullFailed);
   }
   return outcome;
 }
 
-// Of memory that is mapped here.
-Pull LocalPair::copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count) {
+// Memory that was given back may be unmapped already: such payload has changed, and only what is named under the present epoch and not
+// mapped here would fail again. Within one process, one lock holds for both sides: under the same epoch the memory is there.
+Pull LocalPair::copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
-  if (self) {
-    // Under one lock: if nothing was freed since the payload was named, the memory is there.
-    if (own_->epoch != packet.epoch) return Pull::kChanged;
-    const uint8_t* sources[kMaxPieces];
-    for (uint32_t i = 0; i < packet.pieceCount; i++)
-      sources[i] = reinterpret_cast<const uint8_t*>(packet.pieces[i].address);
-    scatter(sources, packet.pieces, places, count);
-    return Pull::kDone;
-  }
-  if (!copyMapped(packet, places, count)) return Pull::kFailed;
-  fullFence();
-  return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) == packet.epoch ? Pull::kDone : Pull::kChanged;
-}
-
-bool LocalPair::isMappedHere(const LocalPacket& packet) {
-  for (uint32_t i = 0; i < packet.pieceCount; i++) {
-    const LocalPiece& piece = packet.pieces[i];
-    if (piece.number == 0 || maps.find(piece.number, piece.address, piece.length) == nullptr) return false;
-  }
-  return true;
-}
-
-// False: not all of it is mapped here.
-bool LocalPair::copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count) {
+  const auto changed = [&] {
+    fullFence();
+    return __atomic_load_n(&peer_->epoch, __ATOMIC_ACQUIRE) != packet.epoch;
+  };
+  if (changed()) return Pull::kChanged;
   const uint8_t* sources[kMaxPieces];
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
     const LocalPiece& piece = packet.pieces[i];
-    sources[i] = piece.number != 0 ? maps.find(piece.number, piece.address, piece.length) : nullptr;
-    if (sources[i] == nullptr) return false;
+    if (self) sources[i] = reinterpret_cast<const uint8_t*>(piece.address);
+    else sources[i] = piece.number != 0 ? maps.find(piece.number, piece.address, piece.length) : nullptr;
+    if (sources[i] == nullptr) return Pull::kFailed;
   }
   scatter(sources, packet.pieces, places, count);
-  counters_.bump(HostCounter::kLocalMappedBytes, packet.length);
-  return true;
+  return changed() ? Pull::kChanged : Pull::kDone;
 }
 
 }  // namespace nd

@@ -1,6 +1,6 @@
 // The local link between this process and one process of the same host (or itself): it carries the packets of connections between
-// the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are larger, and a large payload is
-// not sent but named: the owner of the destination copies it, once, out of the other's memory.
+// the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are larger, and payload in memory that the
+// peer has mapped is not sent but named: the owner of the destination copies it, once, out of that mapping.
 //
 // All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks only this
 // pair.
@@ -12,9 +12,7 @@
 #include "base/link.h"
 #include "base/wire.h"
 #include "local/direct_peer.h"
-#include "local/local_choice.h"
 #include "local/local_maps.h"
-#include "local/local_puller.h"
 #include "local/local_segment.h"
 #include "platform/os.h"
 
@@ -27,6 +25,12 @@ enum class LocalKind : uint8_t {
   kReference = 3,  // the entry lists pieces of the sender's memory
   kPlain = 4,      // addresses in the entry, a whole RoCE packet in the bulk area
   kUnpulled = 5,   // no packet: a named payload could not be copied, from this PSN on
+};
+
+// A piece of a peer's memory.
+struct LocalPiece {
+  uint64_t address, length;
+  uint32_t number;  // of its offer (local_maps.h); 0: none
 };
 
 struct LocalEntry {
@@ -50,8 +54,7 @@ struct LocalPacket {
   uint32_t acknowledged = 0;         // as in the entry
   const uint8_t* bth = nullptr;
   uint32_t headerLength = 0;
-  const uint8_t* payload = nullptr;  // null: to be pulled,
-  Pull outcome = Pull::kDone;        // unless that has failed
+  const uint8_t* payload = nullptr;  // null: to be pulled
   uint32_t length = 0;
   uint64_t epoch = 0;
   uint32_t pieceCount = 0;
@@ -99,12 +102,12 @@ struct LocalSmall {
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
-  static_assert(kMtu == LocalPuller::kPieceBytes, "each piece is a packet");
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
-  static_assert(LocalSmall::kMostBytes < kMtu && LocalSmall::kMostBytes < LocalChoice::kReferenceFrom, "one packet, which no system call copies");
+  static constexpr uint32_t kNamedFrom = 4u << 10;     // bytes; below, two copies that both processes make at the same time are faster
+  static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
   static constexpr uint32_t kStepBytes = 512u << 10;   // copied per step, so that the lock is given up in between
   static constexpr uint32_t kPieceBytes = 16;          // of an entry
-  static constexpr uint32_t kMaxPieces = LocalPuller::kMaxPieces;
+  static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header that names payload, epoch, pieces");
   static constexpr uint32_t kMaxPacket = kMaxDatagram;         // a plain one
@@ -116,7 +119,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // ── Set-up (local_pairs.cc)
   bool startSelf();
   void attach(uint32_t side, ProcessId process, bool publishes = false);  // after `mapping` is set
-  void probe();                           // whether the peer's memory may be read
   void close();
   void travelWhole(bool packets) { fast = !(plain = packets); }
 
@@ -124,9 +126,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool up() const { return state == State::kUp; }
   // Whether an entry with so much payload fits now. False: call wantSpace(), and try again at onLocalSpace().
   bool ready(uint32_t payload, bool reference);
-  bool peerPulls();
-  // Whether naming the next payload is expected to be cheaper than the ring.
-  bool namesNext();
   // Sends, after ready(); a reference has at most kMaxPieces.
   void put(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint32_t flags);
   // The same of a LocalSmall.
@@ -162,24 +161,19 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // ── Direct access (direct_board.h)
   // Whether both sides publish their keys: known when the pair is up.
   bool direct() const {
-    return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == LocalSide::kDirect;
+    return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1;
   }
   // Where the peer is in this side's memory, or null.
   DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
   ProcessId process() const { return process_; }
 
   // ── In
-  bool pending() const { return up() && (pulling() ? pulling_.late || puller_->failed() || puller_->piece() : consumer_.ready()); }
+  bool pending() const { return up() && consumer_.ready(); }
   bool broken() const { return broken_ || producer_.broken(); }
   // Takes entries until `budget` or a step's bytes are used up. Returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
   // Whether it stopped because of the bytes that it had copied.
   bool copiedMuch() const { return taken_ >= kStepBytes; }
-  // Whether the next entry names payload that is being read by the system; the entries behind it wait. `pullDue`: until when at most; then
-  // call pullIsLate().
-  bool pulling() const { return pulling_.slots != 0; }
-  uint64_t pullDue() const { return pulling() && !pulling_.late ? pulling_.due : UINT64_MAX; }
-  void pullIsLate();
   // Copies a packet's payload to places of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);
@@ -194,11 +188,9 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   LocalOffers offers;
   LocalMaps maps;
   DirectPeer peer;                  // ready: its memory can be accessed directly
-  LocalChoice choice;
   UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
 
  private:
-  static constexpr uint32_t kTimedOneIn = 4;
   static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,
                                         uint32_t acknowledges, uint32_t length) {
     const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
@@ -217,10 +209,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
     producer_.write(header, payload, length);
   }
   bool takeOne(PacketSink& sink);
-  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at, uint32_t slots);
-  bool beginPull(const LocalPacket& packet, uint32_t slots);
-  bool takePulled(PacketSink& sink);
-  void endPull();
+  bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
   // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back for these
   // entries, and wakes the peer when few are left.
@@ -228,37 +217,18 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();
   bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
-  void takeCarried(PacketSink& sink, const LocalPacket& p);
-  Pull copyFromPeer(const LocalPacket& packet, const Piece* places, uint32_t count);
-  bool isMappedHere(const LocalPacket& packet);
-  bool copyMapped(const LocalPacket& packet, const Piece* places, uint32_t count);
+  Pull copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
-  // Whether the next copy of so many bytes is timed.
-  bool times(uint32_t length) { return length >= kMtu && timed_++ % kTimedOneIn == 0; }
 
   HostCounters& counters_;
   ProcessId process_ = 0;
   bool broken_ = false, publishes_ = false;
-  // The entry whose payload is being read: it is taken packet by packet, as if each had come through the ring.
-  struct Pulling {
-    uint32_t slots = 0;  // of the entry; 0: none
-    uint32_t sourceQpn, acknowledged, flags, length, done;
-    wire::Bth bth;
-    uint8_t extension[wire::kRethBytes + wire::kImmediateBytes];
-    uint64_t epoch, begun, due;
-    bool refused, late;
-  } pulling_;
-  std::shared_ptr<LocalPuller> puller_;  // from the first such entry on
   bool dirty_ = false;  // entries were written that the peer may not have noticed,
   bool asked_ = false;  // and these are READ requests
   LocalProducer producer_;
   LocalConsumer consumer_;
   LocalSide *own_ = nullptr, *peer_ = nullptr;
-  uint64_t nonceAddress_ = 0;  // the peer's, as first read
-  uint8_t nonce_[16] = {}, peerNonce_[16] = {};
-  uint32_t taken_ = 0;         // bytes copied in this step
-  uint32_t timed_ = 0;         // copies that could have been timed
-  CopyCost takenCost_, pulledCost_;
+  uint32_t taken_ = 0;  // bytes copied in this step
 };
 
 }  // namespace nd

@@ -199,7 +199,6 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   pair.state = LocalPair::State::kUp;
   pair.deadline = UINT64_MAX;
   pair.setEpoch(epoch_);
-  pair.probe();
   counters_.add(HostCounter::kLocalPairsUp);
   up_.push_back(&pair);
   grown_ = true;
@@ -232,8 +231,6 @@ void LocalPairs::onTime(uint64_t now, PacketSink& sink) {
   for (Entry& e : entries_) {
     if (!e.pair) continue;
     LocalPair& pair = *e.pair;
-    if (pair.pullDue() <= now) pair.pullIsLate();
-    deadline_ = std::min(deadline_, pair.pullDue());
     if (pair.deadline == UINT64_MAX) continue;
     if (pair.deadline > now) {
       deadline_ = std::min(deadline_, pair.deadline);
@@ -354,7 +351,6 @@ uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budge
     LocalPair& pair = *up_[at];
     n += pair.receive(pair.plain ? plain : sink, budget - n);
     copiedMuch_ |= pair.copiedMuch();
-    deadline_ = std::min(deadline_, pair.pullDue());
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
     // Its connections fail. The process may live on, and is refused from now on.

@@ -65,16 +65,9 @@ struct LocalSide {
   alignas(64) uint32_t asleep;        // 1: raise my event when there is an entry for me in your ring
   uint32_t wantsSpace;                // 1: and when you have consumed
   alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is freed
-  alignas(64) uint64_t nonceAddress;  // in this side's memory
-  uint8_t nonce[16];                  // the number at that address
-  uint32_t pulls;                     // 1: this side can read the other's memory
-  uint32_t direct;                    // kDirect: this side publishes its keys (direct_table.h); else it does not, or is older
-  alignas(64) uint32_t taken;         // CopyCost of this side: out of the ring,
-  uint32_t pulled;                    // and out of the other's memory
-  DirectVisit visit;                  // this side is in the other's memory
-  static constexpr uint32_t kDirect = 2;
+  uint32_t direct;                    // 1: this side publishes its keys (direct_table.h)
+  alignas(64) DirectVisit visit;      // this side is in the other's memory
 };
-static_assert(sizeof(LocalSide) == 5 * 64, "older processes map the same");
 
 struct LocalSegment {
   static constexpr uint32_t kMagic = 0x4E444C31, kOffered = 0, kAccepted = 1, kWithdrawn = 2;

@@ -84,7 +84,7 @@ uint32_t FastPath::send(Qp& qp) {
   uint64_t bytes = 0;
   for (; n < kMostInARow && rq.next != rq.producer; n++) {
     SmallRequest r;
-    if (!readSmall(qp, most, most, &r) || (r.length >= LocalChoice::kMappedFrom && t_.requester.namesSource(qp)) ||
+    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp)) ||
         !pair.ready(r.length, false))
       break;
     enterSmall(qp, r);

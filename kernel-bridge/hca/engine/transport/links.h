@@ -55,10 +55,8 @@ class Links : public Role {
 // A pair may be closed a moment before its connections end.
 template <typename Mapped>
 bool Links::names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
-  if (length < LocalChoice::kMappedFrom || inRing || !qp.reliable() || !qp.local || qp.local->plain || !qp.local->up())
-    return false;
-  if (qp.local->self || mapped()) return true;
-  return length >= LocalChoice::kReferenceFrom && qp.local->peerPulls() && qp.local->namesNext();
+  return length >= LocalPair::kNamedFrom && !inRing && qp.reliable() && qp.local && !qp.local->plain && qp.local->up() &&
+         (qp.local->self || mapped());
 }
 
 }  // namespace nd

@@ -299,9 +299,10 @@ bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   if (e.count > LocalPair::kMaxPieces || (e.flags & kSendFlagInline)) return false;
   return Links::names(qp, length, qp.has(kRingOnly), [&] {
     const uint32_t* sge = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+    bool all = true;  // each that is not is offered
     for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4)
-      if (!qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)))) return false;
-    return true;
+      all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)));
+    return all;
   });
 }
 

@@ -1,4 +1,4 @@
-// Large payload on the local link: which way it goes, named packets that take several PSNs, and both ways mixed.
+// Large payload on the local link: named packets that take several PSNs, carried ones, and both mixed.
 #include "local_world.h"
 
 using namespace world;
@@ -16,81 +16,13 @@ Wr request(uint32_t opcode, Buffer& local, uint32_t length, Buffer& remote) {
   return wr;
 }
 
-// A choice that has filled the ring at so many ns for 64 KiB.
-LocalChoice filledAt(uint64_t ns) {
-  LocalChoice choice;
-  for (int i = 0; i < 50; i++) choice.filled(ns, CopyCost::kUnit);
-  return choice;
-}
-
 }  // namespace
-
-TEST(choice_begins_with_the_ring_and_tries_both) {
-  LocalChoice choice;
-  CHECK(!choice.names(0, 0));
-  CHECK(!choice.names(3000, 0));  // before this side has timed anything
-  choice.filled(2000, CopyCost::kUnit);
-  CHECK(!choice.names(0, 0));    // the peer has taken nothing yet
-  CHECK(choice.names(3000, 0));  // and has pulled nothing
-}
-
-TEST(choice_takes_the_cheaper_way) {
-  const LocalChoice near = filledAt(2500), far = filledAt(9500);
-  CHECK(!near.names(2500, 7000));
-  CHECK(far.names(5500, 7000));   // filling is the dearer part of the ring
-  CHECK(near.names(7500, 7000));  // taking is
-  CHECK(!far.names(5500, 20'000));
-}
-
-TEST(choice_tries_the_other_way_after_a_while) {
-  for (const bool dear : {false, true}) {
-    LocalChoice choice = filledAt(2500);
-    const uint32_t pulled = dear ? 7000 : 2000;
-    uint64_t bytes = 0, other = 0;
-    for (; bytes < 4 * LocalChoice::kTrialAfter; bytes += LocalPair::kMtu) {
-      if (choice.names(2500, pulled) == dear) other += LocalPair::kMtu;
-      choice.sent(LocalPair::kMtu);
-    }
-    CHECK_EQ(other, 3u * LocalChoice::kTrialBytes);
-  }
-}
-
-TEST(copy_cost_follows_and_is_not_carried_away) {
-  CopyCost cost;
-  cost.add(10'000, 2 * CopyCost::kUnit);
-  CHECK_EQ(cost.value(), 5001u);
-  cost.add(1'000'000'000'000, CopyCost::kUnit);  // the thread was away meanwhile
-  CHECK(cost.value() <= 6300);
-  for (int i = 0; i < 30; i++) cost.add(2000, CopyCost::kUnit);
-  CHECK(cost.value() >= 1900 && cost.value() <= 2100);
-  for (int i = 0; i < 30; i++) cost.add(UINT64_MAX / CopyCost::kUnit, 1);
-  CHECK(cost.value() > 1u << 20);
-  cost.add(0, CopyCost::kUnit);
-  CHECK(cost.value() != 0);  // 0 is "not known"
-}
-
-// What the peer tells of its costs may be anything.
-TEST(choice_believes_no_peer_more_than_its_turn) {
-  for (const uint32_t told : {0u, 1u, UINT32_MAX}) {
-    LocalConnection w;
-    w.fixWay(LocalChoice::Way::kCheaper);
-    Buffer from(*w.a, 1u << 20, kAllAccess, 7), to(*w.b, 1u << 20);
-    for (int round = 0; round < 4; round++) {
-      for (LocalSide& side : w.segment().sides) side.taken = side.pulled = told;
-      const uint32_t i = w.qa.post(request(kOpWrite, from, 1u << 20, to));
-      w.pump();
-      only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
-    }
-    CHECK(std::memcmp(from.data(), to.data(), 1u << 20) == 0);
-  }
-}
 
 // Carried, every PSN is an entry; named, eight of them are. The numbers are the same.
 TEST(named_payload_takes_several_psns) {
   for (const uint32_t opcode : {kOpSend, kOpWrite, kOpRead}) {
-    for (const auto way : {LocalChoice::Way::kName, LocalChoice::Way::kCarry}) {
-      LocalConnection w;
-      w.fixWay(way);
+    for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
+      LocalConnection w({}, {}, {}, payload);
       constexpr uint32_t kBytes = kNamed + 3 * LocalPair::kMtu + 100;
       Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes, kAllAccess, 8);
       QpAttributes before, after;
@@ -102,7 +34,7 @@ TEST(named_payload_takes_several_psns) {
       CHECK(std::memcmp(ours.data(), theirs.data(), kBytes) == 0);
       CHECK(w.a->engine.queryQp(w.qa.handle, &after) == Status::kSuccess);
       CHECK_EQ(after.sendPsn - before.sendPsn, 12u);
-      const bool named = way == LocalChoice::Way::kName;
+      const bool named = payload == Payload::kNamed;
       const HostCounters& taker = opcode == kOpRead ? w.countersA : w.countersB;
       CHECK_EQ(taker.get(HostCounter::kLocalRx), named ? 2u : 12u);
       CHECK_EQ(taker.get(HostCounter::kLocalPulled), named ? uint64_t(kBytes) : 0u);
@@ -115,7 +47,7 @@ TEST(named_payload_takes_several_psns) {
 TEST(named_payload_fits_into_the_window) {
   EngineOptions options;
   options.window = 5;
-  LocalConnection w({}, {}, options);
+  LocalConnection w({}, {}, options, Payload::kNamed);
   constexpr uint32_t kBytes = 2 * kNamed;
   Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
   const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
@@ -131,7 +63,7 @@ TEST(reads_take_two_windows) {
   EngineOptions options;
   options.window = 16;
   for (const uint32_t opcode : {kOpRead, kOpWrite}) {
-    LocalConnection w({}, {}, options);
+    LocalConnection w({}, {}, options, Payload::kNamed);
     constexpr uint32_t kMessages = 12;
     Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
     for (uint32_t i = 0; i < kMessages; i++) w.qa.post(request(opcode, ours, kNamed, theirs));
@@ -149,7 +81,7 @@ TEST(reads_take_two_windows) {
 TEST(reads_take_one_window_of_a_crowded_ring) {
   EngineOptions options;
   options.window = 16;
-  LocalConnection w({}, {}, options);
+  LocalConnection w({}, {}, options, Payload::kNamed);
   Buffer ours(*w.a, kNamed, kAllAccess, 7), theirs(*w.b, kNamed, kAllAccess, 8);
   constexpr uint32_t kOthers = LocalRing::kSlots / 2 + 1;
   for (uint32_t i = 0; i < kOthers; i++) w.pa->putUnpulled(w.qa.qpn, w.qb.qpn, 1, false);
@@ -160,7 +92,8 @@ TEST(reads_take_one_window_of_a_crowded_ring) {
   CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
 }
 
-// A way for every packet, many messages under way in both directions, and memory given back in between.
+// Messages of either kind under way in both directions, memory given back in between, and maps that are lost: what the peer cannot copy
+// any more comes through the ring.
 TEST(both_ways_mixed) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     check::note = "seed";
@@ -171,15 +104,15 @@ TEST(both_ways_mixed) {
     std::vector<std::unique_ptr<Buffer>> ours, theirs;
     std::vector<uint32_t> sizes, opcodes;
     for (uint32_t i = 0; i < kMessages; i++) {
+      w.shareFrom(random.chance(0.7) ? Payload::kNamed : Payload::kCarried);
       ours.push_back(std::make_unique<Buffer>(*w.a, kMost, kAllAccess, uint8_t(2 * i + 1)));
       theirs.push_back(std::make_unique<Buffer>(*w.b, kMost, kAllAccess, uint8_t(2 * i + 2)));
       sizes.push_back(1 + random.below(kMost));
       opcodes.push_back(random.chance(0.5) ? kOpWrite : kOpRead);
     }
+    w.shareFrom(Payload::kCarried);
     uint32_t posted = 0;
     while (posted < kMessages || w.qa.sendCq.written() < kMessages) {
-      w.pa->choice.fix(random.chance(0.5) ? LocalChoice::Way::kName : LocalChoice::Way::kCarry);
-      w.pb->choice.fix(random.chance(0.5) ? LocalChoice::Way::kName : LocalChoice::Way::kCarry);
       if (posted < kMessages && random.chance(0.4)) {
         w.qa.post(request(opcodes[posted], *ours[posted], sizes[posted], *theirs[posted]));
         posted++;
@@ -188,6 +121,7 @@ TEST(both_ways_mixed) {
       if (random.chance(0.7)) w.b->step();
       // What is named under an older epoch is asked for again, through the ring.
       if (random.chance(0.05)) Buffer(*(random.chance(0.5) ? w.a : w.b), 64);
+      if (random.chance(0.01)) (random.chance(0.5) ? w.pa : w.pb)->maps.clear();
     }
     for (const Cqe& c : w.qa.sendCq.drain()) CHECK_EQ(c.status, kWcSuccess);
     for (uint32_t i = 0; i < kMessages; i++) CHECK(std::memcmp(ours[i]->data(), theirs[i]->data(), sizes[i]) == 0);
@@ -199,7 +133,7 @@ TEST(both_ways_mixed) {
 // A peer whose named answer is longer than what was asked for, or is cut elsewhere than at packets.
 TEST(named_answer_of_wrong_length) {
   for (const uint32_t length : {LocalPair::kMtu + 4, 3 * LocalPair::kMtu, kNamed}) {
-    LocalConnection w;
+    LocalConnection w({}, {}, {}, Payload::kNamed);
     constexpr uint32_t kBytes = 2 * LocalPair::kMtu;
     Buffer ours(*w.a, 2 * kNamed, kAllAccess, 7), theirs(*w.b, 2 * kNamed, kAllAccess, 8);
     const std::vector<uint8_t> before(ours.data(), ours.data() + 2 * kNamed);
@@ -219,7 +153,7 @@ TEST(named_answer_of_wrong_length) {
 
 // The same of a request, whose sender hears of it.
 TEST(named_request_of_wrong_length) {
-  LocalConnection w;
+  LocalConnection w({}, {}, {}, Payload::kNamed);
   constexpr uint32_t kBytes = kNamed + LocalPair::kMtu;
   Buffer ours(*w.a, kBytes, kAllAccess, 7), theirs(*w.b, kBytes);
   const uint32_t i = w.qa.post(request(kOpWrite, ours, kBytes, theirs));
@@ -239,7 +173,6 @@ TEST(named_request_of_wrong_length) {
 // stays as it is.
 TEST(nothing_is_asked_for_in_a_full_ring) {
   LocalWorld w;
-  w.fixWay(LocalChoice::Way::kCheaper);
   TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2), atSecond(*w.b, QpShape(), 4);
   w.connect(first, atFirst, {});
   w.connect(second, atSecond, {});
