@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "direct_world.h"
+#include "trap.h"
 
 using namespace world;
 
@@ -20,7 +21,6 @@ extern "C" const char* __tsan_default_options() { return "report_signal_unsafe=0
 namespace {
 
 constexpr uint64_t kForEver = UINT64_MAX / 4, kShort = 1'000'000;
-const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
 
 DirectPeer::Request request(const DirectConnection& w, const SharedBuffer& memory, uint32_t right, uint64_t offset = 0, uint64_t length = 8) {
   return {w.qa.qpn, w.qb.qpn, memory.rkey, right, wire::kDefaultPkey, memory.memory->base + offset, length};
@@ -37,34 +37,6 @@ uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right =
   DirectPeer::Refusal why;
   return w.pa->peer.enter(request(w, memory, right, offset, length), w.pa->maps, &why);
 }
-
-
-// Calls `then` when a page is first touched, in the middle of whatever touches it.
-struct Trap {
-  static inline Trap* armed = nullptr;
-  uint8_t* page;
-  std::function<void()> then;
-  struct sigaction before {};
-  Trap(uint8_t* at, std::function<void()> what) : page(at), then(std::move(what)) {
-    armed = this;
-    struct sigaction action {};
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    action.sa_sigaction = [](int, siginfo_t* info, void*) {
-      Trap* const trap = armed;
-      const auto* touched = static_cast<uint8_t*>(info->si_addr);
-      if (trap == nullptr || touched < trap->page || touched >= trap->page + kPage) std::abort();
-      armed = nullptr;
-      CHECK(mprotect(trap->page, kPage, PROT_READ | PROT_WRITE) == 0);
-      trap->then();
-    };
-    CHECK(sigaction(SIGSEGV, &action, &before) == 0);
-    CHECK(mprotect(page, kPage, PROT_NONE) == 0);
-  }
-  ~Trap() {
-    CHECK(armed == nullptr);  // it was touched
-    sigaction(SIGSEGV, &before, nullptr);
-  }
-};
 
 }  // namespace
 

@@ -1,18 +1,15 @@
 // Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there; what a
 // peer may offer; memory that is given back.
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "local/local_maps.h"
 #include "local_world.h"
 #include "platform/linux/seals.h"
+#include "trap.h"
 
 using namespace world;
 
 namespace {
-
-const uint64_t kPage = uint64_t(sysconf(_SC_PAGESIZE));
 
 uint64_t mapped(const HostCounters& counters) { return counters.get(HostCounter::kLocalMappedBytes); }
 uint64_t pulled(const HostCounters& counters) { return counters.get(HostCounter::kLocalPulled); }
@@ -140,6 +137,33 @@ TEST(local_maps_memory_given_back) {
     const HostCounters& counters = read ? w.countersA : w.countersB;
     CHECK_EQ(counters.get(HostCounter::kLocalPullChanged), 1u);
     CHECK_EQ(pulled(counters), 0u);
+  }
+}
+
+// The same in the middle of the copy, and so early that it is unmapped by then.
+TEST(local_maps_memory_given_back_under_a_copy) {
+  for (const bool unmapped : {false, true}) {
+    LocalConnection w;
+    constexpr uint32_t kBytes = 100'000;
+    auto source = std::make_unique<SharedBuffer>(*w.a, kBytes, 9);
+    SharedBuffer target(*w.b, kBytes);
+    CHECK(!w.pa->isMapped(source->memory.get()));
+    CHECK_EQ(exchange(*w.pa, *w.pb), 1u);
+    const uint32_t i = w.qa.post(request(kOpWrite, {{source->at(), kBytes, source->lkey}}, target.at(), target.rkey));
+    if (unmapped) {
+      source.reset();
+      exchange(*w.pa, *w.pb);
+      w.pump();
+    } else {
+      Trap trap(target.data() + kPage, [&] {
+        CHECK(source->node.engine.deregisterMr(source->node.pd, source->lkey) == Status::kSuccess);
+        source->lkey = 0;
+      });
+      w.pump();
+    }
+    only(w.qa.sendCq, i, kOpWrite, kWcLocalProtection);
+    CHECK_EQ(w.countersB.get(HostCounter::kLocalPullChanged), 1u);
+    CHECK_EQ(w.countersB.get(HostCounter::kLocalPullFailed) + pulled(w.countersB), 0u);
   }
 }
 
