@@ -1,5 +1,7 @@
 // Memory of allocate() on the local link: it is offered, mapped by the peer for reading, and copied from there; what a
 // peer may offer; memory that is given back.
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "local/local_maps.h"

@@ -1,7 +1,6 @@
 // Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and of the other's memory of
 // allocate().
 #pragma once
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "world.h"
@@ -38,9 +37,9 @@ struct Told {
 inline std::vector<Told> tellings(LocalPair& pair, bool carried = true) {
   std::vector<Told> all;
   pair.offers.sweep();
-  pair.offers.tellAll(false, [&](const LocalMemory& memory, int fd) {
+  pair.offers.tellAll(false, [&](const LocalMemory& memory, Descriptor fd) {
     if (!carried) return false;
-    all.push_back({memory, UniqueFd(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0))});
+    all.push_back({memory, fd == kNoDescriptor ? UniqueFd() : duplicateDescriptor(fd)});
     return true;
   });
   return all;
