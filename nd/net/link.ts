@@ -101,7 +101,8 @@ export class Link {
     this.#sends = this.#credits.posted + CONTROL_SLOTS;
     const requests = this.#sends + REMOTE_OPERATIONS + KEY_OPERATIONS;
     this.#entries = this.#sends + requests;
-    this.memory = Buffer.from(new ArrayBuffer(2 * this.#sends * options.slotBytes));
+    // Zeroing could commit all pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
+    this.memory = Buffer.allocUnsafeSlow(2 * this.#sends * options.slotBytes);
     this.#view = viewOf(this.memory);
     const { adapter, poller } = place;
     this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));

@@ -26,6 +26,8 @@ export interface HalfOpenTiming {
 const patient: HalfOpenTiming = { localResponseTimeout: 20, maxCmRetries: 15 };
 /** The server gives up at once. */
 export const hasty: HalfOpenTiming = { localResponseTimeout: 8, maxCmRetries: 0 };
+/** The server waits for 0.3 s: as many as it admits are half open together. */
+export const brief: HalfOpenTiming = { localResponseTimeout: 16, maxCmRetries: 0 };
 
 /** Packets with requests for a server, each of another connection, and who sends them. */
 export async function halfOpenReqs(

@@ -18,13 +18,16 @@ import {
 import { encodeHello } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
 import type { CrowdOrder, CrowdReport } from '../helpers/crowd-program.js';
-import { type HalfOpenTiming, halfOpenReqs, hasty, streaming } from '../helpers/half-open.js';
+import { brief, type HalfOpenTiming, halfOpenReqs, hasty, streaming } from '../helpers/half-open.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { RawPeer } from '../helpers/net-raw.js';
 import { programFile } from '../helpers/programs.js';
 import { long } from '../helpers/tiers.js';
 
 const ADDRESS = '127.0.0.1';
+/** Connections of a test of memory, 32 at a time, each with 24 MiB of slots: the collector runs several times meanwhile. */
+const ENDED = 192;
+const LARGE_SLOTS = { slots: 16, slotBytes: 2 ** 19 };
 const program = (name: string): string => programFile(new URL(`../helpers/${name}.js`, import.meta.url));
 
 runApart(import.meta.url, define);
@@ -247,6 +250,34 @@ function define(): void {
     for (const socket of sockets) await once(socket, 'close');
     assert.is(server.connections, 0);
   });
+
+  for (const [what, endMany] of [
+    [
+      'half-open connections that have ended',
+      async (server: Server, port: number) => {
+        await strange(port, 'stream', ENDED, brief);
+        await clientErrors(server, ENDED);
+      },
+    ],
+    [
+      'connections that have ended without a byte',
+      async (_server: Server, port: number) => {
+        const clients = await crowd();
+        for (let n = 32; n <= ENDED; n += 32)
+          assert.equal((await order(clients, { what: 'streams', count: 32, port })).failures, []);
+      },
+    ],
+  ] as const) {
+    test(`${what} leave a stream server no memory, whenever they are collected`, async () => {
+      const server = createServer({ socket: LARGE_SLOTS }, (socket) => socket.resume());
+      const port = await listening(server);
+      const before = process.memoryUsage.rss();
+      await endMany(server, port);
+      const grown = process.memoryUsage.rss() - before;
+      console.log(`${ENDED} ${what}: grew by ${(grown / 2 ** 20).toFixed()} MiB`);
+      assert.ok(grown < 64 * 2 ** 20, `it grew by ${(grown / 2 ** 20).toFixed()} MiB`);
+    });
+  }
 
   for (const kind of ['channel', 'stream'] as const) {
     const add = kind === 'channel' ? test : later;
