@@ -140,8 +140,8 @@ export interface KernelOptions {
   direct: boolean;
   /**
    * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing that exists is
-   * overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Two processes exchange whole packets by shared
-   * memory, to be captured or to suffer `faults`, if one of them has such an option before they first connect.
+   * overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Connections that are
+   * made while a process has this option or `faults` use the wire, where packets can be seen; the local link has none.
    */
   capture: string;
   /**

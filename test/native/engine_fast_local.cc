@@ -155,10 +155,10 @@ TEST(fast_and_a_silent_peer) {
       CHECK_EQ(w.a->deadline(), UINT64_MAX);
       if (late) {
         // As from a time when the pair was not up yet: its idle connections are asked.
-        w.pa->travelWhole(true);
+        w.pa->state = LocalPair::State::kAsking;
         CHECK(w.qa.toState(kQpsRts) == Status::kSuccess);
         w.a->step();
-        w.pa->travelWhole(false);
+        w.pa->state = LocalPair::State::kUp;
         CHECK(w.a->deadline() != UINT64_MAX);
         CHECK(w.a->deadline() > w.clock.time + 2 * timeout);
       }

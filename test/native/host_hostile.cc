@@ -139,7 +139,6 @@ class Hostile {
         LocalHello hello;
         hello.slot = r_.below(4) ? kOwnSlot : r_.below(300);
         hello.reason = r_.below(4) ? LocalHello::kYes : r_.next() % 8;
-        hello.plain = r_.below(8) == 0;
         std::memcpy(to, &hello, sizeof hello);
         return sizeof hello;
       }

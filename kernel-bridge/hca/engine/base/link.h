@@ -55,8 +55,6 @@ class PacketSink {
   virtual void onLocalPacket(LocalPair&, const LocalPacket&) {}
   // False: nothing was done; onLocalPacket() gets it next.
   virtual bool onLocalSmall(LocalPair&, const LocalSmall&) { return false; }
-  // A whole unchecked packet, of a pair with capture or fault injection.
-  virtual void onPlainPacket(LocalPair&, const PacketMeta&, const uint8_t* /*bth*/, uint32_t /*length*/) {}
   // The peer could not copy the payload of our packets from this PSN on; `lasting`: it could not do so again either.
   virtual void onUnpulled(LocalPair&, uint32_t /*sourceQpn*/, uint32_t /*qpn*/, uint32_t /*psn*/, bool /*lasting*/) {}
   // The pair is up, or refused: connections that wait for it now know their link.
@@ -97,8 +95,6 @@ class Link {
   virtual bool watchPeer(uint32_t slot) = 0;
   // The local link to the process that owns `slot`: up, or being set up (onLocalPair follows). Null: use the wire.
   virtual std::shared_ptr<LocalPair> localPair(uint32_t /*slot*/) { return nullptr; }
-  // Sends over a pair with capture or fault injection, which carries whole packets.
-  virtual void sendPlain(LocalPair&, const Path&, const OutPacket&) {}
   // Memory is about to be freed that peers may be copying from: their copies count only under an older epoch.
   virtual void revoke(uint64_t /*epoch*/) {}
   // The table of keys and queue pairs that peers may access directly; null: there is none. A record that was withdrawn from it

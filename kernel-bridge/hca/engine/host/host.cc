@@ -93,8 +93,8 @@ struct Host::Impl {
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
   void leaveWire();
-  // Pairs that are set up from now on carry whole packets if there is somebody to see them.
-  void seePackets() { pairs.setPlain(!tap.idle()); }
+  // What connects from now on goes where the tap sees it, if that has anything to do.
+  void seePackets() { pairs.refuseMore(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
   void onObserve(Descriptor connection);
   void tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
@@ -303,12 +303,6 @@ bool Host::send(const Path& path, const OutPacket& packet) {
 
 bool Host::sendSingle(const Path& path, uint8_t* bth, uint32_t length) {
   return impl_->wireTo(path.destination).sender.sendSingle(path, bth, length);
-}
-
-void Host::sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) {
-  const uint32_t length = checkedLength(packet);
-  if (length == 0) return impl_->counters.add(HostCounter::kTxTooLong);
-  impl_->local.sendPlain(pair, path, packet, length);
 }
 
 void Host::flush() {

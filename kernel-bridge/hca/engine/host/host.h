@@ -111,7 +111,6 @@ class Host final : public Link {
   bool watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;
   std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
-  void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet) override;
   void revoke(uint64_t epoch) override;
   DirectBoard* directBoard() override;
   void settleDirect() override;

@@ -44,16 +44,10 @@ class Intake final : public PacketSink {
     return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }
 
-  // Packets that came past the wire have no ICRC: one of another process or of this one,
+  // Packets that came past the wire have no ICRC: one of another process or of this one.
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
     tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
     sink_->onPacket(meta, bth, length);
-  }
-  // and one of a pair on which whole packets travel.
-  void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
-    if (!checkLength(length, HostCounter::kSlotBadFrames)) return;
-    tap_.received(meta, {meta.source, meta.destination}, bth, length, false);
-    sink_->onPlainPacket(pair, meta, bth, length);
   }
   void onPeerProcessGone(uint32_t, bool) override {}  // not reported here
 

@@ -65,23 +65,14 @@ bool LocalDelivery::prefers(const Path& path, const OutPacket& packet) {
 bool LocalDelivery::send(const Path& path, const OutPacket& packet, uint32_t length) {
   const bool reachable = path.destination.isMulticast() || parts_.addresses.isOwn(path.destination);
   if (!reachable || !parts_.addresses.isOwn(path.source)) return false;
-  pass(nullptr, path, packet, length);
+  uint8_t bytes[kMaxDatagram];
+  gather(bytes, packet);
+  parts_.tap.pass(*this, path, bytes, length);
   return true;
 }
 
-void LocalDelivery::pass(LocalPair* pair, const Path& path, const OutPacket& packet, uint32_t length) {
-  uint8_t bytes[kMaxDatagram];
-  gather(bytes, packet);
-  parts_.tap.pass(*this, pair, path, bytes, length);
-}
-
 // To the process that owns the destination QP. QP1 is everybody's, so its packets are this process's own to route.
-void LocalDelivery::carry(const Path& path, LocalPair* pair, const uint8_t* bytes, uint32_t length) {
-  if (pair != nullptr) {
-    // One that was held back comes when its pair may be full, or gone: lost.
-    if (pair->ready(length, false)) pair->putPlain(metaOf(path), bytes, length);
-    return;
-  }
+void LocalDelivery::carry(const Path& path, const uint8_t* bytes, uint32_t length) {
   Frame frame;
   frame.meta = metaOf(path);
   frame.meta.sender = parts_.slots.slot();

@@ -1,7 +1,6 @@
 // Packets that do not go by the wire: of this process to itself, of and to other processes of this host by the connections between
-// their slots, and whole packets of pairs on the local link; and the end of such a process. Owns the queue to itself, and the
-// messages that wait for the sockets to be empty.
-// Host::send() and sendPlain() give it what leaves; frames of other processes and poll() what comes; with the engine's lock held.
+// their slots; and the end of such a process. Owns the queue to itself, and the messages that wait for the sockets to be empty.
+// Host::send() gives it what leaves; frames of other processes and poll() what comes; with the engine's lock held.
 #pragma once
 #include <deque>
 #include <vector>
@@ -25,10 +24,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   bool prefers(const Path& path, const OutPacket& packet);
   // `length`: as checkedLength(). False: no such address here.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
-  void sendPlain(LocalPair& pair, const Path& path, const OutPacket& packet, uint32_t length) {
-    pass(&pair, path, packet, length);
-  }
-  void carry(const Path& path, LocalPair* pair, const uint8_t* bytes, uint32_t length) override;
+  void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
   // What is sent between these two is delivered at once, without waking the engine's thread, if nothing was queued before.
   void beginNow() { now_ = queue_.empty(); }
   void endNow(Engine& engine);
@@ -40,7 +36,7 @@ class LocalDelivery final : public PacketTap::Carrier {
   void onOutbound(uint32_t slot, uint32_t kinds);
   bool queued() const { return !queue_.empty(); }
   uint32_t deliverQueue(uint32_t budget);
-  uint32_t receivePairs(uint32_t budget) { return pairs_.receive(parts_.intake.sink(), parts_.intake, budget); }
+  uint32_t receivePairs(uint32_t budget) { return pairs_.receive(parts_.intake.sink(), budget); }
   bool hasDeferred() const { return !deferred_.empty(); }
   uint32_t deliverDeferred();
 
@@ -54,7 +50,6 @@ class LocalDelivery final : public PacketTap::Carrier {
     bool orderly = false;
   };
   static bool endsConnection(const Deferred& what);
-  void pass(LocalPair* pair, const Path& path, const OutPacket& packet, uint32_t length);
   void queue(const Frame& frame);
   void ring();
   void silence();

@@ -3,8 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "local/local_pair.h"
-
 namespace nd {
 
 void PacketTap::openCapture(const std::string& path) {
@@ -42,13 +40,13 @@ void PacketTap::record(Capture::Direction direction, const IcrcHeaders& headers,
   note();  // writing may have failed
 }
 
-void PacketTap::carry(Carrier& carrier, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length) {
+void PacketTap::carry(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length) {
   sent(path, {path.source, path.destination}, bytes, length - (carrier.hasIcrc ? kIcrcBytes : 0), carrier.hasIcrc);
-  carrier.carry(path, pair, bytes, length);
+  carrier.carry(path, bytes, length);
 }
 
-void PacketTap::pass(Carrier& carrier, LocalPair* pair, const Path& path, uint8_t* bytes, uint32_t length) {
-  if (!injects()) return carry(carrier, pair, path, bytes, length);
+void PacketTap::pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_t length) {
+  if (!injects()) return carry(carrier, path, bytes, length);
   const Faults::Fate fate = faults_.decide(bytes, length - (carrier.hasIcrc ? kIcrcBytes : 0));
   if (fate.drop) return counters_.add(fate.dropMad ? HostCounter::kFaultMadsDropped : HostCounter::kFaultDropped);
   if (fate.corrupt) {
@@ -58,23 +56,22 @@ void PacketTap::pass(Carrier& carrier, LocalPair* pair, const Path& path, uint8_
     if (bit / 8 == wire::kBthCongestionByte) bit += 8;  // the one byte that the ICRC leaves out
     bytes[bit / 8] = static_cast<uint8_t>(bytes[bit / 8] ^ 1u << bit % 8);
   }
-  if (fate.reorder && hold(carrier, pair, path, bytes, length, fate.holdFor)) return;
-  carry(carrier, pair, path, bytes, length);
+  if (fate.reorder && hold(carrier, path, bytes, length, fate.holdFor)) return;
+  carry(carrier, path, bytes, length);
   if (fate.duplicate) {
     counters_.add(HostCounter::kFaultDuplicated);
-    carry(carrier, pair, path, bytes, length);
+    carry(carrier, path, bytes, length);
   }
   if (held_.packetsToGo != 0 && --held_.packetsToGo == 0) releaseHeld();
 }
 
-bool PacketTap::hold(Carrier& carrier, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length,
+bool PacketTap::hold(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length,
                      uint32_t packets) {
   if (held_.packetsToGo != 0) return false;  // one at a time is enough disorder
   held_.packetsToGo = packets;
   held_.due = clock_.now() + Faults::kMaxHoldNs;
   held_.carrier = &carrier;
   held_.path = path;
-  held_.pair = pair ? pair->shared_from_this() : nullptr;
   held_.bytes.assign(bytes, bytes + length);
   counters_.add(HostCounter::kFaultReordered);
   return true;
@@ -83,8 +80,7 @@ bool PacketTap::hold(Carrier& carrier, LocalPair* pair, const Path& path, const 
 void PacketTap::releaseHeld() {
   held_.packetsToGo = 0;
   held_.due = UINT64_MAX;
-  const std::shared_ptr<LocalPair> pair = std::move(held_.pair);
-  carry(*held_.carrier, pair.get(), held_.path, held_.bytes.data(), static_cast<uint32_t>(held_.bytes.size()));
+  carry(*held_.carrier, held_.path, held_.bytes.data(), static_cast<uint32_t>(held_.bytes.size()));
 }
 
 void PacketTap::onTime(uint64_t now, PacketSink& sink) {

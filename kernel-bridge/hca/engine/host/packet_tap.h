@@ -18,8 +18,8 @@ class PacketTap {
   // Carries the packets that the tap lets pass.
   class Carrier {
    public:
-    // `pair`: null but for what goes to a pair. The bytes, BTH to pad or, with `hasIcrc`, to ICRC, stay as they are.
-    virtual void carry(const Path& path, LocalPair* pair, const uint8_t* bytes, uint32_t length) = 0;
+    // The bytes, BTH to pad or, with `hasIcrc`, to ICRC, stay as they are.
+    virtual void carry(const Path& path, const uint8_t* bytes, uint32_t length) = 0;
     const bool hasIcrc;
 
    protected:
@@ -51,7 +51,7 @@ class PacketTap {
   }
   // A packet leaves: it is dropped, changed, doubled or held back where the faults say so, captured, and carried. The bytes are
   // the carrier's: to ICRC if it has one. They may be changed.
-  void pass(Carrier& carrier, LocalPair* pair, const Path& path, uint8_t* bytes, uint32_t length);
+  void pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_t length);
 
   // When onTime() has something to do, UINT64_MAX if never.
   uint64_t deadline() const { return std::min(held_.due, capture_.flushDue()); }
@@ -65,15 +65,14 @@ class PacketTap {
     uint64_t due = UINT64_MAX;
     Carrier* carrier = nullptr;
     Path path;
-    std::shared_ptr<LocalPair> pair;
     std::vector<uint8_t> bytes;
   };
   void openCapture(const std::string& path);
   void note() { uses_ = (capture_.active() ? kCaptures : 0u) | (faults_.active() ? kInjects : 0u); }
   void record(Capture::Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
               uint32_t length, bool hasIcrc);
-  void carry(Carrier& carrier, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length);
-  bool hold(Carrier& carrier, LocalPair* pair, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
+  void carry(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length);
+  bool hold(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets);
   void releaseHeld();
 
   const Clock& clock_;

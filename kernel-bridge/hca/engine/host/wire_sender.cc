@@ -32,7 +32,7 @@ void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length
   IcrcHeaders headers{path.source, path.destination, udp_.sourcePort()};
   if (parts_.tap.injects()) {  // by the socket that counts no IDs, so that packets may be held back
     uint8_t* const bytes = udp_.stage();
-    return parts_.tap.pass(*this, nullptr, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));
+    return parts_.tap.pass(*this, path, bytes, gatherWithIcrc(icrc_, bytes, headers, packet));
   }
   const bool stays = staysHere(path.destination);
   // A connection that repeats what is lost may change its way, and be late once.
@@ -47,7 +47,7 @@ void WireSender::send(const Path& path, const OutPacket& packet, uint32_t length
   udp_.commit(path, total, stays);
 }
 
-void WireSender::carry(const Path& path, LocalPair*, const uint8_t* bytes, uint32_t length) {
+void WireSender::carry(const Path& path, const uint8_t* bytes, uint32_t length) {
   uint8_t* const room = udp_.stage();  // may send the batch; its bytes stay where they are
   if (room != bytes) std::memmove(room, bytes, length);
   udp_.commit(path, length, false);

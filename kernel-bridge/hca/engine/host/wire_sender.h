@@ -25,7 +25,7 @@ class WireSender final : public PacketTap::Carrier {
   // For Steering; `self` is a WireSender.
   static void sendProbe(void* self, const SteeringProbe& probe);
 
-  void carry(const Path& path, LocalPair* pair, const uint8_t* bytes, uint32_t length) override;
+  void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
 
  private:
   static constexpr uint32_t kDestinationUses = 4096;  // packets for which a destination is believed to stay local

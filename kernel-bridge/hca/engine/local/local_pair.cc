@@ -40,7 +40,7 @@ void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piec
 }
 
 uint32_t bulkOf(LocalKind kind, uint32_t length) {
-  return kind == LocalKind::kBulk || kind == LocalKind::kPlain ? length : 0;
+  return kind == LocalKind::kBulk ? length : 0;
 }
 
 }  // namespace
@@ -83,10 +83,8 @@ void LocalPair::close() {
 
 bool LocalPair::ready(uint32_t payload, bool reference) {
   if (!up()) return false;
-  const uint32_t bulk = plain ? kMaxPacket : reference || payload <= LocalSmall::kMostInEntry ? 0 : payload;
-  // Twice, because a fault layer may duplicate.
-  const uint32_t times = plain ? 2 : 1;
-  return producer_.room(LocalRing::kEntrySlots * times, LocalRing::unitsFor(bulk) * times);
+  const uint32_t bulk = reference || payload <= LocalSmall::kMostInEntry ? 0 : payload;
+  return producer_.room(LocalRing::kEntrySlots, LocalRing::unitsFor(bulk));
 }
 
 void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
@@ -142,20 +140,6 @@ void LocalPair::putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_
     std::memcpy(entry + at + 12, &number, 4);
   }
   producer_.write(entry, at);
-}
-
-void LocalPair::putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length) {
-  dirty_ = true;
-  counters_.bump(HostCounter::kLocalTx);
-  uint8_t entry[kHead + LocalEntry::kPlainBytes] = {};
-  storeWords(entry, LocalEntry::word(length, LocalKind::kPlain, 0), 0);
-  uint8_t* at = entry + kHead;
-  std::memcpy(at, meta.source.raw.data(), 16);
-  std::memcpy(at + 16, meta.destination.raw.data(), 16);
-  at[32] = meta.trafficClass;
-  at[33] = meta.hopLimit;
-  std::memcpy(producer_.bulk(length), bytes, length);
-  producer_.write(entry, sizeof entry);
 }
 
 void LocalPair::putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting) {
@@ -274,7 +258,7 @@ inline bool LocalPair::takeNamed(PacketSink& sink, LocalPacket& p, const uint8_t
     pieces[i].length = n;
     total += n;
   }
-  if (total != p.length || plain) return false;
+  if (total != p.length) return false;
   p.pieces = pieces;
   taken_ += p.length;
   sink.onLocalPacket(*this, p);
@@ -301,10 +285,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
   p.length = length;
   p.bth = entry + kHead;
   uint32_t bytes;
-  if (kind == LocalKind::kPlain) {
-    bytes = kHead + LocalEntry::kPlainBytes;
-  } else if (kind == LocalKind::kUnpulled) {
-    if (plain) return false;
+  if (kind == LocalKind::kUnpulled) {
     bytes = kHead + wire::kBthBytes;
   } else {
     const wire::OpInfo& op = wire::kOpcodes[entry[kHead]];
@@ -328,11 +309,7 @@ bool LocalPair::takeOne(PacketSink& sink) {
     if (!consumer_.copy(i, entry + i * LocalRing::kSlotBody)) return false;
 
   const uint32_t bulk = bulkOf(kind, length);
-  bool good = true;
   switch (kind) {
-    case LocalKind::kPlain:
-      good = takePlain(sink, entry + kHead, length);
-      break;
     case LocalKind::kUnpulled: {
       const wire::Bth bth = wire::parseBth(p.bth);
       sink.onUnpulled(*this, p.sourceQpn, bth.destinationQpn, bth.psn, (flags & LocalEntry::kLasting) != 0);
@@ -342,28 +319,12 @@ bool LocalPair::takeOne(PacketSink& sink) {
       if (!takeNamed(sink, p, entry + kHead + p.headerLength)) return false;
       break;
     default:
-      if (plain) return false;
       p.payload = kind == LocalKind::kInline ? entry + kHead + p.headerLength : consumer_.bulk(length);
       taken_ += length;
       sink.onLocalPacket(*this, p);
       break;
   }
   consumer_.take(slots, bulk);
-  return good;
-}
-
-// Copied before it is parsed, because its header is in the bulk area.
-bool LocalPair::takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length) {
-  if (!plain || length > kMaxPacket) return false;
-  uint8_t packet[kMaxPacket];
-  std::memcpy(packet, consumer_.bulk(length), length);
-  PacketMeta meta;
-  std::memcpy(meta.source.raw.data(), entry, 16);
-  std::memcpy(meta.destination.raw.data(), entry + 16, 16);
-  meta.trafficClass = entry[32];
-  meta.hopLimit = entry[33];
-  taken_ += length;
-  sink.onPlainPacket(*this, meta, packet, length);
   return true;
 }
 

@@ -23,8 +23,7 @@ enum class LocalKind : uint8_t {
   kInline = 1,     // behind the header, in the entry's slots
   kBulk = 2,       // in the bulk area
   kReference = 3,  // the entry lists pieces of the sender's memory
-  kPlain = 4,      // addresses in the entry, a whole RoCE packet in the bulk area
-  kUnpulled = 5,   // no packet: a named payload could not be copied, from this PSN on
+  kUnpulled = 4,   // no packet: a named payload could not be copied, from this PSN on
 };
 
 // A piece of a peer's memory.
@@ -40,7 +39,6 @@ struct LocalEntry {
   static constexpr uint32_t kAcknowledges = 1u << 24;
   static constexpr uint32_t kInRing = 1;     // flag: the response's payload must not be a reference
   static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
-  static constexpr uint32_t kPlainBytes = 36;
   static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
     return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
   }
@@ -101,7 +99,7 @@ struct LocalSmall {
 
 class LocalPair : public std::enable_shared_from_this<LocalPair> {
  public:
-  static constexpr uint32_t kMtu = 64u << 10;          // of connections on it, unless it is plain
+  static constexpr uint32_t kMtu = 64u << 10;          // of connections on it
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
   static constexpr uint32_t kNamedFrom = 4u << 10;     // bytes; below, two copies that both processes make at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
@@ -110,7 +108,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header that names payload, epoch, pieces");
-  static constexpr uint32_t kMaxPacket = kMaxDatagram;         // a plain one
 
   enum class State : uint8_t { kAsking, kUp, kRefused, kClosed };
 
@@ -120,7 +117,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   bool startSelf();
   void attach(uint32_t side, ProcessId process, bool publishes = false);  // after `mapping` is set
   void close();
-  void travelWhole(bool packets) { fast = !(plain = packets); }
 
   // ── Out
   bool up() const { return state == State::kUp; }
@@ -143,7 +139,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   void putReference(const OutPacket& packet, uint32_t sourceQpn, uint8_t trafficClass, uint64_t epoch);
   // Whether the peer has all this memory mapped. Unknown memory is offered to the peer.
   bool isMapped(const SharedRange* range) { return range != nullptr && (self || offers.numberOf(*range) != 0); }
-  void putPlain(const PacketMeta& meta, const uint8_t* bytes, uint32_t length);
   void putUnpulled(uint32_t sourceQpn, uint32_t destinationQpn, uint32_t psn, bool lasting);
   uint32_t position() const { return producer_.position(); }
   void prepare() { producer_.prepare(); }
@@ -161,7 +156,7 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   // ── Direct access (direct_board.h)
   // Whether both sides publish their keys: known when the pair is up.
   bool direct() const {
-    return up() && !plain && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1;
+    return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1;
   }
   // Where the peer is in this side's memory, or null.
   DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
@@ -180,8 +175,8 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
 
   const uint32_t slot;
   State state = State::kAsking;
-  bool plain = false, self = false;
-  bool fast = true;                 // small messages may take the fast path; a plain pair has none such
+  bool self = false;
+  bool fast = true;                 // small messages take the fast path; the tests compare it with the other
   bool stalled = false;             // queue pairs wait for space
   uint64_t deadline = UINT64_MAX;   // of the set-up
   LocalMapping mapping;
@@ -216,7 +211,6 @@ class LocalPair : public std::enable_shared_from_this<LocalPair> {
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();
-  bool takePlain(PacketSink& sink, const uint8_t* entry, uint32_t length);
   Pull copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count);
   void fill(uint8_t* to, const OutPacket& packet);
 

@@ -51,7 +51,7 @@ void LocalPairs::stop() {
 std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
   if (!enabled_ || slot >= Slots::kMax) return nullptr;
   if (slot == slots_.slot()) {
-    if (self_ || plain_) return self_;
+    if (self_ || refuses_) return self_;
     auto pair = std::make_shared<LocalPair>(slot, counters_);
     if (!pair->startSelf()) return nullptr;
     pair->setEpoch(epoch_);
@@ -60,7 +60,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
     return self_;
   }
   Entry& e = entries_[slot];
-  if (!e.pair) begin(slot, now);
+  if (!e.pair && !refuses_) begin(slot, now);
   return e.pair && (e.pair->state == LocalPair::State::kAsking || e.pair->up()) ? e.pair : nullptr;
 }
 
@@ -86,7 +86,6 @@ std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
 bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds, uint32_t fdCount) {
   LocalHello own = hello;
   own.slot = slots_.slot();
-  if (kind != FrameKind::kPairAnswer) own.plain = plain_;
   Frame frame;
   frame.kind = kind;
   frame.body = reinterpret_cast<const uint8_t*>(&own);
@@ -121,7 +120,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   const bool lower = slots_.slot() < slot;
   if (frame.kind != FrameKind::kPairAnswer) {
     LocalHello::Reason no = LocalHello::kYes;
-    if (!enabled_) no = LocalHello::kOption;
+    if (!enabled_ || (refuses_ && !entries_[slot].pair)) no = LocalHello::kOption;
     if (!sender.ownUser || sender.process == 0) no = LocalHello::kUser;
     if (entries_[slot].refusal != LocalHello::kYes) no = entries_[slot].refusal;
     if (no != LocalHello::kYes) {
@@ -142,7 +141,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
     case FrameKind::kPairOffer:
       if (lower || (entries_[slot].pair && entries_[slot].pair->state != LocalPair::State::kAsking))
         return counters_.add(HostCounter::kSlotBadFrames);
-      return onOffer(slot, hello, origin, sender.process, sink);
+      return onOffer(slot, origin, sender.process, sink);
     default:
       // A no may answer an offer or a request; a yes only an offer.
       if (!lower && hello.reason == LocalHello::kYes) return counters_.add(HostCounter::kSlotBadFrames);
@@ -150,7 +149,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
   }
 }
 
-void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, ProcessId process, PacketSink& sink) {
+void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink) {
   Entry& e = entries_[slot];
   if (!e.pair) {
     if (!slots_.watch(slot)) return;
@@ -170,12 +169,9 @@ void LocalPairs::onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& or
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
-  pair.travelWhole(plain_ || hello.plain != 0);
   pair.attach(1, process, board_.created());
   pair.setEpoch(epoch_);
-  LocalHello yes;
-  yes.plain = pair.plain;
-  tell(slot, FrameKind::kPairAnswer, yes);  // if it is lost, the process is gone
+  tell(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
   goUp(pair, sink);
 }
 
@@ -185,7 +181,6 @@ void LocalPairs::onAnswer(uint32_t slot, const LocalHello& hello, ProcessId, Pac
   if (hello.reason != LocalHello::kYes) return refuse(*pair, LocalHello::Reason(hello.reason), &sink);
   if (__atomic_load_n(&pair->mapping.get()->state, __ATOMIC_ACQUIRE) != LocalSegment::kAccepted)
     return refuse(*pair, LocalHello::kSystem, &sink);
-  pair->travelWhole(hello.plain != 0);
   goUp(*pair, sink);
 }
 
@@ -342,14 +337,14 @@ bool LocalPairs::lookOut(const std::atomic<uint32_t>& wanted) {
   return false;
 }
 
-uint32_t LocalPairs::receive(PacketSink& sink, PacketSink& plain, uint32_t budget) {
+uint32_t LocalPairs::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   const auto count = static_cast<uint32_t>(up_.size());
   copiedMuch_ = false;
   if (next_ >= count) next_ = 0;
   for (uint32_t i = 0, at = next_; i < count && n < budget; i++, at = at + 1 < count ? at + 1 : 0) {
     LocalPair& pair = *up_[at];
-    n += pair.receive(pair.plain ? plain : sink, budget - n);
+    n += pair.receive(sink, budget - n);
     copiedMuch_ |= pair.copiedMuch();
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;

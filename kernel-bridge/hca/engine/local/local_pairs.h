@@ -20,7 +20,6 @@ namespace nd {
 struct LocalHello {
   enum Reason : uint32_t { kYes = 0, kOption = 1, kUser = 2, kSystem = 3 };
   uint32_t slot = 0;
-  uint32_t plain = 0;   // the sender wants whole packets; in an answer: whole packets are used
   uint32_t reason = 0;  // of an answer
 };
 
@@ -31,8 +30,8 @@ class LocalPairs {
   // `enabled`: false refuses every pair; `direct`: peers may access memory of allocate() themselves. The slot is already claimed.
   void start(bool enabled, bool direct);
   void stop();
-  // Pairs set up from now on carry whole packets (capture, faults).
-  void setPlain(bool plain) { plain_ = plain; }
+  // From now on no further pair comes up: the packets are to be seen (capture, faults).
+  void refuseMore(bool refuse) { refuses_ = refuse; }
 
   // The pair with this slot; sets it up if necessary. Null: refused.
   std::shared_ptr<LocalPair> pairWith(uint32_t slot, uint64_t now);
@@ -45,8 +44,7 @@ class LocalPairs {
   // Polls the rings, kLooks times or until `wanted` ≠ 0. True: there are entries.
   bool lookOut(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
-  // `plain`: gets the packets of pairs that carry whole ones.
-  uint32_t receive(PacketSink& sink, PacketSink& plain, uint32_t budget);
+  uint32_t receive(PacketSink& sink, uint32_t budget);
   // Whether that copied as much as one step may.
   bool copiedMuch() const { return copiedMuch_; }
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
@@ -80,7 +78,7 @@ class LocalPairs {
   void stopRinging();
   std::shared_ptr<LocalPair> begin(uint32_t slot, uint64_t now);
   bool offer(LocalPair& pair, uint64_t now);
-  void onOffer(uint32_t slot, const LocalHello& hello, FrameOrigin& origin, ProcessId process, PacketSink& sink);
+  void onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
   bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   void onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink);
@@ -97,7 +95,7 @@ class LocalPairs {
   HostCounters& counters_;
   Slots& slots_;
   Readiness& readiness_;
-  bool enabled_ = false, plain_ = false, grown_ = false, copiedMuch_ = false;
+  bool enabled_ = false, refuses_ = false, grown_ = false, copiedMuch_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen

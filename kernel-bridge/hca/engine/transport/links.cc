@@ -28,7 +28,7 @@ void Links::settle(Qp& qp) {
 }
 
 void Links::setMtu(Qp& qp) {
-  const bool whole = qp.local && qp.local->up() && !qp.local->plain;
+  const bool whole = qp.local && qp.local->up();
   const uint32_t agreed = extensions::packetBytes(qp.attributes.extensions);
   qp.mtu = whole ? LocalPair::kMtu : agreed ? agreed : qp.attributes.pathMtu;
 }
@@ -102,8 +102,6 @@ void Links::transmit(Qp& qp, const Path& path) {
   } else if (!qp.local) {
     const bool cut = qp.fragments && qp.fragments->size != 0;
     if (!(cut ? t_.fragments.send(qp, path, out) : c_.link.send(path, out))) c_.counters.sendFailures++;
-  } else if (qp.local->plain) {
-    c_.link.sendPlain(*qp.local, path, out);
   } else {
     out.localAck = t_.responses.carriedAck(qp);
     if (out.byReference && out.payloadLength) {

@@ -55,7 +55,7 @@ class Links : public Role {
 // A pair may be closed a moment before its connections end.
 template <typename Mapped>
 bool Links::names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped) {
-  return length >= LocalPair::kNamedFrom && !inRing && qp.reliable() && qp.local && !qp.local->plain && qp.local->up() &&
+  return length >= LocalPair::kNamedFrom && !inRing && qp.reliable() && qp.local && qp.local->up() &&
          (qp.local->self || mapped());
 }
 

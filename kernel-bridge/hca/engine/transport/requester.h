@@ -31,8 +31,8 @@ class Requester : public Role {
   // From the oldest packet on again, with payload in the ring until what is under way now is acknowledged.
   void carryInRing(Qp& qp, bool lasting);
   // Whether an idle connection asks if its peer is there. On the local link the system reports a peer's end, and nothing
-  // is lost: except by the fault layer, on a plain pair.
-  static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up() || qp.local->plain; }
+  // is lost.
+  static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up(); }
 
  private:
   void goBack(Qp& qp, uint32_t from);

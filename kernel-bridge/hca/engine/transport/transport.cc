@@ -171,8 +171,7 @@ void Transport::onWhole(const PacketMeta& meta, const uint8_t* bth, uint32_t len
     return lifecycle.settle();
   }
   // While the pair is pending here, the peer may know already that there is none, and send by the wire.
-  const bool mayBeEither = !carrier_ && qp->has(kPairPending);
-  if (!Context::comesFromPeer(*qp, meta) || (!mayBeEither && qp->local.get() != carrier_)) {
+  if (!Context::comesFromPeer(*qp, meta) || (qp->local && !qp->has(kPairPending))) {
     context.counters.wrongAddress++;
     return;
   }
@@ -189,19 +188,6 @@ void Transport::onNotification(const PacketMeta& meta, const Packet& p, uint32_t
   } else if (context.pkeyFits(*qp, p)) {
     congestion.onNotification(*qp);
   }
-}
-
-void Transport::onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-  if (length >= wire::kBthBytes) {
-    const uint32_t qpn = wire::parseBth(bth).destinationQpn;
-    if (qpn == wire::kGsiQpn || qpn == wire::kMulticastQpn) {
-      context.counters.malformed++;
-      return;
-    }
-  }
-  carrier_ = &pair;
-  onPacket(meta, bth, length);
-  carrier_ = nullptr;
 }
 
 void Transport::onLocalPacket(LocalPair& pair, const LocalPacket& local) {

@@ -72,7 +72,6 @@ struct Transport final : public PacketSink {
   void onEngineFailed(int error);  // tells all kernels
   void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
   bool onLocalSmall(LocalPair& pair, const LocalSmall& small) override { return fastPath.onLocalSmall(pair, small); }
-  void onPlainPacket(LocalPair& pair, const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) override {
     completer.onUnpulled(pair, sourceQpn, qpn, psn, lasting);
   }
@@ -124,7 +123,6 @@ struct Transport final : public PacketSink {
   uint64_t waitingSince_ = 0;         // the polling thread, in vain
   std::atomic<uint64_t> lastPoll_{0}; // when it came back from it
   uint32_t stepsWithoutTimers_ = 0;
-  LocalPair* carrier_ = nullptr;      // of the packet being looked at, if it came whole by a pair
 };
 
 }  // namespace nd

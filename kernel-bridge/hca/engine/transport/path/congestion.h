@@ -22,7 +22,7 @@ class Congestion : public Role {
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (!inFlight || inFlight + packets <= rq.window) return true;
     if (qp.has(kRecovering | kAnswerGap)) return takesBesideKept(qp, inFlight + packets);
-    return mayTakeMore && qp.local && !qp.local->plain && inFlight + packets <= kLocalWindows * rq.window &&
+    return mayTakeMore && qp.local && inFlight + packets <= kLocalWindows * rq.window &&
            !qp.local->crowded();
   }
   void openWindow(Qp& qp, uint32_t acknowledged) const;
