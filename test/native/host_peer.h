@@ -85,8 +85,8 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
-// From now on no page of the side's memory comes, for whoever asks. Who asks is told by the descriptor; -1: the system has no userfaultfd
-// for this user.
+// Takes the pages of the side's memory away: from now on an access to one of them waits. The result is readable when a thread waits; it
+// is -1 where this user may not use userfaultfd.
 inline int withhold(Side& side) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
@@ -99,7 +99,7 @@ inline int withhold(Side& side) {
   return done ? fd : -1;
 }
 
-// Writes from such memory. Tells whether it can, and when somebody waits for a page.
+// Posts a Write from such memory. Sends the parent 1 (pages can be withheld) or 0, and then 2 when a thread waits for a page.
 inline void writeWithheld(Side& side, const Hello& other) {
   side.post(kOpWrite, 0, 64, other.address, other.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);

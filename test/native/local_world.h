@@ -60,8 +60,7 @@ inline uint32_t exchange(LocalPair& from, LocalPair& to) {
   return taken;
 }
 
-// Where the payload of Buffers is: in memory that only its process has, or in memory of allocate() that the peer has mapped from the
-// beginning, so that it is named.
+// Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose payload is named.
 enum class Payload { kCarried, kNamed };
 
 struct LocalWorld : World {
@@ -84,7 +83,7 @@ struct LocalWorld : World {
     a->link.local = b->link.local = true;
     shareFrom(payload);
   }
-  // Of Buffers that are made from now on.
+  // Applies to Buffers constructed afterwards.
   void shareFrom(Payload payload) {
     const auto sharing = [payload](LocalPair& own, LocalPair& other) -> std::function<void(const SharedRange&)> {
       if (payload == Payload::kCarried) return {};

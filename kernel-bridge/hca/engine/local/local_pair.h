@@ -97,7 +97,7 @@ struct LocalSmall {
   }
 };
 
-class LocalPair : public std::enable_shared_from_this<LocalPair> {
+class LocalPair {
  public:
   static constexpr uint32_t kMtu = 64u << 10;          // of connections on it
   static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
