@@ -115,8 +115,10 @@ struct SendState : RingPlace {
   uint32_t refused = 0;    // and which PSN they refuse
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
-  // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals.
-  uint32_t window = 0, credit = 0, alpha = 0;
+  // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals (a new
+  // connection expects the worst, as DCTCP's and DCQCN's do).
+  static constexpr uint32_t kAlphaOne = 1024;
+  uint32_t window = 0, credit = 0, alpha = kAlphaOne;
   uint64_t congestedAt = 0;
   // Round trip: one request at a time is timed (RFC 6298).
   bool timing = false;

@@ -12,9 +12,8 @@ namespace {
 
 // A packet waits for no ACK longer than this without one being requested.
 constexpr uint64_t kLateAskNs = 1'000'000;
-// At most one CNP for a queue pair in this time, and one reaction to those that come.
+// At most one CNP for a queue pair in this time.
 constexpr uint64_t kCongestionNs = 50'000;
-constexpr uint32_t kAlphaOne = 1024;
 constexpr uint32_t kMostUnasked = 32;  // packets without one, however long the window is
 
 }  // namespace
@@ -68,17 +67,19 @@ void Congestion::onLoss(Qp& qp, uint32_t packets) const {
   rq.model->lost += packets;
 }
 
-// One reduction per interval, however many notifications come: they are about the same queue.
+// One reduction per interval, however many notifications come: they are about the same queue. A round trip is an interval, for
+// what this reduction does shows no earlier; and had alpha gone back meanwhile, a long queue would reduce no small window.
 void Congestion::onNotification(Qp& qp) {
   SendState& rq = qp.rq;
   c_.counters.congestionNotifications++;
-  if (c_.now - rq.congestedAt < kCongestionNs && rq.congestedAt != 0) return;
+  const uint64_t interval = std::max(kCongestionNs, rq.roundTrip);
+  uint64_t quiet = rq.congestedAt == 0 ? interval : c_.now - rq.congestedAt;
+  if (quiet < interval) return;
   // alpha moves by 1/16 towards 1 now, and back towards 0 for each interval that passed without a notification.
-  for (uint64_t quiet = c_.now - rq.congestedAt; quiet >= 2 * kCongestionNs && rq.alpha > 16; quiet -= kCongestionNs)
-    rq.alpha -= rq.alpha / 16;
+  for (; quiet >= 2 * interval && rq.alpha > 16; quiet -= interval) rq.alpha -= rq.alpha / 16;
   rq.congestedAt = c_.now;
-  rq.alpha += (kAlphaOne - rq.alpha) / 16;
-  reduceWindow(qp, rq.window - uint32_t(uint64_t(rq.window) * rq.alpha / (2 * kAlphaOne)));
+  rq.alpha += (SendState::kAlphaOne - rq.alpha) / 16;
+  reduceWindow(qp, rq.window - uint32_t(uint64_t(rq.window) * rq.alpha / (2 * SendState::kAlphaOne)));
 }
 
 void Congestion::onMarked(Qp& qp) {

@@ -2,8 +2,8 @@
 // IBA 1 annex A17 §17.9), the round-trip time, and which packets request an ACK.
 //
 // Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow again: a loss halves it, a
-// notification reduces it by the smoothed share of marked intervals (as DCQCN reduces its rate), and each window acknowledged
-// makes it one packet larger. Towards peers that take long windows, on far paths: path_model.h.
+// notification reduces it by half the smoothed share of marked round trips (as DCTCP does, RFC 8257 §3.3), and each window
+// acknowledged makes it one packet larger. Towards peers that take long windows, on far paths: path_model.h.
 #pragma once
 #include "transport/scheduler.h"
 
