@@ -74,6 +74,8 @@ export class FlowConnection {
   readonly #world: World;
   readonly #endpoint: number;
   readonly #connection: CmConnection;
+  /** Perhaps before the connection was there. */
+  #stopped = false;
 
   constructor(world: World, plan: FlowPlan) {
     this.#world = world;
@@ -112,6 +114,7 @@ export class FlowConnection {
 
   /** No more requests; the connection ends when those outstanding are complete. */
   stop(): void {
+    this.#stopped = true;
     if (this.state === 'running') this.#world.native.stopFlow(this.flow);
   }
 
@@ -142,6 +145,7 @@ export class FlowConnection {
     this.state = 'running';
     if (!this.#world.native.startFlow(this.flow, this.#endpoint, server.vertex, reply.peerQpn))
       this.#lose('the server has no such queue pair any more');
+    if (this.#stopped) this.stop();
   }
 
   /** Connection management says so. */
