@@ -9,8 +9,12 @@ const SMALLEST_WINDOW = 4;
 /** What holds in every run (docs/internals/simulation.md): Jain's index, and a queue in terms of its allowance. */
 const FAIR = 0.9;
 const MOST_QUEUE = 2;
-/** Until figures count, and while they do: longer than a time-out, and some messages of each sender. */
+/**
+ * Until figures count, and while they do: longer than a time-out, and some messages of each sender. Windows come to equal parts in
+ * some dozens of round trips, and these are as long as the queue, which is as long as there are senders.
+ */
 const CONTENTION_MS = 1500;
+const CONTENTION_MS_PER_SENDER = 3;
 const MTU = 1024;
 const LARGE_MTU = 4096;
 const HEADER_BYTES = 100;
@@ -69,7 +73,7 @@ export const incast = scenario({
   },
   run(world, { senders, markKb, bytes, ours }) {
     world.settings = { ...world.settings, ours: ours !== 0 };
-    const milliseconds = CONTENTION_MS;
+    const milliseconds = Math.max(CONTENTION_MS, senders * CONTENTION_MS_PER_SENDER);
     const { shares, port, allowed } = contend(world, senders, { mark: markKb * 1000, bytes, milliseconds });
     const index = jain(shares);
     demand(index >= FAIR, `Jain's index of ${senders} senders is ${index.toFixed(3)}, below ${FAIR}`);
