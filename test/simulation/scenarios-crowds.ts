@@ -6,12 +6,12 @@ import type { World } from './world.js';
 const LONGEST_MS = 600_000;
 /** Of a congestion window, in packets (congestion.h). */
 const SMALLEST_WINDOW = 4;
-/** What holds in every run (docs/internals/simulation.md): Jain's index, and a queue in terms of its allowance. */
+/** Bounds of every run (docs/internals/simulation.md): Jain's index, and the queue as a multiple of its allowance. */
 const FAIR = 0.9;
 const MOST_QUEUE = 2;
 /**
- * Until figures count, and while they do: longer than a time-out, and some messages of each sender. Windows come to equal parts in
- * some dozens of round trips, and these are as long as the queue, which is as long as there are senders.
+ * The warm-up, and then the measurement: longer than a time-out, and long enough for several messages of each sender. Windows converge
+ * within dozens of round trips; the round trip grows with the queue, and the queue with the number of senders.
  */
 const CONTENTION_MS = 1500;
 const CONTENTION_MS_PER_SENDER = 3;

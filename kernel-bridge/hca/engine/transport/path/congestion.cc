@@ -67,8 +67,8 @@ void Congestion::onLoss(Qp& qp, uint32_t packets) const {
   rq.model->lost += packets;
 }
 
-// One reduction per interval, however many notifications come: they are about the same queue. A round trip is an interval, for
-// what this reduction does shows no earlier; and had alpha gone back meanwhile, a long queue would reduce no small window.
+// One reduction per interval, however many notifications arrive: they report the same queue. The interval is a round trip, since a
+// reduction has no effect on the queue before. Were alpha to decay faster, a long queue would never reduce a small window.
 void Congestion::onNotification(Qp& qp) {
   SendState& rq = qp.rq;
   c_.counters.congestionNotifications++;
