@@ -205,14 +205,16 @@ export class NvmeQueue {
     }
   }
 
-  /** Ends the connection; commands in flight fail. */
-  async close(error: Error = new NvmeConnectionError('The queue was closed.')): Promise<void> {
-    if (this.#error === undefined) this.#end(error);
+  /** Ends the connection; commands in flight fail. With an error the peer is lost, and its consent to the end is not awaited. */
+  async close(error?: Error): Promise<void> {
+    if (this.#error === undefined) this.#end(error ?? new NvmeConnectionError('The queue was closed.'));
     if (this.#released) return;
-    try {
-      await this.#connector.disconnect();
-    } catch {
-      // It has ended already.
+    if (error === undefined) {
+      try {
+        await this.#connector.disconnect();
+      } catch {
+        // It has ended already.
+      }
     }
     this.#release();
   }

@@ -38,6 +38,8 @@ import { ND, runNd } from '../helpers/nd-tool.js';
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
 const DATA_AT = 16_384;
+/** DREQs that nobody answers are repeated for longer. */
+const CM_PATIENCE_MS = 60_000;
 const ending: (() => unknown)[] = [];
 
 test.after.each(async () => {
@@ -394,7 +396,9 @@ test('a target process that stands still counts as lost after the keep-alive tim
     const controller = await NvmeController.connect(settings);
     const closed = once(controller, 'closed');
     target.child.kill('SIGSTOP');
+    const begun = performance.now();
     const [error] = await closed;
+    assert.ok(performance.now() - begun < CM_PATIENCE_MS, 'no answer to DREQs is awaited');
     assert.match(String(error), /was not found again/);
     target.child.kill('SIGCONT');
   });
