@@ -4,13 +4,36 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const programs = ['examples/nd', 'test/helpers/peer/program'];
+const programs = [
+  'examples/nd',
+  ...['file-copy', 'many-clients', 'rpc', 'table'].map((name) => `examples/net/${name}`),
+  'test/helpers/peer/program',
+  ...[
+    'blocked-program',
+    'busy-program',
+    'crowd-program',
+    'datagram-program',
+    'flood-program',
+    'half-open-program',
+    'kill-victim',
+    'net-alive-program',
+    'net-program',
+    'observed-program',
+    'pkey-peer',
+    'rest-program',
+    'srq-sender',
+    'tunnel-program',
+    'ud-program',
+    'unplug-program',
+    'verbs-model-program',
+  ].map((name) => `test/helpers/${name}`),
+];
 
 /**
  * Bundles those of `dist` into a folder that ends with this process. The environment names it to tests (test/helpers/programs.ts).
  */
 export async function bundlePrograms(dist) {
-  if (!programs.every((name) => existsSync(join(dist, `${name}.js`)))) return; // tests of the runner itself
+  if (!existsSync(join(dist, `${programs[0]}.js`))) return; // tests of the runner itself
   const { build } = await import('esbuild');
   const folder = mkdtempSync(join(tmpdir(), 'nd-bundles-'));
   chmodSync(folder, 0o755); // some tests start them as other users

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { command, conformance, conformanceAt, serving } from './command.js';
+import { command, conformance, conformanceAt, serving } from '../helpers/conformance-command.js';
 import { cases } from './index.js';
 
 test('the halves meet by --serve and --peer, for who knows the token that is printed', async () => {

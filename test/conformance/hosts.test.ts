@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { suite } from 'uvu';
 import { needing } from '../helpers/needs.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
-import { serving } from './command.js';
-import { passesAll } from './passes-all.js';
+import { serving } from '../helpers/conformance-command.js';
+import { passesAll } from '../helpers/conformance-passes.js';
 
 const test = needing(suite<{ hosts: TwoHosts }>('conformance of two hosts'), 'namespaces');
 

@@ -1,8 +1,8 @@
 /** The suite works: some case fails for every broken provider, and the same cases pass for the unbroken one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { conformance } from '../helpers/conformance-command.js';
 import { long } from '../helpers/tiers.js';
-import { conformance } from './command.js';
 import { spiVersions } from './index.js';
 import { judge, type MutantResult, mutants, runMutant } from './mutants/index.js';
 

@@ -1,7 +1,7 @@
 /** Our own provider obeys every rule of ND SPI v1, in one process and in two. */
 import { test } from 'uvu';
 import { long } from '../helpers/tiers.js';
-import { passesAll } from './passes-all.js';
+import { passesAll } from '../helpers/conformance-passes.js';
 
 const here = { by: [] };
 

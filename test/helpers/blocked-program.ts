@@ -5,7 +5,6 @@
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { runInThisContext } from 'node:vm';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -46,7 +45,7 @@ interface Task {
 }
 
 function startWorker(task: Task): Worker {
-  return new Worker(fileURLToPath(import.meta.url), { workerData: task });
+  return new Worker(process.argv[1]!, { workerData: task });
 }
 
 /** Waits until a Worker blocks, or begins to. */

@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openNetworkDirect, openNetworkDirect2 } from '../../nd/index.js';
-import { serving } from '../conformance/command.js';
 import {
   cases,
   loadSubject,
@@ -16,6 +15,7 @@ import {
   type Spi,
   selectCases,
 } from '../conformance/index.js';
+import { serving } from './conformance-command.js';
 
 /** Groups with one-sided requests, windows, or the end of keys and connections. */
 const GROUPS = ['memory', 'transfer', 'disconnect', 'state', 'v2', 'srq', 'scale'];

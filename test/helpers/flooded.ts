@@ -4,11 +4,11 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
 import { connectTo, Peer, type PeerLink, type PeerListener } from './peer/peer.js';
+import { programFile } from './programs.js';
 
-const program = fileURLToPath(new URL('./flood-program.js', import.meta.url));
+const program = programFile(new URL('./flood-program.js', import.meta.url));
 /** A port without a listener. */
 const NOBODY = 9;
 /** A flood ends after this time in any case. */

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type Host, TwoHosts } from './peer/hosts.js';
+import { programFile } from './programs.js';
 
 const source = fileURLToPath(new URL('../../../test/helpers/tun-relay.cc', import.meta.url));
-const program = fileURLToPath(new URL('./tunnel-program.js', import.meta.url));
+const program = programFile(new URL('./tunnel-program.js', import.meta.url));
 
 /** The interface's name on both hosts. */
 export const TUNNEL = 'tunnel0';

@@ -1,11 +1,11 @@
 /** The test's side of ud-program.ts: processes with a datagram socket each. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { readCounters } from '../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
+import { programFile } from './programs.js';
 import { HANG_MS } from './within.js';
 
-const program = fileURLToPath(new URL('./ud-program.js', import.meta.url));
+const program = programFile(new URL('./ud-program.js', import.meta.url));
 
 /** A received datagram; `status` is the name of a WV_WC_STATUS. */
 export interface UdArrival {

@@ -1,6 +1,5 @@
 /** A process that runs random verbs in its main thread and two Workers at once: `program seed runs milliseconds`. */
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { runPlans } from './verbs-model.js';
 import { Coverage } from './verbs-model-coverage.js';
@@ -17,7 +16,7 @@ async function work(task: Task): Promise<number> {
 }
 
 async function inWorker(task: Task): Promise<number> {
-  const worker = new Worker(fileURLToPath(import.meta.url), { workerData: task });
+  const worker = new Worker(process.argv[1]!, { workerData: task });
   // From the start, because it may come right behind the message.
   const exit = once(worker, 'exit');
   const [done] = (await once(worker, 'message')) as [number];

@@ -2,14 +2,14 @@
 // killed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type IWVConnectEndpoint, openProvider, QpState, WcStatus } from '../../winverbs/index.js';
 import { openListener, openSide, type Side, take, toInit } from '../helpers/loopback.js';
+import { programFile } from '../helpers/programs.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
-const program = fileURLToPath(new URL('../helpers/srq-sender.js', import.meta.url));
+const program = programFile(new URL('../helpers/srq-sender.js', import.meta.url));
 const PAIRS = 3;
 const MESSAGES = 40;
 const DEPTH = 8;

@@ -2,13 +2,13 @@
 // NetworkDirect's statuses for it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { injectDeviceFault } from '../../kernel-bridge/index.js';
 import { NdError, openNetworkDirect, openNetworkDirect2, statusName } from '../../nd/index.js';
+import { programFile } from '../helpers/programs.js';
 
-const program = fileURLToPath(new URL('../helpers/unplug-program.js', import.meta.url));
+const program = programFile(new URL('../helpers/unplug-program.js', import.meta.url));
 
 async function run(): Promise<unknown> {
   const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -3,14 +3,14 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openProvider, RemoteMemory, Status, WcStatus, WvAccess, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, connectedPair, take } from '../helpers/loopback.js';
+import { programFile } from '../helpers/programs.js';
 import { statusOf } from '../helpers/status-of.js';
 
-const program = fileURLToPath(new URL('../helpers/busy-program.js', import.meta.url));
+const program = programFile(new URL('../helpers/busy-program.js', import.meta.url));
 const STEP = 20;
 
 test('requests that go to the HCA without the kernel are cancelled and ended as those that do not', async () => {

@@ -243,7 +243,7 @@ const handlers: Handlers = {
 
   startWorker: ({ worker }) =>
     new Promise((resolve, reject) => {
-      const thread = new Worker(new URL(import.meta.url));
+      const thread = new Worker(process.argv[1]!);
       workers.set(worker, thread);
       thread.on('error', reject);
       thread.on('message', (reply: Reply) => (reply.id === 0 ? resolve() : tell(reply)));

@@ -1,5 +1,5 @@
-import { conformanceAt, type Place } from './command.js';
-import { type CaseResult, cases, type Spi, selectCases } from './index.js';
+import { type CaseResult, cases, type Spi, selectCases } from '../conformance/index.js';
+import { conformanceAt, type Place } from './conformance-command.js';
 
 /** Runs all cases of a version; none may fail or be skipped. */
 export async function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<void> {

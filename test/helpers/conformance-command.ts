@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { programFile } from './programs.js';
 
 /** The file of the command. */
-export const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
+export const command = programFile(new URL('../../examples/nd.js', import.meta.url));
 
 /** The result of the command. */
 export interface Ended {
