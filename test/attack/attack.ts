@@ -28,7 +28,7 @@ export interface Attack {
   /** Counts of the long run, and of the short one. */
   readonly full: number;
   readonly short: number;
-  /** Whether the short run uses only the seed that it prints: `npm test` runs it with a fixed one. */
+  /** Whether the short run uses only the seed that it prints: `npm run test:all` runs it with a fixed one. */
   readonly seldom?: boolean;
   /** Requirements for the machine. */
   readonly needs?: readonly Need[];

@@ -1,10 +1,11 @@
 /** Our own provider obeys the rules of both versions by direct access: conformance-ways.ts. */
 import { test } from 'uvu';
 import { passesByWay } from '../helpers/conformance-ways.js';
+import { long } from '../helpers/tiers.js';
 import { spiVersions } from './index.js';
 
 for (const spi of spiVersions) {
-  test(`SPI ${spi}, memory of allocate(), by direct access`, () => passesByWay(spi, true));
+  long(test, `SPI ${spi}, memory of allocate(), by direct access`, () => passesByWay(spi, true));
 }
 
 test.run();

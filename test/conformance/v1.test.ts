@@ -1,7 +1,7 @@
 /** Our own provider obeys every rule of ND SPI v1, in one process and in two. */
 import { test } from 'uvu';
-import { long } from '../helpers/tiers.js';
 import { passesAll } from '../helpers/conformance-passes.js';
+import { long } from '../helpers/tiers.js';
 
 const here = { by: [] };
 
@@ -12,6 +12,6 @@ long(test, 'SPI v1, in two processes', () => passesAll('v1', here, '--processes'
 // By default two processes of one host use shared memory.
 const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };
 
-test('SPI v1, in two processes, on the wire', () => passesAll('v1', onTheWire, '--processes', '2'));
+long(test, 'SPI v1, in two processes, on the wire', () => passesAll('v1', onTheWire, '--processes', '2'));
 
 test.run();

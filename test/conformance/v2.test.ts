@@ -1,11 +1,11 @@
 /** Our own provider obeys every rule of ND SPI v2, in one process and in two. */
 import { test } from 'uvu';
-import { long } from '../helpers/tiers.js';
 import { passesAll } from '../helpers/conformance-passes.js';
+import { long } from '../helpers/tiers.js';
 
 const here = { by: [] };
 
-test('SPI v2, both halves in one process', () => passesAll('v2', here));
+long(test, 'SPI v2, both halves in one process', () => passesAll('v2', here));
 
 long(test, 'SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
 

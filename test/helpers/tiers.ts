@@ -11,3 +11,14 @@ export function long<T>(suite: Test<T>, name: string, run: Parameters<Test<T>>[1
   if (firstAlone) console.log(`LATER ${name.replaceAll('\n', ' ')}`);
   else suite(name, run);
 }
+
+/** Adds tests to the suite: to its first tier if `isFirst`, otherwise to its second. For tests of each case of a list. */
+export function firstIf<T>(
+  isFirst: boolean,
+  suite: Test<T>,
+): (name: string, run: Parameters<Test<T>>[1]) => void {
+  return isFirst ? suite : (name, run) => long(suite, name, run);
+}
+
+/** How often or how long a test with random input runs: `few` in the first tier alone, otherwise `many`. */
+export const perTier = (few: number, many: number): number => (firstAlone ? few : many);

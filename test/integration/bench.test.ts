@@ -9,9 +9,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CrowdFigures, crowdSample } from '../../bench/crowd/crowd.js';
 import { plan } from '../../bench/plan.js';
-import { long } from '../helpers/tiers.js';
+import { firstIf, long } from '../helpers/tiers.js';
 
-const later = (name: string, run: () => unknown) => long(test, name, run as () => void);
 const program = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
 interface Line {
@@ -43,11 +42,10 @@ const KINDS =
 // All figures of a crowd come from one measurement.
 const kinds = new Set(plan(1, KINDS).map(({ name }) => name.replace(/^(crowd 1x1) .*/, '$1 .*')));
 assert.ok(kinds.size >= 13);
-const FIRST_TIER = /^(ping-pong|connect|rest|open)/;
+const FIRST_TIER = /^ping-pong local/;
 
 for (const kind of kinds) {
-  const add = FIRST_TIER.test(kind) ? test : later;
-  add(`this library alone: ${kind} has a figure`, () => {
+  firstIf(FIRST_TIER.test(kind), test)(`this library alone: ${kind} has a figure`, () => {
     const only = `^${kind}$`;
     const found = lines('--no-peers', '--only', only);
     const rows = plan(1, new RegExp(only)).map(({ name }) => name);
@@ -67,7 +65,7 @@ for (const kind of kinds) {
   });
 }
 
-later('a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
+long(test, 'a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
   for (const who of ['apart', 'together', 'net'] as const) {
     const job = { who, clients: 2, connections: 3, seconds: 0.2, load: 'mixed' } as const;
     const of = async (figure: keyof CrowdFigures) => (await crowdSample(job, figure, 1)).mean;
@@ -78,7 +76,7 @@ later('a crowd, half of it by the wire, with bulk data: every connection gets an
   }
 });
 
-later('with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
+long(test, 'with peers: each has a figure and a ratio, or it is said why not; the chart shows them', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const svg = join(folder, 'chart.svg');
   try {
@@ -111,7 +109,7 @@ test('what cannot be done is said before anything is measured', () => {
   }
 });
 
-test('--list names the rows', () => {
+long(test, '--list names the rows', () => {
   const { stdout } = bench('--list', '--only', '^wake-up');
   assert.match(stdout, /^wake-up block .*\nwake-up block late .*\nwake-up loop .*\nwake-up loop late .*\n$/);
   const named = bench('--list', '--json', '--only', '^icrc$').stdout;

@@ -10,6 +10,7 @@ import { BlockClient } from '../../examples/block-device/client.js';
 import { DEVICE_FILE, QUERY, QUERY_BYTES } from '../../examples/block-device/protocol.js';
 import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { loadDriver, openDeviceFile, readCounters, unloadDriver } from '../../kernel-bridge/index.js';
+import { long } from '../helpers/tiers.js';
 
 const test = suite('block device');
 const ADDRESS = '127.0.0.1';
@@ -103,7 +104,7 @@ test('the device frees what a failed connection had, while its client still has 
   await unloadDriver(loaded.name);
 });
 
-test('the device takes as many clients as its queue has room for, and refuses the next', async () => {
+long(test, 'the device takes as many clients as its queue has room for, and refuses the next', async () => {
   const port = await blockedServer();
   const clients: BlockClient[] = [];
   for (let n = 0; n < 51; n++) clients.push(await BlockClient.connect(ADDRESS, port));

@@ -11,6 +11,7 @@ import { needing } from '../helpers/needs.js';
 import { expectedIcrc, icrcField } from '../helpers/pcap.js';
 import { readPcapng } from '../helpers/pcapng.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
+import { firstIf } from '../helpers/tiers.js';
 
 const addon = loadAddon();
 
@@ -249,28 +250,23 @@ const contents = (rows: readonly Row[]): string[] =>
     .sort();
 
 for (const address of ['127.0.0.1', '::1'] as const) {
-  needing(
-    test,
-    'tshark',
-    address,
-  )(`one process, ${address}: every packet leaves and arrives as RoCEv2 has it`, async ({ folder }) => {
-    const capture = join(folder, 'one-%p.pcapng');
-    const peer = await Peer.start({ kernel: { ...kernel, capture } });
-    const { port, again } = await runSession(peer, peer, address);
-    await peer.leave('exit');
-    const rows = decode(capture.replace('%p', String(peer.pid)));
-    const out = sent(rows);
-    const session = withoutRepeats(out);
-    assert.is(session.again, again.client);
-    checkSession(session.once, session.once, port, address);
-    assert.equal(contents(received(rows)), contents(out));
-  });
+  firstIf(address === '::1', needing(test, 'tshark', address))(
+    `one process, ${address}: every packet leaves and arrives as RoCEv2 has it`,
+    async ({ folder }) => {
+      const capture = join(folder, 'one-%p.pcapng');
+      const peer = await Peer.start({ kernel: { ...kernel, capture } });
+      const { port, again } = await runSession(peer, peer, address);
+      await peer.leave('exit');
+      const rows = decode(capture.replace('%p', String(peer.pid)));
+      const out = sent(rows);
+      const session = withoutRepeats(out);
+      assert.is(session.again, again.client);
+      checkSession(session.once, session.once, port, address);
+      assert.equal(contents(received(rows)), contents(out));
+    },
+  );
 
-  needing(
-    test,
-    'tshark',
-    address,
-  )(
+  firstIf(address === '127.0.0.1', needing(test, 'tshark', address))(
     `two processes, ${address}: each captures its side, and what one sends the other receives`,
     async ({ folder }) => {
       const capture = join(folder, 'two-%p.pcapng');

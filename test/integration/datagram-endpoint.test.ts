@@ -1,6 +1,5 @@
 // Datagram endpoints between processes: looked up, accepted, answered in both directions; groups; and all errors.
 import { type ChildProcess, fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -13,8 +12,10 @@ import {
 } from '../../winverbs/index.js';
 import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
 import { needing } from '../helpers/needs.js';
+import { programFile } from '../helpers/programs.js';
+import { firstIf, long } from '../helpers/tiers.js';
 
-const program = fileURLToPath(new URL('../helpers/datagram-program.js', import.meta.url));
+const program = programFile(new URL('../helpers/datagram-program.js', import.meta.url));
 const SIDR_REQ = '23';
 const SIDR_REP = '24';
 /** A look-up is repeated after 0.27 s, so that a missing answer takes little time. */
@@ -117,27 +118,30 @@ function open(address = '127.0.0.1') {
 }
 
 for (const address of ['127.0.0.1', '::1'] as const) {
-  needing(test, address)(`looked up, accepted, and messages both ways (${address})`, async () => {
-    const server = await Other.start(['serve', address]);
-    const me = open(address);
-    const found = await me.endpoint.lookup(socketAddressOf(address, server.port), Buffer.from('\x07hello'));
-    assert.is(found.qpn, server.qpn);
-    assert.is(found.qkey, WvDatagram.QKEY);
-    assert.is(Buffer.from(found.privateData.subarray(1, 6)).toString(), 'hello');
-    assert.is(found.privateData.length, 136);
-    const asked = await server.tells('asked');
-    assert.equal([asked.asked, asked.port], [7, me.endpoint.query().localAddress.port]);
-    me.send(found.addressVector!, found.qpn, found.qkey, 'over here');
-    const answer = await me.arrived();
-    assert.equal([answer.text, answer.sourceQpn], ['over here, too', server.qpn]);
-    assert.equal(me.endpoint.query(socketAddressOf(address, server.port)), found);
-    // With another Q_Key nothing arrives; later ones do.
-    me.send(found.addressVector!, found.qpn, 0x77, 'wrong key');
-    me.send(found.addressVector!, found.qpn, found.qkey, 'right key');
-    assert.is((await me.arrived()).text, 'right key, too');
-    await server.kill();
-    me.close();
-  });
+  firstIf(address === '::1', needing(test, address))(
+    `looked up, accepted, and messages both ways (${address})`,
+    async () => {
+      const server = await Other.start(['serve', address]);
+      const me = open(address);
+      const found = await me.endpoint.lookup(socketAddressOf(address, server.port), Buffer.from('\x07hello'));
+      assert.is(found.qpn, server.qpn);
+      assert.is(found.qkey, WvDatagram.QKEY);
+      assert.is(Buffer.from(found.privateData.subarray(1, 6)).toString(), 'hello');
+      assert.is(found.privateData.length, 136);
+      const asked = await server.tells('asked');
+      assert.equal([asked.asked, asked.port], [7, me.endpoint.query().localAddress.port]);
+      me.send(found.addressVector!, found.qpn, found.qkey, 'over here');
+      const answer = await me.arrived();
+      assert.equal([answer.text, answer.sourceQpn], ['over here, too', server.qpn]);
+      assert.equal(me.endpoint.query(socketAddressOf(address, server.port)), found);
+      // With another Q_Key nothing arrives; later ones do.
+      me.send(found.addressVector!, found.qpn, 0x77, 'wrong key');
+      me.send(found.addressVector!, found.qpn, found.qkey, 'right key');
+      assert.is((await me.arrived()).text, 'right key, too');
+      await server.kill();
+      me.close();
+    },
+  );
 }
 
 test('a rejection tells its reason and data; nobody there is a refusal, nobody who decides a time-out', async () => {
@@ -155,7 +159,7 @@ test('a rejection tells its reason and data; nobody there is a refusal, nobody w
   me.close();
 });
 
-test('a look-up that waits is cancelled alone, and by releasing its endpoint', async () => {
+long(test, 'a look-up that waits is cancelled alone, and by releasing its endpoint', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
@@ -194,7 +198,7 @@ test('lost questions and lost answers are made up for, without the application',
   me.close();
 });
 
-test('a process that dies answers no more, and its port is free at once', async () => {
+long(test, 'a process that dies answers no more, and its port is free at once', async () => {
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);

@@ -4,6 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { programOf, readExamples } from '../helpers/doc-examples.js';
 import { compilePrograms, root } from '../helpers/guides.js';
+import { long } from '../helpers/tiers.js';
 
 const folder = join(root, 'dist/test/doc-examples');
 const examples = readExamples();
@@ -42,7 +43,7 @@ const objects = [
   ...['Server', 'Socket', 'Channel', 'RemoteMemory', 'ExposedMemory', 'LentMemory'],
 ];
 
-test('each object has an example', () => {
+long(test, 'each object has an example', () => {
   const with_ = new Set(examples.map(({ name }) => name));
   assert.equal(
     objects.filter((name) => !with_.has(name)),
@@ -50,7 +51,7 @@ test('each object has an example', () => {
   );
 });
 
-test('all examples compile', () => {
+long(test, 'all examples compile', () => {
   assert.ok(examples.length > 50);
   const wrong = { at: 'here:1', name: '', module: 'networkdirect', version1: false };
   const programs = [...examples, { ...wrong, source: 'queuePair.sendAll(1);' }].map(programOf);

@@ -3,13 +3,14 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { waits } from '../helpers/blocked-program.js';
+import { programFile } from '../helpers/programs.js';
+import { firstIf } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
-const program = fileURLToPath(new URL('../helpers/blocked-program.js', import.meta.url));
+const program = programFile(new URL('../helpers/blocked-program.js', import.meta.url));
 
 async function run(mode: string, way: string): Promise<{ code: number | null; output: string }> {
   const child = spawn(process.execPath, [program, mode, way], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -23,20 +24,23 @@ async function run(mode: string, way: string): Promise<{ code: number | null; ou
   return { code, output: output.trim() };
 }
 
-for (const way of Object.keys(waits)) {
-  test(`a Worker that waits for ${way} is terminated, and its HCA ends`, async () => {
+for (const [n, way] of Object.keys(waits).entries()) {
+  /** Each wait and each end once in the first tier. */
+  const first = (nth: number) => firstIf(nth % Object.keys(waits).length === n, test);
+
+  first(0)(`a Worker that waits for ${way} is terminated, and its HCA ends`, async () => {
     assert.equal(await run('terminate', way), { code: 7, output: '0' });
   });
 
-  test(`a process exits while a Worker of it waits for ${way}`, async () => {
+  first(1)(`a process exits while a Worker of it waits for ${way}`, async () => {
     assert.equal(await run('exit', way), { code: 7, output: '' });
   });
 
-  test(`a Worker exits while a Worker of its own waits for ${way}`, async () => {
+  first(2)(`a Worker exits while a Worker of its own waits for ${way}`, async () => {
     assert.equal(await run('nested', way), { code: 7, output: '' });
   });
 
-  test(`a script that waits for ${way} ends with its timeout`, async () => {
+  first(3)(`a script that waits for ${way} ends with its timeout`, async () => {
     assert.equal(await run('vm', way), { code: 7, output: 'ERR_SCRIPT_EXECUTION_TIMEOUT' });
   });
 }

@@ -8,6 +8,7 @@ import { runApart } from '../helpers/apart.js';
 import { needing } from '../helpers/needs.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import { connectTo, endPeers, Peer } from '../helpers/peer/peer.js';
+import { firstIf } from '../helpers/tiers.js';
 
 const exact: KernelOptionsInput = { link: 'wire', icrc: 'exact' };
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;
@@ -80,24 +81,27 @@ for (const [one, other] of [
   [exact, exact],
   [exact, { link: 'wire' }],
 ] as const) {
-  far(`one has ${one.icrc}, the other ${other.icrc ?? 'solved'}`, async ({ hosts }) => {
-    const [a, b] = hosts.hosts;
-    const [server, client] = await Promise.all([
-      Peer.start({ kernel: one, by: a.by }),
-      Peer.start({ kernel: other, by: b.by }),
-    ]);
-    const listener = await server.listen('wv', a.address);
-    const [active, passive] = await connectTo(listener, client, { from: b.address, accepterReceives: 2 });
-    await active.send('over', 'the wire');
-    await active.results(2, 0);
-    const { receives } = await passive.results(0, 2);
-    assert.equal(
-      receives.map(({ text }) => text),
-      ['over', 'the wire'],
-    );
-    await whole(server, client);
-    assert.equal([rawSockets(server), rawSockets(client)], [1, other.icrc === 'exact' ? 1 : 0]);
-  });
+  firstIf(other !== exact, far)(
+    `one has ${one.icrc}, the other ${other.icrc ?? 'solved'}`,
+    async ({ hosts }) => {
+      const [a, b] = hosts.hosts;
+      const [server, client] = await Promise.all([
+        Peer.start({ kernel: one, by: a.by }),
+        Peer.start({ kernel: other, by: b.by }),
+      ]);
+      const listener = await server.listen('wv', a.address);
+      const [active, passive] = await connectTo(listener, client, { from: b.address, accepterReceives: 2 });
+      await active.send('over', 'the wire');
+      await active.results(2, 0);
+      const { receives } = await passive.results(0, 2);
+      assert.equal(
+        receives.map(({ text }) => text),
+        ['over', 'the wire'],
+      );
+      await whole(server, client);
+      assert.equal([rawSockets(server), rawSockets(client)], [1, other.icrc === 'exact' ? 1 : 0]);
+    },
+  );
 }
 
 runApart(import.meta.url, () => {

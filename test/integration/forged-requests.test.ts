@@ -8,6 +8,7 @@ import { openProvider } from '../../winverbs/index.js';
 import { runApart } from '../helpers/apart.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';
 import { endPeers, Peer, type PeerListener } from '../helpers/peer/peer.js';
+import { long } from '../helpers/tiers.js';
 
 /** On either side of the queue pair that is meant. */
 const AROUND = 40;
@@ -58,14 +59,18 @@ test('a connection by shared memory outlives requests by UDP that name its queue
   provider.release();
 });
 
-test('by the wire, a second request of a queue pair is of a peer that has restarted: the first one ends', async () => {
-  const server = await Peer.start({ kernel: { link: 'wire' } });
-  const listener = await server.listen('wv', LOOPBACK);
-  await forge(listener, 1n, [0x7f_1234]);
-  assert.is((await server.counters()).cm!.waitingRequests, 1);
-  await forge(listener, 1n, [0x7f_1234]);
-  const { cm } = await server.counters();
-  assert.equal([cm!['refused.10'], cm!.waitingRequests], [1, 0]);
-});
+long(
+  test,
+  'by the wire, a second request of a queue pair is of a peer that has restarted: the first one ends',
+  async () => {
+    const server = await Peer.start({ kernel: { link: 'wire' } });
+    const listener = await server.listen('wv', LOOPBACK);
+    await forge(listener, 1n, [0x7f_1234]);
+    assert.is((await server.counters()).cm!.waitingRequests, 1);
+    await forge(listener, 1n, [0x7f_1234]);
+    const { cm } = await server.counters();
+    assert.equal([cm!['refused.10'], cm!.waitingRequests], [1, 0]);
+  },
+);
 
 runApart(import.meta.url, () => test.run());

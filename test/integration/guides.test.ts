@@ -9,6 +9,7 @@ import {
   programsOf,
   readPrograms,
 } from '../helpers/guides.js';
+import { firstIf } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const programs = readPrograms();
@@ -73,9 +74,13 @@ test('all programs compile', () => {
 });
 
 const servers = new Set(programs.map((program) => program.with));
-for (const program of programs) {
-  if (program.output === undefined || servers.has(program.file)) continue;
-  test(`${program.file} of ${program.page}`, async () => {
+/** Programs that are run by themselves. */
+const runnable = programs.filter(({ file, output }) => output !== undefined && !servers.has(file));
+/** One of each page, for the first tier. */
+const firstOfPages = new Set(new Map(runnable.map((program) => [program.page, program])).values());
+
+for (const program of runnable) {
+  firstIf(firstOfPages.has(program), test)(`${program.file} of ${program.page}`, async () => {
     const server = programs.find(({ file }) => file === program.with);
     if (program.with !== undefined) assert.ok(server, `there is no ${program.with}`);
     const serving = server && start(server);

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
 import { TRAFFIC_REQUESTS, TRAFFIC_SIZES, type TrafficReport } from '../helpers/peer/traffic.js';
+import { firstIf } from '../helpers/tiers.js';
 
 const ADDRESS = '127.0.0.1';
 
@@ -65,29 +66,32 @@ const wires: readonly [string, Faults][] = [
 ];
 
 for (const [what, faults] of wires) {
-  test(`a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, whole, in order`, async () => {
-    const [server, client] = await startPeers(
-      { faults: { seed: 1, ...faults } },
-      { faults: { seed: 2, ...faults } },
-    );
-    for (const seed of [1, 2, 3]) {
-      await connectTraffic(server, client, seed);
-      const [passive, active] = await runTraffic(server, client);
-      const messages = succeeded(TRAFFIC_SIZES.length);
-      assert.equal(active, { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) });
-      assert.equal(passive, { inbound: messages, outbound: messages });
-      const ended = [server, client].map((peer) => peer.call('trafficDisconnect', { as: 'traffic' }));
-      assert.equal(await Promise.all(ended), ['SUCCESS', 'SUCCESS']);
-    }
-    for (const peer of [server, client]) await assertStruck(peer, faults);
-    const { hca: sent } = await client.counters();
-    const { hca: got } = await server.counters();
-    if (faults.drop || faults.corrupt)
-      assert.ok(sent!.retransmitted_pkts! > 0 && got!.retransmitted_pkts! > 0);
-    if (faults.corrupt) assert.ok(got!.rx_icrc_errors! > 0 && sent!.rx_icrc_errors! > 0);
-    if (faults.duplicate) assert.ok(got!.duplicate_request! > 0);
-    if (faults.reorder) assert.ok(got!.out_of_seq_request! > 0);
-  });
+  firstIf(what === 'does 3 % of each', test)(
+    `a wire that ${what} of the packets: Sends, Writes and Reads of all sizes arrive once, whole, in order`,
+    async () => {
+      const [server, client] = await startPeers(
+        { faults: { seed: 1, ...faults } },
+        { faults: { seed: 2, ...faults } },
+      );
+      for (const seed of [1, 2, 3]) {
+        await connectTraffic(server, client, seed);
+        const [passive, active] = await runTraffic(server, client);
+        const messages = succeeded(TRAFFIC_SIZES.length);
+        assert.equal(active, { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) });
+        assert.equal(passive, { inbound: messages, outbound: messages });
+        const ended = [server, client].map((peer) => peer.call('trafficDisconnect', { as: 'traffic' }));
+        assert.equal(await Promise.all(ended), ['SUCCESS', 'SUCCESS']);
+      }
+      for (const peer of [server, client]) await assertStruck(peer, faults);
+      const { hca: sent } = await client.counters();
+      const { hca: got } = await server.counters();
+      if (faults.drop || faults.corrupt)
+        assert.ok(sent!.retransmitted_pkts! > 0 && got!.retransmitted_pkts! > 0);
+      if (faults.corrupt) assert.ok(got!.rx_icrc_errors! > 0 && sent!.rx_icrc_errors! > 0);
+      if (faults.duplicate) assert.ok(got!.duplicate_request! > 0);
+      if (faults.reorder) assert.ok(got!.out_of_seq_request! > 0);
+    },
+  );
 }
 
 /**
@@ -102,42 +106,45 @@ function assertBroken(statuses: readonly string[], breaking: string): number {
 }
 
 for (const seed of [1, 2]) {
-  test(`a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`, async () => {
-    // Neither side probes, so that only requests spend retries, whenever they are posted. Either side may spend its own first. The server
-    // hears of a client that did when the wire is whole again, by a DREQ that the client repeats until then.
-    const [server, client] = await startPeers(
-      { keepAliveMs: 0 },
-      { cm: { responseTimeoutCode: 17, maxRetries: 15 }, keepAliveMs: 0 },
-    );
-    await connectTraffic(server, client, seed);
-    await Promise.all([
-      server.call('setFaults', { faults: { seed, drop: 0.9 } }),
-      client.call('setFaults', { faults: { seed: seed + 10, drop: 0.9 } }),
-    ]);
-    const serving = server.call('trafficRun', { as: 'traffic' });
-    const active = await client.call('trafficRun', { as: 'traffic' });
-    await client.call('setFaults', { faults: {} });
-    const passive = await serving;
-    /** Whether the side has spent its retries; then, and only then, its oldest request ends in TIMEOUT. */
-    const spent = async (peer: Peer): Promise<boolean> => {
-      const { hca } = await peer.counters();
-      if (hca!.retry_exceeded_err === 0) return false;
-      assert.ok(hca!.ack_timeout! >= 7, JSON.stringify(hca));
-      return true;
-    };
-    const [clientSpent, serverSpent] = [await spent(client), await spent(server)];
-    assert.ok(clientSpent || serverSpent);
-    const done = assertBroken(active.outbound, clientSpent ? 'TIMEOUT' : 'CANCELED');
-    if (serverSpent || passive.outbound.some((status) => status !== 'SUCCESS'))
-      assertBroken(passive.outbound, serverSpent ? 'TIMEOUT' : 'CANCELED');
-    // Receives do not time out: they are flushed with the rest.
-    const echoed = assertBroken(active.inbound, 'CANCELED');
-    const received = assertBroken(passive.inbound, 'CANCELED');
-    // Every third request, from the second on, is a Send; one that succeeded has arrived.
-    assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
-    assert.ok(echoed <= received);
-    assert.is(passive.outbound.length, received);
-  });
+  firstIf(seed === 1, test)(
+    `a wire that drops 9 of 10 packets spends the retries (seed ${seed}): TIMEOUT, the rest CANCELED, and what has come is whole`,
+    async () => {
+      // Neither side probes, so that only requests spend retries, whenever they are posted. Either side may spend its own first. The server
+      // hears of a client that did when the wire is whole again, by a DREQ that the client repeats until then.
+      const [server, client] = await startPeers(
+        { keepAliveMs: 0 },
+        { cm: { responseTimeoutCode: 17, maxRetries: 15 }, keepAliveMs: 0 },
+      );
+      await connectTraffic(server, client, seed);
+      await Promise.all([
+        server.call('setFaults', { faults: { seed, drop: 0.9 } }),
+        client.call('setFaults', { faults: { seed: seed + 10, drop: 0.9 } }),
+      ]);
+      const serving = server.call('trafficRun', { as: 'traffic' });
+      const active = await client.call('trafficRun', { as: 'traffic' });
+      await client.call('setFaults', { faults: {} });
+      const passive = await serving;
+      /** Whether the side has spent its retries; then, and only then, its oldest request ends in TIMEOUT. */
+      const spent = async (peer: Peer): Promise<boolean> => {
+        const { hca } = await peer.counters();
+        if (hca!.retry_exceeded_err === 0) return false;
+        assert.ok(hca!.ack_timeout! >= 7, JSON.stringify(hca));
+        return true;
+      };
+      const [clientSpent, serverSpent] = [await spent(client), await spent(server)];
+      assert.ok(clientSpent || serverSpent);
+      const done = assertBroken(active.outbound, clientSpent ? 'TIMEOUT' : 'CANCELED');
+      if (serverSpent || passive.outbound.some((status) => status !== 'SUCCESS'))
+        assertBroken(passive.outbound, serverSpent ? 'TIMEOUT' : 'CANCELED');
+      // Receives do not time out: they are flushed with the rest.
+      const echoed = assertBroken(active.inbound, 'CANCELED');
+      const received = assertBroken(passive.inbound, 'CANCELED');
+      // Every third request, from the second on, is a Send; one that succeeded has arrived.
+      assert.ok(received >= Math.floor((done + 1) / 3), `${received} of ${done}`);
+      assert.ok(echoed <= received);
+      assert.is(passive.outbound.length, received);
+    },
+  );
 }
 
 test('connection management over a wire that does everything: connections begin, carry and end', async () => {

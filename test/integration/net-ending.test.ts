@@ -5,11 +5,12 @@ import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { endAll, listening } from '../helpers/net-pair.js';
+import { perTier } from '../helpers/tiers.js';
 
 test.after.each(endAll);
 
 /** Connections made and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
-const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? 600);
+const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? perTier(200, 600));
 const AT_A_TIME = 20;
 
 test('connections of all kinds of ends leave no object and no memory', async () => {

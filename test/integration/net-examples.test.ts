@@ -5,10 +5,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { patternOf } from '../helpers/net-pattern.js';
+import { programFile } from '../helpers/programs.js';
+import { long } from '../helpers/tiers.js';
 
 const HOST = '127.0.0.1';
 const children = new Set<ChildProcess>();
@@ -19,7 +20,7 @@ test.after.each(() => {
 
 /** A program that runs, and its lines of output. */
 function start(program: string, ...args: string[]) {
-  const file = fileURLToPath(new URL(`../../examples/net/${program}.js`, import.meta.url));
+  const file = programFile(new URL(`../../examples/net/${program}.js`, import.meta.url));
   const child = spawn(process.execPath, [file, ...args]);
   children.add(child);
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
@@ -45,7 +46,7 @@ async function serving(
   return { port: port!, server };
 }
 
-test('rpc: results, and errors of the server with its words', async () => {
+long(test, 'rpc: results, and errors of the server with its words', async () => {
   const { port } = await serving('rpc', 'serve');
   assert.is(await start('rpc', 'call', HOST, port, 'sum', '1', '2', '3.5').line(), '6.5');
   assert.is(await start('rpc', 'call', HOST, port, 'largest', '4', '-9').line(), '4');
@@ -66,7 +67,7 @@ test('table: rows are whole while their owner changes them', async () => {
   assert.match((await start('table', 'read', HOST, port, '100').ended())[1], /RangeError/);
 });
 
-test('file-copy: the file is there, whole, under its own name and nowhere else', async () => {
+long(test, 'file-copy: the file is there, whole, under its own name and nowhere else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'net-copy-'));
   try {
     const bytes = patternOf(3_000_001);

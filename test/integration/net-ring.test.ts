@@ -2,14 +2,15 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createServer, type Socket, type SocketOptions } from '../../nd/net/index.js';
 import { MOST_BYTES, rings } from '../../nd/net/ring.js';
 import { endAll, listening, sockets } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
+import { programFile } from '../helpers/programs.js';
 import { seeded } from '../helpers/random.js';
+import { firstIf } from '../helpers/tiers.js';
 
 /** Waits until both ends have given back what they had; the other one may be still disconnecting. */
 async function allGone(): Promise<void> {
@@ -103,33 +104,36 @@ test('a ring is as large as the smaller of both sides wants it, and none if one 
 });
 
 for (const seed of [1, 2, 3]) {
-  test(`any lengths and sizes, and rings that are taken back at any time: every byte is right (seed ${seed})`, async () => {
-    const random = seeded(seed);
-    const below = (n: number): number => Math.floor(random() * n);
-    for (let n = 0; n < 4; n += 1) {
-      const options = (): SocketOptions => ({
-        slots: 1 + below(20),
-        slotBytes: below(2) === 0 ? 65_552 : 64 + below(20_000),
-        ringBytes: 4096 * (1 + below(200)),
-      });
-      const [client, server] = await sockets(options(), { socket: options() });
-      const bytes = 12_000_000 + below(10_000_000);
-      const next = (): number => 1 + (below(3) === 0 ? below(300_000) : below(30_000));
-      const now = async (): Promise<void> => {
-        if (below(20) === 0) rings.look();
-        if (below(50) === 0) await new Promise((resolve) => setTimeout(resolve, below(4)));
-      };
-      await Promise.all([
-        pour(client, bytes, next),
-        drink(server, bytes, now),
-        pour(server, bytes, next),
-        drink(client, bytes, now),
-      ]);
-      client.end();
-      server.end();
-      await Promise.all([once(client.resume(), 'close'), once(server.resume(), 'close')]);
-    }
-  });
+  firstIf(seed === 1, test)(
+    `any lengths and sizes, and rings that are taken back at any time: every byte is right (seed ${seed})`,
+    async () => {
+      const random = seeded(seed);
+      const below = (n: number): number => Math.floor(random() * n);
+      for (let n = 0; n < 4; n += 1) {
+        const options = (): SocketOptions => ({
+          slots: 1 + below(20),
+          slotBytes: below(2) === 0 ? 65_552 : 64 + below(20_000),
+          ringBytes: 4096 * (1 + below(200)),
+        });
+        const [client, server] = await sockets(options(), { socket: options() });
+        const bytes = 12_000_000 + below(10_000_000);
+        const next = (): number => 1 + (below(3) === 0 ? below(300_000) : below(30_000));
+        const now = async (): Promise<void> => {
+          if (below(20) === 0) rings.look();
+          if (below(50) === 0) await new Promise((resolve) => setTimeout(resolve, below(4)));
+        };
+        await Promise.all([
+          pour(client, bytes, next),
+          drink(server, bytes, now),
+          pour(server, bytes, next),
+          drink(client, bytes, now),
+        ]);
+        client.end();
+        server.end();
+        await Promise.all([once(client.resume(), 'close'), once(server.resume(), 'close')]);
+      }
+    },
+  );
 }
 
 test('without memory for the receiver, or for the sender, the stream goes on with its slots', async () => {
@@ -154,7 +158,7 @@ test('a sender that is killed while the receiver gets its memory ends the stream
   const server = createServer();
   const connected = once(server, 'connection') as Promise<[Socket]>;
   const port = await listening(server);
-  const program = fileURLToPath(new URL('../helpers/net-program.js', import.meta.url));
+  const program = programFile(new URL('../helpers/net-program.js', import.meta.url));
   const child = fork(program, ['pour', '127.0.0.1', String(port)]);
   const [socket] = await connected;
   const failed = once(socket, 'error') as Promise<[Error & { code: string }]>;

@@ -11,6 +11,7 @@ import { needing } from '../helpers/needs.js';
 import { OtherVersion } from '../helpers/other-version.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 import { portSharers } from '../helpers/port-sharers.js';
+import { firstIf, long } from '../helpers/tiers.js';
 
 const LOOPBACK = '127.0.0.1';
 const PORT = 7000;
@@ -66,68 +67,89 @@ test('all parts of the package have one number for it', () => {
 });
 
 for (const which of ['older', 'next'] as const) {
-  test(`${which}, started first: it keeps the port, the warning names it, and this version works`, async () => {
-    const { pid } = await start(which, 'join');
-    const [server, client] = await Promise.all([opened(), opened()]);
-    await connects(server, client);
-    assert.equal(portSharers(), [pid]);
-    for (const { errors } of [server, client]) {
-      assert.match(
-        errors,
-        new RegExp(`UDP port 4791 .* is held by process ${pid} \\(python3\\), which runs another version`),
+  firstIf(which === 'older', test)(
+    `${which}, started first: it keeps the port, the warning names it, and this version works`,
+    async () => {
+      const { pid } = await start(which, 'join');
+      const [server, client] = await Promise.all([opened(), opened()]);
+      await connects(server, client);
+      assert.equal(portSharers(), [pid]);
+      for (const { errors } of [server, client]) {
+        assert.match(
+          errors,
+          new RegExp(`UDP port 4791 .* is held by process ${pid} \\(python3\\), which runs another version`),
+        );
+      }
+    },
+  );
+
+  firstIf(which === 'next', test)(
+    `${which}, joining later: the port is left to it before it has a queue pair`,
+    async () => {
+      const peers = [await opened(), await opened()];
+      assert.equal(
+        portSharers(),
+        peers.map(({ pid }) => pid).sort((a, b) => a - b),
       );
-    }
-  });
+      const { pid } = await start(which, 'join');
+      await other!.probe(magics[which], 0, 'port');
+      for (const peer of peers)
+        await peer.said(new RegExp(`is held by process ${pid} \\(python3\\), which runs another version`));
+      assert.equal(portSharers(), [pid]);
+      await connects(peers[0]!, peers[1]!);
+      // Whoever comes now finds it held.
+      const late = await opened();
+      assert.match(late.errors, `held by process ${pid} `);
+      await connects(late, peers[0]!);
+      assert.equal(portSharers(), [pid]);
+    },
+  );
 
-  test(`${which}, joining later: the port is left to it before it has a queue pair`, async () => {
-    const peers = [await opened(), await opened()];
-    assert.equal(
-      portSharers(),
-      peers.map(({ pid }) => pid).sort((a, b) => a - b),
-    );
-    const { pid } = await start(which, 'join');
-    await other!.probe(magics[which], 0, 'port');
-    for (const peer of peers)
-      await peer.said(new RegExp(`is held by process ${pid} \\(python3\\), which runs another version`));
-    assert.equal(portSharers(), [pid]);
-    await connects(peers[0]!, peers[1]!);
-    // Whoever comes now finds it held.
-    const late = await opened();
-    assert.match(late.errors, `held by process ${pid} `);
-    await connects(late, peers[0]!);
-    assert.equal(portSharers(), [pid]);
-  });
+  firstIf(which === 'older', test)(
+    `${which} listens at a port: a connection to it is refused, and the warning names it`,
+    async () => {
+      const { pid } = await start(which, 'alone', `port/0106/${PORT}/*`);
+      const [server, client] = await Promise.all([opened(), opened()]);
+      const call = {
+        as: 'refused',
+        from: LOOPBACK,
+        to: LOOPBACK,
+        port: PORT,
+        receives: 0,
+        data: '',
+      } as const;
+      const refused = await client
+        .call('connect', { ...call, layer: 'nd2' })
+        .catch((error: unknown) => error);
+      assert.is(refused instanceof PeerError && refused.status, 'CONNECTION_REFUSED');
+      await client.said(
+        new RegExp(
+          `connection to port ${PORT} of this host was refused: process ${pid} listens there with another version`,
+        ),
+      );
+      // Its port is its own, and this version's is its own.
+      await connects(server, client, PORT);
+    },
+  );
 
-  test(`${which} listens at a port: a connection to it is refused, and the warning names it`, async () => {
-    const { pid } = await start(which, 'alone', `port/0106/${PORT}/*`);
-    const [server, client] = await Promise.all([opened(), opened()]);
-    const call = { as: 'refused', from: LOOPBACK, to: LOOPBACK, port: PORT, receives: 0, data: '' } as const;
-    const refused = await client.call('connect', { ...call, layer: 'nd2' }).catch((error: unknown) => error);
-    assert.is(refused instanceof PeerError && refused.status, 'CONNECTION_REFUSED');
-    await client.said(
-      new RegExp(
-        `connection to port ${PORT} of this host was refused: process ${pid} listens there with another version`,
-      ),
-    );
-    // Its port is its own, and this version's is its own.
-    await connects(server, client, PORT);
-  });
-
-  test(`${which}: nd stat says that it is there, and asks it nothing`, async () => {
-    const peer = await opened();
-    const { pid } = await start(which, 'alone');
-    const seen = await readProcesses({ timeoutMs: TIMEOUT_MS });
-    assert.equal(
-      seen.map(({ pid, problem }) => [pid, problem]),
-      [
-        [peer.pid, undefined],
-        [pid, 'otherVersion'],
-      ],
-    );
-    const { code, stdout } = await runNd('stat');
-    assert.is(code, 0);
-    assert.match(stdout, new RegExp(`${pid}\\b.*runs another version of networkdirect`));
-  });
+  firstIf(which === 'next', test)(
+    `${which}: nd stat says that it is there, and asks it nothing`,
+    async () => {
+      const peer = await opened();
+      const { pid } = await start(which, 'alone');
+      const seen = await readProcesses({ timeoutMs: TIMEOUT_MS });
+      assert.equal(
+        seen.map(({ pid, problem }) => [pid, problem]),
+        [
+          [peer.pid, undefined],
+          [pid, 'otherVersion'],
+        ],
+      );
+      const { code, stdout } = await runNd('stat');
+      assert.is(code, 0);
+      assert.match(stdout, new RegExp(`${pid}\\b.*runs another version of networkdirect`));
+    },
+  );
 }
 
 test('probes that come from elsewhere than the port, or while nobody of another version runs, change nothing', async () => {
@@ -144,7 +166,7 @@ test('probes that come from elsewhere than the port, or while nobody of another 
   assert.is(peer.errors, '');
 });
 
-test('processes that start together share the port, all of them', async () => {
+long(test, 'processes that start together share the port, all of them', async () => {
   const peers = await Promise.all(Array.from({ length: 8 }, opened));
   assert.equal(
     portSharers(),

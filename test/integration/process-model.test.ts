@@ -4,9 +4,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
 import { type Place, runRounds } from '../helpers/process-model.js';
+import { perTier } from '../helpers/tiers.js';
 
-const milliseconds = Number(process.env.ND_MODEL_SECONDS ?? 8) * 1000;
-const seed = Number(process.env.ND_MODEL_SEED ?? Date.now() % 0x7fff_0000);
+const milliseconds = Number(process.env.ND_MODEL_SECONDS ?? perTier(2, 8)) * 1000;
+const seed = Number(process.env.ND_MODEL_SEED ?? perTier(1, Date.now() % 0x7fff_0000));
 
 test.after.each(() => endPeers());
 

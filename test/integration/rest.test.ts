@@ -4,13 +4,14 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runApart } from '../helpers/apart.js';
 import { needing } from '../helpers/needs.js';
+import { programFile } from '../helpers/programs.js';
+import { long } from '../helpers/tiers.js';
 
-const program = fileURLToPath(new URL('../helpers/rest-program.js', import.meta.url));
+const program = programFile(new URL('../helpers/rest-program.js', import.meta.url));
 /** V8 itself collects garbage for some time after work, which this test must not count. */
 const quietV8 = ['--v8-pool-size=0', '--no-memory-reducer', '--single-threaded-gc'];
 /**
@@ -68,7 +69,7 @@ async function awake(sides: readonly Side[]): Promise<[string, number][]> {
   );
 }
 
-needing(test, 'namespaces')('connections at rest wake no thread of either process', async () => {
+long(needing(test, 'namespaces'), 'connections at rest wake no thread of either process', async () => {
   const server = start('listen');
   const client = start('connect', await server.line());
   try {

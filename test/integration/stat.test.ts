@@ -3,16 +3,15 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type KernelStatistics, readProcesses, Status, StatusError } from '../../kernel-bridge/index.js';
 import { Heard } from '../helpers/heard.js';
-import { NdTool, runNd } from '../helpers/nd-tool.js';
+import { ND, NdTool, runNd } from '../helpers/nd-tool.js';
+import { programFile } from '../helpers/programs.js';
+import { long } from '../helpers/tiers.js';
 
-const program = fileURLToPath(new URL('../helpers/observed-program.js', import.meta.url));
-const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
-
+const program = programFile(new URL('../helpers/observed-program.js', import.meta.url));
 interface Told {
   readonly secret: string;
   readonly keys: readonly number[];
@@ -33,6 +32,19 @@ async function observed(options: object = {}): Promise<{ child: ChildProcess; pi
   return { child, pid: child.pid!, told };
 }
 
+/** One without options, which tests share that do not stop it. */
+let shared: ReturnType<typeof observed> | undefined;
+
+async function sharedOne(): ReturnType<typeof observed> {
+  shared ??= observed();
+  const one = await shared;
+  running.delete(one.child);
+  return one;
+}
+test.after(async () => {
+  (await shared)?.child.kill('SIGKILL');
+});
+
 async function exchange(child: ChildProcess, count: number): Promise<void> {
   child.send(count);
   const [answer] = await once(child, 'message');
@@ -46,7 +58,7 @@ async function statisticsOf(pid: number): Promise<KernelStatistics> {
 }
 
 test('a process is seen from outside: queue pairs, connections, registrations and counters', async () => {
-  const { child, pid, told } = await observed();
+  const { child, pid, told } = await sharedOne();
   const before = await statisticsOf(pid);
   assert.equal([before.form, before.pid, before.node], [1, pid, process.versions.node]);
   assert.is(before.queuePairs.length, 2);
@@ -81,7 +93,7 @@ test('a process is seen from outside: queue pairs, connections, registrations an
 });
 
 test('no key, no address of memory and nothing that is held is told', async () => {
-  const { pid, told } = await observed();
+  const { pid, told } = await sharedOne();
   const text = JSON.stringify(await statisticsOf(pid));
   assert.not.ok(text.includes(told.secret.slice(0, 8)));
   assert.ok(told.keys.length === 4 && told.keys.every((key) => key > 0));
@@ -121,7 +133,7 @@ test('a process that is stopped costs the time-out, and is named', async () => {
 });
 
 test('whoever looks is not seen, unless it uses RDMA itself', async () => {
-  const { pid } = await observed();
+  const { pid } = await sharedOne();
   const seen = await readProcesses({ timeoutMs: 20_000 });
   assert.ok(seen.some((one) => one.pid === pid));
   assert.not.ok(seen.some((one) => one.pid === process.pid));
@@ -149,7 +161,7 @@ test('wrong arguments are named', async () => {
 });
 
 test('nd stat: a line for each process, all of one process, JSON', async () => {
-  const { pid, told } = await observed();
+  const { pid, told } = await sharedOne();
   const [all, one, json] = await Promise.all([
     runNd('stat'),
     runNd('stat', String(pid)),
@@ -157,7 +169,7 @@ test('nd stat: a line for each process, all of one process, JSON', async () => {
   ]);
   assert.equal([all.code, one.code, json.code], [0, 0, 0]);
   assert.match(all.stdout, /^ *PID +SLOT +PROGRAM +QPS/);
-  assert.match(all.stdout, new RegExp(`^ *${pid} +\\d+ +observed-program\\.js +2 +2 +0 +2 +12 KiB `, 'm'));
+  assert.match(all.stdout, new RegExp(`^ *${pid} +\\d+ +observed-program\\.m?js +2 +2 +0 +2 +12 KiB `, 'm'));
   assert.match(one.stdout, `Process ${pid}, slot `);
   assert.match(one.stdout, /^Queue pairs: 2$/m);
   assert.match(
@@ -177,7 +189,7 @@ interface TopRow {
 }
 
 test('nd top --json: a line for each view, with the rates of what goes on', async () => {
-  const { child, pid } = await observed();
+  const { child, pid } = await sharedOne();
   const top = new NdTool(['top', '--json', '--delay', '0.2']);
   let busy = true;
   const work = (async () => {
@@ -196,19 +208,19 @@ test('nd top --json: a line for each view, with the rates of what goes on', asyn
   assert.is((await top.ended).code, 0);
 });
 
-test('nd top without a terminal prints one view and ends', async () => {
-  const { pid } = await observed();
+long(test, 'nd top without a terminal prints one view and ends', async () => {
+  const { pid } = await sharedOne();
   const { code, stdout, stderr } = await runNd('top', '-d', '0.1');
   assert.equal([code, stderr], [0, '']);
   assert.match(stdout, /^ *PID +SLOT +QPS +CONN +MSG\/S OUT/);
-  assert.match(stdout, new RegExp(`^ *${pid} .* observed-program\\.js$`, 'm'));
+  assert.match(stdout, new RegExp(`^ *${pid} .* observed-program\\.m?js$`, 'm'));
   assert.is(stdout.match(/PID/g)!.length, 1);
   assert.not.match(stdout, '\x1b');
 });
 
 test('nd top on a terminal draws again, sorts by a key, and leaves the screen as it was', async () => {
-  const { pid } = await observed();
-  const line = `${process.execPath} ${command} top -d 0.1`;
+  const { pid } = await sharedOne();
+  const line = `${process.execPath} ${ND} top -d 0.1`;
   const top = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
   if (await Promise.race([once(top, 'error'), once(top, 'spawn').then(() => undefined)])) {
     return console.log('SKIP script is not installed (apt-get install bsdutils)');
@@ -225,7 +237,7 @@ test('nd top on a terminal draws again, sorts by a key, and leaves the screen as
 });
 
 test('nd top --web serves its page and what goes on', async () => {
-  const { pid } = await observed();
+  const { pid } = await sharedOne();
   const top = new NdTool(['top', '--web', '--json', '-d', '0.1']);
   const { url } = JSON.parse((await top.printed(/^\{.*\}$/m))[0]) as { url: string };
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/[\w-]{24}\/$/);

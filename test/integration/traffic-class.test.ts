@@ -9,6 +9,7 @@ import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { needing } from '../helpers/needs.js';
 import { readPcapng } from '../helpers/pcapng.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
+import { firstIf } from '../helpers/tiers.js';
 
 const DSCP_40 = 0xa0;
 const ECT_0 = 2;
@@ -51,7 +52,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
     [DSCP_40, false],
     [DSCP_40, true],
   ] as const) {
-    needing(test, address)(
+    firstIf(trafficClass > 0 && ecn === (address === '::1'), needing(test, address))(
       `${address}: class ${trafficClass}, ${ecn ? 'the client marks' : 'no marks'}`,
       async ({ folder }) => {
         const capture = join(folder, '%p.pcapng');

@@ -1,19 +1,18 @@
 // `nd verbs-info` as users run it, compared with the system's own data of its interfaces.
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { VerbsInfo } from '../../examples/verbs-info.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { addressOfGid, readInterfaces } from '../../kernel-bridge/index.js';
 import { openProvider } from '../../winverbs/index.js';
+import { ND } from '../helpers/nd-tool.js';
+import { long } from '../helpers/tiers.js';
 
 const addon = loadAddon();
 
-const command = fileURLToPath(new URL('../../examples/nd.js', import.meta.url));
-
 function nd(...args: string[]) {
-  return spawnSync(process.execPath, [command, 'verbs-info', ...args], { encoding: 'utf8' });
+  return spawnSync(process.execPath, [ND, 'verbs-info', ...args], { encoding: 'utf8' });
 }
 
 function json(...args: string[]): VerbsInfo {
@@ -44,7 +43,7 @@ test('every interface of the host is a device, with its addresses as GIDs and it
   assert.is(local.gid, '0000:0000:0000:0000:0000:ffff:7f00:0001');
 });
 
-test('limits are those of the device; a device is chosen by name or by GUID in any spelling', () => {
+long(test, 'limits are those of the device; a device is chosen by name or by GUID in any spelling', () => {
   using provider = openProvider();
   const guid = provider.translateAddress('127.0.0.1').deviceGuid;
   const found = readInterfaces().find((one) => one.guid === guid)!;
@@ -72,7 +71,7 @@ test('limits are those of the device; a device is chosen by name or by GUID in a
   }
 });
 
-test('counters are told when they are asked for', () => {
+long(test, 'counters are told when they are asked for', () => {
   const { counters } = json('--counters');
   assert.is(counters!.objects.qp, 0);
   for (const name of ['sent_pkts', 'ack_timeout', 'rx_icrc_errors'])

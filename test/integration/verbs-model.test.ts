@@ -1,23 +1,24 @@
 // Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
-// ND_MODEL_RUNS=n makes n runs per thread without a time limit; ND_MODEL_SEED=n repeats a failure's seed, and
+// In the first tier alone they are few, and the same each time. ND_MODEL_RUNS=n makes n runs per thread without a time limit; ND_MODEL_SEED=n repeats a failure's seed, and
 // ND_MODEL_SHRINK=1 searches the shortest failing sequence.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { programFile } from '../helpers/programs.js';
+import { perTier } from '../helpers/tiers.js';
 import { runPlans } from '../helpers/verbs-model.js';
 import { Coverage, covered } from '../helpers/verbs-model-coverage.js';
 
 const long = process.env.ND_MODEL_RUNS !== undefined;
 const runs = long ? Number(process.env.ND_MODEL_RUNS) : 10_000;
-const seed = Number(process.env.ND_MODEL_SEED ?? Date.now() % 0x7fff_0000);
-const bound = (milliseconds: number): number => (long ? 0x7fff_ffff : milliseconds);
+const seed = Number(process.env.ND_MODEL_SEED ?? perTier(1, Date.now() % 0x7fff_0000));
+const milliseconds = long ? 0x7fff_ffff : perTier(2500, 8000);
 
 test('one thread: statuses, completions and what is left are as the model says', async () => {
   const coverage = new Coverage();
-  const done = await runPlans({ seed, runs, milliseconds: bound(8000), alone: true, coverage });
+  const done = await runPlans({ seed, runs, milliseconds, alone: true, coverage });
   assert.ok(done > 0);
   // Each of them occurs in every twentieth run or more often.
   for (const what of covered) {
@@ -38,9 +39,9 @@ test('one thread: statuses, completions and what is left are as the model says',
 });
 
 test('three threads in each of two processes: the same, with nothing of one to be seen by another', async () => {
-  const program = fileURLToPath(new URL('../helpers/verbs-model-program.js', import.meta.url));
+  const program = programFile(new URL('../helpers/verbs-model-program.js', import.meta.url));
   const processes = [1, 2].map(async (n) => {
-    const child = fork(program, [String(seed + n * 100), String(runs), String(bound(8000))], {
+    const child = fork(program, [String(seed + n * 100), String(runs), String(milliseconds)], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     });
     let errors = '';

@@ -9,6 +9,7 @@ import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
 import { type CmBody, timeoutCodeToMs } from '../../kernel-bridge/kernel/cm/wire.js';
 import { connectParameters, ipv4, Pair, PORT, qp, SERVICE, Side } from '../helpers/cm-network.js';
 import { forgedReq, gidOf } from '../helpers/forged-mads.js';
+import { long } from '../helpers/tiers.js';
 
 const { perSource, total, answerMs } = HalfOpenLimits;
 const { perListener } = ListenerLimits;
@@ -201,21 +202,25 @@ test('a source with few places keeps them while others have many, however long i
   assert.equal([slow.state, pair.taken[0]!.state], ['established', 'established']);
 });
 
-test('a flood of 16 addresses leaves an honest peer’s connections below a second, in the long run', () => {
-  const pair = serving();
-  let n = 0;
-  const flood = (): void => {
-    for (let more = 0; more < 48; more += 1) request(pair, n, { stranger: n++ % 16 });
-    if (pair.network.clock.now < 8000) pair.network.clock.schedule(10, flood);
-  };
-  flood();
-  for (let at = 0; at < 10; at += 1) {
-    pair.network.clock.advance(100 + 37 * at);
-    const honest = pair.connect({ qp: qp(0x1000 + at) });
-    pair.network.clock.advance(2 * answerMs + 20);
-    assert.is(honest.state, 'established', `the ${at}th, ${honest.events.join()}`);
-  }
-});
+long(
+  test,
+  'a flood of 16 addresses leaves an honest peer’s connections below a second, in the long run',
+  () => {
+    const pair = serving();
+    let n = 0;
+    const flood = (): void => {
+      for (let more = 0; more < 48; more += 1) request(pair, n, { stranger: n++ % 16 });
+      if (pair.network.clock.now < 8000) pair.network.clock.schedule(10, flood);
+    };
+    flood();
+    for (let at = 0; at < 10; at += 1) {
+      pair.network.clock.advance(100 + 37 * at);
+      const honest = pair.connect({ qp: qp(0x1000 + at) });
+      pair.network.clock.advance(2 * answerMs + 20);
+      assert.is(honest.state, 'established', `the ${at}th, ${honest.events.join()}`);
+    }
+  },
+);
 
 test('a flood that never stops does not stop others, whatever its sources', () => {
   const pair = serving();

@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import type { CmEvents } from '../../kernel-bridge/kernel/cm/service.js';
 import { CmAttribute, type CmMessageName, MAD_SIZE } from '../../kernel-bridge/kernel/cm/wire.js';
 import { ipv4, Pair, qp, SERVICE, type Side } from '../helpers/cm-network.js';
+import { perTier } from '../helpers/tiers.js';
 
 const NOTHING = new Uint8Array(0);
 
@@ -117,7 +118,7 @@ test('loss, duplicates and reordering leave both sides in states that fit, and n
       pair.network.clock.runToEnd(BOUND_MS);
       assert.equal(pair.leftovers(), []);
     }),
-    { numRuns: 1500 },
+    { numRuns: perTier(400, 1500) },
   );
 });
 

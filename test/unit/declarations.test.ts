@@ -6,6 +6,7 @@ import ts from 'typescript';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { root } from '../helpers/guides.js';
+import { long } from '../helpers/tiers.js';
 
 const test = suite('declarations');
 const folder = join(root, 'dist/test/declarations');
@@ -61,12 +62,12 @@ test('compile without the types of Node, as the compiler is set up unless told',
   assert.equal(problems({ ...node, types: [] }), []);
 });
 
-test('compile where a bundler resolves, as strictly as the compiler can', () => {
+long(test, 'compile where a bundler resolves, as strictly as the compiler can', () => {
   const strict = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, isolatedModules: true };
   assert.equal(problems({ ...bundler, ...strict, types: ['node'] }), []);
 });
 
-test('are those of docs/api.d.ts', () => {
+long(test, 'are those of docs/api.d.ts', () => {
   const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/api-report.mjs'), '--check'], {
     encoding: 'utf8',
   });

@@ -10,6 +10,7 @@ import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
+import { long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const entry = new URL('../fixtures/echo-kernel.js', import.meta.url);
@@ -449,7 +450,7 @@ door('a kernel that hangs is given up after startTimeoutMs', () => {
   assert.is(hung.completed, false);
 });
 
-door('many Workers with kernels of their own, at once', async () => {
+long(door, 'many Workers with kernels of their own, at once', async () => {
   const source = `
     import { parentPort, workerData } from 'node:worker_threads';
     const { SoftKernel } = await import(workerData.kernel);
@@ -517,7 +518,7 @@ function runProgram(
   return { status: run.status, stdout: run.stdout, stderr: run.stderr };
 }
 
-door('a process ends by itself when nothing is pending, and waits for what is', () => {
+long(door, 'a process ends by itself when nothing is pending, and waits for what is', () => {
   const idle = runProgram(`console.log('idle');`);
   assert.equal(idle, { status: 0, stdout: 'idle\n', stderr: '' });
   const observed = runProgram(`

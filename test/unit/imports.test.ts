@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { long } from '../helpers/tiers.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -236,7 +237,7 @@ test('what the rules are against is found', () => {
   }
 });
 
-test('the library loads no package but its own when it is imported', () => {
+long(test, 'the library loads no package but its own when it is imported', () => {
   // Loading zod takes longer than starting the kernel: only programs with options need it.
   const library = sources().filter((file) => /^(nd|winverbs|kernel-bridge)\//.test(file));
   const loading = library.filter((file) => {

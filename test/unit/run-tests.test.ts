@@ -9,6 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { long } from '../helpers/tiers.js';
 
 const runner = fileURLToPath(new URL('../../../scripts/run-tests.mjs', import.meta.url));
 const hunter = fileURLToPath(new URL('../../../scripts/hunt.mjs', import.meta.url));
@@ -158,7 +159,7 @@ test('hunt: runs, failures and their tests, and the first output; the same seed 
   assert.is(hunt(folder, ...all, 'no-such-file').code, 1);
 });
 
-test('hunt: the exit code of any other command counts', ({ folder }) => {
+long(test, 'hunt: the exit code of any other command counts', ({ folder }) => {
   const all = ['--loads', 'none', '--runs', '2', '--table', join(folder, 'table.txt'), '--'];
   assert.is(hunt(folder, ...all, process.execPath, '-e', '0').code, 0);
   const ended = hunt(folder, ...all, process.execPath, '-e', 'process.exit(3)');
@@ -166,7 +167,7 @@ test('hunt: the exit code of any other command counts', ({ folder }) => {
   assert.match(ended.lines.join('\n'), /^ {4}2 times: exit code 3$/m);
 });
 
-test('hunt: its table outlives it, however it is ended', async ({ folder }) => {
+long(test, 'hunt: its table outlives it, however it is ended', async ({ folder }) => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const table = join(folder, `${signal}.txt`);
     const child = spawn(
