@@ -7,7 +7,7 @@ compiler=${MUSL_CXX:-$(scripts/install-musl-compiler.sh)}
 cd test/native
 build=build/musl
 programs=(engine door verbs_tests)
-[ $# -gt 0 ] || for file in host_*.cc; do programs+=("${file%.cc}"); done
+[ $# -gt 0 ] || for file in $(grep -l '^int main' host_*.cc); do programs+=("${file%.cc}"); done
 make --silent -j"$(nproc)" CXX="$compiler" BUILD=$build "${programs[@]/#/$build/}"
 
 failed=()
