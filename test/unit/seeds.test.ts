@@ -26,8 +26,9 @@ function rowsOf(text: string): string[][] {
     );
 }
 
-/** A test, one that needs a namespace, or one that needs something else of the machine: its name is the second group. */
-const testCall = /(?:\btest|\bnamespaced|\bneeding\([^()]*\))\(\s*(['"`])(.*?)\1,/gs;
+/** A test of either tier, also one that needs something of the machine: its name is the second group. */
+const testCall =
+  /(?:(?:\btest|\bnamespaced|\bneeding\([^()]*\)|\bfirstIf\([^;]*?\))\(|\blong\((?:\w+|needing\([^()]*\)),)\s*(['"`])(.*?)\1,/gs;
 
 /** Names of the tests of a file; those in template literals with what they insert left out. */
 function testsOf(file: string): string {
