@@ -133,7 +133,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
 
 TEST(cq_model_nobody_is_forgotten) {
   check::note = "seed";
-  for (uint64_t seed = 1; seed <= 60'000; seed++) {
+  for (uint64_t seed = 1; seed <= check::seeds(60'000); seed++) {
     check::noteNumber = seed;
     if (!CHECK(nobodyIsForgotten(seed, seed & 4, seed & 2, seed & 1))) break;
   }

@@ -59,7 +59,7 @@ struct OnSelf : SmallProgram<SelfWorld> {
 
 TEST(fast_changes_nothing_within_a_process) {
   uint64_t messages = 0;
-  for (uint64_t seed = 1; seed <= 500; seed++) {
+  for (uint64_t seed = 1; seed <= check::seeds(500); seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     const auto outcome = [&](bool fast) {
@@ -75,12 +75,12 @@ TEST(fast_changes_nothing_within_a_process) {
     CHECK(with.memory == without.memory);
     CHECK(with.counters == without.counters);
   }
-  CHECK(messages > 10'000);
+  CHECK(messages > check::seeds(10'000));
 }
 
 TEST(fast_changes_nothing) {
   uint64_t fast = 0;
-  for (uint64_t seed = 1; seed <= 1000; seed++) {
+  for (uint64_t seed = 1; seed <= check::seeds(1000); seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     const bool tampers = seed % 2 == 0;
@@ -99,5 +99,5 @@ TEST(fast_changes_nothing) {
     if (!tampers) CHECK(with.memory == without.memory);
     CHECK(with.counters == without.counters);
   }
-  CHECK(fast > 10'000);
+  CHECK(fast > check::seeds(10'000));
 }

@@ -87,7 +87,7 @@ struct OnWire : SmallProgram<World> {
 
 TEST(fast_wire_changes_nothing) {
   uint64_t fast = 0, single = 0;
-  for (uint64_t seed = 1; seed <= 200; seed++) {
+  for (uint64_t seed = 1; seed <= check::seeds(200); seed++) {
     check::note = "seed";
     check::noteNumber = seed;
     EngineOptions options;
@@ -102,7 +102,7 @@ TEST(fast_wire_changes_nothing) {
     CHECK(with.frames == without.frames);
     CHECK(with.counters == without.counters);
   }
-  CHECK(fast > 10'000 && single > 10'000);
+  CHECK(fast > check::seeds(10'000) && single > check::seeds(10'000));
 }
 
 // A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one packet of

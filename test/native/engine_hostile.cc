@@ -454,7 +454,7 @@ struct Field {
 
 TEST(agreed_peer_may_send_anything) {
   const char* const wanted = std::getenv("SEEDS");
-  const uint64_t first = wanted ? 1000 : 1,  seeds = wanted ? uint64_t(std::atoll(wanted)) : 120;
+  const uint64_t first = wanted ? 1000 : 1,  seeds = wanted ? uint64_t(std::atoll(wanted)) : check::seeds(120);
   uint64_t injected = 0, kept = 0, reports = 0, questions = 0, fragments = 0, refusals = 0;
   for (uint64_t seed = first; seed < first + seeds; seed++) {
     check::note = "seed";

@@ -161,7 +161,7 @@ TEST(window_is_filled_by_a_thread_that_wakes_late) {
 }
 
 TEST(connections_share_a_path_fairly) {
-  for (uint64_t seed = 1; seed <= 4; seed++) {
+  for (uint64_t seed = 1; seed <= check::seeds(4); seed++) {
     PathShape shape;
     shape.delayNs = 5'000'000;
     shape.queue = seed % 2 ? 2000 : 400;
