@@ -138,25 +138,33 @@ test('the simulation', () => {
   assert.match(output, /^1 failures\.$/m);
 });
 
-test('C++', ({ folder }) => {
+/** Compiles tests in C++ into a program. */
+function compiled(folder: string, tests: string): string {
   const [compiler, ...words] = (process.env.CXX || 'g++').split(' ');
-  const [source, program] = [join(folder, 'once.cc'), join(folder, 'once')];
-  writeFileSync(
-    source,
-    `#include "check.h"
-    TEST(once) { static int runs = 0; std::printf("run %d\\n", ++runs); CHECK(runs > 1); }
-    int main(int argc, char** argv) { return check::runAll(argc, argv); }`,
+  const [source, program] = [join(folder, 'tests.cc'), join(folder, 'tests')];
+  const main = 'int main(int argc, char** argv) { return check::runAll(argc, argv); }';
+  writeFileSync(source, `#include "check.h"\n${tests}\n${main}`);
+  const flags = ['-std=c++17', `-I${join(root, 'test/native')}`];
+  const { code, output } = run(compiler!, [...words, ...flags, source, '-o', program]);
+  assert.is(code, 0, output);
+  return program;
+}
+
+test('C++', ({ folder }) => {
+  const once = 'static int runs = 0; std::printf("run %d\\n", ++runs); CHECK(runs > 1);';
+  failedOnce(run(compiled(folder, `TEST(once) { ${once} }`), []));
+});
+
+test('C++: values that differ fail their test, and are printed', ({ folder }) => {
+  const program = compiled(
+    folder,
+    'TEST(same) { CHECK_EQ(1 + 1, 2u); } TEST(different) { CHECK_EQ(1 + 1, 3); }',
   );
-  const built = run(compiler!, [
-    ...words,
-    '-std=c++17',
-    `-I${join(root, 'test/native')}`,
-    source,
-    '-o',
-    program,
-  ]);
-  assert.is(built.code, 0, built.output);
-  failedOnce(run(program, []));
+  assert.is(run(program, ['same']).code, 0);
+  const { code, output } = run(program, []);
+  assert.is(code, 1);
+  assert.match(output, /:\d+: FAILED: 1 \+ 1 == 3 \(2, 3\)\nFAILED: different\n/);
+  assert.match(output, /^2 tests, 2 checks, 1 failed$/m);
 });
 
 /** The script works on a copy of its tree, with programs on its PATH in place of Wine and of what prepares it. */
