@@ -21,7 +21,7 @@ import { connect, connectChannel, createChannelServer, createServer } from '../.
 import { Framed } from './framed.js';
 import { HOW_MUCH, LOOPBACK, type NetJob, netJobSchema, REQUEST_BYTES, WRITE_BYTES } from './job.js';
 
-/** Until V8 has compiled what requests run: for the first 0.5 to 0.8 s they take ten times as long. */
+/** Long enough for V8 to compile the code of requests: they take ten times as long during the first 0.5 to 0.8 s. */
 const WARM_UP_MS = 1500;
 const WARM_UP_BYTES = 2 ** 26;
 /** A process that keeps a processor busy, until its parent has ended, by whatever means. */

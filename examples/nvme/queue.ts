@@ -205,7 +205,7 @@ export class NvmeQueue {
     }
   }
 
-  /** Ends the connection; commands in flight fail. With an error the peer is lost, and its consent to the end is not awaited. */
+  /** Ends the connection; commands in flight fail. Given an error, it does not wait for the peer, which is lost. */
   async close(error?: Error): Promise<void> {
     if (this.#error === undefined) this.#end(error ?? new NvmeConnectionError('The queue was closed.'));
     if (this.#released) return;

@@ -153,7 +153,7 @@ export class Session {
     await this.close();
   }
 
-  /** Disconnects. */
+  /** Disconnects. Given an error, it does not wait for the controller, which is lost. */
   async close(error?: Error): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all([...this.#io, this.admin].map((queue) => queue.close(error)));

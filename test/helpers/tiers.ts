@@ -12,7 +12,7 @@ export function long<T>(suite: Test<T>, name: string, run: Parameters<Test<T>>[1
   else suite(name, run);
 }
 
-/** Adds tests to the suite: to its first tier if `isFirst`, otherwise to its second. For tests of each case of a list. */
+/** What adds a test to a suite: to the first tier if `isFirst`, otherwise to the second. For tests that a list of cases makes. */
 export function firstIf<T>(
   isFirst: boolean,
   suite: Test<T>,
@@ -20,5 +20,5 @@ export function firstIf<T>(
   return isFirst ? suite : (name, run) => long(suite, name, run);
 }
 
-/** How often or how long a test with random input runs: `few` in the first tier alone, otherwise `many`. */
+/** Runs of a random test, or its milliseconds or seed: `few` if the first tier runs alone, otherwise `many`. */
 export const perTier = (few: number, many: number): number => (firstAlone ? few : many);

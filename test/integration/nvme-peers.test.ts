@@ -38,7 +38,7 @@ import { ND, runNd } from '../helpers/nd-tool.js';
 const NQN = 'nqn.2026-11.io.example:disk';
 const HOST_NAME = 'nqn.2026-11.io.example:stranger';
 const DATA_AT = 16_384;
-/** DREQs that nobody answers are repeated for longer. */
+/** Less than the time for which a DREQ without an answer is repeated. */
 const CM_PATIENCE_MS = 60_000;
 const ending: (() => unknown)[] = [];
 
@@ -398,7 +398,7 @@ test('a target process that stands still counts as lost after the keep-alive tim
     target.child.kill('SIGSTOP');
     const begun = performance.now();
     const [error] = await closed;
-    assert.ok(performance.now() - begun < CM_PATIENCE_MS, 'no answer to DREQs is awaited');
+    assert.ok(performance.now() - begun < CM_PATIENCE_MS, 'it does not wait for the answer to a DREQ');
     assert.match(String(error), /was not found again/);
     target.child.kill('SIGCONT');
   });

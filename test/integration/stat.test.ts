@@ -12,6 +12,7 @@ import { programFile } from '../helpers/programs.js';
 import { long } from '../helpers/tiers.js';
 
 const program = programFile(new URL('../helpers/observed-program.js', import.meta.url));
+
 interface Told {
   readonly secret: string;
   readonly keys: readonly number[];
@@ -32,7 +33,7 @@ async function observed(options: object = {}): Promise<{ child: ChildProcess; pi
   return { child, pid: child.pid!, told };
 }
 
-/** One without options, which tests share that do not stop it. */
+/** A process without options. Tests that do not stop it share it. */
 let shared: ReturnType<typeof observed> | undefined;
 
 async function sharedOne(): ReturnType<typeof observed> {

@@ -1,6 +1,6 @@
 // Random sequences of verbs against a model: one thread alone, then several threads of two processes at once.
-// In the first tier alone they are few, and the same each time. ND_MODEL_RUNS=n makes n runs per thread without a time limit; ND_MODEL_SEED=n repeats a failure's seed, and
-// ND_MODEL_SHRINK=1 searches the shortest failing sequence.
+// The first tier alone has a fixed seed and less time. ND_MODEL_RUNS=n makes n runs per thread without a time limit,
+// ND_MODEL_SEED=n repeats a failure's seed, and ND_MODEL_SHRINK=1 searches for the shortest failing sequence.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';

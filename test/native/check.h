@@ -21,7 +21,7 @@ inline std::atomic<long> checks{0};
 inline const char* note = "";  // what a loop is at, for messages
 inline uint64_t noteNumber = 0;
 
-// The seeds of a random test whose rounds are many and alike: under a sanitizer, which takes ten times as long for each, an eighth of them.
+// The number of seeds of a random test: under a sanitizer, where each takes ten times as long, an eighth of them.
 constexpr uint64_t seeds(uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return (all + 7) / 8;

@@ -17,7 +17,7 @@ interface Line {
   readonly got?: string;
 }
 
-/** A program of a suite that takes longer, in seconds, hangs: many times of what it takes in an emulated guest. */
+/** A suite's program that runs for longer, in seconds, counts as hanging. A case has a patience of its own. */
 const SUITE_SECONDS = 900;
 
 interface Suite {
