@@ -50,9 +50,15 @@ function sourcesIn(folder) {
     .map((file) => join(folder, file));
 }
 
+// The flag that leaves out what serves long distances between two instances of this package (docs/internals/wire.md).
+const standardOnly = words(process.env.CXXFLAGS).includes('-DND_WITHOUT_PATH');
+const ofEngine = sourcesIn(`${hca}/engine`).filter(
+  (file) => !standardOnly || !file.includes('/transport/path/'),
+);
+
 /** The sources of each addon. */
 const addons = {
-  networkdirect_hca: [...sourcesIn(`${hca}/engine`), ...sourcesIn(`${hca}/addon`)],
+  networkdirect_hca: [...ofEngine, ...sourcesIn(`${hca}/addon`)],
 };
 // Real HCAs: loaded where there is one. What it needs of rdma-core it finds then. On Windows they have a driver instead.
 if (!windows) {

@@ -160,6 +160,7 @@ export class Host {
   caGuid: bigint;
   maxPathMtu = 5;
   maxPacketBytes = 0;
+  standardOnly = false;
   /** The P_Key table. */
   pkeys = [0xffff];
   /** The slot of a process that sends past the wire. */
@@ -175,7 +176,11 @@ export class Host {
     this.#nextId = firstId;
     this.#random = firstId ^ (gid[15] ?? 0);
     this.caGuid = 0x0200_00ff_fe00_0000n + BigInt(gid[15] ?? 0);
+    const host = this;
     const platform: CmPlatform = {
+      get standardOnly() {
+        return host.standardOnly;
+      },
       sendMad: (path, mad) => network.send(this, path, mad),
       setTimer: (milliseconds, expired) => {
         this.timers += 1;

@@ -1,5 +1,6 @@
 /** An HCA in memory: its objects, recorded commands, and events that a test makes. */
 import {
+  ALL_PEER_EXTENSIONS,
   type ConnectAttributes,
   type ConnectSteps,
   type HcaEvent,
@@ -38,6 +39,7 @@ export class FakeHca implements SoftHca {
   readonly kernelId = 1;
   readonly slot = 3;
   readonly wireReady = true;
+  readonly peerExtensions = ALL_PEER_EXTENSIONS;
   readonly wireProblem = '';
   readonly commIdBase = 0x0304_0000;
   readonly limits = {

@@ -94,6 +94,19 @@ test('two dialects speak the standard alone, whoever begins', () => {
   }
 });
 
+test('an HCA that has the standard alone agrees on nothing more, whoever begins', () => {
+  for (const name of ['client', 'server'] as const) {
+    const pair = new Pair();
+    pair[name].standardOnly = true;
+    pair.server.maxPacketBytes = JUMBO;
+    const side = pair.connect({ pathMtu: PATH_MTU, packetBytes: JUMBO });
+    pair.network.clock.advance(20);
+    assert.is(side.state, 'established');
+    assert.is(side.reply?.peerExtensions, 0);
+    assert.is(pair.taken[0]?.request?.peerExtensions, 0);
+  }
+});
+
 test('one dialect needs no bits: the attribute modifier has the length of packets', () => {
   const { pair, req, rep } = exchanged();
   for (const name of ['REQ', 'REP'] as const) {

@@ -23,6 +23,7 @@ Napi::Function NativeHca::define(Napi::Env env) {
   return DefineClass(
       env, "NativeHca",
       {InstanceAccessor<&H::getKernelId>("kernelId"), InstanceAccessor<&H::getSlot>("slot"),
+       InstanceAccessor<&H::getPeerExtensions>("peerExtensions"),
        InstanceAccessor<&H::getWireReady>("wireReady"), InstanceAccessor<&H::getWireProblem>("wireProblem"),
        InstanceAccessor<&H::getLimits>("limits"), InstanceAccessor<&H::getCommIdBase>("commIdBase"),
        InstanceAccessor<&H::getWords>("words"), InstanceAccessor<&H::getBytes>("bytes"),
@@ -153,6 +154,7 @@ void NativeHca::configure(const Info& info) {
 
 Napi::Value NativeHca::getKernelId(const Info& info) { return Napi::Number::New(info.Env(), kernel_); }
 Napi::Value NativeHca::getSlot(const Info& info) { return Napi::Number::New(info.Env(), host_->slot()); }
+Napi::Value NativeHca::getPeerExtensions(const Info& info) { return Napi::Number::New(info.Env(), Engine::extensions()); }
 Napi::Value NativeHca::getWireReady(const Info& info) { return Napi::Boolean::New(info.Env(), host_->wireReady()); }
 Napi::Value NativeHca::getWireProblem(const Info& info) { return Napi::String::New(info.Env(), host_->wireProblem()); }
 Napi::Value NativeHca::getCommIdBase(const Info& info) {

@@ -29,6 +29,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
 
   Napi::Value getKernelId(const Info& info);
   Napi::Value getSlot(const Info& info);
+  Napi::Value getPeerExtensions(const Info& info);
   Napi::Value getWireReady(const Info& info);
   Napi::Value getWireProblem(const Info& info);
   Napi::Value getLimits(const Info& info);

@@ -323,6 +323,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     const link = {
       maxPathMtu: this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU,
       maxPacketBytes: this.platform.maxPacketBytes?.(origin.destination),
+      standardOnly: this.platform.standardOnly,
     };
     const request = readReq(body, origin, link, header.attributeModifier);
     if ('reason' in request) return request;

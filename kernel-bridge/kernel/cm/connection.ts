@@ -272,8 +272,9 @@ export class Connection implements CmConnection {
   static readonly #actions: Readonly<Record<CmAction, (self: Connection, input: EventInput) => void>> = {
     sendReq: (self, { request }) => {
       if (!request) return;
-      const { responseTimeoutCode, maxRetries } = self.#host.options;
-      self.#await('REQ', makeReq(request, self.#identity()), responseTimeoutCode, maxRetries);
+      const { options, platform } = self.#host;
+      const mad = makeReq(request, self.#identity(), platform.standardOnly);
+      self.#await('REQ', mad, options.responseTimeoutCode, options.maxRetries);
     },
     sendRep: (self, { answer }) => {
       const { received } = self;

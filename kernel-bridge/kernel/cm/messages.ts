@@ -61,7 +61,11 @@ function hopLimitOf(wanted: number): number {
 }
 
 /** The REQ of an active connection. Throws RangeError when the private data is too long. */
-export function makeReq(parameters: CmConnectParameters, identity: RequestIdentity): Uint8Array {
+export function makeReq(
+  parameters: CmConnectParameters,
+  identity: RequestIdentity,
+  standardOnly = false,
+): Uint8Array {
   const { path } = parameters;
   const transportType = parameters.qp.type ?? TransportType.RC;
   // An unreliable connection has no reads and no retries (IBA 1 §12.6.5).
@@ -70,13 +74,14 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
   const { source, destination } = path;
   const from = { source, destination, port: parameters.localPort };
   const privateData = withIpCmHeader(92, parameters.serviceId, from, parameters.privateData);
+  const own = transportType === TransportType.RC && !standardOnly;
   const all = withPackets(SAME_DIALECT, parameters.packetBytes ?? 0, most(parameters.pathMtu, MAX_PATH_MTU));
   return emitMad(
     'REQ',
     identity.transactionId,
     {
       localCommId: identity.localCommId,
-      vendorId: transportType === TransportType.RC ? OwnVendorId.request : 0,
+      vendorId: own ? OwnVendorId.request : 0,
       serviceId: parameters.serviceId,
       localCaGuid: identity.caGuid,
       localQpn: qp.qpn,
@@ -103,7 +108,7 @@ export function makeReq(parameters: CmConnectParameters, identity: RequestIdenti
       privateData,
     },
     undefined,
-    transportType === TransportType.RC ? modifierOf(all) : 0,
+    own ? modifierOf(all) : 0,
   );
 }
 
@@ -191,7 +196,11 @@ const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVer
 export function readReq(
   body: CmBody<'REQ'>,
   { source, destination, scopeId }: { source: Gid; destination: Gid; scopeId: number },
-  { maxPathMtu, maxPacketBytes = 0 }: { maxPathMtu: number; maxPacketBytes?: number | undefined },
+  {
+    maxPathMtu,
+    maxPacketBytes = 0,
+    standardOnly = false,
+  }: { maxPathMtu: number; maxPacketBytes?: number | undefined; standardOnly?: boolean | undefined },
   attributeModifier: number,
 ): RequestVerdict {
   const { transportType } = body;
@@ -239,7 +248,7 @@ export function readReq(
     pkey: body.pkey,
     peerUsesSrq: body.srq === 1,
     peerExtensions:
-      transportType === TransportType.RC && body.vendorId === OwnVendorId.request
+      transportType === TransportType.RC && body.vendorId === OwnVendorId.request && !standardOnly
         ? withPackets(SAME_DIALECT, Math.min(packetBytesIn(attributeModifier), maxPacketBytes), body.pathMtu)
         : 0,
     privateData: header.privateData,

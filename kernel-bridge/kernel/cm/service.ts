@@ -37,6 +37,8 @@ export interface CmPlatform {
   maxPathMtu?(local: Gid): number;
   /** Bytes of payload of the longest packet that the link of this local address carries; default: 0, no more than the path MTU. */
   maxPacketBytes?(local: Gid): number;
+  /** The HCA has nothing beyond the standard, which is agreed on with no peer; default: false. */
+  readonly standardOnly?: boolean;
   /** A REQ of this host was refused: nobody listens there whom this host's names tell of. */
   nobodyListens?(serviceId: bigint, local: Gid): void;
   /** Whether the port of this local address has a P_Key that matches the peer's; default: yes. */

@@ -111,6 +111,7 @@ export class SoftConnections implements HcaConnections {
         this.onNobody(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPacketBytes: (local) => packetBytesOf(this.portOf(local)?.ipMtu ?? 0, isV4(local)),
+      standardOnly: this.native.peerExtensions === 0,
       maxPathMtu: (local) => mtuCode(this.portOf(local)?.activeMtu ?? 4096),
     };
   }

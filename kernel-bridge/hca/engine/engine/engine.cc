@@ -14,6 +14,8 @@ Engine::~Engine() = default;
 EngineLock& Engine::lock() { return impl_->transport.lock; }
 const EngineOptions& Engine::options() const { return impl_->transport.context.options; }
 
+uint32_t Engine::extensions() { return kPathExtensions; }
+
 void Engine::setSlot(uint32_t slot) {
   Command command(impl_->transport);
   impl_->transport.context.slot = slot & 0xFF;

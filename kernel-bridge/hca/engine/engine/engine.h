@@ -28,6 +28,8 @@ class Engine final : public PacketSink {
 
   EngineLock& lock();
   const EngineOptions& options() const;
+  // Bits of QpAttributes::extensions that this build has: all, or none.
+  static uint32_t extensions();
 
   // The HCA's slot: the high 8 bits of every QPN. Set once, before the first QP.
   void setSlot(uint32_t slot);

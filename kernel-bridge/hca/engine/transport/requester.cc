@@ -209,8 +209,8 @@ inline bool Requester::sendPacketOf(Qp& qp, SendEntry& e, uint32_t span) {
 
 // Whether the window has room for so many packets, and it is their time.
 inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
-  if (t_.congestion.windowTakes(qp, span, mayTakeMore)) return !qp.rq.model || t_.congestion.mayLeave(qp);
-  t_.congestion.onFull(qp);
+  if (t_.congestion.windowTakes(qp, span, mayTakeMore)) return !qp.rq.model || t_.longWindow.mayLeave(qp);
+  t_.longWindow.onFull(qp);
   return false;
 }
 
@@ -328,7 +328,7 @@ void Requester::sent(Qp& qp, uint32_t span, const Path& path) {
     c_.counters.retransmitted++;
   }
   if (rq.sinceAck == 0) rq.askedEnd = rq.psn;
-  if (rq.model) t_.congestion.left(rq, span);
+  if (rq.model) t_.longWindow.left(rq, span);
   if (!qp.reliable()) rq.una = rq.psn;
   t_.links.transmit(qp, path);
   if (qp.local) rq.lastPosition = qp.local->position();

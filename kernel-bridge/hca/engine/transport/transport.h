@@ -11,18 +11,21 @@
 #include "platform/attendance.h"
 #include "platform/engine_lock.h"
 #include "transport/completer.h"
-#include "transport/path/answers.h"
-#include "transport/path/congestion.h"
+#include "transport/congestion.h"
 #include "transport/datagrams.h"
 #include "transport/direct.h"
 #include "transport/fast_path.h"
 #include "transport/lifecycle.h"
-#include "transport/path/fragments.h"
-#include "transport/path/recovery.h"
 #include "transport/links.h"
 #include "transport/receives.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
+// The flag, and leaving out the sources in path/, is all it takes to have the standard alone (docs/internals/wire.md).
+#ifdef ND_WITHOUT_PATH
+#include "transport/path/none.h"
+#else
+#include "transport/path/all.h"
+#endif
 
 namespace nd {
 
@@ -86,6 +89,7 @@ struct Transport final : public PacketSink {
   Scheduler scheduler{context};
   Links links{*this};
   Congestion congestion{*this};
+  LongWindow longWindow{*this};
   Requester requester{*this};
   Completer completer{*this};
   Responder responder{*this};

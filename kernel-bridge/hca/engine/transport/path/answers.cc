@@ -203,7 +203,7 @@ bool Answers::ask(Qp& qp, uint32_t& budget) {
     }
     if (b.asked.size() >= AnswerBoard::kMostAsked) return true;  // the answer to one of them brings the next turn
     if (budget == 0) return false;
-    if (rq.model && !t_.congestion.mayLeave(qp)) return true;
+    if (rq.model && !t_.longWindow.mayLeave(qp)) return true;
     budget--;
     const SendEntry& e = qp.entry(wqe);
     n = std::min(n, e.opcode == kOpRead ? e.leftOfRequest(packet) : 1);

@@ -255,7 +255,7 @@ bool Recovery::resend(Qp& qp, uint32_t& budget) {
       continue;
     }
     if (budget == 0) return false;
-    if (rq.model && !t_.congestion.mayLeave(qp)) return true;
+    if (rq.model && !t_.longWindow.mayLeave(qp)) return true;
     budget--;
     b.lost.pop_front();
     if (!sendAgain(qp, psn)) {

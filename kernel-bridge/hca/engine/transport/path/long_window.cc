@@ -1,115 +1,10 @@
-#include "transport/path/congestion.h"
+#include "transport/path/long_window.h"
 
 #include <cmath>
 
 #include "transport/transport.h"
 
 namespace nd {
-
-using namespace abi;
-
-namespace {
-
-// A packet waits for no ACK longer than this without one being requested.
-constexpr uint64_t kLateAskNs = 1'000'000;
-// At most one CNP for a queue pair in this time.
-constexpr uint64_t kCongestionNs = 50'000;
-constexpr uint32_t kMostUnasked = 32;  // packets without one, however long the window is
-
-}  // namespace
-
-// AckReq is set: (a) at the end of a message that is signaled; (b) when half a send queue is unsignaled, or has waited for
-// kLateAskNs; (c) when a quarter of a window has none; (d) when the window is full; (e) on what is sent again; (f) where no
-// later packet could request it. Requester::requestAck sees to the tail that this leaves.
-bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
-  if (!qp.reliable()) return false;
-  SendState& rq = qp.rq;
-  const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
-  rq.sinceAck += span;
-  bool asks = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostUnasked) || inFlight >= rq.window || qp.has(kProbing | kAsking);
-  if (last && !asks) {
-    asks = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
-           (rq.unasked() && c_.now - rq.ackStart >= kLateAskNs) || qp.has(kAwaited) || qp.local ||
-           wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork ||
-           rq.roundTrip == 0 || qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
-  }
-  if (asks) rq.sinceAck = rq.messagesSinceAck = 0;
-  return asks;
-}
-
-void Congestion::openWindow(Qp& qp, uint32_t acknowledged) const {
-  if (!qp.has(kNarrowed)) return;
-  SendState& rq = qp.rq;
-  if (rq.model) return growLong(qp, acknowledged);
-  rq.credit += acknowledged;
-  if (rq.credit < rq.window) return;
-  rq.credit -= rq.window;
-  rq.window++;
-  qp.put(kNarrowed, rq.window < c_.options.window);
-}
-
-// The local link loses nothing and has no queues on the way.
-void Congestion::reduceWindow(Qp& qp, uint32_t packets) const {
-  if (qp.local) return;
-  SendState& rq = qp.rq;
-  rq.credit = 0;
-  const uint32_t before = rq.window;
-  rq.window = std::min(rq.model ? before : c_.options.window, std::max(packets, kSmallestWindow));
-  if (rq.model) restartCurve(rq, before);
-  qp.put(kNarrowed, rq.model || rq.window < c_.options.window);
-}
-
-void Congestion::onLoss(Qp& qp, uint32_t packets) const {
-  SendState& rq = qp.rq;
-  if (!rq.model) return reduceWindow(qp, rq.window / 2);
-  if (rq.model->roundStart == 0) beginRound(rq);
-  qp.set(kNarrowed);
-  rq.model->lost += packets;
-}
-
-// One reduction per interval, however many notifications arrive: they report the same queue. The interval is a round trip, since a
-// reduction has no effect on the queue before. Were alpha to decay faster, a long queue would never reduce a small window.
-void Congestion::onNotification(Qp& qp) {
-  SendState& rq = qp.rq;
-  c_.counters.congestionNotifications++;
-  const uint64_t interval = std::max(kCongestionNs, rq.roundTrip);
-  uint64_t quiet = rq.congestedAt == 0 ? interval : c_.now - rq.congestedAt;
-  if (quiet < interval) return;
-  // alpha moves by 1/16 towards 1 now, and back towards 0 for each interval that passed without a notification.
-  for (; quiet >= 2 * interval && rq.alpha > 16; quiet -= interval) rq.alpha -= rq.alpha / 16;
-  rq.congestedAt = c_.now;
-  rq.alpha += (SendState::kAlphaOne - rq.alpha) / 16;
-  reduceWindow(qp, rq.window - uint32_t(uint64_t(rq.window) * rq.alpha / (2 * SendState::kAlphaOne)));
-}
-
-void Congestion::onMarked(Qp& qp) {
-  c_.counters.congestionMarked++;
-  if (qp.cnpSentAt != 0 && c_.now - qp.cnpSentAt < kCongestionNs) return;
-  qp.cnpSentAt = c_.now;
-  qp.set(kCnpPending);
-  s_.schedule(qp);
-}
-
-// RFC 6298 §2, in nanoseconds.
-void Congestion::sampleRoundTrip(SendState& rq) const {
-  if (rq.timing && wire::psnDiff(rq.una, rq.timedPsn) > 0) takeSample(rq);
-}
-
-void Congestion::takeSample(SendState& rq) const {
-  rq.timing = false;
-  const uint64_t sample = c_.now - rq.timedAt;
-  sampleLeast(rq, sample);
-  if (rq.roundTrip == 0) {
-    rq.roundTrip = sample + 1;
-    rq.variation = sample / 2;
-    return;
-  }
-  const uint64_t difference = sample > rq.roundTrip ? sample - rq.roundTrip : rq.roundTrip - sample;
-  rq.variation += difference / 4 - rq.variation / 4;
-  rq.roundTrip += sample / 8 - rq.roundTrip / 8;
-}
-
-// ── Long windows: path_model.h says by which rules, and where they come from
 
 namespace {
 
@@ -158,13 +53,13 @@ void endStart(PathModel& m) {
 
 }  // namespace
 
-uint32_t Congestion::limitOf(const Qp& qp) const {
+uint32_t LongWindow::limitOf(const Qp& qp) const {
   const uint32_t least = c_.options.window;
   if (!(qp.attributes.extensions & extensions::kLongWindow) || qp.local || !qp.reliable()) return least;
   return std::max(least, std::min(uint32_t(c_.options.longWindowBytes / qp.mtu), kMostWindow));
 }
 
-void Congestion::onFull(Qp& qp) const {
+void LongWindow::onFull(Qp& qp) const {
   SendState& rq = qp.rq;
   if (!(qp.attributes.extensions & extensions::kLongWindow) || qp.peerLocal || rq.leastRoundTrip < kNearNs) return;
   if (!rq.model) {
@@ -179,7 +74,20 @@ void Congestion::onFull(Qp& qp) const {
   qp.set(kNarrowed);
 }
 
-void Congestion::beginRound(SendState& rq) const {
+// What it shows is weighed at the end of the round.
+void LongWindow::onLoss(Qp& qp, uint32_t packets) const {
+  SendState& rq = qp.rq;
+  if (rq.model->roundStart == 0) beginRound(rq);
+  qp.set(kNarrowed);
+  rq.model->lost += packets;
+}
+
+bool LongWindow::takesBesideKept(const Qp& qp, uint32_t packets) const {
+  const uint32_t kept = (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
+  return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);
+}
+
+void LongWindow::beginRound(SendState& rq) const {
   PathModel& m = *rq.model;
   m.roundEnd = rq.maxPsn;
   m.roundStart = c_.now;
@@ -187,7 +95,7 @@ void Congestion::beginRound(SendState& rq) const {
   m.limited = false;
 }
 
-void Congestion::growLong(Qp& qp, uint32_t acknowledged) const {
+void LongWindow::grow(Qp& qp, uint32_t acknowledged) const {
   SendState& rq = qp.rq;
   PathModel& m = *rq.model;
   m.delivered += acknowledged;
@@ -208,7 +116,7 @@ void Congestion::growLong(Qp& qp, uint32_t acknowledged) const {
   rq.window = std::min(rq.window, uint32_t(std::min<uint64_t>(limit, std::max<uint64_t>(most, c_.options.window))));
 }
 
-void Congestion::growByCurve(SendState& rq, uint32_t acknowledged, double share) const {
+void LongWindow::growByCurve(SendState& rq, uint32_t acknowledged, double share) const {
   PathModel& m = *rq.model;
   const double window = rq.window;
   if (m.curveStart == 0) {
@@ -228,7 +136,7 @@ void Congestion::growByCurve(SendState& rq, uint32_t acknowledged, double share)
   rq.window += whole;
 }
 
-void Congestion::endRound(Qp& qp) const {
+void LongWindow::endRound(Qp& qp) const {
   SendState& rq = qp.rq;
   PathModel& m = *rq.model;
   const uint64_t took = std::max<uint64_t>(c_.now - m.roundStart, 1), rate = (uint64_t(m.delivered) << 32) / took;
@@ -257,11 +165,11 @@ void Congestion::endRound(Qp& qp) const {
 }
 
 // Whether what was lost in this round shows a queue that is full.
-void Congestion::weighLosses(SendState& rq) const {
+void LongWindow::weighLosses(SendState& rq) const {
   PathModel& m = *rq.model;
   const bool many = m.lost > kFewPackets && uint64_t(m.lost) * kFewLost > m.delivered + m.lost;
   if (!many && !hasQueue(rq, rq.leastRoundTrip / 4 + kSlackNs / 2)) return;
-  const uint32_t reduced = std::max(uint32_t(rq.window * kDecrease), kSmallestWindow);
+  const uint32_t reduced = std::max(uint32_t(rq.window * kDecrease), Congestion::kSmallestWindow);
   // RFC 9438 §4.7: whoever has less than before leaves more to the others.
   m.origin = rq.window < m.origin ? rq.window * (1 + kDecrease) / 2 : rq.window;
   rq.window = many ? reduced : std::max(reduced, std::min(rq.window, uint32_t(m.filling(rq.leastRoundTrip) * 5 / 4)));
@@ -271,14 +179,14 @@ void Congestion::weighLosses(SendState& rq) const {
 }
 
 // A path that is always full shows no longer how near its end is. Now and then a quarter of it is sent, for two rounds.
-void Congestion::drain(SendState& rq) const {
+void LongWindow::drain(SendState& rq) const {
   PathModel& m = *rq.model;
   if (m.draining == 0) {
     if (!m.started || rq.window <= c_.options.window || c_.now - m.leastAt < kLeastAgeNs) return;
     m.draining = 2;
     m.windowBefore = rq.window;
     m.leastDrained = UINT64_MAX;
-    rq.window = std::max(uint32_t(m.filling(rq.leastRoundTrip) / 4), kSmallestWindow);
+    rq.window = std::max(uint32_t(m.filling(rq.leastRoundTrip) / 4), Congestion::kSmallestWindow);
     return;
   }
   if (--m.draining != 0) return;
@@ -287,7 +195,7 @@ void Congestion::drain(SendState& rq) const {
   m.leastAt = c_.now;
 }
 
-void Congestion::sampleLeast(SendState& rq, uint64_t sample) const {
+void LongWindow::sample(SendState& rq, uint64_t sample) const {
   rq.lastRoundTrip = sample;
   if (rq.leastRoundTrip == 0 || sample <= rq.leastRoundTrip) {
     rq.leastRoundTrip = std::max<uint64_t>(sample, 1);
@@ -297,17 +205,17 @@ void Congestion::sampleLeast(SendState& rq, uint64_t sample) const {
 }
 
 // A window was reduced by other rules than these: by a time-out or by notifications.
-void Congestion::restartCurve(SendState& rq, uint32_t before) const {
+void LongWindow::restartCurve(SendState& rq, uint32_t before) const {
   PathModel& m = *rq.model;
   m.origin = before;
   m.curveStart = 0;
   m.draining = 0;
-  m.started = rq.window > kSmallestWindow;  // after a time-out the path is looked for again
+  m.started = rq.window > Congestion::kSmallestWindow;  // after a time-out the path is looked for again
   m.reached = 0;
   m.stagnant = m.started ? kStagnantRounds : 0;
 }
 
-bool Congestion::mayLeave(Qp& qp) const {
+bool LongWindow::mayLeave(Qp& qp) const {
   PathModel& m = *qp.rq.model;
   const uint64_t slack = std::min(kSlackNs, qp.rq.leastRoundTrip / 4);
   if (m.due <= c_.now + slack) return true;
@@ -319,7 +227,7 @@ bool Congestion::mayLeave(Qp& qp) const {
   return false;
 }
 
-void Congestion::left(SendState& rq, uint32_t span) const {
+void LongWindow::left(SendState& rq, uint32_t span) const {
   PathModel& m = *rq.model;
   const uint64_t interval = rq.roundTrip * 4 * span / (5 * uint64_t(rq.window));
   m.due = std::max(m.due, m.woken ? c_.now - std::min(c_.now, kCatchUpNs) : c_.now) + interval;

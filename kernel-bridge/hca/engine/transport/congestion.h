@@ -3,7 +3,7 @@
 //
 // Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow again: a loss halves it, a
 // notification reduces it by half the smoothed share of marked round trips (as DCTCP does, RFC 8257 §3.3), and each window
-// acknowledged makes it one packet larger. Towards peers that take long windows, on far paths: path_model.h.
+// acknowledged makes it one packet larger. Towards peers that take long windows, on far paths: path/long_window.h.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -13,8 +13,6 @@ class Congestion : public Role {
  public:
   using Role::Role;
   static constexpr uint32_t kSmallestWindow = 4;
-  // Far below half of the PSNs there are, so that old and new ones are told apart (IBA 1 §9.7.1).
-  static constexpr uint32_t kMostWindow = 1u << 21;
 
   // Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the local link.
   bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore) const {
@@ -29,11 +27,6 @@ class Congestion : public Role {
   void reduceWindow(Qp& qp, uint32_t packets) const;
   // The peer's answers show that so many packets are lost.
   void onLoss(Qp& qp, uint32_t packets) const;
-  // Something could be sent, were the window not full.
-  void onFull(Qp& qp) const;
-  // Pacing, where there is a model. False: a timer is set.
-  bool mayLeave(Qp& qp) const;
-  void left(SendState& rq, uint32_t span) const;
   // Whether a packet of a SEND or WRITE sets AckReq. `last`: it ends its message.
   bool wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void sampleRoundTrip(SendState& rq) const;
@@ -47,22 +40,7 @@ class Congestion : public Role {
   // woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
-  // Packets that the peer keeps, and answers that this side keeps, have left the network: they count for the limit of PSNs, not for the window.
-  bool takesBesideKept(const Qp& qp, uint32_t packets) const {
-    const uint32_t kept = (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
-    return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);
-  }
-
-  // ── Long windows
-  uint32_t limitOf(const Qp& qp) const;
-  void beginRound(SendState& rq) const;
-  void endRound(Qp& qp) const;
-  void growLong(Qp& qp, uint32_t acknowledged) const;
-  void growByCurve(SendState& rq, uint32_t acknowledged, double share) const;
-  void weighLosses(SendState& rq) const;
-  void drain(SendState& rq) const;
-  void sampleLeast(SendState& rq, uint64_t sample) const;
-  void restartCurve(SendState& rq, uint32_t before) const;
+  bool takesBesideKept(const Qp& qp, uint32_t packets) const;
 };
 
 }  // namespace nd
