@@ -7,12 +7,13 @@
  * numbers (user-space addresses are below 2^47). Statuses are NTSTATUS values as unsigned numbers. GIDs are 16-byte
  * Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
  */
+import type { DIALECT } from '../schema/generated/numbers.js';
 import type { NativeChannel, NativeChannelServer, ServedChannel } from './channel-binding.js';
 import type { HcaOptions, PathParameters } from './hca-parameters.js';
 import type { CqWaiters, HcaCommands } from './native-hca.js';
 import type { UserHca } from './user-hca.js';
 
-export * from './dialect.js';
+export * from '../schema/generated/numbers.js';
 export * from './hca-events.js';
 export * from './hca-parameters.js';
 export type * from './native-hca.js';
@@ -127,13 +128,9 @@ export interface WordTables {
   places: Record<'pathAt' | 'madAt' | 'madBytes', number>;
   qpMask: Record<string, number>;
   srqMask: Record<string, number>;
-  rnrPatience: Record<string, number>;
-  peerExtensions: Record<string, number>;
   eventKind: Record<string, number>;
   /** By the name of the kind: members of {@link HcaEvent}, in the order of their words. */
   eventWords: Record<string, string[]>;
-  /** Numbers that both languages name, by the name of their table here. */
-  constants: Record<string, Record<string, number>>;
   /** The options of an HCA that nobody has given any. */
   defaults: Record<string, unknown>;
 }
@@ -228,8 +225,6 @@ export interface AddonBinding extends UserHca {
    */
   otherDialectAt(service: number, port: number, address: Uint8Array): number | undefined;
 
-  /** The table of engine/base/abi.h, by the names of abi.ts. */
-  abi(): Record<string, number>;
   /** Native code's order and names of words, and the numbers that TypeScript repeats as constants. */
   wordTables(): WordTables;
   /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */

@@ -1,27 +1,8 @@
 /** The native addon's part of the door: one channel per isolate that opens device files, served by one soft kernel. */
 
-/** The kinds of requests: open, close, an IOCTL, or cancelling an earlier request. */
-export const ChannelMajor = { create: 0, close: 2, deviceControl: 14, cancel: 0x100 } as const;
+import type { CallOutcome, SlotState } from '../schema/generated/numbers.js';
 
-/** Slot states, as in {@link NativeChannel.states}. */
-export const SlotState = { free: 0, pending: 1, done: 2 } as const;
-
-/** Outcomes of {@link NativeChannel.call}. */
-export const CallOutcome = {
-  /** Status, information and output are in `answer` and `answerBytes`. */
-  done: 0,
-  /** The output is too long for `answerBytes`: it is in the slot of `answer`, which the caller releases. */
-  long: 1,
-  /** The kernel was asked to cancel the request; its answer is lost. */
-  timedOut: 2,
-  /** All slots are taken. */
-  noSlot: 3,
-  /**
-   * V8 was asked to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it
-   * as soon as native code has returned; the kernel was asked to cancel a {@link NativeChannel.call}.
-   */
-  stopped: 4,
-} as const;
+export { CallOutcome, ChannelMajor, SlotState } from '../schema/generated/numbers.js';
 
 /** The user side of a channel. Slots are small integers; each holds one request until it is released. */
 export interface NativeChannel {

@@ -1,37 +1,5 @@
-/** Events of the HCA, as it tells them to the kernel. */
-
-/** QP event numbers, see `QpEvent` in engine/base/types.h. */
-export const QpEventType = {
-  /** The first packet has come in RTR: the peer takes the connection for established. */
-  communicationEstablished: 1,
-  /** The queue pair has reached SQD, and nothing is in flight. */
-  sendQueueDrained: 2,
-  /** The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS. */
-  fatal: 3,
-  /** As `fatal`: retries or keep-alive are spent, or the peer's process has died. */
-  peerLost: 4,
-  /** In ERROR: it takes nothing more from its shared receive queue. */
-  lastWqe: 5,
-} as const;
-
-/** SRQ event numbers, see `SrqEvent` in engine/base/types.h. */
-export const SrqEventType = {
-  /** Fewer receives are left than the limit; reported once for each time that it is set. */
-  limit: 1,
-  /** The queue has failed for good, as its ring was invalid. */
-  fatal: 2,
-} as const;
-
-/** CQ event numbers. */
-export const CqEventType = {
-  /** The event that was asked for has come. */
-  completion: 1,
-  /** The CQ has overrun and failed; its QPs are in ERROR. */
-  overrun: 2,
-} as const;
-
-/** Stands for a sender's slot: the packet arrived by UDP, from anybody. `kByWire` of engine/base/types.h. */
-export const BY_WIRE = 0xffff_ffff;
+/** Events of the HCA, as it reports them to the kernel. */
+import type { BY_WIRE } from '../schema/generated/numbers.js';
 
 export type HcaEvent =
   /** `pkey`: the P_Key that the packet carried; it fits the table that `setPkeyTable` told of. */

@@ -1,4 +1,5 @@
 /** Parameters of the HCA's commands: options, limits, attributes of objects and the masks that name them. */
+import { PeerExtensions, type RnrPatience } from '../schema/generated/numbers.js';
 import type { SoftHca } from './binding.js';
 
 /** Where packets go, and how. GIDs are 16 bytes. */
@@ -142,25 +143,8 @@ export const QpMask = {
   extensions: 0x80000,
 } as const;
 
-/** For whom RNR is a matter of time: bits of {@link QpAttributeValues.patience}; `rnrpatience` of engine/objects/attributes.h. */
-export const RnrPatience = { responder: 1, requester: 2 } as const;
-
-/** What a peer takes beyond the standard: bits of {@link QpAttributeValues.extensions}; `extensions` of engine/objects/attributes.h. */
-export const PeerExtensions = {
-  longWindow: 1,
-  recovery: 2,
-  fragments: 4,
-  answers: 8,
-  longPackets: 16,
-} as const;
-/** All that this version takes. */
+/** All {@link PeerExtensions} that this version accepts. */
 export const ALL_PEER_EXTENSIONS = Object.values(PeerExtensions).reduce((all, one) => all | one, 0);
-
-/**
- * With {@link PeerExtensions}.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet: a
- * multiple of `step`, at most `longest`, which native code has room for. 0: the path MTU. Native code has the same numbers (base/wire.h, `extensions`).
- */
-export const PacketBytes = { shift: 16, step: 8, longest: 16_384 } as const;
 
 /** Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes. */
 export interface QpAttributeValues {

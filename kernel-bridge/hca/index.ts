@@ -30,7 +30,6 @@ export function loadAddon(): AddonBinding {
   return addon;
 }
 
-export * from './abi.js';
 export * from './binding.js';
 export * from './channel-binding.js';
 export { checkThreadsAllowed } from './permissions.js';

@@ -5,7 +5,7 @@
  * object is in use. Closing destroys what the kernel still owns.
  *
  * Handles are the HCA's own: two HCAs may use the same numbers. Rings are memory of {@link UserHca.allocateRing}, in the layout of
- * `engine/base/abi.h`, whatever executes the work requests.
+ * `schema/ring.ts`, whatever executes the work requests.
  */
 import type { NativeChannelServer } from './channel-binding.js';
 import type { HcaEvent } from './hca-events.js';
@@ -100,7 +100,7 @@ export interface HcaCommands {
   setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
 
   /**
-   * Makes an address handle: where a UD send goes. A send WQE names it (`swAh` of abi.ts) with the destination's QPN
+   * Makes an address handle: where a UD send goes. A send WQE names it (`swAh` of `abi`) with the destination's QPN
    * (`swRemoteQpn`, 0xffffff for a group) and Q_Key (`swRemoteQkey`; one with the high bit set stands for
    * the QP's own). A WQE that names a handle of another PD, or none, completes with LOCAL_OP_ERROR and one that is
    * longer than `pathMtu` with LOCAL_LENGTH_ERROR; the QP is in SQ_ERROR then.

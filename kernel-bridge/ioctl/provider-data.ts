@@ -9,7 +9,7 @@ import { Status, StatusError } from './status.js';
 const { struct } = layouts(madeCode);
 
 /**
- * The version of this file's structures and of the rings that they describe (`hca/abi.ts`). A provider sends the one
+ * The version of this file's structures and of the rings that they describe (`schema/ring.ts`). A provider sends the one
  * that it lays out as the command of DEVICE_OPEN (VerbInfo), 0 if it does not say; the driver refuses any other than
  * its own with NOT_SUPPORTED, and answers its own as the status.
  */
@@ -55,7 +55,7 @@ export const AvProviderOut = struct('AV provider output', {
   Reserved: reserved(4),
 });
 
-/** CQ_CREATE and CQ_RESIZE in: the ring (hca/engine/base/abi.h) and its number of CQEs. */
+/** CQ_CREATE and CQ_RESIZE in: the ring (schema/ring.ts) and its number of CQEs. */
 export const CqProviderIn = struct('CQ provider input', {
   /** Address of the ring in the calling process, below 2^47. */
   RingAddress: u64,

@@ -20,9 +20,9 @@
  * };
  * ```
  */
-export { CqEventType, QpEventType, SrqEventType } from '../hca/hca-events.js';
 export { type PathParameters, type QpAttributeValues, QpMask } from '../hca/hca-parameters.js';
 export * from '../ioctl/index.js';
+export { CqEventType, QpEventType, SrqEventType } from '../schema/generated/numbers.js';
 export {
   type UvpAddressVector,
   UvpBindRequest,

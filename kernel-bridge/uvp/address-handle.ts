@@ -1,5 +1,5 @@
-import { abi } from '../hca/abi.js';
 import { Status, StatusError } from '../ioctl/status.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpSendRequest } from '../user-verbs.js';
 
 const QPN_MASK = 0xff_ffff;

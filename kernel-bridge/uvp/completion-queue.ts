@@ -1,5 +1,5 @@
-import { abi } from '../hca/abi.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import * as ringWords from './ring-words.js';

@@ -1,5 +1,5 @@
 /** Requests that change keys: binds, fast registrations and invalidations. Their WQEs, and the checks before them. */
-import { abi } from '../hca/abi.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpBindRequest, UvpSendRequest } from '../user-verbs.js';
 import type { ChangingKey } from './changing-key.js';
 import { SoftFastRegion } from './fast-region.js';

@@ -1,8 +1,8 @@
-import { abi } from '../hca/abi.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpQpCreate } from '../user-verbs.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
-/** The layout of a queue pair's ring (hca/engine/base/abi.h). */
+/** The layout of a queue pair's ring (schema/ring.ts). */
 export interface QpRingLayout {
   readonly sendEntries: number;
   readonly sendStride: number;

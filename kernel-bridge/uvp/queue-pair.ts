@@ -1,7 +1,7 @@
-import { abi } from '../hca/abi.js';
 import type { UserHca } from '../hca/user-hca.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import { writeDestination } from './address-handle.js';
 import type { ChangingKey } from './changing-key.js';
@@ -282,7 +282,7 @@ export class SoftQueuePair {
     this.receiveProducer = (index + 1) >>> 0;
     // The HCA asks for the receive doorbell: the software HCA in ERROR, and while a message waits. It does so before it looks at the
     // queue itself, so that one of the two sees the other: the load may not overtake this store, unless the HCA sees to that
-    // (hca/engine/base/abi.h).
+    // (schema/ring.ts).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
     if (loadAcquire(words, qpReceiveBell) !== 0) this.ringReceiveDoorbell();
@@ -338,7 +338,7 @@ export class SoftQueuePair {
     completion.status = status;
     completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    // Flags and status say whether these two fields are valid; most completions have neither (hca/engine/base/abi.h).
+    // Flags and status say whether these two fields are valid; most completions have neither (schema/ring.ts).
     completion.immediateData = (flags & WITH_IMMEDIATE) !== 0 ? cq[cqe + cqeImmediate]! : 0;
     completion.vendorCode = status !== 0 ? cq[cqe + cqeVendor]! : 0;
     completion.sourceQpn = cq[cqe + cqeSourceQpn]!;

@@ -1,6 +1,6 @@
-import { abi } from '../hca/abi.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { Status, StatusError } from '../ioctl/status.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpSge } from '../user-verbs.js';
 import { RECEIVE_HEADER_WORDS, receiveStride, writeSgl } from './work-request.js';
 
@@ -60,7 +60,7 @@ class Contexts {
   }
 }
 
-/** The producer side of a shared receive queue's ring (hca/engine/base/abi.h). The HCA is the consumer. */
+/** The producer side of a shared receive queue's ring (schema/ring.ts). The HCA is the consumer. */
 export class SoftSharedReceiveQueue {
   handle = 0;
   ring: NativeRing;

@@ -1,6 +1,7 @@
 /** The part that all work queues share: writing a request's SGEs, and the errors for invalid ones. */
-import { abi } from '../hca/abi.js';
+
 import { Status, StatusError } from '../ioctl/status.js';
+import { abi } from '../schema/generated/ring.js';
 import type { UvpSge } from '../user-verbs.js';
 
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */

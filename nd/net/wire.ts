@@ -143,7 +143,7 @@ export const CONTROL_SLOTS = 8;
 export const REPLY_SLOTS = 4;
 
 const MAGIC = 0x4e44_4e31;
-/** The version of hellos and frames: `DIALECT` of kernel-bridge/hca/dialect.ts, which this room may not import. */
+/** The version of hellos and frames: `DIALECT` of kernel-bridge/schema, which this room may not import. */
 export const NET_DIALECT = 6;
 
 /** Bytes of a hello. */

@@ -1,6 +1,6 @@
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import type { UserHca } from '../../kernel-bridge/hca/user-hca.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 
 export interface FakeRing {
   readonly address: number;

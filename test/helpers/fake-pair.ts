@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { WvIoId, WvIoQpCreate } from '../../kernel-bridge/ioctl/structs.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { WVProvider, WvError } from '../../winverbs/index.js';
 import { FakeDoor } from './fake-door.js';
 

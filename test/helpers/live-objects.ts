@@ -3,7 +3,6 @@
  * fuzzing starts.
  */
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/binding.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import {
@@ -13,6 +12,7 @@ import {
   IoctlCode,
   type IoctlName,
 } from '../../kernel-bridge/ioctl/index.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 
 /** The functions of the addon by which a UVP registers memory with the HCA. */
 export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;

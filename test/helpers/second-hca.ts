@@ -3,7 +3,7 @@
  * writes down its calls. Unlike the software HCA it asks for the doorbell of every receive, completes no request that waits
  * for a CQ event, has no MADs, and leaves no will.
  */
-import { abi } from '../../kernel-bridge/hca/abi.js';
+
 import type {
   HcaEvent,
   NativeHca,
@@ -24,6 +24,7 @@ import type {
   HcaConnections,
   HcaPort,
 } from '../../kernel-bridge/kernel/hca-driver/backend.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { FakeHca as FakeUserHca } from './fake-hca.js';
 import { hostInterface } from './kernel-rig.js';
 import { FakeCm } from './rig-cm.js';

@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType } from '../../kernel-bridge/hca/hca-events.js';
 import {
   hcaFileName,
   loadDriver,
@@ -14,6 +13,7 @@ import {
   setPartitions,
   unloadDriver,
 } from '../../kernel-bridge/index.js';
+import { QpEventType } from '../../kernel-bridge/schema/generated/numbers.js';
 import { openProvider, QpState, WvEvent } from '../../winverbs/index.js';
 import { RUN as LOOK_UP, type LookedUp } from '../fixtures/lookup-driver.js';
 import { RUN, type Seen } from '../fixtures/self-test-driver.js';

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/device-file.js';
-import { abi, ChannelMajor, loadAddon } from '../../kernel-bridge/hca/index.js';
+import { ChannelMajor, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import {
@@ -22,6 +22,7 @@ import { Status, type StatusError, statusName } from '../../kernel-bridge/ioctl/
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { optionsDelivery } from '../../kernel-bridge/options-delivery.js';
 import type { Overlapped } from '../../kernel-bridge/overlapped.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { openDeviceFile } from '../../kernel-bridge/soft/index.js';
 import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 

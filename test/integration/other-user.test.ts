@@ -2,7 +2,7 @@
 // gets neither while others have them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { DIALECT, loadAddon } from '../../kernel-bridge/hca/index.js';
+import { DIALECT, SLOTS } from '../../kernel-bridge/hca/index.js';
 import { readProcesses } from '../../kernel-bridge/index.js';
 import { runApart } from '../helpers/apart.js';
 import { runNd } from '../helpers/nd-tool.js';
@@ -10,7 +10,6 @@ import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 import { askBySocket, Stranger, strangerProblem } from '../helpers/stranger.js';
 
 const LOOPBACK = '127.0.0.1';
-const SLOTS = loadAddon().wordTables().constants.single!.slots!;
 const SERVICES = ['0106', '0111'];
 const [FIRST_PORT, PAST_PORTS, BLOCK] = [49_152, 65_536, 64];
 const PORT = 7000;

@@ -2,7 +2,7 @@
 // slots nor ports nor UDP 4791 with this one, and sentences name them. `npm run test:versions` has real ones.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { DIALECT, loadAddon } from '../../kernel-bridge/hca/index.js';
+import { DIALECT } from '../../kernel-bridge/hca/index.js';
 import { readProcesses } from '../../kernel-bridge/index.js';
 import { NET_DIALECT } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
@@ -62,7 +62,6 @@ async function connects(server: Peer, client: Peer, port?: number): Promise<void
 }
 
 test('all parts of the package have one number for it', () => {
-  assert.is(loadAddon().wordTables().constants.single!.DIALECT, DIALECT);
   assert.is(NET_DIALECT, DIALECT);
 });
 

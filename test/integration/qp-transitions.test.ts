@@ -3,11 +3,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type QpAttributeValues, QpMask, type SoftHca } from '../../kernel-bridge/hca/binding.js';
-import { abi, loadAddon } from '../../kernel-bridge/hca/index.js';
+import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import {
   qpTypes as all,
   type QpAttributeName as Name,

@@ -8,7 +8,7 @@ using namespace world;
 
 namespace {
 
-constexpr uint32_t kPackets[] = {264, kEthernetPacket, 8912, kJumboPacket, wire::kLongestPacket};
+constexpr uint32_t kPackets[] = {264, kEthernetPacket, 8912, kJumboPacket, extensions::kPacketBytesLongest};
 constexpr uint64_t kSecond = 1'000'000'000;
 
 bool carriesData(const Frame& f) { return (wire::kOpcodes[f.bytes[0]].flags & wire::kCarriesData) != 0; }

@@ -122,7 +122,7 @@ TEST(attribute_values_are_checked) {
     rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.pathMtu = mtu; });
   constexpr uint32_t kBits = 1u << extensions::kPacketBytesShift;
   for (const uint32_t word : {extensions::kAll + 1, 0xFFFFu, 0xFFFFFFFFu, withPackets(8), withPackets(252), withPackets(1428),
-                              withPackets(kJumboPacket + 4), withPackets(wire::kLongestPacket + wire::kPacketStep), withPackets(0xFFF8),
+                              withPackets(kJumboPacket + 4), withPackets(extensions::kPacketBytesLongest + extensions::kPacketBytesStep), withPackets(0xFFF8),
                               kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery})
     rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.extensions = word; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.destinationQpn = 1u << 24; });

@@ -16,6 +16,8 @@ const rooms = [
   'nd/net/',
   'nd/',
   'winverbs/',
+  'kernel-bridge/schema/generated/',
+  'kernel-bridge/schema/',
   'kernel-bridge/ioctl/',
   'kernel-bridge/hca/',
   'kernel-bridge/kernel/io-manager/',
@@ -41,6 +43,7 @@ type Room = (typeof rooms)[number];
 
 const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
+const schema = 'kernel-bridge/schema/generated/';
 const options = 'kernel-bridge/options.ts';
 const delivery = 'kernel-bridge/options-delivery.ts';
 const defaults = 'kernel-bridge/default-options.ts';
@@ -70,7 +73,10 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/uvp/index.ts',
   ],
   'kernel-bridge/ioctl/': [],
-  'kernel-bridge/hca/': [],
+  // One description of what TypeScript and C++ share; the other rooms import what is generated from it.
+  'kernel-bridge/schema/generated/': [],
+  'kernel-bridge/schema/': [ioctl],
+  'kernel-bridge/hca/': [schema],
   'kernel-bridge/kernel/io-manager/': [ioctl, hca],
   'kernel-bridge/kernel/hca-driver/': [
     ioctl,
@@ -113,11 +119,12 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/kernel/filter/',
   ],
   // What drivers import: types and constants.
-  'kernel-bridge/kernel/index.ts': [ioctl, hca, userVerbs, 'kernel-bridge/kernel/'],
+  'kernel-bridge/kernel/index.ts': [ioctl, hca, schema, userVerbs, 'kernel-bridge/kernel/'],
   'kernel-bridge/kernel/': [ioctl, hca, options, delivery, random, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [
     ioctl,
     hca,
+    schema,
     userVerbs,
     random,
     // A vendor's provider is called as the system is.

@@ -1,7 +1,7 @@
 // Events of completion queues for kernel clients: by call-back, or by requests that wait in the driver.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi, CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
+import { CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { FaultsCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqNotifyType, QpState } from '../../kernel-bridge/ioctl/constants.js';
@@ -28,6 +28,7 @@ import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory, type WvCompletion, WvSend } from '../../winverbs/index.js';
 import { writeCqe } from '../helpers/fake-hca.js';
 import { openPair } from '../helpers/fake-pair.js';

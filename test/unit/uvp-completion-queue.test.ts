@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import {
   UvpBindRequest,
   type UvpCompletion,

@@ -1,8 +1,8 @@
 // What needs no Windows of a vendor's provider: where its DLL may come from, its statuses, and which request a completion is of.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { placedFields } from '../../kernel-bridge/uvp/vendor/c-layout.js';
 import {
   IB_VERBS_PROCESSING_DONE,

@@ -1,11 +1,11 @@
 // Datagrams above the IOCTLs: address handles, work requests, multicast, GRHs, resolved paths.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import {
   addressOf,
   gidOf,

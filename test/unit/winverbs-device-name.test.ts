@@ -1,7 +1,6 @@
 /** The name of a device, and the error that it does not support a request, on WinVerbs in memory. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { CountersCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import {
   AtomicCapability,
@@ -13,6 +12,7 @@ import {
 } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { WvIoDeviceAttributes } from '../../kernel-bridge/ioctl/structs.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory } from '../../winverbs/index.js';
 import { failWith } from '../helpers/fake-door.js';
 import { openPair, throwsWv } from '../helpers/fake-pair.js';

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { abi } from '../../kernel-bridge/hca/abi.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory, WvAccess, WvOpcode, WvSend } from '../../winverbs/index.js';
 import { failWith } from '../helpers/fake-door.js';
 import { writeCqe } from '../helpers/fake-hca.js';

@@ -10,10 +10,10 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** The commit before dialects had one number: frames of version 3, a hello of version 5, names without a number. */
 const OLDER = '6f47a42';
 
-/** Where the dialect is defined (base/dialect.h says what it is). */
+/** Where the dialect is written. */
 const definitions: ReadonlyMap<string, string> = new Map([
-  ['kernel-bridge/hca/engine/base/dialect.h', 'kDialect = '],
-  ['kernel-bridge/hca/dialect.ts', 'DIALECT = '],
+  ['kernel-bridge/hca/engine/schema/numbers.h', 'kDialect = '],
+  ['kernel-bridge/schema/generated/numbers.ts', 'DIALECT = '],
   ['nd/net/wire.ts', 'NET_DIALECT = '],
 ]);
 

@@ -1,5 +1,4 @@
 // The module: one instance per environment (main thread, application Workers, soft kernels).
-#include "abi_table.h"
 #include "base/icrc.h"
 #include "convert.h"
 #include "door.h"
@@ -62,12 +61,6 @@ Napi::Value endHcas(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-Napi::Value abiTable(const Napi::CallbackInfo& info) {
-  Napi::Object out = Napi::Object::New(info.Env());
-  for (const AbiEntry& entry : kAbiTable) out.Set(entry.name, entry.value);
-  return out;
-}
-
 Napi::Value icrcOfJs(const Napi::CallbackInfo& info) {
   Bytes packet;
   if (!toBytes(info.Env(), info[0], &packet)) {
@@ -110,7 +103,6 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("watchRoutes", NetworkWatch::watchRoutes);
   add("observeProcesses", observeProcessesJs);
   add("otherDialectAt", otherDialectAtJs);
-  add("abi", abiTable);
   add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);
   const auto addPlain = [&](const char* name, napi_callback function) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "platform/unique_fd.h"
+#include "schema/numbers.h"
 
 namespace nd {
 class HcaContext;
@@ -25,24 +26,15 @@ class HcaContext;
 
 namespace nd::door {
 
-// Statuses that the door itself returns (NTSTATUS).
-constexpr uint32_t kStatusPending = 0x00000103;
-constexpr uint32_t kStatusInvalidHandle = 0xC0000008;
-constexpr uint32_t kStatusInsufficientResources = 0xC000009A;
-constexpr uint32_t kStatusDeviceRemoved = 0xC00002B6;
-constexpr uint32_t kStatusCancelled = 0xC0000120;
-
-// Request kinds, `ChannelMajor` of channel-binding.ts.
-constexpr uint32_t kMajorCreate = 0, kMajorClose = 2, kMajorDeviceControl = 14, kMajorCancel = 0x100;
-
-// What JavaScript sees in the state words, `SlotState` of channel-binding.ts.
-constexpr int32_t kSlotFree = 0, kSlotPending = 1, kSlotDone = 2;
+// Statuses that the door itself returns.
+constexpr uint32_t kStatusPending = static_cast<uint32_t>(Status::kPending);
+constexpr uint32_t kStatusInvalidHandle = static_cast<uint32_t>(Status::kInvalidHandle);
+constexpr uint32_t kStatusInsufficientResources = static_cast<uint32_t>(Status::kInsufficientResources);
+constexpr uint32_t kStatusDeviceRemoved = static_cast<uint32_t>(Status::kDeviceRemoved);
+constexpr uint32_t kStatusCancelled = static_cast<uint32_t>(Status::kCancelled);
 
 // The slot of a request that needs no answer (everything closed, kMajorClose with file 0).
 constexpr uint32_t kNoSlot = 0xFFFFFFFF;
-
-// A request for an event is a WV_IO_ID (ioctl/structs-objects.ts): where its Id and its Data are, and its bytes.
-constexpr size_t kEventIdAt = 0, kEventTypeAt = 12, kEventBytes = 16;
 
 // Input of one request; a buffered IOCTL copies it, and a larger one ends in kStatusInsufficientResources.
 constexpr size_t kMaxInput = 16u << 20;

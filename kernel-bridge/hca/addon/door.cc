@@ -196,13 +196,13 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
     return env.Undefined();
   }
   const int32_t submitted = channel_->submit(major, fileId, code, input.data, input.length, outputLength, false);
-  if (submitted < 0) return Napi::Number::New(env, kCallNoSlot);
+  if (submitted < 0) return Napi::Number::New(env, door::kCallNoSlot);
   const uint32_t slot = static_cast<uint32_t>(submitted);
   const Waited waited = waitFor(slot, boundOf(timeout));
   if (waited == Waited::kDone) return Napi::Number::New(env, takeAnswer(slot));
   channel_->cancel(slot);
   channel_->release(slot);
-  return Napi::Number::New(env, waited == Waited::kTimedOut ? kCallTimedOut : kCallStopped);
+  return Napi::Number::New(env, waited == Waited::kTimedOut ? door::kCallTimedOut : door::kCallStopped);
 }
 
 Napi::Value NativeChannel::nextCompletion(const Napi::CallbackInfo& info) {
@@ -216,10 +216,10 @@ uint32_t NativeChannel::takeAnswer(uint32_t slot) {
   answerWords_[1] = static_cast<double>(channel_->information(slot));
   answerWords_[2] = static_cast<double>(length);
   answerWords_[3] = slot;
-  if (length > kShortBytes) return kCallLong;
+  if (length > kShortBytes) return door::kCallLong;
   if (length > 0) std::memcpy(answerData_, output, length);
   channel_->release(slot);
-  return kCallDone;
+  return door::kCallDone;
 }
 
 Napi::Value NativeChannel::finish(const Napi::CallbackInfo& info) {
@@ -244,7 +244,7 @@ Napi::Value NativeChannel::wait(const Napi::CallbackInfo& info) {
 Napi::Value NativeChannel::waitAndFinish(const Napi::CallbackInfo& info) {
   uint32_t slot;
   if (!slotOf(info, &slot)) return info.Env().Undefined();
-  if (waitFor(slot, -1) == Waited::kStopped) return Napi::Number::New(info.Env(), kCallStopped);
+  if (waitFor(slot, -1) == Waited::kStopped) return Napi::Number::New(info.Env(), door::kCallStopped);
   const int outcome = takeAnswer(slot);
   updateKeepAlive();
   return Napi::Number::New(info.Env(), outcome);

@@ -6,9 +6,6 @@
 
 namespace nd::js {
 
-// How call() ended, `CallOutcome` of channel-binding.ts.
-constexpr uint32_t kCallDone = 0, kCallLong = 1, kCallTimedOut = 2, kCallNoSlot = 3, kCallStopped = 4;
-
 class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closable {
  public:
   static Napi::Function define(Napi::Env env);

@@ -55,11 +55,11 @@ void HcaPort::onQpEvent(Handle qp, uint32_t token, QpEvent type, uint32_t reason
   push(std::move(event));
 }
 
-void HcaPort::onCqEvent(Handle cq, uint32_t type) {
+void HcaPort::onCqEvent(Handle cq, CqEvent type) {
   HcaEvent event;
   event.kind = HcaEvent::Kind::kCq;
   event.handle = cq;
-  event.event = type;
+  event.event = static_cast<uint32_t>(type);
   std::lock_guard<std::mutex> lock(mutex_);
   push(std::move(event));
 }

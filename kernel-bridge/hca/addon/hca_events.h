@@ -54,9 +54,6 @@ void eachWordOfEvent(const HcaEvent& e, Visit visit) {
   }
 }
 
-// What a kCq event says: CqEventType of hca-events.ts.
-constexpr uint32_t kCqCompletion = 1, kCqOverrun = 2;
-
 // The engine calls it with its lock held, from any thread.
 class HcaPort final : public KernelPort {
  public:
@@ -68,8 +65,8 @@ class HcaPort final : public KernelPort {
   explicit HcaPort(std::shared_ptr<LoopSignal> signal) : signal_(std::move(signal)) {}
   void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) override;
   void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
-  void onCqError(Handle cq) override { onCqEvent(cq, kCqOverrun); }
-  void onCqEvent(Handle cq, uint32_t event);
+  void onCqError(Handle cq) override { onCqEvent(cq, CqEvent::kOverrun); }
+  void onCqEvent(Handle cq, CqEvent event);
   void onSrqEvent(Handle srq, SrqEvent event) override;
   void onCaptureFailed(int error) override;
   void onWireLost() override { report(HcaEvent::Kind::kWireLost, 0); }

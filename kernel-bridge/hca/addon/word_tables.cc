@@ -1,9 +1,7 @@
 // The order of words, and the numbers that TypeScript repeats, by their names there, so that a test can compare them.
 #include "word_tables.h"
 
-#include "base/dialect.h"
 #include "base/wire.h"
-#include "door.h"
 #include "hca_events.h"
 #include "hca_options.h"
 #include "hca_words.h"
@@ -59,38 +57,6 @@ Napi::Object eventWords(Napi::Env env) {
   return out;
 }
 
-template <typename E>
-constexpr uint32_t number(E value) {
-  return static_cast<uint32_t>(value);
-}
-
-// Numbers that both languages name, by the name of their table in TypeScript.
-Napi::Object constants(Napi::Env env) {
-  Napi::Object out = Napi::Object::New(env);
-  const auto add = [&](const char* name, std::initializer_list<std::pair<const char*, uint32_t>> values) {
-    out.Set(name, numbers(env, values));
-  };
-  add("PacketBytes", {{"shift", extensions::kPacketBytesShift}, {"step", wire::kPacketStep}, {"longest", wire::kLongestPacket}});
-  add("RnrRetry", {{"FOR_EVER", wire::kRnrForEver}, {"MOST", wire::kMostRnrRetries}});
-  add("WvDatagram", {{"MULTICAST_QPN", wire::kMulticastQpn}});
-  add("WvIoId", {{"Id", door::kEventIdAt}, {"Data", door::kEventTypeAt}, {"size", door::kEventBytes}});
-  add("ChannelMajor", {{"create", door::kMajorCreate}, {"close", door::kMajorClose},
-                       {"deviceControl", door::kMajorDeviceControl}, {"cancel", door::kMajorCancel}});
-  add("SlotState", {{"free", door::kSlotFree}, {"pending", door::kSlotPending}, {"done", door::kSlotDone}});
-  add("CallOutcome", {{"done", kCallDone}, {"long", kCallLong}, {"timedOut", kCallTimedOut}, {"noSlot", kCallNoSlot},
-                      {"stopped", kCallStopped}});
-  add("Status", {{"PENDING", door::kStatusPending}, {"INVALID_HANDLE", door::kStatusInvalidHandle},
-                 {"INSUFFICIENT_RESOURCES", door::kStatusInsufficientResources},
-                 {"DEVICE_REMOVED", door::kStatusDeviceRemoved}, {"CANCELED", door::kStatusCancelled}});
-  add("QpEventType", {{"communicationEstablished", number(QpEvent::kCommunicationEstablished)},
-                      {"sendQueueDrained", number(QpEvent::kSendQueueDrained)}, {"fatal", number(QpEvent::kFatal)},
-                      {"peerLost", number(QpEvent::kPeerLost)}, {"lastWqe", number(QpEvent::kLastWqe)}});
-  add("SrqEventType", {{"limit", number(SrqEvent::kLimit)}, {"fatal", number(SrqEvent::kFatal)}});
-  add("CqEventType", {{"completion", kCqCompletion}, {"overrun", kCqOverrun}});
-  add("single", {{"BY_WIRE", kByWire}, {"DEFAULT_PKEY", wire::kDefaultPkey}, {"slots", kSlots}, {"DIALECT", kDialect}});
-  return out;
-}
-
 // The options of an HCA that nobody has given any.
 Napi::Object defaults(Napi::Env env) {
   const EngineOptions engine;
@@ -141,11 +107,8 @@ Napi::Value wordTables(const Napi::CallbackInfo& info) {
   out.Set("places", numbers(env, {{"pathAt", Words::kPathAt}, {"madAt", Words::kMadAt}, {"madBytes", Words::kMadBytes}}));
   out.Set("qpMask", qpMask(env));
   out.Set("srqMask", numbers(env, {{"entries", srqmask::kEntries}, {"limit", srqmask::kLimit}}));
-  out.Set("rnrPatience", numbers(env, {{"responder", rnrpatience::kResponder}, {"requester", rnrpatience::kRequester}}));
-  out.Set("peerExtensions", numbers(env, {{"longWindow", extensions::kLongWindow}, {"recovery", extensions::kRecovery}, {"fragments", extensions::kFragments}, {"answers", extensions::kAnswers}, {"longPackets", extensions::kLongPackets}}));
   out.Set("eventKind", eventKinds(env));
   out.Set("eventWords", eventWords(env));
-  out.Set("constants", constants(env));
   out.Set("defaults", defaults(env));
   return out;
 }

@@ -17,7 +17,7 @@ namespace simulation {
 using nd::Gid;
 
 struct Frame {
-  static constexpr uint32_t kMostBytes = 64 + nd::wire::kLongestPacket + 4;
+  static constexpr uint32_t kMostBytes = 64 + nd::extensions::kPacketBytesLongest + 4;
   Gid source, destination;
   uint8_t trafficClass = 0;
   uint32_t length = 0;  // from the BTH to the last pad byte

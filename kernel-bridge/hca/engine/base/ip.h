@@ -7,7 +7,7 @@ namespace nd {
 
 constexpr uint16_t kRocePort = 4791;
 constexpr uint32_t kIp4Bytes = 20, kIp6Bytes = 40, kUdpBytes = 8;
-// The longest UDP payload there is: BTH and extension headers, wire::kLongestPacket, ICRC; the rest is slack.
+// The longest UDP payload there is: BTH and extension headers, extensions::kPacketBytesLongest, ICRC; the rest is slack.
 constexpr uint32_t kMaxDatagram = 16384 + 256;
 constexpr uint32_t kFlowLabelMask = 0xfffff;
 

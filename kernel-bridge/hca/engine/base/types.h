@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "schema/numbers.h"
+
 namespace nd {
 
 // Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high bits, so
@@ -17,32 +19,6 @@ constexpr uint32_t kHandleGenerations = 1u << 12;
 constexpr size_t kPlacesAtRest = 64;
 // A soft kernel attached to this process's engine: 1..63. 0 is none.
 using KernelId = uint32_t;
-
-// The NTSTATUS values of HCA commands.
-enum class Status : uint32_t {
-  kSuccess = 0x00000000,
-  kBufferOverflow = 0x80000005,
-  kDeviceBusy = 0x80000011,
-  kUnsuccessful = 0xC0000001,
-  kAccessViolation = 0xC0000005,
-  kInvalidHandle = 0xC0000008,
-  kInvalidParameter = 0xC000000D,
-  kInvalidDeviceRequest = 0xC0000010,
-  kNoMemory = 0xC0000017,
-  kAccessDenied = 0xC0000022,
-  kInsufficientResources = 0xC000009A,
-  kIoTimeout = 0xC00000B5,
-  kNotSupported = 0xC00000BB,
-  kCancelled = 0xC0000120,
-  kInvalidAddress = 0xC0000141,
-  kInvalidDeviceState = 0xC0000184,
-  kTooManyAddresses = 0xC0000209,
-  kAddressAlreadyExists = 0xC000020A,
-  kNetworkUnreachable = 0xC000023C,
-  kHostUnreachable = 0xC000023D,
-  kConnectionAborted = 0xC0000241,
-  kDeviceRemoved = 0xC00002B6,
-};
 
 // A GID is an IPv6 address; ::ffff:a.b.c.d stands for IPv4 (roce-wire §1.5).
 struct Gid {
@@ -74,12 +50,6 @@ struct Path {
   uint8_t hopLimit = 64;
   uint32_t scopeId = 0;  // interface index for IPv6 link-local destinations and multicast groups, 0 otherwise
 };
-
-// Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
-constexpr uint32_t kSlots = 254;
-
-// Stands for a sender's slot: the packet arrived by UDP, from anybody.
-constexpr uint32_t kByWire = 0xffffffff;
 
 // Data of a received packet besides its bytes.
 struct PacketMeta {
@@ -117,19 +87,6 @@ class NotifySink {
   virtual void notify(Status status) = 0;
   // Whether the waiting thread watches the host meanwhile (watch.h), so that the engine's thread need not be woken.
   virtual bool watches() const { return false; }
-};
-
-enum class QpEvent : uint32_t {
-  kCommunicationEstablished = 1,  // first packet in RTR
-  kSendQueueDrained = 2,          // SQD reached with nothing in flight
-  kFatal = 3,                     // the QP moved itself to ERROR; `reason` is the WV_WC_STATUS
-  kPeerLost = 4,                  // as kFatal: retries or keep-alive spent, or the peer's process died
-  kLastWqe = 5,                   // the QP is in ERROR and takes nothing more from its SRQ
-};
-
-enum class SrqEvent : uint32_t {
-  kLimit = 1,  // fewer WQEs are left than the limit, which is 0 from now on
-  kFatal = 2,  // the ring is invalid
 };
 
 // Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: it must only enqueue and wake.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "schema/numbers.h"
+
 namespace nd::wire {
 
 constexpr uint32_t kBthBytes = 12;
@@ -16,12 +18,7 @@ constexpr uint32_t kQpnMask = 0xFFFFFF;
 constexpr uint32_t kSolicited = 1u << 23;   // of the first word
 constexpr uint32_t kAckRequest = 1u << 31;  // beside the PSN
 constexpr uint32_t kLargestMtu = 4096;
-// Between two ends that have agreed on it (extensions::kLongPackets): payloads are multiples of the second, so that no packet splits a
-// word of 8 bytes which both sides have aligned.
-constexpr uint32_t kLongestPacket = 16384, kPacketStep = 8;
 constexpr uint32_t kMaxMessage = 1u << 31;
-constexpr uint16_t kDefaultPkey = 0xFFFF;
-constexpr uint32_t kMulticastQpn = 0xFFFFFF;
 constexpr uint32_t kBthPkeyAt = 2, kBthCongestionByte = 4, kBthQpnAt = 5, kCnpReservedBytes = 16;
 constexpr uint8_t kBecn = 0x40;
 // Traffic class: DSCP and ECN (RFC 3168).
@@ -260,7 +257,6 @@ constexpr uint8_t rnrCodeFor(uint64_t ns) {
   return kRnrLongest;
 }
 // RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one.
-constexpr uint32_t kRnrForEver = 7, kMostRnrRetries = kRnrForEver - 1;
 // ACK timeout codes: 4.096 µs × 2^code, 0 means none.
 constexpr uint64_t ackNanoseconds(uint32_t code) { return code ? uint64_t(4096) << (code & 31) : 0; }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/abi.h"
+#include "schema/ring.h"
 #include "base/fence.h"
 #include "local/local_pair.h"
 

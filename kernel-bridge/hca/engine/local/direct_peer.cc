@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/abi.h"
+#include "schema/ring.h"
 #include "base/pkey.h"
 
 namespace nd {

@@ -1,6 +1,6 @@
 // Parameters and results of the HCA's commands: options, sizes, attributes of objects and the masks that name them.
 #pragma once
-#include "base/abi.h"
+#include "schema/ring.h"
 #include "base/types.h"
 #include "base/wire.h"
 
@@ -63,30 +63,13 @@ constexpr uint32_t kState = 1, kAccess = 2, kPkeyIndex = 4, kPort = 8, kQkey = 0
                    kExtensions = 0x80000;
 }
 
-// Bits of QpAttributes::patience. Without them the RNR retry count and the RNR NAK timer are all there is.
-namespace rnrpatience {
-// The peer may repeat wire::kMostRnrRetries times or for ever: RNR NAKs ask for longer and longer times, which together reach
-// EngineOptions::rnrPatienceNs, and are taken back on the wire when there is a receive.
-constexpr uint32_t kResponder = 1;
-// Retries go on beyond a count of wire::kMostRnrRetries until that time has passed.
-constexpr uint32_t kRequester = 2;
-}
-
-// Bits of QpAttributes::extensions: what the peer takes beyond the standard. Connection management sets them where both ends have
-// said so; towards every other peer nothing leaves that it could not take.
 namespace extensions {
-constexpr uint32_t kLongWindow = 1;  // more PSNs in flight than `window`
-constexpr uint32_t kRecovery = 2;    // acknowledgements that say what came behind a gap (transport/path/recovery.h)
-constexpr uint32_t kFragments = 4;   // packets that are too long for the path, in fragments (transport/path/fragments.h)
-constexpr uint32_t kAnswers = 8;     // answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h)
-constexpr uint32_t kLongPackets = 16;  // full packets have a length of their own, which is in the upper half of the word
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLongPackets;
-constexpr uint32_t kPacketBytesShift = 16;
 // Bytes of payload of a full packet; 0: the path MTU, as the standard has it.
 constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
 constexpr bool isValid(uint32_t word) {
   const uint32_t bytes = word >> kPacketBytesShift, bits = word & ((1u << kPacketBytesShift) - 1);
-  const bool fits = bytes >= 256 && bytes <= wire::kLongestPacket && bytes % wire::kPacketStep == 0;
+  const bool fits = bytes >= 256 && bytes <= extensions::kPacketBytesLongest && bytes % extensions::kPacketBytesStep == 0;
   return (bits & ~kAll) == 0 && (bytes == 0 || (fits && (bits & kLongPackets)));
 }
 }

@@ -1,4 +1,4 @@
-// The names by which processes of one user and one dialect (base/dialect.h) find each other: abstract UNIX listeners,
+// The names by which processes of one user and one dialect (kDialect) find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
 // Abstract names have no permissions, so another user may hold a name of ours. A claimant then listens at "<name>~<random>"

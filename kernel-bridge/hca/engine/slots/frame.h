@@ -1,12 +1,14 @@
 // Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers are in host
 // order; both ends are on the same host.
 #pragma once
-#include "base/dialect.h"
+#include "schema/numbers.h"
 #include "base/ip.h"
 #include "base/types.h"
 #include "platform/local_socket.h"
 
 namespace nd {
+
+static_assert(kDialect <= 0xff, "frames, vendor ids and hellos have a byte for it");
 
 enum class FrameKind : uint8_t {
   kPacket = 1,       // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver

@@ -39,7 +39,7 @@ struct Observed {
     kText,
     kRefused,  // it tells nothing
     kSilent,   // it did not answer in time, has ended, or answered in another form
-    kOtherDialect,  // it was not asked: it would not understand (base/dialect.h)
+    kOtherDialect,  // it was not asked: it would not understand (kDialect)
   };
   uint32_t slot = 0;
   ProcessId process = 0;  // 0: one that this process cannot see

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "base/dialect.h"
+#include "schema/numbers.h"
 #include "platform/local_names.h"
 #include "platform/local_socket.h"
 #include "slots/ports.h"

@@ -1,4 +1,4 @@
-// Processes of this user on this host that run another dialect (base/dialect.h). They own slots and ports under names of their own, so
+// Processes of this user on this host that run another dialect (kDialect). They own slots and ports under names of their own, so
 // nothing is said to them; these look-ups are for sentences, and for the port that all share.
 #pragma once
 #include <string>

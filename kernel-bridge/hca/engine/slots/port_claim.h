@@ -1,6 +1,6 @@
 // UDP port 4791, and which process of this user has it.
 //
-// On Linux the processes of one user and one dialect (base/dialect.h) share it. Linux itself would let every process of the user join
+// On Linux the processes of one user and one dialect (kDialect) share it. Linux itself would let every process of the user join
 // (SO_REUSEPORT), and whoever has joined may have the others' packets. So the first binds the port as if it were not to be shared, which
 // fails if anybody has it; the others join only where a name "wire4/<random>", "wire6/<random>" says that the port is their
 // dialect's. The name "wire" serializes this. Dialects before the sixth join without looking. Their first act is to probe the group

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/dialect.h"
+#include "schema/numbers.h"
 #include "base/host_counters.h"
 #include "base/types.h"
 #include "platform/datagram_socket.h"

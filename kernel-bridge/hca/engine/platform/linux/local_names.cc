@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "base/dialect.h"
+#include "schema/numbers.h"
 #include "platform/os.h"
 
 namespace nd {

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "base/dialect.h"
+#include "schema/numbers.h"
 #include "platform/windows/text.h"
 
 // Older import libraries lack them.
