@@ -3,22 +3,23 @@
  *
  * @module networkdirect/kernel-bridge
  */
-import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './counters.js';
+import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './control/counters.js';
+import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './control/drivers.js';
+import { type DeviceFault, requestFault, requestRemoval } from './control/faults.js';
+import { requestPartitions } from './control/settings.js';
 import type { DeviceFile } from './device-file.js';
-import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './drivers.js';
-import { type DeviceFault, requestFault, requestRemoval } from './faults.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
 import type { KernelOptionsInput } from './options.js';
 import type { Overlapped } from './overlapped.js';
-import { requestPartitions } from './partitions.js';
 import { allocate as allocateSoft, observe, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './statistics.js';
 import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
 
-export { COUNTERS_DEVICE, type Counters, type DeviceInterface, type ObjectKind } from './counters.js';
+export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
+export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
+export type { DeviceFault } from './control/faults.js';
 export type { DeviceFile } from './device-file.js';
-export { DRIVERS_DEVICE, type LoadDriverOptions, type LoadedDriver } from './drivers.js';
-export { type DeviceFault, FAULTS_DEVICE } from './faults.js';
+export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';
 export type { PkeyTables } from './ioctl/pkey-tables.js';
 export type * from './ioctl/statistics.js';
@@ -37,7 +38,6 @@ export {
   rcOptionsSchema,
 } from './options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
-export { SETTINGS_DEVICE } from './partitions.js';
 
 export type { ObservedKernel, ReadProcessesOptions } from './statistics.js';
 

@@ -1,8 +1,9 @@
-import { queryInterfaces } from '../kernel-bridge/counters.js';
+import { queryInterfaces } from '../kernel-bridge/control/counters.js';
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
-import { openDeviceFile, SETTINGS_DEVICE } from '../kernel-bridge/index.js';
+import { openDeviceFile } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode, SettingsCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, EpType, IBAT_VERSION, IpProtocol } from '../kernel-bridge/ioctl/constants.js';
+import { CONTROL_DEVICE } from '../kernel-bridge/ioctl/control.js';
 import { connectEpType } from '../kernel-bridge/ioctl/port-space.js';
 import { addressOfGid, encodeSockaddr, scopeIdOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import {
@@ -61,7 +62,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   /** @internal */
   readonly file: KernelFile;
   private ibat: KernelFile | undefined = undefined;
-  private settings: KernelFile | undefined = undefined;
+  private control: KernelFile | undefined = undefined;
 
   constructor(private readonly doors: ProviderDoors) {
     super('provider', ['IWVProvider']);
@@ -102,10 +103,10 @@ export class WVProvider extends WvObject implements IWVProvider {
     if (!this.file.extended) {
       throw new WvError(Status.NOT_SUPPORTED, 'This driver does not tell of changes; ask for what is there.');
     }
-    this.settings ??= guarded(SETTINGS_DEVICE, () => new KernelFile(this.doors.openFile(SETTINGS_DEVICE)));
+    this.control ??= guarded(CONTROL_DEVICE, () => new KernelFile(this.doors.openFile(CONTROL_DEVICE)));
     const input = ChangeCount.encode({ count });
     const decode = (output: Uint8Array): number => ChangeCount.decode(output).count;
-    return this.settings.overlapped(SettingsCode.AWAIT_CHANGE, input, ChangeCount.size, decode);
+    return this.control.overlapped(SettingsCode.AWAIT_CHANGE, input, ChangeCount.size, decode);
   }
 
   /** @internal As {@link IWVDevice.name}. */
@@ -261,7 +262,7 @@ export class WVProvider extends WvObject implements IWVProvider {
 
   protected override destroy(): void {
     this.ibat?.close();
-    this.settings?.close();
+    this.control?.close();
     this.file.close();
   }
 

@@ -1,14 +1,13 @@
 /** The soft kernel: I/O manager, HCA driver, filter driver and IBAT, put together over a list of HCAs and one channel. */
 import type { NativeChannelServer } from '../hca/channel-binding.js';
 import { guidText } from '../ioctl/ca.js';
+import { controlNames } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
-import { type CounterGroups, CountersDriver } from './counters-driver.js';
+import { ControlDriver, type CounterGroups, type InterfaceRecord } from './control-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
-import { DriversDevice } from './drivers-device.js';
 import { EndpointRouting } from './endpoint-routing.js';
-import { FaultsDriver } from './faults-driver.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
 import type { HcaBackend, HcaMaker } from './hca-driver/backend.js';
@@ -16,7 +15,6 @@ import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { freshMs, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
-import { SettingsDriver } from './settings-driver.js';
 import { kernelStatistics } from './statistics.js';
 
 /** HCA events passed on per turn of the event loop. */
@@ -51,7 +49,7 @@ export class Kernel {
   readonly ports: PortTable;
   readonly hcaDriver: HcaDriver;
   readonly filter: FilterDriver;
-  private readonly settings: SettingsDriver;
+  private readonly control: ControlDriver;
   private readonly hcas: readonly HcaBackend[];
   private readonly network: KernelParts['network'];
   private readonly newCacheEpoch: () => void;
@@ -77,9 +75,8 @@ export class Kernel {
     this.ports.onChange = (change) => {
       this.newCacheEpoch();
       onChange(change);
-      this.settings.changed();
+      this.control.changed();
     };
-    this.settings = new SettingsDriver((tables) => this.setPkeys(tables), this.io.work);
     this.hcaDriver.onMad = (event, { connections }) => connections.receive?.(event);
     this.hcaDriver.onObserved = (number, hca) =>
       hca.answerObserver?.(number, options.statistics === false ? null : this.statistics());
@@ -102,17 +99,20 @@ export class Kernel {
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
     // An ACK takes there and back: twice the packet life time, by default 4.096 µs × 2^16 as Linux assumes for RoCE.
     const ibat = new IbatDriver(this.ports, this.io.work, Math.max(options.rc.ackTimeoutCode - 1, 0));
-    const counters = this.countersDriver();
-    const faults = new FaultsDriver(this.hcaDriver);
-    const drivers = new DriversDevice(() => this.loadDriverHost(endpoints, parts.hooks));
-    const { settings } = this;
-    for (const { device } of [this.filter, ibat, counters, faults, drivers, settings]) namespace.add(device);
-    namespace.link('\\DosDevices\\WinVerbs', this.filter.device.name);
+    this.control = new ControlDriver({
+      counters: () => this.counters(),
+      interfaces: () => this.interfaces(),
+      hcaDriver: this.hcaDriver,
+      loadDriverHost: () => this.loadDriverHost(endpoints, parts.hooks),
+      setPkeys: (tables) => this.setPkeys(tables),
+      work: this.io.work,
+    });
+    const { control, filter } = this;
+    for (const { device } of [filter, ibat, control]) namespace.add(device);
+    namespace.link('\\DosDevices\\WinVerbs', filter.device.name);
     namespace.link('\\DosDevices\\ibat', ibat.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectCounters', counters.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectFaults', faults.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectDrivers', drivers.device.name);
-    namespace.link('\\DosDevices\\NetworkDirectSettings', settings.device.name);
+    for (const name of controlNames)
+      namespace.link(name.replace('\\\\.', '\\DosDevices'), control.device.name);
     namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
   }
 
@@ -162,18 +162,13 @@ export class Kernel {
     return new TextEncoder().encode(JSON.stringify(record));
   }
 
-  /** The driver that tells the counters of all parts. */
-  private countersDriver(): CountersDriver {
-    return new CountersDriver(
-      () => this.counters(),
-      () =>
-        this.ports.all().map(({ guid, interfaceName, interfaceIndex, hca }) => ({
-          guid: guidText(guid),
-          name: interfaceName,
-          index: interfaceIndex,
-          ...(hca.identity && { hca: hca.identity }),
-        })),
-    );
+  private interfaces(): InterfaceRecord[] {
+    return this.ports.all().map(({ guid, interfaceName, interfaceIndex, hca }) => ({
+      guid: guidText(guid),
+      name: interfaceName,
+      index: interfaceIndex,
+      ...(hca.identity && { hca: hca.identity }),
+    }));
   }
 
   /** Serves requests that have come. True: there are more. */
@@ -184,7 +179,7 @@ export class Kernel {
   }
 
   private get watching(): boolean {
-    return this.hcaDriver.watching || this.filter.watching || this.settings.watching;
+    return this.hcaDriver.watching || this.filter.watching || this.control.watching;
   }
 
   private lookEachSecond(look: () => void): () => void {

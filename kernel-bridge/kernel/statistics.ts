@@ -12,7 +12,7 @@ import {
   STATISTICS_FORM,
   STATISTICS_MOST,
 } from '../ioctl/statistics.js';
-import type { CounterGroups } from './counters-driver.js';
+import type { CounterGroups } from './control-driver.js';
 import { Endpoint } from './filter/endpoint.js';
 import type { AnyEndpoint, EndpointAddress } from './filter/endpoint-types.js';
 import type { HcaBackend } from './hca-driver/backend.js';

@@ -32,6 +32,7 @@ const rooms = [
   'kernel-bridge/uvp/',
   'kernel-bridge/soft/',
   'kernel-bridge/windows/',
+  'kernel-bridge/control/',
   'kernel-bridge/',
   'examples/sides/',
   'examples/block-device/driver.ts',
@@ -50,7 +51,7 @@ const defaults = 'kernel-bridge/default-options.ts';
 const random = 'kernel-bridge/random.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
-const counters = 'kernel-bridge/counters.ts';
+const counters = 'kernel-bridge/control/counters.ts';
 const userVerbs = 'kernel-bridge/user-verbs.ts';
 
 /** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
@@ -133,7 +134,14 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   ],
   'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, defaults, 'zod'],
   'kernel-bridge/windows/': [ioctl, deviceFile, overlapped],
-  'kernel-bridge/': [ioctl, 'kernel-bridge/soft/index.ts', 'kernel-bridge/windows/index.ts', 'zod'],
+  'kernel-bridge/control/': [ioctl, deviceFile, overlapped, options],
+  'kernel-bridge/': [
+    ioctl,
+    'kernel-bridge/soft/index.ts',
+    'kernel-bridge/windows/index.ts',
+    'kernel-bridge/control/',
+    'zod',
+  ],
   'examples/': [
     'nd/index.ts',
     'nd/net/index.ts',

@@ -201,7 +201,7 @@ test('the faults’ device file refuses what it does not know', () => {
     if (code !== FaultsCode.PLUG) assert.is(name(fault(rig, code, 1n)), 'NO_SUCH_DEVICE');
   }
   assert.is(name(fault(rig, FaultsCode.PLUG, 1n)), 'NO_SUCH_DEVICE');
-  assert.is(name(fault(rig, 0x0022_2400)), 'PROCEDURE_NOT_FOUND');
+  assert.is(name(fault(rig, 0x0022_240c)), 'PROCEDURE_NOT_FOUND');
   const file = rig.open('\\\\.\\NetworkDirectFaults').answer!.information;
   assert.is(name(rig.control(FaultsCode.FATAL, new Uint8Array(7), 0, file)), 'BUFFER_TOO_SMALL');
   assert.is(name(rig.open('\\\\.\\NetworkDirectFaults\\x')), 'OBJECT_NAME_NOT_FOUND');

@@ -13,6 +13,7 @@ import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { samePartition } from '../hca-driver/pkeys.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
+import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
@@ -51,20 +52,21 @@ const mayWait: ReadonlySet<string> = new Set<IoctlName>([
   'EP_MULTICAST_JOIN',
 ]);
 
-/** An IOCTL by its code: its row, and its handler, if it has one. */
-interface Served {
-  readonly row: NamedIoctlRow;
-  readonly handler: Handler | undefined;
-  readonly mayWait: boolean;
+/** A handler, and whether it is in {@link mayWait}. */
+interface ServedHandler {
+  readonly handle: Handler;
+  readonly waits: boolean;
 }
 
-function servedBy(
+function tableOf(
   rows: readonly NamedIoctlRow[],
   handlers: Readonly<Record<string, Handler>>,
-): ReadonlyMap<number, Served> {
-  return new Map(
-    rows.map((row) => [row.code, { row, handler: handlers[row.name], mayWait: mayWait.has(row.name) }]),
-  );
+): IoctlTable<ServedHandler> {
+  const entries = Object.entries(handlers).map(([name, handle]) => [
+    name,
+    { handle, waits: mayWait.has(name) },
+  ]);
+  return new IoctlTable(rows, Object.fromEntries(entries));
 }
 
 function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Record<IoctlName, Handler> {
@@ -114,8 +116,8 @@ export class FilterDriver {
   readonly device: DeviceObject;
   readonly counters: FilterCounters = { cleanupFailures: 0 };
   private readonly files = new Set<WvFile>();
-  private readonly served: ReadonlyMap<number, Served>;
-  private readonly servedByHca: ReadonlyMap<number, Served>;
+  private readonly table: IoctlTable<ServedHandler>;
+  private readonly hcaTable: IoctlTable<ServedHandler>;
   /** Serves an HCA's own file: its verbs, with tables like those of `\\.\WinVerbs`. */
   readonly aboveHca: DriverDispatch;
   /** The filter is a client of the verbs like any other. */
@@ -125,8 +127,8 @@ export class FilterDriver {
   constructor({ devices, endpoints, work, contain }: FilterPlatform) {
     this.work = work;
     const handlers = handlersOf(devices, endpoints);
-    this.served = servedBy(ioctlTable, handlers);
-    this.servedByHca = servedBy([...ioctlTable, ...hcaFileTable], hcaFileHandlers(handlers));
+    this.table = tableOf(ioctlTable, handlers);
+    this.hcaTable = tableOf([...ioctlTable, ...hcaFileTable], hcaFileHandlers(handlers));
     const files = this.fileDispatch();
     this.aboveHca = files;
     this.driver = new DriverObject('\\Driver\\winverbs', {
@@ -215,17 +217,14 @@ export class FilterDriver {
   private deviceControl(file: FileObject, irp: Irp): number {
     const wvFile = file.context;
     if (!(wvFile instanceof WvFile) || wvFile.closing) return irp.complete(Status.FILE_CLOSED);
-    const served = (wvFile.hcaDevice ? this.servedByHca : this.served).get(irp.stack.controlCode);
-    if (!served) return irp.complete(Status.PROCEDURE_NOT_FOUND);
-    const { row, handler, mayWait } = served;
-    if (!handler) return irp.complete(Status.INVALID_DEVICE_REQUEST);
-    if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
-      return irp.complete(Status.BUFFER_TOO_SMALL);
-    }
+    const served = (wvFile.hcaDevice ? this.hcaTable : this.table).find(irp);
+    if (typeof served === 'number') return irp.complete(served);
+    const { row, handler } = served;
     const input = irp.takeInput();
-    if (!mayWait) return atDispatchLevel(() => serve(handler, new Call(wvFile, irp, row, input)));
+    if (!handler.waits)
+      return atDispatchLevel(() => serve(handler.handle, new Call(wvFile, irp, row, input)));
     const call = new Call(wvFile, irp, row, input.slice());
-    return this.work.pend(irp, () => serve(handler, call));
+    return this.work.pend(irp, () => serve(handler.handle, call));
   }
 
   /** Frees all objects of a file, users before the objects that they use. It does not wait. */

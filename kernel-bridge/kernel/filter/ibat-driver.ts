@@ -1,5 +1,5 @@
 /** `\\.\ibat`: from IP addresses to devices and paths (IBAT interface version 6). */
-import { type IbatName, ibatTable, type NamedIoctlRow } from '../../ioctl/codes.js';
+import { type IbatName, ibatTable } from '../../ioctl/codes.js';
 import { IBAT_VERSION } from '../../ioctl/constants.js';
 import { decodeOptionalSockaddr, decodeSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -14,11 +14,10 @@ import {
   type PortTable,
 } from '../hca-driver/ports.js';
 import { DeviceObject, DriverObject } from '../io-manager/device.js';
+import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { endpointAddress } from './endpoint-types.js';
-
-const rows = new Map<number, NamedIoctlRow>(ibatTable.map((row) => [row.code, row]));
 
 /** Selector "exactly" in the high two bits of MTU and packet life time (IBA 1 §15.2.5.16). */
 const exactly = 0x80;
@@ -47,7 +46,7 @@ export class IbatDriver {
     this.device = new DeviceObject(this.driver, '\\Device\\ibat', undefined);
   }
 
-  private readonly handlers: Record<IbatName, (irp: Irp, input: Uint8Array) => number> = {
+  private readonly table = new IoctlTable<(irp: Irp, input: Uint8Array) => number>(ibatTable, {
     IP_TO_PORT: (irp, input) => {
       const { version, address } = IbatIpToPortIn.decode(input);
       if (version !== IBAT_VERSION) return irp.complete(Status.INVALID_PARAMETER);
@@ -72,7 +71,7 @@ export class IbatDriver {
       IbPathRecord.encode(record, irp.output);
       return irp.complete(Status.SUCCESS, IbPathRecord.size);
     },
-  };
+  } satisfies Record<IbatName, (irp: Irp, input: Uint8Array) => number>);
 
   /**
    * The path between two addresses; without a local one (or with the unspecified one) the
@@ -106,16 +105,13 @@ export class IbatDriver {
   }
 
   private deviceControl(irp: Irp): number {
-    const row = rows.get(irp.stack.controlCode);
-    if (!row) return irp.complete(Status.PROCEDURE_NOT_FOUND);
-    if (irp.stack.inputLength < (row.input?.size ?? 0) || irp.stack.outputLength < (row.output?.size ?? 0)) {
-      return irp.complete(Status.BUFFER_TOO_SMALL);
-    }
+    const served = this.table.find(irp);
+    if (typeof served === 'number') return irp.complete(served);
     const input = irp.takeInput().slice();
-    // Looking at interfaces and routes may wait.
+    // Reading interfaces and routes may wait.
     return this.work.pend(irp, () => {
       try {
-        this.handlers[row.name as IbatName](irp, input);
+        served.handler(irp, input);
       } catch (error) {
         if (!(error instanceof StatusError) || irp.completed) throw error;
         irp.complete(error.status);

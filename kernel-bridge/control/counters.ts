@@ -1,9 +1,6 @@
-import type { DeviceFile } from './device-file.js';
-import { CountersCode } from './ioctl/codes.js';
-import { Status, StatusError } from './ioctl/status.js';
-
-/** The device file of the counters; only the soft kernel has it. */
-export const COUNTERS_DEVICE = '\\\\.\\NetworkDirectCounters';
+import { CountersCode } from '../ioctl/codes.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import { controlRequest, type OpenFile } from './control-request.js';
 
 /** Initial size of an answer in bytes; more than all counters need. */
 const firstRoom = 32_768;
@@ -50,36 +47,32 @@ export interface DeviceInterface {
 }
 
 /** Reads all counters by a device file that `open` opens. */
-export function queryCounters(open: (name: string) => DeviceFile): Counters {
+export function queryCounters(open: OpenFile): Counters {
   return query<Counters>(open, CountersCode.QUERY);
 }
 
 /** Reads the names of all devices' interfaces by a device file that `open` opens. */
-export function queryInterfaces(open: (name: string) => DeviceFile): DeviceInterface[] {
+export function queryInterfaces(open: OpenFile): DeviceInterface[] {
   const records = query<(Omit<DeviceInterface, 'guid'> & { guid: string })[]>(open, CountersCode.INTERFACES);
   return records.map(({ guid, ...rest }) => ({ guid: BigInt(`0x${guid}`), ...rest }));
 }
 
-function query<T>(open: (name: string) => DeviceFile, code: number): T {
-  const file = open(COUNTERS_DEVICE);
+function query<T>(open: OpenFile, code: number): T {
+  const text = new TextDecoder().decode(ask(open, code));
   try {
-    const text = new TextDecoder().decode(ask(file, code));
     return JSON.parse(text) as T;
   } catch (error) {
-    if (error instanceof StatusError) throw error;
     throw new StatusError(Status.INTERNAL_ERROR, 'The kernel answered in a form that is not JSON.', {
       cause: error,
     });
-  } finally {
-    file.close();
   }
 }
 
 /** The whole answer, of any length: a host may have any number of interfaces. */
-function ask(file: DeviceFile, code: number): Uint8Array {
+function ask(open: OpenFile, code: number): Uint8Array {
   for (let room = firstRoom; ; room *= 4) {
     try {
-      return file.ioctl(code, null, room);
+      return controlRequest(open, code, null, room);
     } catch (error) {
       const small = error instanceof StatusError && error.status === Status.BUFFER_TOO_SMALL;
       if (!small || room >= mostRoom) throw error;

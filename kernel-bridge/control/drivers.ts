@@ -1,13 +1,11 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { DeviceFile } from './device-file.js';
-import { DriversCode } from './ioctl/codes.js';
-import { Status, StatusError } from './ioctl/status.js';
-import type { KernelOptionsInput } from './options.js';
-import type { Overlapped } from './overlapped.js';
-
-/** The device file that loads drivers; only the soft kernel has it. */
-export const DRIVERS_DEVICE = '\\\\.\\NetworkDirectDrivers';
+import { DriversCode } from '../ioctl/codes.js';
+import { CONTROL_DEVICE } from '../ioctl/control.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import type { KernelOptionsInput } from '../options.js';
+import type { Overlapped } from '../overlapped.js';
+import type { OpenFile } from './control-request.js';
 
 /** Longest answer in bytes: names of devices, or a reason. */
 const answerBytes = 65_536;
@@ -33,8 +31,6 @@ export interface LoadedDriver {
   /** Names of its devices, `\Device\…`. */
   readonly devices: readonly string[];
 }
-
-type Open = (name: string) => DeviceFile;
 
 function invalid(text: string): never {
   throw new StatusError(Status.INVALID_PARAMETER, text);
@@ -85,9 +81,9 @@ function inputOf(request: object): Uint8Array {
 }
 
 /** A request to the host of drivers; its file closes with it. */
-function ask<T>(open: Open, code: number, request: object): Overlapped<T> {
+function ask<T>(open: OpenFile, code: number, request: object): Overlapped<T> {
   const input = inputOf(request);
-  const file = open(DRIVERS_DEVICE);
+  const file = open(CONTROL_DEVICE);
   const decode = (output: Uint8Array): T => {
     const told = JSON.parse(new TextDecoder().decode(output)) as
       | { result: T }
@@ -109,7 +105,7 @@ function ask<T>(open: Open, code: number, request: object): Overlapped<T> {
 
 /** Asks a kernel, whose device files `open` opens, to load a driver. */
 export function requestLoad(
-  open: Open,
+  open: OpenFile,
   file: string | URL,
   options: LoadDriverOptions,
 ): Overlapped<LoadedDriver> {
@@ -124,7 +120,7 @@ export function requestLoad(
 }
 
 /** Asks a kernel to unload a driver. */
-export function requestUnload(open: Open, name: string): Overlapped<void> {
+export function requestUnload(open: OpenFile, name: string): Overlapped<void> {
   const short = typeof name === 'string' ? name.replace(/^\\Driver\\/i, '') : name;
   return ask<unknown>(open, DriversCode.UNLOAD, { name: checkedName(short) }).map(() => undefined);
 }
