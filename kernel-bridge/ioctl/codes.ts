@@ -156,8 +156,6 @@ const winVerbs = {
   QP_DETACH: ioctl(0x003be08c, s.WvIoQpMulticast, null),
   /** Ends the waiting QP_ATTACH and QP_MODIFY of a queue pair in CANCELED. */
   QP_CANCEL: ioctl(0x003be090, s.WvIoObject, null),
-  // If the output has room for more than one id, it also gets ids of connect endpoints that the kernel creates when
-  // they are first named (WvEpIds).
   /** Makes an endpoint of the given type. */
   EP_CREATE: ioctl(0x003be094, s.WvIoEpCreate, s.WvIoObject),
   /** Destroys an endpoint; a connection of it is ended. NOT_FOUND. */

@@ -383,7 +383,7 @@ export const Capacity = {
   LOOKUP_ANSWER_DATA: 136,
   /** LIBRARY_QUERY's answer, its NUL included. */
   LIBRARY_NAME: 32,
-  /** Maximum of connect endpoint ids that one EP_CREATE returns, if its output has room for more than one. */
+  /** @deprecated EP_CREATE returns one id. */
   EP_CREATE_IDS: 16,
 } as const;
 

@@ -343,8 +343,5 @@ export const IbCmaHeader = struct('IB_CMA_HEADER', {
   DstAddress: bytes(16),
 });
 
-/**
- * EP_CREATE's output with room for several ids: the requested endpoint, and ids of endpoints that the kernel creates
- * when they are first named.
- */
+/** @deprecated EP_CREATE returns one id, {@link WvIoObject}. */
 export const WvEpIds = list(u64);

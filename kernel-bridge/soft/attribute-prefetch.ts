@@ -1,13 +1,6 @@
 import { IoctlCode } from '../ioctl/codes.js';
 import { epAttributesRoom, WvIoEpAttributes } from '../ioctl/structs.js';
 
-const { EP_QUERY, EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
-
-/** All requests whose input begins with an endpoint's id. */
-const endpointCodes: ReadonlySet<number> = new Set(
-  Object.entries(IoctlCode).flatMap(([name, code]) => (/^EP_(?!CREATE)/.test(name) ? [code] : [])),
-);
-
 interface Prefetch {
   /** The cache epoch when the request was sent. */
   readonly epoch: number;
@@ -37,20 +30,16 @@ export class AttributePrefetch {
   }
 
   /** Call before a request is sent: it discards the attributes of the endpoint that the request may change. */
-  discard(code: number, input: Uint8Array | null): void {
-    if (this.#prefetched.size > 0 && code !== EP_QUERY && endpointCodes.has(code)) {
-      this.#prefetched.delete(idAt(input, 0));
-    }
+  discard(input: Uint8Array | null): void {
+    if (this.#prefetched.size > 0) this.#prefetched.delete(idAt(input, 0));
   }
 
-  /** The output length for a request that has no output of its own, in bytes; 0: the kernel returns no attributes with it. */
-  roomFor(code: number): number {
-    return code === EP_CONNECT || code === EP_GET_REQUEST ? epAttributesRoom : 0;
-  }
-
-  /** Call before a request is sent that {@link roomFor} has room for. Returns the function that takes its output. */
+  /**
+   * Call before an EP_CONNECT or EP_GET_REQUEST is sent with room for {@link epAttributesRoom} bytes. Returns the function that takes its
+   * output.
+   */
   expect(code: number, input: Uint8Array | null): (output: Uint8Array) => void {
-    const id = idAt(input, code === EP_GET_REQUEST ? 8 : 0);
+    const id = idAt(input, code === IoctlCode.EP_GET_REQUEST ? 8 : 0);
     const prefetch: Prefetch = { epoch: Atomics.load(this.#cacheEpoch, 0), output: undefined };
     if (id > 0) this.#prefetched.set(id, prefetch);
     return (output) => {
@@ -61,9 +50,8 @@ export class AttributePrefetch {
   }
 
   /** The answer to an EP_QUERY; undefined: send the request to the kernel. */
-  take(code: number, input: Uint8Array | null, outputLength: number): Uint8Array | undefined {
-    if (code !== EP_QUERY || outputLength !== epAttributesRoom || this.#prefetched.size === 0)
-      return undefined;
+  take(input: Uint8Array | null, outputLength: number): Uint8Array | undefined {
+    if (outputLength !== epAttributesRoom || this.#prefetched.size === 0) return undefined;
     const id = idAt(input, 0);
     const prefetch = this.#prefetched.get(id);
     if (prefetch?.output === undefined) return undefined;

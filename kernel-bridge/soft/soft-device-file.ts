@@ -1,29 +1,46 @@
 import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
 import { ChannelMajor } from '../hca/index.js';
-import { ioctlName } from '../ioctl/codes.js';
+import { IbatCode, IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
+import { epAttributesRoom } from '../ioctl/structs.js';
 import { Overlapped } from '../overlapped.js';
 import { AttributePrefetch } from './attribute-prefetch.js';
-import { EndpointIdPool } from './endpoint-id-pool.js';
 import type { SoftKernel } from './soft-kernel.js';
 
 const noBytes = new Uint8Array(0);
+
+/**
+ * An IOCTL that a cache of the user side concerns: `address`: the IBAT cache answers it; `query`: prefetched attributes
+ * answer it; `carrier`: its answer brings attributes; `endpoint`: it may change them.
+ */
+type CacheUse = 'address' | 'query' | 'carrier' | 'endpoint';
+
+const { EP_CONNECT, EP_CREATE, EP_GET_REQUEST, EP_QUERY } = IoctlCode;
+
+/** By code. Other IOCTLs, such as those that create objects, go to the kernel after one look-up here. */
+export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
+  ...Object.entries(IoctlCode)
+    .filter(([name, code]) => name.startsWith('EP_') && code !== EP_CREATE)
+    .map(([, code]): [number, CacheUse] => [code, 'endpoint']),
+  [EP_CONNECT, 'carrier'],
+  [EP_GET_REQUEST, 'carrier'],
+  [EP_QUERY, 'query'],
+  [IbatCode.IP_TO_PORT, 'address'],
+  [IbatCode.PATH, 'address'],
+]);
 
 /** A file of the soft kernel. Each request passes bytes both ways through a slot of the isolate's channel. */
 export class SoftDeviceFile implements DeviceFile {
   readonly extended = true;
   #closed = false;
   readonly #prefetch: AttributePrefetch;
-  readonly #endpointIds: EndpointIdPool;
 
   constructor(
     private readonly kernel: SoftKernel,
     readonly name: string,
     private readonly fileId: number,
   ) {
-    const { cacheEpoch } = kernel.channel;
-    this.#prefetch = new AttributePrefetch(cacheEpoch);
-    this.#endpointIds = new EndpointIdPool(cacheEpoch, () => kernel.ended);
+    this.#prefetch = new AttributePrefetch(kernel.channel.cacheEpoch);
   }
 
   get closed(): boolean {
@@ -34,15 +51,18 @@ export class SoftDeviceFile implements DeviceFile {
     if (this.#closed) throw closedError(this.name, code);
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) throw wrong;
-    this.#prefetch.discard(code, input);
-    const answer =
-      this.#prefetch.take(code, input, outputLength) ?? this.#endpointIds.take(code, input, outputLength);
-    if (answer !== undefined) return answer;
-    const room = this.#endpointIds.roomFor(code, input, outputLength);
-    if (room !== outputLength) return this.#endpointIds.fill(this.#request(code, input, room));
-    return this.kernel.ibatCache.answer(code, input, outputLength, () =>
-      this.#request(code, input, outputLength),
-    );
+    switch (cacheUses.get(code)) {
+      case 'address':
+        return this.kernel.ibatCache.answer(code, input, outputLength, () =>
+          this.#request(code, input, outputLength),
+        );
+      case 'query':
+        return this.#prefetch.take(input, outputLength) ?? this.#request(code, input, outputLength);
+      case 'carrier':
+      case 'endpoint':
+        this.#prefetch.discard(input);
+    }
+    return this.#request(code, input, outputLength);
   }
 
   #request(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
@@ -63,11 +83,12 @@ export class SoftDeviceFile implements DeviceFile {
     if (this.#closed) return Overlapped.failed<T>(closedError(this.name, code));
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) return Overlapped.failed<T>(wrong);
-    this.#prefetch.discard(code, input);
-    const room = outputLength === 0 ? this.#prefetch.roomFor(code) : 0;
-    if (room === 0) return this.kernel.start(this.fileId, code, input, outputLength, decode);
+    const use = cacheUses.get(code);
+    if (use === 'carrier' || use === 'endpoint') this.#prefetch.discard(input);
+    if (use !== 'carrier' || outputLength !== 0)
+      return this.kernel.start(this.fileId, code, input, outputLength, decode);
     const prefetched = this.#prefetch.expect(code, input);
-    return this.kernel.start(this.fileId, code, input, room, (output) => {
+    return this.kernel.start(this.fileId, code, input, epAttributesRoom, (output) => {
       prefetched(output);
       return decode(noBytes);
     });

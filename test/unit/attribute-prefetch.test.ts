@@ -1,8 +1,9 @@
 /** Attributes that ride on a completed request: they serve the next EP_QUERY, unless they may have changed. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { HcaFileCode, IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import {
+  epAttributesRoom as room,
   WvIoEpAccept,
   WvIoEpAttributes,
   WvIoEpConnect,
@@ -10,8 +11,9 @@ import {
   WvIoObject,
 } from '../../kernel-bridge/ioctl/structs.js';
 import { AttributePrefetch } from '../../kernel-bridge/soft/attribute-prefetch.js';
+import { cacheUses } from '../../kernel-bridge/soft/soft-device-file.js';
 
-const { EP_CONNECT, EP_GET_REQUEST, EP_QUERY, EP_ACCEPT } = IoctlCode;
+const { EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
 const complete = new Uint8Array(WvIoEpAttributes.size + 140).fill(5);
 /** An id as the kernel gives them: a generation above 20 bits of index. */
 const id = (0xffff_fff0n << 20n) | 3n;
@@ -20,24 +22,21 @@ const other = id + 1n;
 function rig() {
   const cacheEpoch = new Int32Array(new SharedArrayBuffer(4));
   const prefetch = new AttributePrefetch(cacheEpoch);
-  const room = prefetch.roomFor(EP_CONNECT);
   return {
     cacheEpoch,
     prefetch,
-    room,
     /** Sends an EP_CONNECT; returns the function that completes it. */
     connect: (of = id) => {
       const input = WvIoEpConnect.encode({ id: of });
-      prefetch.discard(EP_CONNECT, input);
+      prefetch.discard(input);
       return prefetch.expect(EP_CONNECT, input);
     },
-    query: (of = id, outputLength = room) =>
-      prefetch.take(EP_QUERY, WvIoObject.encode({ id: of }), outputLength),
+    query: (of = id, outputLength = room) => prefetch.take(WvIoObject.encode({ id: of }), outputLength),
   };
 }
 
 test('attributes from a request serve one EP_QUERY of its endpoint', () => {
-  const { connect, query, room } = rig();
+  const { connect, query } = rig();
   const ended = connect();
   assert.is(query(), undefined);
   ended(complete);
@@ -54,22 +53,30 @@ test('EP_GET_REQUEST brings the attributes of the endpoint that it names, not of
   assert.is(query(), complete);
 });
 
-test('any other request for the endpoint discards them, also before the completion is seen', () => {
-  for (const [name, code] of Object.entries(IoctlCode)) {
-    for (const late of [false, true]) {
-      const { connect, query, prefetch } = rig();
-      const ended = connect();
-      if (!late) ended(complete);
-      prefetch.discard(code, WvIoEpAccept.encode({ id }));
-      if (late) ended(complete);
-      const kept = !name.startsWith('EP_') || code === EP_QUERY || name === 'EP_CREATE';
-      assert.is(query(), kept ? complete : undefined, name);
-    }
+test('another request for the endpoint discards them, also before the completion is seen', () => {
+  for (const late of [false, true]) {
+    const { connect, query, prefetch } = rig();
+    const ended = connect();
+    if (!late) ended(complete);
+    prefetch.discard(WvIoEpAccept.encode({ id }));
+    if (late) ended(complete);
+    assert.is(query(), undefined);
   }
   const { connect, query, prefetch } = rig();
   connect()(complete);
-  prefetch.discard(EP_ACCEPT, WvIoEpAccept.encode({ id: other }));
+  prefetch.discard(WvIoEpAccept.encode({ id: other }));
   assert.is(query(), complete);
+});
+
+test('every request for an endpoint discards them but EP_QUERY, and no cache concerns one for another object', () => {
+  for (const [name, code] of Object.entries(IoctlCode)) {
+    const ofEndpoint = name.startsWith('EP_') && name !== 'EP_CREATE';
+    const brings = code === EP_CONNECT || code === EP_GET_REQUEST;
+    const use = name === 'EP_QUERY' ? 'query' : brings ? 'carrier' : 'endpoint';
+    assert.is(cacheUses.get(code), ofEndpoint ? use : undefined, name);
+  }
+  for (const code of Object.values(IbatCode)) assert.is(cacheUses.get(code), 'address');
+  for (const code of Object.values(HcaFileCode)) assert.is(cacheUses.get(code), undefined);
 });
 
 test('a later request for the same endpoint counts, and its failure leaves nothing', () => {
@@ -118,7 +125,7 @@ test('without prefetched attributes the kernel is asked', () => {
 });
 
 test('inputs without a complete id, or with an id that no table gives, name no endpoint', () => {
-  const { prefetch, room, connect, query } = rig();
+  const { prefetch, connect, query } = rig();
   connect()(complete);
   assert.is(query(id | (1n << 56n)), undefined, 'one that is the same but for its last byte');
   assert.is(query(), complete);
@@ -128,8 +135,8 @@ test('inputs without a complete id, or with an id that no table gives, name no e
   assert.is(query(vast | 1n), undefined);
   for (const input of [null, new Uint8Array(7), new Uint8Array(8).fill(0xff), new Uint8Array(8)]) {
     prefetch.expect(EP_CONNECT, input)(complete);
-    prefetch.discard(EP_ACCEPT, input);
-    assert.is(prefetch.take(EP_QUERY, input, room), undefined);
+    prefetch.discard(input);
+    assert.is(prefetch.take(input, room), undefined);
   }
 });
 

@@ -347,30 +347,6 @@ test('an object table: generations, reuse of places, limit, ids that cannot be',
   for (const id of [0n, -1n, 1n << 63n, 0xffff_ffff_ffff_ffffn]) assert.is(table.get(idOf(id)), undefined);
 });
 
-test('an object table: a promised id takes room, and its object comes with the first look at it', () => {
-  const table = new ObjectTable<string>(2);
-  let made = 0;
-  const id = table.promise(() => `made ${++made}`);
-  table.add('b');
-  assert.ok(table.full);
-  assert.is(table.size, 1);
-  assert.is(made, 0);
-  assert.equal(
-    table.entries().map(([, value]) => value),
-    ['b'],
-  );
-  assert.is(table.get(id), 'made 1');
-  assert.is(table.get(id), 'made 1');
-  assert.is(table.size, 2);
-  assert.is(table.delete(id), 'made 1');
-  assert.is(table.get(id), undefined);
-  assert.not.ok(table.full);
-  const unused = table.promise(() => 'unused');
-  assert.is(table.delete(unused), 'unused', 'who gives back what was never used');
-  assert.is(table.size, 1);
-  assert.is(table.get(unused), undefined);
-});
-
 test('ids of one file mean nothing in another', () => {
   const rig = new KernelRig();
   const device = rig.device();

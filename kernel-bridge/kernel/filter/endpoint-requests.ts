@@ -80,28 +80,19 @@ export function findEndpoint(call: Call, id: bigint): AnyEndpoint {
   return call.find(call.file.endpoints, id);
 }
 
-/** Makes an endpoint, and reserves ids for more if the output has room for them. */
-function createEndpoint(call: Call, services: EndpointServices): number {
-  const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
-  if (!isIpCmService(type)) return call.fail(Status.INVALID_PARAMETER);
-  const makeConnect = (): AnyEndpoint => new Endpoint(services, type);
-  const { endpoints } = call.file;
-  call.room(endpoints);
-  const endpoint = type === EpType.DATAGRAM ? new DatagramEndpoint(services) : makeConnect();
-  const ids = [BigInt(endpoints.add(endpoint))];
-  // Room for more ids requests endpoints that can be used without another EP_CREATE.
-  const room = Math.floor(call.irp.outputCapacity / s.WvIoObject.size);
-  const most = type === EpType.CONNECT ? Math.min(Capacity.EP_CREATE_IDS, room) : 1;
-  while (ids.length < most && !endpoints.full) ids.push(BigInt(endpoints.promise(makeConnect)));
-  return ids.length === 1 ? call.struct(s.WvIoObject, { id: ids[0]! }) : call.bytes(s.WvEpIds.encode(ids));
-}
-
 /** The handlers of requests that both types of endpoints have. */
 export function endpointRequests(services: EndpointServices) {
   const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 
   return {
-    EP_CREATE: (call) => createEndpoint(call, services),
+    EP_CREATE: (call) => {
+      const type = Number(s.WvIoEpCreate.decode(call.input).epType & 0xffffn);
+      if (!isIpCmService(type)) return call.fail(Status.INVALID_PARAMETER);
+      const { endpoints } = call.file;
+      call.room(endpoints);
+      const made = type === EpType.DATAGRAM ? new DatagramEndpoint(services) : new Endpoint(services, type);
+      return call.struct(s.WvIoObject, { id: BigInt(endpoints.add(made)) });
+    },
 
     EP_DESTROY: (call) => {
       const { id } = s.WvIoObject.decode(call.input);

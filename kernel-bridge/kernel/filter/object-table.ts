@@ -14,8 +14,6 @@ export class ObjectTable<T> {
   private readonly values: (T | undefined)[] = [];
   private readonly generations: number[] = [];
   private readonly free: number[] = [];
-  /** Reserved ids, with the function that makes the object. */
-  private readonly promised = new Map<number, () => T>();
   private live = 0;
 
   constructor(private readonly limit = indexCount) {}
@@ -25,27 +23,23 @@ export class ObjectTable<T> {
   }
 
   get full(): boolean {
-    return this.live + this.promised.size >= this.limit;
+    return this.live >= this.limit;
   }
 
   /** Adds an object and returns its id, never 0. The caller has checked {@link full}. */
   add(value: T): number {
-    const id = this.newId();
-    this.put(id, value);
-    return id;
-  }
-
-  /** Reserves an id; its object is made on first use. Until then the id only takes a place in the table. */
-  promise(make: () => T): number {
-    const id = this.newId();
-    this.promised.set(id, make);
-    return id;
+    const index = this.free.pop() ?? this.values.length;
+    // The first generation is 1, so that no id is 0.
+    const generation = ((this.generations[index] ?? 0) + 1) >>> 0 || 1;
+    this.generations[index] = generation;
+    this.values[index] = value;
+    this.live++;
+    return generation * indexCount + index;
   }
 
   get(id: number): T | undefined {
     const index = id % indexCount;
-    if (this.generations[index] !== Math.floor(id / indexCount)) return undefined;
-    return this.values[index] ?? this.made(id);
+    return this.generations[index] === Math.floor(id / indexCount) ? this.values[index] : undefined;
   }
 
   delete(id: number): T | undefined {
@@ -65,28 +59,5 @@ export class ObjectTable<T> {
       if (value !== undefined) found.push([this.generations[index]! * indexCount + index, value]);
     }
     return found;
-  }
-
-  private newId(): number {
-    const index = this.free.pop() ?? this.values.length;
-    // The first generation is 1, so that no id is 0.
-    const generation = ((this.generations[index] ?? 0) + 1) >>> 0 || 1;
-    this.generations[index] = generation;
-    this.values[index] = undefined;
-    return generation * indexCount + index;
-  }
-
-  private put(id: number, value: T): void {
-    this.values[id % indexCount] = value;
-    this.live++;
-  }
-
-  private made(id: number): T | undefined {
-    const make = this.promised.get(id);
-    if (make === undefined) return undefined;
-    const value = make();
-    this.promised.delete(id);
-    this.put(id, value);
-    return value;
   }
 }
