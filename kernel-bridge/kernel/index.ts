@@ -72,9 +72,9 @@ export type {
   FileObject,
   References,
 } from './io-manager/device.js';
+export type { DriverFault } from './io-manager/driver-fault.js';
 export type {
   CancelRoutine,
-  DriverFault,
   IoStatus,
   Irp,
   IrpQueue,

@@ -7,8 +7,8 @@ import {
   DriverObject,
   References,
 } from '../../kernel-bridge/kernel/io-manager/device.js';
+import { DriverFault } from '../../kernel-bridge/kernel/io-manager/driver-fault.js';
 import {
-  DriverFault,
   Irp,
   type IrpEvent,
   IrpMajor,

@@ -6,7 +6,7 @@ import { IoctlCode, ioctlRow } from '../../kernel-bridge/ioctl/codes.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { Call } from '../../kernel-bridge/kernel/filter/call.js';
+import { Call, callVerbFor } from '../../kernel-bridge/kernel/filter/call.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
 import { ciModifyCa, ciModifyPort } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
 import { freshMs } from '../../kernel-bridge/kernel/hca-driver/ports.js';
@@ -141,7 +141,7 @@ test('the filter’s verbs run in the mode of the request that they serve', () =
       seen.push(inner.requestorMode);
       return inner.complete(Status.SUCCESS, 0);
     };
-    irp.dispatch(() => call.verb(verb, () => call.done()));
+    irp.dispatch(() => callVerbFor(irp, verb, () => call.done()));
   }
   assert.equal(seen, ['user', 'kernel']);
 });

@@ -68,17 +68,16 @@ export class KernelMemoryVerbs {
     if (refused !== Status.SUCCESS) return irp.complete(refused);
     const { command, input } = umv;
     const udata = { command, status: 0, input, output: new Uint8Array(umv.outputSize), outputSize: 0 };
-    return callVerbFor<T, T>(
+    return callVerbFor<T>(
       irp,
       (inner) => hooks.verb(udata, inner),
-      (status, information) => {
-        if (status === Status.SUCCESS) {
-          umv.status = udata.status;
-          umv.output = udata.output.subarray(0, udata.outputSize);
-        }
-        hooks.post(status, information, umv);
-        return irp.complete(status, information);
+      (information) => {
+        umv.status = udata.status;
+        umv.output = udata.output.subarray(0, udata.outputSize);
+        hooks.post(Status.SUCCESS, information, umv);
+        return irp.complete(Status.SUCCESS, information);
       },
+      (status) => hooks.post(status, undefined, umv),
     );
   }
 
@@ -125,14 +124,12 @@ export class KernelMemoryVerbs {
   ): number {
     const id = this.ids.get(object);
     if (id === undefined) return irp.complete(Status.INVALID_HANDLE);
-    return callVerbFor<number, number>(irp, verb, (status, information) => {
-      if (status === Status.SUCCESS) {
-        const handle = object.provider ?? null;
-        object.provider = undefined;
-        this.ids.delete(object);
-        ended(id, handle, status);
-      }
-      return irp.complete(status, information);
+    return callVerbFor<number>(irp, verb, (information) => {
+      const handle = object.provider ?? null;
+      object.provider = undefined;
+      this.ids.delete(object);
+      ended(id, handle, Status.SUCCESS);
+      return irp.complete(Status.SUCCESS, information);
     });
   }
 
@@ -216,21 +213,16 @@ export class KernelMemoryVerbs {
     if (!pin) return irp.complete(refused);
     const pinned = pin;
     if (pinned.detachable && memory.buffer instanceof ArrayBuffer) this.refuseTransfers(memory.buffer);
-    return callVerbFor<IbMr, IbMemory>(
+    return callVerbFor<IbMr>(
       irp,
       (inner) => ci.ciRegisterMr(pd, BigInt(pinned.address), BigInt(memory.length), access, inner),
-      (status, region) => {
-        if (status !== Status.SUCCESS || !region) {
-          this.provider.unpinMemory(pinned);
-          return irp.complete(status);
-        }
+      (region) => {
         this.regionsOf(pd)?.set(region.lkey, region);
         this.pins.add(pinned);
-        return irp.complete(
-          status,
-          new IbMemory(region, pinned, memory, (access & WvAccess.ZERO_BASED) !== 0),
-        );
+        const zeroBased = (access & WvAccess.ZERO_BASED) !== 0;
+        return irp.complete(Status.SUCCESS, new IbMemory(region, pinned, memory, zeroBased));
       },
+      () => this.provider.unpinMemory(pinned),
     );
   }
 
@@ -238,16 +230,14 @@ export class KernelMemoryVerbs {
   ciDeregisterMr(memory: IbMemory, irp: Irp): number {
     const { region, pin } = memory;
     if (!this.pins.has(pin)) return irp.complete(Status.INVALID_HANDLE);
-    return callVerbFor<number, number>(
+    return callVerbFor<number>(
       irp,
       (inner) => ci.ciDeregisterMr(region, inner),
-      (status, information) => {
-        if (status === Status.SUCCESS) {
-          this.regionsOf(region.pd)?.delete(region.lkey);
-          this.pins.delete(pin);
-          this.provider.unpinMemory(pin);
-        }
-        return irp.complete(status, information);
+      (information) => {
+        this.regionsOf(region.pd)?.delete(region.lkey);
+        this.pins.delete(pin);
+        this.provider.unpinMemory(pin);
+        return irp.complete(Status.SUCCESS, information);
       },
     );
   }
@@ -257,15 +247,14 @@ export class KernelMemoryVerbs {
     const { provider } = this;
     if (!provider.fastRegion) return irp.complete(Status.NOT_SUPPORTED);
     if (!Number.isSafeInteger(maxLength)) return irp.complete(Status.INVALID_PARAMETER);
-    return callVerbFor<IbMr, IbFastRegion>(
+    return callVerbFor<IbMr>(
       irp,
       (inner) => ci.ciAllocateFastRegMr(pd, BigInt(maxLength), inner),
-      (status, region) => {
-        if (status !== Status.SUCCESS || !region) return irp.complete(status);
+      (region) => {
         this.regionsOf(pd)?.set(region.lkey, region);
         const memory = new IbFastRegion(region, provider);
         this.fastRegions.add(memory);
-        return irp.complete(status, memory);
+        return irp.complete(Status.SUCCESS, memory);
       },
     );
   }
@@ -277,15 +266,13 @@ export class KernelMemoryVerbs {
   ciFreeFastRegMr(memory: IbFastRegion, irp: Irp): number {
     const { region } = memory;
     if (!this.fastRegions.has(memory)) return irp.complete(Status.INVALID_HANDLE);
-    return callVerbFor<number, number>(
+    return callVerbFor<number>(
       irp,
       (inner) => ci.ciDeregisterMr(region, inner),
-      (status, information) => {
-        if (status === Status.SUCCESS) {
-          this.regionsOf(region.pd)?.delete(region.lkey);
-          this.fastRegions.delete(memory);
-        }
-        return irp.complete(status, information);
+      (information) => {
+        this.regionsOf(region.pd)?.delete(region.lkey);
+        this.fastRegions.delete(memory);
+        return irp.complete(Status.SUCCESS, information);
       },
     );
   }

@@ -218,13 +218,13 @@ export class KernelVerbs extends KernelMemoryVerbs {
    * @param mask - QpMask bits of the given attributes.
    */
   ciModifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttributeValues>, irp: Irp): number {
-    return callVerbFor<number, number>(
+    return callVerbFor<number>(
       irp,
       (inner) => queues.ciModifyQp(qp, mask, attributes, inner),
-      (status, state = 0) => {
-        const reset = status === Status.SUCCESS && (mask & QpMask.state) !== 0 && state === QpState.RESET;
+      (state) => {
+        const reset = (mask & QpMask.state) !== 0 && state === QpState.RESET;
         if (reset && qp.provider) this.provider.ndModifyQp(qp.provider).moved(QpStateOut.encode({ state }));
-        return irp.complete(status, state);
+        return irp.complete(Status.SUCCESS, state);
       },
     );
   }

@@ -3,7 +3,7 @@ import type { IoctlName } from '../../ioctl/codes.js';
 import * as s from '../../ioctl/structs.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import type { IbAv } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of address handle requests. */
@@ -13,7 +13,8 @@ export const addressHandleRequests = {
     const { pd } = call.find(call.file.pds, id.id);
     call.room(call.file.ahs);
     const udata = call.udata();
-    return call.verb<IbAv>(
+    return callVerbFor<IbAv>(
+      call.irp,
       (irp) => ciCreateAv(pd, addressVector, udata, irp),
       (av) => {
         const made = call.file.ahs.add(av);
@@ -26,7 +27,8 @@ export const addressHandleRequests = {
   AH_DESTROY: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const av = call.find(call.file.ahs, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDestroyAv(av, irp),
       () => {
         call.file.ahs.delete(idOf(id));

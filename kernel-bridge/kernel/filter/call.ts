@@ -3,58 +3,59 @@ import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { VERB_INFO } from '../../ioctl/structs.js';
 import type { CiUdata } from '../hca-driver/objects.js';
-import { DriverFault, Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
+import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable } from './object-table.js';
 import type { WvFile } from './objects.js';
 
-/** Calls a verb with a new IRP and returns it; `done` runs when it completes, perhaps at once. */
+/** Calls a verb with an IRP of its own and returns it; `ended` runs when it completes, perhaps at once. */
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
-  done: (status: number, information: T | undefined) => void,
+  ended: (status: number, information: T | undefined) => void,
   requestorMode: RequestorMode,
 ): Irp<T> {
   const irp = new Irp<T>({
     major: IrpMajor.internal,
     requestorMode,
-    onComplete: ({ ioStatus }) => done(ioStatus.status, ioStatus.information),
+    onComplete: ({ ioStatus }) => ended(ioStatus.status, ioStatus.information),
   });
   irp.dispatch(verb);
   return irp;
 }
 
-/**
- * Calls a verb for a request, in its mode. `done` completes the request and returns its status. The request pends as
- * long as the verb, and cancelling it cancels the verb.
- */
-export function callVerbFor<T, U>(
-  irp: Irp<U>,
-  verb: (inner: Irp<T>) => number,
-  done: (status: number, information: T | undefined) => number,
-): number {
-  let answer: number | undefined;
-  const ended = (status: number, information: T | undefined): void => {
-    irp.setCancelRoutine(undefined);
-    answer = done(status, information);
-  };
-  const inner = callVerb<T>(verb, ended, irp.requestorMode);
-  if (answer !== undefined) return answer;
-  if (irp.state === 'dispatched') irp.markPending();
-  irp.setCancelRoutine(() => inner.cancel());
-  return Status.PENDING;
+/** A request for which a verb is called: the part of its IRP that is independent of its result. */
+interface Request extends Pick<Irp, 'requestorMode' | 'state' | 'markPending'> {
+  setCancelRoutine(routine: (() => void) | undefined): unknown;
+  complete(status: number): number;
 }
 
-/** Calls a verb that this HCA's driver always completes inline, such as closes and destroys; in kernel mode. */
-export function callVerbNow<T>(verb: (irp: Irp<T>) => number): {
-  status: number;
-  information: T | undefined;
-} {
-  let outcome: { status: number; information: T | undefined } | undefined;
-  const done = (status: number, information: T | undefined): void => {
-    outcome = { status, information };
-  };
-  callVerb<T>(verb, done, 'kernel');
-  if (!outcome) throw new DriverFault('a verb pended that must not');
-  return outcome;
+/**
+ * Calls a verb for a request, in its mode. On success `succeeded` completes the request and returns its status. Any other
+ * status becomes the request's, after `failed`. The request pends as long as the verb, and cancelling it cancels the verb.
+ */
+export function callVerbFor<T>(
+  request: Request,
+  verb: (irp: Irp<T>) => number,
+  succeeded: (information: T) => number,
+  failed?: (status: number) => void,
+): number {
+  let answer: number | undefined;
+  const irp = new Irp<T>({
+    major: IrpMajor.internal,
+    requestorMode: request.requestorMode,
+    onComplete: ({ ioStatus: { status, information } }) => {
+      request.setCancelRoutine(undefined);
+      if (status === Status.SUCCESS) answer = succeeded(information as T);
+      else {
+        failed?.(status);
+        answer = request.complete(status);
+      }
+    },
+  });
+  irp.dispatch(verb);
+  if (answer !== undefined) return answer;
+  if (request.state === 'dispatched') request.markPending();
+  request.setCancelRoutine(() => irp.cancel());
+  return Status.PENDING;
 }
 
 function getUint32(bytes: Uint8Array, at: number): number {
@@ -132,17 +133,6 @@ export class Call {
       output: this.irp.output.subarray(this.row.output?.size ?? 0),
       outputSize: 0,
     };
-  }
-
-  /**
-   * Calls a verb, in the mode of the request. On success `succeeded` continues; any other status becomes the request's,
-   * unchanged.
-   */
-  verb<T>(verb: (irp: Irp<T>) => number, succeeded: (information: T) => number): number {
-    return callVerbFor<T, number>(this.irp, verb, (status, information) => {
-      this.irp.driverContext = undefined;
-      return status === Status.SUCCESS ? succeeded(information as T) : this.fail(status);
-    });
   }
 
   /** Cancels the file's pending requests whose {@link Irp.driverContext} is this object. */

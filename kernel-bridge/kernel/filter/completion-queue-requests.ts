@@ -9,7 +9,7 @@ import {
   ciResizeCq,
 } from '../hca-driver/ci-queues.js';
 import type { IbCq } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { idOf } from './object-table.js';
 
@@ -20,7 +20,8 @@ export const completionQueueRequests = {
     const ca = instance(call, id);
     call.room(call.file.cqs);
     const udata = call.udata();
-    return call.verb<IbCq>(
+    return callVerbFor<IbCq>(
+      call.irp,
       (irp) => ciCreateCq(ca, entries, undefined, {}, udata, irp),
       (cq) => {
         const made = call.file.cqs.add(cq);
@@ -32,7 +33,8 @@ export const completionQueueRequests = {
   CQ_DESTROY: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const cq = call.find(call.file.cqs, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDestroyCq(cq, irp),
       () => {
         call.file.cqs.delete(idOf(id));
@@ -45,7 +47,8 @@ export const completionQueueRequests = {
     const { id, data: entries } = s.WvIoId.decode(call.input);
     const cq = call.find(call.file.cqs, id);
     const udata = call.udata();
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciResizeCq(cq, entries, udata, irp),
       () => call.struct(s.WvIoId, { id, data: cq.numCqes }, udata),
     );

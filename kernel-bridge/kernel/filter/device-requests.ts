@@ -15,7 +15,7 @@ import {
 } from '../hca-driver/ci-attributes.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device.js';
-import type { Call, Handler } from './call.js';
+import { type Call, callVerbFor, type Handler } from './call.js';
 import { idOf } from './object-table.js';
 import { WvDevice } from './objects.js';
 
@@ -83,7 +83,8 @@ function openDevice(call: Call, services: DeviceServices): number {
     return call.fail(Status.NO_SUCH_DEVICE);
   }
   const udata = call.udata();
-  const status = call.verb<IbCa>(
+  const status = callVerbFor<IbCa>(
+    call.irp,
     (irp) => ciOpenCa(call.file.al, file.device as DeviceObject<Hca>, device, deviceEvents, udata, irp),
     (ca) => {
       device.ca = ca;
@@ -124,7 +125,8 @@ function queryRequests(services: DeviceServices) {
   return {
     DEVICE_QUERY: (call) => {
       const ca = instance(call, s.WvIoObject.decode(call.input).id);
-      return call.verb<IbCaAttributes>(
+      return callVerbFor<IbCaAttributes>(
+        call.irp,
         (irp) => ciGetCaAttributes(ca, irp),
         (attributes) => call.struct(s.WvIoDeviceAttributes, attributes),
       );
@@ -134,7 +136,8 @@ function queryRequests(services: DeviceServices) {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
       services.refresh();
       const ca = instance(call, id);
-      return call.verb<IbPortAttributes>(
+      return callVerbFor<IbPortAttributes>(
+        call.irp,
         (irp) => ciGetPortAttributes(ca, portNumber, irp),
         (attributes) => call.struct(s.WvIoPortAttributes, attributes),
       );
@@ -144,7 +147,8 @@ function queryRequests(services: DeviceServices) {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
       services.refresh();
       const ca = instance(call, id);
-      return call.verb<readonly Uint8Array[]>(
+      return callVerbFor<readonly Uint8Array[]>(
+        call.irp,
         (irp) => ciQueryGids(ca, portNumber, irp),
         (gids) => listAnswer(call, s.WvGidList, gids),
       );
@@ -154,7 +158,8 @@ function queryRequests(services: DeviceServices) {
       const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
       services.refresh();
       const ca = instance(call, id);
-      return call.verb<readonly number[]>(
+      return callVerbFor<readonly number[]>(
+        call.irp,
         (irp) => ciQueryPkeys(ca, portNumber, irp),
         (pkeys) => listAnswer(call, s.WvPkeyList, pkeys),
       );
@@ -185,7 +190,8 @@ const eventRequests = {
     const { id } = s.WvIoObject.decode(call.input);
     const device = call.find(call.file.devices, id, Status.NO_SUCH_DEVICE);
     let closed = false;
-    const status = call.verb<number>(
+    const status = callVerbFor<number>(
+      call.irp,
       (irp) => ciCloseCa(device.ca!, irp),
       () => {
         closed = true;

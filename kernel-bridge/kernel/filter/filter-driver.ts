@@ -13,12 +13,13 @@ import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { samePartition } from '../hca-driver/pkeys.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
+import { DriverFault } from '../io-manager/driver-fault.js';
 import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { addressHandleRequests } from './address-handle-requests.js';
-import { Call, callVerbNow, type Handler } from './call.js';
+import { Call, callVerb, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
 import { connectRequests } from './connect-endpoint-requests.js';
 import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
@@ -231,7 +232,10 @@ export class FilterDriver {
   private cleanup(file: WvFile): void {
     file.closing = true;
     const free = (verb: (irp: Irp) => number): void => {
-      if (callVerbNow<number>(verb).status !== Status.SUCCESS) this.counters.cleanupFailures++;
+      const ended = (status: number): void => {
+        if (status !== Status.SUCCESS) this.counters.cleanupFailures++;
+      };
+      if (!callVerb(verb, ended, 'kernel').completed) throw new DriverFault('a verb pended that must not');
     };
     for (const [id, endpoint] of file.endpoints.entries()) {
       file.endpoints.delete(id);

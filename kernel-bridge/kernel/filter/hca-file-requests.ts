@@ -13,7 +13,7 @@ import { ciOpenCa } from '../hca-driver/ci.js';
 import { ciModifyCa, ciModifyPort, ciQueryCa, ciQueryPort } from '../hca-driver/ci-attributes.js';
 import { ciCancelCaEvents, ciGetCaFatalEvent, ciGetCaPortEvent } from '../hca-driver/ci-events.js';
 import type { IbCa } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { WvDevice } from './objects.js';
 
@@ -30,7 +30,8 @@ const own = {
       return call.fail(Status.NO_SUCH_DEVICE);
     call.room(call.file.devices);
     const udata = call.udata();
-    return call.verb<IbCa>(
+    return callVerbFor<IbCa>(
+      call.irp,
       (irp) => ciOpenCa(call.file.al, hcaDevice, undefined, {}, udata, irp),
       (ca) => {
         const device = new WvDevice();
@@ -45,7 +46,8 @@ const own = {
   DEVICE_NOTIFY: (call) => {
     const { id, data: port } = s.WvIoId.decode(call.input);
     const ca = instance(call, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciGetCaPortEvent(ca, port, irp),
       (flags) => call.struct(s.WvIoEventFlags, { flags }),
     );
@@ -54,7 +56,8 @@ const own = {
   CA_PORT_EVENT: (call) => {
     const { id, portNumber } = s.WvIoDevicePortQuery.decode(call.input);
     const ca = instance(call, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciGetCaPortEvent(ca, portNumber, irp),
       (event) => call.struct(IbIoPortEvent, { portNumber, event }),
     );
@@ -62,7 +65,8 @@ const own = {
 
   CA_FATAL_EVENT: (call) => {
     const ca = instance(call, s.WvIoObject.decode(call.input).id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciGetCaFatalEvent(ca, irp),
       () => call.done(),
     );
@@ -87,7 +91,8 @@ const own = {
   CA_MODIFY: (call) => {
     const { id, flags, ...modify } = IbIoCaModify.decode(call.input);
     const ca = instance(call, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciModifyCa(ca, flags, modify, irp),
       () => call.done(),
     );
@@ -96,7 +101,8 @@ const own = {
   CA_PORT_MODIFY: (call) => {
     const { id, portNumber, flags, ...modify } = IbIoPortModify.decode(call.input);
     const ca = instance(call, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciModifyPort(ca, portNumber, flags, modify, irp),
       () => call.done(),
     );

@@ -10,7 +10,7 @@ import {
   ciRegisterMr,
 } from '../hca-driver/ci.js';
 import type { IbMr, IbMw } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of memory and window requests. */
@@ -19,7 +19,8 @@ export const memoryRequests = {
     const { id, address, bufferLength, accessFlags } = s.WvIoMemoryRegister.decode(call.input);
     const pd = call.find(call.file.pds, id);
     call.irp.driverContext = pd;
-    return call.verb<IbMr>(
+    return callVerbFor<IbMr>(
+      call.irp,
       (irp) => ciRegisterMr(pd.pd, address, bufferLength, accessFlags, irp),
       (mr) => {
         pd.regions.set(mr.lkey, mr);
@@ -31,7 +32,8 @@ export const memoryRequests = {
   MEMORY_ALLOCATE: (call) => {
     const { id, bufferLength } = s.WvIoMemoryRegister.decode(call.input);
     const pd = call.find(call.file.pds, id);
-    return call.verb<IbMr>(
+    return callVerbFor<IbMr>(
+      call.irp,
       (irp) => ciAllocateFastRegMr(pd.pd, bufferLength, irp),
       (mr) => {
         pd.regions.set(mr.lkey, mr);
@@ -45,7 +47,8 @@ export const memoryRequests = {
     const pd = call.find(call.file.pds, id);
     const mr = pd.regions.get(lkey);
     if (!mr) return call.fail(Status.NOT_FOUND);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDeregisterMr(mr, irp),
       () => {
         pd.regions.delete(lkey);
@@ -58,7 +61,8 @@ export const memoryRequests = {
     const { pd } = call.find(call.file.pds, s.WvIoId.decode(call.input).id);
     call.room(call.file.mws);
     const udata = call.udata();
-    return call.verb<IbMw>(
+    return callVerbFor<IbMw>(
+      call.irp,
       (irp) => ciAllocateMw(pd, udata, irp),
       (mw) => {
         const made = call.file.mws.add(mw);
@@ -70,7 +74,8 @@ export const memoryRequests = {
   MW_DEALLOCATE: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const mw = call.find(call.file.mws, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDeallocateMw(mw, irp),
       () => {
         call.file.mws.delete(idOf(id));

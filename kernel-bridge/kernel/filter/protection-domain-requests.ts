@@ -3,7 +3,7 @@ import type { IoctlName } from '../../ioctl/codes.js';
 import * as s from '../../ioctl/structs.js';
 import { ciAllocatePd, ciDeallocatePd } from '../hca-driver/ci.js';
 import type { IbPd } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { idOf } from './object-table.js';
 import { WvPd } from './objects.js';
@@ -14,7 +14,8 @@ export const protectionDomainRequests = {
     const ca = instance(call, s.WvIoId.decode(call.input).id);
     call.room(call.file.pds);
     const udata = call.udata();
-    return call.verb<IbPd>(
+    return callVerbFor<IbPd>(
+      call.irp,
       (irp) => ciAllocatePd(ca, udata, irp),
       (pd) => {
         const made = call.file.pds.add(new WvPd(pd));
@@ -26,7 +27,8 @@ export const protectionDomainRequests = {
   PD_DEALLOCATE: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const { pd } = call.find(call.file.pds, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDeallocatePd(pd, irp),
       () => {
         call.file.pds.delete(idOf(id));

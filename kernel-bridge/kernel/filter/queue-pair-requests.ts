@@ -10,7 +10,7 @@ import { pathOfAv } from '../hca-driver/address-vector.js';
 import { ciAttachMcast, ciDetachMcast } from '../hca-driver/ci-datagram.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
 import type { IbQp, IbQpDispatch } from '../hca-driver/objects.js';
-import type { Call, Handler } from './call.js';
+import { type Call, callVerbFor, type Handler } from './call.js';
 import { stateOfQp } from './endpoint-qp.js';
 import { idOf } from './object-table.js';
 import { WvQp } from './objects.js';
@@ -206,7 +206,8 @@ export const queuePairRequests = {
     call.room(file.qps);
     const udata = call.udata();
     const owner: QpOwner = { made: undefined };
-    return call.verb<IbQp>(
+    return callVerbFor<IbQp>(
+      call.irp,
       (irp) => ciCreateQp(pd, sendCq, receiveCq, srq, input, owner, queuePairEvents, udata, irp),
       (qp) => {
         const made = new WvQp(qp);
@@ -227,7 +228,8 @@ export const queuePairRequests = {
     const { id } = s.WvIoObject.decode(call.input);
     const { qp, endpoint } = call.find(call.file.qps, id);
     if (endpoint) return call.fail(Status.DEVICE_BUSY);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDestroyQp(qp, irp),
       () => {
         call.file.qps.delete(idOf(id));
@@ -239,7 +241,8 @@ export const queuePairRequests = {
   QP_QUERY: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const wvQp = call.find(call.file.qps, id);
-    return call.verb<QpAttributeValues>(
+    return callVerbFor<QpAttributeValues>(
+      call.irp,
       (irp) => ciQueryQp(wvQp.qp, irp),
       (attributes) =>
         call.struct(s.WvIoQpAttributes, {
@@ -256,7 +259,8 @@ export const queuePairRequests = {
     const wanted = modifyMask(input.options, qp.create.type, stateOfQp(qp), input.qpState);
     if ('status' in wanted) return call.fail(wanted.status);
     const attributes = attributesOf(qp, input, wanted.mask);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciModifyQp(qp, wanted.mask, attributes, irp),
       (state) => (call.irp.outputCapacity === 0 ? call.done() : call.struct(QpStateOut, { state })),
     );
@@ -271,7 +275,8 @@ export const queuePairRequests = {
     const { id, gid } = s.WvIoQpMulticast.decode(call.input);
     const wvQp = call.find(call.file.qps, id.id);
     call.irp.driverContext = wvQp;
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciAttachMcast(wvQp.qp, gid.raw, id.data & 0xffff, irp),
       () => call.done(),
     );
@@ -280,7 +285,8 @@ export const queuePairRequests = {
   QP_DETACH: (call) => {
     const { id, gid } = s.WvIoQpMulticast.decode(call.input);
     const { qp } = call.find(call.file.qps, id.id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDetachMcast(qp, gid.raw, id.data & 0xffff, irp),
       () => call.done(),
     );

@@ -11,7 +11,7 @@ import {
   type IbSrqAttributes,
 } from '../hca-driver/ci-srq.js';
 import type { IbSrq } from '../hca-driver/objects.js';
-import type { Handler } from './call.js';
+import { callVerbFor, type Handler } from './call.js';
 import { idOf } from './object-table.js';
 
 /** The handlers of shared receive queue requests. */
@@ -21,7 +21,8 @@ export const sharedReceiveQueueRequests = {
     const { pd } = call.find(call.file.pds, input.id.id);
     call.room(call.file.srqs);
     const udata = call.udata();
-    return call.verb<IbSrq>(
+    return callVerbFor<IbSrq>(
+      call.irp,
       (irp) => ciCreateSrq(pd, input, undefined, {}, udata, irp),
       (srq) => {
         const { maxWr, maxSge } = srq;
@@ -35,7 +36,8 @@ export const sharedReceiveQueueRequests = {
   SRQ_DESTROY: (call) => {
     const { id } = s.WvIoObject.decode(call.input);
     const srq = call.find(call.file.srqs, id);
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciDestroySrq(srq, irp),
       () => {
         call.file.srqs.delete(idOf(id));
@@ -47,7 +49,8 @@ export const sharedReceiveQueueRequests = {
   SRQ_QUERY: (call) => {
     const { id } = s.WvIoSrqAttributes.decode(call.input);
     const srq = call.find(call.file.srqs, id.id);
-    return call.verb<IbSrqAttributes>(
+    return callVerbFor<IbSrqAttributes>(
+      call.irp,
       (irp) => ciQuerySrq(srq, irp),
       (attributes) => call.struct(s.WvIoSrqAttributes, { id: { id: id.id }, ...attributes }),
     );
@@ -57,7 +60,8 @@ export const sharedReceiveQueueRequests = {
     const { id, maxWr, srqLimit } = s.WvIoSrqAttributes.decode(call.input);
     const srq = call.find(call.file.srqs, id.id);
     const udata = call.udata();
-    return call.verb<number>(
+    return callVerbFor<number>(
+      call.irp,
       (irp) => ciModifySrq(srq, { maxWr, srqLimit }, udata, irp),
       () => {
         const granted = { maxWr: srq.maxWr, maxSge: srq.maxSge, srqLimit };

@@ -1,6 +1,7 @@
 /** Drivers, devices, open files, and the namespace of devices. */
 import { Status } from '../../ioctl/status.js';
-import { DriverFault, type Irp } from './irp.js';
+import { DriverFault } from './driver-fault.js';
+import type { Irp } from './irp.js';
 
 /** A create routine that returns this has put the new name into `irp.reparseName`. */
 export const STATUS_REPARSE = 0x0000_0104;

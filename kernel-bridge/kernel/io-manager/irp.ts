@@ -5,6 +5,7 @@
  */
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
+import { DriverFault } from './driver-fault.js';
 import { atDispatchLevel } from './irql.js';
 import { OutputMemory } from './output-memory.js';
 
@@ -116,12 +117,6 @@ const nextStates = Int8Array.from(
     }),
   ),
 );
-
-/** A driver broke a rule of the I/O manager. No caller's input can cause it. */
-export class DriverFault extends Error {
-  /** `DriverFault`. */
-  override readonly name = 'DriverFault';
-}
 
 /**
  * The origin of a request. The I/O manager marks requests of the door `user`, and the filter passes the mark on to the
@@ -304,7 +299,7 @@ export class Irp<T = number> {
   dispatch(routine: (irp: Irp<T>) => number): number {
     this.step(events.dispatch);
     const isVerb = this.stack.major === IrpMajor.internal;
-    const status = isVerb ? atDispatchLevel(() => routine(this)) : routine(this);
+    const status = isVerb ? atDispatchLevel(routine, this) : routine(this);
     this.step(status === Status.PENDING ? events.returnPending : events.returnStatus);
     if (status !== Status.PENDING && status !== this.ioStatus.status) {
       throw new DriverFault(

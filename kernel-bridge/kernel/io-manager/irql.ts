@@ -3,16 +3,18 @@
  * connection management, call-backs. Code that could wait, such as reading files, is guarded by {@link assertPassive};
  * others queue it as a work item.
  */
-import { DriverFault } from './irp.js';
+import { DriverFault } from './driver-fault.js';
 
 /** Nesting depth of routines at DISPATCH_LEVEL. */
 let raised = 0;
 
-/** Runs a routine at DISPATCH_LEVEL. */
-export function atDispatchLevel<T>(routine: () => T): T {
+/** Calls a routine at DISPATCH_LEVEL, with the argument if it has one. */
+export function atDispatchLevel<R>(routine: () => R): R;
+export function atDispatchLevel<A, R>(routine: (argument: A) => R, argument: A): R;
+export function atDispatchLevel<A, R>(routine: (argument: A | undefined) => R, argument?: A): R {
   raised++;
   try {
-    return routine();
+    return routine(argument);
   } finally {
     raised--;
   }
