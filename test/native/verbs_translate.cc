@@ -73,6 +73,7 @@ TEST(verbs_every_opcode) {
   wqe.opcode = kOpRead;
   CHECK_EQ(posted(r, wqe).wr.opcode, kWrRead);
   wqe.opcode = kOpCompareExchange;
+  wqe.sges = {{0, {8, 1}}};
   wqe.compare = 0x1111222233334444;
   wqe.swap = 0x5555666677778888;
   send = posted(r, wqe);
@@ -190,6 +191,14 @@ TEST(verbs_what_cannot_be_handed_over_completes_in_error) {
   wqe = Wqe();
   wqe.flags |= kSendFlagInline;
   wqe.inlined.assign(129, 1);
+  refused(wqe, kWcLocalLength);
+  wqe = Wqe();
+  wqe.opcode = kOpFetchAdd;
+  wqe.sges = {{0, {4, 1}}};
+  refused(wqe, kWcLocalLength);
+  wqe = Wqe();
+  wqe.opcode = kOpRead;
+  wqe.flags |= kSendFlagImmediate;
   refused(wqe, kWcLocalOp);
   wqe = Wqe();
   wqe.opcode = kOpBindWindow;
@@ -300,6 +309,7 @@ TEST(verbs_completions_of_sends) {
   read.opcode = kOpRead;
   Wqe add;
   add.opcode = kOpFetchAdd;
+  add.sges = {{0, {8, 1}}};
   Wqe silent;
   silent.flags = 0;
   write(r.qp, read);
@@ -467,6 +477,7 @@ TEST(verbs_a_device_without_atomics_or_immediate_data) {
     Wqe wqe;
     wqe.flags = flags;
     if ((flags & kSendFlagImmediate) == 0) wqe.opcode = kOpFetchAdd;
+    wqe.sges = {{0, {8, 1}}};
     write(qp, wqe);
     ringSends(qp.handle);
     const std::vector<Cqe> cqes = poll(cq);

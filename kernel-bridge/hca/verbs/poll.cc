@@ -106,10 +106,10 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
 
 void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c) {
   // A completion in error has no valid opcode, so the request tells it.
-  c->opcode = qp.sendWqe(id.index)[kSwOpcode];
+  c->opcode = peekWord(qp.sendWqe(id.index) + kSwOpcode);
   qp.sendSeen.store(id.index + 1, std::memory_order_relaxed);
   if (wc.status != kIbSuccess) {
-    if (c->opcode == kOpBindWindow) qp.device->setBound(qp.sendWqe(id.index)[kSwSwapLo], false);
+    if (c->opcode == kOpBindWindow) qp.device->setBound(peekWord(qp.sendWqe(id.index) + kSwSwapLo), false);
     return;
   }
   if (c->opcode == kOpRead) c->length = wc.byte_len;
@@ -188,7 +188,7 @@ void flushOne(QpObject& qp, CqObject& cq, uint32_t index, bool receive, uint32_t
   c.token = qp.token;
   c.wqe = index;
   c.status = status;
-  c.opcode = receive ? kOpReceive : qp.sendWqe(index)[kSwOpcode];
+  c.opcode = receive ? kOpReceive : peekWord(qp.sendWqe(index) + kSwOpcode);
   c.flags = receive ? kCqeFlagReceiveQueue : 0;
   if (!cq.ring.dead) cq.ring.write(c);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/wqe.h"
 #include "verbs/data_path.h"
 #include "verbs/request_id.h"
 
@@ -15,106 +16,94 @@ namespace {
 
 constexpr uint32_t kList = 32;  // requests handed over by one call
 
-uint64_t wide(const uint32_t* words, uint32_t low) { return uint64_t{words[low + 1]} << 32 | words[low]; }
-
 // An SGE of a ring is one of libibverbs.
 static_assert(sizeof(ibv_sge) == kSgeBytes && offsetof(ibv_sge, length) == kSgeLength * 4 && offsetof(ibv_sge, lkey) == kSgeLkey * 4);
 
-ibv_sge* sgesAt(uint32_t* words, uint32_t header) { return reinterpret_cast<ibv_sge*>(words + header / 4); }
+ibv_sge* ibvSges(SgeList sges) { return reinterpret_cast<ibv_sge*>(const_cast<uint32_t*>(sges.words)); }
 
-bool bindRequest(Device& device, const uint32_t* wqe, ibv_send_wr* wr) {
-  const auto region = device.regions.find(wqe[kSwRkey]);
-  const auto window = device.windows.find(wqe[kSwSwapLo] >> 8);
+bool bindRequest(Device& device, const SendWqe& wqe, ibv_send_wr* wr) {
+  const auto region = device.regions.find(wqe.rkey);
+  const auto window = device.windows.find(wqe.presentKey() >> 8);
   if (region == device.regions.end() || window == device.windows.end()) return false;
   // The window's key until now: devices read it when the request is posted.
-  window->second->rkey = wqe[kSwSwapLo];
-  device.setBound(wqe[kSwSwapLo], true);
+  window->second->rkey = wqe.presentKey();
+  device.setBound(wqe.presentKey(), true);
   wr->opcode = kWrBindMw;
   wr->bind_mw.mw = window->second;
-  wr->bind_mw.rkey = wqe[kSwSwapHi];
-  const unsigned access = static_cast<unsigned>(accessOf(wqe[kSwAccess])) & (kRemoteWriteBit | kRemoteReadBit | kRemoteAtomicBit);
-  wr->bind_mw.bind_info = {region->second.mr, wide(wqe, kSwRemoteLo), wide(wqe, kSwCompareLo), access};
+  wr->bind_mw.rkey = wqe.nextKey();
+  const unsigned access = static_cast<unsigned>(accessOf(wqe.access)) & (kRemoteWriteBit | kRemoteReadBit | kRemoteAtomicBit);
+  wr->bind_mw.bind_info = {region->second.mr, wqe.remote, wqe.compare, access};
   return true;
 }
 
-bool datagramRequest(const QpObject& qp, const uint32_t* wqe, ibv_send_wr* wr, uint32_t* failure) {
-  AhObject* const ah = Tables::all().ahs.find(wqe[kSwAh]);
+bool datagramRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32_t* failure) {
+  AhObject* const ah = Tables::all().ahs.find(wqe.ah);
   if (ah == nullptr || ah->device != qp.device || ah->pd != qp.pd || ah->ah == nullptr) return false;
-  uint64_t length = 0;
-  for (int i = 0; i < wr->num_sge; ++i) length += wr->sg_list[i].length;
-  if (length > ah->pathMtu) {
+  if (wqe.length > ah->pathMtu) {
     *failure = kWcLocalLength;
     return false;
   }
-  const uint32_t qkey = wqe[kSwRemoteQkey];
-  wr->wr.ud = {ah->ah, wqe[kSwRemoteQpn], (qkey & 0x80000000u) != 0 ? qp.attributes.qkey : qkey};
+  wr->wr.ud = {ah->ah, wqe.remoteQpn, (wqe.remoteQkey & 0x80000000u) != 0 ? qp.attributes.qkey : wqe.remoteQkey};
   return true;
 }
 
-// Whether Reads and atomics may be in flight. Not every device looks: rdma_rxe waits for ever where none may (rxe_req.c, check_init_depth).
-bool mayRead(const QpObject& qp) { return qp.type != kQptRc || qp.attributes.initiatorDepth > 0; }
-
 // The opcode and what belongs to it; the list of SGEs is set. False: there is no such request here.
-bool fillRequest(const QpObject& qp, const uint32_t* wqe, uint32_t flags, ibv_send_wr* wr, uint32_t* failure) {
-  const bool immediate = (flags & kSendFlagImmediate) != 0;
+bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32_t* failure) {
+  const bool immediate = (wqe.flags & kSendFlagImmediate) != 0;
   // 0 otherwise: librxe refuses to bind a window with a word here, and the list has been used before.
-  wr->immediate = immediate ? htonl(wqe[kSwImmediate]) : 0;
-  switch (wqe[kSwOpcode]) {
+  wr->immediate = immediate ? htonl(wqe.immediate) : 0;
+  switch (wqe.opcode) {
     case kOpSend:
       wr->opcode = immediate ? kWrSendImm : kWrSend;
-      if ((flags & kSendFlagInvalidate) != 0) {
+      if ((wqe.flags & kSendFlagInvalidate) != 0) {
         wr->opcode = kWrSendInvalidate;
-        wr->immediate = wqe[kSwImmediate];
+        wr->immediate = wqe.immediate;
       }
       if (qp.type == kQptUd) return datagramRequest(qp, wqe, wr, failure);
       return !immediate || !qp.device->iwarp;
     case kOpWrite:
       wr->opcode = immediate ? kWrWriteImm : kWrWrite;
-      wr->wr.rdma = {wide(wqe, kSwRemoteLo), wqe[kSwRkey]};
+      wr->wr.rdma = {wqe.remote, wqe.rkey};
       return !immediate || !qp.device->iwarp;
     case kOpRead:
       wr->opcode = kWrRead;
-      wr->wr.rdma = {wide(wqe, kSwRemoteLo), wqe[kSwRkey]};
-      return mayRead(qp);
+      wr->wr.rdma = {wqe.remote, wqe.rkey};
+      return true;
     case kOpCompareExchange:
     case kOpFetchAdd:
-      wr->opcode = wqe[kSwOpcode] == kOpFetchAdd ? kWrFetchAdd : kWrCompareSwap;
-      wr->wr.atomic = {wide(wqe, kSwRemoteLo), wide(wqe, kSwCompareLo), wide(wqe, kSwSwapLo), wqe[kSwRkey]};
-      return !qp.device->iwarp && mayRead(qp);
+      wr->opcode = wqe.opcode == kOpFetchAdd ? kWrFetchAdd : kWrCompareSwap;
+      wr->wr.atomic = {wqe.remote, wqe.compare, wqe.swap, wqe.rkey};
+      return !qp.device->iwarp;
     case kOpBindWindow:
       return bindRequest(*qp.device, wqe, wr);
     case kOpLocalInvalidate:
       wr->opcode = kWrLocalInvalidate;
-      wr->immediate = wqe[kSwRkey];
-      return qp.device->setBound(wqe[kSwRkey], false);
+      wr->immediate = wqe.rkey;
+      return qp.device->setBound(wqe.rkey, false);
     default:
       return false;
   }
 }
 
 // Makes a work request of a WQE. False: it fails here already, in `failure`.
-bool translate(const QpObject& qp, uint32_t index, ibv_send_wr* wr, ibv_sge* inlined, uint32_t* failure) {
-  uint32_t* const wqe = qp.sendWqe(index);
-  const uint32_t flags = wqe[kSwFlags], count = wqe[kSwSgeCount];
+bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_wr* wr, ibv_sge* inlined, uint32_t* failure) {
+  const uint32_t* const words = qp.sendWqe(index);
   wr->wr_id = RequestId::send(qp.handle, index);
-  wr->send_flags = ((flags & kSendFlagSignaled) != 0 ? kSendSignaled : 0u) | ((flags & kSendFlagFence) != 0 ? kSendFence : 0u) |
-                   ((flags & kSendFlagSolicited) != 0 ? kSendSolicited : 0u);
+  wr->send_flags = ((wqe.flags & kSendFlagSignaled) != 0 ? kSendSignaled : 0u) | ((wqe.flags & kSendFlagFence) != 0 ? kSendFence : 0u) |
+                   ((wqe.flags & kSendFlagSolicited) != 0 ? kSendSolicited : 0u);
   *failure = kWcLocalOp;
-  if ((flags & kSendFlagInline) != 0) {
-    if (count > qp.maxInline || count > qp.sendStride - kSendWqeHeaderBytes) return false;
-    *inlined = {reinterpret_cast<uintptr_t>(wqe + kSendWqeHeaderBytes / 4), count, 0};
+  if (wqe.isInline()) {
+    *inlined = {reinterpret_cast<uintptr_t>(SendWqe::inlineBytes(words)), wqe.count, 0};
     wr->sg_list = inlined;
-    wr->num_sge = count == 0 ? 0 : 1;
+    wr->num_sge = wqe.count == 0 ? 0 : 1;
     wr->send_flags |= kSendInline;
   } else {
-    if (count > qp.sendSge) return false;
-    wr->sg_list = sgesAt(wqe, kSendWqeHeaderBytes);
-    wr->num_sge = static_cast<int>(count);
+    // A request without a packet has none.
+    wr->sg_list = ibvSges(wqe.sges(words));
+    wr->num_sge = wqe.isLocal() ? 0 : static_cast<int>(wqe.count);
   }
-  return fillRequest(qp, wqe, flags, wr, failure);
+  return fillRequest(qp, wqe, wr, failure);
 }
-
-bool binds(const QpObject& qp, uint32_t index) { return qp.sendWqe(index)[kSwOpcode] == kOpBindWindow; }
 
 void tellFatal(QpObject& qp, uint32_t reason) {
   Event event;
@@ -152,15 +141,21 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   uint32_t failure = 0, count = 0;
   std::shared_lock<std::shared_mutex> handles(qp.device->keys, std::defer_lock);
   std::unique_lock<std::shared_mutex> windows(qp.device->keys, std::defer_lock);
-  if (binds(qp, qp.sendDone)) windows.lock();
-  else if (qp.type == kQptUd) handles.lock();
+  // Not every device looks at the depth: rdma_rxe waits for ever where no reads may be in flight (rxe_req.c, check_init_depth).
+  const WqeLimits limits = {qp.type, qp.sendSge, qp.maxInline, wire::kMaxMessage, qp.attributes.initiatorDepth};
   for (; count < most; ++count) {
+    const uint32_t index = qp.sendDone + count;
+    SendWqe wqe;
+    failure = wqe.parse(qp.sendWqe(index), limits);
+    const bool binds = wqe.opcode == kOpBindWindow;
     // A bind begins a list: one window may have several.
-    if (count > 0 && binds(qp, qp.sendDone + count)) {
+    if (count > 0 && binds) {
       most = count;
       break;
     }
-    if (!translate(qp, qp.sendDone + count, &list[count], &inlined[count], &failure)) break;
+    if (binds) windows.lock();
+    else if (count == 0 && qp.type == kQptUd) handles.lock();
+    if (failure != 0 || !translate(qp, index, wqe, &list[count], &inlined[count], &failure)) break;
     list[count].next = nullptr;
     if (count > 0) list[count - 1].next = &list[count];
   }
@@ -191,10 +186,10 @@ void failShared(SrqObject& srq) {
 }
 
 // The SGEs of a receive WQE. False: it has more than it may.
-bool receiveRequest(uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* wr) {
-  const uint32_t count = wqe[kRwSgeCount];
-  if (count > mostSges) return false;
-  *wr = {id, nullptr, sgesAt(wqe, kReceiveWqeHeaderBytes), static_cast<int>(count)};
+bool receiveRequest(const uint32_t* wqe, uint32_t mostSges, uint64_t id, ibv_recv_wr* wr) {
+  const SgeList sges = parseReceive(wqe);
+  if (sges.count > mostSges) return false;
+  *wr = {id, nullptr, ibvSges(sges), static_cast<int>(sges.count)};
   return true;
 }
 
@@ -208,7 +203,7 @@ bool postMarker(QpObject& qp) {
   if (qp.type == kQptUd) {
     // It needs a destination, though in ERROR it goes nowhere: that of the datagram before it, unless its owner has destroyed that.
     keys.lock();
-    AhObject* const ah = Tables::all().ahs.find(qp.sendWqe(qp.sendDone - 1)[kSwAh]);
+    AhObject* const ah = Tables::all().ahs.find(peekWord(qp.sendWqe(qp.sendDone - 1) + kSwAh));
     if (ah == nullptr || ah->device != qp.device || ah->ah == nullptr) return false;
     marker.opcode = kWrSend;
     marker.wr.ud = {ah->ah, 1, 0};

@@ -36,15 +36,13 @@ bool Context::refresh(RingPlace& place, const uint32_t* word, uint32_t entries) 
   return true;
 }
 
-uint32_t Context::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                         uint32_t offset, uint32_t length, bool write, Piece* list, uint32_t* outCount,
-                         const SharedRange** shared) {
-  const auto lengthOf = [&](uint32_t i) { return peekWord(sges + i * (kSgeBytes / 4) + kSgeLength); };
+uint32_t Context::pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset, uint32_t length,
+                         bool write, Piece* list, uint32_t* outCount, const SharedRange** shared) {
   if (cursor.offset != offset) {
     cursor = {};
     uint32_t skip = offset;
-    for (; cursor.index < count; cursor.index++) {
-      const uint32_t all = lengthOf(cursor.index);
+    for (; cursor.index < sges.count; cursor.index++) {
+      const uint32_t all = sges.length(cursor.index);
       if (skip < all) break;
       skip -= all;
     }
@@ -53,9 +51,8 @@ uint32_t Context::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, ui
   }
   uint32_t n = *outCount;
   while (length > 0) {
-    if (cursor.index >= count || n >= OutPacket::kMaxPieces) return kWcLocalOp;  // the list changed under us
-    const uint32_t* sge = sges + cursor.index * (kSgeBytes / 4);
-    const uint32_t all = lengthOf(cursor.index);
+    if (cursor.index >= sges.count || n >= OutPacket::kMaxPieces) return kWcLocalOp;  // the list changed under us
+    const uint32_t all = sges.length(cursor.index);
     const uint32_t left = all > cursor.within ? all - cursor.within : 0;
     if (left == 0) {
       cursor.index++;
@@ -63,11 +60,10 @@ uint32_t Context::pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, ui
       continue;
     }
     const uint32_t take = std::min(left, length);
-    const uint64_t address = (uint64_t(peekWord(sge + kSgeAddressHi)) << 32 | peekWord(sge + kSgeAddressLo)) +
-                             cursor.within;
-    uint8_t* data = memory.local(cache, pd, peekWord(sge + kSgeLkey), address, take, write);
+    const uint32_t lkey = sges.lkey(cursor.index);
+    uint8_t* data = memory.local(cache, pd, lkey, sges.address(cursor.index) + cursor.within, take, write);
     if (!data) return kWcLocalProtection;
-    if (shared) shared[n] = memory.sharedOf(cache, peekWord(sge + kSgeLkey));
+    if (shared) shared[n] = memory.sharedOf(cache, lkey);
     list[n++] = {data, take};
     length -= take;
     cursor.offset += take;

@@ -53,9 +53,8 @@ struct Context {
   bool refreshReceive(Qp& qp) { return refresh(qp.rs, qp.header + abi::kQpReceiveProducer, qp.receiveEntries); }
   bool refreshShared(Srq& srq) { return refresh(srq, srq.header + abi::kSrqProducer, srq.entries); }
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
-  uint32_t pieces(const Pd* pd, KeyCache& cache, const uint32_t* sges, uint32_t count, SgeCursor& cursor,
-                  uint32_t offset, uint32_t length, bool write, Piece* out, uint32_t* outCount,
-                  const SharedRange** shared = nullptr);
+  uint32_t pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset, uint32_t length, bool write,
+                  Piece* out, uint32_t* outCount, const SharedRange** shared = nullptr);
 
   void report(Qp& qp, QpEvent event, uint32_t reason);
   void write(Cq& cq, const Completion& completion) {

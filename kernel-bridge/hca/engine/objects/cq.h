@@ -1,6 +1,7 @@
 // Completion queues: the ring of CQEs and the rules of notification (WinVerbs Notify, ND SPI v2
 // IND2CompletionQueue::Notify).
 #pragma once
+#include "base/ring_words.h"
 #include "objects/memory.h"
 
 namespace nd {
@@ -79,11 +80,6 @@ struct Cq {
   std::vector<Waiter> waiters_;
   std::shared_ptr<NotifySink> listener_;
 };
-
-// Ring words are shared with threads that do not take the lock.
-inline uint32_t loadWord(const uint32_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
-inline uint32_t peekWord(const uint32_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
-inline void storeWord(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 
 inline uint32_t Cq::untaken() const {
   // A consumer counter that is ahead of the producer is nonsense; it reads as a full queue.

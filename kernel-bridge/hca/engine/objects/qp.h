@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 #include "base/wire.h"
+#include "base/wqe.h"
 #include "local/local_pair.h"
 #include "objects/cq.h"
 #include "objects/fragments.h"
@@ -63,21 +64,12 @@ constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnh
                                         kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
-// A send WQE as the HCA read it once: the ring's bytes may change under us.
-struct SendEntry {
-  uint32_t opcode, flags;
-  uint32_t count;          // SGEs, or inline bytes
-  uint32_t immediate;
-  uint64_t remote, compare, swap;
-  uint32_t rkey, access;
-  uint32_t ah, remoteQpn, remoteQkey;  // UD
-  uint32_t length;         // message bytes
+// A send WQE that is executed, and its packets.
+struct SendEntry : SendWqe {
   uint32_t packets, firstPsn;
-  uint32_t chunk;          // PSNs per READ request
-  uint32_t status;         // not 0: the WQE cannot be executed; it fails when all before it are done
-  bool local;              // takes no PSN
-  bool done;               // local, and executed
-  bool isReadOrAtomic() const { return opcode >= abi::kOpRead && opcode <= abi::kOpFetchAdd; }
+  uint32_t chunk;   // PSNs per READ request
+  uint32_t status;  // not 0: the WQE cannot be executed; it fails when all before it are done
+  bool done;        // local, and executed
   // PSNs of a READ from a packet to the end of the request that has it.
   uint32_t leftOfRequest(uint32_t packet) const { return std::min(chunk - (packet & (chunk - 1)), packets - packet); }
 };
@@ -198,8 +190,8 @@ struct ReceiveState : RingPlace {
   uint32_t expected = 0, msn = 0;
   uint64_t received = 0;  // bytes of the open message
   // Open SEND
-  uint32_t sgeCount = 0;
-  uint64_t room = 0;      // bytes the receive WQE takes
+  SgeList sges{};         // of the receive WQE
+  uint64_t room = 0;      // its bytes
   SgeCursor scatter;
   // Open WRITE
   uint64_t writeAddress = 0;
@@ -314,11 +306,8 @@ struct Qp {
   const uint32_t* receiveWqe(uint32_t wqe) const {
     return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
   }
-  // The scatter list of the receive that the present message fills; lkeys are of the queue's PD.
-  const uint32_t* receiveSges() const {
-    return srq ? shared.sges.data() : receiveWqe(rs.head) + abi::kReceiveWqeHeaderBytes / 4;
-  }
-  uint32_t receiveSgeCount() const { return srq ? shared.sgeCount : peekWord(receiveWqe(rs.head) + abi::kRwSgeCount); }
+  // The scatter list of the receive for the next message; lkeys are of the queue's PD.
+  SgeList nextReceive() const { return srq ? SgeList{shared.sges.data(), shared.sgeCount} : parseReceive(receiveWqe(rs.head)); }
   inline uint32_t receiveSgeLimit() const;  // srq.h
   inline const Pd* receivePd() const;
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
@@ -327,6 +316,7 @@ struct Qp {
   // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
   // passive side waits in RTS for a peer that may not take packets yet.
   bool connected() const { return !has(kUnheard) || will; }
+  WqeLimits sendLimits() const { return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth}; }
   // Short messages need no division.
   uint32_t packetsFor(uint32_t length) const { return length <= mtu ? 1 : (length - 1) / mtu + 1; }
   // wire::kSend or kWrite while a message has come in part, else 0.

@@ -25,7 +25,7 @@ void Completer::retireLocal(Qp& qp) {
   SendState& rq = qp.rq;
   while (rq.head != rq.begun) {
     const SendEntry& e = qp.entry(rq.head);
-    if (!e.local || !e.done) return;
+    if (!e.isLocal() || !e.done) return;
     completeHead(qp);
   }
 }
@@ -98,7 +98,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
     rq.gather.offset = UINT32_MAX;
     if (rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
       const SendEntry& e = qp.entry(rq.head);
-      if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+      if (!e.isLocal()) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
     }
   }
   qp.settleRequester();
@@ -269,9 +269,8 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   const SendEntry& e = qp.entry(rq.head);
   Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
-  const uint32_t* sges = qp.sendWqe(rq.head) + kSendWqeHeaderBytes / 4;
-  const uint32_t status = c_.pieces(qp.pd, qp.scatterCache, sges, e.count,
-                                 rq.scatter, offset, p.length, true, places, &count);
+  const uint32_t status = c_.pieces(qp.pd, qp.scatterCache, e.sges(qp.sendWqe(rq.head)), rq.scatter, offset, p.length, true,
+                                    places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);
     return false;

@@ -19,19 +19,7 @@ constexpr uint32_t kRights[] = {
     /* FETCH_ADD */ kAccessRemoteAtomic, /* BIND_WINDOW */ 0, /* LOCAL_INVALIDATE */ 0,
 };
 
-uint64_t wideWord(const uint32_t* words, uint32_t lo) { return uint64_t(peekWord(words + lo + 1)) << 32 | peekWord(words + lo); }
-
 }  // namespace
-
-// A request of the send queue, read once.
-struct Direct::Request {
-  uint32_t opcode, flags, count, length, rkey;
-  uint64_t remote;
-  const uint32_t* wqe;
-  const uint32_t* body() const { return wqe + kSendWqeHeaderBytes / 4; }
-  bool isAtomic() const { return opcode >= kOpCompareExchange; }
-  bool isInline() const { return (flags & kSendFlagInline) != 0; }
-};
 
 // ── The peer's side ─────────────────────────────────────────────────────────────────────────────
 
@@ -93,80 +81,71 @@ bool Direct::run(Qp& qp) {
   if (!qp.local->peer.ready()) return settle(qp), false;  // the pair is closed; its connections end next
   uint32_t budget = LocalPair::kStepBytes;
   while (!qp.has(kBlocksDirect) && rq.head == rq.next && rq.next == rq.parsed && rq.next != rq.producer) {
-    Request r;
-    if (!read(qp, &r)) break;
-    const Outcome outcome = execute(qp, r, &budget);
+    SendEntry& e = qp.entry(rq.next);
+    if (!read(qp, e)) break;
+    const Outcome outcome = execute(qp, e, &budget);
     if (outcome == Outcome::kMore) return true;
     rq.directDone = 0;  // what is refused begins anew
     if (outcome == Outcome::kRefused) break;
-    complete(qp, r);
+    rq.begun = rq.parsed = ++rq.next;
+    t_.completer.completeHead(qp);
     if (budget == 0) return rq.next != rq.producer;
   }
   return false;
 }
 
-// The next request, if it is one for direct access. What is wrong in it is for the long way to say.
-inline bool Direct::read(Qp& qp, Request* r) {
-  const uint32_t* const w = r->wqe = qp.sendWqe(qp.rq.next);
-  r->opcode = peekWord(w + kSwOpcode);
-  r->flags = peekWord(w + kSwFlags);
-  if (r->opcode > kOpFetchAdd || kRights[r->opcode] == 0) return false;
-  const uint32_t may = kSendFlagSignaled | kSendFlagSolicited | kSendFlagFence | (r->opcode == kOpWrite ? kSendFlagInline : 0u);
-  if ((r->flags & ~may) != 0) return false;
-  if (r->opcode != kOpWrite && qp.attributes.initiatorDepth == 0) return false;
-  r->count = peekWord(w + kSwSgeCount);
-  uint64_t total = r->count;
-  if (!r->isInline()) {
-    if (r->count > qp.sendSge) return false;
-    total = 0;
-    for (uint32_t i = 0; i < r->count; i++) total += peekWord(r->body() + i * (kSgeBytes / 4) + kSgeLength);
-  } else if (total > qp.maxInline) {
-    return false;
-  }
-  if (total == 0 || total > wire::kMaxMessage || (r->isAtomic() && total != kAtomicBytes)) return false;
-  r->length = uint32_t(total);
-  r->remote = wideWord(w, kSwRemoteLo);
-  r->rkey = peekWord(w + kSwRkey);
+// The next request, parsed into its entry, if it is one for direct access. What is wrong in it is for the long way to say.
+inline bool Direct::read(Qp& qp, SendEntry& e) {
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
+  e.readKind(w);
+  if (e.opcode > kOpFetchAdd || kRights[e.opcode] == 0) return false;
+  if ((e.flags & (~kWqeRules[e.opcode].flags | kSendFlagImmediate)) != 0) return false;
+  if (e.opcode != kOpWrite && qp.attributes.initiatorDepth == 0) return false;
+  if (e.readLength(w, qp.sendSge, qp.maxInline, wire::kMaxMessage) != 0) return false;
+  if (e.length == 0 || (e.isAtomic() && e.length != kAtomicBytes)) return false;
+  e.readTarget(w);
+  if (e.isAtomic()) e.readOperands(w);
   return true;
 }
 
-inline Direct::Outcome Direct::execute(Qp& qp, const Request& r, uint32_t* budget) {
-  if (r.isAtomic()) return change(qp, r);
+inline Direct::Outcome Direct::execute(Qp& qp, const SendEntry& e, uint32_t* budget) {
+  if (e.isAtomic()) return change(qp, e);
   uint32_t& done = qp.rq.directDone;
   SgeCursor cursor;
   if (qp.rq.directWqe != qp.rq.next) done = 0;  // the long way has taken that one
   qp.rq.directWqe = qp.rq.next;
   if (done != 0) cursor.offset = UINT32_MAX;
-  while (done < r.length) {
+  while (done < e.length) {
     if (*budget == 0) return Outcome::kMore;
-    const uint32_t length = std::min({r.length - done, DirectVisit::kMostBytes, *budget});
-    if (!copy(qp, r, done, length, &cursor)) return Outcome::kRefused;
+    const uint32_t length = std::min({e.length - done, DirectVisit::kMostBytes, *budget});
+    if (!copy(qp, e, done, length, &cursor)) return Outcome::kRefused;
     done += length;
     *budget -= length;
   }
-  (r.opcode == kOpRead ? c_.counters.directReads : c_.counters.directWrites)++;
+  (e.opcode == kOpRead ? c_.counters.directReads : c_.counters.directWrites)++;
   return Outcome::kDone;
 }
 
 // Our memory for a part of the request, in pieces_.
-inline bool Direct::places(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor) {
-  const bool write = r.opcode != kOpWrite;
+inline bool Direct::places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
+  const bool write = e.opcode != kOpWrite;
   pieceCount_ = 0;
-  if (r.isInline()) {
-    pieces_[pieceCount_++] = {reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(r.body())) + offset, length};
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
+  if (e.isInline()) {
+    pieces_[pieceCount_++] = {const_cast<uint8_t*>(SendWqe::inlineBytes(w)) + offset, length};
     return true;
   }
+  const SgeList sges = e.sges(w);
   KeyCache& cache = write ? qp.scatterCache : qp.gatherCache;
-  if (r.count != 1) return c_.pieces(qp.pd, cache, r.body(), r.count, *cursor, offset, length, write, pieces_, &pieceCount_) == 0;
-  const uint64_t address = wideWord(r.body(), kSgeAddressLo) + offset;
-  uint8_t* const data = c_.memory.local(cache, qp.pd, peekWord(r.body() + kSgeLkey), address, length, write);
+  if (sges.count != 1) return c_.pieces(qp.pd, cache, sges, *cursor, offset, length, write, pieces_, &pieceCount_) == 0;
+  uint8_t* const data = c_.memory.local(cache, qp.pd, sges.lkey(0), sges.address(0) + offset, length, write);
   pieces_[pieceCount_++] = {data, length};
   return data != nullptr;
 }
 
-inline uint8_t* Direct::enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length, uint32_t touched) {
+inline uint8_t* Direct::enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched) {
   DirectPeer::Refusal why;
-  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, r.rkey, kRights[r.opcode], qp.pkey(), r.remote + offset, length, touched};
+  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, e.rkey, kRights[e.opcode], qp.pkey(), e.remote + offset, length, touched};
   uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, &why);
   if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
   return place;
@@ -178,15 +157,15 @@ inline bool Direct::leave(Qp& qp) {
   return false;
 }
 
-inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor) {
-  if (!places(qp, r, offset, length, cursor)) return false;
+inline bool Direct::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
+  if (!places(qp, e, offset, length, cursor)) return false;
   // As the responder would, all of the message is checked before its first byte is moved.
-  uint8_t* at = enter(qp, r, offset, offset == 0 ? r.length : length, length);
+  uint8_t* at = enter(qp, e, offset, offset == 0 ? e.length : length, length);
   if (!at) return false;
   for (uint32_t i = 0; i < pieceCount_; i++) {
     auto* const own = static_cast<uint8_t*>(pieces_[i].data);
     const auto bytes = static_cast<uint32_t>(pieces_[i].length);
-    if (r.opcode == kOpWrite) {
+    if (e.opcode == kOpWrite) {
       copyInOrder(at, own, bytes);
     } else if (bytes <= 64) {
       copySmall(own, at, bytes);
@@ -199,20 +178,20 @@ inline bool Direct::copy(Qp& qp, const Request& r, uint32_t offset, uint32_t len
 }
 
 // An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
-inline Direct::Outcome Direct::change(Qp& qp, const Request& r) {
+inline Direct::Outcome Direct::change(Qp& qp, const SendEntry& e) {
   SgeCursor cursor;
-  if ((r.remote & (kAtomicBytes - 1)) != 0 || !places(qp, r, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
-  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, r, 0, kAtomicBytes, kAtomicBytes));
+  if ((e.remote & (kAtomicBytes - 1)) != 0 || !places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
+  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, e, 0, kAtomicBytes, kAtomicBytes));
   if (!word) return Outcome::kRefused;
   if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
     static_cast<void>(leave(qp));
     return Outcome::kRefused;
   }
-  uint64_t result = wideWord(r.wqe, kSwCompareLo);
-  if (r.opcode == kOpFetchAdd) {
+  uint64_t result = e.compare;
+  if (e.opcode == kOpFetchAdd) {
     result = __atomic_fetch_add(word, result, __ATOMIC_SEQ_CST);
   } else {
-    __atomic_compare_exchange_n(word, &result, wideWord(r.wqe, kSwSwapLo), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(word, &result, e.swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
   if (!leave(qp)) {
     // Nobody knows whether it was executed before the memory was taken away, so it cannot be repeated.
@@ -226,16 +205,6 @@ inline Direct::Outcome Direct::change(Qp& qp, const Request& r) {
   }
   c_.counters.directAtomics++;
   return Outcome::kDone;
-}
-
-inline void Direct::complete(Qp& qp, const Request& r) {
-  SendState& rq = qp.rq;
-  SendEntry& e = qp.entry(rq.next);
-  e.opcode = r.opcode;
-  e.flags = r.flags;
-  e.length = r.length;
-  rq.begun = rq.parsed = ++rq.next;
-  t_.completer.completeHead(qp);
 }
 
 }  // namespace nd

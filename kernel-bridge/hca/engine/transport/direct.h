@@ -28,17 +28,15 @@ class Direct : public Role {
   static void settle(Qp& qp);
 
  private:
-  struct Request;
   enum class Outcome : uint8_t { kDone, kMore, kRefused };
 
-  bool read(Qp& qp, Request* r);
-  Outcome execute(Qp& qp, const Request& r, uint32_t* budget);
-  uint8_t* enter(Qp& qp, const Request& r, uint32_t offset, uint32_t length, uint32_t touched);
+  static bool read(Qp& qp, SendEntry& e);
+  Outcome execute(Qp& qp, const SendEntry& e, uint32_t* budget);
+  uint8_t* enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched);
   bool leave(Qp& qp);
-  bool copy(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor);
-  Outcome change(Qp& qp, const Request& r);
-  bool places(Qp& qp, const Request& r, uint32_t offset, uint32_t length, SgeCursor* cursor);
-  void complete(Qp& qp, const Request& r);
+  bool copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);
+  Outcome change(Qp& qp, const SendEntry& e);
+  bool places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);
 
   Piece pieces_[OutPacket::kMaxPieces];
   uint32_t pieceCount_ = 0;

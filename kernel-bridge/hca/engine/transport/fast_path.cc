@@ -15,19 +15,7 @@ void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
   else std::memcpy(to, from, length);
 }
 
-uint64_t wideWord(const uint32_t* words, uint32_t lo, uint32_t hi) {
-  return uint64_t(peekWord(words + hi)) << 32 | peekWord(words + lo);
-}
-
 }  // namespace
-
-// A request of a send queue that fits into one packet.
-struct FastPath::SmallRequest {
-  uint32_t opcode, flags, count, length;
-  const uint8_t* data;  // where it stands; null: none
-  uint64_t remote;      // of a WRITE
-  uint32_t rkey;
-};
 
 // A received one.
 struct FastPath::SmallMessage {
@@ -83,24 +71,23 @@ uint32_t FastPath::send(Qp& qp) {
   uint32_t acknowledges = 0, n = 0;
   uint64_t bytes = 0;
   for (; n < kMostInARow && rq.next != rq.producer; n++) {
-    SmallRequest r;
-    if (!readSmall(qp, most, most, &r) || (r.length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp)) ||
-        !pair.ready(r.length, false))
-      break;
-    enterSmall(qp, r);
+    const uint8_t* data;
+    const SendEntry* const e = readSmall(qp, most, most, &data);
+    if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false)) break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq says that somebody waits for it.
-    const bool asks = (r.flags & kSendFlagSignaled) != 0 || qp.signalAll ||
+    const bool asks = (e->flags & kSendFlagSignaled) != 0 || qp.signalAll ||
                       4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
-    const wire::Bth bth = requestBth(qp, r, pkey, asks);
-    if (r.opcode == kOpSend) {
-      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
+    const wire::Bth bth = requestBth(qp, *e, pkey, asks);
+    const uint32_t length = e->length;
+    if (e->opcode == kOpSend) {
+      pair.putSend(bth, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
     } else {
-      pair.putWrite(bth, {r.remote, r.rkey, r.length}, qp.qpn, qp.route.trafficClass, acknowledges, r.data, r.length);
+      pair.putWrite(bth, {e->remote, e->rkey, length}, qp.qpn, qp.route.trafficClass, acknowledges, data, length);
       bytes += wire::kRethBytes;
     }
     acknowledges = 0;
-    bytes += wire::kBthBytes + r.length;
+    bytes += wire::kBthBytes + length;
     leftSmall(rq);
   }
   if (n == 0) return 0;
@@ -119,22 +106,21 @@ inline bool FastPath::ringWire(Qp& qp) {
   SendState& rq = qp.rq;
   const uint16_t pkey = qp.pkey();
   constexpr uint32_t kMost = Link::kSingleMostBytes - wire::kBthBytes;
-  SmallRequest r;
-  if (rq.producer - rq.next != 1 || !isPkey(pkey) ||
-      !readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &r))
-    return false;
+  if (rq.producer - rq.next != 1 || !isPkey(pkey)) return false;
+  const uint8_t* data;
+  const SendEntry* const e = readSmall(qp, std::min(kMost, qp.mtu), std::min(kMost - wire::kRethBytes, qp.mtu), &data);
+  if (!e) return false;
 
   c_.now = std::max(c_.now, c_.clock.recent());
-  SendEntry& e = enterSmall(qp, r);
   const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
-  const bool asks = t_.congestion.wantsAckRequest(qp, e, true, 1), writes = r.opcode == kOpWrite;
-  const wire::Bth bth = requestBth(qp, r, pkey, asks);
-  const uint32_t header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + r.length + bth.pad;
+  const bool asks = t_.congestion.wantsAckRequest(qp, *e, true, 1), writes = e->opcode == kOpWrite;
+  const wire::Bth bth = requestBth(qp, *e, pkey, asks);
+  const uint32_t length = e->length, header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + length + bth.pad;
   uint8_t* const packet = packet_ + Link::kSingleRoom;
   wire::emitBth(packet, bth);
-  if (writes) wire::emitReth(packet + wire::kBthBytes, {r.remote, r.rkey, r.length});
+  if (writes) wire::emitReth(packet + wire::kBthBytes, {e->remote, e->rkey, length});
   if (bth.pad) std::memset(packet + total - 4, 0, 4);
-  copyFew(packet + header, r.data, r.length);
+  copyFew(packet + header, data, length);
   if (!c_.link.sendSingle(qp.route, packet, total)) {
     rq.sinceAck = sinceAck;
     rq.messagesSinceAck = messagesSinceAck;
@@ -152,7 +138,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   if (asks) rq.askedEnd = rq.psn;
   c_.counters.sentPackets++;
   c_.counters.sentFast++;
-  c_.counters.sentBytes += header + r.length;
+  c_.counters.sentBytes += header + length;
   qp.lastActivity = c_.now;
   if (!wasOutstanding) t_.requester.startAckTimer(qp);
   // A deferred ACK follows while the peer takes the message.
@@ -164,11 +150,11 @@ inline bool FastPath::ringWire(Qp& qp) {
 }
 
 // The BTH of a request that the requester would send as one packet.
-inline wire::Bth FastPath::requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool ackRequest) {
+inline wire::Bth FastPath::requestBth(const Qp& qp, const SendEntry& e, uint16_t pkey, bool ackRequest) {
   wire::Bth bth;
-  bth.opcode = r.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
-  bth.solicited = r.opcode == kOpSend && (r.flags & kSendFlagSolicited) != 0;
-  bth.pad = uint8_t(-r.length & 3);
+  bth.opcode = e.opcode == kOpWrite ? wire::kOpWriteOnly : wire::kOpSendOnly;
+  bth.solicited = e.opcode == kOpSend && (e.flags & kSendFlagSolicited) != 0;
+  bth.pad = uint8_t(-e.length & 3);
   bth.pkey = pkey;
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.ackRequest = ackRequest;
@@ -176,56 +162,34 @@ inline wire::Bth FastPath::requestBth(const Qp& qp, const SmallRequest& r, uint1
   return bth;
 }
 
-// The next request, if it is a SEND or WRITE in one piece of at most so many bytes, and there is room in the window. `most`
-// is of a SEND, `mostWritten` of a WRITE.
-inline bool FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r) {
+// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most so many bytes, and there is room in the
+// window; else null. `most` is of a SEND, `mostWritten` of a WRITE. `data`: its payload; null if it has none. The entry counts from
+// leftSmall() on, and is then what the long way would have made of it, should the request have to be sent again.
+inline SendEntry* FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data) {
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
   const SendState& rq = qp.rq;
-  const uint32_t* w = qp.sendWqe(rq.next);
-  r->opcode = peekWord(w + kSwOpcode);
-  r->flags = peekWord(w + kSwFlags);
-  r->length = r->count = peekWord(w + kSwSgeCount);
-  r->data = nullptr;
-  r->remote = r->rkey = 0;
-  if (r->opcode > kOpWrite || (r->flags & ~kFlags) != 0) return false;
-  const bool writes = r->opcode == kOpWrite;
-  if (writes) most = mostWritten;
-  const uint32_t* body = w + kSendWqeHeaderBytes / 4;
-  if (r->flags & kSendFlagInline) {
-    if (r->count > qp.maxInline || r->count > most) return false;
-    r->data = reinterpret_cast<const uint8_t*>(body);
-  } else if (r->count != 0) {
-    if (r->count != 1 || qp.sendSge == 0) return false;
-    r->length = peekWord(body + kSgeLength);
-    if (r->length > most) return false;
-    const uint64_t address = wideWord(body, kSgeAddressLo, kSgeAddressHi);
-    if (r->length) r->data = c_.memory.local(qp.gatherCache, qp.pd, peekWord(body + kSgeLkey), address, r->length, false);
-    if (r->length && !r->data) return false;
+  const uint32_t* const w = qp.sendWqe(rq.next);
+  SendEntry& e = qp.entry(rq.next);
+  e.readKind(w);
+  if (e.opcode > kOpWrite || (e.flags & ~kFlags) != 0) return nullptr;
+  const bool writes = e.opcode == kOpWrite;
+  if (e.readLength(w, std::min(qp.sendSge, 1u), qp.maxInline, writes ? mostWritten : most) != 0) return nullptr;
+  *data = nullptr;
+  if (e.length != 0) {
+    const SgeList sges = e.sges(w);
+    *data = e.isInline() ? SendWqe::inlineBytes(w)
+                         : c_.memory.local(qp.gatherCache, qp.pd, sges.lkey(0), sges.address(0), e.length, false);
+    if (!*data) return nullptr;
   }
   if (writes) {
-    if (r->length == 0) return false;  // no data, and so no key
-    r->remote = wideWord(w, kSwRemoteLo, kSwRemoteHi);
-    r->rkey = peekWord(w + kSwRkey);
+    if (e.length == 0) return nullptr;  // no data, and so no key
+    e.readTarget(w);
   }
-  return t_.congestion.windowTakes(qp, 1, true);
-}
-
-// Notes the request as parse() does, should it have to be sent again. It has not left yet.
-inline SendEntry& FastPath::enterSmall(Qp& qp, const SmallRequest& r) {
-  SendEntry& e = qp.entry(qp.rq.next);
-  e.opcode = r.opcode;
-  e.flags = r.flags;
-  e.count = r.count;
-  e.length = r.length;
-  e.firstPsn = qp.rq.psn;
+  e.firstPsn = rq.psn;
   e.packets = 1;
   e.status = 0;
-  e.local = e.done = false;
-  if (r.opcode == kOpWrite) {
-    e.remote = r.remote;
-    e.rkey = r.rkey;
-  }
-  return e;
+  e.done = false;
+  return t_.congestion.windowTakes(qp, 1, true) ? &e : nullptr;
 }
 
 inline void FastPath::leftSmall(SendState& rq) {
@@ -276,14 +240,10 @@ inline bool FastPath::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
     return *to != nullptr;
   }
   if (qp.srq || (rs.producer == rs.head && (!c_.refreshReceive(qp) || rs.producer == rs.head))) return false;
-  const uint32_t* w = qp.receiveWqe(rs.head);
-  const uint32_t count = peekWord(w + kRwSgeCount);
-  if (m.length == 0) return count <= qp.receiveSge;
-  if (count != 1 || qp.receiveSge == 0) return false;
-  const uint32_t* sge = w + kReceiveWqeHeaderBytes / 4;
-  if (m.length > peekWord(sge + kSgeLength)) return false;
-  const uint64_t address = wideWord(sge, kSgeAddressLo, kSgeAddressHi);
-  *to = c_.memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), address, m.length, true);
+  const SgeList sges = parseReceive(qp.receiveWqe(rs.head));
+  if (m.length == 0) return sges.count <= qp.receiveSge;
+  if (sges.count != 1 || qp.receiveSge == 0 || m.length > sges.length(0)) return false;
+  *to = c_.memory.local(qp.scatterCache, qp.pd, sges.lkey(0), sges.address(0), m.length, true);
   return *to != nullptr;
 }
 

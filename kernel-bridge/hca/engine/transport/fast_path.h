@@ -22,14 +22,12 @@ class FastPath : public Role {
   bool onLocalSmall(LocalPair& pair, const LocalSmall& small);
 
  private:
-  struct SmallRequest;
   struct SmallMessage;
 
   bool ringLocal(Qp& qp);
   bool ringWire(Qp& qp);
-  bool readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, SmallRequest* r);
-  static wire::Bth requestBth(const Qp& qp, const SmallRequest& r, uint16_t pkey, bool ackRequest);
-  SendEntry& enterSmall(Qp& qp, const SmallRequest& r);
+  SendEntry* readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data);
+  static wire::Bth requestBth(const Qp& qp, const SendEntry& e, uint16_t pkey, bool ackRequest);
   static void leftSmall(SendState& rq);
   bool onAcknowledge(Qp& qp, uint32_t psn);
   bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);

@@ -109,9 +109,10 @@ bool Receives::takeShared(Qp& qp) {
   SharedReceive& taken = qp.shared;
   taken.held = true;
   taken.wqe = srq.head++;
-  taken.sgeCount = peekWord(wqe + kRwSgeCount);
-  const uint32_t words = std::min(taken.sgeCount, srq.sge) * (kSgeBytes / 4);
-  for (uint32_t i = 0; i < words; i++) taken.sges[i] = peekWord(wqe + kReceiveWqeHeaderBytes / 4 + i);
+  const SgeList sges = parseReceive(wqe);
+  taken.sgeCount = sges.count;
+  const uint32_t words = std::min(sges.count, srq.sge) * (kSgeBytes / 4);
+  for (uint32_t i = 0; i < words; i++) taken.sges[i] = peekWord(sges.words + i);
   storeWord(srq.header + kSrqConsumer, srq.head);
   checkLimit(srq);
   return true;

@@ -8,25 +8,6 @@ using namespace abi;
 
 namespace {
 
-// Flags that each kind of send WQE may have.
-struct WqeRule {
-  uint32_t flags;
-  bool local;
-};
-constexpr uint32_t kEvery = kSendFlagFence | kSendFlagSignaled | kSendFlagSolicited;
-constexpr WqeRule kWqeRules[] = {
-    /* SEND             */ {kEvery | kSendFlagImmediate | kSendFlagInline | kSendFlagInvalidate, false},
-    /* WRITE            */ {kEvery | kSendFlagImmediate | kSendFlagInline, false},
-    /* READ             */ {kEvery, false},
-    /* COMPARE_EXCHANGE */ {kEvery, false},
-    /* FETCH_ADD        */ {kEvery, false},
-    /* BIND_WINDOW      */ {kEvery, true},
-    /* LOCAL_INVALIDATE */ {kEvery, true},
-    /* FAST_REGISTER    */ {kEvery, true},
-};
-
-uint64_t pair(const uint32_t* w, uint32_t lo) { return uint64_t(peekWord(w + lo + 1)) << 32 | peekWord(w + lo); }
-
 // READ requests are cut so that several fit into the window together; a power of two, in PSNs.
 uint32_t readChunk(uint32_t window, uint32_t depth) {
   const uint32_t share = window >> (depth >= 4 ? 2 : depth >= 2 ? 1 : 0);
@@ -35,87 +16,40 @@ uint32_t readChunk(uint32_t window, uint32_t depth) {
 
 }  // namespace
 
-void Requester::parse(Qp& qp, uint32_t wqe) {
-  SendEntry& e = qp.entry(wqe);
-  const uint32_t* w = qp.sendWqe(wqe);
-  e.opcode = peekWord(w + kSwOpcode);
-  e.flags = peekWord(w + kSwFlags);
-  e.count = peekWord(w + kSwSgeCount);
-  e.immediate = peekWord(w + kSwImmediate);
-  e.remote = pair(w, kSwRemoteLo);
-  e.rkey = peekWord(w + kSwRkey);
-  e.access = peekWord(w + kSwAccess);
-  e.compare = pair(w, kSwCompareLo);
-  e.swap = pair(w, kSwSwapLo);
-  e.ah = peekWord(w + kSwAh);
-  e.remoteQpn = peekWord(w + kSwRemoteQpn) & wire::kQpnMask;
-  e.remoteQkey = peekWord(w + kSwRemoteQkey);
+// Parses the next WQE into its entry.
+void Requester::parse(Qp& qp) {
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
+  SendEntry& e = qp.entry(qp.rq.next);
   // Field by field: for a whole entry the compiler uses a string instruction, which is slower.
-  e.length = e.firstPsn = e.chunk = e.status = 0;
+  e.firstPsn = e.chunk = 0;
   e.packets = 1;
-  e.local = e.done = false;
-
-  if (e.opcode > kOpFastRegister || (e.flags & ~kWqeRules[e.opcode].flags) != 0 ||
-      (e.flags & (kSendFlagImmediate | kSendFlagInvalidate)) == (kSendFlagImmediate | kSendFlagInvalidate)) {
-    e.status = kWcLocalOp;
+  e.done = false;
+  e.status = e.parse(w, qp.sendLimits());
+  qp.rq.parsed++;
+  if (e.status || e.isLocal()) return;
+  if (e.isReadOrAtomic() && !answerFits(qp, e.sges(w))) {
+    e.status = kWcLocalProtection;
     return;
-  }
-  // An unreliable connection carries SEND and WRITE: nothing reaches a window through it, so it binds none.
-  if (!qp.reliable() && (e.isReadOrAtomic() || kWqeRules[e.opcode].local || (e.flags & kSendFlagInvalidate))) {
-    e.status = kWcLocalOp;
-    return;
-  }
-  if (qp.datagram() && e.opcode != kOpSend) {
-    e.status = kWcLocalOp;
-    return;
-  }
-  e.local = kWqeRules[e.opcode].local;
-  if (e.local) return;
-
-  if (e.flags & kSendFlagInline) {
-    e.length = e.count;
-    if (e.count > qp.maxInline) e.status = kWcLocalLength;
-  } else if (e.count > qp.sendSge) {
-    e.status = kWcLocalOp;
-  } else {
-    uint64_t total = 0;
-    const uint32_t* sge = w + kSendWqeHeaderBytes / 4;
-    for (uint32_t i = 0; i < e.count; i++) total += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
-    if (total > wire::kMaxMessage) e.status = kWcLocalLength;
-    e.length = uint32_t(total);
-  }
-  if (e.status) return;
-
-  if (e.isReadOrAtomic()) {
-    if (qp.attributes.initiatorDepth == 0) {
-      e.status = kWcLocalOp;  // the peer takes none: nothing could ever come back
-      return;
-    }
-    if (e.opcode != kOpRead && e.length != 8) {
-      e.status = kWcLocalLength;
-      return;
-    }
-    // The response needs its place before the request is sent.
-    const uint32_t* sge = w + kSendWqeHeaderBytes / 4;
-    for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4) {
-      const uint32_t length = peekWord(sge + kSgeLength);
-      if (length && !c_.memory.local(qp.scatterCache, qp.pd, peekWord(sge + kSgeLkey), pair(sge, kSgeAddressLo), length,
-                                  true)) {
-        e.status = kWcLocalProtection;
-        return;
-      }
-    }
   }
   if (e.opcode <= kOpRead && !qp.datagram()) e.packets = qp.packetsFor(e.length);
   if (e.opcode == kOpRead) e.chunk = readChunk(std::max(c_.options.window, qp.rq.window), qp.attributes.initiatorDepth);
+}
+
+// Whether there is memory for the response. There has to be before the request is sent.
+bool Requester::answerFits(Qp& qp, SgeList sges) {
+  for (uint32_t i = 0; i < sges.count; i++) {
+    const uint32_t length = sges.length(i);
+    if (length && !c_.memory.local(qp.scatterCache, qp.pd, sges.lkey(i), sges.address(i), length, true)) return false;
+  }
+  return true;
 }
 
 void Requester::executeLocal(Qp& qp, SendEntry& e) {
   bool ok;
   if (e.opcode == kOpBindWindow) {
     Memory::BindRequest r;
-    r.presentRkey = uint32_t(e.swap);
-    r.nextRkey = uint32_t(e.swap >> 32);
+    r.presentRkey = e.presentKey();
+    r.nextRkey = e.nextKey();
     r.lkey = e.rkey;
     r.access = e.access;
     r.address = e.remote;
@@ -123,7 +57,7 @@ void Requester::executeLocal(Qp& qp, SendEntry& e) {
     ok = c_.memory.bind(qp, r);
   } else if (e.opcode == kOpFastRegister) {
     Memory::FastRegisterRequest r;
-    r.nextKey = uint32_t(e.swap >> 32);
+    r.nextKey = e.nextKey();
     r.lkey = e.rkey;
     r.access = e.access;
     r.address = e.remote;
@@ -254,8 +188,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
         continue;
       }
       if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
-      parse(qp, rq.next);
-      rq.parsed++;
+      parse(qp);
     }
     SendEntry& e = qp.entry(rq.next);  // the next by now
     if (e.status) {
@@ -266,7 +199,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
       return false;
     }
     if (rq.next == rq.begun && (!rules.beginsWork || !begin(qp, e))) break;
-    if (e.local) {
+    if (e.isLocal()) {
       // Others go on meanwhile; it is looked at again in the next step.
       if (e.opcode == kOpLocalInvalidate && !e.done && (more = !t_.direct.mayInvalidate(qp, e.rkey))) break;
       doLocally(qp, e);
@@ -296,20 +229,18 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
 }
 
 bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
-  if (e.count > LocalPair::kMaxPieces || (e.flags & kSendFlagInline)) return false;
+  if (e.count > LocalPair::kMaxPieces || e.isInline()) return false;
   return Links::names(qp, length, qp.has(kRingOnly), [&] {
-    const uint32_t* sge = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+    const SgeList sges = e.sges(qp.sendWqe(qp.rq.next));
     bool all = true;  // each that is not is offered
-    for (uint32_t i = 0; i < e.count; i++, sge += kSgeBytes / 4)
-      all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, peekWord(sge + kSgeLkey)));
+    for (uint32_t i = 0; i < sges.count; i++) all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, sges.lkey(i)));
     return all;
   });
 }
 
-bool Requester::namesSource(Qp& qp) {
-  const uint32_t* w = qp.sendWqe(qp.rq.next);
-  if (qp.has(kRingOnly) || (peekWord(w + kSwFlags) & kSendFlagInline)) return false;
-  const uint32_t lkey = peekWord(w + kSendWqeHeaderBytes / 4 + kSgeLkey);
+bool Requester::namesSource(Qp& qp, const SendEntry& e) {
+  if (qp.has(kRingOnly) || e.isInline()) return false;
+  const uint32_t lkey = e.sges(qp.sendWqe(qp.rq.next)).lkey(0);
   return qp.local->self || qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, lkey));
 }
 
@@ -337,14 +268,14 @@ void Requester::sent(Qp& qp, uint32_t span, const Path& path) {
 bool Requester::gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length) {
   OutPacket& out = t_.links.out;
   out.pieceCount = 0;
-  const uint32_t* body = qp.sendWqe(qp.rq.next) + kSendWqeHeaderBytes / 4;
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
   if (length == 0) return true;
-  if (e.flags & kSendFlagInline) {
-    out.pieces[out.pieceCount++] = {reinterpret_cast<uint8_t*>(const_cast<uint32_t*>(body)) + offset, length};
+  if (e.isInline()) {
+    out.pieces[out.pieceCount++] = {const_cast<uint8_t*>(SendWqe::inlineBytes(w)) + offset, length};
     return true;
   }
-  e.status = c_.pieces(qp.pd, qp.gatherCache, body, e.count, qp.rq.gather, offset, length, false, out.pieces,
-                       &out.pieceCount, out.byReference ? out.shared : nullptr);
+  e.status = c_.pieces(qp.pd, qp.gatherCache, e.sges(w), qp.rq.gather, offset, length, false, out.pieces, &out.pieceCount,
+                       out.byReference ? out.shared : nullptr);
   return e.status == 0;
 }
 

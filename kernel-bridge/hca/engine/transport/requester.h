@@ -17,8 +17,8 @@ class Requester : public Role {
   void sent(Qp& qp, uint32_t span, const Path& path);
   // Fills links.out with payload of the next request. False: `e.status` says why not.
   bool gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length);
-  // Whether the next request's payload, which the ring could carry, is better named.
-  bool namesSource(Qp& qp);
+  // Whether the next request's payload, which the ring could carry, is better named. It has one SGE.
+  bool namesSource(Qp& qp, const SendEntry& e);
 
   // ── retransmission.cc
   // How long an ACK may take; 0: for ever.
@@ -36,7 +36,8 @@ class Requester : public Role {
 
  private:
   void goBack(Qp& qp, uint32_t from);
-  void parse(Qp& qp, uint32_t wqe);
+  void parse(Qp& qp);
+  bool answerFits(Qp& qp, SgeList sges);
   void executeLocal(Qp& qp, SendEntry& e);
   bool begin(Qp& qp, SendEntry& e);
   void doLocally(Qp& qp, SendEntry& e);

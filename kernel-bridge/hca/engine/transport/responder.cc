@@ -147,12 +147,11 @@ void Responder::accepted(Qp& qp, const Packet& p) {
 
 bool Responder::beginReceive(Qp& qp) {
   ReceiveState& rs = qp.rs;
-  rs.sgeCount = qp.receiveSgeCount();
+  rs.sges = qp.nextReceive();
   rs.received = rs.room = 0;
   rs.scatter = {};
-  if (rs.sgeCount > qp.receiveSgeLimit()) return false;
-  const uint32_t* sge = qp.receiveSges();
-  for (uint32_t i = 0; i < rs.sgeCount; i++) rs.room += peekWord(sge + i * (kSgeBytes / 4) + kSgeLength);
+  if (rs.sges.count > qp.receiveSgeLimit()) return false;
+  rs.room = rs.sges.bytes();
   return true;
 }
 
@@ -161,8 +160,8 @@ uint32_t Responder::scatterToReceive(Qp& qp, uint32_t offset, const Packet& p) {
   ReceiveState& rs = qp.rs;
   Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
-  const uint32_t status = c_.pieces(qp.receivePd(), qp.scatterCache, qp.receiveSges(), rs.sgeCount, rs.scatter, offset,
-                                 p.length, true, places, &count);
+  const uint32_t status =
+      c_.pieces(qp.receivePd(), qp.scatterCache, rs.sges, rs.scatter, offset, p.length, true, places, &count);
   return status ? status : t_.links.copyPayload(p, places, count);
 }
 

@@ -85,7 +85,7 @@ void Requester::goBack(Qp& qp, uint32_t from) {
   rq.ackStart = c_.now;
   if (from == rq.una && rq.head != rq.begun && !(qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) {
     const SendEntry& e = qp.entry(rq.head);
-    if (!e.local) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
+    if (!e.isLocal()) rq.packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   }
   qp.settleRequester();
   s_.schedule(qp);
@@ -142,7 +142,7 @@ void Requester::requestAck(Qp& qp) {
   if (qp.local) return;
   SendState& rq = qp.rq;
   SendEntry& e = qp.entry(rq.head);
-  if (rq.head == rq.begun || e.local || e.isReadOrAtomic() || qp.has(kRnrWait)) return;
+  if (rq.head == rq.begun || e.isLocal() || e.isReadOrAtomic() || qp.has(kRnrWait)) return;
   c_.counters.lateAckRequests++;
   const uint32_t psn = rq.psn, next = rq.next, packet = rq.packet;
   qp.set(kAsking);

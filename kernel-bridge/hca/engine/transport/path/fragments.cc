@@ -46,7 +46,7 @@ void Fragments::suspect(Qp& qp) {
   SendState& rq = qp.rq;
   if (!agreed(qp) || rq.head == rq.begun || (qp.has(kKeepAlive) && rq.una == rq.keepAlivePsn)) return;
   const SendEntry& e = qp.entry(rq.head);
-  if (e.local || e.isReadOrAtomic()) return;
+  if (e.isLocal() || e.isReadOrAtomic()) return;
   const uint32_t packet = (rq.una - e.firstPsn) & wire::kPsnMask;
   if (packet >= e.packets || qp.peerLocal) return;
   FragmentPath& f = path(qp);

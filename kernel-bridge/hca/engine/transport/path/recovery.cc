@@ -187,7 +187,7 @@ bool Recovery::find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet) {
   }
   for (; least != 0; least--) {
     const SendEntry& e = qp.entry(rq.head + least - 1);
-    if (e.local) continue;
+    if (e.isLocal()) continue;
     *wqe = rq.head + least - 1;
     *packet = (psn - e.firstPsn) & wire::kPsnMask;
     return *packet < e.packets;
