@@ -5,6 +5,7 @@
 
 #include "base/piece.h"
 #include "base/types.h"
+#include "base/wire.h"
 
 namespace nd {
 
@@ -31,6 +32,22 @@ struct OutPacket {
   const SharedRange* shared[kMaxPieces];  // with byReference: the memory of allocate() of each piece, or null
   uint32_t localFlags = 0;
   uint32_t localAck = 0;  // LocalEntry's third word
+};
+
+// A SEND or RDMA WRITE of one packet, without immediate data, as it has come by either link: most messages are like that, and take the
+// fast path (fast_path.h).
+struct SmallMessage {
+  uint32_t length;   // of the payload
+  bool writes;       // its RETH:
+  uint32_t rkey;
+  uint64_t address;
+  // False: another length than that of the payload.
+  bool parseReth(const uint8_t* p) {
+    const wire::Reth reth = wire::parseReth(p);
+    rkey = reth.rkey;
+    address = reth.address;
+    return reth.length == length;
+  }
 };
 
 // Receives packets that the link has checked (length, ICRC): BTH to end of payload and pad, without the ICRC. The bytes belong to

@@ -1,6 +1,7 @@
 #include "local/local_pair.h"
 
 #include "base/fence.h"
+#include "base/ring_words.h"
 #include "base/wire.h"
 #include "platform/event.h"
 #include "platform/os.h"
@@ -219,21 +220,21 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.look(0);
   if (!fast || small.slots[0] == nullptr) return false;
-  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
-    return __atomic_load_n(at + word, __ATOMIC_RELAXED);
-  };
+  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) { return peekWord(at + word); };
   for (uint32_t i = 0; i < 3; i++) small.header.head[i] = read(i);
   for (uint32_t i = 0; i < 3; i++) small.header.bth[i] = read(3 + i);
-  small.length = small.header.head[0] & ((1u << LocalEntry::kLengthBits) - 1);
+  const uint32_t first = small.header.head[0];
+  small.length = first & ((1u << LocalEntry::kLengthBits) - 1);
   const auto opcode = uint8_t(small.header.bth[0]);
-  small.write = opcode == wire::kOpWriteOnly;
-  const bool inBulk = small.header.head[0] == LocalEntry::word(small.length, LocalKind::kBulk, 0);
-  if ((!inBulk && small.header.head[0] != LocalEntry::word(small.length, LocalKind::kInline, 0)) ||
-      (opcode != wire::kOpSendOnly && !small.write) ||
-      small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
+  small.writes = opcode == wire::kOpWriteOnly;
+  const bool inBulk = first == LocalEntry::word(small.length, LocalKind::kBulk, 0);
+  if ((!inBulk && first != LocalEntry::word(small.length, LocalKind::kInline, 0)) ||
+      (opcode != wire::kOpSendOnly && !small.writes) || small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
     return false;
-  if (small.write)
-    for (uint32_t i = 0; i < 4; i++) small.reth[i] = read(6 + i);
+  if (small.writes) {
+    const uint32_t reth[] = {read(6), read(7), read(8), read(9)};
+    if (!small.parseReth(reinterpret_cast<const uint8_t*>(reth))) return false;
+  }
   small.bulk = inBulk ? consumer_.bulk(small.length) : nullptr;
   const uint32_t slots = LocalRing::slotsFor(small.entryBytes());
   for (uint32_t i = 1; i < slots; i++)

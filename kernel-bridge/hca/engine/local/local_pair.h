@@ -59,12 +59,12 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
-// A SEND or RDMA WRITE of one packet that the ring carries, without immediate data: what comes most, and goes
-// by the fast path (fast_path.h). Words are as they stand in the entry, each read once; payload stands where the peer may
-// change it: behind the header, or in the bulk area.
-struct LocalSmall {
+// A small message that the ring carries. Words are as they stood in the entry when they were read, once; the payload stands where the
+// peer may change it: behind the header, or in the bulk area.
+struct LocalSmall : SmallMessage {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
   static constexpr uint32_t kMostBytes = (64u << 10) - 1;
+  // As it stands in the entry.
   struct Header {
     uint32_t head[3];  // LocalEntry's
     uint32_t bth[3];
@@ -75,20 +75,15 @@ struct LocalSmall {
   };
   static constexpr uint32_t kMostSlots = LocalRing::slotsFor(sizeof(WriteHeader) + kMostInEntry);
   Header header;
-  uint32_t reth[4];
-  bool write;
-  uint32_t length;
   const uint8_t* bulk;  // null: the payload is in the entry
   const LocalRing::Slot* slots[kMostSlots];
   wire::Bth bth() const { return wire::parseBth(reinterpret_cast<const uint8_t*>(header.bth)); }
-  wire::Reth readReth() const { return wire::parseReth(reinterpret_cast<const uint8_t*>(reth)); }
   uint32_t sourceQpn() const { return header.head[1] & wire::kQpnMask; }
-  bool acknowledges() const { return header.head[2] != 0; }
-  uint32_t acknowledgedPsn() const { return header.head[2] & wire::kPsnMask; }
-  uint32_t packetBytes() const { return wire::kBthBytes + (write ? wire::kRethBytes : 0) + length; }
+  uint32_t acknowledged() const { return header.head[2]; }
+  uint32_t packetBytes() const { return wire::kBthBytes + (writes ? wire::kRethBytes : 0) + length; }
   uint32_t bulkBytes() const { return bulk ? length : 0; }
   uint32_t entryBytes() const { return headerBytes() + length - bulkBytes(); }
-  uint32_t headerBytes() const { return write ? sizeof(WriteHeader) : sizeof(Header); }
+  uint32_t headerBytes() const { return writes ? sizeof(WriteHeader) : sizeof(Header); }
   void copyFromEntry(uint8_t* to) const {
     const uint32_t before = headerBytes(), beside = LocalRing::kSlotBody - before;
     copySmall(to, slots[0]->body + before, std::min(length, beside));

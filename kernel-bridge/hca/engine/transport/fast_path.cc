@@ -17,17 +17,6 @@ void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
 
 }  // namespace
 
-// A received one.
-struct FastPath::SmallMessage {
-  // Member by member: a list of initial values becomes a string instruction.
-  SmallMessage(const wire::Bth& b, uint32_t bytes) : bth(b), length(bytes) {}
-  const wire::Bth& bth;
-  uint32_t length;  // of the payload
-  uint32_t rkey = 0;
-  uint64_t address = 0;
-  bool writes() const { return bth.opcode == wire::kOpWriteOnly; }
-};
-
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 
 bool FastPath::ring(Qp& qp) {
@@ -230,11 +219,11 @@ inline bool FastPath::onAcknowledge(Qp& qp, uint32_t psn) {
 // ── Responder ───────────────────────────────────────────────────────────────────────────────────
 
 // Whether the message may take the fast path, and the place for its payload; null where it has none.
-inline bool FastPath::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
+inline bool FastPath::findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage& m, uint8_t** to) {
   ReceiveState& rs = qp.rs;
   *to = nullptr;
-  if (qp.has(kBlocksReceive) || m.bth.psn != rs.expected || m.length > qp.mtu) return false;
-  if (m.writes()) {
+  if (qp.has(kBlocksReceive) || bth.psn != rs.expected || m.length > qp.mtu) return false;
+  if (m.writes) {
     if (m.length == 0 || !(qp.attributes.access & kAccessRemoteWriteBit)) return false;
     *to = c_.memory.remote(qp.remoteCache, qp, m.rkey, m.address, m.length, kAccessRemoteWriteBit);
     return *to != nullptr;
@@ -248,20 +237,20 @@ inline bool FastPath::findPlace(Qp& qp, const SmallMessage& m, uint8_t** to) {
 }
 
 // Its payload is in its place.
-inline void FastPath::tookSmall(Qp& qp, const SmallMessage& m) {
+inline void FastPath::tookSmall(Qp& qp, const wire::Bth& bth, const SmallMessage& m) {
   ReceiveState& rs = qp.rs;
   rs.received = m.length;
-  rs.expected = wire::psnAdd(m.bth.psn, 1);
-  rs.ackPsn = m.bth.psn;
+  rs.expected = wire::psnAdd(bth.psn, 1);
+  rs.ackPsn = bth.psn;
   rs.ackable = rs.unanswered = true;
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
-  if (m.writes()) return;
+  if (m.writes) return;
   Completion c;
   c.token = qp.token;
   c.wqe = rs.head++;
   c.opcode = kOpReceive;
   c.length = m.length;
-  c.flags = kCqeFlagReceiveQueue | (m.bth.solicited ? kCqeFlagSolicited : 0);
+  c.flags = kCqeFlagReceiveQueue | (bth.solicited ? kCqeFlagSolicited : 0);
   c.pkeyIndex = qp.attributes.pkeyIndex;
   c.sourceQpn = qp.attributes.destinationQpn;
   c_.write(*qp.receiveCq, c);
@@ -290,65 +279,55 @@ bool FastPath::onSinglePacket(const PacketMeta& meta, const uint8_t* bytes, uint
   }
   const uint32_t header = wire::kOpcodes[bth.opcode].headerBytes;
   if ((bth.opcode != wire::kOpWriteOnly && bth.opcode != wire::kOpSendOnly) || size < header + bth.pad) return false;
-  SmallMessage m(bth, size - header - bth.pad);
-  if (m.writes()) {
-    const wire::Reth reth = wire::parseReth(bytes + wire::kBthBytes);
-    if (reth.length != m.length) return false;
-    m.rkey = reth.rkey;
-    m.address = reth.address;
-  }
+  SmallMessage m;
+  m.length = size - header - bth.pad;
+  m.writes = bth.opcode == wire::kOpWriteOnly;
+  if (m.writes && !m.parseReth(bytes + wire::kBthBytes)) return false;
   uint8_t* to;
-  if (!findPlace(qp, m, &to)) return false;
+  if (!findPlace(qp, bth, m, &to)) return false;
 
-  if (m.writes()) {
+  if (m.writes) {
     copyInOrder(to, bytes + header, m.length);
   } else if (m.length != 0) {
     copyFew(to, bytes + header, m.length);
   }
   if (bth.ackRequest) t_.responses.scheduleAck(qp, true);
-  tookSmall(qp, m);
+  tookSmall(qp, bth, m);
   return done();
 }
 
-bool FastPath::onLocalSmall(LocalPair& pair, const LocalSmall& small) {
-  const wire::Bth bth = small.bth();
+bool FastPath::onLocalSmall(LocalPair& pair, const LocalSmall& m) {
+  const wire::Bth bth = m.bth();
   Qp* const found = c_.byQpn(bth.destinationQpn);
   if (!found) return false;
   Qp& qp = *found;
-  if (qp.local.get() != &pair || small.sourceQpn() != qp.attributes.destinationQpn ||
-      ((small.length + bth.pad) & 3) != 0 || !pkeysFit(bth.pkey, qp.pkey()))
-    return false;
-  SmallMessage m(bth, small.length);
-  if (m.writes()) {
-    const wire::Reth reth = small.readReth();
-    if (reth.length != m.length) return false;
-    m.rkey = reth.rkey;
-    m.address = reth.address;
-  }
   uint8_t* to;
-  if (!findPlace(qp, m, &to)) return false;
+  if (qp.local.get() != &pair || m.sourceQpn() != qp.attributes.destinationQpn || ((m.length + bth.pad) & 3) != 0 ||
+      !pkeysFit(bth.pkey, qp.pkey()) || !findPlace(qp, bth, m, &to))
+    return false;
 
-  c_.countReceived(small.packetBytes());
+  c_.countReceived(m.packetBytes());
   qp.lastActivity = c_.now;
-  if (small.acknowledges() && stateRules(qp.state()).receivesResponses) {
-    if (!onAcknowledge(qp, small.acknowledgedPsn())) t_.completer.onAcknowledged(qp, small.acknowledgedPsn());
+  if (m.acknowledged() != 0 && stateRules(qp.state()).receivesResponses) {
+    const uint32_t psn = m.acknowledged() & wire::kPsnMask;
+    if (!onAcknowledge(qp, psn)) t_.completer.onAcknowledged(qp, psn);
     if (qp.has(kFailing | kClosed)) {
       c_.counters.wrongState++;
       t_.lifecycle.settle();
       return true;
     }
   }
-  if (small.bulk) {
-    copyInOrder(to, small.bulk, m.length);
-  } else if (m.writes()) {
+  if (m.bulk) {
+    copyInOrder(to, m.bulk, m.length);
+  } else if (m.writes) {
     uint8_t bytes[LocalSmall::kMostInEntry];
-    small.copyFromEntry(bytes);
+    m.copyFromEntry(bytes);
     copyInOrder(to, bytes, m.length);
   } else if (m.length != 0) {
-    small.copyFromEntry(to);
+    m.copyFromEntry(to);
   }
   t_.responses.scheduleAck(qp, bth.ackRequest);
-  tookSmall(qp, m);
+  tookSmall(qp, bth, m);
   t_.lifecycle.settle();
   return true;
 }

@@ -19,19 +19,17 @@ class FastPath : public Role {
 
   // ── Received packets. False: nothing was done.
   bool onSinglePacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  bool onLocalSmall(LocalPair& pair, const LocalSmall& small);
+  bool onLocalSmall(LocalPair& pair, const LocalSmall& m);
 
  private:
-  struct SmallMessage;
-
   bool ringLocal(Qp& qp);
   bool ringWire(Qp& qp);
   SendEntry* readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data);
   static wire::Bth requestBth(const Qp& qp, const SendEntry& e, uint16_t pkey, bool ackRequest);
   static void leftSmall(SendState& rq);
   bool onAcknowledge(Qp& qp, uint32_t psn);
-  bool findPlace(Qp& qp, const SmallMessage& m, uint8_t** to);
-  void tookSmall(Qp& qp, const SmallMessage& m);
+  bool findPlace(Qp& qp, const wire::Bth& bth, const SmallMessage& m, uint8_t** to);
+  void tookSmall(Qp& qp, const wire::Bth& bth, const SmallMessage& m);
 
   alignas(64) uint8_t packet_[Link::kSingleRoom + Link::kSingleMostBytes + 4];
 };
