@@ -70,9 +70,10 @@ void Requester::executeLocal(Qp& qp, SendEntry& e) {
   if (!ok) e.status = kWcMwBind;
 }
 
-// Whether the next request may begin. False: something before it has to end first.
-inline bool Requester::begin(Qp& qp, SendEntry& e) {
+// Whether the next request may begin. False: something before it has to end first, or the queue pair drains.
+bool Requester::begin(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
+  if (!stateRules(qp.state()).beginsWork) return false;
   // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
   // A window is only for the peer: no request before it uses its key, so its end waits for none, and holds up none behind it.
@@ -85,19 +86,6 @@ inline bool Requester::begin(Qp& qp, SendEntry& e) {
   rq.packet = 0;
   rq.gather = {};
   return true;
-}
-
-// Bind, local invalidate and fast registration: no packet is sent.
-inline void Requester::doLocally(Qp& qp, SendEntry& e) {
-  SendState& rq = qp.rq;
-  if (!e.done) executeLocal(qp, e);
-  if (e.status) return;
-  rq.next++;
-  rq.packet = 0;
-  rq.gather = {};
-  t_.completer.retireLocal(qp);
-  const bool awaited = qp.signalAll || (e.flags & kSendFlagSignaled) || e.opcode == kOpLocalInvalidate;
-  if (rq.head != rq.next && awaited) qp.set(kAwaited);
 }
 
 // Room for the next packet on the local link, and how many PSNs it takes there. False: none.
@@ -148,10 +136,102 @@ inline bool Requester::mayLeave(Qp& qp, uint32_t span, bool mayTakeMore) {
   return false;
 }
 
+// ── The states of a round
+
+// The keep-alive, if it has this PSN, or a request.
+inline Requester::State Requester::next(Qp& qp) {
+  const SendState& rq = qp.rq;
+  if (qp.has(kFailing)) return State::kIdle;
+  if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) return State::kKeepAlive;
+  if (rq.next == rq.producer) return State::kIdle;
+  return rq.next == rq.parsed ? State::kUnread : parsed(qp);
+}
+
+// A WQE that was parsed. It may have begun.
+inline Requester::State Requester::parsed(Qp& qp) {
+  SendEntry& e = qp.entry(qp.rq.next);
+  if (e.status) return State::kInvalid;
+  if (qp.rq.next == qp.rq.begun && !begin(qp, e)) return State::kIdle;
+  return e.isLocal() ? State::kLocal : State::kPacket;
+}
+
+inline Requester::State Requester::keepAlive(Qp& qp, Round& round) {
+  if (qp.local && !t_.links.hasRoom(qp, 0, false)) return State::kIdle;
+  if (round.budget == 0) return State::kMore;
+  round.budget--;
+  round.sent = true;
+  sendKeepAlive(qp);
+  return next(qp);
+}
+
+// A WQE that has not been read: direct access and the fast path may take it, and others behind it; else it is parsed.
+inline Requester::State Requester::unread(Qp& qp, Round& round) {
+  SendState& rq = qp.rq;
+  if (!stateRules(qp.state()).beginsWork) return State::kIdle;
+  qp.settleRequester();
+  if (!qp.has(kBlocksDirect)) {
+    if (t_.direct.run(qp)) return State::kMore;
+    if (qp.has(kFailing) || rq.next == rq.producer) return next(qp);
+  }
+  if (const uint32_t n = qp.local ? t_.fastPath.send(qp) : 0) {
+    round.sent = true;
+    round.fast += n;
+    return rq.next != rq.producer && round.fast >= Transport::kShare ? State::kMore : next(qp);
+  }
+  if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) return State::kIdle;
+  parse(qp);
+  return parsed(qp);
+}
+
+// Everything before it completes first; then it fails.
+inline Requester::State Requester::invalid(Qp& qp) {
+  SendState& rq = qp.rq;
+  qp.set(kAwaited);
+  if (rq.next != rq.head) return State::kIdle;
+  t_.completer.failSend(qp, qp.entry(rq.next).status, 0, QpEvent::kFatal);
+  return State::kFailed;
+}
+
+// Bind, local invalidate and fast registration: no packet is sent.
+inline Requester::State Requester::local(Qp& qp) {
+  SendState& rq = qp.rq;
+  SendEntry& e = qp.entry(rq.next);
+  // Others go on meanwhile; it is looked at again in the next step.
+  if (e.opcode == kOpLocalInvalidate && !e.done && !t_.direct.mayInvalidate(qp, e.rkey)) return State::kMore;
+  if (!e.done) executeLocal(qp, e);
+  if (e.status) return next(qp);
+  rq.next++;
+  rq.packet = 0;
+  rq.gather = {};
+  t_.completer.retireLocal(qp);
+  const bool awaited = qp.signalAll || (e.flags & kSendFlagSignaled) || e.opcode == kOpLocalInvalidate;
+  if (rq.head != rq.next && awaited) qp.set(kAwaited);
+  return next(qp);
+}
+
+// Packets, as long as the peer, the window, the budget and the local link have room for them.
+inline Requester::State Requester::packets(Qp& qp, Round& round) {
+  SendState& rq = qp.rq;
+  State state;
+  do {
+    SendEntry& e = qp.entry(rq.next);
+    const bool reads = e.opcode == kOpRead;
+    if (e.isReadOrAtomic() && rq.reads >= qp.attributes.initiatorDepth) return State::kIdle;
+    if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != Answers::executed(qp)) return State::kIdle;
+    uint32_t span = reads ? e.leftOfRequest(rq.packet) : 1;
+    if (!mayLeave(qp, span, reads)) return State::kIdle;
+    if (round.budget == 0) return State::kMore;
+    if (qp.local && !roomOnLocalLink(qp, e, &span)) return State::kIdle;
+    round.budget--;
+    round.sent |= sendPacketOf(qp, e, span);
+    state = next(qp);
+  } while (state == State::kPacket);
+  return state;
+}
+
 bool Requester::request(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
-  const StateRules& rules = stateRules(qp.state());
-  if (!rules.continuesWork || qp.has(kFailing | kPairPending)) return false;
+  if (!stateRules(qp.state()).continuesWork || qp.has(kFailing | kPairPending)) return false;
   if (qp.has(kRnrWait)) return qp.has(kAnswerGap) && !t_.answers.ask(qp, budget);
   if (!c_.refreshSend(qp)) {
     Failure failure;
@@ -160,72 +240,28 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
     return false;
   }
   const bool wasOutstanding = rq.outstanding();
-  uint32_t fast = 0;
-  bool any = false, more = (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
-  while (!qp.has(kFailing) && !more) {
-    if (qp.has(kKeepAlive) && rq.psn == rq.keepAlivePsn) {
-      if (qp.local && !t_.links.hasRoom(qp, 0, false)) break;
-      if (budget == 0) {
-        more = true;
-        break;
-      }
-      budget--;
-      sendKeepAlive(qp);
-      any = true;
-      continue;
+  Round round{budget};
+  const bool repeats = (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
+  State state = repeats ? State::kMore : next(qp);
+  while (state < State::kIdle) {
+    switch (state) {
+      case State::kKeepAlive: state = keepAlive(qp, round); break;
+      case State::kUnread: state = unread(qp, round); break;
+      case State::kInvalid: state = invalid(qp); break;
+      case State::kLocal: state = local(qp); break;
+      default: state = packets(qp, round); break;
     }
-    if (rq.next == rq.producer) break;
-    if (rq.next == rq.parsed) {
-      if (!rules.beginsWork) break;
-      qp.settleRequester();
-      if (!qp.has(kBlocksDirect)) {
-        more = t_.direct.run(qp);
-        if (more || qp.has(kFailing) || rq.next == rq.producer) continue;
-      }
-      if (const uint32_t n = qp.local ? t_.fastPath.send(qp) : 0) {
-        any = true;
-        more = rq.next != rq.producer && (fast += n) >= Transport::kShare;
-        continue;
-      }
-      if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) break;
-      parse(qp);
-    }
-    SendEntry& e = qp.entry(rq.next);  // the next by now
-    if (e.status) {
-      // Everything before it completes first; then it fails.
-      qp.set(kAwaited);
-      if (rq.next != rq.head) break;
-      t_.completer.failSend(qp, e.status, 0, QpEvent::kFatal);
-      return false;
-    }
-    if (rq.next == rq.begun && (!rules.beginsWork || !begin(qp, e))) break;
-    if (e.isLocal()) {
-      // Others go on meanwhile; it is looked at again in the next step.
-      if (e.opcode == kOpLocalInvalidate && !e.done && (more = !t_.direct.mayInvalidate(qp, e.rkey))) break;
-      doLocally(qp, e);
-      continue;
-    }
-    uint32_t span = 1;
-    if (e.isReadOrAtomic()) {
-      if (rq.reads >= qp.attributes.initiatorDepth) break;
-      if (e.opcode == kOpRead) span = e.leftOfRequest(rq.packet);
-    }
-    if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != Answers::executed(qp)) break;
-    if (!mayLeave(qp, span, e.opcode == kOpRead)) break;
-    if ((more = budget == 0)) break;
-    if (qp.local && !roomOnLocalLink(qp, e, &span)) break;
-    budget--;
-    any |= sendPacketOf(qp, e, span);
   }
+  if (state == State::kFailed) return false;
   qp.settleRequester();
   // On the local link everything is acknowledged without being requested.
   if (rq.una == rq.psn || qp.local) qp.clear(kAwaited);
   if (qp.has(kAwaited) && rq.unasked() && !qp.has(kFailing)) requestAck(qp);
-  if (any) {
+  if (round.sent) {
     qp.lastActivity = c_.now;
     if (!wasOutstanding) startAckTimer(qp);
   }
-  return more;
+  return state == State::kMore;
 }
 
 bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {

@@ -35,12 +35,35 @@ class Requester : public Role {
   static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up(); }
 
  private:
+  // A round of request(). A state is what stands next in line; its function deals with it and returns the next state. The last three end
+  // the round.
+  enum class State : uint8_t {
+    kKeepAlive,
+    kUnread,   // a WQE that has not been parsed
+    kInvalid,  // one that cannot be executed
+    kLocal,    // one that sends no packet
+    kPacket,   // a packet of a request
+    kIdle,     // nothing that may leave; what it waits for schedules the queue pair
+    kMore,     // what may leave in the next step
+    kFailed,   // nothing: a request has failed, and the queue pair or its send queue with it
+  };
+  struct Round {
+    uint32_t& budget;   // packets
+    uint32_t fast = 0;  // messages that have taken the fast path
+    bool sent = false;
+  };
+  State next(Qp& qp);
+  State parsed(Qp& qp);
+  State keepAlive(Qp& qp, Round& round);
+  State unread(Qp& qp, Round& round);
+  State invalid(Qp& qp);
+  State local(Qp& qp);
+  State packets(Qp& qp, Round& round);
   void goBack(Qp& qp, uint32_t from);
   void parse(Qp& qp);
   bool answerFits(Qp& qp, SgeList sges);
   void executeLocal(Qp& qp, SendEntry& e);
   bool begin(Qp& qp, SendEntry& e);
-  void doLocally(Qp& qp, SendEntry& e);
   bool roomOnLocalLink(Qp& qp, SendEntry& e, uint32_t* span);
   bool refersToSource(Qp& qp, const SendEntry& e, uint32_t length);
   bool mayLeave(Qp& qp, uint32_t span, bool mayTakeMore);
