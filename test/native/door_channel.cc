@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "addon/channel.h"
-#include "addon/linger.h"
+#include "progress/parking.h"
 #include "check.h"
 
 using namespace nd::door;
+using nd::Parking;
 
 namespace {
 
@@ -148,21 +149,21 @@ TEST(blocking_requests_from_many_channels) {
 // A loop whose thread stays for a moment for the next request; another thread wakes it for something else all the time.
 TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   struct Signal final : Wake {
-    Linger& linger;
+    Parking& parking;
     Loop& loop;
-    const bool lingers;
-    const int32_t number;
-    Signal(Linger& l, Loop& woken, bool stays) : linger(l), loop(woken), lingers(stays), number(l.newNumber()) {}
+    const bool parks;
+    const int32_t token;
+    Signal(Parking& l, Loop& woken, bool stays) : parking(l), loop(woken), parks(stays), token(l.newToken()) {}
     void wake() override {
-      if (linger.call(number)) return;
+      if (parking.unpark(token)) return;
       loop.wake();
-      linger.wokeLoop(!lingers);
+      parking.wokeLoop(!parks);
     }
   };
-  Linger linger;
+  Parking parking;
   Loop loop;
-  auto requests = std::make_shared<Signal>(linger, loop, true);
-  Signal events(linger, loop, false);
+  auto requests = std::make_shared<Signal>(parking, loop, true);
+  Signal events(parking, loop, false);
   auto channel = Channel::create(16, nullptr);
   CHECK(channel->serve(requests));
   std::atomic<int> told{0}, seen{0};
@@ -175,7 +176,7 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
       Request request;
       const auto look = [&] { return channel->take(&request); };
       // Much longer than the test takes: who is called and does not come is found out.
-      while (running && (look() || linger.stay(requests->number, 60'000'000, look))) {
+      while (running && (look() || parking.park(requests->token, 60'000'000, look))) {
         running = request.code != kStop;
         channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(), request.input.size());
       }
@@ -205,33 +206,33 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   CHECK(told.load() > 0);
 }
 
-// The same where the other thread knocks: the server learns of it while it is busy or stays, else by its loop. Requests pause
+// The same where the other thread notifies: the server learns of it while it is busy or stays, else by its loop. Requests pause
 // until it has, for they would bring it back anyway.
-TEST(a_server_that_is_here_hears_who_knocks) {
+TEST(a_server_that_is_here_hears_who_notifies) {
   struct Signal final : Wake {
-    Linger& linger;
+    Parking& parking;
     Loop& loop;
-    const bool knocks;
-    const int32_t number;
-    Signal(Linger& l, Loop& woken, bool k) : linger(l), loop(woken), knocks(k), number(l.newNumber()) {}
+    const bool notifies;
+    const int32_t token;
+    Signal(Parking& l, Loop& woken, bool k) : parking(l), loop(woken), notifies(k), token(l.newToken()) {}
     void wake() override {
-      if (knocks ? linger.knock() : linger.call(number)) return;
+      if (notifies ? parking.notify() : parking.unpark(token)) return;
       loop.wake();
-      linger.wokeLoop(knocks);
+      parking.wokeLoop(notifies);
     }
   };
-  Linger linger;
+  Parking parking;
   Loop loop;
-  auto requests = std::make_shared<Signal>(linger, loop, false);
-  Signal events(linger, loop, true);
+  auto requests = std::make_shared<Signal>(parking, loop, false);
+  Signal events(parking, loop, true);
   auto channel = Channel::create(16, nullptr);
   CHECK(channel->serve(requests));
-  CHECK(!linger.knock());
-  linger.come(requests->number);
-  CHECK(!linger.knock());  // nobody would ask
-  linger.leave();
-  linger.answerKnocks();
-  CHECK(!linger.knock() && !linger.knocked());
+  CHECK(!parking.notify());
+  parking.begin(requests->token);
+  CHECK(!parking.notify());  // nobody would ask
+  parking.end();
+  parking.acceptNotifications();
+  CHECK(!parking.notify() && !parking.notified());
   std::atomic<int> told{0}, seen{0}, heard{0};
   std::atomic<bool> stop{false};
   std::thread kernel([&] {
@@ -241,18 +242,18 @@ TEST(a_server_that_is_here_hears_who_knocks) {
       seen = told.load();
       for (bool busy = false;;) {
         Request request;
-        bool taken = false, knocked = false;
-        const auto look = [&] { return (knocked = linger.knocked()) || (taken = channel->take(&request)); };
+        bool taken = false, notified = false;
+        const auto look = [&] { return (notified = parking.notified()) || (taken = channel->take(&request)); };
         bool found = look();
         // Much longer than the test takes, and at times not at all.
-        if (!found && busy && told.load() % 5 != 0) found = linger.stay(requests->number, 60'000'000, look);
+        if (!found && busy && told.load() % 5 != 0) found = parking.park(requests->token, 60'000'000, look);
         if (!found && std::exchange(busy, false)) {
-          linger.leave();
+          parking.end();
           found = look();
         }
         if (!found) break;
-        if (!std::exchange(busy, true)) linger.come(requests->number);
-        if (knocked) {
+        if (!std::exchange(busy, true)) parking.begin(requests->token);
+        if (notified) {
           ++heard;
           seen = told.load();
         }

@@ -21,12 +21,12 @@ struct CountingLink final : Link {
     for (; brings != 0; brings--) sink.onPacket({}, &none, 1);
     return std::exchange(hasMore, false);
   }
-  uint32_t lookOuts = 0;
+  uint32_t repeats = 0;
   uint64_t* time = nullptr;
-  uint64_t lookOutNs = 0;
-  void lookOut(PacketSink&, uint32_t, const std::atomic<uint32_t>&) override {
-    lookOuts++;
-    if (time) *time += lookOutNs;
+  uint64_t repeatNs = 0;
+  void pollBusiest(PacketSink&, uint32_t, const std::atomic<uint32_t>&) override {
+    repeats++;
+    if (time) *time += repeatNs;
   }
   bool send(const Path&, const OutPacket&) override { return true; }
   void flush() override {}
@@ -51,10 +51,10 @@ TEST(quiet_link_is_not_polled_and_the_poller_is_still_seen) {
   CHECK(!engine.progress());
   CHECK_EQ(link.polls, 0u);
   CHECK_EQ(link.asked, clock.time);
-  CHECK_EQ(engine.attendance().marked(), clock.time);  // or the engine's thread would take over from somebody who polls
+  CHECK_EQ(engine.owner().marked(), clock.time);  // or the engine's thread would take over from somebody who polls
   clock.time += 500'000;
   engine.progress();
-  CHECK_EQ(engine.attendance().marked(), clock.time);
+  CHECK_EQ(engine.owner().marked(), clock.time);
   link.nothing = false;
   engine.progress();
   CHECK_EQ(link.polls, 1u);
@@ -69,12 +69,12 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   link.nothing = false;
   // How often it looks out while it polls every 500 ns.
   const auto polls = [&](uint32_t times) {
-    const uint32_t before = link.lookOuts;
+    const uint32_t before = link.repeats;
     for (uint32_t i = 0; i < times; i++) {
       clock.time += 500;
       engine.progress();
     }
-    return link.lookOuts - before;
+    return link.repeats - before;
   };
   // After a message, so is who asks whether there is another before he sleeps.
   CHECK_EQ(polls(6), 0u);
@@ -95,24 +95,24 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   CHECK_EQ(polls(10), 10u);
   // The engine's thread has other things to look at.
   clock.time += 500;
-  const uint32_t before = link.lookOuts;
+  const uint32_t before = link.repeats;
   engine.poll(Stepper::kEngine);
-  CHECK_EQ(link.lookOuts, before);
+  CHECK_EQ(link.repeats, before);
 }
 
 // Looking out takes time, too, and is not other work of the thread: it goes on looking, and others get the processor as soon as
 // without.
 TEST(looking_out_is_part_of_the_wait) {
   constexpr uint64_t kPollNs = 1'000;
-  for (const uint64_t lookOutNs : {0, 1'000, 2'500, 20'000}) {
+  for (const uint64_t repeatNs : {0, 1'000, 2'500, 20'000}) {
     check::note = "ns";
-    check::noteNumber = lookOutNs;
+    check::noteNumber = repeatNs;
     CountingLink link;
     HandClock clock;
     Engine engine(link, clock, EngineOptions());
     link.nothing = false;
     link.time = &clock.time;
-    link.lookOutNs = lookOutNs;
+    link.repeatNs = repeatNs;
     const auto yields = [&] {
       const auto& names = Engine::counterNames();
       const auto values = engine.counters();
@@ -129,6 +129,6 @@ TEST(looking_out_is_part_of_the_wait) {
       polls++;
     }
     CHECK(clock.time - start < 80'000);
-    CHECK(link.lookOuts + 4 >= polls);
+    CHECK(link.repeats + 4 >= polls);
   }
 }

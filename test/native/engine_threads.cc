@@ -89,7 +89,7 @@ TEST(threads_post_poll_and_progress) {
         a.engine.deregisterMr(a.pd, lkey);
       }
       a.engine.counters();
-      a.engine.attendance().marked();
+      a.engine.owner().marked();
     }
   });
   std::thread driver([&] {
@@ -122,7 +122,7 @@ TEST(polling_in_vain_gives_way) {
   w.clock.time += 1'000'000;
   CHECK_EQ(pollFor(50, 1), 0u);
   CHECK_EQ(pollFor(10, 1), 10u);
-  CHECK_EQ(w.a->engine.attendance().marked(), w.clock.time - 1000);
+  CHECK_EQ(w.a->engine.owner().marked(), w.clock.time - 1000);
   // A packet renews the patience.
   qb.post({kOpWrite, kSendFlagSignaled});
   CHECK(w.a->engine.progress());

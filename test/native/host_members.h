@@ -186,7 +186,7 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
     return std::any_of(all.begin(), all.end(), [](M* m) { return isReadable(*m); });
   };
   const auto look = [&](M& m) {
-    m.host.lookAllNext();
+    m.host.look(Look::kAll);
     poll(m);
   };
   while (busy())

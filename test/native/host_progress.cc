@@ -37,7 +37,7 @@ struct Member final : PacketSink {
     std::lock_guard<nd::EngineLock> guard(engine.lock());
     const std::atomic<uint32_t> commands{wanted};
     packets = 0;
-    host.lookOut(*this, 64, commands);
+    host.pollBusiest(*this, 64, commands);
     return packets;
   }
   bool readable(int milliseconds) {
@@ -140,7 +140,7 @@ void looksOutWherePacketsCome() {
   work(a, b, [&] { return !pair->up(); });
   for (uint32_t i = 0; i < 2; i++) {
     arrives("::1");
-    b.host.lookNext();
+    b.host.look(Look::kBusiest);
     HOST_CHECK(b.polled() == 1);
   }
   arrives("::1");
@@ -208,7 +208,7 @@ void pollerLeavesTheRing() {
     HOST_CHECK(!b.readable(0));
     send();
     HOST_CHECK(b.readable(0));
-    b.host.lookNext();
+    b.host.look(Look::kBusiest);
     HOST_CHECK(b.polled() == 1);
     HOST_CHECK(b.readable(0));
     send();
@@ -219,7 +219,7 @@ void pollerLeavesTheRing() {
   HOST_CHECK(asleep() && asleep(&second));
   HOST_CHECK(told == 0);
   send();
-  b.host.lookNext();
+  b.host.look(Look::kBusiest);
   HOST_CHECK(b.polled() == 1);
   HOST_CHECK(asleep() && !b.readable(0));
   HOST_CHECK(told == 1 && !second.asleep && sleeper.asleep);
@@ -253,7 +253,7 @@ void fullRingsLeaveTurns() {
     for (const char* address : {"127.0.0.1", "::1"}) a.send(address, b.host.slot());
     uint32_t wire = 0;
     for (int polls = 0; polls < 2; polls++) {
-      b.host.lookAllNext();
+      b.host.look(Look::kAll);
       HOST_CHECK(b.polled() >= 64);
       wire += b.byWire;
     }

@@ -132,9 +132,9 @@ int looksOnMain() {
   };
   constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
   // Who only sleeps leaves no mark: the engine's thread would give way to it with timers that are due meanwhile.
-  const uint64_t marked = here.engine.attendance().marked();
+  const uint64_t marked = here.engine.owner().marked();
   HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
-  HOST_CHECK(here.engine.attendance().marked() == marked);
+  HOST_CHECK(here.engine.owner().marked() == marked);
   watch.leave();
   HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
   HOST_CHECK(asked == kSoon);

@@ -9,11 +9,11 @@
 
 #include <thread>
 
-#include "base/expectation.h"
 #include "host_side.h"
-#include "platform/attendance.h"
 #include "platform/thread.h"
 #include "process/watch.h"
+#include "progress/adaptive_spin.h"
+#include "progress/owner.h"
 
 using namespace hosttest;
 
@@ -156,7 +156,7 @@ void play(Side& side, Waiting& waiting, uint32_t rounds) {
     side.postReceive(1u << 20, kMessage);
     side.post(kOpSend, 0, 8);
     if (n % 64 == 0)
-      for (const uint64_t end = clockNow() + 2 * Attendance::kMarkNs; clockNow() < end;) sched_yield();
+      for (const uint64_t end = clockNow() + 2 * progress::kMarkNs; clockNow() < end;) sched_yield();
     for (int i = 0; i < 2; i++) {
       const uint32_t status = waiting.next(side, cqe);
       HOST_CHECK(status == kWcSuccess);
@@ -185,28 +185,28 @@ void lookingOn(uint32_t rounds) {
 }
 
 // It is looked on for as long as that is worth it, and tried ever less often where it is not.
-void expectation() {
-  Expectation expectation;
+void adaptiveSpin() {
+  AdaptiveSpin spin;
   const auto passes = [&] {
     uint32_t n = 0;
-    while (!expectation.worthIt()) n++;
+    while (!spin.pays()) n++;
     return n;
   };
   HOST_CHECK(passes() == 0);
-  for (uint32_t n = 1; n < 4 * Expectation::kMostPasses; n *= 2) {
-    expectation.inVain();
-    HOST_CHECK(passes() == std::min(n, Expectation::kMostPasses));
+  for (uint32_t n = 1; n < 4 * progress::kMostSkips; n *= 2) {
+    spin.failed();
+    HOST_CHECK(passes() == std::min(n, progress::kMostSkips));
   }
-  expectation.met(1000);
+  spin.found(1000);
   HOST_CHECK(passes() == 0);
-  expectation.inVain();
+  spin.failed();
   HOST_CHECK(passes() == 1);
   // What comes after an interruption counts as in vain: others want the processor.
-  for (uint32_t n = 2; n < 4 * Expectation::kMostPasses; n *= 2) {
-    expectation.met(Expectation::kInterruptedNs + 1);
-    HOST_CHECK(passes() == std::min(n, Expectation::kMostPasses));
+  for (uint32_t n = 2; n < 4 * progress::kMostSkips; n *= 2) {
+    spin.found(progress::kPreemptionNs + 1);
+    HOST_CHECK(passes() == std::min(n, progress::kMostSkips));
   }
-  expectation.met(Expectation::kInterruptedNs);
+  spin.found(progress::kPreemptionNs);
   HOST_CHECK(passes() == 0);
 }
 
@@ -361,15 +361,15 @@ void computesOnTheOnlyProcessor() {
     }
     waiting.watch.leave();
     const Computing computing([&] {
-      for (const uint64_t end = clockNow() + 2 * Attendance::kMarkNs; clockNow() < end;) side.engine.progress();
+      for (const uint64_t end = clockNow() + 2 * progress::kMarkNs; clockNow() < end;) side.engine.progress();
     });
     writes();
   }
 }
 
-uint64_t left(const Attendance& attendance) {
+uint64_t left(const ProgressOwner& owner) {
   itimerspec at{};
-  timerfd_gettime(attendance.alarm(), &at);
+  timerfd_gettime(owner.alarm(), &at);
   return static_cast<uint64_t>(at.it_value.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(at.it_value.tv_nsec);
 }
 
@@ -379,31 +379,31 @@ void alarmIsPutOff() {
   const struct : Clock {
     uint64_t now() const override { return clockNow(); }
   } clock;
-  Attendance attendance(clock);
-  HOST_CHECK(attendance.open());
+  ProgressOwner owner(clock);
+  HOST_CHECK(owner.open());
   const uint64_t start = clockNow();
-  attendance.sleepUntil(start + kHour);
-  attendance.mark(start + kHour / 2);
-  HOST_CHECK(left(attendance) <= kHour);
-  attendance.mark(start + 2 * kHour);
-  HOST_CHECK(left(attendance) > kHour && left(attendance) <= 2 * kHour + Attendance::kMarkNs);
-  HOST_CHECK(attendance.attendant() == currentThread());
-  attendance.wokeUp();
-  attendance.mark(start + 3 * kHour);
-  HOST_CHECK(attendance.marked() == start + 3 * kHour);
-  HOST_CHECK(left(attendance) <= 2 * kHour + Attendance::kMarkNs);
+  owner.sleepUntil(start + kHour);
+  owner.poll(start + kHour / 2);
+  HOST_CHECK(left(owner) <= kHour);
+  owner.poll(start + 2 * kHour);
+  HOST_CHECK(left(owner) > kHour && left(owner) <= 2 * kHour + progress::kMarkNs);
+  HOST_CHECK(owner.thread() == currentThread());
+  owner.wokeUp();
+  owner.poll(start + 3 * kHour);
+  HOST_CHECK(owner.marked() == start + 3 * kHour);
+  HOST_CHECK(left(owner) <= 2 * kHour + progress::kMarkNs);
   // Marks that are valid for longer put it off for as long.
-  for (uint64_t valid = Attendance::kMarkNs; valid < Attendance::kMostMarkNs; valid *= 2) {
-    HOST_CHECK(attendance.markNs() == valid);
-    attendance.trustLonger();
+  for (uint64_t valid = progress::kMarkNs; valid < progress::kMostMarkNs; valid *= 2) {
+    HOST_CHECK(owner.markNs() == valid);
+    owner.trustLonger();
   }
-  attendance.trustLonger();
-  HOST_CHECK(attendance.markNs() == Attendance::kMostMarkNs);
-  attendance.sleepUntil(start + kHour);
-  attendance.mark(start + 4 * kHour);
-  HOST_CHECK(left(attendance) > 4 * kHour - kHour / 2 && left(attendance) <= 4 * kHour + Attendance::kMostMarkNs);
-  attendance.trustLess();
-  HOST_CHECK(attendance.markNs() == Attendance::kMarkNs);
+  owner.trustLonger();
+  HOST_CHECK(owner.markNs() == progress::kMostMarkNs);
+  owner.sleepUntil(start + kHour);
+  owner.poll(start + 4 * kHour);
+  HOST_CHECK(left(owner) > 4 * kHour - kHour / 2 && left(owner) <= 4 * kHour + progress::kMostMarkNs);
+  owner.trustLess();
+  HOST_CHECK(owner.markNs() == progress::kMarkNs);
 }
 
 }  // namespace
@@ -416,7 +416,7 @@ int main(int argc, char** argv) {
   const uint32_t rounds = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 2000;
   waiters(rounds);
   lookingOn(rounds);
-  expectation();
+  adaptiveSpin();
   besidePollers(rounds);
   twoWait(rounds);
   watchesAndDoesNotCome();

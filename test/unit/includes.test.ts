@@ -16,14 +16,15 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   schema: [],
   base: ['schema'],
   platform: ['schema', 'base'],
+  progress: ['schema', 'base', 'platform'],
   slots: ['schema', 'base', 'platform'],
-  local: ['schema', 'base', 'platform', 'slots'],
+  local: ['schema', 'base', 'platform', 'progress', 'slots'],
   udp: ['schema', 'base', 'platform'],
   objects: ['schema', 'base', 'platform', 'local'],
-  transport: ['schema', 'base', 'platform', 'local', 'objects'],
-  engine: ['schema', 'base', 'platform', 'local', 'objects', 'transport'],
-  host: ['schema', 'base', 'platform', 'slots', 'local', 'udp', 'engine'],
-  process: ['schema', 'base', 'platform', 'engine', 'host'],
+  transport: ['schema', 'base', 'platform', 'progress', 'local', 'objects'],
+  engine: ['schema', 'base', 'platform', 'progress', 'local', 'objects', 'transport'],
+  host: ['schema', 'base', 'platform', 'progress', 'slots', 'local', 'udp', 'engine'],
+  process: ['schema', 'base', 'platform', 'progress', 'engine', 'host'],
 };
 const MOST_FILES = 25;
 

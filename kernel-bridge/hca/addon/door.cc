@@ -14,14 +14,8 @@ namespace {
 constexpr double kMaxSlots = 1u << 20;
 // Input and output up to this length use memory that both sides of a native call keep.
 constexpr size_t kShortBytes = 4096;
-// How long the kernel's thread waits for the next request after serving one. A shorter time costs more than returning to the
-// event loop: it would often be the system's next timer, which must be set and canceled.
 constexpr double kNextNone = -1, kNextEvents = -2;
-constexpr int64_t kLingerMicroseconds = 10'000;
 const napi_type_tag kServerTag = {0x6e642d73657276ull, 0x4e617469766543ull};
-
-// A waiting thread checks this often whether it is to stop.
-constexpr int64_t kLookMs = 50;
 
 // Milliseconds to wait; negative, or longer than a lifetime: without limit.
 int64_t boundOf(double timeout) { return timeout < 0 || timeout > 1e12 ? -1 : static_cast<int64_t>(timeout); }
@@ -256,9 +250,9 @@ NativeChannel::Waited NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
   BlockedWatch* watch = channel_->isEvent(slot) ? blockedWatch() : nullptr;
   const auto end = steady_clock::now() + milliseconds(timeoutMs);
   for (;;) {
-    int64_t left = kLookMs;
+    int64_t left = progress::kStopCheckMs;
     if (timeoutMs >= 0)
-      left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0, kLookMs);
+      left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0, progress::kStopCheckMs);
     if (watch != nullptr ? watch->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
     if (left == 0) return Waited::kTimedOut;
     if (EnvData::of(Env()).toldToStop()) return Waited::kStopped;
@@ -403,24 +397,24 @@ void NativeChannelServer::closeNow() {
 Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
-  bool taken = false, knocked = false;
+  bool taken = false, notified = false;
   // Requests have precedence over events: a request for an event was made before it. But not without limit, so that events are
   // served.
   const auto look = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
-    if (!taken) knocked = signal_->knocked();
-    if (!taken && !knocked) taken = channel_->take(&request);
+    if (!taken) notified = signal_->notified();
+    if (!taken && !notified) taken = channel_->take(&request);
     inARow_ = taken ? inARow_ + 1 : 0;
-    return taken || knocked;
+    return taken || notified;
   };
   bool found = look();
-  if (!found && busy_ && !closed_) found = signal_->linger(kLingerMicroseconds, look);
+  if (!found && busy_ && !closed_) found = signal_->park(progress::kParkMicroseconds, look);
   if (!found && std::exchange(busy_, false)) {
-    signal_->leave();
+    signal_->end();
     found = look();  // earlier wake-ups did not reach the loop
   }
   if (!found) return Napi::Number::New(env, kNextNone);
-  if (!std::exchange(busy_, true)) signal_->come();
+  if (!std::exchange(busy_, true)) signal_->begin();
   if (!taken) return Napi::Number::New(env, kNextEvents);
   const uint32_t words[] = {request.slot, request.serial, request.major, request.fileId, request.code, request.outputLength};
   std::memcpy(requestWords_, words, sizeof words);

@@ -13,7 +13,7 @@ void Teardown::finishIfIdle() {
 }
 
 EnvData::EnvData(Napi::Env env)
-    : context(std::make_shared<HcaContext>()), env_(env), teardown_(std::make_shared<Teardown>()), linger_(std::make_shared<door::Linger>()) {
+    : context(std::make_shared<HcaContext>()), env_(env), teardown_(std::make_shared<Teardown>()), parking_(std::make_shared<Parking>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
   // V8 checks for stop requests at the beginning of a JavaScript function, and not of a native one.
   napi_value source, function;
@@ -82,19 +82,19 @@ std::shared_ptr<LoopSignal> LoopSignal::open(EnvData& data, std::function<void()
   holder->teardown = data.teardown();
   ++holder->teardown->openHandles;
   signal->holder_ = holder;
-  signal->linger_ = data.linger();
-  signal->number_ = signal->linger_->newNumber();
+  signal->parking_ = data.parking();
+  signal->token_ = signal->parking_->newToken();
   signal->setKeepAlive(keepAlive);
   return signal;
 }
 
 void LoopSignal::wake() {
-  if (knocksFirst_ ? linger_->knock() : linger_->call(number_)) return;
+  if (notifiesFirst_ ? parking_->notify() : parking_->unpark(token_)) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (holder_ != nullptr) uv_async_send(&holder_->async);
   }
-  linger_->wokeLoop(!lingers_.load());
+  parking_->wokeLoop(!parks_.load());
 }
 
 int64_t LoopSignal::untilTimer() const {

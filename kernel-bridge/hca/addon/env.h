@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "channel.h"
-#include "linger.h"
+#include "progress/parking.h"
 #include "process/hca_context.h"
 
 namespace nd::js {
@@ -50,7 +50,7 @@ class EnvData {
 
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
-  const std::shared_ptr<door::Linger>& linger() const { return linger_; }
+  const std::shared_ptr<Parking>& parking() const { return parking_; }
   // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It calls an empty
   // JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread calls it now and then.
   bool toldToStop();
@@ -72,7 +72,7 @@ class EnvData {
 
   Napi::Env env_;
   std::shared_ptr<Teardown> teardown_;
-  std::shared_ptr<door::Linger> linger_;
+  std::shared_ptr<Parking> parking_;
   Napi::FunctionReference empty_;
 };
 
@@ -84,35 +84,35 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
   void wake() override;                // any thread
   void setKeepAlive(bool keepAlive);   // the loop's thread
   void close();                        // the loop's thread; wake() does nothing from now on
-  // wake() only knocks while a thread of this environment serves another signal. Call before the first wake().
-  void knockFirst() { knocksFirst_ = true; }
+  // wake() only notifies while a thread of this environment serves another signal. Call before the first wake().
+  void notifyFirst() { notifiesFirst_ = true; }
   // Waits until `look` returns true, and returns its result; at most for this time, and not beyond the loop's next timer. Returns
   // at once when any signal of this environment is woken. The loop's thread.
   template <typename Look>
-  bool linger(int64_t microseconds, Look look);
-  // See Linger; the loop's thread.
-  void come() { linger_->come(number_); }
-  void leave() { linger_->leave(); }
-  bool knocked() { return linger_->knocked(); }
-  void answerKnocks() { linger_->answerKnocks(); }
+  bool park(int64_t microseconds, Look look);
+  // See Parking; the loop's thread.
+  void begin() { parking_->begin(token_); }
+  void end() { parking_->end(); }
+  bool notified() { return parking_->notified(); }
+  void acceptNotifications() { parking_->acceptNotifications(); }
 
  private:
   struct Holder;
   int64_t untilTimer() const;  // in microseconds; negative: there is none
-  std::shared_ptr<door::Linger> linger_;
-  std::atomic<bool> lingers_{false};
-  bool knocksFirst_ = false;
-  int32_t number_ = 0;  // by which other threads end the wait
+  std::shared_ptr<Parking> parking_;
+  std::atomic<bool> parks_{false};
+  bool notifiesFirst_ = false;
+  int32_t token_ = 0;  // by which other threads end the wait
   std::mutex mutex_;
   Holder* holder_ = nullptr;
   bool keepAlive_ = true;
 };
 
 template <typename Look>
-bool LoopSignal::linger(int64_t microseconds, Look look) {
-  lingers_.store(true);
+bool LoopSignal::park(int64_t microseconds, Look look) {
+  parks_.store(true);
   const int64_t timer = untilTimer();
-  return linger_->stay(number_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
+  return parking_->park(token_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
 }
 
 // A JavaScript function that native code calls from the loop. An exception in it is an uncaughtException of the environment, as

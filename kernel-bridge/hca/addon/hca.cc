@@ -93,7 +93,7 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
     napi_throw_error(env, nullptr, "the event loop of this thread is ending: the HCA cannot be opened");
     return;
   }
-  signal_->knockFirst();
+  signal_->notifyFirst();
   port_ = std::make_shared<HcaPort>(signal_);
   const Status attached = context_->engine()->attachKernel(port_.get(), &kernel_);
   if (attached != Status::kSuccess) {

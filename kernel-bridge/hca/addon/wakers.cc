@@ -14,7 +14,7 @@ struct LoopWaker final : Waker, Closable {
     };
     signal = LoopSignal::open(data, [this] { LoopCallback::Scope(callback).call(0, nullptr); }, false);
     if (signal == nullptr) return;
-    signal->knockFirst();
+    signal->notifyFirst();
     teardown->items.insert(this);
   }
   ~LoopWaker() override {

@@ -95,8 +95,8 @@ class Link {
   virtual void flush() = 0;
   // Delivers received packets, without blocking, at most `budget` of them. True if there may be more.
   virtual bool poll(PacketSink& sink, uint32_t budget) = 0;
-  // After an empty poll of a waiting thread: re-polls the last active socket; stops when `wanted` ≠ 0.
-  virtual void lookOut(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>& /*wanted*/) {}
+  // After an empty poll of a waiting thread: polls the last active socket again; ends when `wanted` ≠ 0.
+  virtual void pollBusiest(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>& /*wanted*/) {}
   // Whether poll() would find nothing except on the local link. It makes no system call, so it answers only what it knows without
   // one.
   virtual bool quiet(uint64_t /*now*/) const { return false; }

@@ -190,24 +190,25 @@ bool Engine::progress() {
   Transport& t = impl_->transport;
   Context& context = t.context;
   const uint64_t now = context.clock.recent();
-  t.attendance.mark(now);
+  t.owner.poll(now);
   bool moved = false, impatient = true;  // whoever has the lock does this thread's work, and must get to run
   if (std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock); lock.owns_lock()) {
     if (!t.quiet(now)) {
       moved = t.step(now, Stepper::kPoller);
     } else {
       context.now = std::max(context.now, now);
-      moved = t.stepLocal(t.waits());
+      moved = t.stepLocal(t.busyPoll.waits(context.now));
     }
     if (!t.scheduler.idle()) {
       t.scheduler.wakeThread(0);
       moved = true;
     }
-    impatient = t.shouldYield(moved, now);
+    impatient = t.busyPoll.shouldYield(moved, now, context.now);
+    if (impatient) context.counters.pollerYields++;
   }
   if (impatient) {
     yieldThread();
-    t.cameBack(context.clock.now());
+    t.busyPoll.cameBack(context.clock.now());
   }
   return moved;
 }
@@ -216,13 +217,13 @@ bool Engine::poll(Stepper stepper) {
   Transport& t = impl_->transport;
   const Clock& clock = t.context.clock;
   const bool moved = t.step(stepper == Stepper::kEngine ? clock.now() : clock.recent(), stepper);
-  if (stepper == Stepper::kPoller && moved) t.foundWork();  // for threads that poll in between, too
+  if (stepper == Stepper::kPoller && moved) t.busyPoll.foundWork(t.context.now);  // for threads that poll in between, too
   return moved || !t.scheduler.idle();
 }
 
 uint64_t Engine::nextDeadline() { return impl_->transport.scheduler.announceDeadline(); }
 
-Attendance& Engine::attendance() { return impl_->transport.attendance; }
+ProgressOwner& Engine::owner() { return impl_->transport.owner; }
 
 void Engine::wakeThread() {
   Transport& t = impl_->transport;

@@ -8,10 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <vector>
-#include "platform/attendance.h"
 #include "platform/engine_lock.h"
 #include "base/link.h"
 #include "base/types.h"
+#include "progress/owner.h"
 #include "objects/attributes.h"
 #include "objects/statistics.h"
 
@@ -117,12 +117,12 @@ class Engine final : public PacketSink {
   // ── Steps of those who watch the host's descriptors: the engine's thread (engine_thread.h), and a thread of the program
   // that waits (watch.h). Each does the same round:
   //   hold(); Host::lookNext(); poll() until it returns false; nextDeadline(); Host::fallAsleep(); sleep.
-  // attendance() says who of them is at it. Whoever comes back from sleeping begins anew.
+  // owner() says which of them does so now. Whoever comes back from sleeping begins anew.
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
   bool contended() const;               // somebody waits in hold(): give the lock up soon
   bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
   uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
-  Attendance& attendance();
+  ProgressOwner& owner();  // of progress
   // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a waiter came.
   void setWake(void (*wake)(void*), void* argument);
   void wakeThread();

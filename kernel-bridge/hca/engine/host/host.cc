@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/mad.h"
-#include "host/lookout.h"
+#include "host/dispatcher.h"
 #include "platform/port_holder.h"
 #include "slots/observing.h"
 #include "slots/other_dialects.h"
@@ -48,7 +48,7 @@ std::string describeHolder(IpFamily family) {
 }  // namespace
 
 // The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes by the
-// receivers or the local delivery to the intake. The lookout says whose turn it is.
+// receivers or the local delivery to the intake. The dispatcher says whose turn it is.
 struct Host::Impl {
   explicit Impl(const Clock& c) : clock(c) {
     wire4.receiver.setSibling(wire6.receiver);
@@ -82,7 +82,7 @@ struct Host::Impl {
   PortClaim claim{clock, counters, names, readiness, wire4.receiver, wire6.receiver};
   LocalPairs pairs{counters, slots, readiness};
   LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
-  Lookout lookout{parts, wire4.receiver, wire6.receiver, claim, inbound, ports, pairs, local, &onFrame, this};
+  Dispatcher dispatcher{parts, wire4.receiver, wire6.receiver, claim, inbound, ports, pairs, local, &onFrame, this};
 
   Observers observers;
 
@@ -100,7 +100,7 @@ struct Host::Impl {
   void tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
-    return std::min({tap.deadline(), lookout.deadline(), pairs.deadline(), claim.deadline(), wire4.receiver.deadline(),
+    return std::min({tap.deadline(), dispatcher.deadline(), pairs.deadline(), claim.deadline(), wire4.receiver.deadline(),
                      wire6.receiver.deadline()});
   }
   void runTimers();
@@ -193,7 +193,7 @@ void Host::stop() {
   h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
   h.claim.close();
   h.addresses.forgetOthers();
-  h.lookout.stop();
+  h.dispatcher.stop();
   h.local.stop();
   h.tap.close();
 }
@@ -382,7 +382,7 @@ void Host::answerObserver(uint32_t number, const void* text, uint64_t bytes) {
 void Host::Impl::runTimers() {
   const uint64_t now = clock.now();
   tap.onTime(now, intake.sink());
-  lookout.onTime(now);
+  dispatcher.onTime(now);
   claim.onTime(now);
   if (claim.leaveToOther()) leaveWire();
   if (pairs.deadline() <= now) pairs.onTime(now, intake.sink());
@@ -399,34 +399,34 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (h.local.queued()) n += h.local.deliverQueue(budget);
   const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
   // Rings that are never empty do not keep the sockets waiting: those have a share of their own.
-  if (now == 0 || h.lookout.due(now)) n += h.lookout.look(std::max(budget - std::min(n, budget), budget / 2), now);
+  if (now == 0 || h.dispatcher.schedule.due(now)) n += h.dispatcher.poll(std::max(budget - std::min(n, budget), budget / 2), now);
   if (h.local.hasDeferred()) n += h.local.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {
     h.runTimers();
     flush();
   }
-  if (h.pairs.grown()) h.lookout.wakeSleepers();  // they do not wait for the new ones yet
+  if (h.pairs.grown()) h.dispatcher.sleepers.wakeAll();  // they do not wait for the new ones yet
   return n >= std::min(budget, UdpWire::kReceiveBatch) || h.local.queued() || h.pairs.pending();
 }
 
-void Host::lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) {
+void Host::pollBusiest(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) {
   Impl& h = *impl_;
   if (!h.started || h.pairs.any() || h.local.queued()) return;
   const Intake::Step step(h.intake, sink);
-  h.lookout.lookMore(budget, wanted);
+  h.dispatcher.pollBusiest(budget, wanted);
 }
 
 void Host::pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) {
   Impl& h = *impl_;
   if (!h.started) return;
   const Intake::Step step(h.intake, sink);
-  if (h.local.receivePairs(budget) == 0 && wanted != nullptr && h.pairs.lookOut(*wanted)) h.local.receivePairs(budget);
+  if (h.local.receivePairs(budget) == 0 && wanted != nullptr && h.pairs.spin(*wanted)) h.local.receivePairs(budget);
 }
 
 // With pairs up, between two looks at the sockets.
 bool Host::quiet(uint64_t now) const {
   const Impl& h = *impl_;
-  return h.started && !h.lookout.due(now) && h.pairs.any() && !h.local.queued() && !h.local.hasDeferred() &&
+  return h.started && !h.dispatcher.schedule.due(now) && h.pairs.any() && !h.local.queued() && !h.local.hasDeferred() &&
          h.nextDeadline() > now;
 }
 
@@ -439,12 +439,10 @@ void Host::reportEnd(uint32_t slot, PacketSink& sink) {
 }
 
 uint64_t Host::nextDeadline() const { return impl_->nextDeadline(); }
-void Host::lookNext() { impl_->lookout.next(); }
-void Host::lookAllNext() { impl_->lookout.allNext(); }
-void Host::lookLater() { impl_->lookout.later(impl_->clock.recent()); }
+void Host::look(Look next) { impl_->dispatcher.schedule.next(next, next == Look::kLater ? impl_->clock.recent() : 0); }
 uint64_t Host::now() const { return impl_->clock.recent(); }
-bool Host::fallAsleep(Sleeper& sleeper) { return impl_->lookout.fallAsleep(sleeper); }
-void Host::forget(Sleeper& sleeper) { impl_->lookout.forget(sleeper); }
+bool Host::fallAsleep(Sleeper& sleeper) { return impl_->dispatcher.fallAsleep(sleeper); }
+void Host::forget(Sleeper& sleeper) { impl_->dispatcher.sleepers.remove(sleeper); }
 
 // ── Addresses, peers, memory ────────────────────────────────────────────────────────────────────────────────
 

@@ -22,6 +22,8 @@
 #include "base/link.h"
 #include "engine/engine.h"
 #include "platform/unique_fd.h"
+#include "progress/poll_schedule.h"
+#include "progress/sleepers.h"
 
 namespace nd {
 
@@ -46,14 +48,6 @@ struct HostOptions {
   std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
   FaultOptions faults;
   uint32_t receiveBufferBytes = 4u << 20;
-};
-
-// A thread that waits for pollFd(). A peer on the local link rings once. Another thread may take in or answer what rang before this
-// one has seen that the descriptor was readable: then it is woken.
-struct Sleeper {
-  void (*wake)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
-  void* self = nullptr;
-  std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
 };
 
 // Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and sendMad()
@@ -103,7 +97,7 @@ class Host final : public Link {
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length) override;
   void flush() override;
   bool poll(PacketSink& sink, uint32_t budget) override;
-  void lookOut(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) override;
+  void pollBusiest(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>& wanted) override;
   bool quiet(uint64_t now) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
   bool isLocal(const Gid& address) override;
@@ -120,11 +114,8 @@ class Host final : public Link {
   bool fallAsleep(Sleeper& sleeper);
   // Before a sleeper is destroyed: it will not wait any more.
   void forget(Sleeper& sleeper);
-  // The next poll() looks at the sockets, however busy the local link is: the busy one first; or at all of them at once.
-  void lookNext();
-  void lookAllNext();
-  // With pairs up, polls do not look at the sockets for some microseconds.
-  void lookLater();
+  // What the next poll() looks at.
+  void look(Look next);
   uint64_t now() const;  // a microsecond off at most
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;

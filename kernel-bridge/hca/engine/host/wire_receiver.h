@@ -1,6 +1,6 @@
 // Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (peer_socket.h) and,
 // for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of this host that it is for.
-// Owns the peer sockets and the steering. The lookout calls receive() when a socket has something, the local delivery drainPort()
+// Owns the peer sockets and the steering. The dispatcher calls receive() when a socket has something, the local delivery drainPort()
 // and drainPeers() before a message that may end a connection; with the engine's lock held.
 #pragma once
 #include <utility>

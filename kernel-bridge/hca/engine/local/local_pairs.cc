@@ -5,6 +5,7 @@
 
 #include "base/fence.h"
 #include "platform/event.h"
+#include "progress/constants.h"
 #include "slots/host_events.h"
 
 namespace nd {
@@ -327,9 +328,9 @@ bool LocalPairs::pending() const {
   return false;
 }
 
-bool LocalPairs::lookOut(const std::atomic<uint32_t>& wanted) {
+bool LocalPairs::spin(const std::atomic<uint32_t>& wanted) {
   for (LocalPair* pair : up_) pair->flush();
-  for (uint32_t looks = 0; looks < kLooks; looks += static_cast<uint32_t>(up_.size()) + 1) {
+  for (uint32_t looks = 0; looks < progress::kRingLooks; looks += static_cast<uint32_t>(up_.size()) + 1) {
     for (const LocalPair* pair : up_)
       if (pair->pending()) return true;
     if (wanted.load(std::memory_order_relaxed) != 0) return false;

@@ -41,8 +41,8 @@ class LocalPairs {
 
   bool any() const { return !up_.empty(); }
   bool pending() const;
-  // Polls the rings, kLooks times or until `wanted` ≠ 0. True: there are entries.
-  bool lookOut(const std::atomic<uint32_t>& wanted);
+  // Polls the rings, progress::kRingLooks times or until `wanted` ≠ 0. True: there are entries.
+  bool spin(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
   uint32_t receive(PacketSink& sink, uint32_t budget);
   // Whether that copied as much as one step may.
@@ -69,7 +69,6 @@ class LocalPairs {
 
  private:
   static constexpr uint64_t kPatienceNs = 2'000'000'000;
-  static constexpr uint32_t kLooks = 256;  // half a microsecond
   struct Entry {
     std::shared_ptr<LocalPair> pair;
     LocalHello::Reason refusal = LocalHello::kYes;  // ours, repeated when the peer asks again

@@ -12,7 +12,7 @@ namespace nd {
 
 bool EngineThread::start() {
   wakeFd_ = makeEvent();
-  if (!wakeFd_.valid() || !attendance_.open()) return false;
+  if (!wakeFd_.valid() || !owner_.open()) return false;
   sleeper_.wake = [](void* self) { static_cast<EngineThread*>(self)->signalWake(); };
   sleeper_.self = this;
   if (!thread_.start("rdma-engine", &EngineThread::main, this)) return false;
@@ -43,7 +43,7 @@ void EngineThread::signalWake() { raiseEvent(wakeFd_.get()); }
 
 void EngineThread::wake(void* self) {
   auto* thread = static_cast<EngineThread*>(self);
-  thread->wakeMark_ = thread->attendance_.marked();
+  thread->wakeMark_ = thread->owner_.marked();
   if (!thread->attention_.exchange(true)) thread->signalWake();
 }
 
@@ -56,23 +56,23 @@ void EngineThread::main(void* self) {
 }
 
 void EngineThread::giveWay(uint64_t time, uint64_t deadline) {
-  attendance_.sleepUntil(time);
-  sleep(attendance_.alarm(), deadline);
-  attendance_.wokeUp();
+  owner_.sleepUntil(time);
+  sleep(owner_.alarm(), deadline);
+  owner_.wokeUp();
 }
 
 bool EngineThread::comesLater(uint64_t mark, uint32_t watch, uint64_t now) {
   Absence& absence = absence_;
-  const ThreadId thread = attendance_.attendant();
+  const ThreadId thread = owner_.thread();
   const bool first = absence.mark != mark || absence.watch != watch;
   if (first) absence = {mark, watch, false, now, processorTimeNs(thread)};
   if (absence.away) return false;
-  const bool hasRun = !first && processorTimeNs(thread) > absence.processorTime + Attendance::kMarkNs / 4;
-  absence.away = hasRun || now > absence.since + kPatienceNs || !lacksProcessor(thread);
+  const bool hasRun = !first && processorTimeNs(thread) > absence.processorTime + progress::kMarkNs / 4;
+  absence.away = hasRun || now > absence.since + progress::kPreemptedNs || !lacksProcessor(thread);
   if (!absence.away)
-    attendance_.trustLonger();
+    owner_.trustLonger();
   else if (watch == 0)
-    attendance_.trustLess();
+    owner_.trustLess();
   return !absence.away;
 }
 
@@ -110,31 +110,31 @@ void EngineThread::run() {
       rung = false;
       deadline = 0;  // perhaps an earlier one
     }
-    const uint64_t mark = attendance_.marked(), now = clock_.now();
-    if (mark != ignoredMark && now < mark + attendance_.markNs()) {
-      giveWay(mark + attendance_.markNs(), UINT64_MAX);
+    const uint64_t mark = owner_.marked(), now = clock_.now();
+    if (mark != ignoredMark && now < mark + owner_.markNs()) {
+      giveWay(mark + owner_.markNs(), UINT64_MAX);
       rung = false;
       continue;
     }
     // The watching thread was woken as well. If it does not come, because the program does something else, this thread gives way
     // to it only once.
-    const uint32_t watching = attendance_.watching();
+    const uint32_t watching = owner_.claim();
     if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
       ignoredWatch = watching;
-      giveWay(now + attendance_.markNs(), deadline);
+      giveWay(now + owner_.markNs(), deadline);
       continue;
     }
     if ((mark != ignoredMark || watching != 0) && now < deadline && comesLater(mark, watching, now)) {
-      giveWay(now + attendance_.markNs(), deadline);
+      giveWay(now + owner_.markNs(), deadline);
       continue;
     }
     bool more = true;
     {
       std::lock_guard<EngineLock> guard(engine_.lock());
-      host_.lookNext();
-      for (uint32_t step = 0; step < kStepsPerTurn && more; step++) {
+      host_.look(Look::kBusiest);
+      for (uint32_t step = 0; step < progress::kStepsPerTurn && more; step++) {
         more = engine_.poll(Stepper::kEngine);
-        if (engine_.contended() || attendance_.marked() != mark) break;
+        if (engine_.contended() || owner_.marked() != mark) break;
       }
       deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
       more = more || !host_.fallAsleep(sleeper_);
@@ -146,7 +146,7 @@ void EngineThread::run() {
     }
     // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
     yieldThread();
-    for (uint32_t i = 0; i < kGiveWayYields && engine_.contended(); i++) yieldThread();
+    for (uint32_t i = 0; i < progress::kYieldsPerTurn && engine_.contended(); i++) yieldThread();
   }
 }
 

@@ -1,7 +1,7 @@
 // The engine's own thread: handles sockets and timers when no thread of the application polls.
 //
 // It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
-// another thread polls, it leaves the sockets to that thread and sleeps until the polling has ended (attendance.h).
+// another thread polls, it leaves the sockets to that thread and sleeps until the polling has ended (progress/owner.h).
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -9,7 +9,6 @@
 
 #include "engine/engine.h"
 #include "host/host.h"
-#include "platform/attendance.h"
 #include "platform/thread.h"
 #include "platform/unique_fd.h"
 
@@ -33,9 +32,6 @@ class EngineThread {
   static void wake(void* self);
 
  private:
-  static constexpr uint32_t kStepsPerTurn = 16;       // steps before the lock is released in any case
-  static constexpr uint32_t kGiveWayYields = 100;     // how long others have time to take it
-  static constexpr uint64_t kPatienceNs = 64'000'000;  // for a thread that has no processor
   static void main(void* self);
   void run();
   void signalWake();
@@ -43,7 +39,7 @@ class EngineThread {
   bool sleep(Descriptor other, uint64_t deadline);
   // The thread ends, and the kernels are told.
   void fail(int error);
-  // Sleeps until `time`, while other threads attend until the last of them has been away for so long; at most until `deadline`.
+  // Sleeps until `time`, while other threads own progress until the last of them has been away for so long; at most until `deadline`.
   void giveWay(uint64_t time, uint64_t deadline);
   // At `now`, when the thread that last set a mark, or watched, has not come in time: whether it only waits for a processor, and
   // comes as soon as it has one.
@@ -52,7 +48,7 @@ class EngineThread {
   Engine& engine_;
   Host& host_;
   const Clock& clock_;
-  Attendance& attendance_ = engine_.attendance();
+  ProgressOwner& owner_ = engine_.owner();
   UniqueFd wakeFd_;
   Sleeper sleeper_;
   Thread thread_;

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "platform/attendance.h"
-
 namespace nd {
 
 Watch::Watch(Engine& engine, Host& host, void (*wake)(void* self), void* self) : engine_(engine), host_(host) {
@@ -19,14 +17,14 @@ Watch::~Watch() {
 
 bool Watch::begin() {
   if (apart_) return false;  // until it leaves
-  Attendance& attendance = engine_.attendance();
+  ProgressOwner& owner = engine_.owner();
   if (entered_) {
     slept_ = std::exchange(sleeps_, false);
-    attendance.watchOn();
-    attendance.stay();
+    owner.renewClaim();
+    owner.mark();
     return true;
   }
-  entered_ = attendance.watch();
+  entered_ = owner.takeClaim();
   if (!entered_) giveUp();
   return entered_;
 }
@@ -40,20 +38,20 @@ uint64_t Watch::look() {
   sleeper_.asleep = false;
   const uint64_t now = host_.now();
   if (slept_ || now < allDue_) {
-    host_.lookLater();
+    host_.look(Look::kLater);
   } else {
-    host_.lookAllNext();
+    host_.look(Look::kAll);
   }
-  if (slept_ || now >= allDue_) allDue_ = now + kRingsAloneNs;
+  if (slept_ || now >= allDue_) allDue_ = now + progress::kRingsAloneNs;
   engine_.poll(slept_ ? Stepper::kWoken : Stepper::kPoller);
   return now;
 }
 
 bool Watch::step() {
-  engine_.attendance().putOff();  // before it sleeps, which has time, and not when a message has come
+  engine_.owner().postpone();  // before it sleeps, which has time, and not when a message has come
   const auto hold = engine_.hold();
-  host_.lookAllNext();
-  allDue_ = host_.now() + kRingsAloneNs;
+  host_.look(Look::kAll);
+  allDue_ = host_.now() + progress::kRingsAloneNs;
   return !engine_.poll(Stepper::kEngine) && host_.fallAsleep(sleeper_);
 }
 
@@ -61,28 +59,28 @@ bool Watch::step() {
 void Watch::giveUp() {
   leave();
   apart_ = true;
-  engine_.attendance().apart(1);
+  engine_.owner().addServed(1);
   engine_.wakeThread();
 }
 
 void Watch::leave() {
-  Attendance& attendance = engine_.attendance();
+  ProgressOwner& owner = engine_.owner();
   if (entered_) {
     const bool woken = slept_;
     entered_ = sleeps_ = slept_ = false;
     sleeper_.asleep = false;
-    attendance.watchEnds();
+    owner.releaseClaim();
     // While this thread is away, nobody else would serve the other waiting threads.
-    if (attendance.anyApart())
+    if (owner.anyServed())
       engine_.wakeThread();
     else if (woken)
-      attendance.stay();
+      owner.mark();
     else
-      attendance.mark();
+      owner.poll();
   }
   if (apart_) {
     apart_ = false;
-    attendance.apart(-1);
+    owner.addServed(-1);
   }
 }
 

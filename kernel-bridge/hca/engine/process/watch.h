@@ -9,9 +9,9 @@
 #pragma once
 #include <utility>
 
-#include "base/expectation.h"
 #include "engine/engine.h"
 #include "host/host.h"
+#include "progress/adaptive_spin.h"
 
 namespace nd {
 
@@ -34,7 +34,7 @@ class Watch {
   Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kApart;
     if (comes(done, sleeps)) return Entry::kDone;
-    for (uint32_t i = 0; i < kSteps; i++) {
+    for (uint32_t i = 0; i < progress::kStepsBeforeSleep; i++) {
       const bool nothing = step();
       if (done()) return Entry::kDone;
       if (!nothing) continue;
@@ -49,23 +49,19 @@ class Watch {
   Descriptor pollFd() const { return host_.pollFd(); }
 
  private:
-  static constexpr uint32_t kSteps = 8;
-  static constexpr uint64_t kRingsAloneNs = 50'000;  // then everything else is polled, too
-  static constexpr uint64_t kLookOnNs = 20'000;      // about the cost of a sleep and its wake-up
-
   template <typename Done>
   bool comes(Done done, bool sleeps) {
     uint64_t now = look();
     if (done()) return true;
-    if (slept() || !sleeps || !expectation_.worthIt()) return false;
-    for (const uint64_t end = now + kLookOnNs; now < end;) {
+    if (slept() || !sleeps || !spin_.pays()) return false;
+    for (const uint64_t end = now + progress::kSpinNs; now < end;) {
       if (engine_.contended()) return false;  // which says nothing of what comes
       const uint64_t before = std::exchange(now, look());
       if (!done()) continue;
-      expectation_.met(now - before);
+      spin_.found(now - before);
       return true;
     }
-    expectation_.inVain();
+    spin_.failed();
     return false;
   }
   bool begin();
@@ -82,7 +78,7 @@ class Watch {
   bool slept_ = false;    // and has done so
   bool apart_ = false;
   uint64_t allDue_ = 0;   // when everything else has to be polled
-  Expectation expectation_;
+  AdaptiveSpin spin_;
 };
 
 }  // namespace nd

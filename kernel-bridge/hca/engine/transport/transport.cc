@@ -33,8 +33,8 @@ bool Transport::step(uint64_t time, Stepper stepper) {
   scheduler.makeDeferredDue();
   const bool mayHaveMore = context.link.poll(*this, kReceiveBudget);
   if (stepper == Stepper::kPoller && context.received == 0 && !mayHaveMore && scheduler.idle() &&
-      context.timers.earliest() > context.now && stillWaits()) {
-    context.link.lookOut(*this, kReceiveBudget, commandsWaiting);
+      context.timers.earliest() > context.now && busyPoll.waitsOn(context.now)) {
+    context.link.pollBusiest(*this, kReceiveBudget, commandsWaiting);
     context.now = std::max(context.now, context.clock.recent());  // it takes time, in which the thread did nothing else
   }
   moved |= context.received > 0 || mayHaveMore;
@@ -95,14 +95,6 @@ bool Transport::run(Qp& qp, uint32_t share) {
   responses.acknowledge(qp);  // after longer packets, with which it can leave in one piece
   lifecycle.checkDrained(qp);
   return more;
-}
-
-bool Transport::shouldYield(bool moved, uint64_t began) {
-  if (moved || began > lastPoll_.load(std::memory_order_relaxed) + kPatienceGapNs) waitingSince_ = context.now;
-  lastPoll_.store(context.now, std::memory_order_relaxed);
-  if (context.now < waitingSince_ + kPatienceNs) return false;
-  context.counters.pollerYields++;
-  return true;
 }
 
 void Transport::onTimer(Qp& qp) {

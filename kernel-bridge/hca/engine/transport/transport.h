@@ -8,8 +8,9 @@
 // In brackets: the long way, for everything that the fast path does not take. The lock is held in all of it.
 #pragma once
 #include <atomic>
-#include "platform/attendance.h"
 #include "platform/engine_lock.h"
+#include "progress/busy_poll.h"
+#include "progress/owner.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
 #include "transport/datagrams.h"
@@ -50,20 +51,6 @@ struct Transport final : public PacketSink {
   // One round of a queue pair. True: there is more.
   bool run(Qp& qp, uint32_t share);
 
-  // ── The thread that polls
-  // Whether the thread that polls now did so a moment ago, in vain: then it does nothing else.
-  bool waits() const { return waitingSince_ < context.now && context.now < lastPoll_.load(std::memory_order_relaxed) + kWaitingGapNs; }
-  // Whether it has done nothing else for a while. Not so a thread that asks once more before it sleeps.
-  bool stillWaits() const {
-    const uint64_t last = lastPoll_.load(std::memory_order_relaxed);
-    return waitingSince_ + kWaitingGapNs < last && context.now < last + kWaitingGapNs;
-  }
-  // After a poll from `began` to now: whether the thread should let others run, having found nothing for a while.
-  bool shouldYield(bool moved, uint64_t began);
-  void foundWork() { waitingSince_ = context.now; }
-  // The thread comes back from yielding: others' time is no other work of this thread.
-  void cameBack(uint64_t time) { lastPoll_.store(time, std::memory_order_relaxed); }
-
   // ── PacketSink
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override;
   bool onSinglePacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length) override {
@@ -85,7 +72,8 @@ struct Transport final : public PacketSink {
   std::atomic<uint32_t> commandsWaiting{0};  // threads that want the lock for more than a poll
 
   Context context;
-  Attendance attendance{context.clock};
+  ProgressOwner owner{context.clock};
+  BusyPoll busyPoll;
   Scheduler scheduler{context};
   Links links{*this};
   Congestion congestion{*this};
@@ -112,10 +100,6 @@ struct Transport final : public PacketSink {
   static constexpr uint32_t kStepShare = 120;     // packets per step, all queue pairs
   static constexpr uint32_t kTimersPerStep = 64;
   static constexpr uint32_t kMostWithoutTimers = 8;  // steps
-  // A thread that polls in vain for so long gives its processor to others, among whom may be the one that it waits
-  // for. Polls further apart than the gap are not waiting: there is other work between them.
-  static constexpr uint64_t kPatienceNs = 50'000, kPatienceGapNs = 20'000;
-  static constexpr uint64_t kWaitingGapNs = 2'000;
 
   bool runScheduled();
   void onTimer(Qp& qp);
@@ -124,8 +108,6 @@ struct Transport final : public PacketSink {
   bool accepts(Qp& qp, const Packet& p);
   void take(Qp& qp, const Packet& p);
 
-  uint64_t waitingSince_ = 0;         // the polling thread, in vain
-  std::atomic<uint64_t> lastPoll_{0}; // when it came back from it
   uint32_t stepsWithoutTimers_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "host/lookout.h"
+#include "host/dispatcher.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,52 +7,45 @@
 
 namespace nd {
 
-Lookout::Lookout(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound,
+Dispatcher::Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound,
                  Ports& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
     : parts_(parts), receiver4_(receiver4), receiver6_(receiver6), claim_(claim), inbound_(inbound), ports_(ports), pairs_(pairs),
       local_(local), handler_(handler), argument_(argument) {}
 
-void Lookout::stop() {
+void Dispatcher::stop() {
   paused_.clear();
   resumeDue_ = UINT64_MAX;
 }
 
-// ── Looking ─────────────────────────────────────────────────────────────────────────────────────
+// ── Polls ───────────────────────────────────────────────────────────────────────────────────────
 
-uint32_t Lookout::look(uint32_t budget, uint64_t now) {
+uint32_t Dispatcher::poll(uint32_t budget, uint64_t now) {
   uint32_t n = 0;
-  const bool all = std::exchange(all_, false) || crowded_;
-  if (busy_ != nullptr && !all) n = lookAgain(budget);
-  if (n == 0 || ++pollsWithoutAll_ >= kPollsWithoutAll) {
-    pollsWithoutAll_ = 0;
-    n += lookAtAll(std::max(budget - std::min(n, budget), budget / 2));
-  }
-  // A look is a system call, many times what a packet costs on the local link. A thread that is busy there, or waits there for an
-  // answer, looks less often as long as looks find nothing.
-  gap_ = n != 0 ? 0 : std::min(2 * gap_ + kFirstGapNs, pairs_.copiedMuch() ? kCopyGapNs : kLongestGapNs);
-  due_ = now + gap_;
+  if (schedule.beginsWithBusiest() && busiest_ != nullptr) n = pollOne(budget);
+  if (schedule.allDue(n)) n += pollAll(std::max(budget - std::min(n, budget), budget / 2));
+  schedule.ends(n, now, pairs_.copiedMuch());
   return n;
 }
 
-void Lookout::lookMore(uint32_t budget, const std::atomic<uint32_t>& wanted) {
-  if (busy_ == nullptr) return;
-  for (uint32_t looks = moreLooks_; looks != 0 && wanted.load(std::memory_order_relaxed) == 0; looks--)
-    if (lookAgain(budget) != 0) return;
+void Dispatcher::pollBusiest(uint32_t budget, const std::atomic<uint32_t>& wanted) {
+  if (busiest_ == nullptr) return;
+  for (uint32_t polls = schedule.repeats(); polls != 0 && wanted.load(std::memory_order_relaxed) == 0; polls--)
+    if (pollOne(budget) != 0) return;
 }
 
-uint32_t Lookout::lookAgain(uint32_t budget) {
-  const uint32_t n = busy_->receive(budget);
-  if (n != 0) moreLooks_ = std::min(2 * moreLooks_ + 1, kMostMoreLooks);
+uint32_t Dispatcher::pollOne(uint32_t budget) {
+  const uint32_t n = busiest_->receive(budget);
+  if (n != 0) schedule.delivered();
   return n;
 }
 
-uint32_t Lookout::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t budget) {
+uint32_t Dispatcher::onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t budget) {
   const bool turned = receiver.turnTo(socket);
-  if (std::exchange(busy_, &receiver) != &receiver || turned) moreLooks_ = 0;
+  if (std::exchange(busiest_, &receiver) != &receiver || turned) schedule.cameElsewhere();
   return receiver.receive(budget);
 }
 
-uint32_t Lookout::lookAtAll(uint32_t budget) {
+uint32_t Dispatcher::pollAll(uint32_t budget) {
   Readiness::Event events[Readiness::kMostEvents];
   const uint32_t count = parts_.readiness.take(events);
   // The system reports sockets that stay readable in the same order each time: none may take what is for the others.
@@ -61,7 +54,7 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
     return kind == EventKind::kWire || kind == EventKind::kPeerSocket || kind == EventKind::kInbound;
   };
   const auto sockets = static_cast<uint32_t>(std::count_if(events, events + count, isSocket));
-  crowded_ = sockets > 1;
+  schedule.sawSockets(sockets);
   const uint32_t share = std::max(budget / std::max(sockets, 1u), kLeastShare);
   uint32_t n = 0;
   for (uint32_t i = 0; i < count; i++) {
@@ -78,7 +71,7 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
         if (!inbound_.acceptFrom(parts_.slots.listener())) pause(tag);
         break;
       case EventKind::kInbound:
-        moreLooks_ = 0;
+        schedule.cameElsewhere();
         n += inbound_.read(id, std::min(share, kFramesPerConnection), handler_, argument_);
         if (inbound_.has(id)) break;
         receiver4_.onMemberEnded(id);
@@ -100,7 +93,7 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
         pairs_.rang(id);
         break;
       case EventKind::kLocalQueue:
-        break;  // looked at in every poll
+        break;  // polled in any case
     }
   }
   return n;
@@ -109,18 +102,18 @@ uint32_t Lookout::lookAtAll(uint32_t budget) {
 // ── Paused listeners ────────────────────────────────────────────────────────────────────────────
 
 // A connection waits there, and the system has no descriptor for it. It would wake sleepers again and again until there is one.
-void Lookout::pause(uint64_t listener) {
+void Dispatcher::pause(uint64_t listener) {
   paused_.push_back(listener);
   listen(listener, false);
   resumeDue_ = parts_.clock.now() + kPauseNs;
 }
 
-void Lookout::resume() {
+void Dispatcher::resume() {
   resumeDue_ = UINT64_MAX;
   for (const uint64_t listener : std::exchange(paused_, {})) listen(listener, true);
 }
 
-void Lookout::listen(uint64_t listener, bool on) {
+void Dispatcher::listen(uint64_t listener, bool on) {
   if (eventKind(listener) == EventKind::kClaim) return ports_.hear(eventId(listener), on);
   if (eventKind(listener) == EventKind::kPortName) return claim_.listen(on);
   parts_.readiness.change(parts_.slots.listener(), on ? Readiness::kReadable : Readiness::kNothing,
@@ -129,26 +122,13 @@ void Lookout::listen(uint64_t listener, bool on) {
 
 // ── Sleepers ────────────────────────────────────────────────────────────────────────────────────
 
-bool Lookout::fallAsleep(Sleeper& sleeper) {
-  if (std::find(sleepers_.begin(), sleepers_.end(), &sleeper) == sleepers_.end()) sleepers_.push_back(&sleeper);
+bool Dispatcher::fallAsleep(Sleeper& sleeper) {
+  sleepers.add(sleeper);
   // Others may not have seen yet that the descriptor was readable.
   sleeper.asleep = false;
-  if (pairs_.anyRang()) wakeSleepers();
-  sleeper.asleep = pairs_.fallAsleep(anyAsleep());
+  if (pairs_.anyRang()) sleepers.wakeAll();
+  sleeper.asleep = pairs_.fallAsleep(sleepers.anyAsleep());
   return sleeper.asleep;
-}
-
-void Lookout::forget(Sleeper& sleeper) {
-  sleepers_.erase(std::remove(sleepers_.begin(), sleepers_.end(), &sleeper), sleepers_.end());
-}
-
-bool Lookout::anyAsleep() const {
-  return std::any_of(sleepers_.begin(), sleepers_.end(), [](const Sleeper* s) { return s->asleep.load(); });
-}
-
-void Lookout::wakeSleepers() {
-  for (Sleeper* sleeper : sleepers_)
-    if (sleeper->asleep.exchange(false)) sleeper->wake(sleeper->self);
 }
 
 }  // namespace nd

@@ -1,0 +1,65 @@
+// Polls descriptors when their schedule says so (progress/poll_schedule.h), and gives what they have to those whose it is.
+// Host::poll() and its kin call it, with the engine's lock held.
+#pragma once
+#include <vector>
+
+#include "host/local_delivery.h"
+#include "progress/poll_schedule.h"
+#include "progress/sleepers.h"
+#include "slots/port_claim.h"
+#include "slots/ports.h"
+
+namespace nd {
+
+class Dispatcher {
+ public:
+  // `handler`: takes the frames of other processes.
+  Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound, Ports& ports,
+          LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument);
+  void stop();
+
+  PollSchedule schedule;
+  // Returns how many packets came. `now`: 0 without pairs.
+  uint32_t poll(uint32_t budget, uint64_t now);
+  // Further polls of the busiest socket after one that found nothing; ends when `wanted` is not 0.
+  void pollBusiest(uint32_t budget, const std::atomic<uint32_t>& wanted);
+
+  // Host::fallAsleep()
+  bool fallAsleep(Sleeper& sleeper);
+  Sleepers sleepers;
+
+  // When onTime() has something to do, UINT64_MAX if never.
+  uint64_t deadline() const { return resumeDue_; }
+  void onTime(uint64_t now) {
+    if (resumeDue_ <= now) resume();
+  }
+
+ private:
+  static constexpr uint32_t kLeastShare = 8;  // packets of one socket per poll of all
+  static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per poll
+  static constexpr uint64_t kPauseNs = 100'000'000;
+
+  uint32_t pollOne(uint32_t budget);
+  uint32_t pollAll(uint32_t budget);
+  uint32_t onReceiver(WireReceiver& receiver, uint32_t socket, uint32_t budget);
+  void pause(uint64_t listener);
+  void resume();
+  void listen(uint64_t listener, bool on);
+
+  const HostParts parts_;
+  WireReceiver& receiver4_;
+  WireReceiver& receiver6_;
+  PortClaim& claim_;
+  Inbound& inbound_;
+  Ports& ports_;
+  LocalPairs& pairs_;
+  LocalDelivery& local_;
+  const Inbound::Handler handler_;
+  void* const argument_;
+
+  WireReceiver* busiest_ = nullptr;    // where packets came from last
+  std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as readiness names them
+  uint64_t resumeDue_ = UINT64_MAX;
+};
+
+}  // namespace nd

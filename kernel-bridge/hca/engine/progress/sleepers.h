@@ -1,0 +1,35 @@
+// The threads that may sleep on the host's descriptors. A peer on the local link signals once. Another thread may take in, or reply to,
+// what woke one of them before that one has seen that its descriptor was readable: then it is woken by this list.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+namespace nd {
+
+struct Sleeper {
+  void (*wake)(void* self) = nullptr;  // makes it look again; called with the engine's lock held
+  void* self = nullptr;
+  std::atomic<bool> asleep{false};     // the thread takes it back when it wakes up
+};
+
+// With the engine's lock held.
+class Sleepers {
+ public:
+  void add(Sleeper& sleeper) {
+    if (std::find(all_.begin(), all_.end(), &sleeper) == all_.end()) all_.push_back(&sleeper);
+  }
+  void remove(Sleeper& sleeper) { all_.erase(std::remove(all_.begin(), all_.end(), &sleeper), all_.end()); }
+  bool anyAsleep() const {
+    return std::any_of(all_.begin(), all_.end(), [](const Sleeper* s) { return s->asleep.load(); });
+  }
+  void wakeAll() {
+    for (Sleeper* sleeper : all_)
+      if (sleeper->asleep.exchange(false)) sleeper->wake(sleeper->self);
+  }
+
+ private:
+  std::vector<Sleeper*> all_;
+};
+
+}  // namespace nd
