@@ -14,7 +14,8 @@
 #include "host/host.h"
 #include "host_test.h"
 #include "platform/os.h"
-#include "process/engine_thread.h"
+#include "process/hosted_engine.h"
+#include "progress/engine_thread.h"
 
 using namespace nd;
 
@@ -68,7 +69,8 @@ void failsWithoutItsDescriptor() {
   HOST_CHECK(engine.attachKernel(&second, &ids[1]) == Status::kSuccess);
   const char* kind = "anon_inode:[eventfd]";
   const std::set<int> before = descriptors(kind);
-  EngineThread thread(engine, host, clock);
+  HostedEngine hosted{engine, host};
+  EngineThread thread(hosted, clock);
   HOST_CHECK(thread.start());
   int wakeUp = -1;
   for (const int fd : descriptors(kind))

@@ -1,11 +1,12 @@
 // An engine without a thread, which nobody but the program's own threads moves, and a peer on the local link: ends that nobody saw
-// when they came, and threads that wait (engine/watch.h).
+// when they came, and threads that wait (progress/waiting_thread.h).
 #include <arpa/inet.h>
 
 #include <algorithm>
 
 #include "host_peer.h"
-#include "process/watch.h"
+#include "process/hosted_engine.h"
+#include "progress/waiting_thread.h"
 
 using namespace hosttest;
 
@@ -33,6 +34,7 @@ struct Unwatched {
   } clock;
   Host host{clock};
   Engine engine{host, clock, EngineOptions()};
+  HostedEngine hosted{engine, host};
   Unwatched() { HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess); }
   ~Unwatched() { host.stop(); }
 };
@@ -98,13 +100,13 @@ void busy(bool again) {
   peer.connect(side, kRest);
   side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);
-  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
   const auto something = [] { return true; };
   here.clock.slow = clockNow();
   for (int i = 0; i < 10'000 && !isLost(side); i++) {
     if (i == 10) peer.kill();
-    for (int n = again ? 3 : 1; n > 0; n--) HOST_CHECK(watch.enter(something) == Watch::Entry::kDone);
-    watch.leave();
+    for (int n = again ? 3 : 1; n > 0; n--) HOST_CHECK(waiting.enter(something) == WaitingThread::Entry::kDone);
+    waiting.leave();
   }
   HOST_CHECK(isLost(side));
 }
@@ -119,35 +121,35 @@ int busyMain() {
 int looksOnMain() {
   const PortTaken taken;
   Unwatched here;
-  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
   here.clock.slow = clockNow();
   uint32_t asked = 0, there = 0;
   const auto comes = [&] { return ++asked == there; };
   const auto enter = [&](uint32_t whenAsked, bool sleeps) {
     asked = 0;
     there = whenAsked;
-    const Watch::Entry entry = watch.enter(comes, sleeps);
-    watch.leave();
+    const WaitingThread::Entry entry = waiting.enter(comes, sleeps);
+    waiting.leave();
     return entry;
   };
   constexpr uint32_t kNever = 0, kSoon = 6, kLookAndStep = 2;
   // Who only sleeps leaves no mark: the engine's thread would give way to it with timers that are due meanwhile.
   const uint64_t marked = here.engine.owner().marked();
-  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+  HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
   HOST_CHECK(here.engine.owner().marked() == marked);
-  watch.leave();
-  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  waiting.leave();
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
   HOST_CHECK(asked == kSoon);
-  HOST_CHECK(enter(kSoon, false) == Watch::Entry::kWatching);  // it does not sleep, and so does not wait
+  HOST_CHECK(enter(kSoon, false) == WaitingThread::Entry::kSleep);  // it does not sleep, and so does not wait
   HOST_CHECK(asked == kLookAndStep);
-  HOST_CHECK(enter(kNever, true) == Watch::Entry::kWatching);
+  HOST_CHECK(enter(kNever, true) == WaitingThread::Entry::kSleep);
   HOST_CHECK(asked > kSoon);
-  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);  // it was in vain the last time
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);  // it was in vain the last time
   HOST_CHECK(asked == kLookAndStep);
-  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kDone);
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kDone);
   // Who comes from sleeping sees to all else before it sleeps again.
-  HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
-  HOST_CHECK(enter(kSoon, true) == Watch::Entry::kWatching);
+  HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
+  HOST_CHECK(enter(kSoon, true) == WaitingThread::Entry::kSleep);
   HOST_CHECK(asked == kLookAndStep);
   return hosttest::failures;
 }
@@ -159,7 +161,7 @@ void acknowledges(char how) {
   Side side(false, here.engine);
   Peer peer;
   peer.connect(side, how);
-  Watch watch(here.engine, here.host, [](void*) {}, nullptr);
+  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
   const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
   const auto hears = [&] {
     pollfd descriptor = {here.host.pollFd(), POLLIN, 0};
@@ -168,20 +170,20 @@ void acknowledges(char how) {
   uint8_t number = 0;
   const auto came = [&] { return __atomic_load_n(&side.memory[0], __ATOMIC_ACQUIRE) == number; };
   for (const bool sleeps : {true, true, false, true, false}) {
-    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
     const uint64_t before = sent();
     number++;
     peer.tell();
     HOST_CHECK(hears());
-    if (!sleeps) watch.leave();
-    HOST_CHECK(watch.enter(came, false) == Watch::Entry::kDone);
+    if (!sleeps) waiting.leave();
+    HOST_CHECK(waiting.enter(came, false) == WaitingThread::Entry::kDone);
     // The first may have waited for the local link, and then asks as longer messages do.
     const bool atOnce = sleeps && how == kOnceEach;
     HOST_CHECK(number == 1 || sent() == before + (atOnce ? 1 : 0));
-    watch.leave();
-    HOST_CHECK(watch.enter([] { return false; }, false) == Watch::Entry::kWatching);
+    waiting.leave();
+    HOST_CHECK(waiting.enter([] { return false; }, false) == WaitingThread::Entry::kSleep);
     HOST_CHECK(sent() == before + 1);
-    watch.leave();
+    waiting.leave();
   }
   peer.end();
 }

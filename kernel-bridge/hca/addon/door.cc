@@ -102,29 +102,27 @@ NativeChannel::~NativeChannel() {
   teardown_->items.erase(this);
 }
 
-LoopWatch* NativeChannel::loopWatch() {
+LoopWait* NativeChannel::loopWait() {
   EnvData& data = EnvData::of(Env());
-  Engine* engine = data.engine();
-  if (loopWatch_ == nullptr && engine != nullptr && !closed_) {
-    loopWatch_ = LoopWatch::open(data, *engine, data.context->host(), channel_, signal_, [this] { deliver(); });
-    channel_->watches = loopWatch_ != nullptr;
+  if (loopWait_ == nullptr && data.engine() != nullptr && !closed_) {
+    loopWait_ = LoopWait::open(data, data.context->progress(), channel_, signal_, [this] { deliver(); });
+    channel_->watches = loopWait_ != nullptr;
   }
-  return loopWatch_.get();
+  return loopWait_.get();
 }
 
-BlockedWatch* NativeChannel::blockedWatch() {
+BlockedWait* NativeChannel::blockedWait() {
   EnvData& data = EnvData::of(Env());
-  Engine* engine = data.engine();
-  if (blockedWatch_ == nullptr && engine != nullptr && !closed_)
-    blockedWatch_ = std::make_unique<BlockedWatch>(*engine, data.context->host());
-  return blockedWatch_ != nullptr && blockedWatch_->valid() ? blockedWatch_.get() : nullptr;
+  if (blockedWait_ == nullptr && data.engine() != nullptr && !closed_)
+    blockedWait_ = std::make_unique<BlockedWait>(data.context->progress());
+  return blockedWait_ != nullptr && blockedWait_->valid() ? blockedWait_.get() : nullptr;
 }
 
 void NativeChannel::closeNow() {
   closed_ = true;
   channel_->watches = false;
-  loopWatch_.reset();
-  blockedWatch_.reset();
+  loopWait_.reset();
+  blockedWait_.reset();
   channel_->closeUser();
   signal_->close();
 }
@@ -172,7 +170,7 @@ Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
   const int32_t slot = channel_->submit(major, fileId, code, input.data, input.length, outputLength, overlapped);
   if (overlapped) updateKeepAlive();
   if (overlapped && channel_->undeliveredEvents() != 0) {
-    if (LoopWatch* watch = loopWatch()) watch->start();
+    if (LoopWait* wait = loopWait()) wait->start();
   }
   return Napi::Number::New(env, slot);
 }
@@ -247,13 +245,13 @@ Napi::Value NativeChannel::waitAndFinish(const Napi::CallbackInfo& info) {
 NativeChannel::Waited NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
   using std::chrono::steady_clock, std::chrono::milliseconds;
   if (channel_->settled(slot)) return Waited::kDone;
-  BlockedWatch* watch = channel_->isEvent(slot) ? blockedWatch() : nullptr;
+  BlockedWait* own = channel_->isEvent(slot) ? blockedWait() : nullptr;
   const auto end = steady_clock::now() + milliseconds(timeoutMs);
   for (;;) {
     int64_t left = progress::kStopCheckMs;
     if (timeoutMs >= 0)
       left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0, progress::kStopCheckMs);
-    if (watch != nullptr ? watch->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
+    if (own != nullptr ? own->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
     if (left == 0) return Waited::kTimedOut;
     if (EnvData::of(Env()).toldToStop()) return Waited::kStopped;
   }

@@ -2,7 +2,7 @@
 #pragma once
 #include "channel.h"
 #include "env.h"
-#include "loop_watch.h"
+#include "loop_wait.h"
 
 namespace nd::js {
 
@@ -17,8 +17,8 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
 
  private:
   // This thread's watch of the HCA; null if it cannot watch.
-  LoopWatch* loopWatch();
-  BlockedWatch* blockedWatch();
+  LoopWait* loopWait();
+  BlockedWait* blockedWait();
   bool slotOf(const Napi::CallbackInfo& info, uint32_t* slot);
   void updateKeepAlive();
   void deliver();
@@ -51,8 +51,8 @@ class NativeChannel final : public Napi::ObjectWrap<NativeChannel>, public Closa
   std::shared_ptr<door::Channel> channel_;
   std::shared_ptr<LoopSignal> signal_;
   std::shared_ptr<Teardown> teardown_;
-  std::unique_ptr<LoopWatch> loopWatch_;
-  std::unique_ptr<BlockedWatch> blockedWatch_;
+  std::unique_ptr<LoopWait> loopWait_;
+  std::unique_ptr<BlockedWait> blockedWait_;
   bool closed_ = false;
   std::unique_ptr<LoopCallback> onComplete_;
   Napi::Reference<Napi::Int32Array> states_, cacheEpoch_;

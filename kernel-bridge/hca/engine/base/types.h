@@ -85,7 +85,7 @@ class NotifySink {
  public:
   virtual ~NotifySink() = default;
   virtual void notify(Status status) = 0;
-  // Whether the waiting thread watches the host meanwhile (watch.h), so that the engine's thread need not be woken.
+  // Whether the waiting thread watches the host meanwhile (progress/waiting_thread.h), so that the engine's thread need not be woken.
   virtual bool watches() const { return false; }
 };
 

@@ -2,7 +2,7 @@
 //
 // One lock guards everything (`lock()`); commands take it themselves, and none blocks on anything else.
 // Whoever posts or polls moves the engine on its own thread (`doorbell`, `progress`); the engine's thread
-// (engine_thread.h) does the same when nobody polls.
+// (progress/engine_thread.h) does the same when nobody polls.
 #pragma once
 #include <array>
 #include <memory>
@@ -114,10 +114,7 @@ class Engine final : public PacketSink {
   // that polls long in vain lets other threads run.
   bool progress();
 
-  // ── Steps of those who watch the host's descriptors: the engine's thread (engine_thread.h), and a thread of the program
-  // that waits (watch.h). Each does the same round:
-  //   hold(); Host::lookNext(); poll() until it returns false; nextDeadline(); Host::fallAsleep(); sleep.
-  // owner() says which of them does so now. Whoever comes back from sleeping begins anew.
+  // ── Steps of those who own progress: the engine's thread, and a thread of the program that waits (progress/progress_engine.h).
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
   bool contended() const;               // somebody waits in hold(): give the lock up soon
   bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do

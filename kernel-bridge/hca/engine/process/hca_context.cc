@@ -11,7 +11,8 @@
 
 #include "platform/os.h"
 #include "platform/thread.h"
-#include "process/engine_thread.h"
+#include "process/hosted_engine.h"
+#include "progress/engine_thread.h"
 
 namespace nd {
 namespace {
@@ -70,7 +71,8 @@ constexpr uint64_t kPatienceNs = 500'000'000;
 struct HcaContext::Parts {
   Host host{monotonicClock()};
   Engine engine;
-  EngineThread thread{engine, host, monotonicClock()};
+  HostedEngine hosted{engine, host};
+  EngineThread thread{hosted, monotonicClock()};
 
   explicit Parts(const EngineOptions& options) : engine(host, monotonicClock(), options) {}
 
@@ -241,5 +243,6 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
 void HcaContext::endAll() { Registry::instance().endAll(); }
 
 Host& HcaContext::host() { return parts_->host; }
+ProgressEngine& HcaContext::progress() { return parts_->hosted; }
 
 }  // namespace nd

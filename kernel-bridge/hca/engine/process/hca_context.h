@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "host/host.h"
+#include "progress/progress_engine.h"
 
 namespace nd {
 
@@ -25,7 +26,9 @@ class HcaContext {
   Status start(const EngineOptions& engine, const HostOptions& host, std::string* problem);
   // Null before start() has succeeded. Any thread.
   Engine* engine() const { return engine_.load(std::memory_order_acquire); }
-  Host& host();  // of a started one
+  // Of a started one.
+  Host& host();
+  ProgressEngine& progress();  // for threads that wait (progress/waiting_thread.h)
 
   // Ends all of this process, which is about to end, as ~HcaContext does.
   static void endAll();

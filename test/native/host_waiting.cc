@@ -1,5 +1,5 @@
-// Threads of the program that watch the host while they wait (engine/watch.h), beside the engine's thread and threads that
-// poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that watches and does not come.
+// Threads of the program that own progress while they wait (progress/waiting_thread.h), beside the engine's thread and threads that
+// poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that has the claim and does not come.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 #include "host_side.h"
 #include "platform/thread.h"
-#include "process/watch.h"
+#include "progress/waiting_thread.h"
 #include "progress/adaptive_spin.h"
 #include "progress/owner.h"
 
@@ -39,15 +39,14 @@ struct Waiting {
     std::atomic<bool> done{false};
   };
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  Watch watch{*hca().engine(), hca().host(), [](void* self) { ring(*static_cast<int*>(self)); },
-              &fd};
+  WaitingThread thread{hca().progress(), [](void* self) { ring(*static_cast<int*>(self)); }, &fd};
   const bool looksOn;               // before it sleeps
-  uint32_t watched = 0, apart = 0;  // sleeps
+  uint32_t owned = 0, served = 0;  // sleeps
   uint32_t awake = 0;               // did not have to sleep
 
   explicit Waiting(bool looks = false) : looksOn(looks) {}
   ~Waiting() {
-    watch.leave();
+    thread.leave();
     close(fd);
   }
   // The status of the next completion, 99 if none comes.
@@ -68,17 +67,17 @@ struct Waiting {
     const auto done = [&] { return sink.done.load(); };
     bool came = true;
     while (came && !done()) {
-      const Watch::Entry entry = watch.enter(done, looksOn);
-      if (entry == Watch::Entry::kDone) awake++;
-      if (entry == Watch::Entry::kDone) break;
-      const bool watches = entry == Watch::Entry::kWatching;
-      (watches ? watched : apart)++;
-      pollfd fds[2] = {{fd, POLLIN, 0}, {watch.pollFd(), POLLIN, 0}};
-      came = ::poll(fds, watches ? 2 : 1, kPatienceMs) > 0;
+      const WaitingThread::Entry entry = thread.enter(done, looksOn);
+      if (entry == WaitingThread::Entry::kDone) awake++;
+      if (entry == WaitingThread::Entry::kDone) break;
+      const bool owns = entry == WaitingThread::Entry::kSleep;
+      (owns ? owned : served)++;
+      pollfd fds[2] = {{fd, POLLIN, 0}, {thread.descriptor(), POLLIN, 0}};
+      came = ::poll(fds, owns ? 2 : 1, kPatienceMs) > 0;
       uint64_t rings;
       if (fds[0].revents != 0 && read(fd, &rings, sizeof rings) < 0) rings = 0;
     }
-    watch.leave();
+    thread.leave();
     return came;
   }
 };
@@ -172,8 +171,8 @@ void waiters(uint32_t rounds) {
   Waiting waiting;
   play(side, waiting, rounds);
   // And not in vain: the engine's thread would have done it all the same, as it does while this one does not run.
-  const uint32_t byItself = waiting.watched + waiting.awake;
-  HOST_CHECK(byItself != 0 && byItself >= 2 * waiting.apart);
+  const uint32_t byItself = waiting.owned + waiting.awake;
+  HOST_CHECK(byItself != 0 && byItself >= 2 * waiting.served);
 }
 
 // Threads that look on before they sleep: some messages come before a sleep, some end one.
@@ -227,13 +226,13 @@ void besidePollers(uint32_t rounds) {
   poller.join();
 }
 
-// Watches, and does not come.
-void watch(Waiting& waiting) {
+// Has the claim, and does not come.
+void claim(Waiting& waiting) {
   const auto never = [] { return false; };
-  while (waiting.watch.enter(never, false) != Watch::Entry::kWatching) waiting.watch.leave();
+  while (waiting.thread.enter(never, false) != WaitingThread::Entry::kSleep) waiting.thread.leave();
 }
 
-// Two threads of one process wait; one of them watches, and goes without telling the other.
+// Two threads of one process wait; one of them has the claim, and goes without telling the other.
 void twoWait(uint32_t rounds) {
   Side a, b;
   Peer peerA('e', a), peerB('e', b);
@@ -242,20 +241,20 @@ void twoWait(uint32_t rounds) {
   play(a, waitingA, rounds);
   second.join();
   play(b, waitingB, rounds / 2);
-  HOST_CHECK(waitingA.watched != 0 && waitingB.watched != 0);
-  const uint32_t apart = waitingB.apart;
-  watch(waitingA);
-  for (const uint64_t end = clockNow() + kPatienceNs; waitingB.apart == apart && clockNow() < end;)
+  HOST_CHECK(waitingA.owned != 0 && waitingB.owned != 0);
+  const uint32_t served = waitingB.served;
+  claim(waitingA);
+  for (const uint64_t end = clockNow() + kPatienceNs; waitingB.served == served && clockNow() < end;)
     play(b, waitingB, 20);
-  HOST_CHECK(waitingB.apart > apart);
+  HOST_CHECK(waitingB.served > served);
 }
 
-// A thread that watches, and computes instead of coming when it is rung for.
-void watchesAndDoesNotCome() {
+// A thread that has the claim, and computes instead of coming when it is rung for.
+void claimsAndDoesNotCome() {
   Side side;
   Peer peer('w', side);
   Waiting waiting;
-  watch(waiting);
+  claim(waiting);
   for (int i = 0; i < 50; i++) {
     char word = 'w';
     HOST_CHECK(write(peer.in, &word, 1) == 1);
@@ -340,7 +339,7 @@ void whoLacksAProcessor() {
   HOST_CHECK(!lacksProcessor(computing.id));
 }
 
-// A thread that watches, or polls, and then computes on the only processor: whenever the engine's thread looks, that thread
+// A thread that has the claim, or polls, and then computes on the only processor: whenever the engine's thread looks, that thread
 // seems to lack the processor. It is not waited for.
 void computesOnTheOnlyProcessor() {
   Side side;
@@ -356,10 +355,10 @@ void computesOnTheOnlyProcessor() {
   for (int round = 0; round < 3; round++) {
     const OneProcessor one;
     {
-      const Computing computing([&] { watch(waiting); });
+      const Computing computing([&] { claim(waiting); });
       writes();
     }
-    waiting.watch.leave();
+    waiting.thread.leave();
     const Computing computing([&] {
       for (const uint64_t end = clockNow() + 2 * progress::kMarkNs; clockNow() < end;) side.engine.progress();
     });
@@ -419,9 +418,9 @@ int main(int argc, char** argv) {
   adaptiveSpin();
   besidePollers(rounds);
   twoWait(rounds);
-  watchesAndDoesNotCome();
+  claimsAndDoesNotCome();
   whoLacksAProcessor();
   computesOnTheOnlyProcessor();
   alarmIsPutOff();
-  return hosttest::finish("host_watch");
+  return hosttest::finish("host_waiting");
 }

@@ -1,4 +1,4 @@
-#include "loop_watch.h"
+#include "loop_wait.h"
 
 #include <chrono>
 
@@ -10,39 +10,39 @@ namespace nd::js {
 
 // ── Blocked ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-BlockedWatch::BlockedWatch(Engine& engine, Host& host)
+BlockedWait::BlockedWait(ProgressEngine& engine)
     : fd_(makeEvent()),
-      watch_(engine, host, [](void* self) { raiseEvent(static_cast<BlockedWatch*>(self)->fd_.get()); }, this) {}
+      waiting_(engine, [](void* self) { raiseEvent(static_cast<BlockedWait*>(self)->fd_.get()); }, this) {}
 
-bool BlockedWatch::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs) {
+bool BlockedWait::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs) {
   using std::chrono::steady_clock, std::chrono::nanoseconds;
   const auto end = steady_clock::now() + std::chrono::milliseconds(timeoutMs);
   const auto settled = [&] { return channel.settled(slot); };
   bool inTime = true;
   while (inTime && !settled()) {
-    const Watch::Entry entry = watch_.enter(settled, timeoutMs != 0);
-    if (entry == Watch::Entry::kDone || !channel.wakeBy(slot, fd_.get())) break;
+    const WaitingThread::Entry entry = waiting_.enter(settled, timeoutMs != 0);
+    if (entry == WaitingThread::Entry::kDone || !channel.wakeBy(slot, fd_.get())) break;
     const auto left = [&] { return std::max<int64_t>(0, nanoseconds(end - steady_clock::now()).count()); };
-    const Descriptor waited[] = {fd_.get(), watch_.pollFd()};
-    const uint32_t readable = waitReadable(waited, entry == Watch::Entry::kWatching ? 2 : 1,
+    const Descriptor waited[] = {fd_.get(), waiting_.descriptor()};
+    const uint32_t readable = waitReadable(waited, entry == WaitingThread::Entry::kSleep ? 2 : 1,
                                            timeoutMs < 0 ? UINT64_MAX : static_cast<uint64_t>(left()));
     inTime = readable != 0 || timeoutMs < 0 || left() != 0;
     channel.noWake();
     if ((readable & 1) != 0) clearEvent(fd_.get());
   }
-  watch_.leave();
+  waiting_.leave();
   return settled();
 }
 
 // ── An event loop ───────────────────────────────────────────────────────────────────────────────────────────
 
-// The handles outlive the watch until the loop has closed them.
-struct LoopWatch::Handles {
+// The handles outlive it until the loop has closed them.
+struct LoopWait::Handles {
   uv_prepare_t prepare;
   uv_check_t check;
   uv_idle_t idle;
   LoopPoll poll;
-  LoopWatch* owner = nullptr;
+  LoopWait* owner = nullptr;
   std::shared_ptr<Teardown> teardown;
   uint32_t open = 0;
 
@@ -57,7 +57,7 @@ struct LoopWatch::Handles {
     teardown->openHandles++;
   }
   template <typename Handle>
-  static LoopWatch* ownerOf(Handle* handle) {
+  static LoopWait* ownerOf(Handle* handle) {
     return static_cast<Handles*>(handle->data)->owner;
   }
   static void close(uv_handle_t* handle) {
@@ -70,14 +70,13 @@ struct LoopWatch::Handles {
   }
 };
 
-std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& host,
-                                           std::shared_ptr<door::Channel> channel, std::shared_ptr<LoopSignal> signal,
-                                           std::function<void()> deliver) {
+std::unique_ptr<LoopWait> LoopWait::open(EnvData& data, ProgressEngine& engine, std::shared_ptr<door::Channel> channel,
+                                         std::shared_ptr<LoopSignal> signal, std::function<void()> deliver) {
   uv_loop_t* loop = nullptr;
   if (data.teardown()->ending || napi_get_uv_event_loop(data.env(), &loop) != napi_ok) return nullptr;
   auto handles = std::make_unique<Handles>();
   handles->teardown = data.teardown();
-  if (!handles->poll.open(loop, host.pollFd())) return nullptr;
+  if (!handles->poll.open(loop, engine.descriptor())) return nullptr;
   uv_prepare_init(loop, &handles->prepare);
   uv_check_init(loop, &handles->check);
   uv_idle_init(loop, &handles->idle);
@@ -85,19 +84,19 @@ std::unique_ptr<LoopWatch> LoopWatch::open(EnvData& data, Engine& engine, Host& 
   handles->add(Handles::base(handles->prepare));
   handles->add(Handles::base(handles->check));
   handles->add(Handles::base(handles->idle));
-  std::unique_ptr<LoopWatch> watch(new LoopWatch);
-  handles->owner = watch.get();
-  watch->handles_ = handles.release();
-  watch->channel_ = std::move(channel);
-  watch->signal_ = std::move(signal);
-  watch->deliver_ = std::move(deliver);
-  watch->watch_ = std::make_unique<Watch>(
-      engine, host, [](void* self) { static_cast<LoopSignal*>(self)->wake(); }, watch->signal_.get());
-  return watch;
+  std::unique_ptr<LoopWait> made(new LoopWait);
+  handles->owner = made.get();
+  made->handles_ = handles.release();
+  made->channel_ = std::move(channel);
+  made->signal_ = std::move(signal);
+  made->deliver_ = std::move(deliver);
+  made->waiting_ = std::make_unique<WaitingThread>(
+      engine, [](void* self) { static_cast<LoopSignal*>(self)->wake(); }, made->signal_.get());
+  return made;
 }
 
-LoopWatch::~LoopWatch() {
-  watch_.reset();
+LoopWait::~LoopWait() {
+  waiting_.reset();
   handles_->owner = nullptr;
   Handles::close(handles_->poll.handle());
   Handles::close(Handles::base(handles_->prepare));
@@ -105,66 +104,66 @@ LoopWatch::~LoopWatch() {
   Handles::close(Handles::base(handles_->idle));
 }
 
-void LoopWatch::start() {
+void LoopWait::start() {
   if (started_) return;
   started_ = true;
   uv_prepare_start(&handles_->prepare, [](uv_prepare_t* h) {
-    if (LoopWatch* self = Handles::ownerOf(h)) self->beforeSleep();
+    if (LoopWait* self = Handles::ownerOf(h)) self->beforeSleep();
   });
   uv_check_start(&handles_->check, [](uv_check_t* h) {
-    if (LoopWatch* self = Handles::ownerOf(h)) self->afterSleep();
+    if (LoopWait* self = Handles::ownerOf(h)) self->afterSleep();
   });
 }
 
-void LoopWatch::stop() {
+void LoopWait::stop() {
   started_ = false;
   uv_prepare_stop(&handles_->prepare);
   uv_check_stop(&handles_->check);
   poll(false);
 }
 
-void LoopWatch::beforeSleep() {
+void LoopWait::beforeSleep() {
   if (channel_->undeliveredEvents() == 0) return stop();
   const auto ready = [this] { return channel_->anyReady(); };
   const bool sleeps = uv_backend_timeout(handles_->prepare.loop) != 0;
   channel_->deliveryFollows();
-  Watch::Entry entry = watch_->enter(ready, sleeps);
-  if (entry == Watch::Entry::kDone) {
+  WaitingThread::Entry entry = waiting_->enter(ready, sleeps);
+  if (entry == WaitingThread::Entry::kDone) {
     // Delivers at once, but only after the loop has polled its other descriptors once.
     Handles* const handles = handles_;
-    watch_->leave();
+    waiting_->leave();
     tell();
     if (handles->owner == nullptr) return;
     if (channel_->undeliveredEvents() == 0) return stop();
     channel_->deliveryFollows();
-    entry = watch_->enter(ready, sleeps);
+    entry = waiting_->enter(ready, sleeps);
   }
-  carryOn(entry == Watch::Entry::kDone);
-  if (entry == Watch::Entry::kDone) return watch_->leave();
+  carryOn(entry == WaitingThread::Entry::kDone);
+  if (entry == WaitingThread::Entry::kDone) return waiting_->leave();
   channel_->deliveryByWake();
-  poll(entry == Watch::Entry::kWatching);
+  poll(entry == WaitingThread::Entry::kSleep);
 }
 
-void LoopWatch::afterSleep() {
-  watch_->leave();
+void LoopWait::afterSleep() {
+  waiting_->leave();
   if (!carriesOn_) return;
   carryOn(false);
   tell();
 }
 
-void LoopWatch::tell() {
-  const std::function<void()> deliver = deliver_;  // a copy, because the call may end the watch
+void LoopWait::tell() {
+  const std::function<void()> deliver = deliver_;  // a copy, because the call may end this
   deliver();
 }
 
-void LoopWatch::takeIn() {
+void LoopWait::takeIn() {
   channel_->deliveryFollows();
-  watch_->enter([this] { return channel_->anyReady(); });
-  watch_->leave();
+  waiting_->enter([this] { return channel_->anyReady(); });
+  waiting_->leave();
   tell();
 }
 
-void LoopWatch::poll(bool on) {
+void LoopWait::poll(bool on) {
   if (on == polls_) return;
   polls_ = on;
   if (!on) {
@@ -172,12 +171,12 @@ void LoopWatch::poll(bool on) {
     return;
   }
   handles_->poll.start([](void* data) {
-    if (LoopWatch* self = static_cast<Handles*>(data)->owner) self->takeIn();
+    if (LoopWait* self = static_cast<Handles*>(data)->owner) self->takeIn();
   });
 }
 
 // Makes the loop poll its descriptors without sleeping, and deliver then.
-void LoopWatch::carryOn(bool on) {
+void LoopWait::carryOn(bool on) {
   if (on == carriesOn_) return;
   carriesOn_ = on;
   if (on)

@@ -1,4 +1,4 @@
-#include "process/engine_thread.h"
+#include "progress/engine_thread.h"
 
 #include <algorithm>
 #include <chrono>
@@ -35,7 +35,7 @@ bool EngineThread::stop(uint32_t timeoutMs) {
   thread_.join();
   engine_.setWake(nullptr, nullptr);  // takes the lock, which the thread may have had
   std::lock_guard<EngineLock> guard(engine_.lock());
-  host_.forget(sleeper_);
+  engine_.forget(sleeper_);
   return true;
 }
 
@@ -55,23 +55,23 @@ void EngineThread::main(void* self) {
   thread->ended_.notify_all();
 }
 
-void EngineThread::giveWay(uint64_t time, uint64_t deadline) {
+void EngineThread::yieldUntil(uint64_t time, uint64_t deadline) {
   owner_.sleepUntil(time);
   sleep(owner_.alarm(), deadline);
   owner_.wokeUp();
 }
 
-bool EngineThread::comesLater(uint64_t mark, uint32_t watch, uint64_t now) {
+bool EngineThread::isPreempted(uint64_t mark, uint32_t claim, uint64_t now) {
   Absence& absence = absence_;
   const ThreadId thread = owner_.thread();
-  const bool first = absence.mark != mark || absence.watch != watch;
-  if (first) absence = {mark, watch, false, now, processorTimeNs(thread)};
+  const bool first = absence.mark != mark || absence.claim != claim;
+  if (first) absence = {mark, claim, false, now, processorTimeNs(thread)};
   if (absence.away) return false;
   const bool hasRun = !first && processorTimeNs(thread) > absence.processorTime + progress::kMarkNs / 4;
   absence.away = hasRun || now > absence.since + progress::kPreemptedNs || !lacksProcessor(thread);
   if (!absence.away)
     owner_.trustLonger();
-  else if (watch == 0)
+  else if (claim == 0)
     owner_.trustLess();
   return !absence.away;
 }
@@ -94,59 +94,65 @@ bool EngineThread::sleep(Descriptor other, uint64_t deadline) {
 void EngineThread::fail(int error) {
   if (stopping_.exchange(true)) return;
   std::lock_guard<EngineLock> guard(engine_.lock());
-  engine_.onThreadFailed(error);
+  engine_.fail(error);
+}
+
+Turn EngineThread::nextTurn(uint64_t mark, uint32_t claim, uint64_t now) {
+  const bool newMark = mark != ignoredMark_;
+  OwnerState state = OwnerState::kAway;
+  if (newMark && now < mark + owner_.markNs()) state = OwnerState::kPolling;
+  else if (claim != 0 && claim != passedClaim_) state = OwnerState::kWaiting;
+  else if (claim != 0 || newMark) state = OwnerState::kLate;
+  const WakeCause cause = now >= deadline_ ? WakeCause::kDue : readable_ ? WakeCause::kReadable : WakeCause::kElapsed;
+  return turnOf(state, cause);
+}
+
+// Steps with the lock, at most kStepsPerTurn; then sleeps on the host's descriptors if there is nothing more to do.
+void EngineThread::serve(uint64_t mark) {
+  bool more = true;
+  {
+    std::lock_guard<EngineLock> guard(engine_.lock());
+    engine_.look(Look::kBusiest);
+    for (uint32_t step = 0; step < progress::kStepsPerTurn && more; step++) {
+      more = engine_.step(Stepper::kEngine);
+      if (engine_.contended() || owner_.marked() != mark) break;
+    }
+    deadline_ = engine_.nextDeadline();
+    more = more || !engine_.fallAsleep(sleeper_);
+  }
+  if (!more) {
+    readable_ = sleep(engine_.descriptor(), deadline_);
+    sleeper_.asleep = false;
+    return;
+  }
+  // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
+  yieldThread();
+  for (uint32_t i = 0; i < progress::kYieldsPerTurn && engine_.contended(); i++) yieldThread();
 }
 
 void EngineThread::run() {
-  // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer mark means
-  // that polling continues, and that the poller handles the cause of the wake-up.
-  uint64_t ignoredMark = 0;
-  uint32_t ignoredWatch = 0;  // a watching thread that has had its time
-  bool rung = false;          // one of the host's descriptors was readable
-  uint64_t deadline = UINT64_MAX;  // of the engine's timers
   while (!stopping_) {
+    // After attention_, wakeMark_ is that of this wake-up or a later one; and whoever wakes the thread later finds attention_ clear, and
+    // signals. So no wake-up is lost between here and the next sleep.
     if (attention_.exchange(false)) {
-      ignoredMark = wakeMark_;
-      rung = false;
-      deadline = 0;  // perhaps an earlier one
+      ignoredMark_ = wakeMark_;
+      readable_ = false;
+      deadline_ = 0;  // perhaps an earlier one
     }
     const uint64_t mark = owner_.marked(), now = clock_.now();
-    if (mark != ignoredMark && now < mark + owner_.markNs()) {
-      giveWay(mark + owner_.markNs(), UINT64_MAX);
-      rung = false;
-      continue;
+    const uint32_t claim = owner_.claim();
+    const Turn turn = nextTurn(mark, claim, now);
+    readable_ = false;
+    if (turn == Turn::kYieldToMark) {
+      yieldUntil(mark + owner_.markNs(), UINT64_MAX);
+    } else if (turn == Turn::kYieldToClaim) {
+      passedClaim_ = claim;
+      yieldUntil(now + owner_.markNs(), deadline_);
+    } else if (turn == Turn::kYieldIfPreempted && isPreempted(mark, claim, now)) {
+      yieldUntil(now + owner_.markNs(), deadline_);
+    } else {
+      serve(mark);
     }
-    // The watching thread was woken as well. If it does not come, because the program does something else, this thread gives way
-    // to it only once.
-    const uint32_t watching = owner_.claim();
-    if (std::exchange(rung, false) && watching != 0 && watching != ignoredWatch) {
-      ignoredWatch = watching;
-      giveWay(now + owner_.markNs(), deadline);
-      continue;
-    }
-    if ((mark != ignoredMark || watching != 0) && now < deadline && comesLater(mark, watching, now)) {
-      giveWay(now + owner_.markNs(), deadline);
-      continue;
-    }
-    bool more = true;
-    {
-      std::lock_guard<EngineLock> guard(engine_.lock());
-      host_.look(Look::kBusiest);
-      for (uint32_t step = 0; step < progress::kStepsPerTurn && more; step++) {
-        more = engine_.poll(Stepper::kEngine);
-        if (engine_.contended() || owner_.marked() != mark) break;
-      }
-      deadline = std::min(engine_.nextDeadline(), host_.nextDeadline());
-      more = more || !host_.fallAsleep(sleeper_);
-    }
-    if (!more) {
-      rung = sleep(host_.pollFd(), deadline);
-      sleeper_.asleep = false;
-      continue;
-    }
-    // Others may want the lock. They are about to wake up, and would otherwise find it taken again.
-    yieldThread();
-    for (uint32_t i = 0; i < progress::kYieldsPerTurn && engine_.contended(); i++) yieldThread();
   }
 }
 

@@ -1,0 +1,44 @@
+// The HCA as its owner moves it: an engine with its host. Whoever owns progress goes the same round again and again:
+//
+//   hold(); look(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is readable.
+//
+// Nothing sleeps or waits while hold()'s lock is held. Whoever comes back from sleeping begins anew.
+#pragma once
+#include <mutex>
+
+#include "base/types.h"
+#include "platform/engine_lock.h"
+#include "platform/unique_fd.h"
+#include "progress/owner.h"
+#include "progress/poll_schedule.h"
+#include "progress/sleepers.h"
+
+namespace nd {
+
+class ProgressEngine {
+ public:
+  virtual ~ProgressEngine() = default;
+  virtual ProgressOwner& owner() = 0;
+  // Readable when there is something to do.
+  virtual Descriptor descriptor() const = 0;
+  virtual uint64_t now() const = 0;  // a microsecond off at most
+  virtual void wakeThread() = 0;     // EngineThread::wake(). Takes the lock
+  // `wake`: called when the engine's thread must look earlier than nextDeadline() has said, or a waiter came. Takes the lock.
+  virtual void setWake(void (*wake)(void*), void* argument) = 0;
+
+  virtual EngineLock& lock() = 0;
+  // The lock, for longer than a poll: those who poll give way to it.
+  virtual std::unique_lock<EngineLock> hold() = 0;
+  virtual bool contended() const = 0;  // somebody waits in hold(): release the lock soon
+
+  // ── With the lock
+  virtual void look(Look next) = 0;         // what the next step polls
+  virtual bool step(Stepper stepper) = 0;   // true: there may be more to do
+  virtual uint64_t nextDeadline() = 0;      // when the next step is due (ns), or UINT64_MAX
+  // From now on peers on the local link make descriptor() readable. False: there is work now.
+  virtual bool fallAsleep(Sleeper& sleeper) = 0;
+  virtual void forget(Sleeper& sleeper) = 0;  // before it is destroyed
+  virtual void fail(int error) = 0;           // the engine's thread cannot go on
+};
+
+}  // namespace nd

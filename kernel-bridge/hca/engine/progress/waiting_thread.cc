@@ -1,0 +1,68 @@
+#include "progress/waiting_thread.h"
+
+namespace nd {
+
+WaitingThread::WaitingThread(ProgressEngine& engine, void (*wake)(void* self), void* self) : engine_(engine) {
+  sleeper_.wake = wake;
+  sleeper_.self = self;
+}
+
+WaitingThread::~WaitingThread() {
+  leave();
+  const auto hold = engine_.hold();
+  engine_.forget(sleeper_);
+}
+
+// False: another thread has the claim.
+bool WaitingThread::begin() {
+  const bool may = hasClaim(state_) || (state_ == WaitState::kAway && engine_.owner().takeClaim());
+  on(may ? WaitEvent::kEnter : WaitEvent::kTaken);
+  return may;
+}
+
+void WaitingThread::on(WaitEvent event) {
+  ProgressOwner& owner = engine_.owner();
+  const WaitCell cell = waitCell(state_, event);
+  if (hasClaim(state_) && !hasClaim(cell.next)) sleeper_.asleep = false;
+  state_ = cell.next;
+  if ((cell.actions & kRenew) != 0) {
+    owner.renewClaim();
+    owner.mark();
+  }
+  if ((cell.actions & kRelease) != 0) {
+    owner.releaseClaim();
+    // While this thread is away, nobody else would serve the other waiting threads.
+    if (owner.anyServed()) engine_.wakeThread();
+    else if ((cell.actions & kMarkQuietly) != 0) owner.mark();
+    else owner.poll();
+  }
+  if ((cell.actions & kJoinServed) != 0) {
+    owner.addServed(1);
+    engine_.wakeThread();
+  }
+  if ((cell.actions & kLeaveServed) != 0) owner.addServed(-1);
+}
+
+// A polling program most likely replies, so acknowledgements are deferred to go with the reply. After a sleep only the ACKs are
+// sent that the peer is blocked on.
+uint64_t WaitingThread::look() {
+  const bool woken = state_ == WaitState::kWoken;
+  const auto hold = engine_.hold();
+  sleeper_.asleep = false;
+  const uint64_t now = engine_.now();
+  const bool ringsAlone = woken || now < allDue_;
+  engine_.look(ringsAlone ? Look::kLater : Look::kAll);
+  if (woken || !ringsAlone) allDue_ = now + progress::kRingsAloneNs;
+  engine_.step(woken ? Stepper::kWoken : Stepper::kPoller);
+  return now;
+}
+
+bool WaitingThread::lastStep() {
+  engine_.owner().postpone();  // before it sleeps, which has time, and not when a message has come
+  const auto hold = engine_.hold();
+  engine_.look(Look::kAll);
+  allDue_ = engine_.now() + progress::kRingsAloneNs;
+  return !engine_.step(Stepper::kEngine) && engine_.fallAsleep(sleeper_);
+}
+
+}  // namespace nd

@@ -1,0 +1,88 @@
+// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, and not the engine's thread
+// first, and it takes the packet in. table.h has its states.
+//
+// One thread at a time has the claim. The engine's thread does not rely on it: while nobody polls it sleeps on the same descriptors
+// and wakes together with the waiting thread. It then gives way to that thread, once for each claim, for as long as a mark is valid.
+//
+// No event is lost on the way to sleep. A peer's packet that comes before fallAsleep() is found by it, or by the step before; one that comes
+// later makes the descriptor readable, because fallAsleep() has asked the peers for that under the lock. An event that another thread
+// brings (NotifySink), and a signal that it has taken in (`wake`), make the thread's own descriptor readable, whether it sleeps already or
+// not.
+//
+// If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that is due or
+// before it sleeps. While it sleeps, its descriptor covers everything.
+#pragma once
+#include <utility>
+
+#include "progress/adaptive_spin.h"
+#include "progress/constants.h"
+#include "progress/progress_engine.h"
+#include "progress/table.h"
+
+namespace nd {
+
+class WaitingThread {
+ public:
+  enum class Entry {
+    kDone,    // the awaited event is there
+    kSleep,   // sleep until descriptor() is readable or `wake` is called, then enter again or leave
+    kServed,  // other threads serve the host: sleep until the event, then leave
+  };
+  // `wake` ends the thread's sleep; called from any thread with the engine's lock held.
+  WaitingThread(ProgressEngine& engine, void (*wake)(void* self), void* self);
+  ~WaitingThread();
+  WaitingThread(const WaitingThread&) = delete;
+  WaitingThread& operator=(const WaitingThread&) = delete;
+
+  // Before the thread sleeps: serves the host, until `done` returns true. After a few steps the rest is left to the engine's
+  // thread. `sleeps`: the thread will really sleep, and spins before, if that has paid lately.
+  template <typename Done>
+  Entry enter(Done done, bool sleeps = true) {
+    if (!begin()) return Entry::kServed;
+    if (spin(done, sleeps)) return Entry::kDone;
+    for (uint32_t i = 0; i < progress::kStepsBeforeSleep; i++) {
+      const bool nothing = lastStep();
+      if (done()) return Entry::kDone;
+      if (!nothing) continue;
+      on(WaitEvent::kSleep);
+      return Entry::kSleep;
+    }
+    on(WaitEvent::kSpent);
+    return Entry::kServed;
+  }
+  // After sleeping, and after kDone: the thread does something else now. No effect without enter().
+  void leave() { on(WaitEvent::kLeave); }
+  Descriptor descriptor() const { return engine_.descriptor(); }
+  WaitState state() const { return state_; }
+
+ private:
+  template <typename Done>
+  bool spin(Done done, bool sleeps) {
+    const bool woken = state_ == WaitState::kWoken;
+    uint64_t now = look();
+    if (done()) return true;
+    on(WaitEvent::kEmpty);
+    if (woken || !sleeps || !spin_.pays()) return false;
+    for (const uint64_t end = now + progress::kSpinNs; now < end;) {
+      if (engine_.contended()) return false;  // which says nothing of what comes
+      const uint64_t before = std::exchange(now, look());
+      if (!done()) continue;
+      spin_.found(now - before);
+      return true;
+    }
+    spin_.failed();
+    return false;
+  }
+  bool begin();
+  uint64_t look();  // a poll; returns the time
+  bool lastStep();  // true: there was nothing to do, and peers signal from now on
+  void on(WaitEvent event);
+
+  ProgressEngine& engine_;
+  Sleeper sleeper_;
+  WaitState state_ = WaitState::kAway;
+  uint64_t allDue_ = 0;  // when everything else than rings has to be polled
+  AdaptiveSpin spin_;
+};
+
+}  // namespace nd
