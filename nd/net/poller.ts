@@ -5,7 +5,7 @@ import {
   type Overlapped,
   Status,
 } from '../index.js';
-import { Expectation } from './expectation.js';
+import { AdaptiveSpin } from './adaptive-spin.js';
 import { uncaught } from './helpers.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
@@ -48,7 +48,7 @@ export class Poller {
   #closed = false;
   /** Results are being delivered: a call from within would overwrite them. */
   #draining = false;
-  readonly #expectation = new Expectation();
+  readonly #spin = new AdaptiveSpin();
   /** The poller looks for results until then. */
   #deadline = 0;
   /** The last time at which it has looked. */
@@ -163,7 +163,7 @@ export class Poller {
   /** A wait begins. */
   #expect(): void {
     this.#looked = performance.now();
-    this.#deadline = this.#expectation.worthIt() ? this.#looked + LOOK : 0;
+    this.#deadline = this.#spin.pays() ? this.#looked + LOOK : 0;
   }
 
   #poll(): void {
@@ -187,7 +187,7 @@ export class Poller {
       return;
     }
     if (count > 0) {
-      if (polls) this.#expectation.met(gap);
+      if (polls) this.#spin.found(gap);
       this.#expect();
       setImmediate(this.#turn);
       return;
@@ -197,7 +197,7 @@ export class Poller {
       setImmediate(this.#turn);
       return;
     }
-    if (polls) this.#expectation.inVain();
+    if (polls) this.#spin.failed();
     this.#sleep();
   }
 
