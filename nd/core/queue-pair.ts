@@ -88,25 +88,19 @@ export abstract class QueuePairBase extends NdObject {
     }
   }
 
-  protected postSend(what: string, context: unknown, flags: number, inline: number): void {
-    const record = this.#take(what, context, SEND, this.sg.total);
+  protected postSend(what: string, context: unknown, flags: number): void {
+    const record = this.#initiators.take(what, context, SEND, this.sg.total);
     try {
-      this.qp.send(record, this.sg.list, sendFlags[flags]! | inline);
+      this.qp.send(record, this.sg.list, sendFlags[flags]!);
     } catch (error) {
       throw this.#undo(what, record, error);
     }
   }
 
-  protected postSendAndInvalidate(
-    what: string,
-    context: unknown,
-    flags: number,
-    inline: number,
-    rkey: number,
-  ): void {
-    const record = this.#take(what, context, SEND, this.sg.total);
+  protected postSendAndInvalidate(what: string, context: unknown, flags: number, rkey: number): void {
+    const record = this.#initiators.take(what, context, SEND, this.sg.total);
     try {
-      this.qp.sendAndInvalidate(record, this.sg.list, sendFlags[flags]! | inline, rkey);
+      this.qp.sendAndInvalidate(record, this.sg.list, sendFlags[flags]!, rkey);
     } catch (error) {
       throw this.#undo(what, record, error);
     }
@@ -115,9 +109,7 @@ export abstract class QueuePairBase extends NdObject {
   protected postReceive(what: string, context: unknown, sgl: readonly SpiSge[]): void {
     this.alive(what);
     this.sg.translate(sgl, what);
-    if (this.sg.plain) throw plainRefused(what);
-    const record = this.#receives.take(context, RECEIVE, this.sg.total);
-    if (record === undefined) throw noEntries(what);
+    const record = this.#receives.take(what, context, RECEIVE, this.sg.total);
     try {
       this.qp.postReceive(record, this.sg.list);
     } catch (error) {
@@ -133,9 +125,8 @@ export abstract class QueuePairBase extends NdObject {
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    if (this.sg.plain) throw plainRefused(what);
     if (this.sg.list.length > this.adapter.limits.maxReadSge) throw this.#tooManySges(what);
-    const record = this.#take(what, context, READ, this.sg.total);
+    const record = this.#initiators.take(what, context, READ, this.sg.total);
     try {
       this.qp.read(record, this.sg.list, sendFlags[flags]!, remote, offset);
     } catch (error) {
@@ -147,13 +138,12 @@ export abstract class QueuePairBase extends NdObject {
     what: string,
     context: unknown,
     flags: number,
-    inline: number,
     remote: RemoteMemoryRef,
     offset: number,
   ): void {
-    const record = this.#take(what, context, WRITE, this.sg.total);
+    const record = this.#initiators.take(what, context, WRITE, this.sg.total);
     try {
-      this.qp.write(record, this.sg.list, sendFlags[flags]! | inline, remote, offset);
+      this.qp.write(record, this.sg.list, sendFlags[flags]!, remote, offset);
     } catch (error) {
       throw this.#undo(what, record, error);
     }
@@ -182,7 +172,7 @@ export abstract class QueuePairBase extends NdObject {
     const access =
       (flags & ALLOW_READ ? WvAccess.REMOTE_READ : 0) | (flags & ALLOW_WRITE ? WvAccess.REMOTE_WRITE : 0);
     const wvFlags = sendFlags[flags & (SILENT_SUCCESS | READ_FENCE)]!;
-    const record = this.#take(what, context, RequestType.bind, 0);
+    const record = this.#initiators.take(what, context, RequestType.bind, 0);
     let key: number;
     try {
       key = this.qp.bindMemoryWindow(window.wv, record, region, offset, length, access, wvFlags);
@@ -194,7 +184,7 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   protected postInvalidate(what: string, context: unknown, window: MemoryWindow, flags: number): void {
-    const record = this.#take(what, context, RequestType.invalidate, 0);
+    const record = this.#initiators.take(what, context, RequestType.invalidate, 0);
     try {
       this.qp.invalidateMemoryWindow(window.wv, record, sendFlags[flags]!);
     } catch (error) {
@@ -222,12 +212,6 @@ export abstract class QueuePairBase extends NdObject {
       what,
       `The list has more entries than a Read of this adapter takes (${maxReadSge}).`,
     );
-  }
-
-  #take(what: string, context: unknown, type: RequestType, length: number): RequestRecord {
-    const record = this.#initiators.take(context, type, length);
-    if (record === undefined) throw noEntries(what);
-    return record;
   }
 
   #undo(what: string, record: RequestRecord, error: unknown): unknown {
@@ -277,17 +261,6 @@ export function checkRemote(
   }
 }
 
-/** The error for unregistered memory where it must be registered. */
-export function plainRefused(what: string, maxInline = 0): unknown {
-  return refuse(
-    Status.INVALID_HANDLE,
-    what,
-    maxInline > 0
-      ? `Only Sends and Writes of at most ${maxInline} bytes can carry memory that is not registered.`
-      : 'The memory must be registered.',
-  );
-}
-
 function isRange(offset: number, length: number, size: number): boolean {
   return (
     Number.isSafeInteger(offset) &&
@@ -295,13 +268,5 @@ function isRange(offset: number, length: number, size: number): boolean {
     offset >= 0 &&
     length > 0 &&
     offset + length <= size
-  );
-}
-
-function noEntries(what: string): unknown {
-  return refuse(
-    Status.NO_MORE_ENTRIES,
-    what,
-    'All entries of the queue are in use; take results from its completion queue first.',
   );
 }

@@ -1,3 +1,6 @@
+import { Status } from '../../winverbs/index.js';
+import { refuse } from '../status.js';
+
 /** The kind of a request (ND2_REQUEST_TYPE); the HCA does not report it for failed requests. */
 export const RequestType = { receive: 0, send: 1, bind: 2, invalidate: 3, read: 4, write: 5 } as const;
 
@@ -63,9 +66,9 @@ export class RequestQueue implements RecordOwner {
     return this.#count;
   }
 
-  /** The record for a new request; undefined if all are in use. */
-  take(context: unknown, type: RequestType, length: number): RequestRecord | undefined {
-    if (this.#count === this.#records.length) return undefined;
+  /** The record for a new request. NO_MORE_ENTRIES if all are in use. */
+  take(what: string, context: unknown, type: RequestType, length: number): RequestRecord {
+    if (this.#count === this.#records.length) throw noEntries(what);
     let index = this.#oldest + this.#count;
     if (index >= this.#records.length) index -= this.#records.length;
     const record = this.#records[index]!;
@@ -96,4 +99,12 @@ export class RequestQueue implements RecordOwner {
     this.#count -= 1;
     record.clear();
   }
+}
+
+function noEntries(what: string): unknown {
+  return refuse(
+    Status.NO_MORE_ENTRIES,
+    what,
+    'All entries of the queue are in use; take results from its completion queue first.',
+  );
 }

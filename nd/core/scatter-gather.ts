@@ -58,7 +58,8 @@ export class ScatterGather {
     this.#maxTransfer = maxTransfer;
   }
 
-  translate(sgl: readonly SpiSge[], what: string): void {
+  /** @param inline - The list may have unregistered memory. */
+  translate(sgl: readonly SpiSge[], what: string, inline = false): void {
     if (!Array.isArray(sgl)) throw noList(what, 'The scatter/gather list', sgl);
     const n = sgl.length;
     const list = this.#lists[n] ?? this.#make(n, what);
@@ -108,6 +109,7 @@ export class ScatterGather {
         `${total} bytes are more than one request of this adapter carries (${this.#maxTransfer}).`,
       );
     }
+    if (this.plain && !inline) throw plainRefused(what);
     this.list = list;
     this.total = total;
   }
@@ -128,6 +130,17 @@ export class ScatterGather {
     this.#lists[n] = list;
     return list;
   }
+}
+
+/** The error for unregistered memory where it must be registered. */
+export function plainRefused(what: string, maxInline = 0): unknown {
+  return refuse(
+    Status.INVALID_HANDLE,
+    what,
+    maxInline > 0
+      ? `Only Sends and Writes of at most ${maxInline} bytes can carry memory that is not registered.`
+      : 'The memory must be registered.',
+  );
 }
 
 function noList(what: string, which: string, value: unknown): unknown {

@@ -1,18 +1,14 @@
-import { Status, WvSend } from '../../winverbs/index.js';
-import {
-  checkOffset,
-  checkRemote,
-  plainRefused,
-  QueuePairBase,
-  type QueuePairParts,
-} from '../core/queue-pair.js';
+import { Status } from '../../winverbs/index.js';
+import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
+import { plainRefused } from '../core/scatter-gather.js';
 import type { INDEndpoint, INDMemoryWindow, NdMemoryHandle, NdResult, NdSge } from '../spi/v1.js';
 import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
+import { Nd2OpFlag } from '../spi/v2-types.js';
 import type { MemoryTable } from './memory.js';
 import { checkResult } from './result.js';
 
 // Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
-const { INLINE } = WvSend;
+const { INLINE } = Nd2OpFlag;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
 /** Allowed flags of each request. */
@@ -68,7 +64,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     this.check(what, flags, KNOWN.send, 4);
     const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
-    this.postSend(what, result, flags, inline);
+    this.postSend(what, result, flags | inline);
   }
 
   sendAndInvalidate(result: NdResult, sgl: readonly NdSge[], remote: NdMwDescriptor, flags = 0): void {
@@ -77,7 +73,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     checkRemote(what, remote, NdMwDescriptor);
     const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
-    this.postSendAndInvalidate(what, result, flags, inline, remote.rkey);
+    this.postSendAndInvalidate(what, result, flags | inline, remote.rkey);
   }
 
   receive(result: NdResult, sgl: readonly NdSge[]): void {
@@ -128,7 +124,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
     checkOffset(what, offset);
     const inline = this.#gather(what, sgl, flags);
     checkResult(what, result);
-    this.postWrite(what, result, flags, inline, remote, offset);
+    this.postWrite(what, result, flags | inline, remote, offset);
   }
 
   /**
@@ -138,7 +134,7 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
    */
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;
-    sg.translate(sgl, what);
+    sg.translate(sgl, what, true);
     if (sg.total <= this.maxInline && (sg.plain || ((flags & READ_FENCE) === 0 && !sg.beyond))) return INLINE;
     if (sg.plain) throw plainRefused(what, this.maxInline);
     return 0;

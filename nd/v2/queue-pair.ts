@@ -1,11 +1,5 @@
-import { Status, WvSend } from '../../winverbs/index.js';
-import {
-  checkOffset,
-  checkRemote,
-  plainRefused,
-  QueuePairBase,
-  type QueuePairParts,
-} from '../core/queue-pair.js';
+import { Status } from '../../winverbs/index.js';
+import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
 import type { IND2MemoryRegion, IND2MemoryWindow, IND2QueuePair, Nd2Sge } from '../spi/v2.js';
 import { Nd2OpFlag, Nd2RemoteMemory } from '../spi/v2.js';
 import { refuse } from '../status.js';
@@ -13,12 +7,12 @@ import { MemoryRegion } from './memory-region.js';
 import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
 // Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
-const { INLINE: WV_INLINE } = WvSend;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
 /** All flags. Flags without meaning for a request are ignored (ND SPI v2, as drivers do). */
 const KNOWN = 0x3f;
-const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT;
+const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT | INLINE;
+const WRITE = SILENT_SUCCESS | READ_FENCE | INLINE;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
 
 /** IND2QueuePair: the client chooses INLINE; remote memory is an address and a token. */
@@ -43,7 +37,8 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   send(context: unknown, sgl: readonly Nd2Sge[], flags = 0): void {
     const what = 'Send';
     this.check(what, flags, KNOWN, 4);
-    this.postSend(what, context, flags & SEND, this.#gather(what, sgl, flags));
+    this.sg.translate(sgl, what, (flags & INLINE) !== 0);
+    this.postSend(what, context, flags & SEND);
   }
 
   receive(context: unknown, sgl: readonly Nd2Sge[]): void {
@@ -114,19 +109,12 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.check(what, flags, KNOWN, 6);
     checkRemote(what, remote, Nd2RemoteMemory);
     checkOffset(what, offset);
-    this.postWrite(what, context, flags & OTHER, this.#gather(what, sgl, flags), remote, offset);
+    this.sg.translate(sgl, what, (flags & INLINE) !== 0);
+    this.postWrite(what, context, flags & WRITE, remote, offset);
   }
 
   protected override end(): void {
     super.end();
     this.#srq?.letGo();
-  }
-
-  /** Converts the list of a Send or Write; returns INLINE if it was requested. */
-  #gather(what: string, sgl: readonly Nd2Sge[], flags: number): number {
-    this.sg.translate(sgl, what);
-    if ((flags & INLINE) !== 0) return WV_INLINE;
-    if (this.sg.plain) throw plainRefused(what);
-    return 0;
   }
 }

@@ -2,7 +2,6 @@ import type { IWVSharedReceiveQueue, WvSrqEvent } from '../../winverbs/index.js'
 import { Overlapped, Status, StatusError } from '../../winverbs/index.js';
 import { isCount } from '../core/limits.js';
 import { NdOverlappedBase } from '../core/object.js';
-import { plainRefused } from '../core/queue-pair.js';
 import { type RecordOwner, RequestRecord, RequestType } from '../core/requests.js';
 import { ScatterGather } from '../core/scatter-gather.js';
 import type { IND2SharedReceiveQueue, Nd2Affinity, Nd2Sge } from '../spi/v2.js';
@@ -140,7 +139,6 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     this.alive(what);
     const sg = this.#sg;
     sg.translate(sgl, what);
-    if (sg.plain) throw plainRefused(what);
     const record = this.#pool.take(context, sg.total);
     try {
       this.wv.postReceive(record, sg.list);
