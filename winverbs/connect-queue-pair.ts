@@ -1,11 +1,4 @@
-import {
-  AtomicCapability,
-  DeviceType,
-  QpType,
-  WvAccess,
-  WvOpcode,
-  WvSend,
-} from '../kernel-bridge/ioctl/constants.js';
+import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
 import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
@@ -27,13 +20,9 @@ import { checkedObject, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
 const DEFAULT_READ_DEPTH = 16;
-/** Bits of what not every device has. */
-const HAS_IMMEDIATE = 1;
-const HAS_ATOMICS = 2;
 const WINDOW_RIGHTS =
   WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.ZERO_BASED;
 // A module's own constants are constants to V8; fields of another module's object are not.
-const { IMMEDIATE } = WvSend;
 const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 /** Splits 64-bit operands without making new bigints. */
 const wide = new BigUint64Array(1);
@@ -43,9 +32,6 @@ const halves = new Uint32Array(wide.buffer);
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
-
-  /** Kinds of requests that the device is known to have. */
-  private able = 0;
 
   private constructor(
     pd: WVProtectionDomain,
@@ -73,37 +59,6 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     const responderResources = create.responderResources ?? depth;
     const made = WVQueuePair.make(pd, type, create, { initiatorDepth, responderResources });
     return new WVConnectQueuePair(pd, made, initiatorDepth, responderResources);
-  }
-
-  /** @internal Refuses what the device does not have. */
-  protected override prepare(
-    opcode: number,
-    context: unknown,
-    sgl: readonly WvSge[],
-    flags: number,
-  ): UvpSendRequest {
-    if ((flags & IMMEDIATE) !== 0 && (this.able & HAS_IMMEDIATE) === 0) this.need(HAS_IMMEDIATE);
-    if ((opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) && (this.able & HAS_ATOMICS) === 0) {
-      this.need(HAS_ATOMICS);
-    }
-    return super.prepare(opcode, context, sgl, flags);
-  }
-
-  private need(kind: number): void {
-    this.check();
-    const { name, traits } = this.pd.device;
-    if (
-      kind === HAS_IMMEDIATE
-        ? traits.deviceType === DeviceType.IWARP
-        : traits.atomicCapability === AtomicCapability.NONE
-    ) {
-      const what =
-        kind === HAS_IMMEDIATE
-          ? 'immediate data: it is an iWARP device'
-          : 'atomic operations (atomicCapability)';
-      throw new WvError(Status.NOT_SUPPORTED, `The device ${name} has no ${what}.`);
-    }
-    this.able |= kind;
   }
 
   /** Posts a message. `immediate` is sent with the flag IMMEDIATE. */

@@ -1,5 +1,13 @@
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
-import { QpAttr, QpFlag, WvAccess } from '../kernel-bridge/ioctl/constants.js';
+import {
+  AtomicCapability,
+  DeviceType,
+  QpAttr,
+  QpFlag,
+  WvAccess,
+  WvOpcode,
+  WvSend,
+} from '../kernel-bridge/ioctl/constants.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import {
@@ -21,6 +29,12 @@ const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REM
 export const NO_SGES: readonly WvSge[] = [];
 /** Stands for no request: an object of the same class, so that V8 need not distinguish. */
 const NO_REQUEST = new UvpSendRequest();
+/** Bits of what not every device has. */
+const HAS_IMMEDIATE = 1;
+const HAS_ATOMICS = 2;
+// A module's own constants are constants to V8; fields of another module's object are not.
+const { IMMEDIATE } = WvSend;
+const { COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
 /** Hop limit of packets if the queue pair has none. */
 const DEFAULT_HOP_LIMIT = 64;
 
@@ -58,6 +72,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   private request = NO_REQUEST;
   /** The program has started a batch, and submits it itself. */
   private batching = false;
+  /** Kinds of requests that the device is known to have. */
+  private able = 0;
 
   /** @internal */
   protected constructor(
@@ -369,9 +385,13 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.pd.letGoOf(this);
   }
 
-  /** @internal The request for {@link post}, filled except for what depends on its kind. */
+  /** @internal The request for {@link post}, filled except for what depends on its kind. Refuses what the device does not have. */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
+    if ((flags & IMMEDIATE) !== 0 && (this.able & HAS_IMMEDIATE) === 0) this.need(HAS_IMMEDIATE);
+    if ((opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) && (this.able & HAS_ATOMICS) === 0) {
+      this.need(HAS_ATOMICS);
+    }
     if (this.request === NO_REQUEST) this.request = new UvpSendRequest();
     const request = this.request;
     request.opcode = opcode;
@@ -380,6 +400,22 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     request.flags = flags;
     request.invalidate = false;
     return request;
+  }
+
+  private need(kind: number): void {
+    const { name, traits } = this.pd.device;
+    if (
+      kind === HAS_IMMEDIATE
+        ? traits.deviceType === DeviceType.IWARP
+        : traits.atomicCapability === AtomicCapability.NONE
+    ) {
+      const what =
+        kind === HAS_IMMEDIATE
+          ? 'immediate data: it is an iWARP device'
+          : 'atomic operations (atomicCapability)';
+      throw new WvError(Status.NOT_SUPPORTED, `The device ${name} has no ${what}.`);
+    }
+    this.able |= kind;
   }
 
   /** @internal Passes a request to the UVP. */
