@@ -1,23 +1,14 @@
 import type { DeviceFile } from '../kernel-bridge/device-file.js';
 import { ioctlName } from '../kernel-bridge/ioctl/codes.js';
 import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/ioctl/layout.js';
-import { VERB_INFO, WvIoObject } from '../kernel-bridge/ioctl/structs.js';
+import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
+import { readVerbInfo, writeVerbInfo } from '../kernel-bridge/ioctl/verb-info.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
 import { Status, StatusError, toWvError, WvError } from './status.js';
 
 /** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
-
-// Byte by byte: for views of bytes that are used once V8 moves the bytes out of its heap.
-function setUint32(bytes: Uint8Array, at: number, value: number): void {
-  for (let i = 0; i < 4; i++) bytes[at + i] = value >>> (8 * i);
-}
-
-function getUint32(bytes: Uint8Array, at: number): number {
-  if (bytes.length < at + 4) throw new StatusError(Status.BUFFER_TOO_SMALL);
-  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
-}
 
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
@@ -142,11 +133,11 @@ export class KernelFile {
     try {
       const request = this.bytes(input.size + umv.input.length);
       request.set(input.encodeOnce(values));
-      setUint32(request, VERB_INFO, umv.command);
+      writeVerbInfo(request, umv.command);
       request.set(umv.input, input.size);
       const answer = this.file.ioctl(code, request, output.size + umv.outputSize);
       reply = output.decode(answer);
-      umv.status = getUint32(answer, VERB_INFO);
+      umv.status = readVerbInfo(answer);
       umv.output = answer.subarray(output.size);
     } catch (error) {
       try {

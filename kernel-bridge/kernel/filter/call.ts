@@ -1,7 +1,7 @@
 /** One IOCTL, as the filter driver's handlers see it. */
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import { VERB_INFO } from '../../ioctl/structs.js';
+import { readVerbInfo, writeVerbInfo } from '../../ioctl/verb-info.js';
 import type { CiUdata } from '../hca-driver/objects.js';
 import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable } from './object-table.js';
@@ -58,12 +58,10 @@ export function callVerbFor<T>(
   return Status.PENDING;
 }
 
-function getUint32(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
-}
-
-function setUint32(bytes: Uint8Array, at: number, value: number): void {
-  for (let n = 0; n < 4; n++) bytes[at + n] = value >>> (8 * n);
+/** The structure of an output. */
+interface Layout<I> {
+  readonly size: number;
+  encode(value: I, out: Uint8Array): Uint8Array;
 }
 
 /** The request, its file, and the five ways to answer it. Handlers return the result of an answer. */
@@ -97,37 +95,26 @@ export class Call {
     return this.irp.complete(status, bytes.length);
   }
 
-  /** Success with the output structure, followed by the provider's part in {@link udata}'s output. */
-  struct<I>(
-    layout: { readonly size: number; encode(value: I, out: Uint8Array): Uint8Array },
-    value: I,
-    udata?: CiUdata,
-  ): number {
+  /**
+   * Success with the output structure, followed by the provider's part in {@link udata}'s output. IoStatus.Information is
+   * the number of these bytes, or `information`.
+   */
+  struct<I>(layout: Layout<I>, value: I, udata?: CiUdata, information?: number): number {
     layout.encode(value, this.irp.output);
-    if (udata?.status) setUint32(this.irp.output, VERB_INFO, udata.status);
-    return this.irp.complete(Status.SUCCESS, layout.size + (udata?.outputSize ?? 0));
+    if (udata?.status) writeVerbInfo(this.irp.output, udata.status);
+    const bytes = layout.size + (udata?.outputSize ?? 0);
+    return this.irp.complete(Status.SUCCESS, information ?? bytes, bytes);
   }
 
-  /**
-   * {@link struct} for a new object. On the file of an HCA, IoStatus.Information is the object's id; the number of bytes
-   * goes beside it.
-   */
-  made<I>(
-    layout: { readonly size: number; encode(value: I, out: Uint8Array): Uint8Array },
-    value: I,
-    id: number,
-    udata?: CiUdata,
-  ): number {
-    if (!this.file.hcaDevice) return this.struct(layout, value, udata);
-    layout.encode(value, this.irp.output);
-    if (udata?.status) setUint32(this.irp.output, VERB_INFO, udata.status);
-    return this.irp.complete(Status.SUCCESS, id, layout.size + (udata?.outputSize ?? 0));
+  /** {@link struct} for a new object. On the file of an HCA, IoStatus.Information is the object's id. */
+  made<I>(layout: Layout<I>, value: I, id: number, udata?: CiUdata): number {
+    return this.struct(layout, value, udata, this.file.hcaDevice && id);
   }
 
   /** Provider data: the input behind the input structure, and the room behind the output structure. */
   udata(): CiUdata {
     return {
-      command: getUint32(this.input, VERB_INFO),
+      command: readVerbInfo(this.input),
       status: 0,
       input: this.tail,
       output: this.irp.output.subarray(this.row.output?.size ?? 0),
