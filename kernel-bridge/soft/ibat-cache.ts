@@ -1,12 +1,12 @@
 import { IbatCode } from '../ioctl/codes.js';
 
-/** Byte offsets of the sockaddr ports in an input; the cache key ignores them, because no answer depends on a port. */
-const portOffsets = { local: [6, 7], both: [6, 7, 34, 35] };
-
-/** The IOCTLs that are cached: their answers hardly ever change, and they have no side effects. With the bytes to ignore. */
-const cacheable: ReadonlyMap<number, readonly number[]> = new Map([
-  [IbatCode.IP_TO_PORT, portOffsets.local],
-  [IbatCode.PATH, portOffsets.both],
+/**
+ * The IOCTLs that are cached: their answers hardly ever change, and they have no side effects. With the byte offsets of the sockaddr
+ * ports in their inputs, which the cache key ignores, because no answer depends on a port.
+ */
+export const cachedAddresses: ReadonlyMap<number, readonly number[]> = new Map([
+  [IbatCode.IP_TO_PORT, [6, 7]],
+  [IbatCode.PATH, [6, 7, 34, 35]],
 ]);
 
 /** Lifetime of an entry, in ms: the interval at which the kernel scans the host's interfaces. */
@@ -48,7 +48,7 @@ export class IbatCache {
 
   /** The cached answer, or else that of `query`, which is cached. */
   answer(code: number, input: Uint8Array | null, outputLength: number, query: () => Uint8Array): Uint8Array {
-    const ignored = cacheable.get(code);
+    const ignored = cachedAddresses.get(code);
     if (input === null || ignored === undefined) return query();
     // Read before the query: a change during the query must invalidate its answer.
     const epoch = Atomics.load(this.#cacheEpoch, 0);

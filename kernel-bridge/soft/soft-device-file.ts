@@ -1,10 +1,11 @@
 import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
 import { ChannelMajor } from '../hca/index.js';
-import { IbatCode, IoctlCode, ioctlName } from '../ioctl/codes.js';
+import { IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { epAttributesRoom } from '../ioctl/structs.js';
 import { Overlapped } from '../overlapped.js';
 import { AttributePrefetch } from './attribute-prefetch.js';
+import { cachedAddresses } from './ibat-cache.js';
 import type { SoftKernel } from './soft-kernel.js';
 
 const noBytes = new Uint8Array(0);
@@ -25,8 +26,7 @@ export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
   [EP_CONNECT, 'carrier'],
   [EP_GET_REQUEST, 'carrier'],
   [EP_QUERY, 'query'],
-  [IbatCode.IP_TO_PORT, 'address'],
-  [IbatCode.PATH, 'address'],
+  ...[...cachedAddresses.keys()].map((code): [number, CacheUse] => [code, 'address']),
 ]);
 
 /** A file of the soft kernel. Each request passes bytes both ways through a slot of the isolate's channel. */
