@@ -46,7 +46,7 @@ function definedTwice(all: readonly Source[]): string[] {
 /** Numbers that have a name, and how they would be written without it; the file of the name may. */
 const named: readonly (readonly [what: string, home: string, written: RegExp])[] = [
   ['RNR retry counts', 'kernel-bridge/ioctl/constants.ts', /\brnr_?retry\w*"?\s*(:|=|\?\?)\s*[67]\b/i],
-  ['the slots of a host', 'kernel-bridge/hca/engine/base/types.h', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
+  ['the slots of a host', 'kernel-bridge/schema/numbers.ts', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
   ['masks of QPNs and PSNs', 'kernel-bridge/hca/engine/base/wire.h', /[=&<({,]\s*0x(00)?[fF]{6}\b/],
   [
     "the size of EP_QUERY's answer",
@@ -55,10 +55,18 @@ const named: readonly (readonly [what: string, home: string, written: RegExp])[]
   ],
 ];
 
+/** Written by scripts/generate-schema.mjs. */
+const generated = /\/(schema\/generated|engine\/schema)\//;
+
 function writtenOut(all: readonly Source[]): string[] {
   return named.flatMap(([what, home, written]) =>
     all
-      .filter(({ file, text }) => file !== home && written.test(text.replace(/\/\/.*|\/\*[\s\S]*?\*\//g, '')))
+      .filter(
+        ({ file, text }) =>
+          file !== home &&
+          !generated.test(file) &&
+          written.test(text.replace(/\/\/.*|\/\*[\s\S]*?\*\//g, '')),
+      )
       .map(({ file }) => `${what}: ${file}`),
   );
 }
