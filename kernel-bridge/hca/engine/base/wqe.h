@@ -97,19 +97,19 @@ static_assert(abi::kSwRemoteHi == abi::kSwRemoteLo + 1 && abi::kSwCompareHi == a
 // Flags that each kind of send WQE may have, and the queue pairs that execute it. Nothing reaches a window through an unreliable
 // connection, so it binds none.
 struct WqeRule {
+  static constexpr uint32_t kAny = abi::kSendFlagFence | abi::kSendFlagSignaled | abi::kSendFlagSolicited;  // flags
+  static constexpr uint32_t kRc = 1u << abi::kQptRc, kConnected = kRc | 1u << abi::kQptUc, kEvery = kConnected | 1u << abi::kQptUd;
   uint32_t flags, types;
 };
-constexpr uint32_t kEveryFlag = abi::kSendFlagFence | abi::kSendFlagSignaled | abi::kSendFlagSolicited;
-constexpr uint32_t kRcOnly = 1u << abi::kQptRc, kConnected = kRcOnly | 1u << abi::kQptUc, kEveryType = kConnected | 1u << abi::kQptUd;
 constexpr WqeRule kWqeRules[] = {
-    /* SEND             */ {kEveryFlag | abi::kSendFlagImmediate | abi::kSendFlagInline | abi::kSendFlagInvalidate, kEveryType},
-    /* WRITE            */ {kEveryFlag | abi::kSendFlagImmediate | abi::kSendFlagInline, kConnected},
-    /* READ             */ {kEveryFlag, kRcOnly},
-    /* COMPARE_EXCHANGE */ {kEveryFlag, kRcOnly},
-    /* FETCH_ADD        */ {kEveryFlag, kRcOnly},
-    /* BIND_WINDOW      */ {kEveryFlag, kRcOnly},
-    /* LOCAL_INVALIDATE */ {kEveryFlag, kRcOnly},
-    /* FAST_REGISTER    */ {kEveryFlag, kRcOnly},
+    /* SEND             */ {WqeRule::kAny | abi::kSendFlagImmediate | abi::kSendFlagInline | abi::kSendFlagInvalidate, WqeRule::kEvery},
+    /* WRITE            */ {WqeRule::kAny | abi::kSendFlagImmediate | abi::kSendFlagInline, WqeRule::kConnected},
+    /* READ             */ {WqeRule::kAny, WqeRule::kRc},
+    /* COMPARE_EXCHANGE */ {WqeRule::kAny, WqeRule::kRc},
+    /* FETCH_ADD        */ {WqeRule::kAny, WqeRule::kRc},
+    /* BIND_WINDOW      */ {WqeRule::kAny, WqeRule::kRc},
+    /* LOCAL_INVALIDATE */ {WqeRule::kAny, WqeRule::kRc},
+    /* FAST_REGISTER    */ {WqeRule::kAny, WqeRule::kRc},
 };
 
 inline uint32_t SendWqe::parse(const uint32_t* wqe, const WqeLimits& limits) {

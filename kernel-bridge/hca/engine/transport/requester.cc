@@ -178,6 +178,7 @@ inline Requester::State Requester::unread(Qp& qp, Round& round) {
     round.fast += n;
     return rq.next != rq.producer && round.fast >= Transport::kShare ? State::kMore : next(qp);
   }
+  // Whether it is worth parsing: what the opcode is then decides packets().
   if (!mayLeave(qp, 1, peekWord(qp.sendWqe(rq.next) + kSwOpcode) == kOpRead)) return State::kIdle;
   parse(qp);
   return parsed(qp);
