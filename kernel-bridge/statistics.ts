@@ -1,6 +1,7 @@
 import { type KernelStatistics, STATISTICS_FORM } from './ioctl/statistics.js';
 import { Status, StatusError } from './ioctl/status.js';
 import { lazy } from './options.js';
+import { memoryShape, queuePairShape } from './schema/generated/statistics.js';
 import type { Observed } from './soft/index.js';
 
 /** How long {@link readProcesses} waits by default, in milliseconds. A kernel answers within a few, unless its process is stopped. */
@@ -52,43 +53,11 @@ const statisticsSchema = lazy((z) => {
     devices: z.array(z.object({ name: text, guid: text, hca: text })),
     counters: z.record(z.string().max(64), counters),
     sharedReceived: count,
-    queuePairs: z.array(
-      z.object({
-        qpn: count,
-        type: text,
-        state: text,
-        local: text,
-        remote: text,
-        remoteQpn: count,
-        mtu: count,
-        link: z.enum(['local', 'wire', 'none']),
-        sendEntries: count,
-        sendWaiting: count,
-        sent: count,
-        receiveEntries: count,
-        receiveWaiting: count,
-        received: count,
-        sharedReceives: z.boolean(),
-        window: count,
-        inFlight: count,
-        retries: count,
-        rnrRetries: count,
-        rnrWaiting: z.boolean(),
-        roundTripNs: count,
-      }),
-    ),
+    queuePairs: z.array(queuePairShape(z, count, text)),
     connections: z.array(
       z.object({ type: z.enum(['connect', 'datagram']), state: text, local: text, remote: text, qpn: count }),
     ),
-    memory: z.array(
-      z.object({
-        kind: z.enum(['region', 'window', 'fast']),
-        length: count,
-        access: z.array(text),
-        live: z.boolean(),
-        allocated: z.boolean(),
-      }),
-    ),
+    memory: z.array(memoryShape(z, count, text)),
     omitted: z.object({ queuePairs: count, connections: count, memory: count }),
   });
 });

@@ -127,6 +127,7 @@ function numberFiles({ single, numbers }) {
         (table) => `${tsComment(table.about)}export const ${table.ts} = {\n${tsMembers(table)}} as const;\n`,
       ),
     ].join('\n'),
+    includes: ['cstddef', 'cstdint'],
     cpp: `namespace nd {
 
 ${[
@@ -141,10 +142,485 @@ ${[
   };
 }
 
+// ── Options
+
+const grouped = (value, separator) => String(value).replace(/\B(?=(\d{3})+$)/g, separator);
+const tsNumber = (value) => (value < 10_000 ? String(value) : grouped(value, '_'));
+const cppNumber = (value) => (value < 10_000 ? String(value) : grouped(value, "'"));
+const firstSentence = (text) => /^.*?\.(?= |$)/.exec(text)?.[0] ?? text;
+
+function tsTypeOf({ group, range, probability, choice, checked, default: given }) {
+  if (group !== undefined) return group.interface;
+  if (range !== undefined || probability) return 'number';
+  if (choice !== undefined) return choice.map((one) => `'${one}'`).join(' | ');
+  return checked ?? typeof given;
+}
+
+function tsLiteral(value) {
+  if (typeof value === 'number') return tsNumber(value);
+  return JSON.stringify(value).replaceAll('"', "'");
+}
+
+const hasChecks = ({ options }) =>
+  Object.values(options).some(
+    ({ group, checked }) => checked !== undefined || (group !== undefined && hasChecks(group)),
+  );
+
+/** What zod checks it by. `checks` has what no range says. */
+function zodOf(name, { group, range, multipleOf, probability, choice, checked }) {
+  if (group !== undefined) return `${name}Shape(z${hasChecks(group) ? ', checks' : ''}).prefault({})`;
+  if (probability) return 'z.number().min(0).max(1)';
+  if (choice !== undefined) return `z.enum([${choice.map((one) => `'${one}'`).join(', ')}])`;
+  if (checked !== undefined) return `checks.${name}(z)`;
+  if (range === undefined) return 'z.boolean()';
+  const most = range[1] === Number.MAX_SAFE_INTEGER ? '' : `.max(${tsNumber(range[1])})`;
+  const multiple = multipleOf === undefined ? '' : `.multipleOf(${multipleOf[0]}, '${multipleOf[1]}')`;
+  return `z.int().min(${tsNumber(range[0])})${most}${multiple}`;
+}
+
+const innerGroups = ({ options }) => Object.entries(options).filter(([, { group }]) => group !== undefined);
+
+function optionsInterface({ interface: name, about, options }) {
+  const members = Object.entries(options).map(
+    ([key, option]) => `${tsComment(option.about, '  ')}  ${key}: ${tsTypeOf(option)};\n`,
+  );
+  return `${tsComment(about)}export interface ${name} {\n${members.join('')}}\n`;
+}
+
+function defaultsOf({ options }, indent) {
+  const members = Object.entries(options).map(([key, { group, default: given }]) =>
+    group === undefined
+      ? `${indent}  ${key}: ${tsLiteral(given)},\n`
+      : `${indent}  ${key}: ${defaultsOf(group, `${indent}  `)},\n`,
+  );
+  return `{\n${members.join('')}${indent}}`;
+}
+
+function optionsShape(name, group) {
+  const members = Object.entries(group.options).map(([key, option]) => {
+    const given = `defaultOptions${name === 'kernel' ? '' : `.${name}`}.${key}`;
+    return `    ${key}: ${zodOf(key, option)}${option.group === undefined ? `.default(${given})` : ''},\n`;
+  });
+  return `export const ${name}Shape = (z: Zod${hasChecks(group) ? ', checks: OptionChecks' : ''}) =>\n  z.strictObject({\n${members.join('')}  });\n`;
+}
+
+/** The name, type and default of an option in C++, and the statement that reads it. */
+function cppOption(name, { range, probability, choice, cppEnum, default: given }) {
+  if (probability) return { type: 'double', given: '0', read: `number("${name}", &o->${name}, 0, 1)` };
+  if (choice !== undefined) {
+    const texts = choice.map((one) => `"${one}"`).join(', ');
+    return {
+      type: cppEnum,
+      given: `${cppEnum}::${constant(given)}`,
+      read: `choice("${name}", &o->${name}, {${texts}})`,
+    };
+  }
+  if (typeof given === 'boolean') return { type: 'bool', given, read: `boolean("${name}", &o->${name})` };
+  if (range === undefined) return { type: 'std::string', read: `string("${name}", &o->${name})` };
+  const limits = range.map(cppNumber).join(', ');
+  if (name.endsWith('Ms')) {
+    const member = name.replace(/Ms$/, 'Ns');
+    const read = `milliseconds("${name}", &o->${member}, ${limits})`;
+    return { member, type: 'uint64_t', given: cppNumber(given * 1e6), read };
+  }
+  // Sums of these pass 32 bits.
+  const type = range[1] >= 2 ** 30 ? 'uint64_t' : 'uint32_t';
+  return { type, given: cppNumber(given), read: `uint("${name}", &o->${name}, ${limits})` };
+}
+
+function cppOptions(structure, members) {
+  const all = members.map(([name, option]) => ({
+    member: name,
+    about: option.about,
+    ...cppOption(name, option),
+  }));
+  const fields = all.map(({ type, member, given, about }) =>
+    cppLine(`${type} ${member}${given === undefined ? '' : ` = ${given}`};`, firstSentence(about), '  '),
+  );
+  return `struct ${structure} {
+${fields.join('')}};
+
+template <typename Reader>
+void readOptions(Reader& reader, ${structure}* o) {
+  reader${all.map(({ read }) => `.${read}`).join('\n      ')};
+}
+`;
+}
+
+function optionFiles({ options }) {
+  const inner = innerGroups(options);
+  const all = [...inner.map(([, { group }]) => group), options];
+  const checked = all.flatMap((group) =>
+    Object.entries(group.options).filter(([, one]) => one.checked !== undefined),
+  );
+  const flat = all.flatMap((group) =>
+    Object.entries(group.options)
+      .filter(([, one]) => one.group === undefined && one.checked !== 'Record<string, number>')
+      .map(([name, one]) => [name, one, one.cpp ?? group.cpp]),
+  );
+  const structures = [...new Set(flat.flatMap(([, , cpp]) => cpp ?? []))];
+  const enumerations = flat.filter(([, { cppEnum }]) => cppEnum !== undefined);
+  const ofHca = Object.entries(options.options).filter(([, { cpp }]) => cpp !== undefined);
+  return {
+    ts: `import type * as z from 'zod';
+
+type Zod = typeof import('zod');
+
+${all.map(optionsInterface).join('\n')}
+/** The options that the software HCA has. */
+export type HcaOptions = Pick<
+  KernelOptions,
+${ofHca.map(([name]) => `  | '${name}'\n`).join('')}>;
+
+/**
+ * Defaults of all options.
+ *
+ * @internal
+ */
+export const defaultOptions: KernelOptions = ${defaultsOf(options, '')};
+
+/**
+ * Checks of the options that have more than a range.
+ *
+ * @internal
+ */
+export interface OptionChecks {
+${checked.map(([name, one]) => `  ${name}(zod: Zod): z.ZodType<${one.checked}, ${one.checked}>;\n`).join('')}}
+
+${inner.map(([name, { group }]) => `/** @internal */\n${optionsShape(name, group)}`).join('\n')}
+/** @internal */
+${optionsShape('kernel', options)}`,
+    cpp: `namespace nd {
+
+${enumerations
+  .map(
+    ([, { about, choice, cppEnum }]) =>
+      `${cppComment(firstSentence(about))}enum class ${cppEnum} : uint8_t { ${choice.map((one) => constant(one)).join(', ')} };\n`,
+  )
+  .join('\n')}
+${structures
+  .map((structure) =>
+    cppOptions(
+      structure,
+      flat.filter(([, , cpp]) => cpp === structure),
+    ),
+  )
+  .join('\n')}
+}  // namespace nd
+`,
+    includes: ['cstdint', 'string'],
+  };
+}
+
+// ── Records
+
+const fieldsOf = ({ fields }) => Object.entries(fields).map(([name, field]) => ({ name, ...field }));
+/** The fields that cross as words. */
+const wordsOf = (record) =>
+  fieldsOf(record).filter(({ type, query }) => type !== 'path' && type !== 'gid' && !query);
+const tsTypes = { flag: 'boolean', path: 'PathParameters', gid: 'Uint8Array' };
+const tsField = ({ type }) => tsTypes[type] ?? 'number';
+
+function recordInterface({ ts, about, ...record }) {
+  const members = fieldsOf(record).map(
+    (field) => `${field.about ? tsComment(field.about, '  ') : ''}  ${field.name}: ${tsField(field)};\n`,
+  );
+  return `${tsComment(about)}export interface ${ts} {\n${members.join('')}}\n`;
+}
+
+function maskTable({ ts, mask: { ts: name, bits } }) {
+  const members = entries(bits).map((one) => ({
+    ...one,
+    meaning: one.meaning ?? `{@link ${ts}.${one.name}}`,
+  }));
+  const lines = members.map(
+    ({ name: bit, value, meaning }) => `  /** ${meaning} */\n  ${bit}: ${numeral(value, value > 9)},\n`,
+  );
+  return `/** Bits of {@link ${ts}} that a modify carries. */\nexport const ${name} = {\n${lines.join('')}} as const;\n`;
+}
+
+/** A function that writes the fields into `words`. What a mask leaves out may be missing. */
+function putFunction({ ts, put, mask, ...record }) {
+  const type = mask === undefined ? ts : `Partial<${ts}>`;
+  const lines = wordsOf(record).map(({ name, type: kind }, at) => {
+    const value =
+      kind === 'flag'
+        ? `from.${name} ? 1 : 0`
+        : mask === undefined
+          ? `from.${name}`
+          : `from.${name} ?? missing`;
+    return `  words[${at}] = ${value};\n`;
+  });
+  const missing = mask === undefined ? '' : '  const missing = Number.NaN;\n';
+  const about = `Encodes {@link ${ts}}.${mask === undefined ? '' : ' A missing one becomes NaN, which native code refuses if the mask has it.'}`;
+  return `${tsComment(about)}export function ${put}({ words }: SharedWords, from: ${type}): void {\n${missing}${lines.join('')}}\n`;
+}
+
+const cppTypes = { u64: 'uint64_t', flag: 'bool' };
+const largest = { u64: Number.MAX_SAFE_INTEGER, flag: 1 };
+
+function recordStructure({ cpp, about, mask, ...record }) {
+  const fields = fieldsOf(record).filter(({ type }) => type !== 'path');
+  const members = fields.map(({ name, type, default: given = type === 'flag' ? false : 0, about: meaning }) =>
+    cppLine(
+      `${cppTypes[type] ?? 'uint32_t'} ${name} = ${typeof given === 'number' ? cppNumber(given) : given};`,
+      meaning,
+      '  ',
+    ),
+  );
+  const visits = wordsOf(record).map(({ name, type, most, bit = name }) => {
+    const value = cppNumber(most ?? largest[type] ?? 0xffff_ffff);
+    return `visit("${name}", &T::${name}, ${value}, ${mask?.bits[bit] === undefined ? 0 : `${mask.cpp}::${constant(bit)}`})`;
+  });
+  const bits =
+    mask === undefined
+      ? ''
+      : `${cppTable({ about: `Bits of ${cpp} that a modify carries.`, cpp: { namespace: mask.cpp }, members: mask.bits, flags: true })}\n`;
+  return `${bits}${cppComment(about)}struct ${cpp} {
+${members.join('')}
+  template <typename Visit>
+  static bool each(Visit visit) {
+    using T = ${cpp};
+    return ${visits.join(' &&\n           ')};
+  }
+};
+`;
+}
+
+function attributeFiles({ attributes, path, words }) {
+  const masked = attributes.filter(({ mask }) => mask !== undefined);
+  const numbers = wordsOf(path);
+  return {
+    ts: `${[recordInterface(path), ...attributes.map(recordInterface), ...masked.map(maskTable)].join('\n')}
+/** Positions in the words and bytes. */
+export const gidBytes = ${words.gidBytes};
+export const pathAt = ${words.pathAt};
+export const madAt = ${words.madAt};
+export const madBytes = ${words.madBytes};
+
+/** The memory of a command's arguments and results. */
+export interface SharedWords {
+  /** Parameters and results from the start; a path's numbers from {@link pathAt} on. */
+  readonly words: Float64Array;
+  /** A path's source and destination, 16 bytes each, and a MAD. */
+  readonly bytes: Uint8Array;
+}
+
+/** Encodes a path. False: there is none, or an address does not have 16 bytes. */
+export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
+  if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
+  bytes.set(path.source, 0);
+  bytes.set(path.destination, gidBytes);
+${numbers.map(({ name }, at) => `  words[pathAt${at === 0 ? '' : ` + ${at}`}] = path.${name};\n`).join('')}  return true;
+}
+
+/** Encodes a MAD. False: it does not have 256 bytes. */
+export function putMad({ bytes }: SharedWords, mad: Uint8Array): boolean {
+  if (mad.length !== madBytes) return false;
+  bytes.set(mad, madAt);
+  return true;
+}
+
+${attributes
+  .filter(({ put }) => put !== undefined)
+  .map(putFunction)
+  .join('\n')}`,
+    cpp: `namespace nd {
+
+// each() of a structure calls \`visit\` with the name, the member, the largest value and the mask's bit of each word, in their order, and
+// ends when it returns false.
+
+${attributes.map(recordStructure).join('\n')}
+// The memory of a command's arguments and results: numbers, and bytes.
+struct WordPlaces {
+  static constexpr size_t kCount = ${words.count}, kPathAt = ${words.pathAt}, kMadAt = ${words.madAt}, kBytes = ${words.madAt + words.madBytes};
+};
+
+// Calls \`visit\` with the name, the member and the largest value of each number of a path, in the order of their words.
+template <typename Path, typename Visit>
+bool eachWordOfPath(Path& path, Visit visit) {
+  return ${numbers.map(({ name, most = 0xffff_ffff }) => `visit("${name}", path.${name}, ${cppNumber(most)})`).join(' &&\n         ')};
+}
+
+}  // namespace nd
+`,
+    includes: ['cstddef', 'cstdint'],
+  };
+}
+
+// ── Statistics
+
+const nativeOf = ({ fields }) => Object.entries(fields).filter(([, { native }]) => native !== false);
+const shownOf = ({ fields }) => Object.entries(fields).filter(([, { shown }]) => shown !== false);
+const textsOf = (shown) => shown.map((one) => `'${one}'`);
+
+function statisticType({ type, shown }) {
+  if (Array.isArray(shown)) return textsOf(shown).join(' | ');
+  return shown || (type === 'flag' ? 'boolean' : 'number');
+}
+function statisticCheck({ type, shown }) {
+  if (Array.isArray(shown)) return `z.enum([${textsOf(shown).join(', ')}])`;
+  if (shown === 'string') return 'text';
+  if (shown !== undefined) return 'z.array(text)';
+  return type === 'flag' ? 'z.boolean()' : 'count';
+}
+
+function tsStatistics(name, form) {
+  const native = nativeOf(form);
+  const reads = native.map(([key, { type }], at) => {
+    const value = `numbers[at${at === 0 ? '' : ` + ${at}`}]!`;
+    return `    ${key}: ${type === 'flag' ? `${value} !== 0` : value},\n`;
+  });
+  return `${tsComment(form.about)}export interface ${form.ts} {
+${shownOf(form)
+  .map(([key, one]) => `${tsComment(one.about, '  ')}  readonly ${key}: ${statisticType(one)};\n`)
+  .join('')}}
+
+/** Checks {@link ${form.ts}}. */
+export const ${name}Shape = (z: Zod, count: z.ZodNumber, text: z.ZodString) =>
+  z.object({
+${shownOf(form)
+  .map(([key, one]) => `    ${key}: ${statisticCheck(one)},\n`)
+  .join('')}  });
+
+/** Numbers of each record of the HCA. */
+export const ${name}Numbers = ${native.length};
+
+/** The record that begins at this number, as the HCA gives it. */
+export function ${name}At(numbers: Float64Array, at: number) {
+  return {
+${reads.join('')}  };
+}
+`;
+}
+
+function cppStatistics({ about, cpp, ...form }) {
+  const native = nativeOf(form);
+  return `${cppComment(about)}struct ${cpp} {
+${native
+  .map(([name, one]) =>
+    cppLine(
+      `${cppTypes[one.type] ?? 'uint32_t'} ${name} = ${one.type === 'flag' ? 'false' : 0};`,
+      one.about,
+      '  ',
+    ),
+  )
+  .join('')}
+  static constexpr size_t kNumbers = ${native.length};
+  // Calls \`visit\` with each number, in their order.
+  template <typename Visit>
+  void each(Visit visit) const {
+${native.map(([name]) => `    visit(${name});\n`).join('')}  }
+};
+`;
+}
+
+function statisticFiles({ queuePair, memory }) {
+  return {
+    ts: `import type * as z from 'zod';
+
+type Zod = typeof import('zod');
+
+${tsStatistics('queuePair', queuePair)}
+${tsStatistics('memory', memory)}`,
+    cpp: `namespace nd {
+
+${cppStatistics(queuePair)}
+${cppStatistics(memory)}
+}  // namespace nd
+`,
+    includes: ['cstddef', 'cstdint'],
+  };
+}
+
+// ── Events
+
+/** `errno` is a macro in C++. */
+const parameter = (name) => (name === 'errno' ? 'error' : name);
+
+function eventFiles({ events }) {
+  const all = Object.entries(events).map(([kind, event], index) => ({ kind, index: index + 1, ...event }));
+  const most = Math.max(...all.map(({ words }) => Object.keys(words).length));
+  const types = all.map(({ kind, about, words, more = {} }) => {
+    const members = [
+      ...Object.entries(more).map(([name, one]) => [name, one.about, one.ts]),
+      ...Object.entries(words).map(([name, one]) => [name, one.about, one.flag ? 'boolean' : 'number']),
+    ].map(
+      ([name, meaning, type]) => `${meaning ? tsComment(meaning, '      ') : ''}      ${name}: ${type};\n`,
+    );
+    return `${about ? tsComment(about, '  ') : ''}  | {\n      type: '${kind}';\n${members.join('')}    }\n`;
+  });
+  const reads = all.map(({ kind, index, words, more = {} }) => {
+    const members = [
+      `type: '${kind}'`,
+      ...Object.entries(more).map(([name, { from }]) => (name === from ? name : `${name}: ${from}`)),
+      ...Object.entries(words).map(
+        ([name, { flag }], at) => `${name}: word(words, ${at})${flag ? ' !== 0' : ''}`,
+      ),
+    ];
+    return `    case ${index}:\n      return { ${members.join(', ')} };\n`;
+  });
+  const makers = all.map(({ kind, about, words }) => {
+    const given = Object.entries(words).map(
+      ([name, { cpp, flag }]) => `${cpp ?? (flag ? 'bool' : 'uint32_t')} ${parameter(name)}`,
+    );
+    const values = Object.entries(words).map(([name, { cpp }]) =>
+      cpp === undefined ? parameter(name) : `static_cast<uint32_t>(${parameter(name)})`,
+    );
+    const comment = about ? cppComment(about, '  ') : '';
+    const body = `return {Kind::${constant(kind)}, {${values.join(', ')}}};`;
+    return `${comment}  static HcaEvent ${kind}(${given.join(', ')}) {\n    ${body}\n  }\n`;
+  });
+  return {
+    ts: `import { gidBytes, madAt, type SharedWords } from './attributes.js';
+import type { BY_WIRE, CqEventType, QpEventType, SrqEventType } from './numbers.js';
+
+/** An event of an HCA. */
+export type HcaEvent =
+${types.join('').trimEnd()};
+
+/** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
+export function word(words: Float64Array, at: number): number {
+  return words[at]! >>> 0;
+}
+
+/** The event of this kind, from the words; undefined: none. \`mad\`: the bytes of a MAD. */
+export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8Array): HcaEvent | undefined {
+  switch (kind) {
+${reads.join('')}    default:
+      return undefined;
+  }
+}
+`,
+    cpp: `namespace nd {
+
+// An event of an HCA. The members of each kind are its words.
+struct HcaEvent {
+  enum class Kind : uint32_t { kNone, ${all.map(({ kind }) => constant(kind)).join(', ')} };
+  static constexpr size_t kMostWords = ${most};
+  Kind kind = Kind::kNone;
+  uint32_t words[kMostWords] = {};
+
+${makers.join('')}};
+
+}  // namespace nd
+`,
+    includes: ['cstddef', 'cstdint'],
+    headers: ['schema/numbers.h'],
+  };
+}
+
 // ── Files
 
 /** What makes the files of a module of the schema. */
-const modules = { ring: ringFiles, numbers: numberFiles };
+const modules = {
+  ring: ringFiles,
+  numbers: numberFiles,
+  options: optionFiles,
+  attributes: attributeFiles,
+  statistics: statisticFiles,
+  events: eventFiles,
+};
 
 /** A module as biome formats it. */
 function formatted(path, text) {
@@ -160,10 +636,14 @@ export async function generatedFiles() {
   const schema = await load(Object.keys(modules));
   const files = {};
   for (const [name, make] of Object.entries(modules)) {
-    const { ts, cpp } = make(schema);
+    const { ts, cpp, includes = ['cstdint'], headers: own = [] } = make(schema);
+    const included = [
+      ...includes.map((header) => `#include <${header}>\n`),
+      ...own.map((header) => `#include "${header}"\n`),
+    ].join('');
     const module = `${typescript}/${name}.ts`;
     files[module] = formatted(module, `// ${madeBy(name)}\n${ts}`);
-    files[`${headers}/${name}.h`] = `// ${madeBy(name)}\n#pragma once\n#include <cstdint>\n\n${cpp}`;
+    files[`${headers}/${name}.h`] = `// ${madeBy(name)}\n#pragma once\n${included}\n${cpp}`;
   }
   return files;
 }

@@ -6,11 +6,11 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import { putAttributes, putPath, putQpCreate } from '../../kernel-bridge/hca/hca-words-put.js';
 import { loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { loadVerbsAddon, type VerbsBinding, type VerbsHost } from '../../kernel-bridge/hca/verbs-binding.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { putAttributes, putPath, putQpCreate } from '../../kernel-bridge/schema/generated/attributes.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';

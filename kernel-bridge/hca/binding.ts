@@ -7,14 +7,17 @@
  * numbers (user-space addresses are below 2^47). Statuses are NTSTATUS values as unsigned numbers. GIDs are 16-byte
  * Uint8Arrays; IPv4 is `::ffff:a.b.c.d`.
  */
+import type { PathParameters } from '../schema/generated/attributes.js';
 import type { DIALECT } from '../schema/generated/numbers.js';
+import type { HcaOptions } from '../schema/generated/options.js';
 import type { NativeChannel, NativeChannelServer, ServedChannel } from './channel-binding.js';
-import type { HcaOptions, PathParameters } from './hca-parameters.js';
 import type { CqWaiters, HcaCommands } from './native-hca.js';
 import type { UserHca } from './user-hca.js';
 
+export * from '../schema/generated/attributes.js';
+export type { HcaEvent } from '../schema/generated/events.js';
 export * from '../schema/generated/numbers.js';
-export * from './hca-events.js';
+export type { HcaOptions } from '../schema/generated/options.js';
 export * from './hca-parameters.js';
 export type * from './native-hca.js';
 export * from './user-hca.js';
@@ -28,6 +31,10 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   readonly peerExtensions: number;
   /** Why there is no wire (the holder of UDP port 4791), or ''. Finding the holder takes some milliseconds. */
   readonly wireProblem: string;
+  /**
+   * The first kernel of an isolate decides on all options; faults and a capture that a later one asks for hold for the isolate's HCA from
+   * then on, and what it leaves out stays. This sets both.
+   */
   configure(options: HcaOptions): void;
   /**
    * Makes a P_Key table, for one port of one device; it holds 0xffff until {@link setPkeyTable} says otherwise. QPs
@@ -117,22 +124,6 @@ export interface NativeInterface {
   /** Link-layer address; 6 bytes for Ethernet, all zero for loopback, empty for tunnels. */
   mac: Uint8Array;
   addresses: NativeInterfaceAddress[];
-}
-
-/** Result of {@link AddonBinding.wordTables}. */
-export interface WordTables {
-  /** Names of {@link QpCreateParameters}, {@link QpAttributeValues} and {@link PathParameters}, in the order of their words. */
-  qpCreate: string[];
-  qpAttributes: string[];
-  path: string[];
-  places: Record<'pathAt' | 'madAt' | 'madBytes', number>;
-  qpMask: Record<string, number>;
-  srqMask: Record<string, number>;
-  eventKind: Record<string, number>;
-  /** By the name of the kind: members of {@link HcaEvent}, in the order of their words. */
-  eventWords: Record<string, string[]>;
-  /** The options of an HCA that nobody has given any. */
-  defaults: Record<string, unknown>;
 }
 
 export interface AddonBinding extends UserHca {
@@ -225,8 +216,6 @@ export interface AddonBinding extends UserHca {
    */
   otherDialectAt(service: number, port: number, address: Uint8Array): number | undefined;
 
-  /** Native code's order and names of words, and the numbers that TypeScript repeats as constants. */
-  wordTables(): WordTables;
   /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */
   icrcOf(ipPacket: Uint8Array): number;
 }

@@ -1,24 +1,24 @@
-import type { SoftHca } from './binding.js';
-import type { HcaEvent } from './hca-events.js';
-import {
-  type ConnectAttributes,
-  type ConnectSteps,
-  type PathParameters,
-  type QpAttributeValues,
-  type QpCreateParameters,
-  QpMask,
-} from './hca-parameters.js';
-import { eventOf, word } from './hca-words-event.js';
 import {
   gidBytes,
   madAt,
   madBytes,
+  type PathParameters,
   putAttributes,
   putMad,
   putPath,
   putQpCreate,
+  putSrqAttributes,
+  putSrqCreate,
+  type QpAttributeValues,
+  type QpCreateParameters,
+  QpMask,
   type SharedWords,
-} from './hca-words-put.js';
+  type SrqAttributeValues,
+  type SrqCreateParameters,
+} from '../schema/generated/attributes.js';
+import { eventOf, type HcaEvent, word } from '../schema/generated/events.js';
+import type { SoftHca } from './binding.js';
+import type { ConnectAttributes, ConnectSteps } from './hca-parameters.js';
 
 /** INVALID_PARAMETER, as native code returns it. */
 const invalidParameter = 0xc000_000d;
@@ -32,7 +32,10 @@ type Commands =
   | 'sendMad'
   | 'claimPort'
   | 'takeEvent'
-  | 'queryQpState';
+  | 'queryQpState'
+  | 'createSrq'
+  | 'modifySrq'
+  | 'createAh';
 
 /**
  * The native HCA. Arguments and results that every connection needs are numbers in `words` and bytes in `bytes`, reused
@@ -40,6 +43,12 @@ type Commands =
  */
 export interface RawHca extends Omit<SoftHca, Commands>, SharedWords {
   readonly methods: WordMethods;
+  /** Words: as {@link putSrqCreate}; afterwards the SRQ. */
+  createSrqWords(): number;
+  /** Words: as {@link putSrqAttributes}, those of the mask. */
+  modifySrqWords(srq: number, mask: number): number;
+  /** The path. Words afterwards: the address handle. */
+  createAhWords(pd: number, pathMtu: number): number;
 }
 
 /** Methods that each connection calls: functions bound to their HCA (addon/own_methods.h). */
@@ -64,7 +73,8 @@ export interface WordMethods {
 export function hcaOfWords(raw: RawHca): SoftHca {
   const { createQpWords, modifyQpWords, connectQpWords, setWillWords } = raw.methods;
   const { sendMadWords, claimPortWords, takeEventWords, queryQpState } = raw.methods;
-  const shared: SharedWords = { words: raw.words, bytes: raw.bytes };
+  const { words, bytes } = raw;
+  const shared: SharedWords = { words, bytes };
   const taken = shared.bytes.subarray(madAt, madAt + madBytes);
 
   const commands: Pick<SoftHca, Commands> = {
@@ -72,7 +82,7 @@ export function hcaOfWords(raw: RawHca): SoftHca {
     createQp(parameters: QpCreateParameters) {
       putQpCreate(shared, parameters);
       const status = createQpWords();
-      return { status, qp: word(shared, 0), qpn: word(shared, 1) };
+      return { status, qp: word(words, 0), qpn: word(words, 1) };
     },
     modifyQp(qp: number, mask: number, attributes: Partial<QpAttributeValues>) {
       putAttributes(shared, attributes);
@@ -82,6 +92,20 @@ export function hcaOfWords(raw: RawHca): SoftHca {
     connectQp(qp: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes) {
       putAttributes(shared, attributes);
       return putPath(shared, attributes.path) ? connectQpWords(qp, init, rtr, rts) : invalidParameter;
+    },
+    createSrq(parameters: SrqCreateParameters) {
+      putSrqCreate(shared, parameters);
+      const status = raw.createSrqWords();
+      return { status, srq: word(words, 0) };
+    },
+    modifySrq(srq: number, mask: number, attributes: Partial<SrqAttributeValues>) {
+      putSrqAttributes(shared, attributes);
+      return raw.modifySrqWords(srq, mask);
+    },
+    createAh(pd: number, path: PathParameters, pathMtu: number) {
+      if (!putPath(shared, path)) return { status: invalidParameter, ah: 0 };
+      const status = raw.createAhWords(pd, pathMtu);
+      return { status, ah: word(words, 0) };
     },
     setWill(qp: number, path: PathParameters, mad: Uint8Array) {
       return putPath(shared, path) && putMad(shared, mad) ? setWillWords(qp) : invalidParameter;
@@ -95,7 +119,7 @@ export function hcaOfWords(raw: RawHca): SoftHca {
         shared.bytes.set(address, 0);
       }
       const status = claimPortWords(service, port, address !== null);
-      return { status, claim: word(shared, 0), port: word(shared, 1) };
+      return { status, claim: word(words, 0), port: word(words, 1) };
     },
     takeEvent(alsoStrangers = true): HcaEvent | undefined {
       return eventOf(takeEventWords(alsoStrangers), shared, taken);

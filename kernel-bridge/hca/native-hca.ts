@@ -7,31 +7,24 @@
  * Handles are the HCA's own: two HCAs may use the same numbers. Rings are memory of {@link UserHca.allocateRing}, in the layout of
  * `schema/ring.ts`, whatever executes the work requests.
  */
-import type { NativeChannelServer } from './channel-binding.js';
-import type { HcaEvent } from './hca-events.js';
 import type {
-  ConnectAttributes,
-  ConnectSteps,
   HcaLimits,
   PathParameters,
   QpAttributeValues,
   QpCreateParameters,
   SrqAttributeValues,
   SrqCreateParameters,
-} from './hca-parameters.js';
+} from '../schema/generated/attributes.js';
+import type { HcaEvent } from '../schema/generated/events.js';
+import type { NativeChannelServer } from './channel-binding.js';
+import type { ConnectAttributes, ConnectSteps } from './hca-parameters.js';
 
-/** Records of numbers: those of each record one after the other, in the order of their names. */
-export interface StatisticsColumns {
-  readonly names: readonly string[];
-  readonly numbers: Float64Array;
-}
-
-/** `engine/objects/statistics.h` has the numbers and their meaning. */
+/** Records of numbers, one after the other, in the order of `schema/statistics.ts`. */
 export interface NativeStatistics {
-  readonly queuePairs: StatisticsColumns;
+  readonly queuePairs: Float64Array;
   /** GIDs of the queue pairs: 16 bytes of this side, 16 of the peer. */
   readonly addresses: Uint8Array;
-  readonly memory: StatisticsColumns;
+  readonly memory: Float64Array;
   readonly sharedReceived: number;
 }
 

@@ -2,9 +2,8 @@
  * What the addon of real HCAs offers, in TypeScript: devices of libibverbs, connections of librdmacm. It is loaded where there is a
  * device. Numbers are as in `binding.ts`; results besides a status are in `words` and `bytes`, which each call uses again.
  */
+import type { HcaLimits, QpAttributeValues, SharedWords } from '../schema/generated/attributes.js';
 import { loadAddonFile } from './addon-file.js';
-import type { HcaLimits, QpAttributeValues } from './hca-parameters.js';
-import type { SharedWords } from './hca-words-put.js';
 import type { UserHca } from './user-hca.js';
 
 /** LIBRARY_QUERY's answer for devices of libibverbs. */
@@ -114,9 +113,10 @@ export interface VerbsHost extends SharedWords {
   destroyCq(cq: number): number;
   listenCq(cq: number): number;
   armCq(cq: number, solicitedOnly: boolean): number;
-  /** Words: the SRQ. */
-  createSrq(pd: number, ring: number, bytes: number, entries: number, stride: number, sge: number): number;
-  modifySrq(srq: number, mask: number, entries: number, ring: number, bytes: number, limit: number): number;
+  /** Words before: `putSrqCreate`; after: the SRQ. */
+  createSrq(): number;
+  /** Words before: `putSrqAttributes`, those of the mask. */
+  modifySrq(srq: number, mask: number): number;
   /** Words: entries, limit, SGEs. */
   querySrq(srq: number): number;
   destroySrq(srq: number): number;

@@ -3,6 +3,10 @@
  * memory, keys, private data, or what a message or a buffer holds.
  */
 
+import type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
+
+export type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
+
 /**
  * The number of this form, for those who keep such texts. One that changes what a name means gets another. Processes ask only those of their
  * own dialect (`DIALECT`), which have the same.
@@ -11,52 +15,6 @@ export const STATISTICS_FORM = 1;
 
 /** How many queue pairs, connections and registrations the lists have at most; `omitted` counts the others. */
 export const STATISTICS_MOST = 1024;
-
-/** A queue pair. Numbers of work requests count from its creation and begin again at 2³². */
-export interface QueuePairStatistics {
-  /** The queue pair number, as in packets. */
-  readonly qpn: number;
-  /** `RC`, `UC` or `UD`. */
-  readonly type: string;
-  /** `RESET` to `ERROR`: the names of `QpState`. */
-  readonly state: string;
-  /** This side's IP address; empty before the queue pair is connected. */
-  readonly local: string;
-  /** The peer's IP address; empty before the queue pair is connected. */
-  readonly remote: string;
-  /** The peer's queue pair number; 0 before. */
-  readonly remoteQpn: number;
-  /** Bytes of payload in a packet; 0 before. */
-  readonly mtu: number;
-  /** `local`: shared memory; `wire`: UDP; `none`: it has no peer. */
-  readonly link: 'local' | 'wire' | 'none';
-  /** Places of the send queue. */
-  readonly sendEntries: number;
-  /** Work requests of the send queue that have not completed. */
-  readonly sendWaiting: number;
-  /** Work requests of the send queue that have completed. */
-  readonly sent: number;
-  /** Places of the receive queue; 0 with a shared receive queue. */
-  readonly receiveEntries: number;
-  /** Receives that wait for a message. */
-  readonly receiveWaiting: number;
-  /** Receives that have got a message. */
-  readonly received: number;
-  /** Whether it takes its receives from a shared receive queue, whose numbers are in {@link KernelStatistics.sharedReceived}. */
-  readonly sharedReceives: boolean;
-  /** Packets (PSNs) that may be under way. */
-  readonly window: number;
-  /** Packets that are under way. */
-  readonly inFlight: number;
-  /** How often the oldest of these was sent again. */
-  readonly retries: number;
-  /** How often the peer has answered it by an RNR NAK. */
-  readonly rnrRetries: number;
-  /** Whether it waits because the peer has no Receive. */
-  readonly rnrWaiting: boolean;
-  /** The smoothed time of a round trip in nanoseconds; 0: not measured. */
-  readonly roundTripNs: number;
-}
 
 /** An endpoint: a connection, a listener, or a datagram service. */
 export interface ConnectionStatistics {
@@ -70,20 +28,6 @@ export interface ConnectionStatistics {
   readonly remote: string;
   /** The number of its queue pair; 0: none. */
   readonly qpn: number;
-}
-
-/** A memory region or window. */
-export interface MemoryStatistics {
-  /** `fast`: a region for fast registration. */
-  readonly kind: 'region' | 'window' | 'fast';
-  /** Bytes. */
-  readonly length: number;
-  /** Names of `WvAccess`. */
-  readonly access: readonly string[];
-  /** Whether it is registered, or bound, at present. */
-  readonly live: boolean;
-  /** Whether it is memory of `allocate()`. */
-  readonly allocated: boolean;
 }
 
 /** A network interface that is a device. */

@@ -20,8 +20,8 @@
  * };
  * ```
  */
-export { type PathParameters, type QpAttributeValues, QpMask } from '../hca/hca-parameters.js';
 export * from '../ioctl/index.js';
+export { type PathParameters, type QpAttributeValues, QpMask } from '../schema/generated/attributes.js';
 export { CqEventType, QpEventType, SrqEventType } from '../schema/generated/numbers.js';
 export {
   type UvpAddressVector,

@@ -1,6 +1,4 @@
 /** The statistics of a soft kernel, for other processes of its user. */
-import { gidBytes } from '../hca/hca-words-put.js';
-import type { StatisticsColumns } from '../hca/native-hca.js';
 import { guidText } from '../ioctl/ca.js';
 import { QpState, QpType, WvAccess } from '../ioctl/constants.js';
 import { addressOfGid } from '../ioctl/sockaddr.js';
@@ -12,6 +10,8 @@ import {
   STATISTICS_FORM,
   STATISTICS_MOST,
 } from '../ioctl/statistics.js';
+import { gidBytes } from '../schema/generated/attributes.js';
+import { memoryAt, memoryNumbers, queuePairAt, queuePairNumbers } from '../schema/generated/statistics.js';
 import type { CounterGroups } from './control-driver.js';
 import { Endpoint } from './filter/endpoint.js';
 import type { AnyEndpoint, EndpointAddress } from './filter/endpoint-types.js';
@@ -37,13 +37,6 @@ function accessNames(access: number): string[] {
   return Object.entries(rights).flatMap(([name, bits]) => ((access & bits) >>> 0 === bits ? [name] : []));
 }
 
-/** The records of native code's columns. */
-function* records({ names, numbers }: StatisticsColumns): Generator<Readonly<Record<string, number>>> {
-  for (let at = 0; at < numbers.length; at += names.length) {
-    yield Object.fromEntries(names.map((name, place) => [name, numbers[at + place]!]));
-  }
-}
-
 function addressText(gid: Uint8Array): string {
   return gid.every((byte, place) => byte === noAddress[place]) ? '' : addressOfGid(gid);
 }
@@ -54,33 +47,24 @@ function endpointText(address: EndpointAddress | undefined): string {
   return text.includes(':') ? `[${text}]:${address.port}` : `${text}:${address.port}`;
 }
 
-function queuePairOf(record: Readonly<Record<string, number>>, gids: Uint8Array): QueuePairStatistics {
-  const { type, state, localLink, sharedReceives, rnrWaiting, ...numbers } = record;
+/** A queue pair; `gids`: its address and the peer's. */
+function queuePairOf(
+  { type, state, localLink, ...numbers }: ReturnType<typeof queuePairAt>,
+  gids: Uint8Array,
+): QueuePairStatistics {
   const remote = addressText(gids.subarray(gidBytes));
   return {
-    ...(numbers as Omit<
-      Record<keyof QueuePairStatistics, number>,
-      'type' | 'state' | 'local' | 'remote' | 'link' | 'sharedReceives' | 'rnrWaiting'
-    >),
-    type: nameOf(QpType, type!),
-    state: nameOf(QpState, state!),
+    ...numbers,
+    type: nameOf(QpType, type),
+    state: nameOf(QpState, state),
     local: addressText(gids.subarray(0, gidBytes)),
     remote,
-    link: localLink !== 0 ? 'local' : remote === '' ? 'none' : 'wire',
-    sharedReceives: sharedReceives !== 0,
-    rnrWaiting: rnrWaiting !== 0,
+    link: localLink ? 'local' : remote === '' ? 'none' : 'wire',
   };
 }
 
-function memoryOf(record: Readonly<Record<string, number>>): MemoryStatistics {
-  const kind = record.window !== 0 ? 'window' : record.fast !== 0 ? 'fast' : 'region';
-  return {
-    kind,
-    length: record.length!,
-    access: accessNames(record.access!),
-    live: record.live !== 0,
-    allocated: record.allocated !== 0,
-  };
+function memoryOf({ window, fast, access, ...rest }: ReturnType<typeof memoryAt>): MemoryStatistics {
+  return { ...rest, kind: window ? 'window' : fast ? 'fast' : 'region', access: accessNames(access) };
 }
 
 function connectionOf(endpoint: AnyEndpoint): ConnectionStatistics {
@@ -102,12 +86,14 @@ export function kernelStatistics({ hcas, ports, endpoints, counters }: Statistic
   for (const { native } of hcas) {
     const told = native.statistics?.(STATISTICS_MOST);
     if (told === undefined) continue;
-    let at = 0;
-    for (const record of records(told.queuePairs)) {
-      queuePairs.push(queuePairOf(record, told.addresses.subarray(at, at + 2 * gidBytes)));
-      at += 2 * gidBytes;
+    const { queuePairs: ofQueuePairs, memory: ofMemory, addresses } = told;
+    for (let at = 0; at < ofQueuePairs.length; at += queuePairNumbers) {
+      const gids = (at / queuePairNumbers) * 2 * gidBytes;
+      queuePairs.push(
+        queuePairOf(queuePairAt(ofQueuePairs, at), addresses.subarray(gids, gids + 2 * gidBytes)),
+      );
     }
-    for (const record of records(told.memory)) memory.push(memoryOf(record));
+    for (let at = 0; at < ofMemory.length; at += memoryNumbers) memory.push(memoryOf(memoryAt(ofMemory, at)));
     sharedReceived += told.sharedReceived;
   }
   const { qp = 0, mr = 0, mw = 0 } = counters.objects ?? {};

@@ -4,7 +4,7 @@
  */
 import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
-import type { HcaOptions, SoftHca } from '../hca/binding.js';
+import type { SoftHca } from '../hca/binding.js';
 import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
 import { loadAddon } from '../hca/index.js';
 import { loadVerbsAddon } from '../hca/verbs-binding.js';
@@ -20,39 +20,6 @@ import { realHcas } from './verbs-hca/choose-hcas.js';
 
 /** Maximum of driver faults reported as warnings; further ones are only counted. */
 const faultsTold = 10;
-
-/** The HCA's part of the options. */
-function hcaOptions(options: KernelOptions): HcaOptions {
-  const {
-    keepAliveMs,
-    rnrPatienceMs,
-    ecn,
-    window,
-    longWindowBytes,
-    link,
-    icrc,
-    direct,
-    capture,
-    receiveBufferBytes,
-  } = options;
-  const { faults } = options;
-  const dropMads = Object.fromEntries(
-    Object.entries(faults.dropMads).map(([attribute, count]) => [Number(attribute), count]),
-  );
-  return {
-    keepAliveMs,
-    rnrPatienceMs,
-    ecn,
-    window,
-    longWindowBytes,
-    link,
-    icrc,
-    direct,
-    capturePath: capture,
-    receiveBufferBytes,
-    faults: { ...faults, dropMads },
-  };
-}
 
 /** What does not keep the kernel from starting, but will be missed. */
 function warnOf(
@@ -149,7 +116,7 @@ export function startKernel(): void {
       makeWaker: () => addon.createWaker(wakeEvents),
       warn,
     });
-    const soft = real.soft ? addon.openHca(hcaOptions(options), wakeEvents, server) : undefined;
+    const soft = real.soft ? addon.openHca(options, wakeEvents, server) : undefined;
     // Where a real HCA has the wire's port, it has the wire.
     if (soft) warnOf(soft, options, real.makers.length > 0, warn);
     const kernel = new Kernel({

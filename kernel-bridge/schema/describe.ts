@@ -32,3 +32,97 @@ export interface NumberTable {
   readonly flags?: boolean;
   readonly members: Readonly<Record<string, Constant>>;
 }
+
+/** An option: a group of others, a whole number, a probability, a flag, one of several texts, or what `options.ts` checks. */
+export type Option = { readonly about: string } & (
+  | { readonly group: OptionGroup; readonly cpp?: string }
+  | {
+      readonly range: readonly [least: number, most: number];
+      readonly default: number;
+      /** With the text that refuses other numbers. */
+      readonly multipleOf?: readonly [number, string];
+      /** The structure in C++ that has it; there a time is in nanoseconds. */
+      readonly cpp?: string;
+    }
+  | { readonly probability: true; readonly default: number }
+  | { readonly default: boolean; readonly cpp?: string }
+  | {
+      readonly choice: readonly string[];
+      readonly default: string;
+      readonly cpp: string;
+      /** The enumeration of the choices. */
+      readonly cppEnum: string;
+    }
+  | { readonly checked: string; readonly default: unknown; readonly cpp?: string }
+);
+
+/** Options in one object. */
+export interface OptionGroup {
+  readonly interface: string;
+  readonly about: string;
+  /** The structure in C++ that has them all. */
+  readonly cpp?: string;
+  readonly options: Readonly<Record<string, Option>>;
+}
+
+/** A number of a record. */
+export interface Field {
+  readonly about?: string;
+  /** `u64`: a whole number up to 2⁵³; `flag`: a boolean; `path`, `gid`: bytes. By default an unsigned number of 32 bits. */
+  readonly type?: 'u64' | 'flag' | 'path' | 'gid';
+  /** The largest value. */
+  readonly most?: number;
+  readonly default?: number;
+  /** A query reports it, and no command sets it. */
+  readonly query?: true;
+  /** The bit of the mask that carries it, if that has another name. */
+  readonly bit?: string;
+}
+
+/** Numbers that cross together: an interface in TypeScript, a structure in C++. */
+export interface RecordForm {
+  readonly about: string;
+  readonly ts: string;
+  readonly cpp: string;
+  /** The function of TypeScript that encodes it into words, in the order of the fields. */
+  readonly put?: string;
+  /** Which fields a command carries. */
+  readonly mask?: {
+    readonly ts: string;
+    readonly cpp: string;
+    readonly bits: Readonly<Record<string, Constant>>;
+  };
+  readonly fields: Readonly<Record<string, Field>>;
+}
+
+/** A value of a statistic. */
+export interface Statistic {
+  readonly about: string;
+  /** What the HCA gives; by default an unsigned number of 32 bits. */
+  readonly type?: 'u64' | 'flag';
+  /** As what it is reported: a type, one of several texts, or not at all. By default as the HCA gives it. */
+  readonly shown?: string | readonly string[] | false;
+  /** Not a number of the HCA. */
+  readonly native?: false;
+}
+
+/** Statistics of one kind of object: an interface and numbers in TypeScript, a structure in C++. */
+export interface StatisticsForm {
+  readonly about: string;
+  readonly ts: string;
+  readonly cpp: string;
+  readonly fields: Readonly<Record<string, Statistic>>;
+}
+
+/** An event of an HCA: words, and of a MAD also bytes. */
+export interface EventForm {
+  readonly about?: string;
+  /** The words, each with its type in C++ if it has one of its own. */
+  readonly words: Readonly<
+    Record<string, { readonly about?: string; readonly cpp?: string; readonly flag?: true }>
+  >;
+  /** Members of TypeScript that do not come as words. */
+  readonly more?: Readonly<
+    Record<string, { readonly about: string; readonly ts: string; readonly from?: string }>
+  >;
+}

@@ -1,4 +1,3 @@
-import { defaultOptions } from '../default-options.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import {
   type KernelOptions,
@@ -6,6 +5,7 @@ import {
   kernelOptionsSchema,
   type OptionsIssue,
 } from '../options.js';
+import { defaultOptions } from '../schema/generated/options.js';
 
 /** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */
 export const optionsVariable = 'ND_OPTIONS';

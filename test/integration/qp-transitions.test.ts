@@ -52,9 +52,7 @@ const good: Omit<QpAttributeValues, 'state' | 'currentState' | 'type' | 'qpn'> =
 };
 
 function openHca(): SoftHca {
-  const { cm: _cm, rc: _rc, startTimeoutMs: _startTimeoutMs, ...options } = kernelOptionsSchema.parse({});
-  const { capture, faults, ...rest } = options;
-  return addon.openHca({ ...rest, capturePath: capture, faults: { ...faults, dropMads: {} } }, () => {});
+  return addon.openHca(kernelOptionsSchema.parse({}), () => {});
 }
 
 /** A queue pair per cell. */

@@ -275,7 +275,7 @@ void captures() {
   HOST_CHECK(mkdir(base.c_str(), 0700) == 0);
   HostOptions options;
   const auto once = [&](const std::string& path) {
-    options.capturePath = path;
+    options.capture = path;
     Hca a(options), b(options);
     Side x(false, a.engine()), y(false, b.engine());
     connect(x, y);

@@ -28,10 +28,9 @@ struct Clocked final : Clock {
 struct Told final : KernelPort {
   std::atomic<int> failures{0}, error{0};
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
-  void onEngineFailed(int why) override {
-    error = why;
+  void onEvent(const HcaEvent& event) override {
+    if (event.kind != HcaEvent::Kind::kFatal) return;
+    error = static_cast<int>(event.words[0]);
     failures++;
   }
 };

@@ -65,8 +65,7 @@ struct Member final : PacketSink, KernelPort {
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override {}
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
+  void onEvent(const HcaEvent&) override {}
 
   uint64_t counter(const char* name) const { return counterOf(const_cast<Host&>(host), name); }
   void poll() {

@@ -18,8 +18,7 @@ constexpr uint32_t kQkey = 0x11111111, kEntries = 64, kStride = 128, kReceiveStr
 struct Receiver final : KernelPort {
   std::vector<uint16_t> pkeys;  // of the MADs that came
   void onMad(const PacketMeta&, bool, uint16_t pkey, const uint8_t*) override { pkeys.push_back(pkey); }
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
+  void onEvent(const HcaEvent&) override {}
 };
 
 struct Message {

@@ -58,8 +58,7 @@ struct Kernel final : KernelPort {
     else
       say(out.str());
   }
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
+  void onEvent(const HcaEvent&) override {}
 };
 
 // Sees the packets in place of the engine, which gets those for QP1.
@@ -89,7 +88,7 @@ void setOption(const std::string& argument, HostOptions* options) {
   const std::string key = argument.substr(0, equals), value = argument.substr(equals + 1);
   if (key == "link" && value == "wire") options->link = nd::LinkChoice::kWire;
   if (key == "icrc" && value == "exact") options->icrc = nd::IcrcCheck::kExact;
-  if (key == "capture") options->capturePath = value;
+  if (key == "capture") options->capture = value;
   if (key == "seed") options->faults.seed = std::strtoull(value.c_str(), nullptr, 10);
   if (key == "drop") options->faults.drop = std::atof(value.c_str());
   if (key == "duplicate") options->faults.duplicate = std::atof(value.c_str());

@@ -22,8 +22,8 @@
 
 namespace hosttest {
 
-using nd::Engine, nd::EngineOptions, nd::Gid, nd::Handle, nd::Host, nd::HostOptions, nd::KernelId, nd::KernelPort;
-using nd::OutPacket, nd::PacketMeta, nd::PacketSink, nd::Path, nd::QpEvent, nd::Status;
+using nd::Engine, nd::EngineOptions, nd::Gid, nd::Handle, nd::HcaEvent, nd::Host, nd::HostOptions, nd::KernelId, nd::KernelPort;
+using nd::OutPacket, nd::PacketMeta, nd::PacketSink, nd::Path, nd::Status;
 namespace mad = nd::mad;
 namespace wire = nd::wire;
 

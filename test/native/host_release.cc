@@ -51,8 +51,7 @@ struct Member final : PacketSink, KernelPort {
   void onPeerProcessGone(uint32_t, bool) override {}
   void onLocalPacket(LocalPair&, const LocalPacket&) override {}
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override { mads++; }
-  void onQpEvent(Handle, uint32_t, QpEvent, uint32_t) override {}
-  void onCqError(Handle) override {}
+  void onEvent(const HcaEvent&) override {}
 
   Status claim(uint16_t* port, uint32_t* id) {
     const Status status = host.claimPort(kernel, kService, nullptr, port, id);

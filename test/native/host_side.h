@@ -43,13 +43,12 @@ struct Kernel final : KernelPort {
   std::atomic<uint32_t> event{0};
   ~Kernel() { ::close(wake); }
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override {
-    if (e == QpEvent::kCommunicationEstablished) return;
-    event = static_cast<uint32_t>(e);
+  void onEvent(const HcaEvent& e) override {
+    if (e.kind != HcaEvent::Kind::kQp || QpEvent(e.words[2]) == QpEvent::kCommunicationEstablished) return;
+    event = e.words[2];
     const uint64_t one = 1;
     if (write(wake, &one, sizeof one) < 0) std::abort();
   }
-  void onCqError(Handle) override {}
 };
 
 struct Waiter final : NotifySink {

@@ -63,8 +63,9 @@ struct Peer final : KernelPort {
     host.stop();
   }
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle, uint32_t, QpEvent e, uint32_t) override { events += e != QpEvent::kCommunicationEstablished; }
-  void onCqError(Handle) override {}
+  void onEvent(const HcaEvent& e) override {
+    events += e.kind == HcaEvent::Kind::kQp && QpEvent(e.words[2]) != QpEvent::kCommunicationEstablished;
+  }
 
   uint64_t address(uint32_t offset) { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
   void connect(const Peer& peer, const Gid& gid) {
@@ -284,7 +285,7 @@ void faults() {
   char path[] = "/tmp/nd-alone-XXXXXX";
   const int fd = mkstemp(path);
   options.faults = {};
-  options.capturePath = path;
+  options.capture = path;
   w.a.configure(options);
   const uint64_t before = w.a.counter("sent_fast"), alone = w.a.counter("rcvd_fast");
   for (uint32_t i = 0; i < 20; i++) {

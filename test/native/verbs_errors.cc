@@ -319,12 +319,12 @@ TEST(verbs_a_device_says_what_it_lacks_before) {
   w.rdma.mostInline = 40;
   w.rdma.attributes.max_cqe = 300;
   w.open();
-  const EngineOptions& limits = w.device->limits;
+  const HcaLimits& limits = w.device->limits;
   CHECK_EQ(limits.maxMw, 0u);
   CHECK_EQ(limits.maxSrq, 0u);
   CHECK_EQ(limits.maxQpWr, 64u);  // one more is ours
   CHECK_EQ(limits.maxSge, 3u);
-  CHECK_EQ(w.device->maxReadSge, 1u);
+  CHECK_EQ(limits.maxReadSge, 1u);
   CHECK_EQ(limits.maxInline, 32u);
   CHECK_EQ(limits.maxCqEntries, 128u);
   CHECK(!w.device->resizes);

@@ -6,13 +6,12 @@ Port::Port() = default;
 
 Port::~Port() = default;
 
-void Port::onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) {
-  events.push_back({qp, token, event, reason});
+void Port::onEvent(const HcaEvent& event) {
+  const uint32_t* const w = event.words;
+  if (event.kind == HcaEvent::Kind::kQp) events.push_back({w[0], w[1], QpEvent(w[2]), w[3]});
+  if (event.kind == HcaEvent::Kind::kCq) cqErrors.push_back(w[0]);
+  if (event.kind == HcaEvent::Kind::kSrq) srqEvents.push_back({w[0], SrqEvent(w[1])});
 }
-
-void Port::onCqError(Handle cq) { cqErrors.push_back(cq); }
-
-void Port::onSrqEvent(Handle srq, SrqEvent event) { srqEvents.push_back({srq, event}); }
 
 int Port::count(QpEvent e) const {
   int n = 0;

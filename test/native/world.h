@@ -34,9 +34,7 @@ struct Port final : KernelPort {
   Port();
   ~Port() override;
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
-  void onCqError(Handle cq) override;
-  void onSrqEvent(Handle srq, SrqEvent event) override;
+  void onEvent(const HcaEvent& event) override;
   int count(QpEvent e) const;
 };
 
@@ -140,7 +138,7 @@ struct TestSrq {
   explicit TestSrq(Node& n, uint32_t count = 8, uint32_t sges = 2);
   ~TestSrq();
   uint64_t bytes(uint32_t count) const { return kSrqHeaderBytes + uint64_t(count) * stride; }
-  SrqCreate request() const { return {node.kernel, node.pd, ring, bytes(entries), entries, stride, sge}; }
+  SrqCreate request() const { return {{node.pd, ring, bytes(entries), entries, stride, sge}, node.kernel}; }
   uint32_t* words() { return reinterpret_cast<uint32_t*>(ring); }
   uint32_t* slot(uint32_t i) {
     return reinterpret_cast<uint32_t*>(ring + kSrqHeaderBytes + uint64_t(i & (entries - 1)) * stride);

@@ -296,7 +296,7 @@ test('the same handle means another queue to each HCA; a request that the HCA do
 test('an HCA may say that a device has failed: that device, and no other', () => {
   const { rig, second } = withSecond();
   const [ours, theirs] = [rig.device(ethGuid), rig.device(secondGuid)];
-  second.events.push({ type: 'fatal', device: secondGuid });
+  second.events.push({ type: 'fatal', device: secondGuid, errno: 0 });
   rig.events();
   const on = (id: bigint) => s.WvIoId.encode({ id });
   expect(rig.ioctl('PD_ALLOCATE', on(theirs)), Status.FILE_FORCED_CLOSED);

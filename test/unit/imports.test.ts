@@ -47,7 +47,6 @@ const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
 const options = 'kernel-bridge/options.ts';
 const delivery = 'kernel-bridge/options-delivery.ts';
-const defaults = 'kernel-bridge/default-options.ts';
 const random = 'kernel-bridge/random.ts';
 const overlapped = 'kernel-bridge/overlapped.ts';
 const deviceFile = 'kernel-bridge/device-file.ts';
@@ -73,9 +72,10 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/index.ts',
     'kernel-bridge/uvp/index.ts',
   ],
-  'kernel-bridge/ioctl/': [],
+  // Statistics of objects are described beside what the HCA gives of them.
+  'kernel-bridge/ioctl/': [schema],
   // One description of what TypeScript and C++ share; the other rooms import what is generated from it.
-  'kernel-bridge/schema/generated/': [],
+  'kernel-bridge/schema/generated/': ['zod'],
   'kernel-bridge/schema/': [ioctl],
   'kernel-bridge/hca/': [schema],
   'kernel-bridge/kernel/io-manager/': [ioctl, hca],
@@ -106,6 +106,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'kernel-bridge/kernel/verbs-hca/': [
     ioctl,
     hca,
+    schema,
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/cm/service.ts',
   ],
@@ -121,7 +122,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   ],
   // What drivers import: types and constants.
   'kernel-bridge/kernel/index.ts': [ioctl, hca, schema, userVerbs, 'kernel-bridge/kernel/'],
-  'kernel-bridge/kernel/': [ioctl, hca, options, delivery, random, 'kernel-bridge/kernel/'],
+  'kernel-bridge/kernel/': [ioctl, hca, schema, options, delivery, random, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [
     ioctl,
     hca,
@@ -132,11 +133,12 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/windows/native.ts',
     'kernel-bridge/windows/allocate.ts',
   ],
-  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, defaults, 'zod'],
+  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
   'kernel-bridge/windows/': [ioctl, deviceFile, overlapped],
   'kernel-bridge/control/': [ioctl, deviceFile, overlapped, options],
   'kernel-bridge/': [
     ioctl,
+    schema,
     'kernel-bridge/soft/index.ts',
     'kernel-bridge/windows/index.ts',
     'kernel-bridge/control/',

@@ -179,7 +179,7 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
   let woken: () => void = () => {};
   // The HCA itself does not keep the event loop alive.
   const alive = setInterval(() => {}, 1000);
-  const hca = addon.openHca({ ...kernelOptionsSchema.parse({}), capturePath: '' }, () => woken());
+  const hca = addon.openHca(kernelOptionsSchema.parse({}), () => woken());
   const [network, options] = [new SystemNetwork(addon), kernelOptionsSchema.parse({})];
   const kernel = new Kernel({
     server: new FakeServer(),

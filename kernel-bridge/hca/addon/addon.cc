@@ -9,7 +9,6 @@
 #include "memory.h"
 #include "observing.h"
 #include "wakers.h"
-#include "word_tables.h"
 
 namespace nd::js {
 
@@ -103,7 +102,6 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("watchRoutes", NetworkWatch::watchRoutes);
   add("observeProcesses", observeProcessesJs);
   add("otherDialectAt", otherDialectAtJs);
-  add("wordTables", wordTables);
   add("icrcOf", icrcOfJs);
   const auto addPlain = [&](const char* name, napi_callback function) {
     napi_value made;

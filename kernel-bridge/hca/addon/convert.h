@@ -3,7 +3,9 @@
 #pragma once
 #include "napi_header.h"
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "engine/engine.h"
@@ -110,6 +112,28 @@ class Reader {
   Reader& uint(const char* name, T* out, double max = 4294967295.0) {
     return note(toUint(env_, get(name), out, max), name);
   }
+  template <typename T>
+  Reader& uint(const char* name, T* out, double min, double max) {
+    T value = 0;
+    const bool good = toUint(env_, get(name), &value, max) && static_cast<double>(value) >= min;
+    if (good) *out = value;
+    return note(good, name);
+  }
+  // A number of milliseconds, in nanoseconds.
+  Reader& milliseconds(const char* name, uint64_t* out, double min, double max) {
+    uint(name, out, min, max);
+    *out *= 1'000'000;
+    return *this;
+  }
+  // One of several texts; the enumerators are in their order.
+  template <typename E>
+  Reader& choice(const char* name, E* out, std::initializer_list<const char*> texts) {
+    std::string text;
+    const bool isText = toString(env_, get(name), &text);
+    const auto* const found = std::find(texts.begin(), texts.end(), text);
+    if (isText && found != texts.end()) *out = static_cast<E>(found - texts.begin());
+    return note(isText && found != texts.end(), name);
+  }
   Reader& number(const char* name, double* out, double min, double max) {
     double value;
     const bool good = toDouble(env_, get(name), &value) && value >= min && value <= max;
@@ -118,8 +142,6 @@ class Reader {
   }
   Reader& boolean(const char* name, bool* out) { return note(toBool(env_, get(name), out), name); }
   Reader& string(const char* name, std::string* out) { return note(toString(env_, get(name), out), name); }
-  Reader& gid(const char* name, Gid* out) { return note(toGid(env_, get(name), out), name); }
-  Reader& path(const char* name, Path* out) { return note(readPath(env_, get(name), out), name); }
   Reader& note(bool good, const char* name) {
     if (ok_ && !good) {
       ok_ = false;
@@ -128,23 +150,23 @@ class Reader {
     return *this;
   }
 
-  static bool readPath(napi_env env, napi_value value, Path* out) {
-    Reader reader(env, value);
-    reader.gid("source", &out->source)
-        .gid("destination", &out->destination)
-        .uint("flowLabel", &out->flowLabel, 0xFFFFF)
-        .uint("trafficClass", &out->trafficClass, 0xFF)
-        .uint("hopLimit", &out->hopLimit, 0xFF)
-        .uint("scopeId", &out->scopeId);
-    return reader.ok();
-  }
-
  private:
   napi_env env_;
   napi_value object_;
   bool ok_ = false;
   std::string wrong_;
 };
+
+// The numbers of a record of the schema, as an object.
+template <typename T>
+Napi::Object numbersToJs(Napi::Env env, const T& record) {
+  Napi::Object out = Napi::Object::New(env);
+  T::each([&](const char* name, auto member, double, uint32_t) {
+    out.Set(name, static_cast<double>(record.*member));
+    return true;
+  });
+  return out;
+}
 
 // Undefined while the environment is being terminated: then the system makes no buffers, and nobody reads this.
 inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {

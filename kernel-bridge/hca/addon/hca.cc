@@ -1,13 +1,33 @@
 #include "hca.h"
 
+#include <iterator>
+
+#include "base/mad.h"
 #include "hca_commands.h"
-#include "hca_options.h"
 #include "memory.h"
 #include "own_methods.h"
 
 namespace nd::js {
 
 namespace {
+
+// Options of engine and host. False: `problem` names the property that is wrong.
+bool readOptions(Napi::Env env, napi_value value, EngineOptions* engine, HostOptions* host, std::string* problem) {
+  Reader reader(env, value);
+  nd::readOptions(reader, static_cast<TransportOptions*>(engine));
+  nd::readOptions(reader, static_cast<LinkOptions*>(host));
+  Reader faults(env, reader.get("faults"));
+  nd::readOptions(faults, static_cast<FaultRates*>(&host->faults));
+  Reader dropMads(env, faults.get("dropMads"));
+  for (uint32_t i = 0; i < std::size(host->faults.dropMadCount); ++i) {
+    const std::string attribute = std::to_string(mad::kFirstAttribute + i);
+    if (dropMads.has(attribute.c_str())) dropMads.uint(attribute.c_str(), &host->faults.dropMadCount[i]);
+  }
+  faults.note(dropMads.ok(), "dropMads");
+  if (reader.ok() && faults.ok()) return true;
+  *problem = !reader.ok() ? reader.wrong() : "faults." + faults.wrong();
+  return false;
+}
 
 void throwOptions(Napi::Env env, const std::string& property) {
   const std::string text = "HCA options: property '" + property + "' is missing, of the wrong type or out of range";
@@ -33,13 +53,13 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceMethod<&H::allocateMr>("allocateMr"),
        InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
        InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
-       InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrq>("createSrq"),
-       InstanceMethod<&H::modifySrq>("modifySrq"), InstanceMethod<&H::querySrq>("querySrq"),
+       InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrqWords>("createSrqWords"),
+       InstanceMethod<&H::modifySrqWords>("modifySrqWords"), InstanceMethod<&H::querySrq>("querySrq"),
        InstanceMethod<&H::destroySrq>("destroySrq"),
        InstanceMethod<&H::queryQp>("queryQp"),
        InstanceMethod<&H::destroyQp>("destroyQp"),
        InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
-       InstanceMethod<&H::createAh>("createAh"), InstanceMethod<&H::destroyAh>("destroyAh"),
+       InstanceMethod<&H::createAhWords>("createAhWords"), InstanceMethod<&H::destroyAh>("destroyAh"),
        InstanceMethod<&H::attachMulticast>("attachMulticast"), InstanceMethod<&H::detachMulticast>("detachMulticast"),
        InstanceMethod<&H::createPkeyTable>("createPkeyTable"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
        InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
@@ -161,31 +181,7 @@ Napi::Value NativeHca::getCommIdBase(const Info& info) {
   return Napi::Number::New(info.Env(), host_->commIdBase(kernel_));
 }
 
-Napi::Value NativeHca::getLimits(const Info& info) {
-  const EngineOptions& o = engine_->options();
-  Napi::Object out = Napi::Object::New(info.Env());
-  out.Set("maxQp", o.maxQp);
-  out.Set("maxCq", o.maxCq);
-  out.Set("maxPd", o.maxPd);
-  out.Set("maxMr", o.maxMr);
-  out.Set("maxMw", o.maxMw);
-  out.Set("maxSrq", o.maxSrq);
-  out.Set("maxSrqWr", o.maxQpWr);
-  out.Set("maxSrqSge", o.maxSge);
-  out.Set("maxQpWr", o.maxQpWr);
-  out.Set("maxSge", o.maxSge);
-  out.Set("maxReadSge", o.maxSge);
-  out.Set("maxCqEntries", o.maxCqEntries);
-  out.Set("maxInline", o.maxInline);
-  out.Set("maxReadDepth", o.maxReadDepth);
-  out.Set("maxMrSize", static_cast<double>(o.maxMrSize));
-  out.Set("maxAh", o.maxAh);
-  out.Set("maxGroups", o.maxGroups);
-  out.Set("maxGroupQps", o.maxGroupQps);
-  out.Set("maxAttached", o.maxAttached);
-  out.Set("maxPkeys", o.maxPkeys);
-  return out;
-}
+Napi::Value NativeHca::getLimits(const Info& info) { return numbersToJs<HcaLimits>(info.Env(), engine_->options()); }
 
 // ── Commands ────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -49,8 +49,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value createCq(const Info& info);
   Napi::Value resizeCq(const Info& info);
   Napi::Value destroyCq(const Info& info);
-  Napi::Value createSrq(const Info& info);
-  Napi::Value modifySrq(const Info& info);
+  Napi::Value createSrqWords(const Info& info);
+  Napi::Value modifySrqWords(const Info& info);
   Napi::Value querySrq(const Info& info);
   Napi::Value destroySrq(const Info& info);
   Napi::Value createQpWords(const Info& info);
@@ -62,7 +62,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value setWillWords(const Info& info);
   Napi::Value listenCq(const Info& info);
   Napi::Value armCq(const Info& info);
-  Napi::Value createAh(const Info& info);
+  Napi::Value createAhWords(const Info& info);
   Napi::Value destroyAh(const Info& info);
   Napi::Value attachMulticast(const Info& info);
   Napi::Value detachMulticast(const Info& info);

@@ -31,7 +31,7 @@ class ListenSink final : public NotifySink {
  public:
   ListenSink(Handle cq, std::weak_ptr<HcaPort> port) : cq_(cq), port_(std::move(port)) {}
   void notify(Status) override {
-    if (std::shared_ptr<HcaPort> port = port_.lock()) port->onCqEvent(cq_, CqEvent::kCompletion);
+    if (std::shared_ptr<HcaPort> port = port_.lock()) port->onEvent(HcaEvent::cq(cq_, CqEvent::kCompletion));
   }
 
  private:

@@ -4,20 +4,16 @@
 
 namespace nd::js {
 
-Napi::Value NativeHca::createAh(const Info& info) {
+Napi::Value NativeHca::createAhWords(const Info& info) {
   Napi::Env env = info.Env();
   Handle pd, ah = 0;
   Path path;
   uint32_t pathMtu;
-  Status status = Status::kInvalidParameter;
-  if (!open_) {
-    status = Status::kDeviceRemoved;
-  } else if (toU32(env, info[0], &pd) && Reader::readPath(env, info[1], &path) && toU32(env, info[2], &pathMtu)) {
-    status = engine_->createAh(pd, path, pathMtu, &ah);
-  }
-  Napi::Object out = result(env, status);
-  out.Set("ah", ah);
-  return out;
+  if (!open_) return number(env, Status::kDeviceRemoved);
+  const bool good = toU32(env, info[0], &pd) && toU32(env, info[1], &pathMtu) && words_.path(&path);
+  const Status status = good ? engine_->createAh(pd, path, pathMtu, &ah) : Status::kInvalidParameter;
+  words_.words[0] = ah;
+  return number(env, status);
 }
 
 Napi::Value NativeHca::destroyAh(const Info& info) { return handleCommand(info, &Engine::destroyAh); }

@@ -1,30 +1,14 @@
 // Queue pairs.
 #include "hca.h"
 #include "hca_commands.h"
-#include "qp_words.h"
 
 namespace nd::js {
-
-namespace {
-
-// Reads the attributes of the mask, and no others. False: a value is invalid for its attribute.
-bool readAttributes(const Words& words, uint32_t mask, QpAttributes* attributes) {
-  bool good = (mask & qpmask::kPath) == 0 || words.path(&attributes->path);
-  for (size_t i = 0; i < std::size(kQpAttributes); ++i) {
-    const QpAttribute& a = kQpAttributes[i];
-    if ((mask & a.mask) != 0) good = words.uint(i, &(attributes->*a.member), a.max) && good;
-  }
-  return good;
-}
-
-}  // namespace
 
 Napi::Value NativeHca::createQpWords(const Info& info) {
   if (!open_) return number(info.Env(), Status::kDeviceRemoved);
   QpCreate q;
   q.kernel = kernel_;
-  size_t at = 0;
-  const bool good = eachWordOfCreate(q, [&](const char*, auto& member, double max) { return words_.uint(at++, &member, max); });
+  const bool good = words_.read(&q);
   Handle qp = 0;
   uint32_t qpn = 0;
   const Status status = good ? engine_->createQp(q, &qp, &qpn) : Status::kInvalidParameter;
@@ -40,7 +24,7 @@ Napi::Value NativeHca::modifyQpWords(const Info& info) {
   if (!open_) return number(env, Status::kDeviceRemoved);
   if (!toU32(env, info[0], &qp) || !toU32(env, info[1], &mask)) return number(env, Status::kInvalidParameter);
   QpAttributes attributes;
-  const bool good = readAttributes(words_, mask, &attributes);
+  const bool good = words_.attributes(mask, &attributes);
   return number(env, good ? engine_->modifyQp(qp, mask, attributes) : Status::kInvalidParameter);
 }
 
@@ -55,7 +39,7 @@ Napi::Value NativeHca::connectQpWords(const Info& info) {
   // Each step implies its own states.
   const uint32_t named = (masks[0] | masks[1] | masks[2]) & ~(qpmask::kState | qpmask::kCurrentState);
   QpAttributes attributes;
-  good = readAttributes(words_, named, &attributes);
+  good = words_.attributes(named, &attributes);
   return number(env, good ? engine_->connectQp(qp, masks, attributes) : Status::kInvalidParameter);
 }
 
@@ -69,13 +53,8 @@ Napi::Value NativeHca::queryQp(const Info& info) {
   } else if (toU32(env, info[0], &qp)) {
     status = engine_->queryQp(qp, &attributes);
   }
-  Napi::Object values = Napi::Object::New(env);
-  for (const QpAttribute& a : kQpAttributes) values.Set(a.name, attributes.*a.member);
-  values.Set("type", attributes.type);
-  values.Set("qpn", attributes.qpn);
-  values.Set("path", pathToJs(env, attributes.path));
   Napi::Object out = result(env, status);
-  out.Set("attributes", values);
+  out.Set("attributes", attributesToJs(env, attributes));
   return out;
 }
 

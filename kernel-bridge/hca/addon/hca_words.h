@@ -1,12 +1,13 @@
-// Numbers and bytes that JavaScript and the HCA's commands exchange instead of objects (hca-words-put.ts, hca-words-event.ts).
+// Numbers and bytes that JavaScript and the HCA's commands exchange instead of objects (schema/generated).
 #pragma once
 #include "convert.h"
-#include "qp_words.h"
+#include "objects/attributes.h"
 
 namespace nd::js {
 
-struct Words {
-  static constexpr size_t kCount = 24, kPathAt = 18, kMadAt = 32, kMadBytes = wire::kMadBytes, kBytes = kMadAt + kMadBytes;
+struct Words : WordPlaces {
+  Words() = default;
+  Words(double* w, uint8_t* b) : words(w), bytes(b) {}
   double* words = nullptr;    // parameters and results from the first one on; a path's four numbers at kPathAt
   uint8_t* bytes = nullptr;   // a path's source and destination, then a MAD
 
@@ -17,6 +18,18 @@ struct Words {
     if (!(value >= 0 && value <= max) || value != std::floor(value)) return false;
     *out = static_cast<T>(value);
     return true;
+  }
+  // A record, or of one with a mask the members that are in the mask, and no others. False: a value is invalid for its member.
+  template <typename T>
+  bool read(T* out, uint32_t mask = 0) const {
+    size_t at = 0;
+    return T::each([&](const char*, auto member, double max, uint32_t bit) {
+      const size_t index = at++;
+      return (bit != 0 && (mask & bit) == 0) || uint(index, &(out->*member), max);
+    });
+  }
+  bool attributes(uint32_t mask, QpAttributes* out) const {
+    return ((mask & qpmask::kPath) == 0 || path(&out->path)) && read(out, mask);
   }
   Gid gid(size_t at) const {
     Gid out;
@@ -31,5 +44,16 @@ struct Words {
   }
   const uint8_t* mad() const { return bytes + kMadAt; }
 };
+
+static_assert(Words::kBytes == Words::kMadAt + wire::kMadBytes, "a MAD is last");
+
+// The attributes of a queue pair as an object.
+inline Napi::Object attributesToJs(Napi::Env env, const QpAttributes& attributes) {
+  Napi::Object out = numbersToJs<QpAttributeWords>(env, attributes);
+  out.Set("type", attributes.type);
+  out.Set("qpn", attributes.qpn);
+  out.Set("path", pathToJs(env, attributes.path));
+  return out;
+}
 
 }  // namespace nd::js

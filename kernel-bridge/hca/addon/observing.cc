@@ -10,19 +10,14 @@
 namespace nd::js {
 namespace {
 
-// Each record's numbers, one after the other, with their names.
+// Each record's numbers, one after the other.
 template <typename T>
-Napi::Object columnsOf(Napi::Env env, const std::vector<T>& records) {
-  Napi::Array names = Napi::Array::New(env);
-  eachNumberOf(T(), [&](const char* name, uint64_t) { names.Set(names.Length(), name); });
-  Napi::Float64Array numbers = Napi::Float64Array::New(env, size_t(names.Length()) * records.size());
+Napi::Float64Array numbersOf(Napi::Env env, const std::vector<T>& records) {
+  Napi::Float64Array numbers = Napi::Float64Array::New(env, T::kNumbers * records.size());
   size_t at = 0;
   for (const T& record : records)
-    eachNumberOf(record, [&](const char*, uint64_t value) { numbers[at++] = static_cast<double>(value); });
-  Napi::Object out = Napi::Object::New(env);
-  out.Set("names", names);
-  out.Set("numbers", numbers);
-  return out;
+    record.each([&](auto value) { numbers[at++] = static_cast<double>(value); });
+  return numbers;
 }
 
 const char* nameOf(Observed::Answer answer) {
@@ -82,9 +77,9 @@ Napi::Value NativeHca::statistics(const Info& info) {
       at += kGidBytes;
     }
   Napi::Object out = Napi::Object::New(env);
-  out.Set("queuePairs", columnsOf(env, all.queuePairs));
+  out.Set("queuePairs", numbersOf(env, all.queuePairs));
   out.Set("addresses", addresses);
-  out.Set("memory", columnsOf(env, all.memory));
+  out.Set("memory", numbersOf(env, all.memory));
   out.Set("sharedReceived", all.sharedReceived);
   return out;
 }

@@ -97,7 +97,7 @@ bool Host::probe(Device& device, std::string* why) {
   ibv_cq* cq = pd != nullptr ? lib_.ibv_create_cq(device.context, 1, nullptr, nullptr, 0) : nullptr;
   int error = errno;
   ibv_qp* qp = nullptr;
-  EngineOptions& limits = device.limits;
+  HcaLimits& limits = device.limits;
   limits.maxQpWr = powerBelow(int64_t{device.attributes.max_qp_wr} - 1, kMostRequests);
   limits.maxSge = atMost(device.attributes.max_sge, kMostSges);
   limits.maxInline = kMostInline;
@@ -138,7 +138,7 @@ namespace {
 
 void setLimits(Device& device) {
   const ibv_device_attr& a = device.attributes;
-  EngineOptions& limits = device.limits;
+  HcaLimits& limits = device.limits;
   constexpr uint32_t kMany = 0x7FFFFFFF;
   limits.maxQp = atMost(a.max_qp, kMany);
   limits.maxCq = atMost(a.max_cq, kMany);
@@ -156,7 +156,9 @@ void setLimits(Device& device) {
   limits.maxReadDepth = atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
   limits.maxMrSize = std::min<uint64_t>(a.max_mr_size, 1ull << 46);
   // siw reports 1; a driver that reports nothing has no limit of its own.
-  device.maxReadSge = a.max_sge_rd > 0 ? atMost(a.max_sge_rd, limits.maxSge) : limits.maxSge;
+  limits.maxSrqWr = std::min(limits.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)));
+  limits.maxSrqSge = std::min(limits.maxSge, static_cast<uint32_t>(std::max(a.max_srq_sge, 0)));
+  limits.maxReadSge = a.max_sge_rd > 0 ? atMost(a.max_sge_rd, limits.maxSge) : limits.maxSge;
 }
 
 }  // namespace

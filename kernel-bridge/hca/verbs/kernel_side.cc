@@ -11,20 +11,9 @@ namespace {
 
 Napi::Value answer(Napi::Env env, Status status) { return Napi::Number::New(env, static_cast<uint32_t>(status)); }
 
-// Reads the attributes of the mask, and no others. False: a value is invalid for its attribute.
-bool readAttributes(const js::Words& words, uint32_t mask, QpAttributes* attributes) {
-  bool good = (mask & qpmask::kPath) == 0 || words.path(&attributes->path);
-  for (size_t i = 0; i < std::size(js::kQpAttributes); ++i) {
-    const js::QpAttribute& a = js::kQpAttributes[i];
-    if ((mask & a.mask) != 0) good = words.uint(i, &(attributes->*a.member), a.max) && good;
-  }
-  return good;
-}
-
 Napi::Object attributesOf(Napi::Env env, const Device& device) {
   const ibv_device_attr& a = device.attributes;
-  const EngineOptions& l = device.limits;
-  Napi::Object out = Napi::Object::New(env), limits = Napi::Object::New(env);
+  Napi::Object out = Napi::Object::New(env);
   const auto big = [&](uint64_t swapped) { return Napi::BigInt::New(env, __builtin_bswap64(swapped)); };
   out.Set("number", device.number);
   out.Set("iwarp", device.iwarp);
@@ -38,15 +27,7 @@ Napi::Object attributesOf(Napi::Env env, const Device& device) {
   out.Set("ports", a.phys_port_cnt);
   out.Set("ackDelay", a.local_ca_ack_delay);
   out.Set("resizesCqs", device.resizes);
-  const std::pair<const char*, double> values[] = {
-      {"maxQp", l.maxQp}, {"maxCq", l.maxCq}, {"maxPd", l.maxPd}, {"maxMr", l.maxMr}, {"maxMw", l.maxMw}, {"maxSrq", l.maxSrq},
-      {"maxSrqWr", std::min(l.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)))},
-      {"maxSrqSge", std::min(l.maxSge, static_cast<uint32_t>(std::max(a.max_srq_sge, 0)))}, {"maxQpWr", l.maxQpWr},
-      {"maxSge", l.maxSge}, {"maxReadSge", device.maxReadSge}, {"maxCqEntries", l.maxCqEntries}, {"maxInline", l.maxInline}, {"maxReadDepth", l.maxReadDepth},
-      {"maxMrSize", static_cast<double>(l.maxMrSize)}, {"maxAh", l.maxAh}, {"maxGroups", l.maxGroups},
-      {"maxGroupQps", l.maxGroupQps}, {"maxAttached", l.maxAttached}, {"maxPkeys", l.maxPkeys}};
-  for (const auto& [name, value] : values) limits.Set(name, value);
-  out.Set("limits", limits);
+  out.Set("limits", js::numbersToJs(env, device.limits));
   return out;
 }
 
@@ -76,7 +57,7 @@ Napi::Value KernelSide::onParameters(const Info& info) {
   Handle id;
   uint32_t length;
   CmParameters p;
-  bool good = numbers(info, &id, &length) && length <= js::Words::kMadBytes;
+  bool good = numbers(info, &id, &length) && length <= wire::kMadBytes;
   good = good && words_.uint(0, &p.qpn) && words_.uint(1, &p.responderResources, 255) && words_.uint(2, &p.initiatorDepth, 255) &&
          words_.uint(3, &p.retryCount, 7) && words_.uint(4, &p.rnrRetryCount, 7) && words_.uint(5, &p.srq, 1);
   p.data = words_.mad();
@@ -172,7 +153,7 @@ Napi::Value KernelSide::takeEvent(const Info& info) {
     const uint32_t values[] = {e.device, e.handle, e.token, e.event, e.reason};
     std::copy(std::begin(values), std::end(values), w);
   } else {
-    const size_t length = std::min(e.data.size(), size_t{js::Words::kMadBytes});
+    const size_t length = std::min(e.data.size(), size_t{wire::kMadBytes});
     const double values[] = {static_cast<double>(e.event), static_cast<double>(e.status), static_cast<double>(e.handle),
                              static_cast<double>(e.listener), static_cast<double>(e.responderResources),
                              static_cast<double>(e.initiatorDepth), static_cast<double>(e.retryCount),
@@ -260,7 +241,7 @@ Napi::Value KernelSide::armCqOf(const Info& info) {
 Napi::Value KernelSide::createSrq(const Info& info) {
   SrqCreate create;
   Handle srq = 0;
-  const bool good = numbers(info, &create.pd, &create.ringAddress, &create.ringBytes, &create.entries, &create.stride, &create.sge);
+  const bool good = host_ != nullptr && words_.read(&create);
   const Status status = good ? host_->createSrq(create, &srq) : Status::kInvalidParameter;
   words_.words[0] = srq;
   return answer(info.Env(), status);
@@ -270,7 +251,7 @@ Napi::Value KernelSide::modifySrq(const Info& info) {
   Handle srq;
   uint32_t mask;
   SrqAttributes attributes;
-  const bool good = numbers(info, &srq, &mask, &attributes.entries, &attributes.ringAddress, &attributes.ringBytes, &attributes.limit);
+  const bool good = numbers(info, &srq, &mask) && words_.read(&attributes, mask);
   return answer(info.Env(), good ? host_->modifySrq(srq, mask, attributes) : Status::kInvalidParameter);
 }
 
@@ -286,9 +267,7 @@ Napi::Value KernelSide::querySrq(const Info& info) {
 
 Napi::Value KernelSide::createQp(const Info& info) {
   QpCreate q;
-  size_t at = 0;
-  const auto read = [&](const char*, auto& member, double max) { return words_.uint(at++, &member, max); };
-  const bool good = host_ != nullptr && js::eachWordOfCreate(q, read);
+  const bool good = host_ != nullptr && words_.read(&q);
   Handle qp = 0;
   uint32_t qpn = 0;
   const Status status = good ? host_->createQp(q, &qp, &qpn) : Status::kInvalidParameter;
@@ -301,7 +280,7 @@ Napi::Value KernelSide::modifyQp(const Info& info) {
   Handle qp;
   uint32_t mask;
   QpAttributes attributes;
-  const bool good = numbers(info, &qp, &mask) && readAttributes(words_, mask, &attributes);
+  const bool good = numbers(info, &qp, &mask) && words_.attributes(mask, &attributes);
   return answer(info.Env(), good ? host_->modifyQp(qp, mask, attributes) : Status::kInvalidParameter);
 }
 
@@ -312,7 +291,7 @@ Napi::Value KernelSide::connectQp(const Info& info) {
   QpAttributes attributes;
   // Each step implies its own states.
   const uint32_t named = good ? (init | rtr | rts) & ~(qpmask::kState | qpmask::kCurrentState) : 0;
-  good = good && readAttributes(words_, named, &attributes);
+  good = good && words_.attributes(named, &attributes);
   return answer(info.Env(), good ? host_->connectQp(qp, init, rtr, rts, attributes, connection) : Status::kInvalidParameter);
 }
 
@@ -321,13 +300,9 @@ Napi::Value KernelSide::queryQp(const Info& info) {
   Handle qp;
   QpAttributes attributes;
   const Status status = numbers(info, &qp) ? host_->queryQp(qp, &attributes) : Status::kInvalidParameter;
-  Napi::Object values = Napi::Object::New(env), out = Napi::Object::New(env);
-  for (const js::QpAttribute& a : js::kQpAttributes) values.Set(a.name, attributes.*a.member);
-  values.Set("type", attributes.type);
-  values.Set("qpn", attributes.qpn);
-  values.Set("path", js::pathToJs(env, attributes.path));
+  Napi::Object out = Napi::Object::New(env);
   out.Set("status", static_cast<uint32_t>(status));
-  out.Set("attributes", values);
+  out.Set("attributes", js::attributesToJs(env, attributes));
   return out;
 }
 
@@ -418,7 +393,7 @@ Napi::Value KernelSide::cmListen(const Info& info) {
 Napi::Value KernelSide::cmReject(const Info& info) {
   Handle id;
   uint32_t length;
-  const bool good = numbers(info, &id, &length) && length <= js::Words::kMadBytes;
+  const bool good = numbers(info, &id, &length) && length <= wire::kMadBytes;
   return answer(info.Env(), good ? host_->cmReject(id, words_.mad(), length) : Status::kInvalidParameter);
 }
 

@@ -36,8 +36,7 @@ struct Device {
   bool iwarp = false;
   bool resizes = true;  // its completion queues can grow
   ibv_device_attr attributes{};
-  EngineOptions limits;  // by the names that the HCA driver uses
-  uint32_t maxReadSge = 0;  // SGEs of an RDMA read
+  HcaLimits limits;
   // Changed under `threads`, which the event thread holds while it serves this device.
   std::mutex threads;
   ibv_context* context = nullptr;  // null: closed

@@ -281,7 +281,7 @@ export class HcaDriver {
         break;
       }
       case 'fatal':
-        if (event.device === undefined) this.failAll(from, event.errno ?? 0);
+        if (event.device === undefined) this.failAll(from, event.errno);
         else this.fail(event.device);
         break;
       case 'observed':

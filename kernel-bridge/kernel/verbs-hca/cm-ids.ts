@@ -1,8 +1,9 @@
 /** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
-import { putPath } from '../../hca/hca-words-put.js';
+
 import type { VerbsHost } from '../../hca/verbs-binding.js';
 import { RnrRetry } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
+import { putPath } from '../../schema/generated/attributes.js';
 import type { CmPath, CmQpParameters } from '../cm/service.js';
 
 /** The counts of a connection request have 3 bits. */

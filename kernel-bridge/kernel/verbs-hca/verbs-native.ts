@@ -12,9 +12,15 @@ import {
   type SrqAttributeValues,
   type SrqCreateParameters,
 } from '../../hca/binding.js';
-import { putAttributes, putPath, putQpCreate } from '../../hca/hca-words-put.js';
 import type { VerbsHost } from '../../hca/verbs-binding.js';
 import { Status } from '../../ioctl/status.js';
+import {
+  putAttributes,
+  putPath,
+  putQpCreate,
+  putSrqAttributes,
+  putSrqCreate,
+} from '../../schema/generated/attributes.js';
 import { isMulticast } from '../hca-driver/ports.js';
 
 /** What the commands need to know besides. */
@@ -116,13 +122,13 @@ export class VerbsNative implements NativeHca {
     return this.host.armCq(cq, solicitedOnly);
   }
 
-  createSrq({ pd, ringAddress, ringBytes, entries, stride, sge }: SrqCreateParameters) {
-    const status = this.host.createSrq(pd, ringAddress, ringBytes, entries, stride, sge);
-    return { status: this.counted('srq', 1, status), srq: this.word(0) };
+  createSrq(parameters: SrqCreateParameters) {
+    putSrqCreate(this.host, parameters);
+    return { status: this.counted('srq', 1, this.host.createSrq()), srq: this.word(0) };
   }
   modifySrq(srq: number, mask: number, attributes: Partial<SrqAttributeValues>): number {
-    const { entries = 0, ringAddress = 0, ringBytes = 0, limit = 0 } = attributes;
-    return this.host.modifySrq(srq, mask, entries, ringAddress, ringBytes, limit);
+    putSrqAttributes(this.host, attributes);
+    return this.host.modifySrq(srq, mask);
   }
   querySrq(srq: number) {
     const status = this.host.querySrq(srq);

@@ -232,10 +232,7 @@ const handlers: Handlers = {
     return status;
   },
   setFaults: ({ faults: wanted }) => {
-    const { cm: _cm, rc: _rc, startTimeoutMs: _startTimeoutMs, ...options } = resolveKernelOptions(undefined);
-    const { capture: capturePath, ...rest } = options;
-    const { dropMads: _dropMads, ...faults } = faultOptionsSchema.parse(wanted);
-    const hcaOptions = { ...rest, capturePath, faults: { ...faults, dropMads: {} } };
+    const hcaOptions = { ...resolveKernelOptions(undefined), faults: faultOptionsSchema.parse(wanted) };
     const hca = addon.openHca(hcaOptions, () => {});
     hca.configure(hcaOptions);
     hca.close();

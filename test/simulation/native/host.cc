@@ -125,16 +125,15 @@ void Host::onGsi(void* argument, const PacketMeta& meta, const uint8_t* bth, uin
   self->simulation_.news.push_back(news);
 }
 
-void Host::onQpEvent(Handle, uint32_t token, QpEvent event, uint32_t reason) {
-  if (silent) return;
+void Host::onEvent(const HcaEvent& event) {
+  if (event.kind == HcaEvent::Kind::kCq) simulation_.violate("a completion queue has overrun");
+  if (event.kind != HcaEvent::Kind::kQp || silent) return;
   News news{NewsKind::kQpEvent, vertex};
-  news.a = token;
-  news.b = uint32_t(event);
-  news.c = reason;
+  news.a = event.words[1];
+  news.b = event.words[2];
+  news.c = event.words[3];
   simulation_.news.push_back(news);
 }
-
-void Host::onCqError(Handle) { simulation_.violate("a completion queue has overrun"); }
 
 // ── Steps ───────────────────────────────────────────────────────────────────────────────────────
 

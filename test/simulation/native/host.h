@@ -85,8 +85,7 @@ class Host final : Link, KernelPort {
   void leaveGroup(const Gid&, uint32_t) override {}
   // KernelPort
   void onMad(const PacketMeta&, bool, uint16_t, const uint8_t*) override {}
-  void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) override;
-  void onCqError(Handle cq) override;
+  void onEvent(const HcaEvent& event) override;
 
   static void onGsi(void* self, const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   Frame* frameTo(const Path& path, uint32_t length);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "schema/events.h"
 #include "schema/numbers.h"
 
 namespace nd {
@@ -95,14 +96,7 @@ class KernelPort {
   virtual ~KernelPort() = default;
   // `addressed`: it names a service or an id that this kernel may have; otherwise any kernel can answer it.
   virtual void onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const uint8_t mad[256]) = 0;
-  virtual void onQpEvent(Handle qp, uint32_t token, QpEvent event, uint32_t reason) = 0;
-  virtual void onCqError(Handle cq) = 0;
-  virtual void onSrqEvent(Handle /*srq*/, SrqEvent /*event*/) {}  // for kernels without shared receive queues
-  virtual void onCaptureFailed(int /*error*/) {}                   // packet capture has ended with this errno
-  virtual void onWireLost() {}                                     // UDP 4791 was given up; Host::wireProblem() says why
-  virtual void onObserved(uint32_t /*number*/) {}                  // a process asks for statistics; answer by Host::answerObserver
-  virtual void onEngineFailed(int /*error*/) {}                    // the engine's thread has ended: nothing can be relied on
+  virtual void onEvent(const HcaEvent& event) = 0;  // all others
 };
-
 
 }  // namespace nd

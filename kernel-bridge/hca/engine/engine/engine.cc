@@ -255,7 +255,7 @@ void Engine::onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t lengt
 
 void Engine::onCaptureFailed(int error) { impl_->transport.onCaptureFailed(error); }
 void Engine::onWireLost() { impl_->transport.onWireLost(); }
-void Engine::onThreadFailed(int error) { impl_->transport.onEngineFailed(error); }
+void Engine::onThreadFailed(int error) { impl_->transport.report(HcaEvent::fatal(error)); }
 void Engine::onPeerProcessGone(uint32_t slot, bool orderly) { impl_->transport.onPeerProcessGone(slot, orderly); }
 
 void Engine::onLocalPair(LocalPair& pair) { impl_->transport.onLocalPair(pair); }

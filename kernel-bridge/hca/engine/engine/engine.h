@@ -104,7 +104,7 @@ class Engine final : public PacketSink {
   // earlier together with one that arm() asked for.
   Status armCqBatch(Handle cq, uint32_t count);
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
-  // The sink gets every event as long as the CQ lives; its overrun comes by KernelPort::onCqError.
+  // The sink gets every event as long as the CQ lives; its overrun comes as an event.
   Status listenCq(Handle cq, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 

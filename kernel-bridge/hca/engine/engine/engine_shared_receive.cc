@@ -8,7 +8,8 @@ using namespace abi;
 namespace {
 
 bool shapeFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge) {
-  return entries != 0 && queueFits(o, entries, stride, sge, kReceiveWqeHeaderBytes, 0, 16);
+  return entries != 0 && entries <= o.maxSrqWr && sge <= o.maxSrqSge &&
+         queueFits(o, entries, stride, sge, kReceiveWqeHeaderBytes, 0, 16);
 }
 
 Status checkSrqRing(Transport& t, uint64_t address, uint64_t bytes, uint32_t entries, uint32_t stride,

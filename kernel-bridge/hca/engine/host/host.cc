@@ -362,7 +362,7 @@ void Host::Impl::onObserve(Descriptor connection) {
   KernelPort* kernel = engine->kernelPort(engine->anyKernel());
   if (number == 0) return;
   if (kernel != nullptr)
-    kernel->onObserved(number);
+    kernel->onEvent(HcaEvent::observed(number));
   else
     observers.answer(number, nullptr, 0);
 }

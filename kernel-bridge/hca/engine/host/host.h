@@ -24,30 +24,17 @@
 #include "platform/unique_fd.h"
 #include "progress/poll_schedule.h"
 #include "progress/sleepers.h"
+#include "schema/options.h"
 
 namespace nd {
 
-// Which link connections to processes of this host take.
-enum class LinkChoice : uint8_t { kAuto, kWire };  // the local link where possible; always the wire
-
-// How the ICRC of received IPv4 packets is checked. It covers the IPv4 ID, which a UDP socket hides: with the ID that makes it
-// right; or with the header as it came, by a raw socket (CAP_NET_RAW).
-enum class IcrcCheck : uint8_t { kSolved, kExact };
-
-// What is done to packets that leave. Probabilities 0..1.
-struct FaultOptions {
-  uint64_t seed = 1;
-  double drop = 0, duplicate = 0, reorder = 0, corrupt = 0;
-  uint32_t dropMadCount[32] = {};   // by (attribute id − 0x10): drop the first n of that CM message
+// What is done to packets that leave.
+struct FaultOptions : FaultRates {
+  uint32_t dropMadCount[32] = {};  // by (attribute id − 0x10): drop the first n of that CM message
 };
 
-struct HostOptions {
-  IcrcCheck icrc = IcrcCheck::kSolved;
-  LinkChoice link = LinkChoice::kAuto;
-  bool direct = true;          // peers of this user access memory of allocate() themselves, by keys that allow it
-  std::string capturePath;     // pcapng file, "" = none. Several processes: each its own file
+struct HostOptions : LinkOptions {
   FaultOptions faults;
-  uint32_t receiveBufferBytes = 4u << 20;
 };
 
 // Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and sendMad()
@@ -120,7 +107,7 @@ class Host final : public Link {
   Status joinGroup(const Gid& group, uint32_t interface) override;
   void leaveGroup(const Gid& group, uint32_t interface) override;
 
-  // The answer to KernelPort::onObserved(); no bytes: none.
+  // The answer to the event `observed`; no bytes: none.
   void answerObserver(uint32_t number, const void* text, uint64_t bytes);
 
   static const std::vector<const char*>& counterNames();

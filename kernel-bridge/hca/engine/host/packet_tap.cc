@@ -11,13 +11,13 @@ void PacketTap::openCapture(const std::string& path) {
 
 void PacketTap::configure(const HostOptions& options) {
   faults_.configure(options.faults);
-  openCapture(options.capturePath);
+  openCapture(options.capture);
   note();
 }
 
 void PacketTap::join(const HostOptions& options) {
   if (asksForFaults(options.faults)) faults_.configure(options.faults);
-  if (!options.capturePath.empty()) openCapture(options.capturePath);
+  if (!options.capture.empty()) openCapture(options.capture);
   note();
 }
 

@@ -74,13 +74,13 @@ uint32_t Context::pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor&
 }
 
 void Context::report(Qp& qp, QpEvent event, uint32_t reason) {
-  if (KernelPort* port = kernels[qp.kernel]) port->onQpEvent(qp.handle, qp.token, event, reason);
+  if (KernelPort* port = kernels[qp.kernel]) port->onEvent(HcaEvent::qp(qp.handle, qp.token, event, reason));
 }
 
 // The CQ is dead; its QPs follow as soon as what is going on now is finished.
 void Context::overrun(Cq& cq) {
   counters.cqOverruns++;
-  if (KernelPort* port = kernels[cq.kernel]) port->onCqError(cq.handle);
+  if (KernelPort* port = kernels[cq.kernel]) port->onEvent(HcaEvent::cq(cq.handle, CqEvent::kOverrun));
   qps.forEach([&](Qp& qp) {
     const bool uses = qp.sendCq == &cq || qp.receiveCq == &cq;
     if (uses && qp.state() != kQpsError) failing.push(qp);

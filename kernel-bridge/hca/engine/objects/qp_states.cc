@@ -42,30 +42,30 @@ int typeIndex(uint32_t type) { return type == kQptRc ? 0 : type == kQptUc ? 1 : 
 
 struct ValueRule {
   uint32_t bit;
-  bool (*valid)(const EngineOptions&, const QpAttributes&);
+  bool (*valid)(const HcaLimits&, const QpAttributes&);
 };
 constexpr ValueRule kValueRules[] = {
-    {kAccess, [](const EngineOptions&, const QpAttributes& a) { return (a.access & ~kQpAccessBits) == 0; }},
-    {kPort, [](const EngineOptions&, const QpAttributes& a) { return a.port == 1; }},
+    {kAccess, [](const HcaLimits&, const QpAttributes& a) { return (a.access & ~kQpAccessBits) == 0; }},
+    {kPort, [](const HcaLimits&, const QpAttributes& a) { return a.port == 1; }},
     {kPathMtu,
-     [](const EngineOptions&, const QpAttributes& a) {
+     [](const HcaLimits&, const QpAttributes& a) {
        return a.pathMtu >= 256 && a.pathMtu <= 4096 && (a.pathMtu & (a.pathMtu - 1)) == 0;
      }},
-    {kDestinationQpn, [](const EngineOptions&, const QpAttributes& a) { return a.destinationQpn <= wire::kQpnMask; }},
-    {kReceivePsn, [](const EngineOptions&, const QpAttributes& a) { return a.receivePsn <= wire::kPsnMask; }},
-    {kSendPsn, [](const EngineOptions&, const QpAttributes& a) { return a.sendPsn <= wire::kPsnMask; }},
+    {kDestinationQpn, [](const HcaLimits&, const QpAttributes& a) { return a.destinationQpn <= wire::kQpnMask; }},
+    {kReceivePsn, [](const HcaLimits&, const QpAttributes& a) { return a.receivePsn <= wire::kPsnMask; }},
+    {kSendPsn, [](const HcaLimits&, const QpAttributes& a) { return a.sendPsn <= wire::kPsnMask; }},
     {kResponderResources,
-     [](const EngineOptions& o, const QpAttributes& a) { return a.responderResources <= o.maxReadDepth; }},
-    {kInitiatorDepth, [](const EngineOptions& o, const QpAttributes& a) { return a.initiatorDepth <= o.maxReadDepth; }},
-    {kMinRnrTimer, [](const EngineOptions&, const QpAttributes& a) { return a.minRnrTimer <= 31; }},
-    {kAckTimeout, [](const EngineOptions&, const QpAttributes& a) { return a.ackTimeout <= 31; }},
-    {kRetryCount, [](const EngineOptions&, const QpAttributes& a) { return a.retryCount <= 7; }},
-    {kRnrRetry, [](const EngineOptions&, const QpAttributes& a) { return a.rnrRetry <= wire::kRnrForEver; }},
+     [](const HcaLimits& o, const QpAttributes& a) { return a.responderResources <= o.maxReadDepth; }},
+    {kInitiatorDepth, [](const HcaLimits& o, const QpAttributes& a) { return a.initiatorDepth <= o.maxReadDepth; }},
+    {kMinRnrTimer, [](const HcaLimits&, const QpAttributes& a) { return a.minRnrTimer <= 31; }},
+    {kAckTimeout, [](const HcaLimits&, const QpAttributes& a) { return a.ackTimeout <= 31; }},
+    {kRetryCount, [](const HcaLimits&, const QpAttributes& a) { return a.retryCount <= 7; }},
+    {kRnrRetry, [](const HcaLimits&, const QpAttributes& a) { return a.rnrRetry <= wire::kRnrForEver; }},
     {kPatience,
-     [](const EngineOptions&, const QpAttributes& a) {
+     [](const HcaLimits&, const QpAttributes& a) {
        return (a.patience & ~(rnrpatience::kResponder | rnrpatience::kRequester)) == 0;
      }},
-    {kExtensions, [](const EngineOptions&, const QpAttributes& a) { return extensions::isValid(a.extensions); }},
+    {kExtensions, [](const HcaLimits&, const QpAttributes& a) { return extensions::isValid(a.extensions); }},
 };
 
 }  // namespace
@@ -79,7 +79,7 @@ const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t t
   return nullptr;
 }
 
-Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
+Status checkModify(const HcaLimits& limits, uint32_t type, uint32_t state, uint32_t mask,
                    const QpAttributes& attributes, uint32_t* target) {
   if ((mask & kCurrentState) && attributes.currentState != state) return Status::kInvalidDeviceState;
   *target = mask & kState ? attributes.state : state;
@@ -90,28 +90,17 @@ Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, 
   if ((given & masks->required) != masks->required) return Status::kInvalidParameter;
   if (given & ~(masks->required | masks->optional)) return Status::kInvalidParameter;
   for (const ValueRule& rule : kValueRules)
-    if ((given & rule.bit) && !rule.valid(options, attributes)) return Status::kInvalidParameter;
+    if ((given & rule.bit) && !rule.valid(limits, attributes)) return Status::kInvalidParameter;
   return Status::kSuccess;
 }
 
 void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from) {
-  if (mask & kAccess) to.access = from.access;
-  if (mask & kPkeyIndex) to.pkeyIndex = from.pkeyIndex;
-  if (mask & kPort) to.port = from.port;
-  if (mask & kQkey) to.qkey = from.qkey;
   if (mask & kPath) to.path = from.path;
-  if (mask & kPathMtu) to.pathMtu = from.pathMtu;
-  if (mask & kDestinationQpn) to.destinationQpn = from.destinationQpn;
-  if (mask & kReceivePsn) to.receivePsn = from.receivePsn;
-  if (mask & kSendPsn) to.sendPsn = from.sendPsn;
-  if (mask & kResponderResources) to.responderResources = from.responderResources;
-  if (mask & kInitiatorDepth) to.initiatorDepth = from.initiatorDepth;
-  if (mask & kMinRnrTimer) to.minRnrTimer = from.minRnrTimer;
-  if (mask & kAckTimeout) to.ackTimeout = from.ackTimeout;
-  if (mask & kRetryCount) to.retryCount = from.retryCount;
-  if (mask & kRnrRetry) to.rnrRetry = from.rnrRetry;
-  if (mask & kPatience) to.patience = from.patience;
-  if (mask & kExtensions) to.extensions = from.extensions;
+  mask &= ~(kState | kCurrentState);
+  QpAttributes::each([&](const char*, auto member, double, uint32_t bit) {
+    if (mask & bit) to.*member = from.*member;
+    return true;
+  });
 }
 
 }  // namespace nd

@@ -16,7 +16,7 @@ struct Transition {
 // Null: there is no such transition for this type. Any state may go to RESET and ERROR.
 const Transition::Masks* findTransition(uint32_t type, uint32_t from, uint32_t to);
 // kSuccess, kInvalidDeviceState (no such transition, wrong current state) or kInvalidParameter (masks, values).
-Status checkModify(const EngineOptions& options, uint32_t type, uint32_t state, uint32_t mask,
+Status checkModify(const HcaLimits& limits, uint32_t type, uint32_t state, uint32_t mask,
                    const QpAttributes& attributes, uint32_t* target);
 // Takes over the values the mask names; state is the caller's business.
 void applyAttributes(QpAttributes& to, uint32_t mask, const QpAttributes& from);

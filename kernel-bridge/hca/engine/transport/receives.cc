@@ -96,7 +96,7 @@ uint8_t Receives::rnrCode(const Qp& qp) const {
 bool Receives::refreshShared(Srq& srq) {
   const bool knownBad = srq.ringFault;
   if (c_.refreshShared(srq)) return true;
-  if (KernelPort* port = c_.kernels[srq.kernel]; port && !knownBad) port->onSrqEvent(srq.handle, SrqEvent::kFatal);
+  if (KernelPort* port = c_.kernels[srq.kernel]; port && !knownBad) port->onEvent(HcaEvent::srq(srq.handle, SrqEvent::kFatal));
   return false;
 }
 
@@ -121,7 +121,7 @@ bool Receives::takeShared(Qp& qp) {
 void Receives::checkLimit(Srq& srq) {
   if (srq.limit == 0 || !refreshShared(srq) || srq.producer - srq.head >= srq.limit) return;
   srq.limit = 0;
-  if (KernelPort* port = c_.kernels[srq.kernel]) port->onSrqEvent(srq.handle, SrqEvent::kLimit);
+  if (KernelPort* port = c_.kernels[srq.kernel]) port->onEvent(HcaEvent::srq(srq.handle, SrqEvent::kLimit));
 }
 
 Status Receives::resizeSrq(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries) {

@@ -259,19 +259,9 @@ void Transport::onPeerProcessGone(uint32_t peer, bool orderly) {
   });
 }
 
-void Transport::onCaptureFailed(int error) {
+void Transport::report(const HcaEvent& event) {
   for (KernelPort* port : context.kernels)
-    if (port != nullptr) port->onCaptureFailed(error);
-}
-
-void Transport::onWireLost() {
-  for (KernelPort* port : context.kernels)
-    if (port != nullptr) port->onWireLost();
-}
-
-void Transport::onEngineFailed(int error) {
-  for (KernelPort* port : context.kernels)
-    if (port != nullptr) port->onEngineFailed(error);
+    if (port != nullptr) port->onEvent(event);
 }
 
 }  // namespace nd

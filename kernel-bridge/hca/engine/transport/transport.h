@@ -57,9 +57,9 @@ struct Transport final : public PacketSink {
     return fastPath.onSinglePacket(meta, bth, length);
   }
   void onPeerProcessGone(uint32_t slot, bool orderly) override;
-  void onCaptureFailed(int error) override;
-  void onWireLost() override;
-  void onEngineFailed(int error);  // tells all kernels
+  void onCaptureFailed(int error) override { report(HcaEvent::capture(error)); }
+  void onWireLost() override { report(HcaEvent::wireLost()); }
+  void report(const HcaEvent& event);  // to all kernels
   void onLocalPacket(LocalPair& pair, const LocalPacket& local) override;
   bool onLocalSmall(LocalPair& pair, const LocalSmall& small) override { return fastPath.onLocalSmall(pair, small); }
   void onUnpulled(LocalPair& pair, uint32_t sourceQpn, uint32_t qpn, uint32_t psn, bool lasting) override {

@@ -1,0 +1,191 @@
+/** Parameters, attributes and limits of HCA objects that cross as numbers. */
+import type { RecordForm } from './describe.js';
+
+const U24 = 0xff_ffff;
+/** Where memory is, and its bytes. */
+const memory = { type: 'u64' } as const;
+
+/** Where numbers and bytes of commands are: a path has four numbers behind the others, its two GIDs are the first bytes. */
+export const words = { count: 24, pathAt: 18, gidBytes: 16, madAt: 32, madBytes: 256 };
+
+export const path: RecordForm = {
+  about: 'Where packets go, and how. GIDs are 16 bytes.',
+  ts: 'PathParameters',
+  cpp: 'Path',
+  fields: {
+    source: { about: "The GID of this side, one of the port's table.", type: 'gid' },
+    destination: { about: 'The GID of the peer or the group.', type: 'gid' },
+    flowLabel: {
+      about: 'The flow label of IPv6 headers, 20 bits; 0 leaves it to the operating system.',
+      most: 0xf_ffff,
+    },
+    trafficClass: { about: "IPv4's TOS or IPv6's traffic class, 8 bits.", most: 0xff },
+    hopLimit: { about: "IPv4's TTL or IPv6's hop limit, 8 bits; 0: 64.", most: 0xff },
+    scopeId: {
+      about:
+        'Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address handle for a group ' +
+        'derives it from its source if it is 0.',
+    },
+  },
+};
+
+export const attributes: readonly RecordForm[] = [
+  {
+    about: 'Parameters of a new queue pair.',
+    ts: 'QpCreateParameters',
+    cpp: 'QpCreateWords',
+    put: 'putQpCreate',
+    fields: {
+      pd: {},
+      sendCq: {},
+      receiveCq: {},
+      srq: {},
+      pkeyTable: { about: "The P_Key table of the QP's `pkeyIndex`; 0: a table with 0xffff only." },
+      type: { about: '0 RC, 1 UC, 3 UD (WV_QP_TYPE).' },
+      signalAll: { about: 'WV_QP_SIGNAL_SENDS.', type: 'flag' },
+      ringAddress: { about: 'Must lie in a ring allocation.', ...memory },
+      ringBytes: memory,
+      sendEntries: { about: 'A power of two.' },
+      sendStride: { about: 'Bytes of a WQE.' },
+      sendSge: {},
+      maxInline: {},
+      receiveEntries: { about: 'A power of two.' },
+      receiveStride: { about: 'Bytes of a WQE.' },
+      receiveSge: {},
+      token: { about: 'Comes back in every CQE.' },
+    },
+  },
+  {
+    about: 'Parameters of a new shared receive queue.',
+    ts: 'SrqCreateParameters',
+    cpp: 'SrqCreateWords',
+    put: 'putSrqCreate',
+    fields: {
+      pd: {},
+      ringAddress: memory,
+      ringBytes: memory,
+      entries: { about: 'A power of two.' },
+      stride: { about: 'Bytes of a WQE.' },
+      sge: {},
+    },
+  },
+  {
+    about: 'What a modify changes of a shared receive queue.',
+    ts: 'SrqAttributeValues',
+    cpp: 'SrqAttributeWords',
+    put: 'putSrqAttributes',
+    mask: { ts: 'SrqMask', cpp: 'srqmask', bits: { entries: 1, limit: 2 } },
+    fields: {
+      entries: { about: 'Requires the new ring; nothing may be posted meanwhile.' },
+      ringAddress: { bit: 'entries', ...memory },
+      ringBytes: { bit: 'entries', ...memory },
+      limit: { about: 'The limit event is reported once, when fewer WQEs are left; 0 requests none.' },
+    },
+  },
+  {
+    about: 'Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes.',
+    ts: 'QpAttributeValues',
+    cpp: 'QpAttributeWords',
+    put: 'putAttributes',
+    mask: {
+      ts: 'QpMask',
+      cpp: 'qpmask',
+      bits: {
+        state: 1,
+        access: 2,
+        pkeyIndex: 4,
+        port: 8,
+        qkey: 0x10,
+        path: 0x20,
+        pathMtu: 0x40,
+        destinationQpn: 0x80,
+        receivePsn: 0x100,
+        responderResources: 0x200,
+        minRnrTimer: 0x400,
+        ackTimeout: 0x800,
+        retryCount: 0x1000,
+        rnrRetry: 0x2000,
+        sendPsn: 0x4000,
+        initiatorDepth: 0x8000,
+        currentState: 0x10000,
+        drainNotify: [0x20000, 'With the state SQD: the event `sendQueueDrained` is asked for.'],
+        patience: 0x40000,
+        extensions: 0x80000,
+      },
+    },
+    fields: {
+      state: { about: 'WV_QP_STATE that is reached or to be reached.', most: 6 },
+      currentState: { about: 'WV_QP_STATE that the caller assumes; the modify fails in another.', most: 6 },
+      type: { about: 'WV_QP_TYPE, as created.', query: true },
+      qpn: { about: "The queue pair's number on the wire, 24 bits.", query: true },
+      access: { about: 'WV_ACCESS_* values below 0x100: what the peer may do.', most: 0x1f },
+      pkeyIndex: { about: "The place of the P_Key in the port's table.", most: 0xffff },
+      port: { about: 'The port of this side; each device has port 1.', most: 0xff },
+      qkey: {
+        about:
+          'UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).',
+      },
+      path: { about: 'Where packets go; of connected queue pairs.', type: 'path' },
+      pathMtu: {
+        about: 'Bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096.',
+        most: 4096,
+      },
+      destinationQpn: { about: "The peer's queue pair number, 24 bits.", most: U24 },
+      receivePsn: { about: 'The number of the first packet that is expected, 24 bits.', most: U24 },
+      sendPsn: { about: 'The number of the first packet that is sent, 24 bits.', most: U24 },
+      responderResources: {
+        about: 'RDMA reads and atomics of the peer that are served at a time.',
+        most: 0xffff,
+      },
+      initiatorDepth: {
+        about: 'RDMA reads and atomics of this side that may be outstanding.',
+        most: 0xffff,
+      },
+      minRnrTimer: {
+        about: 'How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8).',
+        most: 31,
+      },
+      ackTimeout: {
+        about: 'How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite.',
+        most: 31,
+      },
+      retryCount: { about: 'Repetitions without an acknowledgement, 0 to 7.', most: 7 },
+      rnrRetry: { about: 'Repetitions when the peer has no receive, 0 to 6; 7: without end.', most: 7 },
+      patience: {
+        about: 'RnrPatience bits; without a bit the respective number above applies as it is.',
+        most: 3,
+      },
+      extensions: {
+        about:
+          'PeerExtensions bits; in the upper half the bytes of payload of a full packet, or 0: those of the path MTU.',
+      },
+    },
+  },
+  {
+    about: 'Limits of every device of an HCA; the defaults are those of the software HCA.',
+    ts: 'HcaLimits',
+    cpp: 'HcaLimits',
+    fields: {
+      maxQp: { default: 65_000 },
+      maxCq: { default: 65_536 },
+      maxPd: { default: 65_536 },
+      maxMr: { default: 2 ** 20 },
+      maxMw: { default: 2 ** 20 },
+      maxSrq: { default: 65_536 },
+      maxSrqWr: { default: 16_384 },
+      maxSrqSge: { default: 32 },
+      maxQpWr: { default: 16_384 },
+      maxSge: { default: 32 },
+      maxReadSge: { about: 'SGEs of an RDMA read.', default: 32 },
+      maxCqEntries: { default: 2 ** 20 },
+      maxInline: { default: 1024 },
+      maxReadDepth: { about: 'Responder resources and initiator depth of a QP.', default: 128 },
+      maxMrSize: { default: 2 ** 40, ...memory },
+      maxAh: { about: 'Address handles.', default: 65_536 },
+      maxGroups: { about: 'Multicast groups, counted for each interface.', default: 4096 },
+      maxGroupQps: { about: 'QPs that are attached to one group.', default: 1024 },
+      maxAttached: { about: 'Attachments of all groups and QPs.', default: 65_536 },
+      maxPkeys: { about: 'Entries of a P_Key table.', default: 4096 },
+    },
+  },
+];

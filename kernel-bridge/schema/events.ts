@@ -1,0 +1,72 @@
+/** Events of an HCA for the kernel that has opened it, by their kinds. */
+import type { EventForm } from './describe.js';
+
+export const events: Readonly<Record<string, EventForm>> = {
+  mad: {
+    about: 'A MAD for QP1.',
+    words: {
+      scopeId: {},
+      pkey: { about: 'The P_Key that the packet carried; it fits the table that `setPkeyTable` set.' },
+      sender: {
+        about: 'The slot of the sending process of this host, which bypassed the wire, or {@link BY_WIRE}.',
+      },
+      stranger: {
+        about: 'It belongs to no connection for which this kernel has sent a message.',
+        flag: true,
+      },
+    },
+    more: {
+      source: { about: 'A GID.', ts: 'Uint8Array', from: 'bytes.slice(0, gidBytes)' },
+      destination: { about: 'A GID.', ts: 'Uint8Array', from: 'bytes.slice(gidBytes, madAt)' },
+      mad: {
+        about: 'Valid until the next event is taken or the next MAD is sent: copy what you keep.',
+        ts: 'Uint8Array',
+        from: 'mad',
+      },
+    },
+  },
+  qp: {
+    words: {
+      qp: {},
+      token: {},
+      event: { about: '{@link QpEventType}', cpp: 'QpEvent' },
+      reason: { about: 'Of `fatal` and `peerLost`: the WV_WC_STATUS.' },
+    },
+  },
+  cq: {
+    words: {
+      cq: {},
+      event: {
+        about: '{@link CqEventType}; completions only where `HcaCommands.listenCq` asked for them.',
+        cpp: 'CqEvent',
+      },
+    },
+  },
+  srq: { words: { srq: {}, event: { about: '{@link SrqEventType}', cpp: 'SrqEvent' } } },
+  notified: {
+    about: 'A request that waited for a CQ event was completed natively: unlink it.',
+    words: { slot: {}, serial: {} },
+  },
+  capture: {
+    about: 'Packets are recorded no more: their file cannot be written.',
+    words: { errno: { about: "The system's reason." } },
+  },
+  fatal: {
+    about:
+      'A device has failed: it has to be closed by all who have it open. The software HCA fails as a whole, when its ' +
+      "engine's thread cannot go on.",
+    words: { errno: { about: "The system's reason, 0 if there is none." } },
+    more: {
+      device: { about: 'Undefined: all devices of the HCA.', ts: 'bigint | undefined', from: 'undefined' },
+    },
+  },
+  observed: {
+    about: 'A process asks for statistics; `SoftHca.answerObserver` answers.',
+    words: { number: {} },
+  },
+  wireLost: {
+    about:
+      'UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which.',
+    words: {},
+  },
+};
