@@ -3,9 +3,8 @@
 //
 //   node scripts/make-layout-code.mjs [DIST]
 //
-// Reads the compiled tables from `dist` and writes `made-code.js` beside them, replacing the empty one of tsc. It is
-// not part of the sources, so it cannot differ from the tables of a commit; after tsc alone everything works, by
-// walking through the tables.
+// Reads the compiled tables from `dist` and writes `made-code.js` beside them, replacing the empty one of the sources, so
+// it cannot differ from the tables of a commit. With the empty one everything works, by walking through the tables.
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

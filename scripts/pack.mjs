@@ -59,6 +59,7 @@ mkdirSync(join(stage, 'dist/kernel-bridge/kernel'), { recursive: true });
 const external = Object.keys(own.optionalDependencies);
 await packCode(dist, join(stage, 'dist'), [...entries, ...programs], external, left);
 copy('dist/kernel-bridge/soft/kernel-thread.cjs');
+execFileSync('npm', ['run', '--silent', 'types'], { stdio: 'inherit' });
 await packTypes(dist, entries, join(stage, 'dist'));
 
 for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md']) copy(file);
