@@ -85,7 +85,7 @@ function splitUrl(dist) {
     setup({ onLoad }) {
       onLoad({ filter: /\.js$/, namespace: 'file' }, ({ path }) => {
         // Options are checked when the first are given, and zod is required then: that of the package.
-        const source = readFileSync(path, 'utf8').replace("requireModule('zod')", "requireModule('#zod')");
+        const source = readFileSync(path, 'utf8').replace('requireModule("zod")', 'requireModule("#zod")');
         if (!path.startsWith(`${dist}/`) || !source.includes('import.meta.url')) return undefined;
         const first = /^(#!.*\n)?/.exec(source)[0];
         const url = `urlOf(${JSON.stringify(relative(dist, path))})`;
@@ -227,7 +227,7 @@ export async function packCode(dist, target, entries, external, left) {
   );
   const checks = inputs
     .map((path) => readFileSync(join(dist, path), 'utf8'))
-    .filter((text) => text.includes("'zod'"));
+    .filter((text) => text.includes('"zod"'));
   const parts = namesIn(checks.join('\n'), /(?<=\bz\.)\w+/g);
   await build({
     ...cjs,
