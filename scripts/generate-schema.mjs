@@ -15,7 +15,7 @@ const sources = 'kernel-bridge/schema';
 const typescript = `${sources}/generated`;
 const headers = 'kernel-bridge/hca/engine/schema';
 
-/** What the modules of the schema export, from their sources. */
+/** The exports of the schema's modules, from their sources. */
 async function load(names) {
   const contents = names.map((name) => `export * from './${name}.js';`).join('\n');
   const { outputFiles } = await esbuild.build({
@@ -33,7 +33,7 @@ async function load(names) {
 const capital = (name) => name[0].toUpperCase() + name.slice(1);
 /** `cqProducer` is `kCqProducer` in C++. */
 const constant = (name, prefix = '') => `k${prefix}${capital(name)}`;
-/** `byWire` is `BY_WIRE` in TypeScript, where it is no member. */
+/** A constant on its own: `byWire` is `BY_WIRE` in TypeScript. */
 const upper = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 const numeral = (value, flags) => (flags || value > 0xffff ? `0x${value.toString(16)}` : String(value));
 const numberOf = (one) => (typeof one === 'number' ? one : one[0]);
@@ -166,7 +166,7 @@ const hasChecks = ({ options }) =>
     ({ group, checked }) => checked !== undefined || (group !== undefined && hasChecks(group)),
   );
 
-/** What zod checks it by. `checks` has what no range says. */
+/** The zod schema of an option. `checks` has those that are more than a range. */
 function zodOf(name, { group, range, multipleOf, probability, choice, checked }) {
   if (group !== undefined) return `${name}Shape(z${hasChecks(group) ? ', checks' : ''}).prefault({})`;
   if (probability) return 'z.number().min(0).max(1)';
@@ -339,7 +339,7 @@ function maskTable({ ts, mask: { ts: name, bits } }) {
   return `/** Bits of {@link ${ts}} that a modify carries. */\nexport const ${name} = {\n${lines.join('')}} as const;\n`;
 }
 
-/** A function that writes the fields into `words`. What a mask leaves out may be missing. */
+/** A function that writes the fields into `words`. Fields that a mask leaves out may be missing. */
 function putFunction({ ts, put, mask, ...record }) {
   const type = mask === undefined ? ts : `Partial<${ts}>`;
   const lines = wordsOf(record).map(({ name, type: kind }, at) => {
@@ -612,7 +612,7 @@ ${makers.join('')}};
 
 // ── Files
 
-/** What makes the files of a module of the schema. */
+/** The generator of each module of the schema. */
 const modules = {
   ring: ringFiles,
   numbers: numberFiles,
@@ -648,7 +648,7 @@ export async function generatedFiles() {
   return files;
 }
 
-/** The generated files that are not what the schema gives, among those in `folder`. */
+/** The generated files in `folder` that differ from the schema. */
 export function differing(files, folder = root) {
   return Object.entries(files).flatMap(([path, text]) => {
     const file = join(folder, path);
@@ -661,7 +661,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const other = differing(files);
   if (process.argv.includes('--check')) {
     for (const path of other)
-      console.error(`${path} is not what kernel-bridge/schema gives. Write it: npm run schema`);
+      console.error(`${path} differs from kernel-bridge/schema. Write it: npm run schema`);
     process.exitCode = other.length === 0 ? 0 : 1;
   } else {
     for (const path of other) {

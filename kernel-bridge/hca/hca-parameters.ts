@@ -1,4 +1,4 @@
-/** Parameters of the HCA's commands that are made of those of the schema. */
+/** Parameters of the HCA's commands, built from those of the schema. */
 import type { QpAttributeValues } from '../schema/generated/attributes.js';
 import { PeerExtensions } from '../schema/generated/numbers.js';
 

@@ -60,7 +60,7 @@ export interface VerbsPort {
 }
 
 /**
- * Kinds of events, `Event::Kind` of verbs/events.h, with their words: device, handle, token, event, reason; those of `cm` are
+ * Kinds of events, `Event::Kind` of verbs/event_queue.h, with their words: device, handle, token, event, reason; those of `cm` are
  * event, status, id, listener, responder resources, initiator depth, retries, RNR retries, SRQ, QPN, Q_Key, bytes of private data.
  */
 export const VerbsEvent = { none: 0, qp: 1, cq: 2, srq: 3, port: 4, gone: 5, cm: 6 } as const;

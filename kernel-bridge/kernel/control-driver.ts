@@ -16,7 +16,7 @@ import type { WorkItems } from './io-manager/work-items.js';
 /** Groups of counters by name. */
 export type CounterGroups = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** A device's network interface, as in the answer to INTERFACES. */
+/** A device's network interface, as INTERFACES reports it. */
 export interface InterfaceRecord {
   /** 16 hexadecimal digits: JSON has no numbers of 64 bits. */
   readonly guid: string;
@@ -24,7 +24,7 @@ export interface InterfaceRecord {
   readonly index: number;
 }
 
-/** An answer to LOAD and UNLOAD: a result, or the status and reason of a refusal. */
+/** The output of LOAD and UNLOAD: a result, or the status and reason of a refusal. */
 type DriversAnswer = { readonly result: unknown } | { readonly status: number; readonly reason: string };
 
 /** The kernel behind the control device. */

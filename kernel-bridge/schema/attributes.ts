@@ -2,14 +2,14 @@
 import type { RecordForm } from './describe.js';
 
 const U24 = 0xff_ffff;
-/** Where memory is, and its bytes. */
+/** An address or a length of memory. */
 const memory = { type: 'u64' } as const;
 
-/** Where numbers and bytes of commands are: a path has four numbers behind the others, its two GIDs are the first bytes. */
+/** Positions of the numbers and bytes of commands: the four numbers of a path follow the others, its two GIDs are the first bytes. */
 export const words = { count: 24, pathAt: 18, gidBytes: 16, madAt: 32, madBytes: 256 };
 
 export const path: RecordForm = {
-  about: 'Where packets go, and how. GIDs are 16 bytes.',
+  about: 'The path of packets. GIDs are 16 bytes.',
   ts: 'PathParameters',
   cpp: 'Path',
   fields: {
@@ -70,7 +70,7 @@ export const attributes: readonly RecordForm[] = [
     },
   },
   {
-    about: 'What a modify changes of a shared receive queue.',
+    about: 'Attributes of a shared receive queue that a modify changes.',
     ts: 'SrqAttributeValues',
     cpp: 'SrqAttributeWords',
     put: 'putSrqAttributes',
@@ -108,7 +108,7 @@ export const attributes: readonly RecordForm[] = [
         sendPsn: 0x4000,
         initiatorDepth: 0x8000,
         currentState: 0x10000,
-        drainNotify: [0x20000, 'With the state SQD: the event `sendQueueDrained` is asked for.'],
+        drainNotify: [0x20000, 'With the state SQD: requests the event `sendQueueDrained`.'],
         patience: 0x40000,
         extensions: 0x80000,
       },
@@ -119,13 +119,13 @@ export const attributes: readonly RecordForm[] = [
       type: { about: 'WV_QP_TYPE, as created.', query: true },
       qpn: { about: "The queue pair's number on the wire, 24 bits.", query: true },
       access: { about: 'WV_ACCESS_* values below 0x100: what the peer may do.', most: 0x1f },
-      pkeyIndex: { about: "The place of the P_Key in the port's table.", most: 0xffff },
+      pkeyIndex: { about: "The index of the P_Key in the port's table.", most: 0xffff },
       port: { about: 'The port of this side; each device has port 1.', most: 0xff },
       qkey: {
         about:
           'UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).',
       },
-      path: { about: 'Where packets go; of connected queue pairs.', type: 'path' },
+      path: { about: 'The path of packets; connected queue pairs only.', type: 'path' },
       pathMtu: {
         about: 'Bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096.',
         most: 4096,
@@ -142,7 +142,7 @@ export const attributes: readonly RecordForm[] = [
         most: 0xffff,
       },
       minRnrTimer: {
-        about: 'How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8).',
+        about: 'The wait that an RNR NAK requests of the peer: a code of 5 bits (IBA 1 §9.7.5.2.8).',
         most: 31,
       },
       ackTimeout: {

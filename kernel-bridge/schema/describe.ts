@@ -5,7 +5,7 @@ export type Constant = number | readonly [value: number, meaning: string];
 
 /** Constants that belong together. */
 export interface ConstantGroup {
-  /** What they are; a comment above them. */
+  /** A comment above the group. */
   readonly about: string;
   /** Bits, written in hexadecimal. */
   readonly flags?: boolean;
@@ -14,7 +14,7 @@ export interface ConstantGroup {
   readonly members: Readonly<Record<string, Constant>>;
 }
 
-/** Where C++ has a table: an enumeration, or constants of a namespace of `nd`, with a prefix or without. */
+/** The form of a table in C++: an enumeration, or constants in a namespace of `nd`, with or without a prefix. */
 export type CppTable =
   | { readonly enum: string }
   | {
@@ -98,9 +98,9 @@ export interface RecordForm {
 /** A value of a statistic. */
 export interface Statistic {
   readonly about: string;
-  /** What the HCA gives; by default an unsigned number of 32 bits. */
+  /** The type that the HCA reports; by default an unsigned number of 32 bits. */
   readonly type?: 'u64' | 'flag';
-  /** As what it is reported: a type, one of several texts, or not at all. By default as the HCA gives it. */
+  /** The form in which it is reported: a type, one of several texts, or not at all. By default the HCA's. */
   readonly shown?: string | readonly string[] | false;
   /** Not a number of the HCA. */
   readonly native?: false;

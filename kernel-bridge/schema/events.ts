@@ -48,12 +48,12 @@ export const events: Readonly<Record<string, EventForm>> = {
     words: { slot: {}, serial: {} },
   },
   capture: {
-    about: 'Packets are recorded no more: their file cannot be written.',
+    about: 'Capture has ended: its file cannot be written.',
     words: { errno: { about: "The system's reason." } },
   },
   fatal: {
     about:
-      'A device has failed: it has to be closed by all who have it open. The software HCA fails as a whole, when its ' +
+      'A device has failed: all of its users have to close it. The software HCA fails as a whole, when its ' +
       "engine's thread cannot go on.",
     words: { errno: { about: "The system's reason, 0 if there is none." } },
     more: {
@@ -61,7 +61,7 @@ export const events: Readonly<Record<string, EventForm>> = {
     },
   },
   observed: {
-    about: 'A process asks for statistics; `SoftHca.answerObserver` answers.',
+    about: 'A process requests statistics; `SoftHca.answerObserver` replies.',
     words: { number: {} },
   },
   wireLost: {

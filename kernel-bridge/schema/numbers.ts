@@ -20,7 +20,7 @@ export const single: Readonly<Record<string, Constant>> = {
       '`nd/net/wire.ts` has the same number. CONTRIBUTING.md says when it changes.',
   ],
   slots: [254, 'Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.'],
-  byWire: [0xffff_ffff, "Stands for a sender's slot: the packet arrived by UDP, from anybody."],
+  byWire: [0xffff_ffff, "In place of a sender's slot: the packet arrived over UDP, from any sender."],
 };
 
 export const numbers: readonly NumberTable[] = [
@@ -61,12 +61,12 @@ export const numbers: readonly NumberTable[] = [
     members: {
       communicationEstablished: [
         1,
-        'The first packet has come in RTR: the peer takes the connection for established.',
+        'The first packet has arrived in RTR: the peer regards the connection as established.',
       ],
       sendQueueDrained: [2, 'The queue pair has reached SQD, and nothing is in flight.'],
       fatal: [3, "The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS."],
       peerLost: [4, "As `fatal`: retries or keep-alive are spent, or the peer's process has died."],
-      lastWqe: [5, 'In ERROR: it takes nothing more from its shared receive queue.'],
+      lastWqe: [5, 'In ERROR: the queue pair takes no more WQEs from its shared receive queue.'],
     },
   },
   {
@@ -83,38 +83,38 @@ export const numbers: readonly NumberTable[] = [
     ts: 'CqEventType',
     cpp: { enum: 'CqEvent' },
     members: {
-      completion: [1, 'The event that was asked for has come.'],
+      completion: [1, 'The requested event has occurred.'],
       overrun: [2, 'The CQ has overrun and failed; its QPs are in ERROR.'],
     },
   },
   {
     about:
-      'For whom RNR is a matter of time: bits of a QP attribute. Without them the RNR retry count and the RNR NAK timer are all there is.',
+      'Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the RNR NAK timer apply.',
     ts: 'RnrPatience',
     cpp: { namespace: 'rnrpatience' },
     members: {
       responder: [
         1,
-        'The peer may repeat RnrRetry.MOST times or for ever: RNR NAKs ask for longer and longer times, which together reach the option ' +
-          'rnrPatienceMs, and are taken back on the wire when there is a receive.',
+        'The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach the option ' +
+          'rnrPatienceMs, and are withdrawn on the wire once a receive is posted.',
       ],
       requester: [2, 'Retries go on beyond a count of RnrRetry.MOST until that time has passed.'],
     },
   },
   {
     about:
-      'What a peer takes beyond the standard: bits of a QP attribute. Connection management sets them where both ends have said so; towards ' +
-      'every other peer nothing leaves that it could not take.',
+      'Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both ends have ' +
+      'agreed; other peers receive standard packets only.',
     ts: 'PeerExtensions',
     cpp: { namespace: 'extensions' },
     members: {
       longWindow: [1, 'More PSNs in flight than the option `window`.'],
-      recovery: [2, 'Acknowledgements that say what came behind a gap (transport/path/recovery.h).'],
-      fragments: [4, 'Packets that are too long for the path, in fragments (transport/path/fragments.h).'],
-      answers: [
-        8,
-        'Answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h).',
+      recovery: [
+        2,
+        'Acknowledgements that report packets received behind a gap (transport/path/recovery.h).',
       ],
+      fragments: [4, 'Packets that are too long for the path, in fragments (transport/path/fragments.h).'],
+      answers: [8, 'Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h).'],
       longPackets: [
         16,
         'Full packets have a length of their own, which is in the upper half of the word (PacketBytes).',

@@ -8,11 +8,11 @@ const cm: OptionGroup = {
     'Connection manager settings, complete; times in milliseconds unless named a code (4.096 µs × 2^code).',
   options: {
     responseTimeoutCode: {
-      about: 'How long a sent message waits for its answer before it is sent again (REQ, REP, DREQ).',
+      about: 'How long a sent message (REQ, REP, DREQ) waits for its reply before it is retransmitted.',
       range: [0, 31],
       default: 20,
     },
-    maxRetries: { about: 'How often a message is sent again.', range: [0, 15], default: 15 },
+    maxRetries: { about: 'How often a message is retransmitted.', range: [0, 15], default: 15 },
     timewaitMs: {
       about: "How long an ended connection's ids stay reserved.",
       range: [0, 60_000],
@@ -58,10 +58,10 @@ const faults: OptionGroup = {
   about: "A seeded fault layer under the wire's transmit side, for tests.",
   cpp: 'FaultRates',
   options: {
-    seed: { about: 'Of the random numbers.', range: [0, Number.MAX_SAFE_INTEGER], default: 1 },
+    seed: { about: 'Seed of the random numbers.', range: [0, Number.MAX_SAFE_INTEGER], default: 1 },
     drop: { about: 'Probability that a packet is lost, 0 to 1.', probability: true, default: 0 },
-    duplicate: { about: 'Probability that a packet comes twice.', probability: true, default: 0 },
-    reorder: { about: 'Probability that a packet comes late.', probability: true, default: 0 },
+    duplicate: { about: 'Probability that a packet arrives twice.', probability: true, default: 0 },
+    reorder: { about: 'Probability that a packet arrives late.', probability: true, default: 0 },
     corrupt: { about: 'Probability that a byte of a packet is changed.', probability: true, default: 0 },
     dropMads: {
       about: 'CM attribute id, in decimal (16 REQ … 26 APR) → how many of the first such messages to drop.',
@@ -95,7 +95,7 @@ export const options: OptionGroup = {
     },
     ecn: {
       about:
-        "Sends connections' packets as ECN-capable, ECT(0). Received marks are answered by CNPs in any case.",
+        "Sends connections' packets as ECN-capable, ECT(0). Received marks are always answered with CNPs.",
       default: false,
       cpp: 'TransportOptions',
     },
@@ -137,7 +137,7 @@ export const options: OptionGroup = {
     direct: {
       about:
         'Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA Writes, Reads and ' +
-        "atomics there themselves, without this process's processor. Both ends must allow it. Without it the peers cannot map the memory for " +
+        "atomics there themselves, without this process's CPU. Both ends must allow it. Without it the peers cannot map the memory for " +
         'writing.',
       default: true,
       cpp: 'LinkOptions',
@@ -145,7 +145,7 @@ export const options: OptionGroup = {
     capture: {
       about:
         'Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing that exists is overwritten, ' +
-        'and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Connections that are made ' +
+        'and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Connections that begin ' +
         'while a process has this option or `faults` use the wire, where packets can be seen; the local link has none.',
       checked: 'string',
       default: '',

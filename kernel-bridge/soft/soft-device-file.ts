@@ -11,8 +11,8 @@ import type { SoftKernel } from './soft-kernel.js';
 const noBytes = new Uint8Array(0);
 
 /**
- * An IOCTL that a cache of the user side concerns: `address`: the IBAT cache answers it; `query`: prefetched attributes
- * answer it; `carrier`: its answer brings attributes; `endpoint`: it may change them.
+ * How an IOCTL uses the caches of the user side: `address` is served from the IBAT cache, `query` from prefetched
+ * attributes; the output of a `carrier` brings attributes, and an `endpoint` request may change them.
  */
 type CacheUse = 'address' | 'query' | 'carrier' | 'endpoint';
 

@@ -1,7 +1,7 @@
 // Numbers and bytes that JavaScript and the HCA's commands exchange instead of objects (schema/generated).
 #pragma once
 #include "convert.h"
-#include "objects/attributes.h"
+#include "objects/parameters.h"
 
 namespace nd::js {
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "objects/cq.h"
-#include "verbs/events.h"
+#include "verbs/event_queue.h"
 #include "verbs/library.h"
 #include "verbs/places.h"
 #include "verbs/shared_memory.h"

@@ -48,15 +48,15 @@ export type HcaEvent =
       slot: number;
       serial: number;
     }
-  /** Packets are recorded no more: their file cannot be written. */
+  /** Capture has ended: its file cannot be written. */
   | {
       type: 'capture';
       /** The system's reason. */
       errno: number;
     }
   /**
-   * A device has failed: it has to be closed by all who have it open. The software HCA fails as a whole,
-   * when its engine's thread cannot go on.
+   * A device has failed: all of its users have to close it. The software HCA fails as a whole, when its
+   * engine's thread cannot go on.
    */
   | {
       type: 'fatal';
@@ -65,7 +65,7 @@ export type HcaEvent =
       /** The system's reason, 0 if there is none. */
       errno: number;
     }
-  /** A process asks for statistics; `SoftHca.answerObserver` answers. */
+  /** A process requests statistics; `SoftHca.answerObserver` replies. */
   | {
       type: 'observed';
       number: number;

@@ -12,12 +12,12 @@ export const DIALECT = 6;
 /** Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN. */
 export const SLOTS = 254;
 
-/** Stands for a sender's slot: the packet arrived by UDP, from anybody. */
+/** In place of a sender's slot: the packet arrived over UDP, from any sender. */
 export const BY_WIRE = 0xffffffff;
 
 /** QP event numbers. */
 export const QpEventType = {
-  /** The first packet has come in RTR: the peer takes the connection for established. */
+  /** The first packet has arrived in RTR: the peer regards the connection as established. */
   communicationEstablished: 1,
   /** The queue pair has reached SQD, and nothing is in flight. */
   sendQueueDrained: 2,
@@ -25,7 +25,7 @@ export const QpEventType = {
   fatal: 3,
   /** As `fatal`: retries or keep-alive are spent, or the peer's process has died. */
   peerLost: 4,
-  /** In ERROR: it takes nothing more from its shared receive queue. */
+  /** In ERROR: the queue pair takes no more WQEs from its shared receive queue. */
   lastWqe: 5,
 } as const;
 
@@ -39,20 +39,20 @@ export const SrqEventType = {
 
 /** CQ event numbers. */
 export const CqEventType = {
-  /** The event that was asked for has come. */
+  /** The requested event has occurred. */
   completion: 1,
   /** The CQ has overrun and failed; its QPs are in ERROR. */
   overrun: 2,
 } as const;
 
 /**
- * For whom RNR is a matter of time: bits of a QP attribute. Without them the RNR retry count and the RNR
- * NAK timer are all there is.
+ * Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry
+ * count and the RNR NAK timer apply.
  */
 export const RnrPatience = {
   /**
-   * The peer may repeat RnrRetry.MOST times or for ever: RNR NAKs ask for longer and longer times, which
-   * together reach the option rnrPatienceMs, and are taken back on the wire when there is a receive.
+   * The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which
+   * together reach the option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
    */
   responder: 1,
   /** Retries go on beyond a count of RnrRetry.MOST until that time has passed. */
@@ -60,17 +60,17 @@ export const RnrPatience = {
 } as const;
 
 /**
- * What a peer takes beyond the standard: bits of a QP attribute. Connection management sets them where both
- * ends have said so; towards every other peer nothing leaves that it could not take.
+ * Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets
+ * them when both ends have agreed; other peers receive standard packets only.
  */
 export const PeerExtensions = {
   /** More PSNs in flight than the option `window`. */
   longWindow: 1,
-  /** Acknowledgements that say what came behind a gap (transport/path/recovery.h). */
+  /** Acknowledgements that report packets received behind a gap (transport/path/recovery.h). */
   recovery: 2,
   /** Packets that are too long for the path, in fragments (transport/path/fragments.h). */
   fragments: 4,
-  /** Answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h). */
+  /** Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h). */
   answers: 8,
   /** Full packets have a length of their own, which is in the upper half of the word (PacketBytes). */
   longPackets: 16,

@@ -7,9 +7,9 @@ type Zod = typeof import('zod');
  * Connection manager settings, complete; times in milliseconds unless named a code (4.096 µs × 2^code).
  */
 export interface CmOptions {
-  /** How long a sent message waits for its answer before it is sent again (REQ, REP, DREQ). */
+  /** How long a sent message (REQ, REP, DREQ) waits for its reply before it is retransmitted. */
   responseTimeoutCode: number;
-  /** How often a message is sent again. */
+  /** How often a message is retransmitted. */
   maxRetries: number;
   /** How long an ended connection's ids stay reserved. */
   timewaitMs: number;
@@ -35,13 +35,13 @@ export interface RcOptions {
 
 /** A seeded fault layer under the wire's transmit side, for tests. */
 export interface FaultOptions {
-  /** Of the random numbers. */
+  /** Seed of the random numbers. */
   seed: number;
   /** Probability that a packet is lost, 0 to 1. */
   drop: number;
-  /** Probability that a packet comes twice. */
+  /** Probability that a packet arrives twice. */
   duplicate: number;
-  /** Probability that a packet comes late. */
+  /** Probability that a packet arrives late. */
   reorder: number;
   /** Probability that a byte of a packet is changed. */
   corrupt: number;
@@ -65,9 +65,7 @@ export interface KernelOptions {
    * count and `rc.minRnrTimerCode`; with 0 all connections do.
    */
   rnrPatienceMs: number;
-  /**
-   * Sends connections' packets as ECN-capable, ECT(0). Received marks are answered by CNPs in any case.
-   */
+  /** Sends connections' packets as ECN-capable, ECT(0). Received marks are always answered with CNPs. */
   ecn: boolean;
   /**
    * Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many
@@ -95,14 +93,14 @@ export interface KernelOptions {
   icrc: 'solved' | 'exact';
   /**
    * Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and
-   * execute RDMA Writes, Reads and atomics there themselves, without this process's processor. Both ends
-   * must allow it. Without it the peers cannot map the memory for writing.
+   * execute RDMA Writes, Reads and atomics there themselves, without this process's CPU. Both ends must
+   * allow it. Without it the peers cannot map the memory for writing.
    */
   direct: boolean;
   /**
    * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing
    * that exists is overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`,
-   * and so on, up to `x-1000.pcapng`. Connections that are made while a process has this option or `faults`
+   * and so on, up to `x-1000.pcapng`. Connections that begin while a process has this option or `faults`
    * use the wire, where packets can be seen; the local link has none.
    */
   capture: string;

@@ -21,27 +21,27 @@ export interface QueuePairStatistics {
   readonly mtu: number;
   /** `local`: shared memory; `wire`: UDP; `none`: it has no peer. */
   readonly link: 'local' | 'wire' | 'none';
-  /** Places of the send queue. */
+  /** Entries of the send queue. */
   readonly sendEntries: number;
   /** Work requests of the send queue that have not completed. */
   readonly sendWaiting: number;
   /** Work requests of the send queue that have completed. */
   readonly sent: number;
-  /** Places of the receive queue; 0 with a shared receive queue. */
+  /** Entries of the receive queue; 0 with a shared receive queue. */
   readonly receiveEntries: number;
   /** Receives that wait for a message. */
   readonly receiveWaiting: number;
-  /** Receives that have got a message. */
+  /** Receives that a message has consumed. */
   readonly received: number;
   /** Whether it takes its receives from a shared receive queue, whose numbers are in `sharedReceived`. */
   readonly sharedReceives: boolean;
-  /** Packets (PSNs) that may be under way. */
+  /** Packets (PSNs) that may be in flight. */
   readonly window: number;
-  /** Packets that are under way. */
+  /** Packets in flight. */
   readonly inFlight: number;
-  /** How often the oldest of these was sent again. */
+  /** How often the oldest of these was retransmitted. */
   readonly retries: number;
-  /** How often the peer has answered it by an RNR NAK. */
+  /** How often the peer has answered it with an RNR NAK. */
   readonly rnrRetries: number;
   /** Whether it waits because the peer has no Receive. */
   readonly rnrWaiting: boolean;

@@ -31,7 +31,7 @@ struct SgeList {
 // A receive WQE. Whether the queue has so many SGEs is yet to be checked.
 inline SgeList parseReceive(const uint32_t* wqe) { return {wqe + abi::kReceiveWqeHeaderBytes / 4, peekWord(wqe + abi::kRwSgeCount)}; }
 
-// What the send WQEs of a queue pair may have.
+// Limits of the send WQEs of a queue pair.
 struct WqeLimits {
   uint32_t type;  // WV_QP_TYPE
   uint32_t sges, inlineBytes, messageBytes;

@@ -12,8 +12,8 @@
 #include "base/link.h"
 #include "base/types.h"
 #include "progress/owner.h"
-#include "objects/attributes.h"
-#include "objects/statistics.h"
+#include "objects/parameters.h"
+#include "objects/qp_statistics.h"
 
 namespace nd {
 

@@ -28,7 +28,7 @@
 
 namespace nd {
 
-// What is done to packets that leave.
+// Faults of outgoing packets.
 struct FaultOptions : FaultRates {
   uint32_t dropMadCount[32] = {};  // by (attribute id − 0x10): drop the first n of that CM message
 };
@@ -101,7 +101,7 @@ class Host final : public Link {
   bool fallAsleep(Sleeper& sleeper);
   // Before a sleeper is destroyed: it will not wait any more.
   void forget(Sleeper& sleeper);
-  // What the next poll() looks at.
+  // Chooses the descriptors that the next poll() looks at.
   void look(Look next);
   uint64_t now() const;  // a microsecond off at most
   Status joinGroup(const Gid& group, uint32_t interface) override;

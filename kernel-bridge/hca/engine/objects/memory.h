@@ -7,7 +7,7 @@
 #include "base/link.h"
 #include "base/table.h"
 #include "platform/shared_memory.h"
-#include "objects/attributes.h"
+#include "objects/parameters.h"
 
 namespace nd {
 

@@ -3,7 +3,7 @@
 #include <vector>
 #include "base/pkey.h"
 #include "base/wire.h"
-#include "objects/attributes.h"
+#include "objects/parameters.h"
 
 namespace nd {
 

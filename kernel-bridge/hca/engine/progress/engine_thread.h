@@ -1,7 +1,7 @@
 // The engine's own thread: owns progress when no thread of the application does.
 //
 // It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
-// another thread owns progress, it leaves the sockets to that thread and sleeps until that has ended (owner.h). table.h has what it does
+// another thread owns progress, it leaves the sockets to that thread and sleeps until that has ended (owner.h). owner_table.h has what it does
 // when it wakes up.
 #pragma once
 #include <atomic>
@@ -11,7 +11,7 @@
 #include "platform/thread.h"
 #include "platform/unique_fd.h"
 #include "progress/progress_engine.h"
-#include "progress/table.h"
+#include "progress/owner_table.h"
 
 namespace nd {
 

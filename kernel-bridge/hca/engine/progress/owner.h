@@ -1,5 +1,5 @@
 // Which thread owns progress, that is, serves sockets and timers: threads that poll, a waiting thread of the program that sleeps on
-// the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time. table.h has the states.
+// the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time. owner_table.h has the states.
 //
 // Each poll sets a mark. The engine's thread leaves the sockets to others while the newest mark is valid, and sleeps until its alarm,
 // which is set to the end of that time. Polling moves the alarm forward, twice in that time. So the thread does not wake while

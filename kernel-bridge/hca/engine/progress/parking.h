@@ -1,4 +1,4 @@
-// Where the thread of an event loop parks for a moment, for its next task, before it returns to its loop.
+// The thread of an event loop parks here for a moment, for its next task, before it returns to its loop.
 #pragma once
 #include "platform/wait_word.h"
 

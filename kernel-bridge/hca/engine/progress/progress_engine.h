@@ -1,8 +1,8 @@
-// The HCA as its owner moves it: an engine with its host. Whoever owns progress goes the same round again and again:
+// The HCA as its owner drives it: an engine with its host. The owner of progress repeats one round:
 //
 //   hold(); look(); step() until it returns false; nextDeadline(); fallAsleep(); sleep until descriptor() is readable.
 //
-// Nothing sleeps or waits while hold()'s lock is held. Whoever comes back from sleeping begins anew.
+// Nothing sleeps or waits while hold()'s lock is held. A thread that has slept begins a new round.
 #pragma once
 #include <mutex>
 

@@ -1,5 +1,5 @@
 // A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, and not the engine's thread
-// first, and it takes the packet in. table.h has its states.
+// first, and it takes the packet in. owner_table.h has its states.
 //
 // One thread at a time has the claim. The engine's thread does not rely on it: while nobody polls it sleeps on the same descriptors
 // and wakes together with the waiting thread. It then gives way to that thread, once for each claim, for as long as a mark is valid.
@@ -17,7 +17,7 @@
 #include "progress/adaptive_spin.h"
 #include "progress/constants.h"
 #include "progress/progress_engine.h"
-#include "progress/table.h"
+#include "progress/owner_table.h"
 
 namespace nd {
 

@@ -78,7 +78,7 @@ constexpr uint32_t kEntries = 0x1;
 constexpr uint32_t kLimit = 0x2;
 }  // namespace srqmask
 
-// What a modify changes of a shared receive queue.
+// Attributes of a shared receive queue that a modify changes.
 struct SrqAttributeWords {
   uint32_t entries = 0;  // Requires the new ring; nothing may be posted meanwhile.
   uint64_t ringAddress = 0;
@@ -114,7 +114,7 @@ constexpr uint32_t kRnrRetry = 0x2000;
 constexpr uint32_t kSendPsn = 0x4000;
 constexpr uint32_t kInitiatorDepth = 0x8000;
 constexpr uint32_t kCurrentState = 0x10000;
-constexpr uint32_t kDrainNotify = 0x20000;  // With the state SQD: the event `sendQueueDrained` is asked for.
+constexpr uint32_t kDrainNotify = 0x20000;  // With the state SQD: requests the event `sendQueueDrained`.
 constexpr uint32_t kPatience = 0x40000;
 constexpr uint32_t kExtensions = 0x80000;
 }  // namespace qpmask
@@ -126,7 +126,7 @@ struct QpAttributeWords {
   uint32_t type = 0;  // WV_QP_TYPE, as created.
   uint32_t qpn = 0;  // The queue pair's number on the wire, 24 bits.
   uint32_t access = 0;  // WV_ACCESS_* values below 0x100: what the peer may do.
-  uint32_t pkeyIndex = 0;  // The place of the P_Key in the port's table.
+  uint32_t pkeyIndex = 0;  // The index of the P_Key in the port's table.
   uint32_t port = 0;  // The port of this side; each device has port 1.
   // UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).
   uint32_t qkey = 0;
@@ -136,7 +136,7 @@ struct QpAttributeWords {
   uint32_t sendPsn = 0;  // The number of the first packet that is sent, 24 bits.
   uint32_t responderResources = 0;  // RDMA reads and atomics of the peer that are served at a time.
   uint32_t initiatorDepth = 0;  // RDMA reads and atomics of this side that may be outstanding.
-  uint32_t minRnrTimer = 0;  // How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8).
+  uint32_t minRnrTimer = 0;  // The wait that an RNR NAK requests of the peer: a code of 5 bits (IBA 1 §9.7.5.2.8).
   uint32_t ackTimeout = 0;  // How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite.
   uint32_t retryCount = 0;  // Repetitions without an acknowledgement, 0 to 7.
   uint32_t rnrRetry = 0;  // Repetitions when the peer has no receive, 0 to 6; 7: without end.

@@ -30,16 +30,16 @@ struct HcaEvent {
   static HcaEvent notified(uint32_t slot, uint32_t serial) {
     return {Kind::kNotified, {slot, serial}};
   }
-  // Packets are recorded no more: their file cannot be written.
+  // Capture has ended: its file cannot be written.
   static HcaEvent capture(uint32_t error) {
     return {Kind::kCapture, {error}};
   }
-  // A device has failed: it has to be closed by all who have it open. The software HCA fails as a whole, when its engine's
-  // thread cannot go on.
+  // A device has failed: all of its users have to close it. The software HCA fails as a whole, when its engine's thread cannot
+  // go on.
   static HcaEvent fatal(uint32_t error) {
     return {Kind::kFatal, {error}};
   }
-  // A process asks for statistics; `SoftHca.answerObserver` answers.
+  // A process requests statistics; `SoftHca.answerObserver` replies.
   static HcaEvent observed(uint32_t number) {
     return {Kind::kObserved, {number}};
   }

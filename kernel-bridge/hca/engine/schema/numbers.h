@@ -15,7 +15,7 @@ constexpr uint32_t kDialect = 6;
 // Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
 constexpr uint32_t kSlots = 254;
 
-// Stands for a sender's slot: the packet arrived by UDP, from anybody.
+// In place of a sender's slot: the packet arrived over UDP, from any sender.
 constexpr uint32_t kByWire = 0xffffffff;
 
 // NTSTATUS values of HCA commands and of the door.
@@ -47,11 +47,11 @@ enum class Status : uint32_t {
 
 // QP event numbers.
 enum class QpEvent : uint32_t {
-  kCommunicationEstablished = 1,  // The first packet has come in RTR: the peer takes the connection for established.
+  kCommunicationEstablished = 1,  // The first packet has arrived in RTR: the peer regards the connection as established.
   kSendQueueDrained = 2,  // The queue pair has reached SQD, and nothing is in flight.
   kFatal = 3,  // The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS.
   kPeerLost = 4,  // As `fatal`: retries or keep-alive are spent, or the peer's process has died.
-  kLastWqe = 5,  // In ERROR: it takes nothing more from its shared receive queue.
+  kLastWqe = 5,  // In ERROR: the queue pair takes no more WQEs from its shared receive queue.
 };
 
 // SRQ event numbers.
@@ -62,26 +62,26 @@ enum class SrqEvent : uint32_t {
 
 // CQ event numbers.
 enum class CqEvent : uint32_t {
-  kCompletion = 1,  // The event that was asked for has come.
+  kCompletion = 1,  // The requested event has occurred.
   kOverrun = 2,  // The CQ has overrun and failed; its QPs are in ERROR.
 };
 
-// For whom RNR is a matter of time: bits of a QP attribute. Without them the RNR retry count and the RNR NAK timer are all there
-// is.
+// Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the RNR NAK
+// timer apply.
 namespace rnrpatience {
-// The peer may repeat RnrRetry.MOST times or for ever: RNR NAKs ask for longer and longer times, which together reach the option
-// rnrPatienceMs, and are taken back on the wire when there is a receive.
+// The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach the option
+// rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
 constexpr uint32_t kResponder = 1;
 constexpr uint32_t kRequester = 2;  // Retries go on beyond a count of RnrRetry.MOST until that time has passed.
 }  // namespace rnrpatience
 
-// What a peer takes beyond the standard: bits of a QP attribute. Connection management sets them where both ends have said so;
-// towards every other peer nothing leaves that it could not take.
+// Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both ends
+// have agreed; other peers receive standard packets only.
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // More PSNs in flight than the option `window`.
-constexpr uint32_t kRecovery = 2;  // Acknowledgements that say what came behind a gap (transport/path/recovery.h).
+constexpr uint32_t kRecovery = 2;  // Acknowledgements that report packets received behind a gap (transport/path/recovery.h).
 constexpr uint32_t kFragments = 4;  // Packets that are too long for the path, in fragments (transport/path/fragments.h).
-constexpr uint32_t kAnswers = 8;  // Answers of READs and ATOMICs that are lost, again by themselves (transport/path/answers.h).
+constexpr uint32_t kAnswers = 8;  // Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h).
 // Full packets have a length of their own, which is in the upper half of the word (PacketBytes).
 constexpr uint32_t kLongPackets = 16;
 }  // namespace extensions

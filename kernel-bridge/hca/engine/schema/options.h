@@ -12,10 +12,10 @@ enum class LinkChoice : uint8_t { kAuto, kWire };
 enum class IcrcCheck : uint8_t { kSolved, kExact };
 
 struct FaultRates {
-  uint64_t seed = 1;  // Of the random numbers.
+  uint64_t seed = 1;  // Seed of the random numbers.
   double drop = 0;  // Probability that a packet is lost, 0 to 1.
-  double duplicate = 0;  // Probability that a packet comes twice.
-  double reorder = 0;  // Probability that a packet comes late.
+  double duplicate = 0;  // Probability that a packet arrives twice.
+  double reorder = 0;  // Probability that a packet arrives late.
   double corrupt = 0;  // Probability that a byte of a packet is changed.
 };
 
@@ -55,7 +55,7 @@ struct LinkOptions {
   // How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide.
   IcrcCheck icrc = IcrcCheck::kSolved;
   // Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA Writes,
-  // Reads and atomics there themselves, without this process's processor.
+  // Reads and atomics there themselves, without this process's CPU.
   bool direct = true;
   std::string capture;  // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
   uint32_t receiveBufferBytes = 4'194'304;  // Bytes of the socket's receive buffer.

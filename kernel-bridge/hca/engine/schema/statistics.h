@@ -13,18 +13,18 @@ struct QpNumbers {
   uint32_t remoteQpn = 0;  // The peer's queue pair number; 0 before.
   uint32_t mtu = 0;  // Bytes of payload in a packet; 0 before.
   bool localLink = false;  // Its link is the local one.
-  uint32_t sendEntries = 0;  // Places of the send queue.
+  uint32_t sendEntries = 0;  // Entries of the send queue.
   uint32_t sendWaiting = 0;  // Work requests of the send queue that have not completed.
   uint32_t sent = 0;  // Work requests of the send queue that have completed.
-  uint32_t receiveEntries = 0;  // Places of the receive queue; 0 with a shared receive queue.
+  uint32_t receiveEntries = 0;  // Entries of the receive queue; 0 with a shared receive queue.
   uint32_t receiveWaiting = 0;  // Receives that wait for a message.
-  uint32_t received = 0;  // Receives that have got a message.
+  uint32_t received = 0;  // Receives that a message has consumed.
   // Whether it takes its receives from a shared receive queue, whose numbers are in `sharedReceived`.
   bool sharedReceives = false;
-  uint32_t window = 0;  // Packets (PSNs) that may be under way.
-  uint32_t inFlight = 0;  // Packets that are under way.
-  uint32_t retries = 0;  // How often the oldest of these was sent again.
-  uint32_t rnrRetries = 0;  // How often the peer has answered it by an RNR NAK.
+  uint32_t window = 0;  // Packets (PSNs) that may be in flight.
+  uint32_t inFlight = 0;  // Packets in flight.
+  uint32_t retries = 0;  // How often the oldest of these was retransmitted.
+  uint32_t rnrRetries = 0;  // How often the peer has answered it with an RNR NAK.
   bool rnrWaiting = false;  // Whether it waits because the peer has no Receive.
   uint64_t roundTripNs = 0;  // The smoothed time of a round trip in nanoseconds; 0: not measured.
 

@@ -94,7 +94,7 @@ bool Direct::run(Qp& qp) {
   return false;
 }
 
-// The next request, parsed into its entry, if it is one for direct access. What is wrong in it is for the long way to say.
+// The next request, parsed into its entry, if it is one for direct access. Errors in it are left to the requester.
 inline bool Direct::read(Qp& qp, SendEntry& e) {
   const uint32_t* const w = qp.sendWqe(qp.rq.next);
   e.readKind(w);

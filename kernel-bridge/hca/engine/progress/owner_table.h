@@ -1,4 +1,4 @@
-// Who owns progress, as two tables: of a thread of the program that waits for an event, and of the engine's thread.
+// The owner of progress, as two tables: for a thread of the program that waits for an event, and for the engine's thread.
 //
 //   polling    a thread of the program calls Engine::progress() again and again: its mark (owner.h) is fresh
 //   spinning   a thread waits for an event and polls before it sleeps

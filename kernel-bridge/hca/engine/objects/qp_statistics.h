@@ -1,4 +1,4 @@
-// What an engine tells of its queue pairs and registrations to people. No addresses of memory, no keys, nothing of what it holds.
+// Statistics of an engine's queue pairs and registrations, without addresses, keys or contents of memory.
 #pragma once
 #include <vector>
 
