@@ -6,6 +6,9 @@ import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
 import ts from 'typescript';
 
+/** Older libraries of the compiler have no `Symbol.dispose`. It has an effect as the first line of a file alone. */
+const DISPOSABLE = '/// <reference lib="esnext.disposable" preserve="true" />';
+
 const parse = (text) => ts.createSourceFile('types.d.ts', text, ts.ScriptTarget.Latest, true);
 
 /** The text without the parts from `start` to `end`. */
@@ -125,7 +128,9 @@ export async function packTypes(dist, modules, folder) {
   const texts = new Map();
   const read = (path) => {
     if (texts.has(path)) return;
-    const text = readFileSync(join(dist, path), 'utf8').replace(/^\/\/# sourceMappingURL.*\n?/m, '');
+    const text = readFileSync(join(dist, path), 'utf8')
+      .replace(/^\/\/# sourceMappingURL.*\n?/m, '')
+      .replace(`${DISPOSABLE}\n`, '');
     texts.set(path, text);
     for (const [, name] of text.matchAll(/(?:from|import\(?)\s*['"](\.[^'"]+)\.js['"]/g))
       read(join(dirname(path), `${name}.d.ts`));
@@ -173,7 +178,10 @@ export async function packTypes(dist, modules, folder) {
         comment.replace(/\n[\t ]*\*\/$/, '\n*/').replace(/\n[\t ]*\*(?!\/) ?/g, '\n'),
       );
     mkdirSync(dirname(join(folder, fileName)), { recursive: true });
-    writeFileSync(join(folder, fileName), text);
+    writeFileSync(
+      join(folder, fileName),
+      /Disposable\b|Symbol\.(?:asyncD|d)ispose\b/.test(text) ? `${DISPOSABLE}\n${text}` : text,
+    );
   }
   return output.map(({ fileName }) => fileName);
 }
