@@ -151,19 +151,42 @@ rm -rf "$app/node_modules/@networkdirect"
 ! said=$(apart "$app" "$node" hello.js 2>&1) || fail "The program ran without addons."
 grep -q 'npx networkdirect build' <<<"$said" || fail "No advice for a missing addon: $said"
 
-# Types, of users who check those of libraries, too.
+# Types, as users compile them who check those of libraries: where Node.js resolves them; where a bundler does, as strictly as the compiler
+# can; and without the types of Node.js, which only networkdirect/net needs.
 for kind in mts cts; do
   cat >"$app/types.$kind" <<'END'
-import { openNetworkDirect } from 'networkdirect';
-import { createServer } from 'networkdirect/net';
+import { openNetworkDirect, openNetworkDirect2 } from 'networkdirect';
 import { openProvider } from 'networkdirect/winverbs';
 import { openDeviceFile } from 'networkdirect/kernel-bridge';
 import { Status } from 'networkdirect/kernel';
-export const all = [openNetworkDirect(), createServer, openProvider, openDeviceFile, Status];
+export { createServer } from 'networkdirect/net';
+export async function run(): Promise<string[]> {
+  using v1 = openNetworkDirect();
+  using v2 = openNetworkDirect2();
+  using winverbs = openProvider();
+  using adapter = v1.openAdapter('127.0.0.1');
+  await using connector = adapter.createConnector();
+  return [v2, winverbs, connector, openDeviceFile, Status].map((value) => typeof value);
+}
 END
+  grep -v networkdirect/net "$app/types.$kind" >"$app/plain.$kind"
 done
-(cd "$app" && node "$root/node_modules/typescript/bin/tsc" --strict --noEmit --module nodenext --target es2022 --lib es2023,esnext.disposable \
-  --types node --typeRoots "$root/node_modules/@types" types.mts types.cts)
+compile() {
+  node - "$root" "$@" >"$app/tsconfig.json" <<'END'
+const [root, files, options] = process.argv.slice(2);
+const compilerOptions = {
+  ...{ strict: true, noEmit: true, target: 'es2022', module: 'nodenext' },
+  ...{ types: ['node'], typeRoots: [`${root}/node_modules/@types`] },
+  ...JSON.parse(options),
+};
+console.log(JSON.stringify({ compilerOptions, files: files.split(' ') }));
+END
+  node "$root/node_modules/typescript/bin/tsc" -p "$app"
+}
+compile 'types.mts types.cts' '{ "lib": ["es2023", "esnext.disposable"] }'
+compile types.mts '{ "module": "preserve", "moduleResolution": "bundler", "exactOptionalPropertyTypes": true, "noUncheckedIndexedAccess": true, "isolatedModules": true }'
+compile 'plain.mts plain.cts' '{ "types": [] }'
+rm "$app/tsconfig.json"
 
 [ "${1:-}" = --whole ] || exit 0
 # A registry that has the sources alone, of which npm is to fetch them.
