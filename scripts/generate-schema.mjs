@@ -390,6 +390,10 @@ ${members.join('')}
 function attributeFiles({ attributes, path, words }) {
   const masked = attributes.filter(({ mask }) => mask !== undefined);
   const numbers = wordsOf(path);
+  for (const record of attributes)
+    if (record.put !== undefined && wordsOf(record).length > words.pathAt)
+      throw new Error(`${record.ts} must have at most ${words.pathAt} words: a path's follow them`);
+  if (words.pathAt + numbers.length > words.count) throw new Error(`words.count must have room for a path`);
   return {
     ts: `${[recordInterface(path), ...attributes.map(recordInterface), ...masked.map(maskTable)].join('\n')}
 /** Positions in the words and bytes. */
