@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const programs = [
-  'examples/nd',
+  'nd/cli/nd',
   ...['file-copy', 'many-clients', 'rpc', 'table'].map((name) => `examples/net/${name}`),
   'test/helpers/peer/program',
   ...[

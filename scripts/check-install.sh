@@ -141,7 +141,7 @@ for wanted in "${versions[@]}"; do
   [ "$said" = "$hello" ] || fail "The first program said: $said"
   said=$(apart "$app" "$node" --no-warnings required.cjs)
   [ "$said" = "devices $version" ] || fail "The program with require() said: $said"
-  apart "$app" "$node" node_modules/networkdirect/dist/examples/nd.js demo --iterations 10 --rounds 1 --json >/dev/null
+  apart "$app" "$node" node_modules/networkdirect/dist/nd/cli/nd.js demo --iterations 10 --rounds 1 --json >/dev/null
   import=$(apart "$app" "$node" --input-type=module -e "const begun = performance.now(); await import('networkdirect'); console.log((performance.now() - begun).toFixed(0))")
   echo "Node.js $("$node" --version): installed in $installed ms, imported in $import ms, the programs run"
 done

@@ -1,6 +1,6 @@
 // The JavaScript of the package: each module once.
 //
-//   dist/**/index.js, dist/examples/*.js   the public modules and the programs, with what they share in dist/chunks
+//   dist/**/index.js, dist/nd/cli/*.js   the public modules and the programs, with what they share in dist/chunks
 //   dist/kernel-bridge/kernel/bundle.cjs   the soft kernel's thread
 //   dist/shared.cjs                        the modules of both
 //   dist/zod.cjs                           the parts of zod that are used; loaded with the first options

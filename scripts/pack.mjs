@@ -52,9 +52,9 @@ const entries = Object.values(own.exports)
   .map((target) => relative(dist, resolve(target.default)));
 
 /** Programs that are run by their own files, beside the public modules. */
-const programs = ['examples/nd.js', 'examples/tools/mrrate-thread.js'];
+const programs = ['nd/cli/nd.js', 'nd/cli/tools/mrrate-thread.js'];
 /** Providers that are broken on purpose, for tests of the conformance suite. */
-const left = ['test/conformance/mutants/index.js'];
+const left = ['nd/conformance/mutants/index.js'];
 mkdirSync(join(stage, 'dist/kernel-bridge/kernel'), { recursive: true });
 const external = Object.keys(own.optionalDependencies);
 await packCode(dist, join(stage, 'dist'), [...entries, ...programs], external, left);

@@ -1,6 +1,6 @@
 /** The crowd's connections by this library: queue pairs of one process, with one completion queue or one for each. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { wcName } from '../../examples/sides/winverbs.js';
+import { wcName } from '../../nd/cli/sides/winverbs.js';
 import {
   type IWVCompletionQueue,
   type RemoteMemory,

@@ -1,7 +1,7 @@
 /** The crowd's connections by `node:net`. */
 import { once } from 'node:events';
 import net from 'node:net';
-import { LOOPBACK } from '../../examples/sides/side.js';
+import { LOOPBACK } from '../../nd/cli/sides/connected-side.js';
 import { BULK_BYTES, BYTES, type Client, type Part } from './messages.js';
 
 /** The first byte of a request that asks for bulk data. */

@@ -1,7 +1,7 @@
 /** Ping-pong of Send and Receive through the NetworkDirect SPI (v1). An empty message ends it. */
 
-import { acceptSide, LOOPBACK, socketAddress } from '../../examples/sides/side.js';
-import { HostV1, newResult, type SideV1 } from '../../examples/sides/v1.js';
+import { acceptSide, LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1.js';
 import {
   type INDCompletionQueue,
   type INDEndpoint,

@@ -1,6 +1,6 @@
 /** RDMA Writes, Reads or fetch-and-adds of one buffer. */
 
-import type { MemoryWv } from '../../examples/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
 import { perRequest, perSecond, type Sample, spin, timed, without } from '../statistics.js';
 import type { JobOf } from './job.js';

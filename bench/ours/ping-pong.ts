@@ -1,6 +1,6 @@
 /** Ping-pong of Send and Receive. An empty message ends it. */
 
-import type { MemoryWv } from '../../examples/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { each, type Sample, spin, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';

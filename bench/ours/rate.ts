@@ -3,7 +3,7 @@
  * message arrives before its receive. An empty message ends the stream.
  */
 
-import type { MemoryWv } from '../../examples/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';

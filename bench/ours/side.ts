@@ -1,6 +1,6 @@
 /** One side of a measurement: a device with one completion queue, and connections that exchange addresses and keys of memory. */
-import { LOOPBACK, socketAddress } from '../../examples/sides/side.js';
-import { connectEndpoint, HostWv, type MemoryWv } from '../../examples/sides/winverbs.js';
+import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import {
   type IWVCompletionQueue,
   type IWVConnectEndpoint,

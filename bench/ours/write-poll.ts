@@ -3,7 +3,7 @@
  * The number -1 ends it.
  */
 
-import type { MemoryWv } from '../../examples/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';

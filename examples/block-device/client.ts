@@ -1,6 +1,7 @@
 /** A client of the block device, over WinVerbs: it names its memory, and the device moves the blocks. */
+
+import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { WvAccess, WvSend } from '../../winverbs/index.js';
-import { connectEndpoint, HostWv, type MemoryWv } from '../sides/winverbs.js';
 import { ANSWER_BYTES, Operation, REQUEST_BYTES, Result, WINDOW, writeRequest } from './protocol.js';
 
 const RESULTS: Readonly<Record<number, string>> = {

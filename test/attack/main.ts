@@ -5,7 +5,7 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import * as z from 'zod';
-import { count, endsInTwo } from '../../examples/command-line.js';
+import { count, endsInTwo } from '../../nd/cli/command-line.js';
 import { apart, runApart } from '../helpers/apart.js';
 import { lacking } from '../helpers/needs.js';
 import type { Attack, Outcome } from './attack.js';

@@ -5,9 +5,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { cases } from '../../nd/conformance/index.js';
 import { command, conformance, conformanceAt, serving } from '../helpers/conformance-command.js';
 import { firstIf } from '../helpers/tiers.js';
-import { cases } from './index.js';
 
 test('the halves meet by --serve and --peer, for who knows the token that is printed', async () => {
   const { child, peer, token } = await serving({ by: [] }, '--port', '0');

@@ -1,8 +1,8 @@
 /** Our own provider obeys the rules of both versions by direct access: conformance-ways.ts. */
 import { test } from 'uvu';
+import { spiVersions } from '../../nd/conformance/index.js';
 import { passesByWay } from '../helpers/conformance-ways.js';
 import { long } from '../helpers/tiers.js';
-import { spiVersions } from './index.js';
 
 for (const spi of spiVersions) {
   long(test, `SPI ${spi}, memory of allocate(), by direct access`, () => passesByWay(spi, true));

@@ -1,10 +1,10 @@
 /** The suite works: some case fails for every broken provider, and the same cases pass for the unbroken one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { spiVersions } from '../../nd/conformance/index.js';
+import { judge, type MutantResult, mutants, runMutant } from '../../nd/conformance/mutants/index.js';
 import { conformance } from '../helpers/conformance-command.js';
 import { long } from '../helpers/tiers.js';
-import { spiVersions } from './index.js';
-import { judge, type MutantResult, mutants, runMutant } from './mutants/index.js';
 
 /** Correct events are immediate; for a broken provider this is the time limit. */
 const PATIENCE_MS = 1500;

@@ -7,8 +7,8 @@ import { connect, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HANDSHAKE_BYTES } from './handshake.js';
-import { loadSubject, makeHalf, makeToken, remoteParty, serveHalf } from './index.js';
+import { HANDSHAKE_BYTES } from '../../nd/conformance/handshake.js';
+import { loadSubject, makeHalf, makeToken, remoteParty, serveHalf } from '../../nd/conformance/index.js';
 
 const HOST = '127.0.0.1';
 const HANDSHAKE_MS = 300;

@@ -2,8 +2,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type CaseResult, loadSubject, localParty, makeHalf, runCases } from './index.js';
-import type { Case } from './runner.js';
+import { type CaseResult, loadSubject, localParty, makeHalf, runCases } from '../../nd/conformance/index.js';
+import type { Case } from '../../nd/conformance/runner.js';
 
 const LIMIT_MS = 1500;
 const never = new Promise<never>(() => {});

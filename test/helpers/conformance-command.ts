@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { programFile } from './programs.js';
 
 /** The file of the command. */
-export const command = programFile(new URL('../../examples/nd.js', import.meta.url));
+export const command = programFile(new URL('../../nd/cli/nd.js', import.meta.url));
 
 /** The result of the command. */
 export interface Ended {

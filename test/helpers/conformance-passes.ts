@@ -1,4 +1,4 @@
-import { type CaseResult, cases, type Spi, selectCases } from '../conformance/index.js';
+import { type CaseResult, cases, type Spi, selectCases } from '../../nd/conformance/index.js';
 import { conformanceAt, type Place } from './conformance-command.js';
 
 /** Runs all cases of a version; none may fail or be skipped. */

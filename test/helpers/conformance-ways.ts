@@ -5,7 +5,6 @@
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
-import { openNetworkDirect, openNetworkDirect2 } from '../../nd/index.js';
 import {
   cases,
   loadSubject,
@@ -14,7 +13,8 @@ import {
   runCases,
   type Spi,
   selectCases,
-} from '../conformance/index.js';
+} from '../../nd/conformance/index.js';
+import { openNetworkDirect, openNetworkDirect2 } from '../../nd/index.js';
 import { serving } from './conformance-command.js';
 
 /** Groups with one-sided requests, windows, or the end of keys and connections. */

@@ -95,11 +95,11 @@ function examplesIn(file: string, text: string): DocExample[] {
   return found;
 }
 
-/** All examples of the sources. */
+/** All examples of the sources but those of the command, whose modules programs cannot import. */
 export function readExamples(): DocExample[] {
   return ['nd', 'winverbs', 'kernel-bridge'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts'))
+      .filter((name) => name.endsWith('.ts') && !name.startsWith('cli/'))
       .flatMap((name) => examplesIn(`${folder}/${name}`, readFileSync(join(root, folder, name), 'utf8'))),
   );
 }

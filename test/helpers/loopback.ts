@@ -1,4 +1,4 @@
-import { connectSides, LOOPBACK, take } from '../../examples/sides/side.js';
+import { connectSides, LOOPBACK, take } from '../../nd/cli/sides/connected-side.js';
 import {
   ALL_ACCESS,
   ListenerWv,
@@ -6,7 +6,7 @@ import {
   SideWv,
   type SideWvOptions,
   toInit,
-} from '../../examples/sides/winverbs.js';
+} from '../../nd/cli/sides/winverbs.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
 /** The address of the device under test, on which both sides are; `test/rdma` runs tests on addresses of real devices. */

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { programFile } from './programs.js';
 
 /** The program. */
-export const ND = programFile(new URL('../../examples/nd.js', import.meta.url));
+export const ND = programFile(new URL('../../nd/cli/nd.js', import.meta.url));
 
 /** The result of a process. */
 export interface Ended {

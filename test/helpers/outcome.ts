@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { take } from '../../examples/sides/side.js';
+import { take } from '../../nd/cli/sides/connected-side.js';
 import { type INDCompletionQueue, Status, statusName } from '../../nd/index.js';
 
 /** The status that a request is rejected with; SUCCESS if it is not. */

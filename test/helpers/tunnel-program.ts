@@ -5,9 +5,9 @@
  * not counted.
  */
 import { createInterface } from 'node:readline';
-import { socketAddress } from '../../examples/sides/side.js';
-import { ALL_ACCESS, connectEndpoint, HostWv, remoteOf, wcName } from '../../examples/sides/winverbs.js';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { ALL_ACCESS, connectEndpoint, HostWv, remoteOf, wcName } from '../../nd/cli/sides/winverbs.js';
 import {
   type IWVConnectQueuePair,
   RemoteMemory,

@@ -8,8 +8,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { BlockClient } from '../../examples/block-device/client.js';
 import { DEVICE_FILE, QUERY, QUERY_BYTES } from '../../examples/block-device/protocol.js';
-import type { MemoryWv } from '../../examples/sides/winverbs.js';
 import { loadDriver, openDeviceFile, readCounters, unloadDriver } from '../../kernel-bridge/index.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { long } from '../helpers/tiers.js';
 
 const test = suite('block device');

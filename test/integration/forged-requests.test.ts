@@ -2,8 +2,8 @@
 // its own: other processes that have the port would take them.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK, socketAddress } from '../../examples/sides/side.js';
-import { SideWv } from '../../examples/sides/winverbs.js';
+import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { SideWv } from '../../nd/cli/sides/winverbs.js';
 import { openProvider } from '../../winverbs/index.js';
 import { runApart } from '../helpers/apart.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';

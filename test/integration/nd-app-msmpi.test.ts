@@ -4,7 +4,7 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../nd/cli/sides/connected-side.js';
 import {
   type IND2Adapter,
   type IND2CompletionQueue,

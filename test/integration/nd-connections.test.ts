@@ -1,8 +1,8 @@
 // Connections of ND SPI v1, both sides in this process: refusals, ports, ends.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../examples/sides/side.js';
-import { HostV1, newResult, SideV1 } from '../../examples/sides/v1.js';
+import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../nd/cli/sides/connected-side.js';
+import { HostV1, newResult, SideV1 } from '../../nd/cli/sides/v1.js';
 import { NdOpFlag, Status, statusName } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome, statusesOf } from '../helpers/outcome.js';

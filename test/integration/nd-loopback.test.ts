@@ -1,8 +1,8 @@
 /** ND SPI v1 through the whole stack: both sides in this process, over 127.0.0.1. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../examples/sides/side.js';
-import { HostV1, newResult, SideV1 } from '../../examples/sides/v1.js';
+import { LOOPBACK as ADDRESS, take, takeOne, textOf } from '../../nd/cli/sides/connected-side.js';
+import { HostV1, newResult, SideV1 } from '../../nd/cli/sides/v1.js';
 import { type NdConnectionData, NdMwDescriptor, NdOpFlag, Status, statusName } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome, statusesOf } from '../helpers/outcome.js';

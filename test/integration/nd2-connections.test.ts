@@ -1,8 +1,8 @@
 /** ND SPI v2: connections established, refused, abandoned and ended, and listeners. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
-import { HostV2, SideV2 } from '../../examples/sides/v2.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../nd/cli/sides/connected-side.js';
+import { HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
 import {
   type IND2Connector,
   Nd2MrFlag,

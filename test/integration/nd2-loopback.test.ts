@@ -4,9 +4,9 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, textOf } from '../../examples/sides/side.js';
-import { ALL_RIGHTS, HostV2, SideV2 } from '../../examples/sides/v2.js';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { LOOPBACK as ADDRESS, textOf } from '../../nd/cli/sides/connected-side.js';
+import { ALL_RIGHTS, HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
 import {
   type IND2MemoryWindow,
   Nd2MrFlag,

@@ -1,8 +1,8 @@
 /** ND SPI v2: capacity of queues, flushing, and notification. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, take } from '../../examples/sides/side.js';
-import { HostV2, SideV2 } from '../../examples/sides/v2.js';
+import { LOOPBACK as ADDRESS, take } from '../../nd/cli/sides/connected-side.js';
+import { HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
 import { Nd2OpFlag, Nd2RemoteMemory, type Overlapped, Status, statusName } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';

@@ -1,8 +1,8 @@
 /** Shared receive queues of ND SPI v2 through the whole stack. T and G: see nd2-coverage.test.ts. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { LOOPBACK as ADDRESS, take } from '../../examples/sides/side.js';
-import { HostV2, SideV2 } from '../../examples/sides/v2.js';
+import { LOOPBACK as ADDRESS, take } from '../../nd/cli/sides/connected-side.js';
+import { HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
 import {
   type IND2CompletionQueue,
   type IND2QueuePair,

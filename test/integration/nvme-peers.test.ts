@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { memoryStore, NvmeController, NvmeTarget } from '../../examples/nvme/index.js';
+import { memoryStore, NvmeController, NvmeTarget } from '../../nd/cli/nvme/index.js';
 import {
   Admin,
   Command,
@@ -29,9 +29,9 @@ import {
   PropertyCommand,
   RejectStatus,
   Sgl,
-} from '../../examples/nvme/wire.js';
-import { type Memory, socketAddress } from '../../examples/sides/side.js';
-import { HostV2, type SideV2 } from '../../examples/sides/v2.js';
+} from '../../nd/cli/nvme/wire.js';
+import { type Memory, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { HostV2, type SideV2 } from '../../nd/cli/sides/v2.js';
 import { Status } from '../../nd/index.js';
 import { ND, runNd } from '../helpers/nd-tool.js';
 

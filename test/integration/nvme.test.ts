@@ -16,7 +16,7 @@ import {
   type NvmeOptions,
   NvmeTarget,
   type Store,
-} from '../../examples/nvme/index.js';
+} from '../../nd/cli/nvme/index.js';
 import { runNd } from '../helpers/nd-tool.js';
 
 const NQN = 'nqn.2026-11.io.example:disk';

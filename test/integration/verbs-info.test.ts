@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { VerbsInfo } from '../../examples/verbs-info.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { addressOfGid, readInterfaces } from '../../kernel-bridge/index.js';
+import type { VerbsInfo } from '../../nd/cli/verbs-info.js';
 import { openProvider } from '../../winverbs/index.js';
 import { ND } from '../helpers/nd-tool.js';
 import { long } from '../helpers/tiers.js';

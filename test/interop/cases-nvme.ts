@@ -1,4 +1,4 @@
-/** Cases of NVMe over RDMA: examples/nvme against the kernel's target and initiator, with a file system and fio on it. */
+/** Cases of NVMe over RDMA: nd/cli/nvme against the kernel's target and initiator, with a file system and fio on it. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

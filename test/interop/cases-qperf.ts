@@ -1,6 +1,7 @@
 /** Cases of qperf's RC tests. It connects by rdma_cm over IPv4 only; its own handshake has LIDs and no GIDs. */
-import { TEST_NAMES, TESTS, type TestName } from '../../examples/interop/qperf-meeting.js';
+
 import { bothEnd, GUEST, HERE, type InteropCase } from './case.js';
+import { TEST_NAMES, TESTS, type TestName } from './programs/qperf-meeting.js';
 import { address, type Rig } from './rig.js';
 
 const PORT = 19_765;

@@ -13,7 +13,7 @@ import { PATIENCE, Program } from './process.js';
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 /** The scripts are beside the sources, two levels above dist/test/interop. */
 const scripts = here('../../../test/interop/rig');
-const examples = here('../../examples/interop');
+const examples = here('../../test/interop/programs');
 
 /** The package's folder. */
 const root = here('../../..');
@@ -114,7 +114,7 @@ export class Rig {
   async deploy(guest: number): Promise<void> {
     const [share] = await this.script('run-guest.sh', ['share', String(guest)], 'share').ok();
     const parts =
-      'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/examples dist/test/conformance ' +
+      'package.json build/Release/*.node dist/nd dist/winverbs dist/kernel-bridge dist/test/interop/programs ' +
       'dist/test/rdma/programs dist/test/helpers dist/test/integration/winverbs-*.js';
     const modules =
       'zod commander cli-table3 string-width emoji-regex is-fullwidth-code-point strip-ansi ansi-regex ' +
@@ -144,7 +144,7 @@ export class Rig {
 
   /** Starts a sub-command of `nd` in the namespace. */
   nd(...args: string[]): Program {
-    return this.node(here('../../examples/nd.js'), ...args);
+    return this.node(here('../../nd/cli/nd.js'), ...args);
   }
 
   /** Starts a compiled script of this library (a path below dist) in a guest, with options of the library's own. */
@@ -228,7 +228,7 @@ export class Rig {
     await this.inGuest(guest, `until ${look}; do sleep 0.05; done`);
   }
 
-  /** Starts a program of examples/interop in the namespace. */
+  /** Starts a program of test/interop/programs in the namespace. */
   ours(program: string, ...args: string[]): Program {
     return this.node(`${examples}/${program}.js`, ...args);
   }

@@ -33,15 +33,15 @@ export const rxe: Device = { name: 'rxe0', at: (guest) => address(guest, 4) };
 /** iWARP, on the second link. */
 export const siw: Device = { name: 'siw0', at: (guest) => `10.79.0.${guest}` };
 
-/** Our program of examples/interop in {@link OURS}. */
+/** Our program of test/interop/programs in {@link OURS}. */
 export const example = (rig: Rig, program: string, ...args: readonly string[]): Program =>
-  rig.nodeInGuest(OURS, onDevice, `examples/interop/${program}.js`, ...args);
+  rig.nodeInGuest(OURS, onDevice, `test/interop/programs/${program}.js`, ...args);
 
 /** A case's two ends by their command lines. */
 export interface Meeting {
   /** Linux's program. */
   readonly theirs: string;
-  /** Ours, of examples/interop, with its arguments. */
+  /** Ours, of test/interop/programs, with its arguments. */
   readonly ours: readonly [program: string, ...args: string[]];
   /** The exit codes with which theirs has succeeded; default: 0. */
   readonly ends?: readonly number[];

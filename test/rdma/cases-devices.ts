@@ -159,7 +159,7 @@ export const deviceCases: readonly RdmaCase[] = [
       const args = ['-C', '3', '-V'];
       const server = rig.ours('rping', '-s', '-a', rxe.at(HOST), ...args);
       await server.line(/^listening/);
-      const rping = 'examples/interop/rping.js';
+      const rping = 'test/interop/programs/rping.js';
       await rig
         .nodeInGuest(OURS, onDevice, rping, '-c', '-a', rxe.at(HOST), '-I', rxe.at(OURS), ...args)
         .ok();

@@ -53,7 +53,7 @@ function judge(rig: Rig, known: Known, program: Program, results: readonly Line[
  * ERROR, and destroying the sender waits for them for 50 seconds (rxe_pool.c:247, __rxe_cleanup).
  */
 async function conformance(rig: Rig, { device, spi, known, patience, only }: Suite): Promise<void> {
-  const script = 'examples/nd.js';
+  const script = 'nd/cli/nd.js';
   const run = (guest: number, ...args: string[]): Program =>
     rig.nodeInGuestFor(guest, SUITE_SECONDS, onDevice, script, 'conformance', '--spi', spi, ...args);
   const serving = run(THEIRS, '--serve', '--address', device.at(THEIRS));

@@ -18,7 +18,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const compiled = join(root, 'dist/examples/build.js');
+const compiled = join(root, 'dist/nd/cli/build.js');
 
 function write(file: string, content: string | Buffer): void {
   mkdirSync(dirname(file), { recursive: true });
@@ -53,13 +53,13 @@ function packageOf(own: (folder: string) => Buffer): Package {
   const modules = join(folder, 'node_modules');
   const sourcesIntegrity = `sha512-${createHash('sha512').update(own(folder)).digest('base64')}`;
   write(join(folder, 'package.json'), JSON.stringify({ type: 'module', version: '1.2.3', sourcesIntegrity }));
-  write(join(folder, 'dist/examples/build.js'), readFileSync(compiled));
+  write(join(folder, 'dist/nd/cli/build.js'), readFileSync(compiled));
   mkdirSync(modules);
   symlinkSync(join(root, 'node_modules/commander'), join(modules, 'commander'));
   const program = join(folder, 'run.js');
   write(
     program,
-    `import { buildCommand } from './dist/examples/build.js';
+    `import { buildCommand } from './dist/nd/cli/build.js';
      buildCommand((error) => { console.error(error.message); process.exitCode = 1; }).parse(['node', 'build']);`,
   );
   // What npx runs: it notes what it is asked for, and packs what is offered.

@@ -17,7 +17,8 @@ const sources: readonly Source[] = folders
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )
-  .filter((file) => /\.(ts|cc|h)$/.test(file))
+  // The programs of the package have defaults of their own.
+  .filter((file) => /\.(ts|cc|h)$/.test(file) && !/^nd\/(cli|conformance)\//.test(file))
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 
 /** Named numbers of a source, as `language name = value`. */

@@ -14,6 +14,10 @@ const root = fileURLToPath(new URL('../../../', import.meta.url));
 const rooms = [
   'nd/spi/',
   'nd/net/',
+  'nd/conformance/mutants/',
+  'nd/conformance/',
+  'nd/cli/sides/',
+  'nd/cli/',
   'nd/',
   'winverbs/',
   'kernel-bridge/schema/generated/',
@@ -34,11 +38,8 @@ const rooms = [
   'kernel-bridge/windows/',
   'kernel-bridge/control/',
   'kernel-bridge/',
-  'examples/sides/',
   'examples/block-device/driver.ts',
   'examples/',
-  'test/conformance/mutants/',
-  'test/conformance/',
 ] as const;
 type Room = (typeof rooms)[number];
 
@@ -144,25 +145,33 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/control/',
     'zod',
   ],
+  // The shipped command: a program like any other, but for the suite that it runs.
+  'nd/cli/': [
+    'nd/index.ts',
+    'nd/net/index.ts',
+    'winverbs/index.ts',
+    'kernel-bridge/index.ts',
+    'nd/cli/sides/',
+    'zod',
+    'commander',
+    'cli-table3',
+    'nd/conformance/index.ts',
+    'nd/conformance/mutants/index.ts',
+  ],
   'examples/': [
     'nd/index.ts',
     'nd/net/index.ts',
     'winverbs/index.ts',
     'kernel-bridge/index.ts',
-    'examples/sides/',
-    'zod',
-    'commander',
-    'cli-table3',
-    'test/conformance/index.ts',
-    'test/conformance/mutants/index.ts',
+    'nd/cli/sides/',
   ],
   // A driver: it runs in the kernel's thread.
   'examples/block-device/driver.ts': ['kernel-bridge/kernel/index.ts', 'examples/block-device/protocol.ts'],
-  // What examples, benchmarks and tests share: it uses the library as they do.
-  'examples/sides/': ['nd/index.ts', 'winverbs/index.ts'],
+  // Connected sides, which the tools, benchmarks and tests share: they use the library as these do.
+  'nd/cli/sides/': ['nd/index.ts', 'winverbs/index.ts'],
   // It tests any provider: of ours it takes the SPI's contracts and statuses.
-  'test/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
-  'test/conformance/mutants/': ['nd/index.ts', 'test/conformance/index.ts', 'cli-table3'],
+  'nd/conformance/': ['nd/index.ts', 'zod', 'cli-table3'],
+  'nd/conformance/mutants/': ['nd/index.ts', 'nd/conformance/index.ts', 'cli-table3'],
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
@@ -175,7 +184,7 @@ function roomOf(file: string): Room {
 }
 
 function sources(): string[] {
-  return ['nd', 'winverbs', 'kernel-bridge', 'examples', 'test/conformance'].flatMap((folder) =>
+  return ['nd', 'winverbs', 'kernel-bridge', 'examples'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.c?ts$/.test(name) && !name.endsWith('.test.ts'))
       .map((name) => join(folder, name)),
@@ -244,10 +253,10 @@ test('what the rules are against is found', () => {
     ['kernel-bridge/hca/binding.ts', 'kernel-bridge/ioctl/status.ts'],
     ['kernel-bridge/ioctl/codes.ts', 'zod'],
     ['kernel-bridge/windows/windows-door.ts', 'kernel-bridge/soft/soft-kernel.ts'],
-    ['examples/demo.ts', 'winverbs/device.ts'],
-    ['examples/sides/v1.ts', 'nd/v1/adapter.ts'],
-    ['examples/sides/v1.ts', 'examples/report.ts'],
-    ['nd/v1/adapter.ts', 'examples/sides/v1.ts'],
+    ['nd/cli/demo.ts', 'winverbs/device.ts'],
+    ['nd/cli/sides/v1.ts', 'nd/v1/adapter.ts'],
+    ['nd/cli/sides/v1.ts', 'nd/cli/report.ts'],
+    ['nd/v1/adapter.ts', 'nd/cli/sides/v1.ts'],
     ['nd/v1/adapter.ts', 'lodash'],
   ] as const) {
     assert.equal(violations(file, [target]), [`${file} imports ${target}`]);
@@ -256,7 +265,9 @@ test('what the rules are against is found', () => {
 
 long(test, 'the library loads no package but its own when it is imported', () => {
   // Loading zod takes longer than starting the kernel: only programs with options need it.
-  const library = sources().filter((file) => /^(nd|winverbs|kernel-bridge)\//.test(file));
+  const library = sources().filter((file) =>
+    /^(nd\/(?!cli\/|conformance\/)|winverbs|kernel-bridge)/.test(file),
+  );
   const loading = library.filter((file) => {
     const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {
       module: ts.ModuleKind.ESNext,

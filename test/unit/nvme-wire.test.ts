@@ -1,4 +1,4 @@
-/** The layouts of examples/nvme, against bytes that Linux has sent (kernel 6.1, nvme-rdma to nvmet-rdma). */
+/** The layouts of nd/cli/nvme, against bytes that Linux has sent (kernel 6.1, nvme-rdma to nvmet-rdma). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -6,8 +6,8 @@ import {
   DiscoveryEntry,
   IdentifyController,
   IdentifyNamespace,
-} from '../../examples/nvme/identify.js';
-import { Layout, text, u8, u32, u64 } from '../../examples/nvme/layout.js';
+} from '../../nd/cli/nvme/identify.js';
+import { Layout, text, u8, u32, u64 } from '../../nd/cli/nvme/layout.js';
 import {
   BlockCommand,
   Cap,
@@ -22,7 +22,7 @@ import {
   NvmeError,
   NvmeStatus,
   PropertyCommand,
-} from '../../examples/nvme/wire.js';
+} from '../../nd/cli/nvme/wire.js';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 

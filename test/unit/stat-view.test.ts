@@ -6,14 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Script } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { page } from '../../examples/stat/page.js';
-import { script } from '../../examples/stat/page-script.js';
-import { Sampler, type Seen, sorted } from '../../examples/stat/sample.js';
-import { formatKernel, formatProcesses } from '../../examples/stat/stat.js';
-import { bytes, short } from '../../examples/stat/text.js';
-import { formatTop } from '../../examples/stat/top.js';
-import { serveView, type View } from '../../examples/stat/web.js';
 import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../../kernel-bridge/index.js';
+import { page } from '../../nd/cli/stat/page.js';
+import { script } from '../../nd/cli/stat/page-script.js';
+import { Sampler, type Seen, sorted } from '../../nd/cli/stat/sample.js';
+import { formatKernel, formatProcesses } from '../../nd/cli/stat/stat.js';
+import { bytes, short } from '../../nd/cli/stat/text.js';
+import { formatTop } from '../../nd/cli/stat/top.js';
+import { serveView, type View } from '../../nd/cli/stat/web.js';
 import { Heard } from '../helpers/heard.js';
 
 const pair: QueuePairStatistics = {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { collectReport, formatReport, type SystemRoots } from '../../examples/verbs-report.js';
+import { collectReport, formatReport, type SystemRoots } from '../../nd/cli/verbs-report.js';
 
 const noDevices = () => ({ devices: [] });
 

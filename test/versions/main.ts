@@ -328,7 +328,7 @@ function tests(other: OtherBuild): void {
 
 /** What `nd stat` of a build prints. */
 async function stat(program: (path: string) => string): Promise<string> {
-  const child = spawn(process.execPath, [program('examples/nd'), 'stat'], {
+  const child = spawn(process.execPath, [program('nd/cli/nd'), 'stat'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   children.add(child);

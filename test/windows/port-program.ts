@@ -1,10 +1,11 @@
 // One of several processes of one host, whose packets all go by UDP port 4791: asked by messages (PortOrder), it serves a connection,
 // calls another process, or tells its counters. It says each step before it takes it. It opens its HCA when it is told to: starting
 // takes most of the time.
-import { fillPattern, firstDifference } from '../../examples/pattern.js';
-import { acceptSide, type Side, socketAddress, type Which } from '../../examples/sides/side.js';
-import { HostWv } from '../../examples/sides/winverbs.js';
+
 import { readCounters } from '../../kernel-bridge/index.js';
+import { fillPattern, firstDifference } from '../../nd/cli/pattern.js';
+import { acceptSide, type Side, socketAddress, type Which } from '../../nd/cli/sides/connected-side.js';
+import { HostWv } from '../../nd/cli/sides/winverbs.js';
 import { HANG_MS } from '../helpers/within.js';
 
 /** What it is asked for. */

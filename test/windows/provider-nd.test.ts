@@ -1,9 +1,9 @@
 // Both versions of the NetworkDirect SPI whole on Windows: ND, WinVerbs, IOCTLs and a vendor's DLL, down to the stand-ins.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Host, Side } from '../../examples/sides/side.js';
-import { HostV1 } from '../../examples/sides/v1.js';
-import { HostV2 } from '../../examples/sides/v2.js';
+import type { Host, Side } from '../../nd/cli/sides/connected-side.js';
+import { HostV1 } from '../../nd/cli/sides/v1.js';
+import { HostV2 } from '../../nd/cli/sides/v2.js';
 import { allocate, Status } from '../../nd/index.js';
 import { StandinProvider } from './provider.js';
 import { clean as cleanDriver, Standin, statusOf } from './standin.js';

@@ -1,9 +1,10 @@
 // One of two processes on two hosts, or on one: wire-program.js ROLE ADDRESS [PEER]. ROLE: server, which prints LISTENING when it does, or client. Messages, Writes and Reads both ways,
 // every byte compared; the exit code is 0 if all is right.
-import { fillPattern, firstDifference } from '../../examples/pattern.js';
-import { acceptSide, type Side, socketAddress, type Which } from '../../examples/sides/side.js';
-import { HostWv } from '../../examples/sides/winverbs.js';
+
 import { readCounters } from '../../kernel-bridge/index.js';
+import { fillPattern, firstDifference } from '../../nd/cli/pattern.js';
+import { acceptSide, type Side, socketAddress, type Which } from '../../nd/cli/sides/connected-side.js';
+import { HostWv } from '../../nd/cli/sides/winverbs.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const PORT = 54_321;

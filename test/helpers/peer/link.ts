@@ -7,10 +7,10 @@ import {
   socketAddress,
   textOf,
   type Which,
-} from '../../../examples/sides/side.js';
-import { HostV1 } from '../../../examples/sides/v1.js';
-import { HostV2 } from '../../../examples/sides/v2.js';
-import { HostWv } from '../../../examples/sides/winverbs.js';
+} from '../../../nd/cli/sides/connected-side.js';
+import { HostV1 } from '../../../nd/cli/sides/v1.js';
+import { HostV2 } from '../../../nd/cli/sides/v2.js';
+import { HostWv } from '../../../nd/cli/sides/winverbs.js';
 import { type Overlapped, Status } from '../../../nd/index.js';
 import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protocol.js';
 

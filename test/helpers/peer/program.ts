@@ -3,11 +3,11 @@
  * ways in which a process can end. Commands come over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
-import { socketAddress } from '../../../examples/sides/side.js';
 import { loadAddon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
+import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import { readTraces } from '../traces.js';
 import { type Link, type LinkListener, LinkStack } from './link.js';

@@ -1,5 +1,5 @@
-import { takeOne } from '../../../examples/sides/side.js';
-import { SideV1 } from '../../../examples/sides/v1.js';
+import { takeOne } from '../../../nd/cli/sides/connected-side.js';
+import { SideV1 } from '../../../nd/cli/sides/v1.js';
 import {
   allocate,
   type INDMemoryWindow,

@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { SIGNALED, socketAddress, wcName } from '../../../examples/interop/side.js';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
@@ -15,6 +14,7 @@ import {
   statusName,
 } from '../../../winverbs/index.js';
 import { type CmHosts, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
+import { SIGNALED, socketAddress, wcName } from './interop-side.js';
 
 /** CM: 2.1 s and three tries. An idle connection is probed each second. */
 export const goneOptions: KernelOptionsInput = {

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import * as z from 'zod';
-import { initialise, Listener, type Queue, Side, socketAddress } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import {
   type IWVConnectEndpoint,
@@ -15,6 +14,7 @@ import {
   WvError,
 } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
+import { initialise, Listener, type Queue, Side, socketAddress } from './interop-side.js';
 
 /** TCP port of cm-peer.py. */
 const PEER_PORT = 18_517;

@@ -4,7 +4,6 @@
  * guest.
  */
 import assert from 'node:assert/strict';
-import { socketAddress } from '../../../examples/interop/side.js';
 import { type KernelOptionsInput, Status, WvDatagram } from '../../../winverbs/index.js';
 import {
   type CmHosts,
@@ -19,6 +18,7 @@ import {
   step,
   WE_ANSWER,
 } from './cm-guest.js';
+import { socketAddress } from './interop-side.js';
 
 /** How often each message is lost. */
 const LOST = 2;

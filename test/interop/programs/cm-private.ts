@@ -1,6 +1,5 @@
 /** Private data of every message that carries some, complete, and rejections in both directions; the same for SIDR. */
 import assert from 'node:assert/strict';
-import { socketAddress } from '../../../examples/interop/side.js';
 import { Status, WvDatagram } from '../../../winverbs/index.js';
 import {
   type CmHosts,
@@ -14,6 +13,7 @@ import {
   step,
   WE_ANSWER,
 } from './cm-guest.js';
+import { socketAddress } from './interop-side.js';
 
 /** Bytes for the application (IBA 1 §12.6; a REQ and a SIDR_REQ begin with the header of annex A11). */
 const Room = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;

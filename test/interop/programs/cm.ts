@@ -1,7 +1,7 @@
 /** Behaviours of connection management for the matrix, one a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
-import { connect, initialise, Listener, Side, socketAddress } from '../../../examples/interop/side.js';
 import { type IWVConnectQueuePair, openProvider, Status, WvError } from '../../../winverbs/index.js';
+import { connect, initialise, Listener, Side, socketAddress } from './interop-side.js';
 
 const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
 const peer = socketAddress(peerAddress, Number(portText));

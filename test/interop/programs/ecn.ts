@@ -3,16 +3,9 @@
  * round's rate and the number of congestion notifications received; SIGTERM ends it. Both print counters at the end.
  */
 import assert from 'node:assert/strict';
-import {
-  connect,
-  initialise,
-  Listener,
-  SIGNALED,
-  Side,
-  socketAddress,
-} from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { RemoteMemory, WcStatus, WvAccess } from '../../../winverbs/index.js';
+import { connect, initialise, Listener, SIGNALED, Side, socketAddress } from './interop-side.js';
 import { pattern } from './verbs-guest.js';
 
 const BYTES = 512 * 1024;

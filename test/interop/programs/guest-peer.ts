@@ -1,6 +1,6 @@
 /** A script of rig/ in the guest that executes commands: one JSON object per line in each direction, over TCP. */
 import * as z from 'zod';
-import { dial, Reader } from '../../../examples/interop/tcp.js';
+import { dial, Reader } from './tcp.js';
 
 const refusal = z.object({ error: z.string() });
 

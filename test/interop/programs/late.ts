@@ -5,19 +5,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
-import {
-  connect,
-  initialise,
-  Listener,
-  SIGNALED,
-  Side,
-  socketAddress,
-  wcName,
-} from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { WvAccess } from '../../../winverbs/index.js';
 import { step } from './cm-guest.js';
 import { GuestPeer } from './guest-peer.js';
+import { connect, initialise, Listener, SIGNALED, Side, socketAddress, wcName } from './interop-side.js';
 
 const PEER_PORT = 18_521;
 const PORT = 7504;

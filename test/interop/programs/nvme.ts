@@ -1,8 +1,8 @@
-// The initiator of examples/nvme against a target of Linux: node nvme.js exercise|survive ADDRESS NQN
+// The initiator of nd/cli/nvme against a target of Linux: node nvme.js exercise|survive ADDRESS NQN
 import { createHash, randomBytes } from 'node:crypto';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { NvmeController } from '../../../examples/nvme/index.js';
+import { NvmeController } from '../../../nd/cli/nvme/index.js';
 
 const [, , behaviour, host, nqn] = process.argv as string[];
 const MEGABYTE = 1 << 20;

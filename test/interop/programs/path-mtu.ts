@@ -4,14 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import {
-  connect,
-  disconnected,
-  initialise,
-  Listener,
-  Side,
-  socketAddress,
-} from '../../../examples/interop/side.js';
-import {
   gidOfAddress,
   type IWVConnectQueuePair,
   QpAttr,
@@ -19,6 +11,7 @@ import {
   Status,
   WvError,
 } from '../../../winverbs/index.js';
+import { connect, disconnected, initialise, Listener, Side, socketAddress } from './interop-side.js';
 
 const [role = '', own = '', guest = '', port = '0'] = process.argv.slice(2);
 const PORT = 1;

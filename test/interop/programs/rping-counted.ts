@@ -1,8 +1,8 @@
-/** rping of examples/interop; SIGTERM ends it with the HCA's counters as JSON. */
+/** rping of test/interop/programs; SIGTERM ends it with the HCA's counters as JSON. */
 import { readCounters } from '../../../kernel-bridge/index.js';
 
 process.once('SIGTERM', () => {
   console.log(JSON.stringify(readCounters().hca));
   process.exit(0);
 });
-await import('../../../examples/interop/rping.js');
+await import('./rping.js');

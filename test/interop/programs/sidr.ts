@@ -1,7 +1,7 @@
 /** Behaviours of service id resolution for the matrix: `sidr BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
-import { socketAddress } from '../../../examples/interop/side.js';
 import { openProvider, Status, WvError } from '../../../winverbs/index.js';
+import { socketAddress } from './interop-side.js';
 
 const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
 const peer = socketAddress(peerAddress, Number(portText));

@@ -6,15 +6,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import {
-  connectByHand,
-  type Destination,
-  initialise,
-  type Memory,
-  type Queue,
-  SIGNALED,
-  Side,
-} from '../../../examples/interop/side.js';
-import {
   GRH_BYTES,
   gidOfAddress,
   type IWVAddressHandle,
@@ -27,6 +18,15 @@ import {
   WvWc,
 } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
+import {
+  connectByHand,
+  type Destination,
+  initialise,
+  type Memory,
+  type Queue,
+  SIGNALED,
+  Side,
+} from './interop-side.js';
 import { pattern } from './verbs-guest.js';
 
 const PEER_PORT = 18_520;

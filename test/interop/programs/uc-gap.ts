@@ -3,9 +3,9 @@
  * GUEST-ADDRESS`. Prints the messages that arrived before and after it, as JSON.
  */
 import * as z from 'zod';
-import { connectByHand, initialise, SIGNALED, Side } from '../../../examples/interop/side.js';
 import { gidOfAddress, QpType, RemoteMemory, WvAccess, WvSend } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
+import { connectByHand, initialise, SIGNALED, Side } from './interop-side.js';
 import { pattern } from './verbs-guest.js';
 
 const PEER_PORT = 18_520;

@@ -1,9 +1,9 @@
 /** Requests that lose packets: the responder's NAK of a PSN out of sequence makes the requester send them again. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { SIGNALED } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
+import { SIGNALED } from './interop-side.js';
 import { type Hosts, IbvWc, pattern } from './verbs-guest.js';
 
 const SIZE = 60_001;

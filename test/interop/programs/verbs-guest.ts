@@ -1,16 +1,9 @@
 /** Queue pairs of the guest, driven by rig/verbs-peer.py, and ours that are connected to them by hand. */
 import { randomInt } from 'node:crypto';
 import * as z from 'zod';
-import {
-  connectByHand,
-  initialise,
-  type Memory,
-  type Queue,
-  type Route,
-  Side,
-} from '../../../examples/interop/side.js';
 import { gidOfAddress, type IWVConnectQueuePair, RemoteMemory, WvAccess } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
+import { connectByHand, initialise, type Memory, type Queue, type Route, Side } from './interop-side.js';
 
 /** TCP port of verbs-peer.py. */
 const PEER_PORT = 18_516;

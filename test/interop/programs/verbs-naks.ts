@@ -1,8 +1,8 @@
 /** Every NAK, in both roles: the refused request, both sides' statuses, and their final states. */
 import assert from 'node:assert/strict';
-import { SIGNALED, wcName } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
 import { QpState, RemoteMemory, WcStatus, WvAccess, WvSend, type WvSge } from '../../../winverbs/index.js';
+import { SIGNALED, wcName } from './interop-side.js';
 import {
   type GuestRequest,
   type Hosts,

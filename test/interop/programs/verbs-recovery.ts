@@ -1,8 +1,8 @@
 /** Continuous data in both directions on one connection until SIGTERM; prints each round's rate. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { SIGNALED } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
+import { SIGNALED } from './interop-side.js';
 import { type GuestRequest, type Hosts, IbvWc, pattern } from './verbs-guest.js';
 
 /** Bytes that a round moves in each direction, in requests of a quarter. */

@@ -1,8 +1,8 @@
 /** Regions that requests register and invalidate, and addresses from 0 on: the guest's requests to ours, and ours to the guest's. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { SIGNALED, wcName } from '../../../examples/interop/side.js';
 import { RemoteMemory, WcStatus, WvAccess, WvWc } from '../../../winverbs/index.js';
+import { SIGNALED, wcName } from './interop-side.js';
 import { type GuestRequest, type Hosts, Ibv, IbvWc, pattern } from './verbs-guest.js';
 
 const AT = 4096;

@@ -1,6 +1,6 @@
 /** Traffic class, flow label and hop limit of a queue pair's address vector, as they arrive on the guest's link. */
 import assert from 'node:assert/strict';
-import { SIGNALED } from '../../../examples/interop/side.js';
+import { SIGNALED } from './interop-side.js';
 import { type Hosts, IbvWc } from './verbs-guest.js';
 
 const SIZE = 3000;

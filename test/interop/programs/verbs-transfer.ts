@@ -1,8 +1,8 @@
 /** Messages, writes and reads of all sizes, with many outstanding, in both roles; windows of both sides. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { SIGNALED, wcName } from '../../../examples/interop/side.js';
 import { RemoteMemory, WcStatus, WvAccess } from '../../../winverbs/index.js';
+import { SIGNALED, wcName } from './interop-side.js';
 import { type GuestRequest, type Hosts, Ibv, IbvWc, type Pair, pattern } from './verbs-guest.js';
 
 const MOST = 8 << 20;

@@ -1,8 +1,8 @@
 /** Packets on the guest's link: marks of its queue, our congestion notifications, UDP checksums. */
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { SIGNALED } from '../../../examples/interop/side.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
+import { SIGNALED } from './interop-side.js';
 import { type Hosts, IbvWc, pattern, type Tallied } from './verbs-guest.js';
 
 const CNP = 0x81;

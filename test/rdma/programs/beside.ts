@@ -2,8 +2,8 @@
  * All HCAs of a guest in one process: `beside ADDRESS…`. A listener on all addresses, and a connection by each address, with
  * messages both ways over all at once. Prints a line of JSON: the kind of device of each address.
  */
-import { socketAddress } from '../../../examples/sides/side.js';
-import { ListenerWv } from '../../../examples/sides/winverbs.js';
+import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
+import { ListenerWv } from '../../../nd/cli/sides/winverbs.js';
 import { openProvider, WvSend } from '../../../winverbs/index.js';
 import { openSide, take } from '../../helpers/loopback.js';
 

@@ -2,8 +2,8 @@
  * Every operation over a link that loses packets or delivers them twice: `loss server ADDRESS` serves, and `loss client
  * ADDRESS OWN-ADDRESS` asks, disturbs its own link, and prints a line of JSON for each case.
  */
-import { type Queue, socketAddress } from '../../../examples/interop/side.js';
-import { connectEndpoint, HostWv, ListenerWv, type MemoryWv } from '../../../examples/sides/winverbs.js';
+
+import { connectEndpoint, HostWv, ListenerWv, type MemoryWv } from '../../../nd/cli/sides/winverbs.js';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
@@ -11,6 +11,7 @@ import {
   WvAccess,
   WvSend,
 } from '../../../winverbs/index.js';
+import { type Queue, socketAddress } from '../../interop/programs/interop-side.js';
 import { calm, type Direction, disturb, prepareInwards } from './lossy-link.js';
 
 const PORT = 18_630;

@@ -1,0 +1,108 @@
+/** `networkdirect build`: compiles the native addons on this machine, where there is no package that has them prebuilt. */
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync } from 'node:zlib';
+import { Command } from 'commander';
+
+/** The package's folder, from `dist/nd/cli/`. */
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const script = 'scripts/build-native.mjs';
+/** The package with the C++ sources, their headers and the script that compiles them. A clone has them as they are. */
+const sources = '@networkdirect/source';
+const archive = 'native.tar.br';
+
+/** Runs a program. @throws Error if it fails; it has said why. */
+function run(program: string, parameters: string[], input?: Buffer): void {
+  const { error, status } = spawnSync(program, parameters, {
+    stdio: [input === undefined ? 'inherit' : 'pipe', 'inherit', 'inherit'],
+    ...(input === undefined ? {} : { input }),
+  });
+  if (error !== undefined) throw new Error(`${program} cannot be run: ${error.message}`);
+  if (status !== 0) throw new Error(`${program} has failed with exit code ${status}.`);
+}
+
+/** What package.json of the packed package has: its version, and the digest of its sources. */
+interface Packed {
+  readonly version: string;
+  /** As npm writes it: `sha512-` and base64. */
+  readonly sourcesIntegrity: string;
+}
+
+const readPackage = (file: string): Packed => JSON.parse(readFileSync(file, 'utf8')) as Packed;
+
+/** The archive of the installed package of the sources; undefined: none is installed, or one of another version. */
+function installedSources(version: string): string | undefined {
+  const require = createRequire(import.meta.url);
+  let manifest: string;
+  try {
+    manifest = require.resolve(`${sources}/package.json`);
+  } catch {
+    return undefined;
+  }
+  return readPackage(manifest).version === version ? join(dirname(manifest), archive) : undefined;
+}
+
+/** The archive of the package that npm fetches to an empty folder. */
+function fetchSources(version: string, folder: string): string {
+  const fetched = ['pack', `${sources}@${version}`, '--pack-destination', folder, '--loglevel=error'];
+  // npx says where npm is; other package managers have no such command.
+  const [, npm] = /^(.*)np[mx]-cli\.js$/.exec(process.env.npm_execpath ?? '') ?? [];
+  if (npm === undefined) run('npm', fetched);
+  else run(process.execPath, [`${npm}npm-cli.js`, ...fetched]);
+  const [tarball] = readdirSync(folder);
+  if (tarball === undefined) throw new Error(`npm has fetched nothing of ${sources}@${version}.`);
+  run('tar', ['-x', '-z', '-f', join(folder, tarball), '-C', folder, `package/${archive}`]);
+  return join(folder, 'package', archive);
+}
+
+/** The archive's bytes. @throws Error if they are not those that the package was packed with. */
+function readSources(file: string, { version, sourcesIntegrity }: Packed): Buffer {
+  const bytes = readFileSync(file);
+  const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
+  if (integrity === sourcesIntegrity) return bytes;
+  throw new Error(
+    `${file} must be ${archive} of ${sources}@${version} with the digest ${sourcesIntegrity}; got ${integrity}. Remove it, and check the registry that it came from.`,
+  );
+}
+
+function build(): void {
+  const out = join(root, 'build/Release');
+  if (existsSync(join(root, script))) {
+    run(process.execPath, [join(root, script), '--out', out]);
+    return;
+  }
+  const source = join(root, 'build/source');
+  const fetched = join(root, 'build/fetched');
+  const left = [source, fetched, join(out, 'objects')];
+  const clear = (): void => {
+    for (const folder of left) rmSync(folder, { recursive: true, force: true });
+  };
+  const packed = readPackage(join(root, 'package.json'));
+  try {
+    // A run that was killed may have left files.
+    clear();
+    for (const folder of [source, fetched]) mkdirSync(folder, { recursive: true });
+    const { version } = packed;
+    const bytes = readSources(installedSources(version) ?? fetchSources(version, fetched), packed);
+    run('tar', ['-x', '-C', source], brotliDecompressSync(bytes));
+    run(process.execPath, [join(source, script), '--out', out]);
+  } finally {
+    clear();
+  }
+}
+
+export function buildCommand(fail: (error: unknown) => void): Command {
+  return new Command('build')
+    .description('compile the native addons on this machine; takes a C++17 compiler')
+    .action(() => {
+      try {
+        build();
+      } catch (error) {
+        fail(error);
+      }
+    });
+}

@@ -1,0 +1,93 @@
+/** Common parts of the command lines of all programs here. */
+import { lookup } from 'node:dns/promises';
+import { readFileSync } from 'node:fs';
+import { isIP, isIPv6, SocketAddress } from 'node:net';
+import type { Command } from 'commander';
+import * as z from 'zod';
+
+/** A whole number within limits. */
+export const count = (low: number, high: number) =>
+  z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(low, `must be ${low} or more`)
+    .max(high, `must be ${high} or less`);
+
+/** An IP address; an IPv6 one may have a scope. */
+export const ipAddress = z
+  .string()
+  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
+
+/** A host name, of this host or of another. */
+const HOST_NAME = /^(?!-)[\w-]+(\.[\w-]+)*\.?$/;
+
+/** An IP address or the name of a host; {@link addressOfHost} finds the address. */
+export const hostAddress = z
+  .string()
+  .refine(
+    (text) => isIP(text.replace(/%.*$/, '')) !== 0 || isHostName(text),
+    'must be an IP address, as in 192.0.2.1, or the name of a host',
+  );
+
+/** Whether a text can be the name of a host; numbers with dots are mistyped addresses. */
+export const isHostName = (text: string): boolean => HOST_NAME.test(text) && !/^[\d.]*$/.test(text);
+
+/** The first address of a host, IPv4 before IPv6; addresses stay as they are. */
+export async function addressOfHost(host: string): Promise<string> {
+  if (!isHostName(host)) return host;
+  try {
+    const found = await lookup(host, { all: true });
+    return (found.find(({ family }) => family === 4) ?? found[0])?.address ?? host;
+  } catch (cause) {
+    throw new Error(`No host has the name '${host}': give its address, as 192.0.2.1 or 2001:db8::1.`, {
+      cause,
+    });
+  }
+}
+
+/** The version of the package. */
+export function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
+
+/** What a program prints for an error with `--json`. */
+export function errorLine(tool: string, error: unknown): string {
+  const { message, code } = error as { message?: string; code?: string };
+  const text = error instanceof Error ? message : String(error);
+  return `${JSON.stringify({ tool, error: { ...(code === undefined ? {} : { code }), message: text } })}\n`;
+}
+
+/** An IP address in the system's form, without its scope. */
+const canonical = (address: string): string =>
+  new SocketAddress({ address, family: isIPv6(address) ? 'ipv6' : 'ipv4' }).address;
+
+/** Whether an IP address is the wildcard. */
+export const isWildcard = (address: string): boolean =>
+  ['0.0.0.0', '::', '::ffff:0.0.0.0'].includes(canonical(address));
+
+/** Whether an IP address reaches this host only. */
+export const isLoopback = (address: string): boolean =>
+  canonical(address).startsWith('127.') || canonical(address) === '::1';
+
+/** Errors of the parser exit with code 2, like later errors in arguments; help exits with 0. */
+export function endsInTwo(command: Command): Command {
+  return command
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .configureOutput({
+      outputError: (text, write) => {
+        if (process.argv.includes('--json'))
+          process.stdout.write(errorLine(nameGiven(), new Error(text.trim().replace(/^error: /, ''))));
+        write(text);
+      },
+    });
+}
+
+/** The command that was given: `nd`, a tool, and of `nvme` what it shall do. */
+function nameGiven(): string {
+  const [tool = '', action = ''] = process.argv.slice(2);
+  const words = ['nd', tool, ...(tool === 'nvme' ? [action] : [])];
+  return words.filter((word) => word !== '' && !word.startsWith('-')).join(' ');
+}

@@ -1,0 +1,300 @@
+/** `nd conformance`: tests a provider against the rules of the SPI, in one process, two processes, or on two hosts. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import * as z from 'zod';
+import {
+  type CaseResult,
+  CONTROL_PORT,
+  cases,
+  formatResults,
+  type Half,
+  loadSubject,
+  localParty,
+  makeHalf,
+  makeToken,
+  type Party,
+  remoteParty,
+  runCases,
+  type Subject,
+  selectCases,
+  serveHalf,
+  spiVersions,
+  totalsOf,
+} from '../conformance/index.js';
+import type { MutantResult } from '../conformance/mutants/index.js';
+import { count, ipAddress, isLoopback, isWildcard } from './command-line.js';
+
+/** The environment variable for the token: other users see command lines, but not the environment. */
+const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
+
+/** Time limit of a step in seconds; shorter for a broken provider. */
+const PATIENCE = 10;
+const MUTANT_PATIENCE = 1.5;
+
+const seconds = z.coerce
+  .number('must be a number of seconds')
+  .min(0.1, 'must be 0.1 or more')
+  .max(600, 'must be 600 or less');
+
+const conformanceOptions = z
+  .object({
+    provider: z.string().optional(),
+    spi: z.enum(spiVersions, 'must be v1 or v2').default('v1'),
+    address: ipAddress.default('127.0.0.1'),
+    peer: z.string().min(1, 'must be a host, or host:port').optional(),
+    processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
+    port: count(0, 65_535).default(CONTROL_PORT),
+    token: z.string().min(1, 'must be what the side with --serve has printed').optional(),
+    only: z.string().optional(),
+    memory: z.enum(['any', 'allocate'], 'must be any or allocate').default('any'),
+    patience: seconds.optional(),
+    serve: z.boolean().default(false),
+    list: z.boolean().default(false),
+    mutants: z.union([z.literal('all', "takes nothing, or 'all'"), z.boolean()]).default(false),
+    bail: z.boolean().default(false),
+    json: z.boolean().default(false),
+  })
+  .refine(({ serve, peer }) => !serve || peer === undefined, '--serve and --peer exclude each other')
+  .refine(
+    ({ token, peer }) => token === undefined || peer !== undefined,
+    '--token goes with --peer; the side with --serve makes it, and prints it',
+  )
+  .refine(
+    ({ serve, address }) => !serve || !isWildcard(address),
+    '--address must be one address of this host, with --serve: it takes commands, at that address only',
+  )
+  .refine(
+    ({ processes, peer }) => processes === '1' || peer === undefined,
+    '--processes 2 is for one host; with --peer there are two already',
+  );
+
+type Options = z.output<typeof conformanceOptions>;
+
+/** A half over the provider, with the memory of the options. */
+function halfOf(subject: Subject, provider: unknown, { address, memory }: Options, patienceMs: number): Half {
+  const { spi, allocated } = subject;
+  if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
+  if (allocated === undefined)
+    throw new Error("--memory allocate: the provider's module should export a function 'allocate'.");
+  return makeHalf(spi, provider, address, patienceMs, allocated());
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+/** Serves the other half for other processes, until they end this one. */
+async function serve(options: Options): Promise<void> {
+  const { provider, address, port } = options;
+  // Loaded now, so that an error is reported now.
+  const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
+  for (const spi of spiVersions) {
+    if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
+    else
+      await loadSubject(spi, provider)
+        .then((subject) => subjects.set(spi, subject))
+        .catch(() => {});
+  }
+  const token = makeToken();
+  const { port: bound } = await serveHalf({
+    host: address,
+    port,
+    token,
+    half: (spi, patienceMs) => {
+      const subject = subjects.get(spi);
+      if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
+      return halfOf(subject, subject.open(), options, patienceMs);
+    },
+    onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
+  });
+  if (process.send !== undefined) {
+    process.send({ port: bound, token });
+    process.on('disconnect', () => process.exit());
+  } else {
+    const peer = `${address.includes(':') ? `[${address}]` : address}:${bound}`;
+    const there = isLoopback(address) ? address : '<its address>';
+    process.stderr.write(
+      `Serving the other half. The other side: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
+    );
+  }
+}
+
+/** A serving process's report to its parent. */
+const served = z.object({ port: z.number(), token: z.string() });
+
+/** Starts a process of this host that serves the other half. */
+async function startServing({
+  provider,
+  spi,
+  address,
+  memory,
+}: Options): Promise<{ child: ChildProcess } & z.output<typeof served>> {
+  const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
+    'conformance',
+    '--serve',
+    ...['--spi', spi, '--address', address, '--port', '0', '--memory', memory],
+    ...(provider === undefined ? [] : ['--provider', provider]),
+  ]);
+  const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
+    child.once('message', (message) => resolve(served.parse(message)));
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      reject(new Error(`The process of the other half has ended with code ${code}.`)),
+    );
+  });
+  return { child, ...at };
+}
+
+/** The broken providers. Only the project itself has them, not its package. */
+async function brokenProviders(): Promise<typeof import('../conformance/mutants/index.js')> {
+  try {
+    return await import('../conformance/mutants/index.js');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new Error('The package has no broken providers: run --mutants in a clone of the project.');
+  }
+}
+
+/** Runs the broken providers; fails if no case fails for one of them. */
+async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
+  const { formatMutants, judge, mutants } = await brokenProviders();
+  const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
+  if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
+  const results: MutantResult[] = [];
+  for (const [index, mutant] of chosen.entries()) {
+    progress(`${index + 1} of ${chosen.length}  ${mutant.name}`);
+    const result = await judge(mutant, {
+      address,
+      patienceMs: (patience ?? MUTANT_PATIENCE) * 1000,
+      all: which === 'all',
+    });
+    results.push(result);
+    if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  }
+  progress('');
+  if (!json) process.stdout.write(`${formatMutants(results)}\n`);
+  // Resources that broken providers have left would keep the process alive.
+  process.exit(results.every(({ caughtBy }) => caughtBy.length > 0) ? 0 : 1);
+}
+
+async function run(options: Options): Promise<void> {
+  const { spi, address, peer, json, patience = PATIENCE } = options;
+  const selected = selectCases(cases, spi, options.only);
+  if (options.list) {
+    for (const { name, clause } of selected) {
+      process.stdout.write(`${options.json ? JSON.stringify({ name, clause }) : `${name}  ${clause}`}\n`);
+    }
+    return;
+  }
+  if (selected.length === 0)
+    throw new Error(`No case of SPI ${spi} has a name that '${options.only}' selects.`);
+  const patienceMs = patience * 1000;
+  const subject = await loadSubject(spi, options.provider);
+  const provider = subject.open();
+  const local = { provider, half: halfOf(subject, provider, options, patienceMs) };
+  const begun = performance.now();
+  const runAgainst = (far: Party): Promise<CaseResult[]> =>
+    runCases(selected, {
+      local,
+      far,
+      limitMs: 3 * patienceMs,
+      bail: options.bail,
+      onStart: ({ name }, index) => progress(`${index + 1} of ${selected.length}  ${name}`),
+      onResult: (result) => {
+        if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+      },
+    });
+  let results: CaseResult[];
+  if (peer !== undefined) {
+    const [host, port] = controlAddress(peer, options.port);
+    const token = options.token ?? process.env[TOKEN_VARIABLE];
+    if (token === undefined)
+      throw new Error(
+        `The other half asks for its token, which it has printed: give it by ${TOKEN_VARIABLE} or --token.`,
+      );
+    await using remote = await remoteParty({ host, port, token, spi, patienceMs });
+    results = await runAgainst(remote.party);
+  } else if (options.processes === '2') {
+    const { child, ...at } = await startServing(options);
+    try {
+      await using remote = await remoteParty({ host: address, ...at, spi, patienceMs });
+      results = await runAgainst(remote.party);
+    } finally {
+      child.kill();
+    }
+  } else {
+    results = await runAgainst(localParty(halfOf(subject, subject.open(), options, patienceMs)));
+  }
+  progress('');
+  const totals = totalsOf(results);
+  const took = (performance.now() - begun) / 1000;
+  process.stdout.write(
+    `${json ? JSON.stringify({ ...totals, seconds: Number(took.toFixed(1)) }) : formatResults(results, took)}\n`,
+  );
+  process.exitCode = totals.failed > 0 ? 1 : 0;
+}
+
+/** `host`, `host:port` or `[host]:port`. */
+function controlAddress(peer: string, port: number): [host: string, port: number] {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(peer);
+  if (match === null) return [peer, port];
+  return [(match[1] ?? match[2])!, Number(match[3])];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The command, for `nd`; `fail` prints an error. */
+export function conformanceCommand(fail: (error: unknown) => void): Command {
+  return new Command('conformance')
+    .description('whether a provider keeps the rules of the NetworkDirect SPI')
+    .option('--provider <module>', 'a module that exports openNetworkDirect (default: this package)')
+    .option('--spi <version>', 'v1 or v2 (default: v1)')
+    .option('--address <ip>', 'the address of the adapter (default: 127.0.0.1)')
+    .option('--processes <n>', '2: the other half of each connection is a process of its own (default: 1)')
+    .option(
+      '--serve',
+      'be the other half, for a run with --peer on another host: takes its commands by TCP at --address, with the token that it prints',
+    )
+    .option('--peer <host>', 'the other half: a host where --serve runs')
+    .option(
+      '--token <token>',
+      `what --serve has printed there; ${TOKEN_VARIABLE} keeps it from other users of this host`,
+    )
+    .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
+    .option(
+      '--memory <which>',
+      "any: plain arrays; allocate: from the function 'allocate' that the provider's module exports (default: any)",
+    )
+    .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
+    .option(
+      '--patience <s>',
+      'how long anything may take that should come at once (default: 10; with --mutants 1.5)',
+    )
+    .option('--mutants [all]', 'run broken providers, to see that the cases notice them; all: every case')
+    .option('--bail', 'stop at the first failure')
+    .option('--list', 'list the cases and their clauses')
+    .option('--json', 'print a line of JSON for each case')
+    .action(async (values: unknown) => {
+      const parsed = conformanceOptions.safeParse(values);
+      if (!parsed.success) {
+        for (const { path, message } of parsed.error.issues) {
+          process.stderr.write(
+            `nd conformance: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`,
+          );
+        }
+        process.exitCode = 2;
+        return;
+      }
+      try {
+        const options = parsed.data;
+        if (options.serve) await serve(options);
+        else if (options.mutants !== false) await runMutants(options);
+        else await run(options);
+      } catch (error) {
+        fail(error);
+      }
+    });
+}

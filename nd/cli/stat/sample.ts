@@ -1,0 +1,233 @@
+/** What `nd stat` and `nd top` show: the processes of this user, and their rates between two looks. */
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../../../kernel-bridge/index.js';
+
+/** What happened in a second. */
+export interface Rates {
+  /** Work requests of send queues that completed: Sends, Writes, Reads, atomics. */
+  readonly messagesOut: number;
+  /** Receives that got a message. */
+  readonly messagesIn: number;
+  /** Bytes of packets; those of direct access are in no packet. */
+  readonly bytesOut: number;
+  readonly bytesIn: number;
+  /** Requests that this process executed itself in a peer's memory of `allocate()`. */
+  readonly direct: number;
+  /** Packets that were sent again. */
+  readonly retransmits: number;
+  /** NAKs without RNR NAKs: those received, and the sent ones that end a connection. */
+  readonly naks: number;
+  /** RNR NAKs, sent and received: messages that found no Receive. */
+  readonly rnr: number;
+  /** Waits for an ACK that were in vain. */
+  readonly timeouts: number;
+}
+
+/** The counters of the HCA that make a rate. */
+const counted = {
+  bytesOut: ['sent_bytes'],
+  bytesIn: ['rcvd_bytes'],
+  direct: ['direct_write', 'direct_read', 'direct_atomic'],
+  retransmits: ['retransmitted_pkts'],
+  naks: ['rcvd_seq_err', 'rcvd_fatal_nak', 'send_fatal_nak'],
+  rnr: ['rcvd_rnr_err', 'send_rnr_err'],
+  timeouts: ['ack_timeout'],
+} as const satisfies Partial<Record<keyof Rates, readonly string[]>>;
+
+/** A queue pair, and its messages in a second. */
+export interface QueuePairRow extends QueuePairStatistics {
+  readonly sentRate: number;
+  readonly receivedRate: number;
+}
+
+/** A soft kernel of a process: a line of a table. */
+export interface Row {
+  readonly pid: number;
+  readonly slot: number;
+  /** Script and arguments; empty: the system does not tell. */
+  readonly program: string;
+  /** Why there is nothing more. */
+  readonly problem?: NonNullable<ObservedKernel['problem']>;
+  readonly queuePairs: number;
+  /** Endpoints that are connected. */
+  readonly connections: number;
+  readonly listeners: number;
+  readonly regions: number;
+  /** Bytes of all regions. */
+  readonly registered: number;
+  /** Packets under way, and those that may be, of the queue pairs that have a peer. */
+  readonly inFlight: number;
+  readonly window: number;
+  /** The sums of {@link Rates} since the process began, messages left out: they count for each queue pair. */
+  readonly totals: Readonly<Record<keyof typeof counted, number>>;
+  /** Undefined at the first look. */
+  readonly rates?: Rates;
+}
+
+/** A row with what it is made of. */
+export interface Seen extends Row {
+  readonly statistics?: KernelStatistics;
+  readonly pairs: readonly QueuePairRow[];
+}
+
+const MOST_PROGRAM = 60;
+const WRAP = 2 ** 32;
+
+/** The program of a process and its arguments, as far as the system tells. */
+export function programOf(pid: number): string {
+  let words: string[];
+  try {
+    words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return '';
+  }
+  const script = /^node/.test(basename(words[0] ?? ''))
+    ? words.findIndex((one, n) => n > 0 && !one.startsWith('-'))
+    : 0;
+  const shown = words.slice(Math.max(script, 0));
+  const text = [basename(shown[0] ?? ''), ...shown.slice(1)]
+    .join(' ')
+    .trim()
+    .replace(/[\p{Cc}\p{Cf}]/gu, '?');
+  return text.length > MOST_PROGRAM ? `${text.slice(0, MOST_PROGRAM - 1)}…` : text;
+}
+
+const sumOf = (counters: Readonly<Record<string, number>> | undefined, names: readonly string[]): number =>
+  names.reduce((sum, name) => sum + (counters?.[name] ?? 0), 0);
+
+function totalsOf({ counters }: KernelStatistics): Row['totals'] {
+  const totals: Record<string, number> = {};
+  for (const [name, names] of Object.entries(counted)) totals[name] = sumOf(counters.hca, names);
+  return totals as Row['totals'];
+}
+
+/** How far a counter of 32 bits has come. */
+const steps = (before: number, after: number): number => (after - before + WRAP) % WRAP;
+
+function pairsOf(before: KernelStatistics | undefined, after: KernelStatistics): QueuePairRow[] {
+  const seconds = before === undefined ? 0 : (after.at - before.at) / 1000;
+  const known = new Map(before?.queuePairs.map((one) => [one.qpn, one]));
+  return after.queuePairs.map((pair) => {
+    if (seconds <= 0) return { ...pair, sentRate: 0, receivedRate: 0 };
+    const old = known.get(pair.qpn);
+    // A queue pair that is new, or has another's number, began with 0.
+    const same = old !== undefined && old.remoteQpn === pair.remoteQpn && old.remote === pair.remote;
+    return {
+      ...pair,
+      sentRate: steps(same ? old.sent : 0, pair.sent) / seconds,
+      receivedRate: steps(same ? old.received : 0, pair.received) / seconds,
+    };
+  });
+}
+
+function ratesOf(
+  before: KernelStatistics,
+  after: KernelStatistics,
+  pairs: readonly QueuePairRow[],
+): Rates | undefined {
+  const seconds = (after.at - before.at) / 1000;
+  if (seconds <= 0) return undefined;
+  const [old, now] = [totalsOf(before), totalsOf(after)];
+  const rate = (name: keyof typeof counted): number => Math.max(now[name] - old[name], 0) / seconds;
+  const sum = (each: (pair: QueuePairRow) => number): number =>
+    pairs.reduce((all, pair) => all + each(pair), 0);
+  return {
+    messagesOut: sum((pair) => pair.sentRate),
+    messagesIn:
+      sum((pair) => pair.receivedRate) + steps(before.sharedReceived, after.sharedReceived) / seconds,
+    bytesOut: rate('bytesOut'),
+    bytesIn: rate('bytesIn'),
+    direct: rate('direct'),
+    retransmits: rate('retransmits'),
+    naks: rate('naks'),
+    rnr: rate('rnr'),
+    timeouts: rate('timeouts'),
+  };
+}
+
+/** What is known of a process that tells nothing. */
+const nothing = {
+  queuePairs: 0,
+  connections: 0,
+  listeners: 0,
+  regions: 0,
+  registered: 0,
+  inFlight: 0,
+  window: 0,
+  totals: { bytesOut: 0, bytesIn: 0, direct: 0, retransmits: 0, naks: 0, rnr: 0, timeouts: 0 },
+  pairs: [],
+};
+
+function rowOf(kernel: ObservedKernel, before: KernelStatistics | undefined, program: string): Seen {
+  const { pid, slot, statistics, problem } = kernel;
+  if (statistics === undefined) return { pid, slot, program, ...nothing, ...(problem && { problem }) };
+  const { objects = {} } = statistics.counters;
+  const pairs = pairsOf(before, statistics);
+  const peers = pairs.filter(({ link }) => link !== 'none');
+  const rates = before && ratesOf(before, statistics, pairs);
+  const inState = (state: string): number =>
+    statistics.connections.filter((one) => one.state === state).length;
+  return {
+    pid,
+    slot,
+    program,
+    queuePairs: objects.qp ?? 0,
+    connections: inState('connected'),
+    listeners: inState('listening'),
+    regions: objects.mr ?? 0,
+    registered: statistics.memory.reduce(
+      (sum, { kind, live, length }) => sum + (kind !== 'window' && live ? length : 0),
+      0,
+    ),
+    inFlight: peers.reduce((sum, pair) => sum + pair.inFlight, 0),
+    window: peers.reduce((sum, pair) => sum + pair.window, 0),
+    totals: totalsOf(statistics),
+    ...(rates && { rates }),
+    statistics,
+    pairs,
+  };
+}
+
+/** Makes rows of what was read, with rates since the last time. */
+export class Sampler {
+  #before = new Map<string, KernelStatistics>();
+  #programs = new Map<number, string>();
+
+  take(kernels: readonly ObservedKernel[]): Seen[] {
+    const next = new Map<string, KernelStatistics>();
+    const programs = new Map<number, string>();
+    const rows = kernels.map((kernel) => {
+      const { pid, slot, statistics } = kernel;
+      const key = `${pid}/${slot}`;
+      const program = this.#programs.get(pid) ?? programOf(pid);
+      programs.set(pid, program);
+      const old = this.#before.get(key);
+      // A successor with the same id and slot has a clock that began anew.
+      const before =
+        old !== undefined && statistics !== undefined && old.at < statistics.at ? old : undefined;
+      if (statistics !== undefined) next.set(key, statistics);
+      return rowOf(kernel, before, program);
+    });
+    this.#before = next;
+    this.#programs = programs;
+    return rows;
+  }
+}
+
+/** Columns by which rows are sorted, the largest first. */
+export const sortKeys = ['messages', 'bytes', 'retransmits', 'connections', 'pid'] as const;
+export type SortKey = (typeof sortKeys)[number];
+
+const weight: Readonly<Record<SortKey, (row: Row) => number>> = {
+  messages: ({ rates }) => (rates ? rates.messagesOut + rates.messagesIn : 0),
+  bytes: ({ rates }) => (rates ? rates.bytesOut + rates.bytesIn : 0),
+  retransmits: ({ rates }) => (rates ? rates.retransmits + rates.naks + rates.rnr + rates.timeouts : 0),
+  connections: ({ connections }) => connections,
+  pid: ({ pid }) => -pid,
+};
+
+/** Sorted by a column; rows that are equal in it by their process ids. */
+export function sorted<T extends Row>(rows: readonly T[], key: SortKey): T[] {
+  return [...rows].sort((a, b) => weight[key](b) - weight[key](a) || a.pid - b.pid || a.slot - b.slot);
+}

@@ -1,0 +1,206 @@
+/** `nd top`: a live view of this user's processes, in the terminal or as a page. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import * as z from 'zod';
+import { readProcesses } from '../../../kernel-bridge/index.js';
+import { count, errorLine } from '../command-line.js';
+import { Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
+import { wrongArguments } from './stat.js';
+import { problemText, short, table } from './text.js';
+import { serveView } from './web.js';
+
+const seconds = z.coerce
+  .number('must be a number of seconds')
+  .min(0.1, 'must be 0.1 or more')
+  .max(3600, 'must be 3600 or less');
+
+const options = z
+  .object({
+    delay: seconds.default(1),
+    count: count(1, 1_000_000_000).optional(),
+    sort: z.enum(sortKeys, `must be one of ${sortKeys.join(', ')}`).default('messages'),
+    json: z.boolean().default(false),
+    web: z.boolean().default(false),
+    port: count(0, 65_535).optional(),
+  })
+  .refine(({ port, web }) => port === undefined || web, { path: ['port'], message: 'needs --web' })
+  .refine((one) => one.count === undefined || !one.web, {
+    path: ['count'],
+    message: 'does not go with --web',
+  });
+
+type Options = z.output<typeof options>;
+
+/** The view as a table. */
+export function formatTop(rows: readonly Seen[], key: SortKey): string {
+  const heads = [
+    'PID',
+    'SLOT',
+    'QPS',
+    'CONN',
+    'MSG/S OUT',
+    'MSG/S IN',
+    'B/S OUT',
+    'B/S IN',
+    'DIRECT/S',
+    'IN FLIGHT',
+  ];
+  const lines = sorted(rows, key).map(({ pid, slot, program, problem, rates, ...row }) => [
+    ...[pid, slot, row.queuePairs, row.connections],
+    ...(rates
+      ? [rates.messagesOut, rates.messagesIn, rates.bytesOut, rates.bytesIn, rates.direct].map(short)
+      : Array.from({ length: 5 }, () => '')),
+    `${row.inFlight}/${row.window}`,
+    ...(rates
+      ? [rates.retransmits, rates.naks, rates.rnr, rates.timeouts].map(short)
+      : Array.from({ length: 4 }, () => '')),
+    problem ? `${program} (${problemText[problem]})` : program,
+  ]);
+  return table([...heads, 'RESENT/S', 'NAK/S', 'RNR/S', 'TIMEOUT/S', '<PROGRAM'], lines);
+}
+
+const ENTER = '\x1b[?1049h\x1b[?25l';
+const LEAVE = '\x1b[?25h\x1b[?1049l';
+/** Keys that choose the column to sort by. */
+const keys: Readonly<Record<string, SortKey>> = Object.fromEntries(sortKeys.map((key) => [key[0]!, key]));
+
+/** The screen, which the view has for itself until the end. */
+class Screen {
+  #key: SortKey;
+  #rows: readonly Seen[] = [];
+
+  constructor(
+    key: SortKey,
+    private readonly stop: () => void,
+  ) {
+    this.#key = key;
+    process.stdout.write(ENTER);
+    process.stdout.on('resize', this.#draw);
+    if (process.stdin.isTTY) process.stdin.setRawMode(true).setEncoding('utf8').on('data', this.#pressed);
+  }
+
+  show(rows: readonly Seen[]): void {
+    this.#rows = rows;
+    this.#draw();
+  }
+
+  close(): void {
+    process.stdout.off('resize', this.#draw);
+    if (process.stdin.isTTY) process.stdin.off('data', this.#pressed).setRawMode(false).pause();
+    process.stdout.write(LEAVE);
+  }
+
+  readonly #pressed = (text: string | Buffer): void => {
+    // Escape alone ends the view; other keys begin with it.
+    const typed = text === '\x1b' ? ['q'] : [...String(text)];
+    if (typed.some((key) => key === 'q' || key === '\x03')) this.stop();
+    if (typed[0] !== '\x1b') for (const key of typed) this.#key = keys[key] ?? this.#key;
+    this.#draw();
+  };
+
+  readonly #draw = (): void => {
+    // A terminal that does not know its size says 0.
+    const columns = process.stdout.columns || 80;
+    const height = process.stdout.rows || 24;
+    const hint = sortKeys.map((key) => (key === this.#key ? `[${key}]` : key)).join(' ');
+    const head = `nd top   ${this.#rows.length} HCAs of this user's processes   by ${hint}, first letter chooses; q ends`;
+    const body =
+      this.#rows.length === 0
+        ? 'No process of this user uses the software HCA.'
+        : formatTop(this.#rows, this.#key);
+    const lines = [head, '', ...body.split('\n')].slice(0, height - 1).map((line) => line.slice(0, columns));
+    process.stdout.write(`\x1b[H${lines.map((line) => `${line}\x1b[K\n`).join('')}\x1b[J`);
+  };
+}
+
+/** A line of JSON: the rows without the lists that they were made of. */
+function lineOf(rows: readonly Seen[], key: SortKey): string {
+  const shown = sorted(rows, key).map(({ statistics: _, pairs: __, ...row }) => row);
+  return `${JSON.stringify({ at: new Date().toISOString(), processes: shown })}\n`;
+}
+
+/** Waits; false: the user has stopped it. */
+const pause = (ms: number, signal: AbortSignal): Promise<boolean> =>
+  sleep(ms, true, { signal }).catch(() => false);
+
+async function watch(
+  { delay, sort, json, count: views }: Options,
+  signal: AbortSignal,
+  stop: () => void,
+): Promise<void> {
+  const sampler = new Sampler();
+  const look = async (): Promise<Seen[]> => sampler.take(await readProcesses());
+  const onScreen = !json && process.stdout.isTTY;
+  const most = views ?? (onScreen || json ? Number.POSITIVE_INFINITY : 1);
+  const screen = onScreen ? new Screen(sort, stop) : undefined;
+  try {
+    // The first look has no rates: a screen shows it, as something to begin with.
+    screen?.show(await look());
+    if (screen === undefined) await look();
+    for (let shown = 0; shown < most && (await pause(delay * 1000, signal)); shown++) {
+      const rows = await look();
+      if (signal.aborted) return;
+      if (screen) screen.show(rows);
+      else process.stdout.write(json ? lineOf(rows, sort) : `${formatTop(rows, sort)}\n`);
+    }
+  } finally {
+    screen?.close();
+  }
+}
+
+async function serve({ delay, port = 0, json }: Options, signal: AbortSignal): Promise<void> {
+  const sampler = new Sampler();
+  const view = await serveView({
+    port,
+    delayMs: delay * 1000,
+    look: async () => sampler.take(await readProcesses()),
+  });
+  process.stdout.write(
+    json
+      ? `${JSON.stringify({ url: view.url })}\n`
+      : `The live view is at ${view.url}\nOnly programs of this host that know this address can read it. Ctrl-C ends it.\n`,
+  );
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  await view.close();
+}
+
+/** Runs until the user stops it, which is how such a view ends. */
+async function run(values: Options): Promise<void> {
+  const abort = new AbortController();
+  const stop = (): void => abort.abort();
+  process.once('SIGINT', stop).once('SIGTERM', stop);
+  process.stdout.once('error', stop);
+  try {
+    await (values.web ? serve(values, abort.signal) : watch(values, abort.signal, stop));
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop);
+  }
+}
+
+/** The command; `fail` prints an error. */
+export function topCommand(fail: (error: unknown) => void): Command {
+  return new Command('top')
+    .description(
+      'live view of running processes: rates of messages, bytes, retransmissions; in the terminal or as a page',
+    )
+    .option('-d, --delay <seconds>', 'between two looks (default: 1)')
+    .option('-n, --count <n>', 'end after so many views')
+    .option('--sort <column>', `${sortKeys.join(', ')} (default: messages)`)
+    .option('--web', 'serve a page with charts on 127.0.0.1, at an address that nobody can guess')
+    .option('--port <n>', 'of the page (default: a free one)')
+    .option('--json', 'a line of JSON for each view')
+    .allowExcessArguments(false)
+    .action(async (given: Record<string, unknown>) => {
+      const parsed = options.safeParse(given);
+      if (!parsed.success) return wrongArguments('nd top', parsed.error, given.json === true);
+      try {
+        await run(parsed.data);
+      } catch (error) {
+        if (parsed.data.json) process.stdout.write(errorLine('nd top', error));
+        fail(error);
+      }
+    });
+}

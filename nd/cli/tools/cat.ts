@@ -1,0 +1,216 @@
+/**
+ * `nd cat`: alone, checks that all of the provider's addresses are valid; with `-s` and `-c`, sends a file from the
+ * client to the server. The client sends parts of the file, never more than the server has Receives for; after each
+ * half of them the server sends a message of 1 byte. A message of 0 bytes is the end; the answer is the SHA-256 of the
+ * received data.
+ */
+import { createHash } from 'node:crypto';
+import { open as openFile } from 'node:fs/promises';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { Command } from 'commander';
+import * as z from 'zod';
+import {
+  NdError,
+  ndCheckAddress,
+  ndOpenAdapter,
+  ndOpenV1Adapter,
+  ndQueryAddressList,
+  type SocketAddress,
+} from '../../index.js';
+import { memoryFor } from '../sides/connected-side.js';
+import { modeOf } from './measure.js';
+import { commonOptions, roleOptions, type Tool, tool, withRole } from './tool.js';
+import {
+  awaitClient,
+  ConnectionEnded,
+  connectTo,
+  Kind,
+  type Link,
+  openSide,
+  openTowards,
+} from './tool-side.js';
+
+const PORT = 54_328;
+/** Bytes of a message. */
+const PIECE = 65_536;
+/** Maximum of messages in flight. */
+const PIECES = 32;
+const DIGEST = 32;
+
+const catOptions = z
+  .object({
+    ...commonOptions,
+    ...roleOptions,
+    blocking: z.boolean().default(false),
+    polling: z.boolean().default(false),
+    file: z.string().optional(),
+  })
+  .refine(({ server, client }) => !(server && client), '-s (server) and -c (client) exclude each other')
+  .refine(
+    ({ blocking, polling }) => !(blocking && polling),
+    '-b (blocking) and -p (polling) exclude each other',
+  )
+  .refine(({ server, client, file }) => server || client || file === undefined, '--file needs -s or -c')
+  .refine(
+    ({ server, json, file }) => !(server && json && file === undefined),
+    '--json needs --file: both print',
+  );
+type Options = z.output<typeof catOptions>;
+
+/** The address, and every one of the list, must be one by which an adapter can be opened. */
+async function catalogue(tool: Tool, address: SocketAddress, { spi }: Options): Promise<void> {
+  const check = (one: SocketAddress, what: string): void => {
+    try {
+      ndCheckAddress(one);
+      (spi === 'v1' ? ndOpenV1Adapter(one) : ndOpenAdapter(one)).release();
+    } catch (error) {
+      if (!(error instanceof NdError)) throw error;
+      throw new Error(`${what} ${one.address} is not one of an adapter.`, { cause: error });
+    }
+  };
+  check({ ...address, port: 0 }, 'The address');
+  tool.line('Retrieving the full Addresslist');
+  const addresses = ndQueryAddressList();
+  if (addresses.length === 0) throw new Error('The list of addresses is empty.');
+  for (const one of addresses) check(one, "The list's address");
+  tool.line('Validation of full Addresslist passed');
+  tool.result({ tool: tool.name, spi, addresses: addresses.map((one) => one.address) });
+}
+
+async function server(tool: Tool, address: SocketAddress, options: Options): Promise<void> {
+  using side = await openSide(options.spi, address);
+  const memory = await side.register(memoryFor(PIECES * PIECE));
+  const answer = await side.register(memoryFor(DIGEST));
+  await using link = side.link(tool, modeOf(options), { receives: PIECES, initiators: PIECES, sge: 1 });
+  const expect = (slot: number): void => link.receive(slot, memory.list(slot * PIECE, PIECE));
+  for (let slot = 0; slot < PIECES; slot += 1) expect(slot);
+  await using output = options.file === undefined ? undefined : await openFile(options.file, 'w');
+  await awaitClient(tool, side, link, address.port);
+  await link.side.accept().abortOn(tool.signal);
+
+  const hash = createHash('sha256');
+  let received = 0;
+  for (let messages = 0; ; ) {
+    const { kind, context, bytes } = link.poll() ?? (await link.next());
+    if (kind !== Kind.RECEIVE) continue;
+    if (bytes === 0) break;
+    const tag = context as number;
+    const piece = memory.bytes.subarray(tag * PIECE, tag * PIECE + bytes);
+    hash.update(piece);
+    received += bytes;
+    if (output !== undefined) await output.writeFile(piece);
+    else await written(process.stdout, piece);
+    tool.progress(`${received} bytes`);
+    expect(tag);
+    messages += 1;
+    if (messages % (PIECES / 2) === 0) link.send(answer.list(0, 1));
+  }
+  const digest = hash.digest();
+  answer.bytes.set(digest);
+  link.send(answer.list(0, DIGEST));
+  await link.peerGone();
+  tool.note(`Received ${received} bytes, SHA-256 ${digest.toString('hex')}`);
+  tool.result({ tool: tool.name, spi: options.spi, bytes: received, sha256: digest.toString('hex') });
+}
+
+/** Waits until a stream has consumed the bytes, because their memory is reused. */
+function written(stream: NodeJS.WritableStream, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    stream.write(bytes, (error) => (error == null ? resolve() : reject(error)));
+  });
+}
+
+async function client(tool: Tool, peer: SocketAddress, options: Options): Promise<void> {
+  await using input = options.file === undefined ? undefined : await openFile(options.file, 'r');
+  using side = await openTowards(options.spi, peer);
+  const memory = await side.register(memoryFor(PIECES * PIECE));
+  const answer = await side.register(memoryFor(DIGEST));
+  // As many credits as may arrive before one is processed, and the digest.
+  const receives = 4;
+  await using link = side.link(tool, modeOf(options), { receives, initiators: PIECES, sge: 1 });
+  const expect = (): void => link.receive(0, answer.list(0, DIGEST));
+  for (let i = 0; i < receives; i += 1) expect();
+  await connectTo(tool, link, peer);
+  await link.side.completeConnect();
+
+  const hash = createHash('sha256');
+  const start = performance.now();
+  let sent = 0;
+  // One is reserved for the message of 0 bytes.
+  let credits = PIECES - 1;
+  let slot = 0;
+  let digest: string | undefined;
+  /** Number of outstanding own Sends. */
+  let busy = 0;
+  const hear = async (): Promise<void> => {
+    const { kind, bytes } = link.poll() ?? (await link.next());
+    if (kind === Kind.SEND) busy -= 1;
+    else if (bytes === DIGEST) digest = Buffer.from(answer.bytes).toString('hex');
+    else {
+      credits += PIECES / 2;
+      expect();
+    }
+  };
+  const stream = input?.createReadStream({ autoClose: false }) ?? process.stdin;
+  for await (const piece of pieces(stream, pointless(tool, link))) {
+    // A buffer is free when its Send has completed, and so are all before it.
+    while (credits === 0 || busy === PIECES - 1) await hear();
+    memory.bytes.set(piece, slot * PIECE);
+    hash.update(piece);
+    link.send(memory.list(slot * PIECE, piece.length));
+    busy += 1;
+    credits -= 1;
+    sent += piece.length;
+    slot = (slot + 1) % PIECES;
+    tool.progress(`${sent} bytes`);
+  }
+  while (busy > 0) await hear();
+  link.send([]);
+  while (digest === undefined) await hear();
+  const seconds = (performance.now() - start) / 1000;
+  const own = hash.digest('hex');
+  if (digest !== own) {
+    throw new Error(`The server has other contents than were sent: SHA-256 ${digest} there, ${own} here.`);
+  }
+  const bytesPerSecond = sent / seconds;
+  tool.line(`Sent ${sent} bytes in ${seconds.toFixed(3)} s, ${bytesPerSecond.toFixed(0)} Bytes/Sec`);
+  tool.line(`SHA-256 ${own}, the same at the server`);
+  tool.result({ tool: tool.name, spi: options.spi, bytes: sent, sha256: own, seconds, bytesPerSecond });
+}
+
+/** Aborts when the peer has gone. */
+function pointless(tool: Tool, link: Link): AbortSignal {
+  const ended = new AbortController();
+  const end = (): void => ended.abort(new ConnectionEnded());
+  link.side.notifyDisconnect().then(end, end);
+  return AbortSignal.any([tool.signal, ended.signal]);
+}
+
+/** A stream in parts of limited length; a reader that waits, perhaps at a terminal, ends when `signal` aborts. */
+async function* pieces(stream: Readable, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of addAbortSignal(signal, stream)) {
+      const bytes = Buffer.from(chunk as Buffer);
+      for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
+    }
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  }
+}
+
+export const catCommand = tool(
+  withRole(
+    new Command('cat')
+      .description('without -s and -c: check the list of addresses; with them: a file from client to server')
+      .option(
+        '-f, --file <file>',
+        'what the client sends (default: stdin), or the server writes (default: stdout)',
+      )
+      .option('-b, --blocking', 'wait for completions by notification')
+      .option('-p, --polling', 'wait for completions by polling (the default)'),
+  ),
+  catOptions,
+  { port: PORT, banner: false },
+  (one, address, options) =>
+    (options.server ? server : options.client ? client : catalogue)(one, address, options),
+);

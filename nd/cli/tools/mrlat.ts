@@ -1,0 +1,99 @@
+/** `nd mrlat`: the time to register and deregister memory, waiting in two ways. */
+import { Command } from 'commander';
+import * as z from 'zod';
+import { memoryFor } from '../sides/connected-side.js';
+import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
+import { openRegistrar, type Registration } from './memory.js';
+import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
+
+const ITERATIONS = 10_000;
+
+/** Averages of a size, in microseconds. */
+interface Row {
+  readonly size: number;
+  readonly iterations: number;
+  readonly registerCall: number;
+  readonly registerTotal: number;
+  readonly deregisterCall: number;
+  readonly deregisterTotal: number;
+  readonly cpu: number;
+}
+
+/** The sections: the thread blocks until a request has completed; the event loop delivers its completion. */
+const sections = { 'Event Driven': true, IOCP: false } as const;
+
+async function measure(
+  tool: Tool,
+  registration: Registration,
+  block: boolean,
+  size: number,
+  iterations: number,
+): Promise<Row> {
+  const sums = { registerCall: 0, registerTotal: 0, deregisterCall: 0, deregisterTotal: 0 };
+  const watch = new Stopwatch();
+  for (let i = 0; i < iterations; i += 1) {
+    const t0 = performance.now();
+    const registering = registration.register();
+    const t1 = performance.now();
+    if (block) registering.getResult({ wait: true });
+    else await registering;
+    const t2 = performance.now();
+    const deregistering = registration.deregister();
+    const t3 = performance.now();
+    if (block) deregistering.getResult({ wait: true });
+    else await deregistering;
+    const t4 = performance.now();
+    sums.registerCall += t1 - t0;
+    sums.registerTotal += t2 - t0;
+    sums.deregisterCall += t3 - t2;
+    sums.deregisterTotal += t4 - t2;
+    if (i % 256 === 255) await new Promise((resolve) => setImmediate(resolve));
+    if (tool.signal.aborted) throw new Interrupted();
+  }
+  const average = (sum: number): number => (sum * 1000) / iterations;
+  return {
+    size,
+    iterations,
+    registerCall: average(sums.registerCall),
+    registerTotal: average(sums.registerTotal),
+    deregisterCall: average(sums.deregisterCall),
+    deregisterTotal: average(sums.deregisterTotal),
+    cpu: watch.stop().cpu,
+  };
+}
+
+export const mrlatCommand = tool(
+  withSweep(
+    new Command('mrlat').description(
+      'latency of memory registration, in µs; call: in the call, total: until it is done',
+    ),
+    ITERATIONS,
+  ),
+  z.object({ ...commonOptions, ...sweepOptions }),
+  {},
+  async (one, address, { spi, sizes, iterations = ITERATIONS }) => {
+    using registrar = openRegistrar(spi, address);
+    const result: Record<string, Row[]> = {};
+    one.line(machineLine());
+    for (const [name, block] of Object.entries(sections)) {
+      one.line();
+      one.line(` ${name}:`);
+      one.line('              Register (usec)   Deregister (usec)     CPU');
+      one.line('     Size      call     total      call     total');
+      const rows: Row[] = [];
+      result[name] = rows;
+      for (const size of sizes) {
+        one.progress(`${size} bytes, ${iterations} times`);
+        using registration = registrar.registration(memoryFor(size));
+        const row = await measure(one, registration, block, size, iterations);
+        rows.push(row);
+        const { registerCall, registerTotal, deregisterCall, deregisterTotal, cpu } = row;
+        const times = [registerCall, registerTotal, deregisterCall, deregisterTotal];
+        one.line(
+          `${column(size, 9)} ${times.map((time) => column(time, 9, 2)).join(' ')} ${column(cpu, 7, 2)}`,
+        );
+      }
+    }
+    one.result({ tool: one.name, spi, address: address.address, sections: result });
+  },
+);

@@ -1,0 +1,130 @@
+/**
+ * `nd ping`: messages per second from a client. The server grants credits, so that every message finds a Receive: their
+ * number with Accept, then half of them in a message of 1 byte for each half that it has received. A message of 0 bytes
+ * is answered by one when all messages before it have arrived; a second one in a row is the end.
+ */
+import { Command } from 'commander';
+import type { SocketAddress } from '../../index.js';
+import { memoryFor } from '../sides/connected-side.js';
+import {
+  CONTROL_RECEIVES,
+  checkSge,
+  MAX_BYTES,
+  modeOf,
+  sweep,
+  type TransferOptions,
+  transferOptions,
+  withTransfer,
+} from './measure.js';
+import { type Tool, tool } from './tool.js';
+import { awaitClient, connectTo, Kind, openSide, openTowards } from './tool-side.js';
+
+const PORT = 54_324;
+const ITERATIONS = 500_000;
+
+async function server(tool: Tool, address: SocketAddress, options: TransferOptions): Promise<void> {
+  using side = await openSide(options.spi, address);
+  checkSge(side, options.nSge);
+  const { receiveDepth, completionDepth } = side.limits;
+  // More than twice the pipeline would never be used. One Receive is for the message of 0 bytes.
+  const credits = Math.min(
+    2 * options.pipeline,
+    2 * Math.floor((receiveDepth - 1) / 2),
+    completionDepth - 64,
+  );
+  const half = credits / 2;
+  const memory = await side.register(memoryFor(MAX_BYTES));
+  const full = memory.list(0, MAX_BYTES, options.nSge);
+  const credit = memory.list(0, 1);
+  await using link = side.link(tool, modeOf(options), {
+    receives: credits + 1,
+    initiators: CONTROL_RECEIVES,
+    sge: options.nSge,
+  });
+  for (let i = 0; i <= credits; i += 1) link.receive(0, full);
+  await awaitClient(tool, side, link, address.port);
+  const offer = new Uint8Array(4);
+  new DataView(offer.buffer).setUint32(0, credits, true);
+  await link.side.accept({ privateData: offer }).abortOn(tool.signal);
+
+  let received = 0;
+  for (let answered = false; ; ) {
+    const { kind, bytes } = link.poll() ?? (await link.next());
+    if (kind !== Kind.RECEIVE) continue;
+    if (bytes === 0 && answered) break;
+    link.receive(0, full);
+    answered = bytes === 0;
+    if (answered) {
+      link.send([]);
+      continue;
+    }
+    received += 1;
+    if (received === half) {
+      received = 0;
+      link.send(credit);
+    }
+  }
+  await link.peerGone();
+  tool.result({ tool: tool.name, spi: options.spi, mode: modeOf(options), local: side.address.address });
+}
+
+async function client(tool: Tool, peer: SocketAddress, options: TransferOptions): Promise<void> {
+  using side = await openTowards(options.spi, peer);
+  checkSge(side, options.nSge);
+  const limit = Math.min(options.pipeline, side.limits.queueDepth - 1);
+  const memory = await side.register(memoryFor(MAX_BYTES));
+  const control = memory.list(0, 1);
+  await using link = side.link(tool, modeOf(options), {
+    receives: CONTROL_RECEIVES,
+    initiators: limit + 1,
+    sge: options.nSge,
+  });
+  for (let i = 0; i < CONTROL_RECEIVES; i += 1) link.receive(0, control);
+  await connectTo(tool, link, peer);
+  const offer = link.side.privateData;
+  let credits = new DataView(offer.buffer, offer.byteOffset).getUint32(0, true);
+  const half = Math.floor(credits / 2);
+  if (half < 1) throw new Error(`${peer.address}, port ${peer.port} is no server of ${tool.name}.`);
+  await link.side.completeConnect();
+
+  await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);
+  await link.sendEnd();
+
+  async function transfer(size: number, iterations: number): Promise<void> {
+    const message = memory.list(0, size, options.nSge);
+    let sent = 0;
+    for (let done = 0; done < iterations; ) {
+      while (sent < iterations && sent - done < limit && credits > 0) {
+        link.send(message);
+        sent += 1;
+        credits -= 1;
+      }
+      const { kind } = link.poll() ?? (await link.next());
+      if (kind === Kind.SEND) done += 1;
+      else {
+        link.receive(0, control);
+        credits += half;
+      }
+    }
+    link.send([]);
+    // Our Send and the answer; credits may come before it.
+    for (let left = 2; left > 0; ) {
+      const { kind, bytes } = link.poll() ?? (await link.next());
+      if (kind === Kind.RECEIVE) link.receive(0, control);
+      if (kind === Kind.SEND || bytes === 0) left -= 1;
+      else credits += half;
+    }
+  }
+}
+
+export const pingCommand = tool(
+  withTransfer(
+    new Command('ping').description(
+      'messages per second from client to server; Latency: time per message, Bytes/Sec: one direction',
+    ),
+    ITERATIONS,
+  ),
+  transferOptions,
+  { port: PORT },
+  (one, address, options) => (options.server ? server : client)(one, address, options),
+);

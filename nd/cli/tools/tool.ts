@@ -1,0 +1,255 @@
+/** Common parts of the tools: command lines, output, and exit codes. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { type Command, Option } from 'commander';
+import * as z from 'zod';
+import { parseSocketAddress } from '../../../winverbs/index.js';
+import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../index.js';
+import { addressOfHost, endsInTwo, errorLine, isHostName } from '../command-line.js';
+import { exitCodeOf, meaningOf } from '../peer-lost.js';
+
+const flag = z.boolean().default(false);
+
+/** Options of every tool. */
+export const commonOptions = { spi: z.enum(['v1', 'v2'], 'must be v1 or v2').default('v2'), json: flag };
+
+/** The role of this process; exactly one of the two. */
+export const roleOptions = { server: flag, client: flag };
+
+export function oneRole({ server, client }: { server: boolean; client: boolean }): boolean {
+  return server !== client;
+}
+export const ONE_ROLE = 'give one of -s (server) and -c (client)';
+
+/** Adds the options of every tool. */
+export function withCommon(command: Command): Command {
+  return command
+    .option('--spi <version>', 'version of the SPI: v1 or v2 (default: v2)')
+    .option('--json', 'print JSON')
+    .option('-l, --logFile <file>', 'print into a file');
+}
+
+/** Adds `-s` and `-c`; upper case works too. */
+export function withRole(command: Command): Command {
+  return upperCase(
+    command.option('-s, --server', 'wait for a client').option('-c, --client', 'connect to a server'),
+    '-S',
+    '-C',
+  );
+}
+
+/** Adds upper-case variants of options for users of the original tools. */
+export function upperCase(command: Command, ...flags: string[]): Command {
+  for (const flags_ of flags) command.addOption(new Option(flags_).hideHelp());
+  return command;
+}
+
+/** The long names of the options that may be given in upper case. */
+const upperCaseNames: Readonly<Record<string, string>> = {
+  S: 'server',
+  C: 'client',
+  B: 'blocking',
+  P: 'polling',
+  N: 'nSge',
+  Q: 'pipeline',
+};
+
+/** The user has pressed Ctrl-C. */
+export class Interrupted extends Error {
+  constructor() {
+    super('Interrupted.');
+  }
+}
+
+/** A running tool's output, and its stop signal. */
+export class Tool {
+  readonly #abort = new AbortController();
+  readonly #log: number | undefined;
+  #progress = false;
+
+  constructor(
+    readonly name: string,
+    readonly json: boolean,
+    logFile?: string,
+  ) {
+    this.#log = logFile === undefined ? undefined : openSync(logFile, 'w');
+  }
+
+  /** Aborts when the process is interrupted. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  interrupt(): void {
+    this.#abort.abort();
+  }
+
+  /** A line for people; nothing with `--json`. */
+  line(text = ''): void {
+    if (!this.json) this.#write(process.stdout, `${text}\n`);
+  }
+
+  /** The whole result, for programs; nothing without `--json`. */
+  result(value: unknown): void {
+    const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? one.toString() : one);
+    if (this.json) this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
+  }
+
+  /** A line besides the results. */
+  note(text: string): void {
+    this.progress('');
+    this.#write(process.stderr, `${text}\n`);
+  }
+
+  /** The progress, on a terminal only; the next text replaces it, and an empty one removes it. */
+  progress(text: string): void {
+    if (!process.stderr.isTTY || this.#log !== undefined || (text === '' && !this.#progress)) return;
+    this.#progress = text !== '';
+    process.stderr.write(`\r\x1b[K${text}`);
+  }
+
+  close(): void {
+    this.progress('');
+    if (this.#log !== undefined) closeSync(this.#log);
+  }
+
+  #write(stream: NodeJS.WriteStream, text: string): void {
+    if (this.#log !== undefined) writeSync(this.#log, text);
+    else {
+      if (stream === process.stdout) this.progress('');
+      stream.write(text);
+    }
+  }
+}
+
+/** `<name>` and `<name>:<port>` with the name's address; other texts as they are. */
+async function withAddress(text: string): Promise<string> {
+  const [, name = '', port = ''] = /^([^:]*)(:\d+)?$/.exec(text) ?? [];
+  if (!isHostName(name)) return text;
+  const address = await addressOfHost(name);
+  return address.includes(':') && port !== '' ? `[${address}]${port}` : `${address}${port}`;
+}
+
+/**
+ * The address of a command line: `<ip>` or `<ip>:<port>`, for IPv6 `<ip>` or `[<ip>]:<port>`, or with the name of a host; or an error text.
+ *
+ * @throws Error: no host has the name
+ */
+async function addressOf(given: string, defaultPort: number): Promise<SocketAddress | string> {
+  const right = 'an IP address is wanted, as 192.0.2.1 or 2001:db8::1, or the name of a host';
+  const text = await withAddress(given);
+  try {
+    const { port, ...address } = parseSocketAddress(text, defaultPort);
+    if (/^[0:.]*$/.test(address.address)) return `it names no host; ${right}`;
+    return { ...address, port: port === 0 ? defaultPort : port };
+  } catch (error) {
+    return error instanceof StatusError && error.status === Status.INVALID_PARAMETER ? error.message : right;
+  }
+}
+
+/** An address in its usual text form. */
+export function format({ family, address, port }: SocketAddress): string {
+  if (port === 0) return address;
+  return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+/**
+ * Completes a command: an address as last argument, checked options, and `run`. Wrong arguments exit with code 2 and
+ * the usage, failures with 1 and a message, a peer that is lost with 3, and an interrupt with 130 after the connection was ended. With
+ * `--json` the error is a line of JSON as well.
+ *
+ * @param port - default of the address; 0 for tools that have no peer
+ * @param banner - print the lines with which the tool begins and ends
+ */
+export function tool<T>(
+  command: Command,
+  options: z.ZodType<T>,
+  { port = 0, banner = true }: { port?: number; banner?: boolean },
+  run: (tool: Tool, address: SocketAddress, values: T) => Promise<void>,
+): Command {
+  const name = `nd ${command.name()}`;
+  return endsInTwo(withCommon(command))
+    .argument(
+      port === 0 ? '<host>' : '<host[:port]>',
+      port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
+    )
+    .allowExcessArguments(false)
+    .showHelpAfterError()
+    .action(async (text: string) => {
+      const given: Record<string, unknown> = command.opts();
+      for (const [upper, long] of Object.entries(upperCaseNames)) {
+        if (given[upper] !== undefined) given[long] ??= given[upper];
+      }
+      const { json: asJson = false } = given as { json?: boolean };
+      let address: SocketAddress | string;
+      try {
+        address = await addressOf(text, port);
+      } catch (error) {
+        // The command line is well-formed: its usage would not help.
+        if (asJson) process.stdout.write(errorLine(name, error));
+        process.stderr.write(`${name}: ${messageOf(error)}\n`);
+        process.exitCode = 2;
+        return;
+      }
+      if (typeof address === 'string') {
+        command.error(`${name}: Bad address '${text}': ${address}`);
+        return;
+      }
+      const parsed = options.safeParse(given);
+      if (!parsed.success) {
+        const problems = parsed.error.issues.map(
+          ({ path, message }) => `${name}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
+        );
+        command.error(problems.join('\n'));
+        return;
+      }
+      const { json = false, logFile } = given as { json?: boolean; logFile?: string };
+      await runTool(name, json, logFile, banner, (one) => run(one, address, parsed.data));
+    });
+}
+
+async function runTool(
+  name: string,
+  json: boolean,
+  logFile: string | undefined,
+  banner: boolean,
+  run: (tool: Tool) => Promise<void>,
+): Promise<void> {
+  let one: Tool;
+  try {
+    one = new Tool(name, json, logFile);
+  } catch (error) {
+    process.stderr.write(`${name}: ${messageOf(error)}\n`);
+    process.exitCode = 1;
+    return;
+  }
+  // The second time it ends at once.
+  const interrupt = (): void => one.interrupt();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  // The reader of the output may have closed it.
+  process.stdout.once('error', interrupt);
+  try {
+    if (banner) one.line(`Beginning test: ${name}`);
+    ndStartup();
+    await run(one).finally(ndCleanup);
+    if (banner) one.line(`End of test: ${name}`);
+  } catch (thrown) {
+    const error = meaningOf(thrown);
+    if (one.signal.aborted) {
+      one.note(`${name}: interrupted`);
+      process.exitCode = 130;
+    } else {
+      const code = error instanceof NdError ? ` [${error.code}]` : '';
+      if (json) one.result(JSON.parse(errorLine(name, error)));
+      one.note(`${name}: ${messageOf(error)}${code}`);
+      if (process.env.ND_DEBUG !== undefined && error instanceof Error) one.note(String(error.stack));
+      process.exitCode = exitCodeOf(error);
+    }
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    one.close();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
