@@ -1,0 +1,34 @@
+/** What the connector has in v1 alone: a protocol, and a local port of each Connect. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Status } from '../../nd/index.js';
+import { PEER, RigV1 } from '../helpers/nd-connector-rig.js';
+import { statusOf } from '../helpers/nd-fixture.js';
+
+test('a protocol or local port that cannot be is refused, and changes nothing', () => {
+  const { connector, queuePair } = new RigV1();
+  for (const [options, status] of [
+    [{ protocol: 17 }, Status.NOT_SUPPORTED],
+    [{ protocol: 256 }, Status.INVALID_PARAMETER_3],
+    [{ localPort: -1 }, Status.INVALID_PARAMETER],
+  ] as const) {
+    assert.is(
+      statusOf(() => connector.connect(queuePair, PEER, options)),
+      status,
+    );
+  }
+  assert.is(connector.state, 'Idle');
+});
+
+test('an endpoint that waited for a request is not used to connect in another protocol’s port space', () => {
+  const rig = new RigV1().bring('Queued');
+  rig.connector.cancelOverlappedRequests();
+  rig.listening.request('getRequest').fail(Status.CANCELED);
+  assert.is(rig.connector.state, 'Idle');
+  const waited = rig.wv;
+  rig.connector.connect(rig.queuePair, PEER, { protocol: 200 });
+  assert.is.not(rig.wv, waited);
+  assert.is(rig.wv.protocol, 200);
+});
+
+test.run();
