@@ -158,10 +158,10 @@ wanted() {
 }
 
 # Those of other systems' tests that run here as they are. Why the others do not is in docs/guide/windows.md.
-portable=(winverbs-loopback nd2-loopback)
+portable=(winverbs-loopback nd-loopback)
 [ "$quick" = 1 ] || portable+=(
   address-vector allocation bad-input counters datagram-endpoint detach disconnect ending establish explained fast-register forged-requests kernel
-  late-receive local-link memory-handles nd-connections nd-loopback nd-whole nd2-connections nd2-queues nd2-srq net-as-node net-channel
+  late-receive local-link memory-handles nd-connections nd-whole nd1-loopback nd2-connections nd2-loopback nd2-queues nd2-srq net-as-node net-channel
   net-ending net-hostile net-processes net-requests net-shared net-socket notification qp-modify qp-transitions threads ud user-verbs
   verbs-model waiting warnings winverbs-srq winverbs-uc winverbs-whole
 )
@@ -169,7 +169,7 @@ portable=(winverbs-loopback nd2-loopback)
 longest=(workers)
 [ "$quick" = 0 ] || longest=()
 # An older version has the loopback tests.
-of_older=(nd-loopback nd2-loopback winverbs-loopback)
+of_older=(nd-loopback winverbs-loopback)
 # tally NAME: what has passed and failed here, for the one who waits.
 tally() { echo "$passed $failed" >"$work/tally-$1"; }
 driver_tests() {
