@@ -161,7 +161,7 @@ wanted() {
 portable=(winverbs-loopback nd-loopback)
 [ "$quick" = 1 ] || portable+=(
   address-vector allocation bad-input counters datagram-endpoint detach disconnect ending establish explained fast-register forged-requests kernel
-  late-receive local-link memory-handles nd-connections nd-whole nd1-loopback nd2-connections nd2-loopback nd2-queues nd2-srq net-as-node net-channel
+  late-receive local-link memory-handles nd-connections nd-whole nd1-connections nd1-loopback nd2-connections nd2-loopback nd2-queues nd2-srq net-as-node net-channel
   net-ending net-hostile net-processes net-requests net-shared net-socket notification qp-modify qp-transitions threads ud user-verbs
   verbs-model waiting warnings winverbs-srq winverbs-uc winverbs-whole
 )
