@@ -17,7 +17,7 @@ export const single: Readonly<Record<string, Constant>> = {
       'rings and tables that processes of a host share, the statistics they ask each other for, the probes of the steering of the port, the ' +
       'extensions that REQ and REP agree on, and the hello of networkdirect/net. Two numbers that differ have nothing in common but RoCEv2: ' +
       'the names of local sockets contain this one (local_names.h), so that instances of two dialects on one host meet as two users do. ' +
-      '`nd/net/wire.ts` has the same number. CONTRIBUTING.md says when it changes.',
+      'CONTRIBUTING.md says when it changes.',
   ],
   slots: [254, 'Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.'],
   byWire: [0xffff_ffff, "In place of a sender's slot: the packet arrived over UDP, from any sender."],

@@ -1,9 +1,10 @@
 import { lookup } from 'node:dns/promises';
+import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
 import { aborted, NetError, netError, refusalBy, textOf } from './errors.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { Place } from './place.js';
-import { decodeHello, encodeHello, NET_DIALECT, otherVersionIn } from './wire.js';
+import { decodeHello, encodeHello, otherVersionIn } from './wire.js';
 
 /** What connecting needs from a socket or channel. */
 export interface Opening {
@@ -126,7 +127,7 @@ export function otherVersion(what: string, peer: string, version: number): NetEr
   const cure = 'install the same version of networkdirect on both sides.';
   return new NetError(
     'EPROTO',
-    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${NET_DIALECT}; ${cure}`,
+    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
   );
 }
 

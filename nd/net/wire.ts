@@ -1,4 +1,5 @@
 /** The bytes of connections: hello, frames, descriptions of memory (docs/internals/net.md). Numbers are big-endian. */
+import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
 
 /** What a connection carries. */
 export const Kind = { STREAM: 0, CHANNEL: 1 } as const;
@@ -143,9 +144,6 @@ export const CONTROL_SLOTS = 8;
 export const REPLY_SLOTS = 4;
 
 const MAGIC = 0x4e44_4e31;
-/** The version of hellos and frames: `DIALECT` of kernel-bridge/schema, which this room may not import. */
-export const NET_DIALECT = 6;
-
 /** Bytes of a hello. */
 export const HELLO_BYTES = 24;
 
@@ -167,7 +165,7 @@ export function encodeHello({ kind, slots, slotBytes, maxMessageBytes, ringBytes
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC);
-  view.setUint8(4, NET_DIALECT);
+  view.setUint8(4, DIALECT);
   view.setUint8(5, kind);
   view.setUint16(6, slots);
   view.setUint32(8, slotBytes);
@@ -184,7 +182,7 @@ export function decodeHello(bytes: Uint8Array): Hello | undefined {
   const slots = view.getUint16(6);
   const slotBytes = view.getUint32(8);
   const ringBytes = view.getUint32(12);
-  if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== NET_DIALECT) return undefined;
+  if (view.getUint32(0) !== MAGIC || view.getUint8(4) !== DIALECT) return undefined;
   if (kind !== Kind.STREAM && kind !== Kind.CHANNEL) return undefined;
   if (slots < 1 || slotBytes < Header.BYTES + MEMORY_BYTES) return undefined;
   const maxMessageBytes = Number(view.getBigUint64(16));
@@ -198,7 +196,7 @@ export function encodeVersion(): Uint8Array {
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC);
-  view.setUint8(4, NET_DIALECT);
+  view.setUint8(4, DIALECT);
   return bytes;
 }
 
@@ -207,7 +205,7 @@ export function otherVersionIn(bytes: Uint8Array): number | undefined {
   if (bytes.length < HELLO_BYTES) return undefined;
   const view = viewOf(bytes);
   const version = view.getUint8(4);
-  return view.getUint32(0) !== MAGIC || version === NET_DIALECT ? undefined : version;
+  return view.getUint32(0) !== MAGIC || version === DIALECT ? undefined : version;
 }
 
 /** Bytes of a description of memory. */

@@ -4,7 +4,6 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DIALECT } from '../../kernel-bridge/hca/index.js';
 import { readProcesses } from '../../kernel-bridge/index.js';
-import { NET_DIALECT } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
 import { runNd } from '../helpers/nd-tool.js';
 import { needing } from '../helpers/needs.js';
@@ -60,10 +59,6 @@ async function connects(server: Peer, client: Peer, port?: number): Promise<void
   assert.is(await active.disconnect(), 'SUCCESS');
   await listener.release();
 }
-
-test('all parts of the package have one number for it', () => {
-  assert.is(NET_DIALECT, DIALECT);
-});
 
 for (const which of ['older', 'next'] as const) {
   firstIf(which === 'older', test)(

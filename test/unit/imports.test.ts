@@ -46,6 +46,7 @@ type Room = (typeof rooms)[number];
 const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
+const numbers = 'kernel-bridge/schema/generated/numbers.ts';
 const options = 'kernel-bridge/options.ts';
 const delivery = 'kernel-bridge/options-delivery.ts';
 const random = 'kernel-bridge/random.ts';
@@ -58,8 +59,8 @@ const userVerbs = 'kernel-bridge/user-verbs.ts';
 const allowed: Readonly<Record<Room, readonly string[]>> = {
   // The contract is independent: it takes only shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
-  // Streams and messages: a client of the SPI like any program.
-  'nd/net/': ['nd/index.ts'],
+  // Streams and messages: a client of the SPI like any program, of which the hello has the version.
+  'nd/net/': ['nd/index.ts', numbers],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
     ioctl,

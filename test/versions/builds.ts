@@ -14,7 +14,6 @@ const OLDER = '6f47a42';
 const definitions: ReadonlyMap<string, string> = new Map([
   ['kernel-bridge/hca/engine/schema/numbers.h', 'kDialect = '],
   ['kernel-bridge/schema/generated/numbers.ts', 'DIALECT = '],
-  ['nd/net/wire.ts', 'NET_DIALECT = '],
 ]);
 
 /** A build of this package. */

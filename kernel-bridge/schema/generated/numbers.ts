@@ -5,7 +5,7 @@
  * other for, the probes of the steering of the port, the extensions that REQ and REP agree on, and the
  * hello of networkdirect/net. Two numbers that differ have nothing in common but RoCEv2: the names of local
  * sockets contain this one (local_names.h), so that instances of two dialects on one host meet as two users
- * do. `nd/net/wire.ts` has the same number. CONTRIBUTING.md says when it changes.
+ * do. CONTRIBUTING.md says when it changes.
  */
 export const DIALECT = 6;
 
