@@ -72,7 +72,6 @@ export type {
   FileObject,
   References,
 } from './io-manager/device.js';
-export type { DriverFault } from './io-manager/driver-fault.js';
 export type {
   CancelRoutine,
   IoStatus,
@@ -82,3 +81,4 @@ export type {
   IrpState,
   RequestorMode,
 } from './io-manager/irp.js';
+export type { DriverFault } from './io-manager/irql.js';

@@ -7,7 +7,6 @@ import {
   DriverObject,
   References,
 } from '../../kernel-bridge/kernel/io-manager/device.js';
-import { DriverFault } from '../../kernel-bridge/kernel/io-manager/driver-fault.js';
 import {
   Irp,
   type IrpEvent,
@@ -16,6 +15,7 @@ import {
   type IrpState,
   irpTransitions,
 } from '../../kernel-bridge/kernel/io-manager/irp.js';
+import { DriverFault } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 
 function irp(more: { input?: Uint8Array; outputLength?: number } = {}) {

@@ -2,9 +2,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Status } from '../../ioctl/status.js';
 import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
-import { DriverFault } from '../io-manager/driver-fault.js';
 import type { IoManager } from '../io-manager/io-manager.js';
 import type { Irp } from '../io-manager/irp.js';
+import { DriverFault } from '../io-manager/irql.js';
 
 /** Serves an IOCTL: completes its IRP, or marks it pending and completes it later. @returns `irp.returnStatus`. */
 export type IoctlHandler = (irp: Irp, file: FileObject) => number;

@@ -1,6 +1,6 @@
 /** Loads and unloads drivers. Loaded with the first of them, so that other programs do not pay for it. */
 import { Status, StatusError } from '../../ioctl/status.js';
-import { DriverFault } from '../io-manager/driver-fault.js';
+import { DriverFault } from '../io-manager/irql.js';
 import { ClientDriver, runningDriver } from './client-driver.js';
 import { type KernelPlatform, KernelServices } from './kernel-services.js';
 import {

@@ -12,11 +12,15 @@ import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
 import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
 import { samePartition } from '../hca-driver/pkeys.js';
-import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
-import { DriverFault } from '../io-manager/driver-fault.js';
-import { IoctlTable } from '../io-manager/ioctl-table.js';
+import {
+  DeviceObject,
+  type DriverDispatch,
+  DriverObject,
+  type FileObject,
+  IoctlTable,
+} from '../io-manager/device.js';
 import type { Irp } from '../io-manager/irp.js';
-import { atDispatchLevel } from '../io-manager/irql.js';
+import { atDispatchLevel, DriverFault } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { addressHandleRequests } from './address-handle-requests.js';
 import { Call, callVerb, type Handler } from './call.js';

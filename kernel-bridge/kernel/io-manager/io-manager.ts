@@ -2,9 +2,8 @@
 import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
 import { DeviceNamespace, type DeviceObject, FileObject, maxReparse, STATUS_REPARSE } from './device.js';
-import { DriverFault } from './driver-fault.js';
 import { Irp, IrpMajor, type RequestorMode } from './irp.js';
-import { assertPassive } from './irql.js';
+import { assertPassive, DriverFault } from './irql.js';
 import { WorkItems } from './work-items.js';
 
 /** Maximum of files that a program has open in a kernel; kernel clients do not count. */

@@ -5,8 +5,7 @@
  */
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
-import { DriverFault } from './driver-fault.js';
-import { atDispatchLevel } from './irql.js';
+import { atDispatchLevel, DriverFault } from './irql.js';
 import { OutputMemory } from './output-memory.js';
 
 /** The kind of request (IRP_MJ_*). */

@@ -3,7 +3,12 @@
  * connection management, call-backs. Code that could wait, such as reading files, is guarded by {@link assertPassive};
  * others queue it as a work item.
  */
-import { DriverFault } from './driver-fault.js';
+
+/** A driver broke a rule of the I/O manager. No caller's input can cause it. */
+export class DriverFault extends Error {
+  /** `DriverFault`. */
+  override readonly name = 'DriverFault';
+}
 
 /** Nesting depth of routines at DISPATCH_LEVEL. */
 let raised = 0;
