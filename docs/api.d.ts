@@ -2980,6 +2980,7 @@ interface IND2CompletionQueue extends IND2Overlapped {
     getNotifyAffinity(): Nd2Affinity;
     resize(depth: number): void;
     notify(type: NdNotifyType): Overlapped<void>;
+    shouldPoll?(): boolean;
     getResults(results: Nd2Result[], max?: number): number;
 }
 interface IND2Connector extends IND2Overlapped {

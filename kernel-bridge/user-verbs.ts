@@ -299,6 +299,13 @@ export interface UserVerbs {
   postSrqReceive?(srq: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /** Number of waiting completions. Missing: Peek is NOT_SUPPORTED. */
   peekCq?(cq: UvpHandle): number;
+  /**
+   * Whether a program that waits for completions should poll once more before {@link rearmCq}; called before each poll of a wait. Missing:
+   * the device gives no such hint.
+   *
+   * @internal
+   */
+  shouldPoll?(cq: UvpHandle): boolean;
   /** `rearm_n_cq`: as {@link rearmCq}, for `n` completions. Missing: WinVerbs requests an event for the next one. */
   rearmNCq?(cq: UvpHandle, n: number): number;
   /** `nd_get_qp_state`: WV_QP_STATE. Missing: WinVerbs uses QP_QUERY. */

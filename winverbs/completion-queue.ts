@@ -17,6 +17,8 @@ const NOTIFY_TYPES = {
 /** IWVCompletionQueue: reports finished requests. */
 export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueue {
   private readonly verbs: UserVerbs;
+  /** @internal As {@link UserVerbs.shouldPoll}. */
+  readonly shouldPoll?: () => boolean;
 
   private constructor(
     /** @internal */
@@ -27,7 +29,9 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     readonly handle: UvpHandle,
   ) {
     super('completion queue', device.file, IoctlCode.CQ_CANCEL, id, ['IWVCompletionQueue']);
-    this.verbs = device.verbs;
+    const { verbs } = device;
+    this.verbs = verbs;
+    if (verbs.shouldPoll !== undefined) this.shouldPoll = () => verbs.shouldPoll!(handle);
     device.holdFor(this);
   }
 

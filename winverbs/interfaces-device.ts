@@ -289,6 +289,8 @@ export interface IWVCompletionQueue extends WvOverlappedObject {
    * calls it again at once after an empty poll polls inside the engine for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;
+  /** @internal As `shouldPoll` of the device's provider. */
+  shouldPoll?(): boolean;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: WvCqNotifyType): Overlapped<void>;
   /** Waits until there are `n` completions, 1 to {@link entries}; may end earlier. Poll until empty afterwards. */

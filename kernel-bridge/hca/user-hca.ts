@@ -55,6 +55,11 @@ export interface UserHca {
    * The word may also be a shared receive queue's `srqReceiveBell`, when the queue is full: then of all its queue pairs' CQs.
    */
   progress(): void;
+  /**
+   * Whether a program that waits for completions of the CQ in {@link doorbell} should poll once more before it arms the CQ; called
+   * before each poll of a wait. False: the next poll is the last one of this wait. Missing: the HCA gives no such hint.
+   */
+  shouldPoll?(): boolean;
   /** Asks for an event on the next completion of a CQ (see Engine::armCq). */
   armCq(cq: number, solicitedOnly: boolean): number;
   /** Asks for an event when `count` completions have come of a CQ (see Engine::armCqBatch). */

@@ -81,6 +81,13 @@ export class SoftCompletionQueue {
     return (loadAcquire(this.words, cqProducer) - this.consumer) >>> 0;
   }
 
+  /** As {@link UserHca.shouldPoll}. */
+  shouldPoll(): boolean {
+    const { hca } = this;
+    hca.doorbell[0] = this.handle;
+    return hca.shouldPoll?.() ?? false;
+  }
+
   /** Takes at most `n` completions and returns their number; -1 if the queue has overrun and is empty. */
   poll(completions: UvpCompletion[], n: number): number {
     const words = this.words;

@@ -72,7 +72,11 @@ function checkLimit(what: string, value: number, least: number, most: number): v
 
 /** The user-mode verbs provider of HCAs that execute the WQEs of our rings: the software HCA, or another behind {@link UserHca}. */
 export class SoftUserVerbs implements UserVerbs {
-  constructor(private readonly hca: UserHca) {}
+  readonly shouldPoll?: (cq: SoftCq) => boolean;
+
+  constructor(private readonly hca: UserHca) {
+    if (hca.shouldPoll !== undefined) this.shouldPoll = (cq) => cq.shouldPoll();
+  }
 
   // ── Device and protection domain
   preOpenCa(_guid: bigint, umv: UmvBuffer): SoftCa {

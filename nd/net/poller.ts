@@ -5,7 +5,6 @@ import {
   type Overlapped,
   Status,
 } from '../index.js';
-import { AdaptiveSpin } from './adaptive-spin.js';
 import { uncaught } from './helpers.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
@@ -21,18 +20,16 @@ export interface ResultTaker {
 /** Results taken at a time. */
 const BATCH = 64;
 
-/** Polling before a sleep, in ms: about what a sleep and its wake-up cost. So polling in vain doubles the cost of a wait at most. */
-const LOOK = 0.05;
-
-/** Polling within one turn of the event loop, in ms: longer, and other events wait. */
-const TURN = 0.005;
+/** Polls within one turn of the event loop, half a microsecond each: with more of them other events wait. */
+const POLLS = 8;
 
 /** The least entries of the completion queue. */
 const LEAST_ENTRIES = 256;
 
 /**
- * Delivers the results of all connections of a place. It polls in turns of the event loop while that pays, and sleeps by notification
- * otherwise. It has no timer. Without connections that keep the process alive it never polls: a turn that is due would keep it alive.
+ * Delivers the results of all connections of a place. It polls in turns of the event loop while the provider says that this pays
+ * (`shouldPoll`), and waits by notification otherwise. It has no timer. Without connections that keep the process alive it never polls: a turn
+ * that is due would keep it alive.
  */
 export class Poller {
   readonly #queue: IND2CompletionQueue;
@@ -48,11 +45,6 @@ export class Poller {
   #closed = false;
   /** Results are being delivered: a call from within would overwrite them. */
   #draining = false;
-  readonly #spin = new AdaptiveSpin();
-  /** The poller looks for results until then. */
-  #deadline = 0;
-  /** The last time at which it has looked. */
-  #looked = 0;
   /** Connections that keep the process alive. */
   #holders = 0;
   readonly #turn = (): void => this.#poll();
@@ -88,12 +80,11 @@ export class Poller {
   /** Something was posted whose result, or whose answer, may come soon. */
   wake(): void {
     if (this.#polling || this.#closed || this.#takers.size === 0) return;
-    if (this.#holders === 0) {
+    if (this.#holders === 0 || this.#queue.shouldPoll === undefined) {
       this.#sleep();
       return;
     }
     this.#polling = true;
-    this.#expect();
     setImmediate(this.#turn);
   }
 
@@ -160,49 +151,30 @@ export class Poller {
     this.#queue.release();
   }
 
-  /** A wait begins. */
-  #expect(): void {
-    this.#looked = performance.now();
-    this.#deadline = this.#spin.pays() ? this.#looked + LOOK : 0;
-  }
-
   #poll(): void {
     if (this.#closed || this.#takers.size === 0) {
       this.#polling = false;
       return;
     }
-    const polls = this.#deadline > 0;
-    let now = performance.now();
-    // Before the results are delivered, which takes the handlers' time.
-    let gap = now - this.#looked;
-    let count = this.drain();
-    for (const end = now + TURN; polls && count === 0 && now < end && now < this.#deadline; ) {
-      const before = now;
-      now = performance.now();
-      gap = now - before;
+    let more = false;
+    let count = 0;
+    for (let polls = 0; polls < POLLS; polls += 1) {
+      more = this.#queue.shouldPoll?.() === true;
       count = this.drain();
+      if (count > 0 || !more) break;
     }
-    if (this.#holders === 0) {
-      this.#sleep();
-      return;
-    }
-    if (count > 0) {
-      if (polls) this.#spin.found(gap);
-      this.#expect();
-      setImmediate(this.#turn);
-      return;
-    }
-    this.#looked = now;
-    if (now < this.#deadline) {
-      setImmediate(this.#turn);
-      return;
-    }
-    if (polls) this.#spin.failed();
-    this.#sleep();
+    this.#next(count > 0 || more);
+  }
+
+  /** Polls in the next turn, or sleeps. What the last poll has taken may not have been all. */
+  #next(more: boolean): void {
+    if (more && this.#holders > 0) setImmediate(this.#turn);
+    else this.#sleep();
   }
 
   #sleep(): void {
     this.#polling = false;
+    if (this.#closed || this.#takers.size === 0) return;
     try {
       this.#armed ??= this.#arm();
     } catch (error) {
@@ -231,7 +203,6 @@ export class Poller {
     }
     if (this.#polling) return;
     this.#polling = true;
-    this.#deadline = 0;
-    this.#poll();
+    this.#next(this.drain() > 0);
   }
 }

@@ -274,6 +274,14 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
+   * Whether to poll on before a {@link notify}: a hint of providers that know whether polling has paid lately. A program that waits
+   * for a result and has something else to do calls it before each `getResults`; after `false` one more `getResults` follows, and
+   * `notify` if that returns 0. It never fails. Missing: the provider gives no hint, and `notify` alone is the way to wait. An addition
+   * to the SPI.
+   */
+  shouldPoll?(): boolean;
+
+  /**
    * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns their
    * number. Objects in the array are reused; where there is none, or none that can be written, it makes a new one.
    * Fewer than `max` means that the queue is empty. It allocates nothing if the array is full of results. A call from a

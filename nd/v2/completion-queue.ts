@@ -1,5 +1,6 @@
-import type { WvCompletion } from '../../winverbs/index.js';
+import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
 import { Status, WcStatus } from '../../winverbs/index.js';
+import type { AdapterBase } from '../core/adapter.js';
 import { CompletionQueueBase } from '../core/completion-queue.js';
 import { type RequestRecord, RequestType } from '../core/requests.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
@@ -14,6 +15,13 @@ const { SUCCESS: WC_SUCCESS } = WcStatus;
 export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements IND2CompletionQueue {
   protected get interfaces() {
     return ['IND2Overlapped', 'IND2CompletionQueue'] as const;
+  }
+
+  readonly shouldPoll?: () => boolean;
+
+  constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
+    super(adapter, wv);
+    if (wv.shouldPoll !== undefined) this.shouldPoll = () => wv.shouldPoll!();
   }
 
   getNotifyAffinity(): Nd2Affinity {

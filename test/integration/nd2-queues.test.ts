@@ -18,6 +18,14 @@ test.after(({ host }) => {
 
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
+test('the hint to poll ends with each wait that brings nothing', ({ host }) => {
+  using queue = host.adapter.createCompletionQueue(4);
+  assert.type(queue.shouldPoll, 'function');
+  let waits = 0;
+  for (; waits < 10; waits += 1) while (queue.shouldPoll!()) assert.is(queue.getResults([]), 0);
+  assert.is(waits, 10);
+});
+
 test('T17 flushed requests come back, the silent ones too, in the order of each queue', async ({ host }) => {
   const { active, passive } = await host.pair();
   for (let i = 0; i < 4; i += 1) active.queuePair.receive(i, active.sge(0, 10));

@@ -14,6 +14,7 @@
 #include "progress/waiting_thread.h"
 #include "progress/adaptive_spin.h"
 #include "progress/owner.h"
+#include "progress/poll_hint.h"
 
 using namespace hosttest;
 
@@ -207,6 +208,46 @@ void adaptiveSpin() {
   }
   spin.found(progress::kPreemptionNs);
   HOST_CHECK(passes() == 0);
+}
+
+// A program that polls between turns of its event loop does so for kLoopSpinNs, as long as that brings completions.
+void pollHint() {
+  PollHint hint;
+  uint64_t now = 1'000'000;
+  uint32_t taken = 0;
+  const uint64_t step = progress::kLoopSpinNs / 10;
+  // Polls of a wait that brings nothing; 1: it did not spin.
+  const auto inVain = [&] {
+    uint32_t polls = 1;
+    for (; hint.shouldPoll(taken, now); now += step) polls++;
+    return polls;
+  };
+  const auto waitsWithoutSpin = [&] {
+    uint32_t n = 0;
+    while (inVain() == 1) n++;
+    return n;
+  };
+  // Until a poll after that time, and the last one.
+  HOST_CHECK(inVain() == 12);
+  for (uint32_t n = 1; n < 4 * progress::kMostSkips; n *= 2)
+    HOST_CHECK(waitsWithoutSpin() == std::min(n, progress::kMostSkips));
+  // What is there at the first poll says nothing of spinning.
+  for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(!hint.shouldPoll(taken++, now));
+  for (uint32_t n = 0; n < 10; n++) HOST_CHECK(hint.shouldPoll(taken++, now));
+  HOST_CHECK(inVain() == 12 && waitsWithoutSpin() == progress::kMostSkips);
+  for (uint32_t n = 0; n < progress::kMostSkips; n++) HOST_CHECK(inVain() == 1);
+  // Completions that spinning has brought: it pays again.
+  for (uint32_t n = 0; n < 10; n++) {
+    HOST_CHECK(hint.shouldPoll(taken, now));
+    HOST_CHECK(hint.shouldPoll(taken, now += step));
+    taken++;
+  }
+  HOST_CHECK(inVain() == 12 && inVain() == 1 && inVain() == 12);
+  // Others had the CPU before the completion: others want it.
+  HOST_CHECK(inVain() == 1 && inVain() == 1);
+  HOST_CHECK(hint.shouldPoll(taken, now) && hint.shouldPoll(taken, now += progress::kPreemptionNs + 1));
+  taken++;
+  HOST_CHECK(!hint.shouldPoll(taken, now));
 }
 
 // Another thread polls now and then, takes what is for others, and goes away in the middle of it.
@@ -416,6 +457,7 @@ int main(int argc, char** argv) {
   waiters(rounds);
   lookingOn(rounds);
   adaptiveSpin();
+  pollHint();
   besidePollers(rounds);
   twoWait(rounds);
   claimsAndDoesNotCome();

@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   slots: ['schema', 'base', 'platform'],
   local: ['schema', 'base', 'platform', 'progress', 'slots'],
   udp: ['schema', 'base', 'platform'],
-  objects: ['schema', 'base', 'platform', 'local'],
+  objects: ['schema', 'base', 'platform', 'progress', 'local'],
   transport: ['schema', 'base', 'platform', 'progress', 'local', 'objects'],
   engine: ['schema', 'base', 'platform', 'progress', 'local', 'objects', 'transport'],
   host: ['schema', 'base', 'platform', 'progress', 'slots', 'local', 'udp', 'engine'],

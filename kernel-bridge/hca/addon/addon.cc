@@ -14,7 +14,7 @@ namespace nd::js {
 
 namespace {
 
-// ring() and progress() are the speed path: plain N-API, no arguments, no allocation.
+// ring(), progress() and shouldPoll() are the speed path: plain N-API, no arguments, no allocation.
 
 napi_value ring(napi_env env, napi_callback_info) {
   void* data = nullptr;
@@ -29,6 +29,16 @@ napi_value progress(napi_env env, napi_callback_info) {
   napi_get_instance_data(env, &data);
   if (Engine* engine = static_cast<const EnvData*>(data)->engine()) engine->progress();
   return nullptr;
+}
+
+napi_value shouldPoll(napi_env env, napi_callback_info) {
+  void* data = nullptr;
+  napi_get_instance_data(env, &data);
+  const auto* const own = static_cast<const EnvData*>(data);
+  Engine* const engine = own->engine();
+  napi_value should = nullptr;
+  napi_get_boolean(env, engine != nullptr && engine->shouldPoll(*own->doorbellWord), &should);
+  return should;
 }
 
 Napi::Value armCq(const Napi::CallbackInfo& info) {
@@ -110,6 +120,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   };
   addPlain("ring", ring);
   addPlain("progress", progress);
+  addPlain("shouldPoll", shouldPoll);
   Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);
   data->doorbell = Napi::Persistent(doorbell);
   data->doorbellWord = doorbell.Data();

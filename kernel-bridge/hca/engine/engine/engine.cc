@@ -213,6 +213,14 @@ bool Engine::progress() {
   return moved;
 }
 
+bool Engine::shouldPoll(Handle handle) {
+  Transport& t = impl_->transport;
+  std::unique_lock<EngineLock> lock(t.lock, std::try_to_lock);
+  if (!lock.owns_lock()) return true;  // whoever has it does this thread's work
+  Cq* cq = t.context.cqs.find(handle);
+  return cq && cq->pollHint.shouldPoll(cq->taken(), t.context.clock.recent());
+}
+
 bool Engine::poll(Stepper stepper) {
   Transport& t = impl_->transport;
   const Clock& clock = t.context.clock;

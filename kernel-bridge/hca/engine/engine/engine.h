@@ -113,6 +113,8 @@ class Engine final : public PacketSink {
   // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending; one
   // that polls long in vain lets other threads run.
   bool progress();
+  // Before such a poll, of a program that waits for completions of this queue: see PollHint.
+  bool shouldPoll(Handle cq);
 
   // ── Steps of those who own progress: the engine's thread, and a thread of the program that waits (progress/progress_engine.h).
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()

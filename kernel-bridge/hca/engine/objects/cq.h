@@ -3,6 +3,7 @@
 #pragma once
 #include "base/ring_words.h"
 #include "objects/memory.h"
+#include "progress/poll_hint.h"
 
 namespace nd {
 
@@ -41,12 +42,15 @@ struct Cq {
   void solicitedCame();
   void notifyAll(Status status);  // every waiter, whatever its type
   void die();
+  // Entries that the consumer says it has taken, modulo 2^32.
+  uint32_t taken() const { return loadWord(words_ + abi::kCqConsumer); }
 
   KernelId kernel = 0;
   Handle handle = 0;
   uint32_t users = 0;
   bool dead = false;
   uint64_t* events = nullptr;  // counter
+  PollHint pollHint;
 
  private:
   enum class Arm : uint8_t { kNone, kSolicited, kAny };
@@ -83,7 +87,7 @@ struct Cq {
 
 inline uint32_t Cq::untaken() const {
   // A consumer counter that is ahead of the producer is nonsense; it reads as a full queue.
-  const uint32_t n = producer_ - loadWord(words_ + abi::kCqConsumer);
+  const uint32_t n = producer_ - taken();
   return n <= entries_ ? n : entries_;
 }
 

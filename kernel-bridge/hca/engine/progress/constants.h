@@ -28,10 +28,12 @@ constexpr uint64_t kBusyGapNs = 2'000;
 // Rounds over the rings of the local link in one poll of a thread that does nothing else: half a microsecond.
 constexpr uint32_t kRingLooks = 256;
 
-// ── A thread that waits for an event (waiting_thread.h, adaptive_spin.h)
+// ── A thread that waits for an event (waiting_thread.h, poll_hint.h, adaptive_spin.h)
 
 // How long it polls before it sleeps: about what a sleep and its wake-up cost, so polling without result doubles that at most.
 constexpr uint64_t kSpinNs = 20'000;
+// The same for a program that polls between turns of its event loop: its sleep costs a notification, too.
+constexpr uint64_t kLoopSpinNs = 50'000;
 // A longer time between two polls of a spin was another thread's: longer than any step, and shorter than a scheduler's slice.
 constexpr uint64_t kPreemptionNs = 200'000;
 // Sleeps without a spin after repeated failures, at most.

@@ -1,0 +1,46 @@
+// Whether a program that waits for completions between turns of its event loop should poll once more, or request a notification
+// (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has paid lately.
+#pragma once
+#include "progress/adaptive_spin.h"
+#include "progress/constants.h"
+
+namespace nd {
+
+// Of one completion queue.
+class PollHint {
+ public:
+  // Before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the last one of this
+  // wait, so the next call begins another.
+  bool shouldPoll(uint32_t taken, uint64_t now) {
+    if (spins_ && taken == taken_) {
+      if (last_ < end_) {
+        again_ = true;
+        gap_ = now - last_;
+        last_ = now;
+        return true;
+      }
+      spin_.failed();
+      spins_ = false;
+      return false;
+    }
+    // What the first poll of a wait has brought says nothing: it was there before.
+    if (spins_ && again_) spin_.found(gap_);
+    spins_ = spin_.pays();
+    again_ = false;
+    taken_ = taken;
+    last_ = now;
+    end_ = now + progress::kLoopSpinNs;
+    return spins_;
+  }
+
+ private:
+  AdaptiveSpin spin_;
+  bool spins_ = false;  // a wait is under way, in which the program polls
+  bool again_ = false;  // and has done so more than once
+  uint32_t taken_ = 0;  // when it began
+  uint64_t end_ = 0;
+  uint64_t last_ = 0;   // the poll before
+  uint64_t gap_ = 0;    // between the last two
+};
+
+}  // namespace nd
