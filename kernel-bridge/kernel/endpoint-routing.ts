@@ -10,7 +10,7 @@ import type {
   SidrLookupEvents,
   SidrLookupParameters,
 } from './cm/service.js';
-import type { EndpointServices, PortClaim } from './filter/endpoint-services.js';
+import type { EndpointServices, PortClaim } from './filter/endpoint-types.js';
 import type { HcaBackend, HcaConnections } from './hca-driver/backend.js';
 import type { PortTable } from './hca-driver/ports.js';
 import { assertPassive } from './io-manager/irql.js';

@@ -14,7 +14,8 @@ import { gidBytes } from '../schema/generated/attributes.js';
 import { memoryAt, memoryNumbers, queuePairAt, queuePairNumbers } from '../schema/generated/statistics.js';
 import type { CounterGroups } from './control-driver.js';
 import { Endpoint } from './filter/endpoint.js';
-import type { AnyEndpoint, EndpointAddress } from './filter/endpoint-types.js';
+import type { EndpointAddress } from './filter/endpoint-types.js';
+import type { AnyEndpoint } from './filter/file-objects.js';
 import type { HcaBackend } from './hca-driver/backend.js';
 import type { KnownPort } from './hca-driver/ports.js';
 

@@ -5,7 +5,7 @@ import { statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Endpoint } from '../../kernel-bridge/kernel/filter/endpoint.js';
 import type { EndpointRequest, EndpointState } from '../../kernel-bridge/kernel/filter/endpoint-states.js';
-import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
+import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { KernelRig, type Submitted } from './kernel-rig.js';
 import { cmReply, type FakeConnection, type FakeListener } from './rig-cm.js';
 

@@ -18,7 +18,7 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { IbMemory } from '../../kernel-bridge/kernel/drivers/kernel-memory.js';
 import { KernelVerbs } from '../../kernel-bridge/kernel/drivers/kernel-verbs.js';
 import { Call } from '../../kernel-bridge/kernel/filter/call.js';
-import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
+import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { ibCloseAl, ibOpenAl } from '../../kernel-bridge/kernel/hca-driver/al.js';
 import {
   ciAllocatePd,

@@ -17,7 +17,7 @@ import {
   datagramSignals,
   datagramStates,
 } from '../../kernel-bridge/kernel/filter/datagram-states.js';
-import { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
+import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import type { FakeInquiry, FakeSidrListener } from '../helpers/fake-sidr.js';
 import { KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 

@@ -7,7 +7,7 @@ import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
-import type { WvFile } from '../../kernel-bridge/kernel/filter/objects.js';
+import type { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { ethGuid, KernelRig } from '../helpers/kernel-rig.js';
 

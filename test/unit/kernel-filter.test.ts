@@ -9,7 +9,7 @@ import { CaProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/object-table.js';
+import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 

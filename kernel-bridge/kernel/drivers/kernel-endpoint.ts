@@ -6,14 +6,14 @@ import { IbPathRecord } from '../../ioctl/structs.js';
 import { callVerb } from '../filter/call.js';
 import { Endpoint } from '../filter/endpoint.js';
 import { routeOf } from '../filter/endpoint-requests.js';
-import type { EndpointServices } from '../filter/endpoint-services.js';
+import type { EndpointServices } from '../filter/endpoint-types.js';
 import {
   type EndpointAddress,
   type EndpointParam,
   endpointAddress,
   noParam,
 } from '../filter/endpoint-types.js';
-import type { WvFile } from '../filter/objects.js';
+import type { WvFile } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';
 import type { IbQp } from '../hca-driver/objects.js';
 import type { Irp } from '../io-manager/irp.js';

@@ -7,7 +7,7 @@ import { Status } from '../../ioctl/status.js';
 import type { UserVerbs, UvpHandle, UvpPin } from '../../user-verbs.js';
 import { UmvBuffer } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
-import { WvDevice, type WvFile, WvPd } from '../filter/objects.js';
+import { WvDevice, type WvFile, WvPd } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';
 import * as ci from '../hca-driver/ci.js';
 import type {

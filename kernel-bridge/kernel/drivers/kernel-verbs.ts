@@ -11,7 +11,7 @@ import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
-import { WvQp } from '../filter/objects.js';
+import { WvQp } from '../filter/endpoint-qp.js';
 import type { IbAddressVector } from '../hca-driver/address-vector.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import * as queues from '../hca-driver/ci-queues.js';

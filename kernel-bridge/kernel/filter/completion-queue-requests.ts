@@ -11,7 +11,7 @@ import {
 import type { IbCq } from '../hca-driver/objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
-import { idOf } from './object-table.js';
+import { idOf } from './file-objects.js';
 
 /** The handlers of completion queue requests. */
 export const completionQueueRequests = {

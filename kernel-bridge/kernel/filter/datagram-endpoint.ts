@@ -29,16 +29,12 @@ import {
   type CommonRequest,
   type CommonSignal,
   EndpointMachine,
+  type Nameable,
+  type RequestArguments,
   type RequestStep,
+  type SignalData,
 } from './endpoint-machine.js';
-import type { EndpointServices } from './endpoint-services.js';
-import type {
-  AnyEndpoint,
-  DatagramPeer,
-  EndpointAddress,
-  RequestArguments,
-  SignalData,
-} from './endpoint-types.js';
+import type { DatagramPeer, EndpointAddress, EndpointServices } from './endpoint-types.js';
 
 /** Maximum of peers of an endpoint that can be queried; beyond it the oldest ones are forgotten. */
 export const PEERS_KEPT = 1024;
@@ -313,7 +309,7 @@ export class DatagramEndpoint extends EndpointMachine<
     return this.services.listenForLookups(parameters);
   }
 
-  protected own(endpoint: AnyEndpoint): DatagramEndpoint | undefined {
+  protected own(endpoint: Nameable): DatagramEndpoint | undefined {
     return endpoint instanceof DatagramEndpoint ? endpoint : undefined;
   }
 

@@ -16,8 +16,7 @@ import {
 import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
-import { idOf } from './object-table.js';
-import { WvDevice } from './objects.js';
+import { idOf, WvDevice } from './file-objects.js';
 
 /** Services that device requests need besides the file. */
 export interface DeviceServices {

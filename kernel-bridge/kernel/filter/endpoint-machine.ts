@@ -4,18 +4,28 @@
  */
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { CmListener, CmListenParameters } from '../cm/service.js';
+import type {
+  CmConnection,
+  CmListener,
+  CmListenParameters,
+  CmReject,
+  CmReply,
+  CmRequest,
+  SidrInquiry,
+  SidrRequest,
+} from '../cm/service.js';
 import type { Hca } from '../hca-driver/objects.js';
 import { pkeysFit } from '../hca-driver/pkeys.js';
 import { isUnspecified, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import type { EndpointServices, PortClaim } from './endpoint-services.js';
+import type { WvQp } from './endpoint-qp.js';
 import type {
-  AnyEndpoint,
+  DatagramPeer,
   EndpointAddress,
+  EndpointParam,
   EndpointRoute,
-  RequestArguments,
-  SignalData,
+  EndpointServices,
+  PortClaim,
 } from './endpoint-types.js';
 
 /**
@@ -44,6 +54,42 @@ export interface EndpointTables<
   /** `ignored`: the event cannot occur in this state, or has no effect. */
   readonly signals: Readonly<Record<S, Readonly<Record<H, Transition<SA, S> | 'ignored'>>>>;
 }
+
+/** An endpoint that a GetRequest may name. */
+export interface Nameable {
+  /** Assigns the endpoint to a GetRequest; returns the status of a refusal. */
+  assign(assignedBy: Irp): number | undefined;
+  signal(signal: 'unassigned'): void;
+}
+
+/** The arguments of a request; their presence depends on the request. */
+export interface RequestArguments {
+  address?: EndpointAddress;
+  /** With the wildcard address: the device whose addresses it means. */
+  onlyDevice?: bigint | undefined;
+  route?: EndpointRoute;
+  backlog?: number;
+  endpoint?: Nameable;
+  qp?: WvQp | undefined;
+  param?: EndpointParam;
+  privateData?: Uint8Array;
+  /** The answer of a datagram endpoint's Accept. */
+  datagram?: { qpn: number; qkey: number };
+  /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that returns a peer. */
+  answer?: () => number;
+  /** The same, for a later answer. */
+  answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
+}
+
+/** The data of an event. */
+export type SignalData =
+  | { reply: CmReply }
+  | { reject: CmReject }
+  | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
+  | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
+  /** The status of the waiting requests. */
+  | { lost: number }
+  | undefined;
 
 /**
  * Executes a request: completes or pends its IRP and returns undefined, or returns the status of a failure. A
@@ -88,13 +134,6 @@ const COMMON_ACTIONS: Readonly<Record<CommonAction, true>> = {
 
 /** Events of all types of endpoints. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
-
-/** An endpoint that a GetRequest may name. */
-export interface Nameable {
-  /** Assigns the endpoint to a GetRequest; returns the status of a refusal. */
-  assign(assignedBy: Irp): number | undefined;
-  signal(signal: 'unassigned'): void;
-}
 
 /**
  * `S` its states, `R` and `H` its requests and events besides the common ones, `RA` and `SA` their actions, `E` the
@@ -305,7 +344,7 @@ export abstract class EndpointMachine<
   protected abstract startListening(parameters: CmListenParameters): CmListener;
 
   /** The endpoint, if it is of the same type. */
-  protected abstract own(endpoint: AnyEndpoint): E | undefined;
+  protected abstract own(endpoint: Nameable): E | undefined;
 
   /** Takes the oldest waiting request; the returned function passes it to an endpoint. */
   protected abstract takeRequest(): ((endpoint: E) => void) | undefined;

@@ -1,13 +1,25 @@
 /**
- * Connection management's changes of a queue pair: INIT → RTR → RTS with the negotiated attributes (IBA 1 §12.9.7, RDMA
- * IP CM service), and ERROR at the end.
+ * The queue pair of a connection: which one Connect and Accept take, its attributes from REQ and REP, and connection
+ * management's changes of its state: INIT → RTR → RTS (IBA 1 §12.9.7, RDMA IP CM service), and ERROR at the end.
  */
 import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
-import { Status } from '../../ioctl/status.js';
-import type { CmConnection } from '../cm/service.js';
+import { addressOfGid } from '../../ioctl/sockaddr.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+import type { RcOptions } from '../../options.js';
+import type { CmConnection, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
 import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
 import type { IbQp } from '../hca-driver/objects.js';
+import { pkeyIndexFor, pkeysFit } from '../hca-driver/pkeys.js';
+import { mtuBytes, sameGid } from '../hca-driver/ports.js';
+import type { EndpointAddress, EndpointParam, EndpointRoute, EndpointServices } from './endpoint-types.js';
+
+/** A queue pair, and the endpoint that uses it for a connection. */
+export class WvQp {
+  endpoint: { queuePairEvent(event: number, reason: number): void } | undefined = undefined;
+
+  constructor(readonly qp: IbQp) {}
+}
 
 /** The attributes of a connection, all in this side's view. */
 export interface ConnectionAttributes {
@@ -116,4 +128,165 @@ export function failQp(qp: IbQp): number {
 /** Leaves the connection's DREQ with the HCA, should this kernel die. */
 export function setWill(qp: IbQp, will: ReturnType<CmConnection['will']>): void {
   if (will) setQpWill(qp, will.path, will.mad);
+}
+
+/**
+ * The queue pair that Connect or Accept may use for a connection from this local address; `type` is that of the peer's
+ * queue pair, if known.
+ *
+ * @throws StatusError NOT_FOUND, CONNECTION_ACTIVE, INVALID_PARAMETER, INVALID_DEVICE_STATE, INVALID_ADDRESS.
+ */
+export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number): WvQp {
+  if (!qp) throw new StatusError(Status.NOT_FOUND, 'there is no queue pair of this id');
+  if (qp.endpoint)
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is part of a connection already');
+  const own = qp.qp.create.type;
+  if (own !== QpType.RC && own !== QpType.UC) {
+    throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC and UC queue pairs');
+  }
+  if (type !== undefined && own !== type) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `the peer's queue pair is of type ${type} (RC 0, UC 1), this one of type ${own}; they must be the same`,
+    );
+  }
+  const state = stateOfQp(qp.qp);
+  if (state === QpState.RTR || state === QpState.RTS || state === QpState.SQD) {
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is connected already');
+  }
+  if (state !== QpState.RESET && state !== QpState.INIT) {
+    throw new StatusError(
+      Status.INVALID_DEVICE_STATE,
+      'the queue pair is in the error state; reset it or make a new one',
+    );
+  }
+  if (!qp.qp.pd.ca.hca.port.gids.some((gid) => sameGid(gid, local))) {
+    throw new StatusError(
+      Status.INVALID_ADDRESS,
+      `the queue pair's device does not have the local address ${addressOfGid(local)}`,
+    );
+  }
+  return qp;
+}
+
+/**
+ * The P_Key index for a queue pair that connects: that of the route if it is not the port's first, which every route has that nobody
+ * has changed; else the one set in INIT.
+ */
+export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
+  const ofRoute = qp.pd.ca.hca.port.pkeys.indexOf(pkey);
+  if (ofRoute > 0) return ofRoute;
+  return stateOfQp(qp) === QpState.INIT ? qp.pkeyIndex : 0;
+}
+
+/**
+ * The P_Key index for a queue pair that accepts: the one set in INIT if it fits the request, else one that does.
+ *
+ * @throws StatusError INVALID_ADDRESS if its port is not in the requester's partition (any more).
+ */
+export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
+  const { pkeys } = qp.pd.ca.hca.port;
+  if (stateOfQp(qp) === QpState.INIT && pkeysFit(pkeys[qp.pkeyIndex] ?? 0, pkey)) return qp.pkeyIndex;
+  const index = pkeyIndexFor(pkeys, pkey);
+  if (index < 0) {
+    const text = `the request is for the P_Key 0x${pkey.toString(16)}, which fits none of the queue pair's port`;
+    throw new StatusError(Status.INVALID_ADDRESS, text);
+  }
+  return index;
+}
+
+/** The P_Key of a request's connection, in the table of the port that the request has come to. */
+export function entryFor(
+  { gid, scopeId }: EndpointAddress,
+  { pkey }: CmRequest,
+  services: EndpointServices,
+): number | undefined {
+  const table = services.portOf(gid, scopeId)?.pkeys ?? [];
+  return table[pkeyIndexFor(table, pkey)];
+}
+
+/** Depths are silently limited to those of queue pair and HCA (ND SPI: read limits). UC has no reads at all. */
+export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
+  if (qp.create.type === QpType.UC) return { ...param, responderResources: 0, initiatorDepth: 0 };
+  const most = qp.pd.ca.hca.limits.maxReadDepth;
+  return {
+    ...param,
+    responderResources: Math.min(param.responderResources, qp.create.responderResources || most),
+    initiatorDepth: Math.min(param.initiatorDepth, qp.create.initiatorDepth || most),
+  };
+}
+
+/** The queue pair's attributes for the peer. N8: only a receiver with an SRQ may request infinite retries. */
+export function cmQp(
+  { qp }: WvQp,
+  { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam,
+): CmQpParameters {
+  const srq = qp.srq !== undefined;
+  return {
+    qpn: qp.qpn,
+    type: qp.create.type,
+    responderResources,
+    initiatorDepth,
+    retryCount,
+    rnrRetryCount: rnrRetryFor(rnrRetryCount, srq),
+    srq,
+  };
+}
+
+/** The attributes of the active side's queue pair, from its REQ and the REP (RDMA IP CM service). */
+export function activeAttributes(
+  { path, pathMtu, ackTimeoutCode }: EndpointRoute,
+  { receivePsn }: CmConnection,
+  { peerQpn, sendPsn, rnrRetryCount, peerUsesSrq, peerExtensions }: CmReply,
+  { responderResources, initiatorDepth, retryCount }: EndpointParam,
+  rc: RcOptions,
+  pkeyIndex: number,
+  peerRnrRetry: number,
+): ConnectionAttributes {
+  return {
+    pkeyIndex,
+    path,
+    pathMtu,
+    peerQpn,
+    receivePsn,
+    sendPsn,
+    responderResources,
+    initiatorDepth,
+    minRnrTimer: rc.minRnrTimerCode,
+    ackTimeout: ackTimeoutCode,
+    retryCount,
+    rnrRetry: rnrRetryCount,
+    peerRnrRetry,
+    peerUsesSrq,
+    ...(peerExtensions === undefined ? {} : { peerExtensions }),
+  };
+}
+
+/** The attributes of the passive side's queue pair, from the REQ; `param` are the depths of the REP. */
+export function passiveAttributes(
+  request: CmRequest,
+  { receivePsn }: CmConnection,
+  { responderResources, initiatorDepth, rnrRetryCount: peerRnrRetry }: EndpointParam,
+  rc: RcOptions,
+  pkeyIndex: number,
+): ConnectionAttributes {
+  const { path, peerQpn, sendPsn, retryCount, rnrRetryCount, peerUsesSrq, peerExtensions } = request;
+  return {
+    pkeyIndex,
+    path,
+    pathMtu: mtuBytes(request.pathMtu),
+    peerQpn,
+    receivePsn,
+    sendPsn,
+    responderResources,
+    initiatorDepth,
+    minRnrTimer: rc.minRnrTimerCode,
+    // With 0 a lost packet would wait for ever.
+    ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
+    retryCount,
+    rnrRetry: rnrRetryCount,
+    peerRnrRetry,
+    peerUsesSrq,
+    ...(peerExtensions === undefined ? {} : { peerExtensions }),
+  };
 }

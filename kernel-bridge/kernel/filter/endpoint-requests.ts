@@ -1,26 +1,37 @@
 /**
- * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface.
+ * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface, which
+ * never defined the layouts of datagram endpoints' requests; those in structs.ts are ours.
  */
 import type { IoctlName } from '../../ioctl/codes.js';
-import { Capacity, EpOption, EpType } from '../../ioctl/constants.js';
-import type { Value } from '../../ioctl/layout.js';
+import { Capacity, EpOption, EpType, QpType } from '../../ioctl/constants.js';
+import type { Input, Value } from '../../ioctl/layout.js';
 import { isIpCmService } from '../../ioctl/port-space.js';
-import { gidOfSockaddr, sharedGid } from '../../ioctl/sockaddr.js';
+import { decodeOptionalSockaddr, decodeSockaddr, gidOfSockaddr, sharedGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isLinkLocal, isMulticast, isUnspecified, isV4, mtuBytes } from '../hca-driver/ports.js';
+import type { Irp } from '../io-manager/irp.js';
 import type { Call, Handler } from './call.js';
 import { DatagramEndpoint } from './datagram-endpoint.js';
-import { queryDatagram } from './datagram-endpoint-requests.js';
-import { Endpoint } from './endpoint.js';
-import type { EndpointServices } from './endpoint-services.js';
-import { deviceAddress, writeAttributes } from './endpoint-steps.js';
-import { type AnyEndpoint, addressData, type EndpointAddress, type EndpointRoute } from './endpoint-types.js';
-import { idOf } from './object-table.js';
+import { Endpoint, writeAttributes } from './endpoint.js';
+import type { WvQp } from './endpoint-qp.js';
+import {
+  addressData,
+  type DatagramPeer,
+  deviceAddress,
+  type EndpointAddress,
+  type EndpointParam,
+  type EndpointRoute,
+  type EndpointServices,
+  endpointAddress,
+  noParam,
+} from './endpoint-types.js';
+import { type AnyEndpoint, idOf } from './file-objects.js';
+import { checkStateOutput } from './queue-pair-requests.js';
 
 /** The address of an IOCTL in the endpoints' form. */
-export function addressOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
+function addressOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
   const { gid, port, scopeId } = gidOfSockaddr(sockAddr);
   return { gid: sharedGid(gid), port, scopeId };
 }
@@ -76,11 +87,162 @@ function ackTimeoutOf(packetLife: number, rc: EndpointServices['rc']): number {
 }
 
 /** The endpoint of an id, of either type. */
-export function findEndpoint(call: Call, id: bigint): AnyEndpoint {
+function findEndpoint(call: Call, id: bigint): AnyEndpoint {
   return call.find(call.file.endpoints, id);
 }
 
-/** The handlers of requests that both types of endpoints have. */
+/** `most`: bytes of private data. What the structure has no room for follows it. */
+function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>, most: number): EndpointParam {
+  const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
+  const { tail } = call;
+  const room = Math.min(most, data.length + tail.length);
+  if (dataLength > room) {
+    throw new StatusError(
+      Status.INVALID_BUFFER_SIZE,
+      `${call.row.name}: ${dataLength} bytes of private data; ${most} are the maximum, and the input has room for ${data.length + tail.length}`,
+    );
+  }
+  if (retryCount > 7 || rnrRetryCount > 7) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `${call.row.name}: retry counts ${retryCount} and ${rnrRetryCount}; they go from 0 to 7`,
+    );
+  }
+  // Depths above the device's limits are reduced later; here they only have to fit a byte.
+  const depth = (value: bigint): number => Number(value > 255n ? 255n : value);
+  return {
+    responderResources: depth(responderResources),
+    initiatorDepth: depth(initiatorDepth),
+    retryCount,
+    rnrRetryCount,
+    privateData: privateDataOf(dataLength, data, tail),
+  };
+}
+
+function privateDataOf(length: number, data: Uint8Array, tail: Uint8Array): Uint8Array {
+  if (length === 0) return noParam.privateData;
+  if (length <= data.length) return data.slice(0, length);
+  const whole = new Uint8Array(length);
+  whole.set(data);
+  whole.set(tail.subarray(0, length - data.length), data.length);
+  return whole;
+}
+
+/** The queue pair of an id; 0 is none. */
+function queuePair(call: Call, id: bigint): WvQp | undefined {
+  return id === 0n ? undefined : call.find(call.file.qps, id);
+}
+
+/** The endpoint of an id, if it is a connect endpoint. */
+function findConnect(call: Call, id: bigint): Endpoint {
+  const endpoint = findEndpoint(call, id);
+  if (endpoint instanceof Endpoint) return endpoint;
+  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint has no connections`);
+}
+
+/** The endpoint of an id, if it is a datagram endpoint. */
+function findDatagram(call: Call, id: bigint): DatagramEndpoint {
+  const endpoint = findEndpoint(call, id);
+  if (endpoint instanceof DatagramEndpoint) return endpoint;
+  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint is none of datagrams`);
+}
+
+function checkedData(call: Call, data: Uint8Array, length: number, most: number): Uint8Array {
+  if (length <= most) return data.slice(0, length);
+  throw new StatusError(
+    Status.INVALID_BUFFER_SIZE,
+    `${call.row.name}: ${length} bytes of private data; at most ${most} fit`,
+  );
+}
+
+/** A group's address; throws StatusError INVALID_ADDRESS. */
+function groupOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
+  const text = decodeSockaddr(sockAddr);
+  const group = endpointAddress(text);
+  if (isMulticast(group.gid)) return group;
+  throw new StatusError(
+    Status.INVALID_ADDRESS,
+    `${text.address} is no multicast group; 224.0.0.0/4 and ff00::/8 are`,
+  );
+}
+
+function datagramAttributes(
+  local: EndpointAddress | undefined,
+  peer: DatagramPeer | undefined,
+  backlog: number,
+  services: EndpointServices,
+): Input<typeof s.WvIoEpDatagramAttributes> {
+  const param = peer && {
+    addressVector: {
+      networkRouteValid: 1,
+      hopLimit: peer.path.hopLimit,
+      trafficClass: peer.path.trafficClass,
+      flowLabel: peer.path.flowLabel,
+      sGid: peer.path.source,
+      dGid: peer.path.destination,
+      portNumber: 1,
+    },
+    qpn: peer.qpn,
+    qkey: peer.qkey,
+    dataLength: peer.privateData.length,
+    sidrStatus: peer.sidrStatus,
+    data: peer.privateData,
+  };
+  return {
+    localAddress: addressData(local),
+    peerAddress: addressData(peer?.peer),
+    device: deviceAddress(local, services),
+    backlog: BigInt(backlog),
+    ...(param && { param }),
+  };
+}
+
+/** Completes a request with a peer's attributes; the room in its output was checked. */
+const answerPeer =
+  (services: EndpointServices) =>
+  (irp: Irp, peer: DatagramPeer): void => {
+    s.WvIoEpDatagramAttributes.encode(datagramAttributes(peer.local, peer, 0, services), irp.output);
+    irp.complete(Status.SUCCESS, s.WvIoEpDatagramAttributes.size);
+  };
+
+/** EP_QUERY of a datagram endpoint. */
+function queryDatagram(call: Call, endpoint: DatagramEndpoint, services: EndpointServices): number {
+  const { peerAddress } = s.WvIoEpDatagramQuery.decode(call.input);
+  if (call.irp.outputCapacity < s.WvIoEpDatagramAttributes.size) return call.fail(Status.BUFFER_TOO_SMALL);
+  const selected = decodeOptionalSockaddr(peerAddress.sockAddr);
+  const answer = () => {
+    const peer = endpoint.find(selected && endpointAddress(selected));
+    if (selected && !peer) {
+      throw new StatusError(Status.NOT_FOUND, `the endpoint knows nothing of ${selected.address}`);
+    }
+    const { local, backlog, state } = endpoint;
+    const value = datagramAttributes(
+      peer?.local ?? local,
+      peer,
+      state === 'listening' ? backlog : 0,
+      services,
+    );
+    return call.struct(s.WvIoEpDatagramAttributes, value);
+  };
+  return endpoint.handle('query', call.irp, { answer });
+}
+
+/** EP_ACCEPT of a datagram endpoint, with the queue pair's id or number. */
+function acceptDatagram(call: Call, endpoint: DatagramEndpoint): number {
+  const { qpId, param } = s.WvIoEpDatagramAccept.decode(call.input);
+  const privateData = checkedData(call, param.data, param.dataLength, Capacity.LOOKUP_ANSWER_DATA);
+  const qp = qpId === 0n ? undefined : call.find(call.file.qps, qpId).qp;
+  if (qp && qp.create.type !== QpType.UD) {
+    throw new StatusError(Status.INVALID_PARAMETER, 'datagram endpoints name UD queue pairs');
+  }
+  const qpn = qp?.qpn ?? param.qpn;
+  if (qpn < 2 || qpn >= 0xff_ffff) {
+    throw new StatusError(Status.INVALID_PARAMETER, `queue pair number ${qpn}; it takes 2 … 0xFFFFFE`);
+  }
+  return endpoint.handle('accept', call.irp, { datagram: { qpn, qkey: param.qkey }, privateData });
+}
+
+/** The handlers of endpoint requests. */
 export function endpointRequests(services: EndpointServices) {
   const deviceOf = ({ local }: AnyEndpoint) => deviceAddress(local, services);
 
@@ -162,5 +324,64 @@ export function endpointRequests(services: EndpointServices) {
     },
 
     EP_CANCEL: (call) => findEndpoint(call, s.WvIoObject.decode(call.input).id).handle('cancel', call.irp),
+
+    // ── Connect endpoints; datagram endpoints use EP_ACCEPT, too ──
+
+    EP_CONNECT: (call) => {
+      const input = s.WvIoEpConnect.decode(call.input);
+      const endpoint = findConnect(call, input.id);
+      const param = checkParam(call, input.param, Capacity.CONNECT_DATA);
+      const qp = queuePair(call, input.qpId);
+      const address = addressOf(input.peerAddress);
+      return endpoint.handle('connect', call.irp, { qp, address, param });
+    },
+
+    EP_ACCEPT: (call) => {
+      const input = s.WvIoEpAccept.decode(call.input);
+      const endpoint = findEndpoint(call, input.id);
+      if (endpoint instanceof DatagramEndpoint) return acceptDatagram(call, endpoint);
+      const param = checkParam(call, input.param, Capacity.REP_DATA);
+      checkStateOutput(call);
+      return endpoint.handle('accept', call.irp, { qp: queuePair(call, input.qpId), param });
+    },
+
+    EP_DISCONNECT: (call) => {
+      const { id, qpId } = s.WvIoEpDisconnect.decode(call.input);
+      const endpoint = findConnect(call, id);
+      checkStateOutput(call);
+      return endpoint.handle('disconnect', call.irp, { qp: queuePair(call, qpId) });
+    },
+
+    EP_DISCONNECT_NOTIFY: (call) => {
+      return findConnect(call, s.WvIoObject.decode(call.input).id).handle('notifyDisconnect', call.irp);
+    },
+
+    // ── Datagram endpoints ──
+
+    EP_LOOKUP: (call) => {
+      const input = s.WvIoEpLookup.decode(call.input);
+      const endpoint = findDatagram(call, input.id);
+      const privateData = checkedData(call, input.data, input.dataLength, Capacity.LOOKUP_DATA);
+      const address = gidOfSockaddr(input.peerAddress.sockAddr);
+      return endpoint.handle('lookup', call.irp, {
+        address,
+        privateData,
+        answerPeer: answerPeer(services),
+      });
+    },
+
+    EP_MULTICAST_JOIN: (call) => {
+      const { id, address } = s.WvIoEpMulticast.decode(call.input);
+      const endpoint = findDatagram(call, id);
+      return endpoint.handle('join', call.irp, {
+        address: groupOf(address),
+        answerPeer: answerPeer(services),
+      });
+    },
+
+    EP_MULTICAST_LEAVE: (call) => {
+      const { id, address } = s.WvIoEpMulticast.decode(call.input);
+      return findDatagram(call, id).handle('leave', call.irp, { address: groupOf(address) });
+    },
   } satisfies Partial<Record<IoctlName, Handler>>;
 }

@@ -1,17 +1,15 @@
-/** Types of endpoints: addresses, parameters, arguments of requests, data of events. */
+/** What both types of endpoints share: addresses, parameters, routes, and the services of the kernel that they use. */
 import type { PathParameters } from '../../hca/binding.js';
+import type { Input } from '../../ioctl/layout.js';
 import type { SocketAddress } from '../../ioctl/sockaddr.js';
 import { gidOfAddress, SOCKADDR_BYTES, scopeIdOfAddress, sockaddrOfGid } from '../../ioctl/sockaddr.js';
-import type { CmConnection, CmReject, CmReply, CmRequest, SidrInquiry, SidrRequest } from '../cm/service.js';
-import type { Irp } from '../io-manager/irp.js';
-import type { DatagramEndpoint } from './datagram-endpoint.js';
-import type { Endpoint } from './endpoint.js';
-import type { WvQp } from './objects.js';
+import type { WvIoDeviceAddress } from '../../ioctl/structs.js';
+import type { RcOptions } from '../../options.js';
+import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
+import { isUnspecified } from '../hca-driver/ports.js';
 
 const NO_SOCKADDR = new Uint8Array(SOCKADDR_BYTES);
-
-/** An endpoint of any type. */
-export type AnyEndpoint = Endpoint | DatagramEndpoint;
 
 /** An address of an endpoint, in GID form and in text form. */
 export interface EndpointAddress {
@@ -40,25 +38,6 @@ export interface EndpointRoute {
   ackTimeoutCode: number;
 }
 
-/** The arguments of a request; their presence depends on the request. */
-export interface RequestArguments {
-  address?: EndpointAddress;
-  /** With the wildcard address: the device whose addresses it means. */
-  onlyDevice?: bigint | undefined;
-  route?: EndpointRoute;
-  backlog?: number;
-  endpoint?: AnyEndpoint;
-  qp?: WvQp | undefined;
-  param?: EndpointParam;
-  privateData?: Uint8Array;
-  /** The answer of a datagram endpoint's Accept. */
-  datagram?: { qpn: number; qkey: number };
-  /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that returns a peer. */
-  answer?: () => number;
-  /** The same, for a later answer. */
-  answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
-}
-
 /** A peer that was looked up or has sent a look-up, or a joined group. */
 export interface DatagramPeer {
   local: EndpointAddress;
@@ -70,16 +49,6 @@ export interface DatagramPeer {
   sidrStatus: number;
   privateData: Uint8Array;
 }
-
-/** The data of an event. */
-export type SignalData =
-  | { reply: CmReply }
-  | { reject: CmReject }
-  | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
-  | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
-  /** The status of the waiting requests. */
-  | { lost: number }
-  | undefined;
 
 /** Before any message of the peer. */
 export const noParam: EndpointParam = {
@@ -104,4 +73,48 @@ export function addressData(address: EndpointAddress | undefined): { sockAddr: U
   return {
     sockAddr: address ? sockaddrOfGid(address.gid, address.port, address.scopeId) : NO_SOCKADDR,
   };
+}
+
+/** The device of an address, with a connection's partition or else the port's first; all zero if there is none. */
+export function deviceAddress(
+  local: EndpointAddress | undefined,
+  services: EndpointServices,
+  partition?: number,
+): Input<typeof WvIoDeviceAddress> {
+  const port = local && !isUnspecified(local.gid) ? services.portOf(local.gid, local.scopeId) : undefined;
+  return port
+    ? { deviceGuid: port.guid, pkey: partition ?? port.pkeys[0] ?? DEFAULT_PKEY, portNumber: 1 }
+    : {};
+}
+
+/** An RDMA port, claimed with one HCA or with several. */
+export interface PortClaim {
+  readonly at: HcaConnections;
+  /** That HCA's number for it. */
+  readonly claim: number;
+  readonly next: PortClaim | undefined;
+}
+
+/** Of connections, as an HCA has them: the address says which HCA; no address means all of them. */
+export interface EndpointServices
+  extends Pick<HcaConnections, 'connect' | 'lookup' | 'listen' | 'listenForLookups'> {
+  readonly rc: RcOptions;
+  /** Claims an RDMA port on this host; `gid` null: on all addresses, `port` 0: a free one. */
+  claimPort(
+    service: number,
+    gid: Uint8Array | null,
+    port: number,
+  ): { status: number; claim: PortClaim | undefined; port: number };
+  /** Somebody listens at a claimed port from now on; answers a status. */
+  openPort(claim: PortClaim): number;
+  releasePort(claim: PortClaim): void;
+  /** The port that has this address. */
+  portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
+  /** Invalidates the caches of the user side. */
+  newCacheEpoch(): void;
+  isOwn(gid: Uint8Array): boolean;
+  /** Bytes of payload of the longest packet on a path of this MTU (bytes); 0: those of the MTU. Does not wait. */
+  packetBytes(path: PathParameters, pathMtu: number): number;
+  /** The local address for packets to this one. */
+  sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;
 }

@@ -1,35 +1,132 @@
-/**
- * A connect endpoint: executes the actions of endpoint-states.ts. endpoint-machine.ts has the part common to all
- * endpoints, endpoint-connection.ts the connection itself.
- */
-import { QpState } from '../../ioctl/constants.js';
+/** A connect endpoint: executes the actions of endpoint-states.ts. endpoint-machine.ts has the part common to all endpoints. */
+import { QpEventType } from '../../hca/binding.js';
+import { Capacity, type EpOption, EpType, QpState } from '../../ioctl/constants.js';
+import { QpStateOut } from '../../ioctl/provider-data.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { CmListenerControl, CmListenParameters } from '../cm/service.js';
+import { WvIoEpAttributes } from '../../ioctl/structs.js';
+import type {
+  CmConnection,
+  CmEvents,
+  CmListenerControl,
+  CmListenParameters,
+  CmReject,
+  CmReply,
+  CmRequest,
+} from '../cm/service.js';
+import type { Hca } from '../hca-driver/objects.js';
 import { DEFAULT_PKEY, samePartition } from '../hca-driver/pkeys.js';
 import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import { EndpointConnection } from './endpoint-connection.js';
-import type { CommonAction, RequestStep } from './endpoint-machine.js';
-import { connectQp, failQp, setWill } from './endpoint-qp.js';
-import type { RequestAction, SignalAction } from './endpoint-states.js';
+import {
+  type CommonAction,
+  type CommonRequest,
+  type CommonSignal,
+  EndpointMachine,
+  type Nameable,
+  type RequestArguments,
+  type RequestStep,
+  type SignalData,
+} from './endpoint-machine.js';
 import {
   activeAttributes,
   activePkeyIndex,
   cmQp,
-  completeWithState,
+  connectQp,
   entryFor,
-  keptData,
+  failQp,
   limited,
   passiveAttributes,
   passivePkeyIndex,
-  signalsOf,
-  tellAttributes,
+  setWill,
   usableQp,
-} from './endpoint-steps.js';
-import { type AnyEndpoint, noParam, type RequestArguments, type SignalData } from './endpoint-types.js';
+  type WvQp,
+} from './endpoint-qp.js';
+import {
+  type EndpointRequest,
+  type EndpointSignal,
+  type EndpointState,
+  type RequestAction,
+  requestTable,
+  type SignalAction,
+  signalTable,
+} from './endpoint-states.js';
+import {
+  addressData,
+  deviceAddress,
+  type EndpointParam,
+  type EndpointServices,
+  noParam,
+} from './endpoint-types.js';
 
-export class Endpoint extends EndpointConnection {
+/** Shared by all connect endpoints. */
+const TABLES = {
+  initial: 'idle',
+  destroying: 'destroying',
+  requests: requestTable,
+  signals: signalTable,
+} as const;
+
+export class Endpoint extends EndpointMachine<
+  EndpointState,
+  Exclude<EndpointRequest, CommonRequest>,
+  Exclude<EndpointSignal, CommonSignal>,
+  RequestAction,
+  SignalAction,
+  Endpoint
+> {
+  /** The peer's latest parameters and private data, in this side's view. */
+  param: EndpointParam = noParam;
+
+  protected qp: WvQp | undefined = undefined;
+  /** The owner moves the queue pair itself when the peer has disconnected ({@link EpOption}.KEEP_QP). */
+  keepQp = false;
+  /** This endpoint has changed the state of its queue pair, which must therefore end in ERROR. */
+  protected qpMoved = false;
+  /** The P_Key of the connection in its port's table; undefined before it has one. */
+  partition: number | undefined = undefined;
+  /** For Connect: the index of the queue pair's P_Key in its port's table. */
+  protected pkeyIndex = 0;
+  /** The RNR retries that the REQ requested of the peer. */
+  protected askedRnrRetry = 0;
+  protected connection: CmConnection | undefined = undefined;
+  protected request: CmRequest | undefined = undefined;
+  protected reply: CmReply | undefined = undefined;
+  declare protected listener: CmListenerControl | undefined;
+  /** How an ended connection has ended, for NotifyDisconnect. */
+  protected endReason: number = Status.CONNECTION_ABORTED;
+
+  // Made for the first request. An established connection drops those of Connect and Accept; the others stay.
+  protected connecting: IrpQueue | undefined = undefined;
+  protected accepting: IrpQueue | undefined = undefined;
+  protected disconnecting: IrpQueue | undefined = undefined;
+  protected notifies: IrpQueue | undefined = undefined;
+
+  constructor(services: EndpointServices, type: number = EpType.CONNECT) {
+    super(type, services, TABLES);
+  }
+
+  /** The queue pair of the connection. */
+  get queuePair(): WvQp | undefined {
+    return this.qp;
+  }
+
+  /** Whether the endpoint belongs to this HCA, by its address or its queue pair. */
+  override isOn(hca: Hca): boolean {
+    return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
+  }
+
+  /** An event of the HCA for the endpoint's queue pair. */
+  queuePairEvent(event: number, _reason: number): void {
+    if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
+    else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
+  }
+
+  /** The queue pair's port is not in the connection's partition any more. */
+  partitionGone(): void {
+    this.signal('lost');
+  }
+
   // ── Requests ────────────────────────────────────────────────────────────────────────────────────────────
   /** One table for all endpoints: `this` is the endpoint of the request. */
   private static readonly requestActions: Readonly<
@@ -338,7 +435,7 @@ export class Endpoint extends EndpointConnection {
     return tellAttributes(endpoint, irp, this.services);
   }
 
-  protected own(endpoint: AnyEndpoint): Endpoint | undefined {
+  protected own(endpoint: Nameable): Endpoint | undefined {
     return endpoint instanceof Endpoint ? endpoint : undefined;
   }
 
@@ -353,4 +450,201 @@ export class Endpoint extends EndpointConnection {
       endpoint.signal('delivered', { connection, request, local });
     };
   }
+
+  // ── The connection: how it is established, fails and ends ───────────────────────────────────────────────────
+
+  /** A failed Connect: the queue pair is released unchanged, and Connect may be tried again. */
+  protected endConnect(status: number): void {
+    this.connection = undefined;
+    this.detach();
+    this.connecting?.completeAll(status);
+    this.notifies?.completeAll(Status.CONNECTION_ABORTED);
+  }
+
+  protected endAccept(status: number): void {
+    this.end(Status.CONNECTION_ABORTED);
+    this.accepting?.completeAll(status);
+  }
+
+  protected endDisconnect(status: number, reason: number): void {
+    const waiting = this.disconnecting?.removeFirst();
+    this.end(reason);
+    if (!waiting) return;
+    if (status === Status.SUCCESS) completeWithState(waiting.irp, QpState.ERROR);
+    else waiting.irp.complete(status);
+  }
+
+  /**
+   * The peer or the network has ended the connection: the queue pair is flushed now, and stays until Disconnect. If the
+   * peer has disconnected in order, the owner may have chosen to do that itself.
+   */
+  protected closedByPeer(reason: number): void {
+    this.connection = undefined;
+    this.endReason = reason;
+    const keeps = this.keepQp && reason === Status.CONNECTION_DISCONNECTED;
+    if (this.qp && !keeps) failQp(this.qp.qp);
+    this.notifies?.completeAll(reason);
+  }
+
+  /** Ends the connection for good, in all cases: a queue pair whose state was changed ends in ERROR. */
+  protected end(reason: number): void {
+    this.connection = undefined;
+    this.endReason = reason;
+    this.detach();
+    this.notifies?.completeAll(reason);
+  }
+
+  protected established(): void {
+    const waiting = this.accepting?.removeFirst();
+    this.accepting = undefined;
+    this.request = undefined;
+    if (this.qp && this.connection) setWill(this.qp.qp, this.connection.will());
+    if (waiting) completeWithState(waiting.irp);
+  }
+
+  protected abandon(): void {
+    const connection = this.connection;
+    this.connection = undefined;
+    if (!connection) return;
+    connection.events = {};
+    connection.abandon();
+  }
+
+  protected attach(qp: WvQp): void {
+    this.qp = qp;
+    this.qpMoved = false;
+    qp.endpoint = this;
+  }
+
+  protected detach(): void {
+    const qp = this.qp;
+    if (!qp) return;
+    this.qp = undefined;
+    if (this.qpMoved) failQp(qp.qp);
+    this.qpMoved = false;
+    qp.endpoint = undefined;
+  }
+
+  protected cancelAll(): void {
+    // These first: a cancelled step would end them otherwise.
+    this.notifies?.cancelAll();
+    this.connecting?.cancelAll();
+    this.accepting?.cancelAll();
+    this.disconnecting?.cancelAll();
+    this.getRequests?.cancelAll();
+  }
+
+  protected letGo(): void {
+    this.abandon();
+    this.detach();
+  }
+
+  /** Disconnect takes the queue pair of the connection; 0 means it, too. */
+  protected checkQp(qp: WvQp | undefined): void {
+    if (qp && qp !== this.qp) {
+      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');
+    }
+  }
+}
+
+/** Completes with the queue pair's state for the user-mode provider, if that requested it. */
+export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
+  if (irp.outputCapacity < QpStateOut.size) {
+    irp.complete(Status.SUCCESS, 0);
+    return;
+  }
+  QpStateOut.encode({ state }, irp.output);
+  irp.complete(Status.SUCCESS, QpStateOut.size);
+}
+
+/**
+ * Length of a peer's private data in bytes, without the message's padding: trailing zeros count only within the
+ * structure.
+ */
+function toldBytes(whole: Uint8Array): number {
+  let end = whole.length;
+  while (end > Capacity.CONNECT_DATA && whole[end - 1] === 0) end--;
+  return end;
+}
+
+/** A copy of a peer's private data, without the padding. */
+export function keptData(whole: Uint8Array): Uint8Array {
+  return whole.slice(0, toldBytes(whole));
+}
+
+/** Splits private data into the structure's part and the rest. */
+function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
+  const most = Capacity.CONNECT_DATA;
+  // For a view of a small array V8 would move the array out of its heap.
+  if (whole.length <= most) return { data: whole, rest: noParam.privateData };
+  return {
+    data: whole.subarray(0, most),
+    rest: whole.subarray(most, Math.min(toldBytes(whole), most + room)),
+  };
+}
+
+/** Writes EP_QUERY's answer; returns its length. The output has room for the structure at least. */
+export function writeAttributes(
+  { local, peer, param, backlog, state, partition }: Endpoint,
+  irp: Irp,
+  services: EndpointServices,
+): number {
+  const { size } = WvIoEpAttributes;
+  const { data, rest } = splitData(param.privateData, irp.outputCapacity - size);
+  const connect = {
+    responderResources: BigInt(param.responderResources),
+    initiatorDepth: BigInt(param.initiatorDepth),
+    retryCount: param.retryCount,
+    rnrRetryCount: param.rnrRetryCount,
+    dataLength: data.length,
+    data,
+  };
+  const { output } = irp;
+  WvIoEpAttributes.encode(
+    {
+      localAddress: addressData(local),
+      peerAddress: addressData(peer),
+      device: deviceAddress(local, services, partition),
+      param: state === 'listening' ? { backlog: BigInt(backlog) } : { connect },
+    },
+    output,
+  );
+  output.set(rest, size);
+  return size + rest.length;
+}
+
+/**
+ * Adds the attributes to the answer of EP_CONNECT or EP_GET_REQUEST, if there is room: the program queries them next.
+ */
+export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
+  return irp.outputCapacity < WvIoEpAttributes.size ? 0 : writeAttributes(endpoint, irp, services);
+}
+
+/** Converts a connection's events to events of its endpoint. */
+class EndpointEvents implements CmEvents {
+  constructor(private readonly endpoint: Endpoint) {}
+
+  replied(reply: CmReply): void {
+    this.endpoint.signal('replied', { reply });
+  }
+  established(): void {
+    this.endpoint.signal('established');
+  }
+  rejected(reject: CmReject): void {
+    this.endpoint.signal('rejected', { reject });
+  }
+  timedOut(): void {
+    this.endpoint.signal('timedOut');
+  }
+  disconnected(): void {
+    this.endpoint.signal('peerDisconnected');
+  }
+  disconnectCompleted(answered: boolean): void {
+    this.endpoint.signal(answered ? 'disconnectAnswered' : 'disconnectTimedOut');
+  }
+}
+
+/** The receiver of a connection's events: its endpoint. */
+export function signalsOf(endpoint: Endpoint): CmEvents {
+  return new EndpointEvents(endpoint);
 }

@@ -22,19 +22,14 @@ import {
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel, DriverFault } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
-import { addressHandleRequests } from './address-handle-requests.js';
 import { Call, callVerb, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
-import { connectRequests } from './connect-endpoint-requests.js';
-import { datagramEndpointRequests } from './datagram-endpoint-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { Endpoint } from './endpoint.js';
 import { endpointRequests } from './endpoint-requests.js';
-import type { EndpointServices } from './endpoint-services.js';
-import type { AnyEndpoint } from './endpoint-types.js';
+import type { EndpointServices } from './endpoint-types.js';
+import { type AnyEndpoint, WvFile, WvPd } from './file-objects.js';
 import { hcaFileHandlers } from './hca-file-requests.js';
-import { memoryRequests } from './memory-requests.js';
-import { WvFile, WvPd } from './objects.js';
 import { protectionDomainRequests } from './protection-domain-requests.js';
 import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveQueueRequests } from './shared-receive-queue-requests.js';
@@ -78,14 +73,10 @@ function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Recor
   return {
     ...deviceRequests(devices),
     ...protectionDomainRequests,
-    ...memoryRequests,
     ...completionQueueRequests,
     ...sharedReceiveQueueRequests,
     ...queuePairRequests,
-    ...addressHandleRequests,
     ...endpointRequests(endpoints),
-    ...connectRequests,
-    ...datagramEndpointRequests(endpoints),
   };
 }
 

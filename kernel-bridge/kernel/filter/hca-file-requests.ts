@@ -15,7 +15,7 @@ import { ciCancelCaEvents, ciGetCaFatalEvent, ciGetCaPortEvent } from '../hca-dr
 import type { IbCa } from '../hca-driver/objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
-import { WvDevice } from './objects.js';
+import { WvDevice } from './file-objects.js';
 
 /** WinVerbs IOCTLs that are not verbs of an HCA. */
 const noVerb = /^(GUID_QUERY|LIBRARY_QUERY|EP_.*)$/;

@@ -11,9 +11,8 @@ import { ciAttachMcast, ciDetachMcast } from '../hca-driver/ci-datagram.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
 import type { IbQp, IbQpDispatch } from '../hca-driver/objects.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
-import { stateOfQp } from './endpoint-qp.js';
-import { idOf } from './object-table.js';
-import { WvQp } from './objects.js';
+import { stateOfQp, WvQp } from './endpoint-qp.js';
+import { idOf } from './file-objects.js';
 
 type QpAttributesIn = Value<typeof s.WvIoQpAttributes>;
 

@@ -12,7 +12,7 @@ import {
 } from '../hca-driver/ci-srq.js';
 import type { IbSrq } from '../hca-driver/objects.js';
 import { callVerbFor, type Handler } from './call.js';
-import { idOf } from './object-table.js';
+import { idOf } from './file-objects.js';
 
 /** The handlers of shared receive queue requests. */
 export const sharedReceiveQueueRequests = {

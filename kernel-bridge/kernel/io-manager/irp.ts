@@ -6,7 +6,6 @@
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device.js';
 import { atDispatchLevel, DriverFault } from './irql.js';
-import { OutputMemory } from './output-memory.js';
 
 /** The kind of request (IRP_MJ_*). */
 export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, internal: 15 } as const;
@@ -158,6 +157,33 @@ export interface NativeSlot {
 export type CancelRoutine<T> = (irp: Irp<T>) => void;
 
 const noBytes = new Uint8Array(0);
+
+/** Bytes; longer answers are rare. */
+const LONGEST = 512;
+/** Per length; most requests are completed before the next is taken. */
+const MOST = 4;
+
+/**
+ * Reused memory for answers: free arrays by their length. V8 moves small arrays out of its heap when a view of them is made,
+ * and all longer ones; that costs more than clearing used memory.
+ */
+class OutputMemory {
+  readonly #spare = new Map<number, Uint8Array[]>();
+
+  /** Zeroed bytes for exclusive use until they are given back. */
+  take(length: number): Uint8Array {
+    return this.#spare.get(length)?.pop()?.fill(0) ?? new Uint8Array(new ArrayBuffer(length));
+  }
+
+  /** The caller has no further use for these bytes. */
+  giveBack(bytes: Uint8Array): void {
+    const { length } = bytes;
+    if (length === 0 || length > LONGEST) return;
+    const spare = this.#spare.get(length);
+    if (spare === undefined) this.#spare.set(length, [bytes]);
+    else if (spare.length < MOST) spare.push(bytes);
+  }
+}
 
 const outputs = new OutputMemory();
 
