@@ -1,7 +1,7 @@
 /** Hosts with a connection manager each, connected by a simulated network, all in virtual time. */
 
-import { gidEquals } from '../../kernel-bridge/kernel/cm/address.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
+import { gidEquals } from '../../kernel-bridge/kernel/cm/gids.js';
 import type {
   CmConnection,
   CmConnectParameters,

@@ -1,7 +1,7 @@
 /** Service id resolution without a wire: look-ups and answers are recorded, and the test plays the peer. */
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
-import type { CmListenParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type {
+  CmListenParameters,
   SidrInquiry,
   SidrListener,
   SidrLookup,
@@ -10,7 +10,7 @@ import type {
   SidrReply,
   SidrRequest,
   SidrState,
-} from '../../kernel-bridge/kernel/cm/sidr-service.js';
+} from '../../kernel-bridge/kernel/cm/service.js';
 
 const otherGid = gidOfAddress('192.0.2.9');
 const ownGid = gidOfAddress('192.0.2.2');

@@ -12,8 +12,9 @@ import type {
   CmRequest,
   CmState,
   ConnectionManager,
+  SidrLookupEvents,
+  SidrLookupParameters,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import type { SidrLookupEvents, SidrLookupParameters } from '../../kernel-bridge/kernel/cm/sidr-service.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
 import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
 import { noPath } from './rig-hca.js';

@@ -16,8 +16,8 @@ import type {
   CmConnectParameters,
   CmEvents,
   SidrLookupEvents,
+  SidrLookupParameters,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import type { SidrLookupParameters } from '../../kernel-bridge/kernel/cm/sidr-service.js';
 import type {
   BackendDevice,
   HcaBackend,

@@ -6,7 +6,7 @@ import type {
   SidrLookupParameters,
   SidrReply,
   SidrRequest,
-} from '../../kernel-bridge/kernel/cm/sidr-service.js';
+} from '../../kernel-bridge/kernel/cm/service.js';
 import type { CmOptions } from '../../kernel-bridge/options.js';
 import { type Host, ipv4, Network } from './cm-network.js';
 

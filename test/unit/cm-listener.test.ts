@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ListenerTable } from '../../kernel-bridge/kernel/cm/listener.js';
+import { ListenerTable } from '../../kernel-bridge/kernel/cm/listener-table.js';
 
 const gid = (last: number) => Uint8Array.from({ length: 16 }, (_, i) => (i === 15 ? last : 0));
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/kernel/cm/sidr-states.js';
+import { sidrEvents, sidrStates, sidrTransitions } from '../../kernel-bridge/kernel/cm/sidr-exchange.js';
 import { sameTable } from '../helpers/state-table.js';
 
 /**

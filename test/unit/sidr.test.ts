@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener.js';
+import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
 import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
 import { ipv4, Network } from '../helpers/cm-network.js';
 import { madOf, readCapture } from '../helpers/pcap.js';

@@ -5,12 +5,12 @@
 import { BY_WIRE } from '../../hca/binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmOptions } from '../../options.js';
-import { gidEquals } from './address.js';
 import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
+import { ConnectionTable } from './connection-table.js';
+import { gidEquals } from './gids.js';
 import { HalfOpen } from './half-open.js';
-import { type Listener, ListenerTable } from './listener.js';
+import { type Listener, ListenerTable } from './listener-table.js';
 import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
-import { Registry } from './registry.js';
 import type {
   CmConnection,
   CmConnectParameters,
@@ -23,10 +23,13 @@ import type {
   CmState,
   ConnectionManager,
   Gid,
+  SidrListener,
+  SidrLookup,
+  SidrLookupEvents,
+  SidrLookupParameters,
 } from './service.js';
 import { sourceOf } from './shares.js';
 import { SidrManager } from './sidr-manager.js';
-import type { SidrListener, SidrLookup, SidrLookupEvents, SidrLookupParameters } from './sidr-service.js';
 import {
   AnsweredMessage,
   type CmBody,
@@ -68,7 +71,7 @@ export function createConnectionManager(platform: CmPlatform, options: CmOptions
 class Manager implements ConnectionManager, ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
-  readonly #connections = new Registry();
+  readonly #connections = new ConnectionTable();
   readonly #halfOpen: HalfOpen;
   readonly #listeners: ListenerTable<TakenRequest>;
   readonly #sidr: SidrManager;

@@ -1,6 +1,6 @@
 /** One connection: the actions of the state machine in `states.ts`, its messages and its one timer. */
 import type { CmOptions } from '../../options.js';
-import { ownPath } from './address.js';
+import { ownPath } from './gids.js';
 import { checkPrivateData, makeRep, makeReq, type RequestIdentity } from './messages.js';
 import type {
   CmConnection,

@@ -5,7 +5,7 @@
  * wait: by an RTU, by its first packet, or by an MRA, which says that its program is about to decide.
  */
 import type { Connection } from './connection.js';
-import type { Listener, TakeGate } from './listener.js';
+import type { Listener, TakeGate } from './listener-table.js';
 import type { CmConnection, CmPlatform, CmRequest, CmState, CmTimer } from './service.js';
 import { Shares } from './shares.js';
 

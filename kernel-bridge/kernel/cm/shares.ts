@@ -1,6 +1,6 @@
 /** Who has how much of what strangers can make this side keep. */
 import { BY_WIRE } from '../../hca/binding.js';
-import { gidKey } from './address.js';
+import { gidKey } from './gids.js';
 import type { Gid } from './service.js';
 
 /**

@@ -2,14 +2,13 @@
  * Service id resolution on both sides: it finds the exchange of a message and the listener of a request, and sends the
  * answers that need no listener (IBA 1 §12.11; RDMA IP CM Service, annex A11).
  */
-import { gidEquals, gidKey, isUnicastGid } from './address.js';
-import { readIpCmHeader } from './ip-cm-header.js';
-import { type Listener, ListenerTable } from './listener.js';
-import { answerPath, isConnectableQpn } from './messages.js';
-import type { CmListenParameters, CmPlatform, Gid } from './service.js';
-import { sourceOf } from './shares.js';
-import { type ReceivedSidrReq, SidrExchange, type SidrHost } from './sidr-exchange.js';
+import { gidEquals, gidKey, isUnicastGid } from './gids.js';
+import { type Listener, ListenerTable } from './listener-table.js';
+import { answerPath, isConnectableQpn, readIpCmHeader } from './messages.js';
 import type {
+  CmListenParameters,
+  CmPlatform,
+  Gid,
   SidrInquiry,
   SidrListener,
   SidrLookup,
@@ -17,7 +16,9 @@ import type {
   SidrLookupParameters,
   SidrRequest,
   SidrState,
-} from './sidr-service.js';
+} from './service.js';
+import { sourceOf } from './shares.js';
+import { type ReceivedSidrReq, SidrExchange, type SidrHost } from './sidr-exchange.js';
 import { type CmBody, type CmMessage, emitMad, SidrStatus } from './wire.js';
 
 /** Maximum of stored answers for peers that may repeat their request; beyond it the oldest are released early. */

@@ -6,10 +6,10 @@ import { IbPathRecord } from '../../ioctl/structs.js';
 import { callVerb } from '../filter/call.js';
 import { Endpoint } from '../filter/endpoint.js';
 import { routeOf } from '../filter/endpoint-requests.js';
-import type { EndpointServices } from '../filter/endpoint-types.js';
 import {
   type EndpointAddress,
   type EndpointParam,
+  type EndpointServices,
   endpointAddress,
   noParam,
 } from '../filter/endpoint-types.js';

@@ -4,8 +4,7 @@
  */
 import { WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import type { UserVerbs, UvpHandle, UvpPin } from '../../user-verbs.js';
-import { UmvBuffer } from '../../user-verbs.js';
+import { UmvBuffer, type UserVerbs, type UvpHandle, type UvpPin } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvDevice, type WvFile, WvPd } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';

@@ -4,8 +4,7 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import { readVerbInfo, writeVerbInfo } from '../../ioctl/verb-info.js';
 import type { CiUdata } from '../hca-driver/objects.js';
 import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
-import type { WvFile } from './file-objects.js';
-import { idOf, type ObjectTable } from './file-objects.js';
+import { idOf, type ObjectTable, type WvFile } from './file-objects.js';
 
 /** Calls a verb with an IRP of its own and returns it; `ended` runs when it completes, perhaps at once. */
 export function callVerb<T>(

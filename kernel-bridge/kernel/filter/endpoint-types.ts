@@ -1,8 +1,13 @@
 /** What both types of endpoints share: addresses, parameters, routes, and the services of the kernel that they use. */
 import type { PathParameters } from '../../hca/binding.js';
 import type { Input } from '../../ioctl/layout.js';
-import type { SocketAddress } from '../../ioctl/sockaddr.js';
-import { gidOfAddress, SOCKADDR_BYTES, scopeIdOfAddress, sockaddrOfGid } from '../../ioctl/sockaddr.js';
+import {
+  gidOfAddress,
+  SOCKADDR_BYTES,
+  type SocketAddress,
+  scopeIdOfAddress,
+  sockaddrOfGid,
+} from '../../ioctl/sockaddr.js';
 import type { WvIoDeviceAddress } from '../../ioctl/structs.js';
 import type { RcOptions } from '../../options.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';

@@ -43,7 +43,7 @@ const peerKey = (caGuid: bigint, address: Gid, sender: number): string =>
 /** A signed 32-bit integer, for which V8 allocates no heap number. */
 const keyOf = (id: number): number => id | 0;
 
-export class Registry {
+export class ConnectionTable {
   readonly #byLocalId = new Map<number, Connection>();
   /** Peers with connections to this manager. */
   readonly #peers = new Map<string, Peer>();

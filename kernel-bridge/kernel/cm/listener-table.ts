@@ -1,5 +1,5 @@
 /** Listeners and the requests that wait at them. */
-import { gidEquals } from './address.js';
+import { gidEquals } from './gids.js';
 import type { CmListener, CmListenParameters, Gid } from './service.js';
 import { Shares } from './shares.js';
 
