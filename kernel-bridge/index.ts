@@ -5,8 +5,7 @@
  */
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './control/counters.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './control/drivers.js';
-import { type DeviceFault, requestFault, requestRemoval } from './control/faults.js';
-import { requestPartitions } from './control/settings.js';
+import { type DeviceFault, requestFault, requestPartitions, requestRemoval } from './control/requests.js';
 import type { DeviceFile } from './device-file.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
 import type { KernelOptionsInput } from './options.js';
@@ -17,7 +16,7 @@ import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
 
 export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
 export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
-export type { DeviceFault } from './control/faults.js';
+export type { DeviceFault } from './control/requests.js';
 export type { DeviceFile } from './device-file.js';
 export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';

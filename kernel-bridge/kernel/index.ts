@@ -38,7 +38,6 @@ export type { ConnectionParameters, EndpointAttributes, KernelEndpoint } from '.
 export type { IbFastRegion, IbMemory, IbQpAsked } from './drivers/kernel-memory.js';
 export type { KernelAl, KernelServices, KernelTimer } from './drivers/kernel-services.js';
 export type { KernelVerbs } from './drivers/kernel-verbs.js';
-export type { IbAddressVector } from './hca-driver/address-vector.js';
 export type { IbAl } from './hca-driver/al.js';
 export type {
   IbCaAttributes,
@@ -65,13 +64,14 @@ export type {
   IbSrqDispatch,
   WithProvider,
 } from './hca-driver/objects.js';
+export type { IbAddressVector } from './hca-driver/ports.js';
 export type {
   DeviceObject,
   DriverDispatch,
   DriverObject,
   FileObject,
   References,
-} from './io-manager/device.js';
+} from './io-manager/device-object.js';
 export type {
   CancelRoutine,
   IoStatus,

@@ -4,8 +4,7 @@ import { IoctlCode, ioctlName } from '../ioctl/codes.js';
 import { Status } from '../ioctl/status.js';
 import { epAttributesRoom } from '../ioctl/structs.js';
 import { Overlapped } from '../overlapped.js';
-import { AttributePrefetch } from './attribute-prefetch.js';
-import { cachedAddresses } from './ibat-cache.js';
+import { AttributePrefetch, cachedAddresses } from './caches.js';
 import type { SoftKernel } from './soft-kernel.js';
 
 const noBytes = new Uint8Array(0);

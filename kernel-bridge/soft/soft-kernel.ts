@@ -13,11 +13,34 @@ import { Status, StatusError, statusText } from '../ioctl/status.js';
 import type { KernelOptions, KernelOptionsInput } from '../options.js';
 import { optionsDelivery } from '../options-delivery.js';
 import { Overlapped } from '../overlapped.js';
-import { IbatCache } from './ibat-cache.js';
+import { IbatCache } from './caches.js';
 import { resolveKernelOptions } from './kernel-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
-import { Warnings } from './warnings.js';
+
+/**
+ * Warnings of the soft kernel, emitted as warnings of the process (event `warning`, `--no-warnings`). Node.js emits a warning on the
+ * next turn; a program that exits at once has no next turn.
+ */
+class Warnings {
+  #pending: Error[] = [];
+
+  add(text: string): void {
+    const warning = new Error(text);
+    warning.name = 'NetworkDirectWarning';
+    this.#pending.push(warning);
+    process.emitWarning(warning);
+    process.nextTick(() => {
+      this.#pending = this.#pending.filter((other) => other !== warning);
+    });
+  }
+
+  /** Emits the pending warnings at once, because the process exits. */
+  emitNow(): void {
+    for (const warning of this.#pending) process.emit('warning', warning);
+    this.#pending = [];
+  }
+}
 
 /** Limit of outstanding requests of one isolate. An idle slot takes about 100 bytes. */
 const defaultSlots = 16_384;

@@ -2,7 +2,7 @@ import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { abi } from '../schema/generated/ring.js';
 import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair } from './queue-pair.js';
-import * as ringWords from './ring-words.js';
+import * as rings from './rings.js';
 import type { TokenTable } from './token-table.js';
 
 /** A completion. Its constructor sets all fields, so that V8 gives all completions one shape. */
@@ -26,7 +26,7 @@ export class Completion implements UvpCompletion {
 const HEADER_WORDS = abi.cqHeaderBytes / 4;
 const CQE_WORDS = abi.cqeBytes / 4;
 // V8 treats constants of this module as constants, imported ones not (queue-pair.ts).
-const { loadAcquire, storeRelease } = ringWords;
+const { loadAcquire, storeRelease } = rings;
 const { cqProducer, cqConsumer, cqState, cqeToken } = abi;
 
 export function cqRingBytes(entries: number): number {

@@ -3,25 +3,20 @@ import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
 import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
-import { writeDestination } from './address-handle.js';
-import type { ChangingKey } from './changing-key.js';
 import type { SoftCompletionQueue } from './completion-queue.js';
-import * as memoryRequests from './memory-requests.js';
-import type { SoftMemoryWindow } from './memory-window.js';
-import type { QpRingLayout } from './qp-ring-layout.js';
-import { addressOf, type RingPlace, RingPool } from './ring-pool.js';
-import * as ringWords from './ring-words.js';
-import * as sendFlags from './send-flags.js';
+import type { ChangingKey, SoftMemoryWindow } from './memory-keys.js';
+import * as memoryKeys from './memory-keys.js';
+import * as rings from './rings.js';
+import { addressOf, type QpRingLayout, type RingPlace, RingPool } from './rings.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
 import type { TokenTable } from './token-table.js';
 import * as workRequest from './work-request.js';
-import { badRange, full, invalid, outsideOfRegion } from './work-request.js';
+import { badRange, full, invalid, outsideOfRegion, writeDestination } from './work-request.js';
 
 // V8 treats constants of this module as constants. It loads an import at each use and checks that it is initialized; it loads the
 // fields of an imported object as well.
-const { loadAcquire, storeRelease } = ringWords;
-const { NO_REQUEST, SEND_FLAGS } = sendFlags;
-const { writeSgl, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
+const { loadAcquire, storeRelease } = rings;
+const { writeSgl, NO_REQUEST, SEND_FLAGS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
 const { qpSendProducer, qpReceiveProducer, qpState, qpUnfenced, qpReceiveBell, rwSgeCount } = abi;
 const { swOpcode, swFlags, swSgeCount, swImmediate, swRemoteLo, swRemoteHi, swRkey, sendFlagInvalidate } =
@@ -101,7 +96,7 @@ export class SoftQueuePair {
     readonly srq: SoftSharedReceiveQueue | null = null,
     private readonly rings: RingPool = new RingPool(hca),
   ) {
-    this.refused = sendFlags.refusedFlags(create.type, create.memoryManagement);
+    this.refused = workRequest.refusedFlags(create.type, create.memoryManagement);
     this.reliable = create.type === QpType.RC;
     this.sendDepth = create.sendDepth;
     this.sendSge = create.sendSge;
@@ -226,26 +221,21 @@ export class SoftQueuePair {
   private postLocal(request: UvpSendRequest): void {
     const { opcode } = request;
     if (opcode !== INVALIDATE && opcode !== FAST_REGISTER) noRequest(opcode);
-    const { region, next } = memoryRequests.regionOf(request);
+    const { region, next } = memoryKeys.regionOf(request);
     if (opcode === INVALIDATE) this.invalidate(region, request.context, request.flags);
-    else this.changeKey(opcode, memoryRequests.memoryOfRegistration(request), region, next);
+    else this.changeKey(opcode, memoryKeys.memoryOfRegistration(request), region, next);
   }
 
   bind(mw: SoftMemoryWindow, request: UvpBindRequest): number {
-    const memory = memoryRequests.memoryOfBind(request);
+    const memory = memoryKeys.memoryOfBind(request);
     const next = mw.nextKey();
     this.changeKey(WvOpcode.BIND_WINDOW, memory, mw, next);
     return next;
   }
 
-  private changeKey(
-    opcode: number,
-    memory: memoryRequests.NamedMemory,
-    key: ChangingKey,
-    next: number,
-  ): void {
+  private changeKey(opcode: number, memory: memoryKeys.NamedMemory, key: ChangingKey, next: number): void {
     const wqe = this.takeSlot(opcode, memory.flags);
-    memoryRequests.writeKeyChange(this.words, wqe, opcode, memory, key, next);
+    memoryKeys.writeKeyChange(this.words, wqe, opcode, memory, key, next);
     this.changes ??= new Array<ChangingKey | undefined>(this.sendMask + 1).fill(undefined);
     this.changes[this.sendProducer & this.sendMask] = key;
     key.changing(next);
@@ -254,7 +244,7 @@ export class SoftQueuePair {
 
   invalidate(key: ChangingKey, context: unknown, flags: number): void {
     const wqe = this.takeSlot(INVALIDATE, flags);
-    memoryRequests.writeInvalidation(this.words, wqe, key.rkey, flags);
+    memoryKeys.writeInvalidation(this.words, wqe, key.rkey, flags);
     this.queueSend(context);
   }
 

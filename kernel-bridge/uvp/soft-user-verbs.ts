@@ -29,16 +29,13 @@ import type {
   UvpSge,
   UvpSrqAttributes,
 } from '../user-verbs.js';
-import { SoftAddressHandle } from './address-handle.js';
 import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
-import { SoftFastRegion } from './fast-region.js';
-import { SoftMemoryWindow } from './memory-window.js';
-import { qpRingLayout } from './qp-ring-layout.js';
+import { SoftFastRegion, SoftMemoryWindow } from './memory-keys.js';
 import { SoftQueuePair } from './queue-pair.js';
-import { RingPool } from './ring-pool.js';
+import { qpRingLayout, RingPool } from './rings.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js';
 import { TokenTable } from './token-table.js';
-import { powerOfTwo, receiveStride } from './work-request.js';
+import { powerOfTwo, receiveStride, SoftAddressHandle } from './work-request.js';
 
 /** An open device: the state that its objects share. */
 class SoftCa {

@@ -1,8 +1,12 @@
-/** The part that all work queues share: writing a request's SGEs, and the errors for invalid ones. */
+/**
+ * The parts of work requests that work queues share: their SGEs, a datagram's destination, the requests and flags that each
+ * type of queue pair takes, and the errors for invalid ones.
+ */
 
+import { QpType, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpSge } from '../user-verbs.js';
+import type { UvpSendRequest, UvpSge } from '../user-verbs.js';
 
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */
 const MAX_MESSAGE = 2 ** 31;
@@ -107,4 +111,77 @@ export function outsideOfRegion(i: number, offset: number, length: number, size:
 export function badRange(what: string, value: number): never {
   const given = typeof value === 'number' ? value : `of type ${typeof value}`;
   invalid(`The ${what} is ${given}; it must be a whole number of bytes, not negative, within the memory.`);
+}
+
+const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
+
+const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
+/** Flags that each opcode takes. */
+export const SEND_FLAGS: readonly number[] = [
+  /* send */ KNOWN_SEND_FLAGS,
+  /* write */ KNOWN_SEND_FLAGS,
+  /* read */ NO_DATA,
+  /* compare-exchange */ NO_DATA,
+  /* fetch-add */ NO_DATA,
+  /* bind */ NO_DATA,
+  /* invalidate */ NO_DATA,
+  /* fast-register */ NO_DATA,
+];
+/** Stands for the refused flags of an opcode that the type of queue pair does not have. */
+export const NO_REQUEST = -1;
+
+/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable transports have no responses). */
+const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
+  /*            send, write, read, c-x, f-add, bind, invalidate; fast-register only if asked for */
+  [QpType.RC]: [true, true, true, true, true, true, true],
+  [QpType.UC]: [true, true, false, false, false, false, false],
+  [QpType.UD]: [true, false, false, false, false, false, false],
+};
+
+/** Flags refused by opcode, or {@link NO_REQUEST}: one table for all queue pairs of a type. */
+const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
+  Object.entries(REQUESTS).map(([type, has]) => [
+    type,
+    Int32Array.from(SEND_FLAGS, (flags, opcode) => (has[opcode] === true ? ~flags : NO_REQUEST)),
+  ]),
+);
+/** Of reliable queue pairs that take requests of fast registration. */
+const MANAGED = Int32Array.from(SEND_FLAGS, (flags) => ~flags);
+/** For an unknown type, which the HCA refuses. */
+const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
+
+/** Flags refused by opcode, or {@link NO_REQUEST}, on a queue pair of this type. `managed`: it was made for fast registration. */
+export function refusedFlags(type: number, managed = false): Int32Array {
+  if (managed && type === QpType.RC) return MANAGED;
+  return REFUSED[type] ?? ALL_REFUSED;
+}
+
+const QPN_MASK = 0xff_ffff;
+
+/** An address handle, named by the HCA's handle number. */
+export class SoftAddressHandle {
+  handle = 0;
+}
+
+/** Writes a datagram's destination into its WQE. Throws INVALID_PARAMETER. */
+export function writeDestination(words: Uint32Array, wqe: number, request: UvpSendRequest): void {
+  const { av, remoteQpn, remoteQkey } = request;
+  if (!(av instanceof SoftAddressHandle)) {
+    throw new StatusError(Status.INVALID_PARAMETER, 'A datagram needs an address handle of its device.');
+  }
+  if (!(remoteQpn >= 0 && (remoteQpn & QPN_MASK) === remoteQpn)) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `The destination QPN is ${remoteQpn}; QPNs are whole numbers of 24 bits.`,
+    );
+  }
+  if (remoteQkey >>> 0 !== remoteQkey) {
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `The destination Q_Key is ${remoteQkey}; Q_Keys are whole numbers of 32 bits.`,
+    );
+  }
+  words[wqe + abi.swAh] = av.handle;
+  words[wqe + abi.swRemoteQpn] = remoteQpn;
+  words[wqe + abi.swRemoteQkey] = remoteQkey;
 }

@@ -10,7 +10,7 @@ import {
   WvIoEpGetRequest,
   WvIoObject,
 } from '../../kernel-bridge/ioctl/structs.js';
-import { AttributePrefetch } from '../../kernel-bridge/soft/attribute-prefetch.js';
+import { AttributePrefetch } from '../../kernel-bridge/soft/caches.js';
 import { cacheUses } from '../../kernel-bridge/soft/soft-device-file.js';
 
 const { EP_CONNECT, EP_GET_REQUEST } = IoctlCode;

@@ -5,7 +5,7 @@ import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn } from '../../kernel-bridge/ioctl/structs.js';
-import { IbatCache } from '../../kernel-bridge/soft/ibat-cache.js';
+import { IbatCache } from '../../kernel-bridge/soft/caches.js';
 
 function rig() {
   const cacheEpoch = new Int32Array(new SharedArrayBuffer(4));

@@ -57,7 +57,11 @@ import type {
   IbSrq,
   IbSrqDispatch,
 } from '../../kernel-bridge/kernel/hca-driver/objects.js';
-import { DeviceObject, DriverObject, type FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import {
+  DeviceObject,
+  DriverObject,
+  type FileObject,
+} from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { Irp, IrpMajor } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive, isPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/user-verbs.js';

@@ -22,7 +22,7 @@ import {
 } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
 import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import type { IbCa, IbCq, IbCqDispatch, IbPd, IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
-import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';

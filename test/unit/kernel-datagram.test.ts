@@ -8,10 +8,10 @@ import { AvProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/address-vector.js';
 import { ciCreateAv, ciDestroyAv, ciQueryAv } from '../../kernel-bridge/kernel/hca-driver/ci-datagram.js';
 import { ciModifyQp } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
 import type { IbAv } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { Asked } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 

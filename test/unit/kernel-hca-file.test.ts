@@ -20,7 +20,7 @@ import {
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { FileObject } from '../../kernel-bridge/kernel/io-manager/device.js';
+import { FileObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);

@@ -6,7 +6,7 @@ import {
   DeviceObject,
   DriverObject,
   References,
-} from '../../kernel-bridge/kernel/io-manager/device.js';
+} from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import {
   Irp,
   type IrpEvent,

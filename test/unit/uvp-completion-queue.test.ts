@@ -4,8 +4,8 @@ import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
-import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
+import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 

@@ -10,10 +10,9 @@ import {
   type UvpSge,
 } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
-import { SoftFastRegion } from '../../kernel-bridge/uvp/fast-region.js';
-import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
-import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
+import { SoftFastRegion, SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
+import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
 

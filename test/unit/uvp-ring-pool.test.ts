@@ -6,10 +6,9 @@ import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
-import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-window.js';
-import { qpRingLayout } from '../../kernel-bridge/uvp/qp-ring-layout.js';
+import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
-import { addressOf, type RingPlace, RingPool } from '../../kernel-bridge/uvp/ring-pool.js';
+import { addressOf, qpRingLayout, type RingPlace, RingPool } from '../../kernel-bridge/uvp/rings.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca } from '../helpers/fake-hca.js';
 

@@ -10,7 +10,7 @@ import {
   UvpSendRequest,
 } from '../../kernel-bridge/user-verbs.js';
 import type { SteadyMemory, UvpNative, UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
-import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/request-words.js';
+import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { VendorUserVerbs } from '../../kernel-bridge/uvp/vendor/vendor-user-verbs.js';
 import type { NativeFunction } from '../../kernel-bridge/windows/native.js';
 

@@ -10,7 +10,7 @@ import {
   postFailure,
   statusOfIb,
 } from '../../kernel-bridge/uvp/vendor/ib-status.js';
-import { type Folders, libraryPath } from '../../kernel-bridge/uvp/vendor/library-path.js';
+import { type Folders, libraryPath } from '../../kernel-bridge/uvp/vendor/native-library.js';
 import {
   OrderedRequests,
   positionOf,
@@ -18,8 +18,7 @@ import {
   requestId,
   SharedRequests,
 } from '../../kernel-bridge/uvp/vendor/request-ids.js';
-import { swapped } from '../../kernel-bridge/uvp/vendor/request-words.js';
-import { uvpLayouts } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
+import { swapped, uvpLayouts } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { uvpSlots } from '../../kernel-bridge/uvp/vendor/uvp-slots.js';
 
 const SYSTEM = 'C:\\Windows\\System32';

@@ -1,6 +1,7 @@
 /** A manager's connections, indexed by everything by which a message can name them. */
-import { gidEquals, gidKey } from './address.js';
+
 import type { Connection, Remote } from './connection.js';
+import { gidEquals, gidKey } from './gids.js';
 import type { CmState, Gid } from './service.js';
 
 /** Maximum of ended connections whose ids stay reserved; beyond it the oldest are released early. */

@@ -1,7 +1,12 @@
 /** A driver that a program has loaded: its object, its devices and IOCTLs, and the border around its code. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Status } from '../../ioctl/status.js';
-import { DeviceObject, type DriverDispatch, DriverObject, type FileObject } from '../io-manager/device.js';
+import {
+  DeviceObject,
+  type DriverDispatch,
+  DriverObject,
+  type FileObject,
+} from '../io-manager/device-object.js';
 import type { IoManager } from '../io-manager/io-manager.js';
 import type { Irp } from '../io-manager/irp.js';
 import { DriverFault } from '../io-manager/irql.js';

@@ -14,7 +14,7 @@ import * as events from '../hca-driver/ci-events.js';
 import * as queues from '../hca-driver/ci-queues.js';
 import * as srqs from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/objects.js';
-import type { DeviceObject, FileObject } from '../io-manager/device.js';
+import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import type { IoManager } from '../io-manager/io-manager.js';
 import type { Irp } from '../io-manager/irp.js';
 import { assertPassive, atDispatchLevel, DriverFault } from '../io-manager/irql.js';

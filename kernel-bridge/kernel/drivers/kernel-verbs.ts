@@ -12,7 +12,6 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvQp } from '../filter/endpoint-qp.js';
-import type { IbAddressVector } from '../hca-driver/address-vector.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import * as queues from '../hca-driver/ci-queues.js';
 import * as srqs from '../hca-driver/ci-srq.js';
@@ -28,7 +27,7 @@ import type {
   IbSrq,
   IbSrqDispatch,
 } from '../hca-driver/objects.js';
-import { sameGid } from '../hca-driver/ports.js';
+import { type IbAddressVector, sameGid } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import { type IbQpAsked, statusOf } from './kernel-memory.js';
 import { KernelMemoryVerbs } from './kernel-memory-verbs.js';

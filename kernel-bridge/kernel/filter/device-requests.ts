@@ -14,7 +14,7 @@ import {
   type IbPortAttributes,
 } from '../hca-driver/ci-attributes.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/objects.js';
-import type { DeviceObject, FileObject } from '../io-manager/device.js';
+import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
 import { idOf, WvDevice } from './file-objects.js';
 

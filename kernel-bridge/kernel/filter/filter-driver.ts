@@ -18,7 +18,7 @@ import {
   DriverObject,
   type FileObject,
   IoctlTable,
-} from '../io-manager/device.js';
+} from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel, DriverFault } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';

@@ -13,7 +13,7 @@ import {
   mtuCode,
   type PortTable,
 } from '../hca-driver/ports.js';
-import { DeviceObject, DriverObject, IoctlTable } from '../io-manager/device.js';
+import { DeviceObject, DriverObject, IoctlTable } from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { endpointAddress } from './endpoint-types.js';

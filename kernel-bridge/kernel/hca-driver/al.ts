@@ -3,7 +3,7 @@
  * referenced until it closes the access layer. So no call-back finds a driver that has been unloaded.
  */
 import { Status } from '../../ioctl/status.js';
-import { type DeviceObject, type DriverObject, References } from '../io-manager/device.js';
+import { type DeviceObject, type DriverObject, References } from '../io-manager/device-object.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 
 /** Runs code of a client. What the code throws ends there, and is reported as a fault of the client. */

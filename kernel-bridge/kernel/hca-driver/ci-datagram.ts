@@ -6,7 +6,6 @@ import { AvProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from '../io-manager/irp.js';
 import { assertPassive } from '../io-manager/irql.js';
-import { type IbAddressVector, pathOfAv } from './address-vector.js';
 import {
   type CiUdata,
   finish,
@@ -17,7 +16,7 @@ import {
   outputFits,
   putOutput,
 } from './objects.js';
-import { isMulticast, sameGid } from './ports.js';
+import { type IbAddressVector, isMulticast, pathOfAv, sameGid } from './ports.js';
 
 /**
  * Creates an address handle, by which a datagram's work request names its destination. Datagrams sent with it have at

@@ -11,7 +11,7 @@
 import { WvAccess, WvEvent } from '../../ioctl/constants.js';
 import { CaProviderOut, MwProviderOut, PdProviderOut, PROVIDER_ABI } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
-import type { DeviceObject } from '../io-manager/device.js';
+import type { DeviceObject } from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import { assertPassive } from '../io-manager/irql.js';
 import type { IbAl } from './al.js';

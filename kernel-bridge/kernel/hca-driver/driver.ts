@@ -14,7 +14,7 @@ import {
   DriverObject,
   type FileObject,
   STATUS_REPARSE,
-} from '../io-manager/device.js';
+} from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';

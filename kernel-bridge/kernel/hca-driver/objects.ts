@@ -6,13 +6,12 @@ import type { HcaLimits, NativeHca, QpCreateParameters } from '../../hca/binding
 import type { NativeChannelServer } from '../../hca/channel-binding.js';
 import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { type DeviceObject, References } from '../io-manager/device.js';
+import { type DeviceObject, References } from '../io-manager/device-object.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
-import type { IbAddressVector } from './address-vector.js';
 import type { IbAl } from './al.js';
 import type { BackendDevice, HcaBackend } from './backend.js';
-import type { KnownPort, PortTable } from './ports.js';
+import type { IbAddressVector, KnownPort, PortTable } from './ports.js';
 
 /**
  * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets

@@ -2,8 +2,11 @@
  * The devices of all HCAs of this kernel, with one port each: which device has an address, and the choice of a local address for a
  * remote one.
  */
-import { PacketBytes } from '../../hca/binding.js';
+import { PacketBytes, type PathParameters } from '../../hca/binding.js';
 import { WvEvent } from '../../ioctl/constants.js';
+import type { Value } from '../../ioctl/layout.js';
+import { Status } from '../../ioctl/status.js';
+import type { WvIoAv } from '../../ioctl/structs.js';
 import { assertPassive, isPassive } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import type { HcaBackend, HcaPort } from './backend.js';
@@ -340,3 +343,35 @@ function routeKey(source: Uint8Array, remote: Uint8Array): string {
 }
 
 export { sameGid };
+
+/** An address vector as in IOCTLs. */
+export type IbAddressVector = Value<typeof WvIoAv>;
+
+/** Hop limit if the address vector has none. */
+const defaultHopLimit = 64;
+
+/**
+ * The path of an address vector from this port, or a status: INVALID_PARAMETER without a network route (RoCE routes
+ * every packet by GIDs), INVALID_ADDRESS for a source GID that the port does not have, no destination at all, or two
+ * address families.
+ */
+export function pathOfAv(port: HcaPort, av: IbAddressVector): { path: PathParameters } | { status: number } {
+  const { sGid: source, dGid: destination, trafficClass } = av;
+  if (av.networkRouteValid === 0) return { status: Status.INVALID_PARAMETER };
+  const known = port.gids.some((gid) => sameGid(gid, source));
+  if (!known || isUnspecified(destination) || isV4(source) !== isV4(destination)) {
+    return { status: Status.INVALID_ADDRESS };
+  }
+  // IPv6's link-local addresses and groups are valid only with their interface.
+  const scoped = !isV4(destination) && (isLinkLocal(destination) || isMulticast(destination));
+  return {
+    path: {
+      source,
+      destination,
+      flowLabel: av.flowLabel & 0xfffff,
+      trafficClass,
+      hopLimit: av.hopLimit || defaultHopLimit,
+      scopeId: scoped ? port.interfaceIndex : 0,
+    },
+  };
+}

@@ -1,7 +1,13 @@
 /** The I/O manager: turns requests of a door's channel into IRPs, and completed IRPs into answers. */
 import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
-import { DeviceNamespace, type DeviceObject, FileObject, maxReparse, STATUS_REPARSE } from './device.js';
+import {
+  DeviceNamespace,
+  type DeviceObject,
+  FileObject,
+  maxReparse,
+  STATUS_REPARSE,
+} from './device-object.js';
 import { Irp, IrpMajor, type RequestorMode } from './irp.js';
 import { assertPassive, DriverFault } from './irql.js';
 import { WorkItems } from './work-items.js';

@@ -4,7 +4,7 @@
  * driver's mistake never leaves a caller waiting.
  */
 import { Status, statusName } from '../../ioctl/status.js';
-import type { FileObject } from './device.js';
+import type { FileObject } from './device-object.js';
 import { atDispatchLevel, DriverFault } from './irql.js';
 
 /** The kind of request (IRP_MJ_*). */

@@ -2,7 +2,7 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import type { UmvBuffer } from '../../user-verbs.js';
 import { resultOf } from './ib-status.js';
 import type { SteadyMemory, UvpNative } from './native-library.js';
-import { layouts, writeAddress } from './request-words.js';
+import { layouts, writeAddress } from './uvp-layouts.js';
 import type { VendorHandle } from './vendor-queue-pair.js';
 
 const { umvBuf } = layouts;

@@ -15,7 +15,7 @@ import {
   u64be,
   union,
 } from '../../ioctl/layout.js';
-import { address, cStruct, type PointerBytes } from './c-layout.js';
+import { address, cStruct, offsetIn, type PointerBytes } from './c-layout.js';
 import { uvpSlots } from './uvp-slots.js';
 
 const localDs = cStruct('ib_local_ds_t', { vaddr: address(8), length: u32, lkey: u32 });
@@ -160,4 +160,80 @@ export function uvpLayouts(pointerBytes: PointerBytes) {
     umvBuf,
     uvpInterface,
   };
+}
+
+export const pointerBytes: PointerBytes = process.arch === 'ia32' ? 4 : 8;
+/** The structures of this process. */
+export const layouts = uvpLayouts(pointerBytes);
+
+const word = (structure: Parameters<typeof offsetIn>[0], path: string): number =>
+  offsetIn(structure, path) / 4;
+
+/** `ib_send_wr_t` */
+export const SendWord = {
+  size: layouts.sendWr.size / 4,
+  id: word(layouts.sendWr, 'wr_id'),
+  sgl: word(layouts.sendWr, 'ds_array'),
+  sges: word(layouts.sendWr, 'num_ds'),
+  type: word(layouts.sendWr, 'wr_type'),
+  flags: word(layouts.sendWr, 'send_opt'),
+  immediate: word(layouts.sendWr, 'immediate_data'),
+  remote: word(layouts.sendWr, 'wr.remote_ops.vaddr'),
+  rkey: word(layouts.sendWr, 'wr.remote_ops.rkey'),
+  compare: word(layouts.sendWr, 'wr.remote_ops.atomic1'),
+  swap: word(layouts.sendWr, 'wr.remote_ops.atomic2'),
+  av: word(layouts.sendWr, 'wr.ud.h_av'),
+  remoteQpn: word(layouts.sendWr, 'wr.ud.remote_qp'),
+  remoteQkey: word(layouts.sendWr, 'wr.ud.remote_qkey'),
+} as const;
+
+/** `ib_recv_wr_t` */
+export const ReceiveWord = {
+  size: layouts.recvWr.size / 4,
+  id: word(layouts.recvWr, 'wr_id'),
+  sges: word(layouts.recvWr, 'num_ds'),
+  sgl: word(layouts.recvWr, 'ds_array'),
+} as const;
+
+/** `ib_bind_wr_t` */
+export const BindWord = {
+  size: layouts.bindWr.size / 4,
+  id: word(layouts.bindWr, 'wr_id'),
+  flags: word(layouts.bindWr, 'send_opt'),
+  access: word(layouts.bindWr, 'access_ctrl'),
+  rkey: word(layouts.bindWr, 'current_rkey'),
+  address: word(layouts.bindWr, 'local_ds.vaddr'),
+  length: word(layouts.bindWr, 'local_ds.length'),
+  lkey: word(layouts.bindWr, 'local_ds.lkey'),
+} as const;
+
+/** `uvp_wc_t` */
+export const CompletionWord = {
+  size: layouts.wc.size / 4,
+  qpContext: word(layouts.wc, 'qp_context'),
+  id: word(layouts.wc, 'wr_id'),
+  type: word(layouts.wc, 'wc_type'),
+  length: word(layouts.wc, 'length'),
+  vendor: word(layouts.wc, 'vendor_specific'),
+  status: word(layouts.wc, 'status'),
+  flags: word(layouts.wc, 'recv_opt'),
+  immediate: word(layouts.wc, 'immediate_data'),
+  remoteQpn: word(layouts.wc, 'remote_qp'),
+  /** P_Key index in its low half, the remote LID in network order in its high one. */
+  pkeyAndLid: word(layouts.wc, 'pkey_index'),
+  /** Service level, then path bits. */
+  slAndPath: word(layouts.wc, 'remote_sl'),
+} as const;
+
+/** The other order of a word's bytes. */
+export function swapped(value: number): number {
+  return ((value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24)) >>> 0;
+}
+
+const TWO_32 = 2 ** 32;
+
+/** Writes an address or a handle: two words, of which 32-bit code has the first. */
+export function writeAddress(words: Uint32Array, at: number, address: number): void {
+  words[at] = address;
+  if (pointerBytes === 8) words[at + 1] = address / TWO_32;
 }

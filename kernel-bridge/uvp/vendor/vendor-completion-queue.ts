@@ -5,7 +5,7 @@ import { Completion } from '../completion-queue.js';
 import type { TokenTable } from '../token-table.js';
 import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';
 import { positionOf, Queue } from './request-ids.js';
-import { CompletionWord, swapped } from './request-words.js';
+import { CompletionWord, swapped } from './uvp-layouts.js';
 import {
   VendorHandle,
   type VendorOwner,

@@ -2,14 +2,16 @@ import { QpType, WvOpcode, WvSend } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../user-verbs.js';
 import type { NativeFunction } from '../../windows/native.js';
-import { NO_REQUEST, refusedFlags, SEND_FLAGS } from '../send-flags.js';
 import type { TokenOwner, TokenTable } from '../token-table.js';
 import {
   badRange,
   full,
   invalid,
   MAX_ADDRESS,
+  NO_REQUEST,
   outsideOfRegion,
+  refusedFlags,
+  SEND_FLAGS,
   TWO_32,
   UPPER,
   writeSgl,
@@ -17,7 +19,7 @@ import {
 import { ibFailure, postFailure } from './ib-status.js';
 import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';
 import { OrderedRequests, Queue, requestId, SharedRequests } from './request-ids.js';
-import { BindWord, layouts, ReceiveWord, SendWord, swapped, writeAddress } from './request-words.js';
+import { BindWord, layouts, ReceiveWord, SendWord, swapped, writeAddress } from './uvp-layouts.js';
 
 /** An object of the provider: its handle there. */
 export class VendorHandle {

@@ -16,7 +16,7 @@ import { HookMemory } from './hook-memory.js';
 import { IB_SUCCESS, IB_VERBS_PROCESSING_DONE, ibFailure, resultOf, statusOfIb } from './ib-status.js';
 import { MemoryPins } from './memory-pins.js';
 import type { UvpNative, UvpTable } from './native-library.js';
-import { layouts, swapped } from './request-words.js';
+import { layouts, swapped } from './uvp-layouts.js';
 import { VendorCompletionQueue } from './vendor-completion-queue.js';
 import {
   VendorHandle,

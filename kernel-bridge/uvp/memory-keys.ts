@@ -1,9 +1,81 @@
-/** Requests that change keys: binds, fast registrations and invalidations. Their WQEs, and the checks before them. */
+/**
+ * Keys that requests change: those of memory windows by binds, those of regions by fast registrations, and both by
+ * invalidations. The requests' WQEs, and the checks before them.
+ */
+import { randomBits } from '../random.js';
 import { abi } from '../schema/generated/ring.js';
 import type { UvpBindRequest, UvpSendRequest } from '../user-verbs.js';
-import type { ChangingKey } from './changing-key.js';
-import { SoftFastRegion } from './fast-region.js';
 import { badRange, invalid, MAX_ADDRESS, UPPER } from './work-request.js';
+
+/**
+ * A key whose low byte changes by requests (IBA 1 §10.6.3.1), as its owner sees it. The HCA chooses the index. The new key is current
+ * from the moment the request is queued. If requests fail, it is the key of the last one that succeeded.
+ */
+export class ChangingKey {
+  /** The key of the latest request, queued or completed. */
+  rkey = 0;
+  private confirmed = 0;
+  private readonly queued: number[] = [];
+
+  /** The key that the HCA has chosen. */
+  begin(key: number): void {
+    this.rkey = this.confirmed = key;
+  }
+
+  /** The key with another low byte. */
+  withByte(byte: number): number {
+    return ((this.rkey & 0xffffff00) | (byte & 0xff)) >>> 0;
+  }
+
+  /** A request that makes this the key was queued. */
+  changing(key: number): void {
+    this.queued.push(key);
+    this.rkey = key;
+  }
+
+  /** The oldest queued request has succeeded. */
+  changed(): void {
+    const key = this.queued.shift();
+    if (key !== undefined) this.confirmed = key;
+    this.settle();
+  }
+
+  /** The oldest queued request has failed. */
+  failed(): void {
+    this.queued.shift();
+    this.settle();
+  }
+
+  private settle(): void {
+    if (this.queued.length === 0) this.rkey = this.confirmed;
+  }
+}
+
+/** A region's key that requests of fast registration change. */
+export class SoftFastRegion extends ChangingKey {
+  constructor(key: number) {
+    super();
+    this.begin(key);
+  }
+}
+
+/**
+ * A memory window's rkey as its owner sees it. The low byte changes with every bind (IBA 1 §10.6.7.2.4, type 2), so that a peer with the
+ * old key cannot use the new one.
+ */
+export class SoftMemoryWindow extends ChangingKey {
+  handle = 0;
+
+  open(handle: number, rkey: number): void {
+    this.handle = handle;
+    this.begin(rkey);
+  }
+
+  /** A new key with the same index. */
+  nextKey(): number {
+    return this.withByte(this.rkey + 1 + (randomBits(8) % 255));
+  }
+}
 
 /** A request for memory, read once: getters are code of the program's, which may even end the queue pair. */
 export interface NamedMemory {

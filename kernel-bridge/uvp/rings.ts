@@ -1,8 +1,58 @@
-/**
- * Rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the system and V8, than all other steps of
- * creating a queue pair.
- */
+/** Rings that the HCA's threads read and write as well: access to their words, and the layout and memory of those of queue pairs. */
+
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
+import { abi } from '../schema/generated/ring.js';
+import type { UvpQpCreate } from '../user-verbs.js';
+import { powerOfTwo, receiveStride } from './work-request.js';
+
+/**
+ * A counter is read before the entries that it counts, and written after them.
+ *
+ * V8 calls a builtin for each use of `Atomics`. On x86 plain accesses suffice, except where a store must become visible before a
+ * later load: x86 reorders neither loads with loads nor stores with stores, and V8 reads a typed array's element from memory each
+ * time.
+ */
+const PLAIN = process.arch === 'x64' || process.arch === 'ia32';
+
+/** Reads a word; later reads see memory at least as new. */
+export function loadAcquire(words: Uint32Array, index: number): number {
+  return PLAIN ? words[index]! : Atomics.load(words, index);
+}
+
+/** Writes a word; a thread that sees it also sees all earlier writes. */
+export function storeRelease(words: Uint32Array, index: number, value: number): void {
+  if (PLAIN) words[index] = value;
+  else Atomics.store(words, index, value);
+}
+
+/** The layout of a queue pair's ring (schema/ring.ts). */
+export interface QpRingLayout {
+  readonly sendEntries: number;
+  readonly sendStride: number;
+  /** SGEs that a send WQE has room for: at least the requested number. */
+  readonly sendSge: number;
+  readonly receiveEntries: number;
+  readonly receiveStride: number;
+  readonly bytes: number;
+}
+
+export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
+  const sendEntries = powerOfTwo(create.sendDepth);
+  // A queue pair on a shared receive queue has no receive queue of its own.
+  const shared = (create.srq ?? null) !== null;
+  const receiveEntries = shared ? 0 : powerOfTwo(create.receiveDepth);
+  const payload = Math.max(create.sendSge * abi.sgeBytes, create.maxInlineSend);
+  const sendStride = Math.ceil((abi.sendWqeHeaderBytes + payload) / 64) * 64;
+  const stride = receiveStride(shared ? 0 : create.receiveSge);
+  return {
+    sendEntries,
+    sendStride,
+    sendSge: (sendStride - abi.sendWqeHeaderBytes) / abi.sgeBytes,
+    receiveEntries,
+    receiveStride: stride,
+    bytes: abi.qpHeaderBytes + sendEntries * sendStride + receiveEntries * stride,
+  };
+}
 
 /** Limit of queue pairs that share an allocation. As long as one of them exists, the memory of all stays allocated. */
 const MAX_SHARING = 16;
@@ -37,6 +87,10 @@ interface Size {
 
 export const addressOf = ({ block, offset }: RingPlace): number => block.ring.address + offset;
 
+/**
+ * Rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the system and V8, than all other steps of
+ * creating a queue pair.
+ */
 export class RingPool {
   private readonly sizes = new Map<number, Size>();
 

@@ -1,0 +1,55 @@
+/** Requests to the control device: how one is sent, and those for device faults and settings. */
+import type { DeviceFile } from '../device-file.js';
+import { FaultsCode, SettingsCode } from '../ioctl/codes.js';
+import { CONTROL_DEVICE } from '../ioctl/control.js';
+import type { PkeyTables } from '../ioctl/pkey-tables.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import { WvIoGuid } from '../ioctl/structs.js';
+import { pkeysSchema } from '../options.js';
+
+/** Opens device files of one kernel. */
+export type OpenFile = (name: string) => DeviceFile;
+
+/** One blocking request to the control device, on a file of its own. */
+export function controlRequest(
+  open: OpenFile,
+  code: number,
+  input: Uint8Array | null,
+  outputLength: number,
+): Uint8Array {
+  const file = open(CONTROL_DEVICE);
+  try {
+    return file.ioctl(code, input, outputLength);
+  } finally {
+    file.close();
+  }
+}
+
+const codes: Readonly<Record<DeviceFault, number>> = {
+  unplug: FaultsCode.UNPLUG,
+  plug: FaultsCode.PLUG,
+  fatal: FaultsCode.FATAL,
+};
+
+/** Simulated faults of a device: it is removed, it comes back, it has a fatal error. */
+export type DeviceFault = 'unplug' | 'plug' | 'fatal';
+
+/** Requests a fault by a device file that `open` opens. */
+export function requestFault(open: OpenFile, guid: bigint, fault: DeviceFault): void {
+  controlRequest(open, codes[fault], WvIoGuid.encode({ guid }), 0);
+}
+
+/** Requests the removal of a device by a device file that `open` opens. */
+export function requestRemoval(open: OpenFile, guid: bigint): void {
+  controlRequest(open, FaultsCode.QUERY_REMOVE, WvIoGuid.encode({ guid }), 0);
+}
+
+/** Checks the P_Key tables, and sends them by a device file that `open` opens. */
+export function requestPartitions(open: OpenFile, pkeys: PkeyTables): void {
+  const checked = pkeysSchema.safeParse(pkeys);
+  if (!checked.success) {
+    const text = checked.error.issues.map(({ message }) => message).join('; ');
+    throw new StatusError(Status.INVALID_PARAMETER, `setPartitions: ${text}.`);
+  }
+  controlRequest(open, SettingsCode.SET_PKEYS, new TextEncoder().encode(JSON.stringify(checked.data)), 0);
+}

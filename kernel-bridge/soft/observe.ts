@@ -1,9 +1,0 @@
-import { loadAddon } from '../hca/index.js';
-
-/** What {@link observe} answers: a process, and the text that it has answered with. */
-export type Observed = Awaited<ReturnType<ReturnType<typeof loadAddon>['observeProcesses']>>[number];
-
-/** Asks the soft kernels of this user's processes for their statistics. Starts no kernel of this process. */
-export function observe(longestMs: number): Promise<Observed[]> {
-  return loadAddon().observeProcesses(longestMs);
-}
