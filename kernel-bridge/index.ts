@@ -5,23 +5,24 @@
  */
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './control/counters.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './control/drivers.js';
-import { type DeviceFault, requestFault, requestPartitions, requestRemoval } from './control/requests.js';
+import { type DeviceFault, requestFault, requestPartitions, requestRemoval } from './control/control-requests.js';
 import type { DeviceFile } from './device-file.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
+import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './observed.js';
 import type { KernelOptionsInput } from './options.js';
 import type { Overlapped } from './overlapped.js';
 import { allocate as allocateSoft, observe, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
-import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './statistics.js';
 import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
 
 export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
 export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
-export type { DeviceFault } from './control/requests.js';
+export type { DeviceFault } from './control/control-requests.js';
 export type { DeviceFile } from './device-file.js';
 export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';
 export type { PkeyTables } from './ioctl/pkey-tables.js';
-export type * from './ioctl/statistics.js';
+export type * from './ioctl/statistics-form.js';
+export type { ObservedKernel, ReadProcessesOptions } from './observed.js';
 export {
   type CmOptions,
   cmOptionsSchema,
@@ -37,8 +38,6 @@ export {
   rcOptionsSchema,
 } from './options.js';
 export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
-
-export type { ObservedKernel, ReadProcessesOptions } from './statistics.js';
 
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Where Windows has a WinVerbs driver, the device is that driver's. Elsewhere it is that

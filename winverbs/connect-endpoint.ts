@@ -13,6 +13,7 @@ import {
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { checkedSmall } from './checked-numbers.js';
 import { defaultRetryCount, defaultRnrRetryCount } from './connect-defaults.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
@@ -24,7 +25,6 @@ import type {
   WvConnectAttributes,
   WvConnectParam,
 } from './interfaces.js';
-import { checkedSmall } from './numbers.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';

@@ -1,5 +1,6 @@
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
+import { checkedSmall } from './checked-numbers.js';
 import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';
 import type {
@@ -13,7 +14,6 @@ import type {
   WvSge,
 } from './interfaces.js';
 import { WVMemoryWindow } from './memory-window.js';
-import { checkedSmall } from './numbers.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { checkedObject, refusal, Status, WvError } from './status.js';

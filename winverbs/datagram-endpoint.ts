@@ -9,6 +9,7 @@ import {
   WvIoEpMulticast,
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import { checkedSmall } from './checked-numbers.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
 import type {
@@ -17,7 +18,6 @@ import type {
   WvDatagramAttributes,
   WvDatagramParam,
 } from './interfaces.js';
-import { checkedSmall } from './numbers.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';

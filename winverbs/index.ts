@@ -26,6 +26,7 @@ export {
   replyAddressVector,
 } from './address-vector.js';
 export { allocate } from './allocate.js';
+export { asAddress } from './checked-numbers.js';
 export { WVCompletionQueue } from './completion-queue.js';
 export { WVConnectEndpoint } from './connect-endpoint.js';
 export { WVConnectQueuePair } from './connect-queue-pair.js';
@@ -37,11 +38,11 @@ export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
-export { asAddress } from './numbers.js';
 export { WvObject, WvOverlapped } from './object.js';
 export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
 export { WVQueuePair } from './queue-pair.js';
+export { registerUserVerbs } from './register-user-verbs.js';
 export { RemoteMemory } from './remote-memory.js';
 export { WVSharedReceiveQueue } from './shared-receive-queue.js';
 export {
@@ -53,5 +54,4 @@ export {
   statusText,
   WvError,
 } from './status.js';
-export { registerUserVerbs } from './user-verbs.js';
 export { firstCompletion, firstTaken, nextCompletion, type WaitOptions } from './waiting.js';

@@ -1,8 +1,8 @@
 /** Path records: `ib_path_rec_t` (IBA 1 §15.2.5.16). */
 import { IbPathRecord } from '../kernel-bridge/ioctl/structs.js';
 import { gidOf } from './address-vector.js';
+import { checkedSmall } from './checked-numbers.js';
 import type { WvPathRecord } from './interfaces.js';
-import { checkedSmall } from './numbers.js';
 import { Status, WvError } from './status.js';
 
 /** Selector "exactly" in the high two bits of MTU and packet life time. */

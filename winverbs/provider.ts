@@ -23,6 +23,7 @@ import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { gidOf, isMulticastGid } from './address-vector.js';
+import { checkedSmall } from './checked-numbers.js';
 import { WVConnectEndpoint } from './connect-endpoint.js';
 import { WVDatagramEndpoint } from './datagram-endpoint.js';
 import { WVDevice } from './device.js';
@@ -37,7 +38,6 @@ import type {
   WvPath,
 } from './interfaces.js';
 import { KernelFile } from './kernel-file.js';
-import { checkedSmall } from './numbers.js';
 import { WvObject } from './object.js';
 import { decodePathRecord } from './path-record.js';
 import { socketAddress } from './socket-address.js';

@@ -1,5 +1,5 @@
+import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
-import { asAddress } from './numbers.js';
 import { checkedObject, Status, WvError } from './status.js';
 
 /**

@@ -1,6 +1,6 @@
 import { CountersCode } from '../ioctl/codes.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import { controlRequest, type OpenFile } from './requests.js';
+import { controlRequest, type OpenFile } from './control-requests.js';
 
 /** Initial size of an answer in bytes; more than all counters need. */
 const firstRoom = 32_768;

@@ -5,7 +5,7 @@ import { CONTROL_DEVICE } from '../ioctl/control.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptionsInput } from '../options.js';
 import type { Overlapped } from '../overlapped.js';
-import type { OpenFile } from './requests.js';
+import type { OpenFile } from './control-requests.js';
 
 /** Longest answer in bytes: names of devices, or a reason. */
 const answerBytes = 65_536;

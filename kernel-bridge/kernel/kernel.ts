@@ -5,6 +5,7 @@ import { controlNames } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptions } from '../options.js';
+import { kernelStatistics } from './collect-statistics.js';
 import { ControlDriver, type CounterGroups, type InterfaceRecord } from './control-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
 import { EndpointRouting } from './endpoint-routing.js';
@@ -15,7 +16,6 @@ import { HcaDriver } from './hca-driver/driver.js';
 import type { HostNetwork } from './hca-driver/host-interfaces.js';
 import { freshMs, PortTable } from './hca-driver/ports.js';
 import { IoManager } from './io-manager/io-manager.js';
-import { kernelStatistics } from './statistics.js';
 
 /** HCA events passed on per turn of the event loop. */
 const eventsPerTurn = 256;

@@ -1,4 +1,4 @@
-/** Statistics of objects, which the HCA gives as records of numbers. `ioctl/statistics.ts` has the whole of what a process reports. */
+/** Statistics of objects, which the HCA gives as records of numbers. `ioctl/statistics-form.ts` has the whole of what a process reports. */
 import type { StatisticsForm } from './describe.js';
 
 export const queuePair: StatisticsForm = {

@@ -19,7 +19,7 @@ import { measureLargeRequest } from './large-request.js';
 import { isCount } from './limits.js';
 import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
-import { checkOptions } from './options.js';
+import { checkOptions } from './option-names.js';
 import { OverlappedFile } from './overlapped-file.js';
 import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
 

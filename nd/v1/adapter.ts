@@ -8,7 +8,7 @@ import type {
 import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { checkCount, MAX_CALLER_DATA, readLimit } from '../core/limits.js';
-import { checkOptions, type OptionNames } from '../core/options.js';
+import { checkOptions, type OptionNames } from '../core/option-names.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
 import type {

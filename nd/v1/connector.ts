@@ -1,7 +1,7 @@
 import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { ConnectorBase } from '../core/connector.js';
-import { checkOptions } from '../core/options.js';
+import { checkOptions } from '../core/option-names.js';
 import type {
   INDConnector,
   INDEndpoint,

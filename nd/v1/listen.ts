@@ -2,7 +2,7 @@ import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js'
 import { IpProtocol, Status } from '../../winverbs/index.js';
 import { isCount } from '../core/limits.js';
 import { checkBacklog, ListenerBase } from '../core/listener.js';
-import { checkOptions } from '../core/options.js';
+import { checkOptions } from '../core/option-names.js';
 import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';

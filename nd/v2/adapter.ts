@@ -9,7 +9,7 @@ import { DEFAULT_PKEY, Status, WvCapability } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
 import { checkCount, MAX_CALLER_DATA } from '../core/limits.js';
 import type { NdOverlappedBase } from '../core/object.js';
-import { checkOptions, type OptionNames } from '../core/options.js';
+import { checkOptions, type OptionNames } from '../core/option-names.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import { addressesOf } from '../core/provider.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';

@@ -9,7 +9,7 @@ import {
   type QueuePairStatistics,
   STATISTICS_FORM,
   STATISTICS_MOST,
-} from '../ioctl/statistics.js';
+} from '../ioctl/statistics-form.js';
 import { gidBytes } from '../schema/generated/attributes.js';
 import { memoryAt, memoryNumbers, queuePairAt, queuePairNumbers } from '../schema/generated/statistics.js';
 import type { CounterGroups } from './control-driver.js';

@@ -1,4 +1,4 @@
-import { type KernelStatistics, STATISTICS_FORM } from './ioctl/statistics.js';
+import { type KernelStatistics, STATISTICS_FORM } from './ioctl/statistics-form.js';
 import { Status, StatusError } from './ioctl/status.js';
 import { lazy } from './options.js';
 import { memoryShape, queuePairShape } from './schema/generated/statistics.js';

@@ -2,7 +2,6 @@
  * What a soft kernel tells other processes of its user about itself, as JSON: sizes, states and counts. Never in it: addresses of
  * memory, keys, private data, or what a message or a buffer holds.
  */
-
 import type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
 
 export type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
