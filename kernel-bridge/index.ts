@@ -3,9 +3,15 @@
  *
  * @module networkdirect/kernel-bridge
  */
+
+import {
+  type DeviceFault,
+  requestFault,
+  requestPartitions,
+  requestRemoval,
+} from './control/control-requests.js';
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './control/counters.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './control/drivers.js';
-import { type DeviceFault, requestFault, requestPartitions, requestRemoval } from './control/control-requests.js';
 import type { DeviceFile } from './device-file.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
 import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './observed.js';
@@ -14,9 +20,9 @@ import type { Overlapped } from './overlapped.js';
 import { allocate as allocateSoft, observe, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
 import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
 
+export type { DeviceFault } from './control/control-requests.js';
 export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
 export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
-export type { DeviceFault } from './control/control-requests.js';
 export type { DeviceFile } from './device-file.js';
 export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';

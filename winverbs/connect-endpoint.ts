@@ -14,7 +14,6 @@ import {
 } from '../kernel-bridge/ioctl/structs.js';
 import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { checkedSmall } from './checked-numbers.js';
-import { defaultRetryCount, defaultRnrRetryCount } from './connect-defaults.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';
 import { explainAccept } from './explain.js';
@@ -28,6 +27,14 @@ import type {
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
+
+/** Retries after a lost packet where WvConnectParam leaves them out: the most that three bits hold (IBA 1 §9.9.2.1.1). */
+const defaultRetryCount = 7;
+
+/** The same of retries that the peer makes while this side has no receive. On a shared receive queue it may wait for receives that others post. */
+function defaultRnrRetryCount(usesSrq: boolean): number {
+  return usesSrq ? RnrRetry.FOR_EVER : RnrRetry.MOST;
+}
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -1,25 +1,29 @@
-import type {
-  IWVCompletionQueue,
-  IWVConnectQueuePair,
-  IWVDevice,
-  IWVProtectionDomain,
-  IWVProvider,
-  SocketAddress,
-  WvDeviceAddress,
-  WvDeviceAttributes,
-  WvMemoryRegion,
-  WvQpCreate,
+import {
+  Capacity,
+  type IWVCompletionQueue,
+  type IWVConnectQueuePair,
+  type IWVDevice,
+  type IWVProtectionDomain,
+  type IWVProvider,
+  QpAttr,
+  QpState,
+  type SocketAddress,
+  Status,
+  StatusError,
+  WvAccess,
+  type WvDeviceAddress,
+  type WvDeviceAttributes,
+  type WvMemoryRegion,
+  type WvQpCreate,
 } from '../../winverbs/index.js';
-import { Capacity, QpAttr, QpState, Status, StatusError, WvAccess } from '../../winverbs/index.js';
 import type { NdAdapterOptions, NdResult } from '../spi/types.js';
 import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
+import { checkOptions, isCount } from './argument-checks.js';
 import type { CompletionQueueBase } from './completion-queue.js';
 import { measureLargeRequest } from './large-request.js';
-import { isCount } from './limits.js';
 import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './object.js';
-import { checkOptions } from './option-names.js';
 import { OverlappedFile } from './overlapped-file.js';
 import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
 

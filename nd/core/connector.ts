@@ -1,13 +1,17 @@
-import type {
-  IWVConnectEndpoint,
-  SocketAddress,
-  WvConnectAttributes,
-  WvConnectParam,
+import {
+  IpProtocol,
+  type IWVConnectEndpoint,
+  Overlapped,
+  type SocketAddress,
+  Status,
+  StatusError,
+  type WvConnectAttributes,
+  type WvConnectParam,
 } from '../../winverbs/index.js';
-import { IpProtocol, Overlapped, Status, StatusError } from '../../winverbs/index.js';
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
 import type { AdapterBase } from './adapter.js';
 import { isLoopback, parseAddress } from './address.js';
+import { checkPrivateData, isCount, MAX_CALLER_DATA } from './argument-checks.js';
 import {
   type ConnectorEvent,
   type ConnectorMethod,
@@ -15,7 +19,6 @@ import {
   legalityOf,
   nextState,
 } from './connector-states.js';
-import { checkPrivateData, isCount, MAX_CALLER_DATA } from './limits.js';
 import { NdOverlappedBase } from './object.js';
 import type { QueuePairBase } from './queue-pair.js';
 import { RequestTracker } from './tracker.js';

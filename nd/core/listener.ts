@@ -1,9 +1,8 @@
-import type { IWVConnectEndpoint, Overlapped } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { type IWVConnectEndpoint, type Overlapped, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 import type { AdapterBase } from './adapter.js';
+import { isCount } from './argument-checks.js';
 import { ConnectorBase } from './connector.js';
-import { isCount } from './limits.js';
 import { NdOverlappedBase } from './object.js';
 
 /** The common part of INDListen and IND2Listener, over an IWVConnectEndpoint. */

@@ -1,10 +1,10 @@
 /**
  * Values that clients and providers of ND SPI v2 exchange: flags, request types, scatter/gather entries, results,
- * remote memory, adapter information. Sources: ND SPI v2 (ndspi.h, nddef.h).
+ * remote memory, adapter information, and options of the Create… methods. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
 import { asAddress } from '../../winverbs/index.js';
-import { NdOpFlag, wireView } from './types.js';
-import type { IND2MemoryRegion } from './v2.js';
+import { NdOpFlag, type NdOverlappedFile, wireView } from './types.js';
+import type { IND2CompletionQueue, IND2MemoryRegion, IND2SharedReceiveQueue } from './v2.js';
 
 /** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits are refused with INVALID_PARAMETER_n. */
 export const Nd2OpFlag = {
@@ -237,4 +237,56 @@ export class Nd2RemoteMemory {
     const view = wireView(bytes, offset, Nd2RemoteMemory.size);
     return new Nd2RemoteMemory(view.getBigUint64(0), view.getUint32(8));
   }
+}
+
+/** The processors that completions should interrupt: a wish, which a provider may ignore. */
+export interface Nd2Affinity {
+  /** Processor group. */
+  readonly group: number;
+  /** A bit for each processor of the group; 0: no wish. */
+  readonly mask: bigint;
+}
+
+/** Attributes of a new shared receive queue. */
+export interface Nd2SharedReceiveQueueOptions {
+  /** Maximum of outstanding Receives. */
+  depth: number;
+  /** Scatter/gather entries of a Receive; default 1. */
+  maxRequestSge?: number;
+  /** `notify` completes when fewer Receives are outstanding; 0, the default: never. */
+  notifyThreshold?: number;
+  /** Processors that events should interrupt; default: no wish. */
+  affinity?: Nd2Affinity;
+  /** Collects the requests of the queue. */
+  overlappedFile?: NdOverlappedFile;
+}
+
+/** Common attributes of queue pairs with and without a shared receive queue. */
+export interface Nd2InitiatorOptions {
+  /** Gets the results of Receives. */
+  receiveCompletionQueue: IND2CompletionQueue;
+  /** Gets the results of all other requests; may be the same. */
+  initiatorCompletionQueue: IND2CompletionQueue;
+  /** Every result returns it. */
+  context?: unknown;
+  /** Maximum of outstanding requests other than Receives. */
+  initiatorQueueDepth: number;
+  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair has the granted number. */
+  maxInitiatorRequestSge?: number;
+  /** Maximum bytes of a request with INLINE; default 0. */
+  inlineDataSize?: number;
+}
+
+/** Attributes of a new queue pair. */
+export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
+  /** Maximum of outstanding Receives. */
+  receiveQueueDepth: number;
+  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair has the granted number. */
+  maxReceiveRequestSge?: number;
+}
+
+/** Attributes of a new queue pair whose Receives come from a shared receive queue. */
+export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
+  /** Where it takes its Receives from. */
+  sharedReceiveQueue: IND2SharedReceiveQueue;
 }

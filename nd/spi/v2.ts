@@ -26,15 +26,17 @@ import type {
   NdUnknown,
 } from './types.js';
 import type { INDMemoryWindow } from './v1.js';
-import type { IND2Connector, IND2Listener } from './v2-connections.js';
 import type {
+  Nd2AdapterInfo,
   Nd2Affinity,
   Nd2QueuePairOptions,
+  Nd2ReadLimits,
+  Nd2RemoteMemory,
+  Nd2Result,
+  Nd2Sge,
   Nd2SharedReceiveQueueOptions,
   Nd2SrqQueuePairOptions,
-} from './v2-options.js';
-import type { IND2QueuePair } from './v2-queue-pairs.js';
-import type { Nd2AdapterInfo, Nd2Result, Nd2Sge } from './v2-types.js';
+} from './v2-types.js';
 
 export type {
   NdAdapterOptions,
@@ -45,9 +47,6 @@ export type {
   NdOverlappedObject,
   NdUnknown,
 } from './types.js';
-export * from './v2-connections.js';
-export type * from './v2-options.js';
-export type * from './v2-queue-pairs.js';
 export * from './v2-types.js';
 export type { GetResultOptions, Overlapped, SocketAddress };
 
@@ -461,4 +460,357 @@ declare module './types.js' {
     /** Made by {@link IND2Adapter.createListener}. */
     IND2Listener: IND2Listener;
   }
+}
+
+// ── Queue pairs and connections ──
+
+/**
+ * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
+ *
+ * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
+ * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
+ * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), ACCESS_VIOLATION (an
+ * INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there is a connection. After
+ * its end they are accepted and end in CANCELED. Contexts are returned unchanged and need not be unique.
+ *
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its region, or may not be written; a
+ * Bind that is not allowed; the peer's memory: token, range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
+ * request; for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive);
+ * INVALID_DEVICE_REQUEST (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the
+ * connection.
+ * @example
+ * ```ts
+ * queuePair.receive('answer', [{ memory: region, offset: 4096, length: 4096 }]);
+ * queuePair.send('question', [{ memory: region, offset: 0, length: 100 }]);
+ * queuePair.send('short', [{ memory: Buffer.from('some bytes'), offset: 0, length: 10 }], Nd2OpFlag.INLINE);
+ * queuePair.write('write', [{ memory: region, offset: 0, length: 4096 }], remote, 8192);
+ * const { requestContext, status, bytesTransferred } = await nextResult(queue);
+ * ```
+ */
+export interface IND2QueuePair extends NdUnknown {
+  /** Scatter/gather entries that a Receive may have: at least as many as requested; 0 with a shared receive queue. */
+  readonly maxReceiveRequestSge: number;
+  /** Scatter/gather entries that a Send, Read or Write may have: at least as many as requested. */
+  readonly maxInitiatorRequestSge: number;
+
+  /**
+   * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair cannot be used
+   * afterwards. It fails only on a released queue pair: INVALID_HANDLE.
+   *
+   * @see IND2QueuePair::Flush
+   */
+  flush(): void;
+
+  /**
+   * Sends one message to one Receive of the peer.
+   *
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @param flags - SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, INLINE; INVALID_PARAMETER_4 for unknown bits
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_4
+   * @see IND2QueuePair::Send
+   */
+  send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
+
+  /**
+   * Posts memory for one message; messages take Receives in order. Allowed in every state.
+   *
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @throws INVALID_DEVICE_REQUEST if the queue pair has a shared receive queue
+   * @see IND2QueuePair::Receive
+   */
+  receive(context: unknown, sgl: readonly Nd2Sge[]): void;
+
+  /**
+   * Opens `length` bytes at `offset` bytes into a region to the peer. The window's remote token is valid at once.
+   *
+   * @param context - any value; the result returns it
+   * @param region - of the same adapter instance, with memory registered
+   * @param window - of the same adapter instance
+   * @param offset - bytes from the remote address; default 0
+   * @param length - bytes, at least 1
+   * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
+   * neither ALLOW_READ nor ALLOW_WRITE the window opens nothing.
+   * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER if the range leaves the region
+   * or is empty, INVALID_DEVICE_STATE if the window is bound, ACCESS_VIOLATION for ALLOW_WRITE to a region without
+   * ALLOW_LOCAL_WRITE
+   * @see IND2QueuePair::Bind
+   */
+  bind(
+    context: unknown,
+    region: IND2MemoryRegion,
+    window: IND2MemoryWindow,
+    offset: number,
+    length: number,
+    flags?: number,
+  ): void;
+
+  /**
+   * Withdraws the peer's access; the window can then be bound again.
+   *
+   * @param context - any value; the result returns it
+   * @param window - of the same adapter instance
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_3 for unknown bits
+   * @throws INVALID_PARAMETER_2 (window)
+   * @see IND2QueuePair::Invalidate
+   */
+  invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
+
+  /**
+   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
+   * valid memory and show whether the peer is alive.
+   *
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @param remote - address and token of the peer's memory
+   * @param offset - bytes from the remote address; default 0
+   * @param flags - SILENT_SUCCESS, READ_FENCE; INVALID_PARAMETER_6 for unknown bits
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @see IND2QueuePair::Read
+   */
+  read(
+    context: unknown,
+    sgl: readonly Nd2Sge[],
+    remote: Nd2RemoteMemory,
+    offset?: number,
+    flags?: number,
+  ): void;
+
+  /**
+   * Writes at `offset` bytes into the peer's memory; the peer gets no completion.
+   *
+   * @param context - any value; the result returns it
+   * @param sgl - parts of memory in order; offsets and lengths in bytes
+   * @param remote - address and token of the peer's memory
+   * @param offset - bytes from the remote address; default 0
+   * @param flags - SILENT_SUCCESS, READ_FENCE, INLINE; INVALID_PARAMETER_6 for unknown bits
+   * @throws as every request, see {@link IND2QueuePair}; INVALID_PARAMETER_6
+   * @see IND2QueuePair::Write
+   */
+  write(
+    context: unknown,
+    sgl: readonly Nd2Sge[],
+    remote: Nd2RemoteMemory,
+    offset?: number,
+    flags?: number,
+  ): void;
+}
+
+/** Options of Connect and Accept. */
+export interface Nd2ConnectOptions {
+  /** Maximum of Reads that the peer has in flight to us; reduced to the adapter's limit, which is the default. */
+  inboundReadLimit?: number;
+  /**
+   * Maximum of Reads that we have in flight; reduced to the adapter's limit, which is the default. With 0, the result
+   * of a Read is INTERNAL_ERROR.
+   */
+  outboundReadLimit?: number;
+  /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
+  privateData?: Uint8Array;
+}
+
+/**
+ * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: establishes and ends one connection.
+ *
+ * Active side: bind, connect, look at the peer's reply, then completeConnect (or reject). Passive side: give an idle,
+ * unbound connector to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
+ * connect that failed (refused, timed out, unreachable) leaves the connector bound and the queue pair, with its posted
+ * Receives, ready for another; a failed completeConnect or accept ends both.
+ *
+ * Releasing it disconnects.
+ * @example
+ * ```ts
+ * using connector = adapter.createConnector();
+ * connector.bind('192.0.2.1');
+ * await connector.connect(queuePair, '192.0.2.2:5000', { privateData: Buffer.from('who I am') });
+ * console.log(connector.getPrivateData());
+ * await connector.completeConnect();
+ * // …
+ * await connector.disconnect();
+ * ```
+ */
+export interface IND2Connector extends IND2Overlapped {
+  /**
+   * Binds the connector to an address of the adapter, given as text or as a socket address; port 0: a free port.
+   * Several connectors, and one listener, may have the same address and port, also in different processes: the port
+   * only shows the peer the origin of the connection. A failed connect leaves the connector bound.
+   *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
+   * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
+   *   TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port that is taken: SHARING_VIOLATION,
+   *   ADDRESS_ALREADY_EXISTS
+   * @see IND2Connector::Bind
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
+   * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
+   *
+   * Ends in CONNECTION_REFUSED (rejected: see getPrivateData; nobody listens; backlog full), IO_TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
+   * called again —, CANCELED, DEVICE_REMOVED.
+   *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param address - the listener's; port in host order
+   * @param options - read limits (Reads), private data (bytes)
+   * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
+   * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
+   * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
+   * @see IND2Connector::Connect
+   */
+  connect(
+    queuePair: IND2QueuePair,
+    address: string | SocketAddress,
+    options?: Nd2ConnectOptions,
+  ): Overlapped<void>;
+
+  /**
+   * Completes the connection; the queue pair can then send.
+   *
+   * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
+   *
+   * @throws CONNECTION_INVALID if there is nothing to complete, CONNECTION_ABORTED if there was
+   * @see IND2Connector::CompleteConnect
+   */
+  completeConnect(): Overlapped<void>;
+
+  /**
+   * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
+   * queue pair may receive before that is seen. Read limits stay within what the peer offers.
+   *
+   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
+   * CANCELED.
+   *
+   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param options - read limits (Reads), private data (bytes)
+   * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
+   * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits); nothing changed then.
+   * @see IND2Connector::Accept
+   */
+  accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
+
+  /**
+   * Rejects a connection request, or, after connect, the reply.
+   *
+   * @param privateData - at most maxCalleeData bytes; default: none
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up before), INVALID_BUFFER_SIZE
+   * @see IND2Connector::Reject
+   */
+  reject(privateData?: Uint8Array): void;
+
+  /**
+   * The Reads that the peer offers with its request, or has granted with its reply, in a form that accept takes.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetReadLimits
+   */
+  getReadLimits(): Nd2ReadLimits;
+
+  /**
+   * The private data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject. It may be padded with
+   * zeros to the transport's fixed length.
+   *
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @see IND2Connector::GetPrivateData
+   */
+  getPrivateData(): Uint8Array;
+
+  /**
+   * The local address, from bind or the request on.
+   *
+   * @throws ADDRESS_NOT_ASSOCIATED before there is one.
+   * @see IND2Connector::GetLocalAddress
+   */
+  getLocalAddress(): SocketAddress;
+
+  /**
+   * The peer's address, from connect or the request on.
+   *
+   * @throws CONNECTION_INVALID while there is no peer.
+   * @see IND2Connector::GetPeerAddress
+   */
+  getPeerAddress(): SocketAddress;
+
+  /**
+   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has already;
+   * CONNECTION_DISCONNECTED when this side calls {@link disconnect}; CANCELED. Allowed from completeConnect on. When
+   * the peer disconnects, the queue pair is flushed after all data that the peer had sent was delivered.
+   *
+   * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
+   * @see IND2Connector::NotifyDisconnect
+   */
+  notifyDisconnect(): Overlapped<void>;
+
+  /**
+   * Ends the connection. Every outstanding request of the queue pair ends in CANCELED in its completion queue. Requests
+   * that had completed before are delivered at the peer. Both sides may call it at the same time, and both succeed; it
+   * also succeeds if the peer never answers.
+   *
+   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   * @see IND2Connector::Disconnect
+   */
+  disconnect(): Overlapped<void>;
+
+  /** Disconnects if connected, waits for that, and releases; for `await using`. It does not fail. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
+ * Releasing it refuses the requests that nobody has taken.
+ * @example
+ * ```ts
+ * using listener = adapter.createListener();
+ * listener.bind('0.0.0.0:5000');
+ * listener.listen(16);
+ * const connector = adapter.createConnector();
+ * await listener.getConnectionRequest(connector);
+ * if (connector.getPrivateData()[0] === 1) await connector.accept(queuePair);
+ * else connector.reject(Buffer.from('not you'));
+ * ```
+ */
+export interface IND2Listener extends IND2Overlapped {
+  /**
+   * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all addresses of this
+   * adapter; port 0: a free port. With the wildcard the port is taken on every address of the host, as a TCP port would
+   * be: no other listener can have it, not even one of another adapter.
+   *
+   * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
+   * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
+   *   TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
+   * @see IND2Listener::Bind
+   */
+  bind(address: string | SocketAddress): void;
+
+  /**
+   * Listens.
+   *
+   * @param backlog - maximum of requests that wait for getConnectionRequest; more are refused. 0, the default: the soft
+   *   kernel's limit, 1024 at a listener and 4096 in a thread.
+   * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
+   *   (another listener has the address), INVALID_PARAMETER (backlog)
+   * @see IND2Listener::Listen
+   */
+  listen(backlog?: number): void;
+
+  /**
+   * The address and port, from bind on.
+   *
+   * @throws INVALID_DEVICE_STATE before
+   * @see IND2Listener::GetLocalAddress
+   */
+  getLocalAddress(): SocketAddress;
+
+  /**
+   * Waits for a connection request and gives it to an idle connector, which can then look at it, Accept or Reject it.
+   * Several may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   *
+   * @param connector - an idle one of the same adapter instance
+   * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
+   *   INVALID_PARAMETER_1 (connector)
+   * @see IND2Listener::GetConnectionRequest
+   */
+  getConnectionRequest(connector: IND2Connector): Overlapped<void>;
 }

@@ -1,29 +1,34 @@
-import type {
-  GetResultOptions,
-  IWVProvider,
-  Overlapped,
-  SocketAddress,
-  WvDeviceAttributes,
+import {
+  type GetResultOptions,
+  type IWVProvider,
+  type Overlapped,
+  type SocketAddress,
+  Status,
+  type WvDeviceAttributes,
 } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, MAX_CALLER_DATA, readLimit } from '../core/limits.js';
-import { checkOptions, type OptionNames } from '../core/option-names.js';
+import {
+  checkCount,
+  checkOptions,
+  MAX_CALLER_DATA,
+  type OptionNames,
+  readLimit,
+} from '../core/argument-checks.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
-import type {
-  INDAdapter,
-  INDCompletionQueue,
-  INDConnector,
-  INDListen,
-  INDMemoryWindow,
-  NdAdapterInfo,
-  NdEndpointOptions,
-  NdListenOptions,
-  NdMemoryHandle,
-  NdResult,
+import {
+  type INDAdapter,
+  type INDCompletionQueue,
+  type INDConnector,
+  type INDListen,
+  type INDMemoryWindow,
+  ND_VERSION_1,
+  type NdAdapterInfo,
+  type NdEndpointOptions,
+  type NdListenOptions,
+  type NdMemoryHandle,
+  type NdResult,
 } from '../spi/v1.js';
-import { ND_VERSION_1 } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';

@@ -1,7 +1,6 @@
-import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
+import { checkOptions } from '../core/argument-checks.js';
 import { ConnectorBase } from '../core/connector.js';
-import { checkOptions } from '../core/option-names.js';
 import type {
   INDConnector,
   INDEndpoint,

@@ -1,8 +1,6 @@
-import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
-import { IpProtocol, Status } from '../../winverbs/index.js';
-import { isCount } from '../core/limits.js';
+import { IpProtocol, type IWVConnectEndpoint, type SocketAddress, Status } from '../../winverbs/index.js';
+import { checkOptions, isCount } from '../core/argument-checks.js';
 import { checkBacklog, ListenerBase } from '../core/listener.js';
-import { checkOptions } from '../core/option-names.js';
 import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';

@@ -1,36 +1,38 @@
-import type {
-  IWVProvider,
-  SocketAddress,
-  WvDeviceAddress,
-  WvDeviceAttributes,
-  WvMemoryRegion,
+import {
+  DEFAULT_PKEY,
+  type IWVProvider,
+  type SocketAddress,
+  Status,
+  WvCapability,
+  type WvDeviceAddress,
+  type WvDeviceAttributes,
+  type WvMemoryRegion,
 } from '../../winverbs/index.js';
-import { DEFAULT_PKEY, Status, WvCapability } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter.js';
-import { checkCount, MAX_CALLER_DATA } from '../core/limits.js';
+import { checkCount, checkOptions, MAX_CALLER_DATA, type OptionNames } from '../core/argument-checks.js';
 import type { NdOverlappedBase } from '../core/object.js';
-import { checkOptions, type OptionNames } from '../core/option-names.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
 import { addressesOf } from '../core/provider.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
-import type {
-  IND2Adapter,
-  IND2CompletionQueue,
-  IND2Connector,
-  IND2Listener,
-  IND2MemoryRegion,
-  IND2MemoryWindow,
-  IND2QueuePair,
-  IND2SharedReceiveQueue,
-  Nd2AdapterInfo,
-  Nd2Affinity,
-  Nd2InitiatorOptions,
-  Nd2QueuePairOptions,
-  Nd2SharedReceiveQueueOptions,
-  Nd2SrqQueuePairOptions,
+import {
+  type IND2Adapter,
+  type IND2CompletionQueue,
+  type IND2Connector,
+  type IND2Listener,
+  type IND2MemoryRegion,
+  type IND2MemoryWindow,
+  type IND2QueuePair,
+  type IND2SharedReceiveQueue,
+  ND_VERSION_2,
+  Nd2AdapterFlag,
+  type Nd2AdapterInfo,
+  type Nd2Affinity,
+  type Nd2InitiatorOptions,
+  type Nd2QueuePairOptions,
+  type Nd2SharedReceiveQueueOptions,
+  type Nd2SrqQueuePairOptions,
 } from '../spi/v2.js';
-import { ND_VERSION_2, Nd2AdapterFlag } from '../spi/v2.js';
 import { refuse, v2Terms } from '../status.js';
 import { checkAffinity } from './affinity.js';
 import { CompletionQueue } from './completion-queue.js';

@@ -1,8 +1,6 @@
-import type { Overlapped, SocketAddress } from '../../winverbs/index.js';
-import { Status } from '../../winverbs/index.js';
+import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
+import { checkOptions, readLimit } from '../core/argument-checks.js';
 import { ConnectorBase, type ReadLimits } from '../core/connector.js';
-import { readLimit } from '../core/limits.js';
-import { checkOptions } from '../core/option-names.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';

@@ -1,6 +1,11 @@
-import type { IWVSharedReceiveQueue, WvSrqEvent } from '../../winverbs/index.js';
-import { Overlapped, Status, StatusError } from '../../winverbs/index.js';
-import { isCount } from '../core/limits.js';
+import {
+  type IWVSharedReceiveQueue,
+  Overlapped,
+  Status,
+  StatusError,
+  type WvSrqEvent,
+} from '../../winverbs/index.js';
+import { isCount } from '../core/argument-checks.js';
 import { NdOverlappedBase } from '../core/object.js';
 import { type RecordOwner, RequestRecord, RequestType } from '../core/requests.js';
 import { ScatterGather } from '../core/scatter-gather.js';
