@@ -5,7 +5,7 @@
 // Runs when the bundle is made, and when the package is installed, because a code cache fits one version of Node only
 // and is ignored by others. Does nothing if there is no bundle or no addon.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import Module, { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
@@ -19,10 +19,10 @@ const patienceMs = 10_000;
 
 /** The code of the modules alone. Throws without an addon. */
 function codeOfModules(source) {
-  const script = new Script(source, { filename: bundle });
-  const made = {};
-  script.runInThisContext()(made, createRequire(bundle), dirname(bundle));
-  made.addon();
+  const script = new Script(Module.wrap(source), { filename: bundle });
+  const made = { exports: {} };
+  script.runInThisContext()(made.exports, createRequire(bundle), made, bundle, dirname(bundle));
+  made.exports.addon();
   return script.createCachedData();
 }
 

@@ -20,8 +20,7 @@ node scripts/pack.mjs "${local[@]}"
 packages=$root/build/package
 version=$(node -p 'require("./package.json").version')
 publint=$root/node_modules/.bin/publint
-# The package is ESM; require() loads that since Node.js 20.19.
-attw=("$root/node_modules/.bin/attw" --profile esm-only --no-emoji --format ascii)
+attw=("$root/node_modules/.bin/attw" --profile node16 --no-emoji --format ascii)
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 
@@ -48,10 +47,56 @@ console.log(provider.queryDeviceList().length > 0 ? 'devices' : 'no device', req
 provider.release();
 END
 
+# Whatever a program imports and requires is the same, and so is the state behind it: drivers of one kernel.
+cat >"$fresh/one.js" <<'END'
+import { deepEqual, equal } from 'node:assert/strict';
+import { createRequire } from 'node:module';
+const require = createRequire(import.meta.url);
+const { name, exports } = require('networkdirect/package.json');
+for (const path of Object.keys(exports).filter((one) => !one.endsWith('.json'))) {
+  const entry = path.replace('.', name);
+  const [imported, required] = [await import(entry), require(entry)];
+  deepEqual(Object.keys(imported).sort(), Object.keys(required).sort());
+  for (const key of Object.keys(imported)) equal(imported[key], required[key], `${entry} ${key}`);
+}
+const { loadDriver } = await import('networkdirect/kernel-bridge');
+loadDriver(new URL('driver.cjs', import.meta.url)).getResult({ wait: true });
+require('networkdirect/kernel-bridge').openDeviceFile('\\\\.\\Box').close();
+END
+cat >"$fresh/driver.cjs" <<'END'
+const { Status } = require('networkdirect/kernel');
+if (Status.SUCCESS !== 0) throw new Error('no statuses');
+exports.driverEntry = (driver) => void driver.createDevice('\\Device\\Box', ['\\DosDevices\\Box']);
+END
+# Bundles of the first program without the package.
+cat >"$fresh/bundle.cjs" <<'END'
+const { createRequire } = require('node:module');
+const [esbuild, webpack] = process.argv.slice(2).map((folder) => createRequire(`${folder}/`));
+esbuild('esbuild').buildSync({
+  ...{ entryPoints: ['hello.js'], outfile: 'esbuild.js', bundle: true },
+  ...{ platform: 'node', format: 'esm', packages: 'external' },
+});
+const options = {
+  ...{ mode: 'production', target: 'node', entry: './hello.js' },
+  ...{ externals: /^networkdirect/, externalsType: 'node-commonjs' },
+  output: { path: __dirname, filename: 'webpack.cjs' },
+};
+webpack('webpack')(options, (error, stats) => {
+  if (error || stats.hasErrors()) throw error ?? new Error(stats.toString());
+});
+END
+cat >"$fresh/first.test.cjs" <<'END'
+test('a provider opens', () => {
+  const provider = require('networkdirect/winverbs').openProvider();
+  expect(provider.queryDeviceList().length).toBeGreaterThan(0);
+  provider.release();
+});
+END
+
 # A folder with a package.json that has these packages alone.
 project() {
   mkdir -p "$1"
-  cp "$fresh/hello.js" "$fresh/required.cjs" "$1"
+  cp "$fresh"/*.{js,cjs} "$1"
   node - "$1" "$packages" "$version" <<'END'
 const [folder, packages, version] = process.argv.slice(2);
 const { readdirSync, writeFileSync } = require('node:fs');
@@ -141,10 +186,22 @@ for wanted in "${versions[@]}"; do
   [ "$said" = "$hello" ] || fail "The first program said: $said"
   said=$(apart "$app" "$node" --no-warnings required.cjs)
   [ "$said" = "devices $version" ] || fail "The program with require() said: $said"
+  apart "$app" "$node" --no-warnings one.js
   apart "$app" "$node" node_modules/networkdirect/dist/nd/cli/nd.js demo --iterations 10 --rounds 1 --json >/dev/null
   import=$(apart "$app" "$node" --input-type=module -e "const begun = performance.now(); await import('networkdirect'); console.log((performance.now() - begun).toFixed(0))")
   echo "Node.js $("$node" --version): installed in $installed ms, imported in $import ms, the programs run"
 done
+
+# Where programs are bundled without the package, and in Jest without a configuration, which has a require() of its own.
+tools=$fresh/tools
+npm install --silent --no-save --no-audit --no-fund --prefix "$tools" jest@30.5.2 webpack@5.113.0
+apart "$app" "$node" bundle.cjs "$root" "$tools"
+for bundle in esbuild.js webpack.cjs; do
+  said=$(apart "$app" "$node" "$bundle")
+  [ "$said" = "$hello" ] || fail "The program in $bundle said: $said"
+done
+apart "$app" "$node" "$tools/node_modules/jest/bin/jest.js" --rootDir "$app" >"$fresh/jest" 2>&1 || { cat "$fresh/jest"; exit 1; }
+echo "The first program runs in bundles of esbuild and webpack, and a test in Jest"
 
 # Without the optional package there is one sentence, and one command.
 rm -rf "$app/node_modules/@networkdirect"

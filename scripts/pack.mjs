@@ -2,7 +2,7 @@
 //
 //   node scripts/pack.mjs [--local]
 //
-// The package has few files: its JavaScript is bundled, each module once (pack-code.mjs), and so are its declarations (pack-types.mjs). Each
+// The package's JavaScript is joined to few files, each module once (pack-code.mjs), and so are its declarations (pack-types.mjs). Each
 // folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. The C++ sources are one archive, a package
 // of their own that `networkdirect build` fetches: most systems never need it. With --local the addons of build/Release are this platform's
 // package: for tests, not for others, because they need this system's libraries.
@@ -32,7 +32,7 @@ const stage = join(packages, own.name);
 const dist = resolve('dist');
 const addons = ['networkdirect_hca.node', 'networkdirect_verbs.node'];
 /** Guards against files that slip into the package by mistake; not a size to optimize for. */
-const limits = { files: 200, bytes: 3_000_000 };
+const limits = { files: 200, bytes: 6_000_000 };
 
 rmSync(packages, { recursive: true, force: true });
 mkdirSync(stage, { recursive: true });
@@ -40,10 +40,9 @@ mkdirSync(stage, { recursive: true });
 const json = (file, value) => writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 
 /** Copies a file of this folder to the same place of the stage. */
-function copy(file, text) {
+function copy(file) {
   mkdirSync(dirname(join(stage, file)), { recursive: true });
-  if (text === undefined) copyFileSync(file, join(stage, file));
-  else writeFileSync(join(stage, file), text);
+  copyFileSync(file, join(stage, file));
 }
 
 /** The public modules: what package.json exports. */
@@ -55,10 +54,8 @@ const entries = Object.values(own.exports)
 const programs = ['nd/cli/nd.js', 'nd/cli/tools/mrrate-thread.js'];
 /** Providers that are broken on purpose, for tests of the conformance suite. */
 const left = ['nd/conformance/mutants/index.js'];
-mkdirSync(join(stage, 'dist/kernel-bridge/kernel'), { recursive: true });
-const external = Object.keys(own.optionalDependencies);
-await packCode(dist, join(stage, 'dist'), [...entries, ...programs], external, left);
-copy('dist/kernel-bridge/soft/kernel-thread.cjs');
+await packCode(dist, join(stage, 'dist'), entries, programs, left);
+for (const file of ['kernel-thread.cjs', 'kernel-thread.cjs.map']) copy(`dist/kernel-bridge/soft/${file}`);
 execFileSync('npm', ['run', '--silent', 'types'], { stdio: 'inherit' });
 await packTypes(dist, entries, join(stage, 'dist'));
 
@@ -120,13 +117,21 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   return { name, target };
 });
 
-const { private: _, scripts: __, devDependencies: ___, dependencies: ____, ...kept } = own;
+/** The package is CommonJS, and has ES modules that export the same (pack-code.mjs). */
+const forms = ({ types, default: file }) => ({
+  import: { types: types.replace(/ts$/, 'mts'), default: file.replace(/js$/, 'mjs') },
+  default: { types, default: file },
+});
+const { private: _, scripts: __, devDependencies: ___, ...kept } = own;
 json(join(stage, 'package.json'), {
   ...kept,
+  type: 'commonjs',
+  exports: Object.fromEntries(
+    Object.entries(own.exports).map(([name, target]) => [name, target.types ? forms(target) : target]),
+  ),
   files: ['dist', 'CHANGELOG.md', 'SECURITY.md'],
   // `networkdirect build` compiles these sources and no others.
   sourcesIntegrity: `sha512-${createHash('sha512').update(compressed).digest('base64')}`,
-  imports: { '#shared': './dist/shared.cjs', '#zod': './dist/zod.cjs' },
   optionalDependencies: {
     ...own.optionalDependencies,
     ...Object.fromEntries(platforms.map(({ name }) => [name, version])),

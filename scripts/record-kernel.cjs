@@ -2,15 +2,15 @@
 // the functions that a program needs first.
 'use strict';
 const { readFileSync } = require('node:fs');
-const { createRequire } = require('node:module');
+const { createRequire, wrap } = require('node:module');
 const { dirname } = require('node:path');
 const { Script } = require('node:vm');
 const { BroadcastChannel } = require('node:worker_threads');
 
 const bundle = process.env.NETWORKDIRECT_KERNEL_BUNDLE;
-const script = new Script(readFileSync(bundle, 'latin1'), { filename: bundle });
-const made = {};
-script.runInThisContext()(made, createRequire(bundle), dirname(bundle));
+const script = new Script(wrap(readFileSync(bundle, 'latin1')), { filename: bundle });
+const made = { exports: {} };
+script.runInThisContext()(made.exports, createRequire(bundle), made, bundle, dirname(bundle));
 
 const main = new BroadcastChannel(bundle);
 main.onmessage = () => {
@@ -18,4 +18,4 @@ main.onmessage = () => {
   main.postMessage(script.createCachedData());
   main.close();
 };
-made.start();
+made.exports.start();

@@ -1,6 +1,6 @@
 // Copies what the addons are built of to build/source: the C++ files, the headers of Node-API and libuv, and the build itself. This folder needs
 // a C++17 compiler and nothing else. The package has it as an archive, and the prebuilt addons are built of it.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -33,22 +33,3 @@ copy(dirname(require.resolve('node-addon-api')), ['napi.h', 'napi-inl.h', 'napi-
 const node = resolve(process.execPath, '../../include/node');
 if (!existsSync(join(node, 'uv.h'))) throw new Error(`This Node.js has no headers in ${node}.`);
 copy(node, ['uv.h', ...['errno', 'linux', 'threadpool', 'unix', 'version'].map((name) => `uv/${name}.h`)]);
-
-/**
- * Comments and indents are more than a quarter of the archive, and the project has them. Notices of copyright stay, and so does the
- * empty line that ends a macro.
- */
-function withoutComments(text) {
-  const tokens =
-    /R"(\w*)\([\s\S]*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
-  return text
-    .replace(tokens, (found) => (found.startsWith('/') && !/copyright/i.test(found) ? ' ' : found))
-    .replace(/[ \t]+$/gm, '')
-    .replace(/^[ \t]+/gm, '')
-    .replace(/[ \t]+\\$/gm, ' \\')
-    .replace(/(?<!\\)\n{2,}/g, '\n');
-}
-for (const name of readdirSync(stage, { recursive: true })) {
-  const file = join(stage, name);
-  if (/\.(cc|h)$/.test(name)) writeFileSync(file, withoutComments(readFileSync(file, 'utf8')));
-}

@@ -6,6 +6,7 @@
  * file (scripts/bundle-kernel.mjs), this loads that file; so this is a CommonJS module.
  */
 import fs = require('node:fs');
+import NodeModule = require('node:module');
 import path = require('node:path');
 import vm = require('node:vm');
 import worker = require('node:worker_threads');
@@ -15,7 +16,7 @@ interface Addon {
 }
 
 interface Bundle {
-  /** The compiled modules that the bundle contains. */
+  /** The compiled modules that the bundle contains, from its folder; none in the package, where a bundle has no other form. */
   readonly files: readonly string[];
   addon(): Addon;
   /** Runs the kernel's entry. */
@@ -45,26 +46,29 @@ function modifiedAt(file: string): number {
   return fs.statSync(file).mtimeMs;
 }
 
-/** V8's code cache for the bundle, made by the build; undefined if it belongs to another bundle. */
-function codeCache(file: string, source: string): Buffer | undefined {
-  if (!fs.existsSync(file)) return undefined;
-  const cache = fs.readFileSync(file);
-  const end = cache.indexOf('*/') + 2;
-  return source.startsWith(cache.toString('latin1', 0, end)) ? cache.subarray(end) : undefined;
+/** Runs the bundle with V8's code cache, made by the build; undefined: there is none, or it belongs to another bundle. */
+function cachedBundle(file: string): Bundle | undefined {
+  const cache = file.replace(/cjs$/, 'cache');
+  if (!fs.existsSync(cache)) return undefined;
+  const kept = fs.readFileSync(cache);
+  const end = kept.indexOf('*/') + 2;
+  // The build leaves no other characters than ASCII in it, and this is the fastest way to read those.
+  const source = fs.readFileSync(file, 'latin1');
+  if (!source.startsWith(kept.toString('latin1', 0, end))) return undefined;
+  // V8 rejects a cache that another version of Node or other flags have made.
+  const script = new vm.Script(NodeModule.wrap(source), { filename: file, cachedData: kept.subarray(end) });
+  const made = { exports: {} as Bundle };
+  script.runInThisContext()(made.exports, require, made, file, path.dirname(file));
+  return made.exports;
 }
 
 /** The bundle; undefined if it cannot be loaded, or one of its modules was compiled after it. */
 function freshBundle(file: string): Bundle | undefined {
   try {
     const madeAt = modifiedAt(file);
-    // The build leaves no other characters than ASCII in it, and this is the fastest way to read those.
-    const source = fs.readFileSync(file, 'latin1');
-    const cachedData = codeCache(file.replace(/cjs$/, 'cache'), source);
-    // V8 rejects a cache that another version of Node or other flags have made.
-    const script = new vm.Script(source, { filename: file, ...(cachedData === undefined ? {} : { cachedData }) });
-    const made = {} as Bundle;
-    script.runInThisContext()(made, require, path.dirname(file));
-    return made.files.some((one) => modifiedAt(one) > madeAt) ? undefined : made;
+    const made = cachedBundle(file) ?? (require(file) as Bundle);
+    const isOld = made.files.some((one) => modifiedAt(path.join(path.dirname(file), one)) > madeAt);
+    return isOld ? undefined : made;
   } catch {
     return undefined;
   }

@@ -229,4 +229,5 @@ for (const command of [
   program.addCommand(command);
 }
 
-await program.parseAsync();
+// Not awaited: the package is CommonJS. A rejection ends the process.
+void program.parseAsync();
