@@ -32,7 +32,7 @@ function filesBelow(folder) {
 export const nameOf = (tests, file) => relative(tests, file).replace(/\.test\.js$/, '');
 
 /** The command that runs a test file. */
-export const commandOf = (file) => [process.execPath, '--enable-source-maps', '--expose-gc', file];
+export const commandOf = (file) => [process.execPath, '--enable-source-maps', file];
 
 /**
  * Runs a command in a process group of its own, which ends with it. `idleSeconds`: it is killed if it prints nothing on

@@ -1,8 +1,7 @@
 /** The server that peers hoard at: `hoard-victim bytes`. It serves channels and streams, and reports its size. */
 import { once } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { createChannelServer, createServer } from '../../nd/net/index.js';
+import { collect } from '../helpers/collect.js';
 
 export interface Ports {
   readonly channels: number;
@@ -16,9 +15,6 @@ export interface Size {
 }
 
 const LONG_BYTES = 2 ** 20;
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const server = createChannelServer({ maxBufferedBytes: Number(process.argv[2]) }, (channel) => {
   channel.onRequest((bytes) => {

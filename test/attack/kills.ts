@@ -14,7 +14,7 @@ const LEAST = 14;
 
 async function runKills(link: 'auto' | 'wire', { build, seed, count }: Run): Promise<Outcome> {
   const wanted = Math.max(count, LEAST);
-  const child = spawn(process.execPath, ['--enable-source-maps', '--expose-gc', program], {
+  const child = spawn(process.execPath, ['--enable-source-maps', program], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,

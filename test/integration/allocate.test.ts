@@ -15,11 +15,11 @@ import {
   WvAccess,
   WvSend,
 } from '../../winverbs/index.js';
+import { collect } from '../helpers/collect.js';
 import { runLimited } from '../helpers/limited.js';
 import { connectedPair, take } from '../helpers/loopback.js';
 
 const MIB = 2 ** 20;
-const collect: () => void = globalThis.gc ?? assert.unreachable;
 
 /** Bytes of `allocate()` that are mapped into this process. */
 function mapped(): number {

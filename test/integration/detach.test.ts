@@ -5,11 +5,11 @@ import { markAsUntransferable } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status, WcStatus, WvAccess, type WvMemoryRegion, WvOpcode, WvSend } from '../../winverbs/index.js';
+import { collect } from '../helpers/collect.js';
 import { throwsWv } from '../helpers/fake-pair.js';
 import { ALL_ACCESS, connectedPair, remoteOf, take } from '../helpers/loopback.js';
 import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
-const collect: () => void = globalThis.gc ?? assert.unreachable;
 const { a, b, release } = await connectedPair();
 /** The ways that have detached something, so that the test is known to work. */
 const detaching = new Set<string>();

@@ -1,8 +1,6 @@
 /** `networkdirect/net`: messages, requests and answers, in one process. */
 import { once } from 'node:events';
 import { inspect } from 'node:util';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ndCleanup, ndQueryAddressList, ndStartup } from '../../nd/index.js';
@@ -14,6 +12,7 @@ import {
   createServer,
   NetError,
 } from '../../nd/net/index.js';
+import { collect } from '../helpers/collect.js';
 import { channels, endAll, listening, rejection } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
 
@@ -267,8 +266,6 @@ test('a signal closes a server that listens, or keeps it from listening', async 
 });
 
 test('memory that is collected without release causes a warning', async () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   const [client] = await channels();
   const warnings: Error[] = [];
   const warned = (warning: Error): void => void warnings.push(warning);

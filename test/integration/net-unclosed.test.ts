@@ -1,8 +1,6 @@
 // Channels that the program has lost without closing them: they are collected, their connection ends, and a warning says so. And those
 // that are not lost, though the program has no reference to them.
 import { once } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -13,10 +11,8 @@ import {
   type RemoteMemory,
   type Server,
 } from '../../nd/net/index.js';
+import { collect } from '../helpers/collect.js';
 import { firstIf } from '../helpers/tiers.js';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 /** Warnings since the test began. */
 const warnings: Error[] = [];

@@ -1,14 +1,10 @@
 /** Methods of the addon's objects that have their object's address (addon/own_methods.h). */
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
+import { collect } from '../helpers/collect.js';
 
 const addon = loadAddon();
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 async function isCollected(object: WeakRef<object>): Promise<boolean> {
   for (let round = 0; round < 10 && object.deref() !== undefined; round++) {

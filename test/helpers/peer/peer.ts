@@ -57,7 +57,7 @@ export class Peer {
   #spinning: (() => void) | undefined;
 
   private constructor({ kernel = {}, by = [], program = ownProgram }: PeerOptions) {
-    const command = [...by, process.execPath, '--enable-source-maps', '--expose-gc', program];
+    const command = [...by, process.execPath, '--enable-source-maps', program];
     this.#child = spawn(command[0]!, command.slice(1), {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       env: { ...process.env, ND_OPTIONS: JSON.stringify({ startTimeoutMs: HANG_MS, ...kernel }) },

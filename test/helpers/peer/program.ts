@@ -9,6 +9,7 @@ import { faultOptionsSchema } from '../../../kernel-bridge/options.js';
 import { resolveKernelOptions } from '../../../kernel-bridge/soft/kernel-options.js';
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
+import { collect } from '../collect.js';
 import { readTraces } from '../traces.js';
 import { type Link, type LinkListener, LinkStack } from './link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
@@ -143,7 +144,7 @@ const handlers: Handlers = {
   counters: async () => {
     // Rings exist while JavaScript can access them: garbage must be collected before they are counted.
     for (let n = 0; n < 3; n += 1) {
-      globalThis.gc?.();
+      collect();
       await new Promise((resolve) => setImmediate(resolve));
     }
     return { ...readCounters() };
