@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { type GuideProgram, root } from './guides.js';
+import type { GuideProgram } from './guides.js';
+import { root } from './root.js';
 
 /** An `@example` of a docstring. */
 export interface DocExample {

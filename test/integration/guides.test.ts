@@ -1,18 +1,19 @@
-/** The programs of the guides compile, run, and print the output below them. */
+/** The programs of the guides pass the compiler's checks, run, and print the output below them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   compiledFile,
-  compilePrograms,
   type GuideProgram,
   programsOf,
   readPrograms,
+  writePrograms,
 } from '../helpers/guides.js';
-import { firstIf } from '../helpers/tiers.js';
+import { firstIf, long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const programs = readPrograms();
+test.before(() => writePrograms(programs));
 
 interface Running {
   /** Settles with the first bytes it writes, or with its end. */
@@ -69,8 +70,9 @@ test('blocks of one name are one program, and the text behind the last is its ou
   ]);
 });
 
-test('all programs compile', () => {
-  assert.equal(compilePrograms(programs), []);
+long(test, 'all programs pass the checks of the compiler', async () => {
+  const { checkPrograms } = await import('../helpers/checked-programs.js');
+  assert.equal(checkPrograms(programs), []);
 });
 
 const servers = new Set(programs.map((program) => program.with));

@@ -7,8 +7,8 @@ import { QpAttr, QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { explainModify } from '../../winverbs/explain.js';
 import type { IWVDevice } from '../../winverbs/index.js';
 import { Status, WvError } from '../../winverbs/status.js';
-import { root } from '../helpers/guides.js';
 import { type QpAttributeName, type QpStateName, qpRule, qpTypes } from '../helpers/qp-rules.js';
+import { root } from '../helpers/root.js';
 
 /** The options that carry the HCA's attributes: the path with its MTU is AV. `patience` and `extensions` are the kernel's own. */
 const optionOf: Readonly<Partial<Record<QpAttributeName, number>>> = {

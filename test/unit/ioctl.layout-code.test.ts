@@ -34,7 +34,7 @@ import {
 } from '../../kernel-bridge/ioctl/layout.js';
 import { madeCode } from '../../kernel-bridge/ioctl/made-code.js';
 import { cmLayouts, ipCmHeader, madHeader } from '../../kernel-bridge/kernel/cm/wire.js';
-import { root } from '../helpers/guides.js';
+import { root } from '../helpers/root.js';
 
 const dist = join(root, 'dist');
 const generator = (await import(pathToFileURL(join(root, 'scripts/make-layout-code.mjs')).href)) as {

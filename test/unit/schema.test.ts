@@ -7,7 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SLOTS } from '../../kernel-bridge/hca/binding.js';
 import { Status, statusText } from '../../kernel-bridge/ioctl/status.js';
-import { root } from '../helpers/guides.js';
+import { root } from '../helpers/root.js';
 
 const { generatedFiles, differing } = (await import(
   pathToFileURL(join(root, 'scripts/generate-schema.mjs')).href

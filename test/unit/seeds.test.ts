@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { root } from '../helpers/guides.js';
+import { root } from '../helpers/root.js';
 
 const page = readFileSync(join(root, 'docs/seeds.md'), 'utf8');
 const sections = new Map(
