@@ -1,7 +1,7 @@
-// Bundles programs that many tests start, each into one file: loading hundreds of modules is most of the work of a short process.
+// Bundles test files, and programs that many of them start: loading hundreds of modules is most of the work of a short process.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const programs = [
@@ -29,37 +29,49 @@ const programs = [
   ].map((name) => `test/helpers/${name}`),
 ];
 
+/** Packages that stay where they are. */
+const unbundled = /^(esbuild|typescript)$/;
+
 /**
- * Bundles those of `dist` into a folder that ends with this process. The environment names it to tests (test/helpers/programs.ts).
+ * Bundles those programs of `dist`, and test files, into a folder that ends with this process. The environment names it to tests
+ * (test/helpers/programs.ts). Returns what finds the bundle of a test file.
  */
-export async function bundlePrograms(dist) {
-  if (!existsSync(join(dist, `${programs[0]}.js`))) return; // tests of the runner itself
+export async function bundlePrograms(dist, files) {
+  if (!existsSync(join(dist, `${programs[0]}.js`))) return (file) => file; // tests of the runner itself
   const { build } = await import('esbuild');
   const folder = mkdtempSync(join(tmpdir(), 'nd-bundles-'));
   chmodSync(folder, 0o755); // some tests start them as other users
-  await build({
-    entryPoints: programs.map((name) => join(dist, `${name}.js`)),
-    outbase: dist,
-    outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    sourcemap: 'linked',
-    external: ['koffi'],
-    // Packages in CommonJS ask for Node.js's own modules.
-    banner: {
-      js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
-    },
-    plugins: [{ name: 'places', setup: keepPlaces }],
-  });
+  const bundle = (entryPoints, splitting) =>
+    build({
+      entryPoints,
+      splitting,
+      outbase: dist,
+      outdir: folder,
+      outExtension: { '.js': '.mjs' },
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      sourcemap: 'linked',
+      keepNames: true,
+      external: ['koffi'],
+      // Packages in CommonJS ask for Node.js's own modules.
+      banner: {
+        js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
+      },
+      plugins: [{ name: 'places', setup: keepPlaces }],
+    });
+  const modules = programs.map((name) => join(dist, `${name}.js`));
+  // Of programs each is one file; test files share theirs.
+  await Promise.all([bundle(modules, false), bundle(files, true)]);
   process.env.ND_TEST_BUNDLES = folder;
   process.on('exit', () => rmSync(folder, { recursive: true }));
+  return (file) => join(folder, relative(dist, file).replace(/js$/, 'mjs'));
 }
 
-/** Modules find other files from where they are in `dist`. */
-function keepPlaces({ onLoad }) {
+/** Modules find other files from where they are in `dist`, and packages that are not bundled from here. */
+function keepPlaces({ onLoad, onResolve }) {
+  onResolve({ filter: unbundled }, ({ path }) => ({ path: import.meta.resolve(path), external: true }));
   onLoad({ filter: /\/dist\/.*\.js$/ }, ({ path }) => ({
     contents: readFileSync(path, 'utf8').replaceAll(
       'import.meta.url',

@@ -80,11 +80,14 @@ for (const name of ['runs', 'jobs', 'seed', 'timeout']) {
 }
 
 const tests = resolve(values.tests);
-if (command.length === 0) await bundlePrograms(dirname(tests));
+
+async function testsOf(files) {
+  const bundleOf = await bundlePrograms(dirname(tests), files);
+  return files.map((file) => ({ name: nameOf(tests, file), command: commandOf(bundleOf(file)) }));
+}
+
 const subjects =
-  command.length > 0
-    ? [{ name: command.join(' '), command }]
-    : testFiles(tests, positionals).map((file) => ({ name: nameOf(tests, file), command: commandOf(file) }));
+  command.length > 0 ? [{ name: command.join(' '), command }] : await testsOf(testFiles(tests, positionals));
 
 // Mulberry32.
 let state = Number(values.seed);

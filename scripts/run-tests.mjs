@@ -36,7 +36,7 @@ if (values.list) {
 
 // test/helpers/tiers.ts
 if (!values.all && positionals.length === 0) process.env.ND_TEST_TIER = 'first';
-await bundlePrograms(dirname(tests));
+const bundleOf = await bundlePrograms(dirname(tests), files);
 
 const totals = { passed: 0, failed: 0, skipped: 0, later: 0 };
 const started = Date.now();
@@ -55,7 +55,7 @@ async function worker() {
 async function run(file) {
   const name = nameOf(tests, file);
   const { code, signal, output, timedOut, passed, failed, skipped, ...took } = await runCommand(
-    commandOf(file),
+    commandOf(bundleOf(file)),
     Number(values.timeout),
   );
   const broken = code !== 0 && failed === 0;

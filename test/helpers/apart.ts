@@ -1,8 +1,8 @@
 /** Tests in a network namespace of their own, where no other process has slots or ports, or sends packets. */
 import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { lacking } from './needs.js';
 import { inNewNetwork } from './network-namespace.js';
+import { programFile } from './programs.js';
 
 /** Whether this process runs in such a namespace. */
 export const apart = process.env.ND_TEST_APART !== undefined;
@@ -22,7 +22,7 @@ export function runApart(url: string, run: () => void): void {
   const [file, ...args] = inNewNetwork(
     process.execPath,
     ...process.execArgv,
-    fileURLToPath(url),
+    programFile(new URL(url)),
     ...process.argv.slice(2),
   );
   const { status } = spawnSync(file, args, {

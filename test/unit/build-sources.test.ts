@@ -30,7 +30,7 @@ function archiveOf(folder: string, word: string): Buffer {
   const stage = join(folder, `stage-${word}`);
   const program = `
     import { readdirSync, writeFileSync } from 'node:fs';
-    const beside = readdirSync(new URL('..', import.meta.url)).filter((name) => name !== 'scripts');
+    const beside = readdirSync(new URL('..', import.meta['url'])).filter((name) => name !== 'scripts');
     writeFileSync(${JSON.stringify(join(folder, 'built'))}, ['${word}', ...beside].join(' '));`;
   write(join(stage, 'scripts/build-native.mjs'), program);
   const { stdout } = spawnSync('tar', ['--sort=name', '--mtime=@0', '-C', stage, '-c', '.']);

@@ -16,7 +16,7 @@ const hunter = fileURLToPath(new URL('../../../scripts/hunt.mjs', import.meta.ur
 const needs = new URL('../helpers/needs.js', import.meta.url).href;
 const tiers = new URL('../helpers/tiers.js', import.meta.url).href;
 const begin = `
-  import { test } from '${import.meta.resolve('uvu')}';
+  import { test } from '${new URL('../../../node_modules/uvu/dist/index.mjs', import.meta.url)}';
   import { needing } from '${needs}';
   const pass = () => {};
   const fail = () => { throw new Error('as it should'); };`;
@@ -36,7 +36,7 @@ const files: Record<string, string> = {
   crashes: `needing(test, 'tshark')('a', pass); test('b', () => process.exit(7)); test.run();`,
   'fails-once': `
     import { existsSync, writeFileSync } from 'node:fs';
-    const mark = new URL('mark', import.meta.url);
+    const mark = new URL('mark', import.meta['url']);
     const again = existsSync(mark);
     writeFileSync(mark, '');
     needing(test, 'tshark')('a', fail);
