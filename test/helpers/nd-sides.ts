@@ -172,14 +172,18 @@ export async function pair(host: AnyHost, sizes?: { active?: Sizes; passive?: Si
 
 type Run = (two: Two & { host: AnyHost }) => Promise<void>;
 
-/** A test on two sides, released after it. */
-export function unconnected(run: Run): (context: { host: AnyHost }) => Promise<void> {
-  return async ({ host }) => {
-    const two = twoSides(host);
+async function released(run: Run, host: AnyHost, two: Two): Promise<void> {
+  try {
     await run({ ...two, host });
+  } finally {
     two.active.release();
     two.passive.release();
-  };
+  }
+}
+
+/** A test on two sides, released after it. */
+export function unconnected(run: Run): (context: { host: AnyHost }) => Promise<void> {
+  return ({ host }) => released(run, host, twoSides(host));
 }
 
 /** A test on two connected sides. */
@@ -187,12 +191,7 @@ export function connected(
   run: Run,
   sizes?: { active?: Sizes; passive?: Sizes },
 ): (context: { host: AnyHost }) => Promise<void> {
-  return async ({ host }) => {
-    const two = await pair(host, sizes);
-    await run({ ...two, host });
-    two.active.release();
-    two.passive.release();
-  };
+  return async ({ host }) => released(run, host, await pair(host, sizes));
 }
 
 /** The next `count` results of a queue. */

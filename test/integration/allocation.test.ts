@@ -5,23 +5,12 @@ import { HostV1, newResult } from '../../nd/cli/sides/v1.js';
 import { HostV2 } from '../../nd/cli/sides/v2.js';
 import { Nd2OpFlag, type Nd2Result, type NdResult } from '../../nd/index.js';
 import { type WvCompletion, WvSend } from '../../winverbs/index.js';
+import { bytesPerRound } from '../helpers/allocates.js';
 import { connectedPair } from '../helpers/loopback.js';
-
-const ROUNDS = 2500;
 
 /** Bytes that one of `operations` in a round leaves on the heap. */
 function bytesPerOperation(round: () => void, operations: number): number {
-  for (let i = 0; i < 4 * ROUNDS; i += 1) round();
-  // The lowest of several runs, because the runtime may compile or collect garbage in any one. On a busy machine it compiles late, and
-  // code that is not compiled yet allocates numbers.
-  let least = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < 40 && least >= ROUNDS * operations; run += 1) {
-    const before = process.memoryUsage().heapUsed;
-    for (let i = 0; i < ROUNDS; i += 1) round();
-    const grown = process.memoryUsage().heapUsed - before;
-    if (grown >= 0) least = Math.min(least, grown);
-  }
-  return least / (ROUNDS * operations);
+  return bytesPerRound(round, operations, 2500) / operations;
 }
 
 /** Polls until there were `n`; `poll` returns the number of each call. */

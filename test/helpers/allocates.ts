@@ -1,0 +1,75 @@
+/** What a round of calls allocates. */
+import * as assert from 'uvu/assert';
+import type { WvCompletion } from '../../winverbs/index.js';
+import type { FakeQp } from './fake-winverbs.js';
+
+/** Bytes that a round leaves on the heap. It stops at less than `enough`, and at the latest after 40 runs of `rounds`. */
+export function bytesPerRound(round: () => void, enough: number, rounds = 20_000): number {
+  for (let i = 0; i < 4 * rounds; i += 1) round();
+  // The lowest of several runs, because the engine may compile or collect garbage in any one. On a busy machine it compiles late, and
+  // code that is not compiled yet allocates numbers.
+  let least = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 40 && least >= rounds * enough; run += 1) {
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < rounds; i += 1) round();
+    const grown = process.memoryUsage().heapUsed - before;
+    if (grown >= 0) least = Math.min(least, grown);
+  }
+  return least / rounds;
+}
+
+export function allocatesNothing(round: () => void): void {
+  const bytes = bytesPerRound(round, 4);
+  assert.ok(bytes < 4, `the heap grew by ${bytes.toFixed(1)} bytes per round`);
+}
+
+/**
+ * Completes a Receive, and all other requests of a round but the first, on a queue pair of WinVerbs in memory, without the
+ * logging of the fakes, which must not be measured. Returns what begins a round.
+ */
+export function completing(qp: FakeQp): () => void {
+  const sent: unknown[] = [undefined, undefined, undefined];
+  let [received, posted, next]: [unknown, number, number] = [undefined, 0, 0];
+  const keep = (context: unknown): void => {
+    sent[posted++] = context;
+  };
+  qp.send = keep;
+  qp.write = keep;
+  qp.read = keep;
+  qp.postReceive = (context) => {
+    received = context;
+  };
+  const completion: WvCompletion = {
+    context: undefined,
+    qpContext: undefined,
+    opcode: 0,
+    status: 0,
+    length: 16,
+    flags: 0,
+    immediateData: 0,
+    sourceQpn: 0,
+    vendorCode: 0,
+    pkeyIndex: 0,
+    sLid: 0,
+    sl: 0,
+    dLidPathBits: 0,
+  };
+  const { sendCq, receiveCq } = qp.create;
+  sendCq.poll = (completions: WvCompletion[]) => {
+    if (++next >= posted) return 0;
+    completion.context = sent[next];
+    completions[0] = completion;
+    return 1;
+  };
+  receiveCq.poll = (completions: WvCompletion[]) => {
+    if (received === undefined) return 0;
+    completion.context = received;
+    received = undefined;
+    completions[0] = completion;
+    return 1;
+  };
+  return () => {
+    posted = 0;
+    next = 0;
+  };
+}
