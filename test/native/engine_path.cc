@@ -53,7 +53,7 @@ double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_
 }  // namespace
 
 // 1 Gbit/s over 20 and 100 ms takes 600 and 3,000 packets. PSNs wrap meanwhile.
-TEST(window_grows_to_what_the_path_takes) {
+TEST(long_window_grows_to_what_the_path_takes) {
   for (uint64_t delay : {10'000'000, 50'000'000}) {
     PathShape shape;
     shape.delayNs = delay;
@@ -69,7 +69,7 @@ TEST(window_grows_to_what_the_path_takes) {
 }
 
 // A peer that has not said that it takes more: rxe and network adapters take 128.
-TEST(window_of_any_other_peer_stays_what_all_take) {
+TEST(long_window_of_any_other_peer_stays_what_all_take) {
   PathShape shape;
   PathWorld w(shape);
   std::vector<std::unique_ptr<Flow>> flows;
@@ -79,7 +79,7 @@ TEST(window_of_any_other_peer_stays_what_all_take) {
   CHECK(share < 0.25);
 }
 
-TEST(window_has_the_limit_of_the_option) {
+TEST(long_window_has_the_limit_of_the_option) {
   PathShape shape;
   shape.delayNs = 50'000'000;
   shape.bytesPerSecond = 1'250'000'000;
@@ -95,7 +95,7 @@ TEST(window_has_the_limit_of_the_option) {
 }
 
 // On a near path, as inside a host, nothing is to be won.
-TEST(window_on_a_near_path_stays) {
+TEST(long_window_on_a_near_path_stays) {
   PathShape shape;
   shape.delayNs = 50'000;
   PathWorld w(shape);
@@ -110,7 +110,7 @@ TEST(window_on_a_near_path_stays) {
 }
 
 // A queue of ten seconds is not filled: what stands in it is no more than the path itself holds.
-TEST(window_leaves_no_standing_queue) {
+TEST(long_window_leaves_no_standing_queue) {
   PathShape shape;
   shape.queue = 300'000;
   PathWorld w(shape);
@@ -123,7 +123,7 @@ TEST(window_leaves_no_standing_queue) {
 }
 
 // A queue that is too short for twice the path: losses make the window smaller, and the path stays in use.
-TEST(window_follows_losses_of_a_short_queue) {
+TEST(long_window_follows_losses_of_a_short_queue) {
   PathShape shape;
   shape.queue = 200;
   const double share = oneShare(shape, extensions::kAll, 2 * kSecond, 5 * kSecond);
@@ -131,7 +131,7 @@ TEST(window_follows_losses_of_a_short_queue) {
 }
 
 // After losses it grows faster than TCP does with segments of 9000 bytes, because packets are smaller (congestion.cc).
-TEST(window_grows_after_losses_as_larger_packets_do) {
+TEST(long_window_grows_after_losses_as_larger_packets_do) {
   PathShape shape;
   shape.queue = 9000;
   PathWorld w(shape);
@@ -154,13 +154,13 @@ TEST(window_grows_after_losses_as_larger_packets_do) {
 }
 
 // What was due while the thread slept leaves when it wakes.
-TEST(window_is_filled_by_a_thread_that_wakes_late) {
+TEST(long_window_is_filled_by_a_thread_that_wakes_late) {
   PathShape shape;
   shape.lateNs = 1'500'000;
   CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 5 * kSecond) > 0.8);
 }
 
-TEST(connections_share_a_path_fairly) {
+TEST(long_window_is_shared_fairly) {
   for (uint64_t seed = 1; seed <= check::seeds(4); seed++) {
     PathShape shape;
     shape.delayNs = 5'000'000;
@@ -179,7 +179,7 @@ TEST(connections_share_a_path_fairly) {
 }
 
 // Reads take the window in the other direction.
-TEST(window_of_reads_grows) {
+TEST(long_window_of_reads_grows) {
   PathShape shape;
   CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) > 1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
 }
