@@ -65,6 +65,7 @@ if (!windows) {
   addons.networkdirect_verbs = [
     ...sourcesIn(`${hca}/verbs`),
     `${hca}/addon/backing_store.cc`,
+    `${hca}/addon/command_face.cc`,
     `${hca}/addon/linux/v8_functions.cc`,
     `${hca}/engine/objects/cq.cc`,
     `${hca}/engine/objects/qp_states.cc`,

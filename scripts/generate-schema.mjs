@@ -393,12 +393,14 @@ function attributeFiles({ attributes, path, words }) {
   for (const record of attributes)
     if (record.put !== undefined && wordsOf(record).length > words.pathAt)
       throw new Error(`${record.ts} must have at most ${words.pathAt} words: a path's follow them`);
-  if (words.pathAt + numbers.length > words.count) throw new Error(`words.count must have room for a path`);
+  if (words.pathAt + numbers.length > words.ownerAt || words.ownerAt >= words.count)
+    throw new Error('words must have room for a path, and behind it for an owner');
   return {
     ts: `${[recordInterface(path), ...attributes.map(recordInterface), ...masked.map(maskTable)].join('\n')}
 /** Positions in the words and bytes. */
 export const gidBytes = ${words.gidBytes};
 export const pathAt = ${words.pathAt};
+export const ownerAt = ${words.ownerAt};
 export const madAt = ${words.madAt};
 export const madBytes = ${words.madBytes};
 
@@ -437,7 +439,7 @@ ${attributes
 ${attributes.map(recordStructure).join('\n')}
 // The memory of a command's arguments and results: numbers, and bytes.
 struct WordPlaces {
-  static constexpr size_t kCount = ${words.count}, kPathAt = ${words.pathAt}, kMadAt = ${words.madAt}, kBytes = ${words.madAt + words.madBytes};
+  static constexpr size_t kCount = ${words.count}, kPathAt = ${words.pathAt}, kOwnerAt = ${words.ownerAt}, kMadAt = ${words.madAt}, kBytes = ${words.madAt + words.madBytes};
 };
 
 // Calls \`visit\` with the name, the member and the largest value of each number of a path, in the order of their words.
@@ -559,21 +561,24 @@ function eventFiles({ events }) {
       `type: '${kind}'`,
       ...Object.entries(more).map(([name, { from }]) => (name === from ? name : `${name}: ${from}`)),
       ...Object.entries(words).map(
-        ([name, { flag }], at) => `${name}: word(words, ${at})${flag ? ' !== 0' : ''}`,
+        ([name, { flag, signed }], at) =>
+          `${name}: word(words, ${at})${flag ? ' !== 0' : signed ? ' | 0' : ''}`,
       ),
     ];
     return `    case ${index}:\n      return { ${members.join(', ')} };\n`;
   });
   const makers = all.map(({ kind, about, words }) => {
     const given = Object.entries(words).map(
-      ([name, { cpp, flag }]) => `${cpp ?? (flag ? 'bool' : 'uint32_t')} ${parameter(name)}`,
+      ([name, { cpp, flag, signed }]) =>
+        `${cpp ?? (flag ? 'bool' : signed ? 'int32_t' : 'uint32_t')} ${parameter(name)}`,
     );
-    const values = Object.entries(words).map(([name, { cpp }]) =>
-      cpp === undefined ? parameter(name) : `static_cast<uint32_t>(${parameter(name)})`,
+    const values = Object.entries(words).map(([name, { cpp, signed }]) =>
+      cpp === undefined && !signed ? parameter(name) : `static_cast<uint32_t>(${parameter(name)})`,
     );
     const comment = about ? cppComment(about, '  ') : '';
-    const body = `return {Kind::${constant(kind)}, {${values.join(', ')}}};`;
-    return `${comment}  static HcaEvent ${kind}(${given.join(', ')}) {\n    ${body}\n  }\n`;
+    const lines = (text) => wrap(text, 114).join('\n      ');
+    const body = lines(`return {Kind::${constant(kind)}, {${values.join(', ')}}};`);
+    return `${comment}  ${lines(`static HcaEvent ${kind}(${given.join(', ')}) {`)}\n    ${body}\n  }\n`;
   });
   return {
     ts: `import { gidBytes, madAt, type SharedWords } from './attributes.js';

@@ -44,7 +44,6 @@ void makeRing(End& end) {
 
 void makeQp(End& end, Handle cq) {
   QpCreate r;
-  r.kernel = end.node.kernel;
   r.pd = end.node.pd;
   r.sendCq = r.receiveCq = cq;
   r.ringAddress = end.ring.address;

@@ -46,10 +46,10 @@ struct Side {
     Device* const device = host->openDevice("fake0", &why);
     must(device != nullptr, why.c_str());
     Handle pd = 0;
-    must(host->allocatePd(*device, &pd) == Status::kSuccess, "the PD");
+    must(host->allocatePd(device->number, &pd) == Status::kSuccess, "the PD");
     const uint64_t cqBytes = kCqHeaderBytes + kDepth * kCqeBytes;
     cqRing = ringOf(cqBytes);
-    must(host->createCq(*device, reinterpret_cast<uintptr_t>(cqRing->base), cqBytes, kDepth, &cq) == Status::kSuccess, "the CQ");
+    must(host->createCq(device->number, reinterpret_cast<uintptr_t>(cqRing->base), cqBytes, kDepth, &cq) == Status::kSuccess, "the CQ");
     QpCreate create;
     create.pd = pd;
     create.sendCq = create.receiveCq = cq;

@@ -6,11 +6,11 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import { loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
+import { commandsOf } from '../../kernel-bridge/hca/command-words.js';
+import { type HcaCommands, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { loadVerbsAddon, type VerbsBinding, type VerbsHost } from '../../kernel-bridge/hca/verbs-binding.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
-import { putAttributes, putPath, putQpCreate } from '../../kernel-bridge/schema/generated/attributes.js';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
@@ -44,12 +44,14 @@ function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQue
   const host = new binding.VerbsHost(loadAddon().createWaker(() => {}));
   const device = host.openDevice('fake0');
   if (typeof device === 'string') throw new Error(device);
-  must(host.allocatePd(device.number), 'The protection domain');
-  const pd = host.words[0]!;
+  const commands = commandsOf(host.commands, host, () => device.number);
+  const { pd, status: allocated } = commands.allocatePd();
+  must(allocated, 'The protection domain');
   const tokens = new TokenTable<SoftQueuePair>();
   const cq = new SoftCompletionQueue(binding, tokens, CQ_ENTRIES);
-  must(host.createCq(device.number, cq.ring.address, cqRingBytes(CQ_ENTRIES), CQ_ENTRIES), 'The CQ');
-  cq.handle = host.words[0]!;
+  const madeCq = commands.createCq(cq.ring.address, cqRingBytes(CQ_ENTRIES), CQ_ENTRIES);
+  must(madeCq.status, 'The CQ');
+  cq.handle = madeCq.cq;
   const create = {
     type: QpType.RC,
     sendCq: cq,
@@ -63,7 +65,7 @@ function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQue
   };
   const layout = qpRingLayout(create);
   const qp = new SoftQueuePair(binding, tokens, create, layout, cq, cq);
-  putQpCreate(host, {
+  const madeQp = commands.createQp({
     ...layout,
     ...{
       pd,
@@ -83,14 +85,14 @@ function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQue
       token: qp.token,
     },
   });
-  must(host.createQp(), 'The queue pair');
-  qp.open(host.words[0]!, host.words[1]!);
-  run(host, qp.handle);
+  must(madeQp.status, 'The queue pair');
+  qp.open(madeQp.qp, madeQp.qpn);
+  run(commands, qp.handle);
   return { qp, cq, host };
 }
 
 /** Moves a queue pair to RTS. */
-function run(host: VerbsHost, qp: number): void {
+function run(commands: Pick<HcaCommands, 'modifyQp'>, qp: number): void {
   const gid = Uint8Array.from([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1]);
   const path = { source: gid, destination: gid, flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 };
   const attributes = {
@@ -114,9 +116,7 @@ function run(host: VerbsHost, qp: number): void {
     [QpState.RTS, M.ackTimeout | M.retryCount | M.rnrRetry | M.sendPsn | M.initiatorDepth],
   ] as const;
   for (const [state, mask] of steps) {
-    putAttributes(host, { ...attributes, state });
-    putPath(host, path);
-    must(host.modifyQp(qp, M.state | mask), `The step to state ${state}`);
+    must(commands.modifyQp(qp, M.state | mask, { ...attributes, path, state }), `The step to state ${state}`);
   }
 }
 

@@ -24,6 +24,8 @@ export * from './user-hca.js';
 
 /** The software HCA, as one soft kernel holds it. Its devices are the host's interfaces; its connections are MADs. */
 export interface SoftHca extends HcaCommands, CqWaiters {
+  allocateMr(pd: number, length: number): { status: number; lkey: number };
+  setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
   readonly kernelId: number;
   readonly slot: number;
   readonly wireReady: boolean;

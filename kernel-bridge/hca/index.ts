@@ -1,7 +1,7 @@
 import { loadAddonFile } from './addon-file.js';
 import type { AddonBinding } from './binding.js';
 import { channelServer, type RawChannelServer } from './channel-server.js';
-import { hcaOfWords, type RawHca } from './hca-words.js';
+import { type RawHca, softHcaOf } from './command-words.js';
 
 /** The addon as native code makes it. */
 type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceive'> & {
@@ -23,7 +23,7 @@ export function loadAddon(): AddonBinding {
       ...raw,
       // One doorbell for both queues of a queue pair: the engine looks at whatever is new.
       ringReceive: raw.ring,
-      openHca: (options, onEvent, server) => hcaOfWords(raw.openHca(options, onEvent, server)),
+      openHca: (options, onEvent, server) => softHcaOf(raw.openHca(options, onEvent, server)),
       serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
     };
   }

@@ -87,10 +87,10 @@ export interface HcaCommands {
   queryQpState(qp: number): number;
   destroyQp(qp: number): number;
   /**
-   * Leaves a MAD with the HCA that it sends should this kernel die while the queue pair is connected. Called only where the HCA's
-   * connections have a will (`CmConnection.will`).
+   * Leaves a MAD with the HCA that it sends should this kernel die while the queue pair is connected. Missing: the HCA's connections have
+   * no will (`CmConnection.will`), since the system ends them.
    */
-  setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
+  setWill?(qp: number, path: PathParameters, mad: Uint8Array): number;
 
   /**
    * Makes an address handle: where a UD send goes. A send WQE names it (`swAh` of `abi`) with the destination's QPN
@@ -127,7 +127,7 @@ export interface HcaCommands {
    * nobody was told of comes at once. INVALID_HANDLE.
    */
   listenCq(cq: number): number;
-  /** Asks for an event on the next completion (see Engine::armCq). INVALID_HANDLE, BUFFER_OVERFLOW (the CQ overran). */
+  /** Asks for an event on the next completion (see HcaCommands::armCq). INVALID_HANDLE, BUFFER_OVERFLOW (the CQ overran). */
   armCq(cq: number, solicitedOnly: boolean): number;
 
   /** Counters of engine and host by name, and the number of live objects by kind. */

@@ -60,7 +60,7 @@ export interface UserHca {
    * before each poll of a wait. False: the next poll is the last one of this wait. Missing: the HCA gives no such hint.
    */
   shouldPoll?(): boolean;
-  /** Asks for an event on the next completion of a CQ (see Engine::armCq). */
+  /** Asks for an event on the next completion of a CQ (see HcaCommands::armCq). */
   armCq(cq: number, solicitedOnly: boolean): number;
   /** Asks for an event when `count` completions have come of a CQ (see Engine::armCqBatch). */
   armCqBatch(cq: number, count: number): number;

@@ -5,8 +5,11 @@ const U24 = 0xff_ffff;
 /** An address or a length of memory. */
 const memory = { type: 'u64' } as const;
 
-/** Positions of the numbers and bytes of commands: the four numbers of a path follow the others, its two GIDs are the first bytes. */
-export const words = { count: 24, pathAt: 18, gidBytes: 16, madAt: 32, madBytes: 256 };
+/**
+ * Positions of the numbers and bytes of commands and events: the four numbers of a path follow the others, its two GIDs are the first
+ * bytes. Behind them is the owner that an event is about.
+ */
+export const words = { count: 24, pathAt: 18, ownerAt: 22, gidBytes: 16, madAt: 32, madBytes: 256 };
 
 export const path: RecordForm = {
   about: 'The path of packets. GIDs are 16 bytes.',
@@ -33,7 +36,7 @@ export const attributes: readonly RecordForm[] = [
   {
     about: 'Parameters of a new queue pair.',
     ts: 'QpCreateParameters',
-    cpp: 'QpCreateWords',
+    cpp: 'QpCreate',
     put: 'putQpCreate',
     fields: {
       pd: {},
@@ -58,7 +61,7 @@ export const attributes: readonly RecordForm[] = [
   {
     about: 'Parameters of a new shared receive queue.',
     ts: 'SrqCreateParameters',
-    cpp: 'SrqCreateWords',
+    cpp: 'SrqCreate',
     put: 'putSrqCreate',
     fields: {
       pd: {},

@@ -114,12 +114,15 @@ export interface StatisticsForm {
   readonly fields: Readonly<Record<string, Statistic>>;
 }
 
-/** An event of an HCA: words, and of a MAD also bytes. */
+/** An event of an HCA: words, and of some also bytes. */
 export interface EventForm {
   readonly about?: string;
   /** The words, each with its type in C++ if it has one of its own. */
   readonly words: Readonly<
-    Record<string, { readonly about?: string; readonly cpp?: string; readonly flag?: true }>
+    Record<
+      string,
+      { readonly about?: string; readonly cpp?: string; readonly flag?: true; readonly signed?: true }
+    >
   >;
   /** Members of TypeScript that do not come as words. */
   readonly more?: Readonly<

@@ -1,4 +1,7 @@
-/** Events of an HCA for the kernel that has opened it, by their kinds. */
+/**
+ * Events of an HCA for the kernel that has opened it, by their kinds. Each is about an owner, in the word `ownerAt`: with real HCAs, which
+ * have one queue, a device.
+ */
 import type { EventForm } from './describe.js';
 
 export const events: Readonly<Record<string, EventForm>> = {
@@ -68,5 +71,31 @@ export const events: Readonly<Record<string, EventForm>> = {
     about:
       'UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which.',
     words: {},
+  },
+  port: { about: 'Ports, addresses or P_Keys of a device of real HCAs have changed.', words: {} },
+  gone: { about: 'The system takes a device of real HCAs away.', words: {} },
+  cm: {
+    about: "An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's.",
+    words: {
+      event: { about: 'rdma_cm_event_type' },
+      status: { about: 'Below 0 an errno.', signed: true },
+      id: {},
+      listener: { about: "Of a request: the listener's id." },
+      responderResources: {},
+      initiatorDepth: {},
+      retryCount: {},
+      rnrRetryCount: {},
+      srq: { flag: true },
+      qpn: {},
+      qkey: {},
+      length: { about: 'Bytes of private data.' },
+    },
+    more: {
+      data: {
+        about: 'A copy of the private data.',
+        ts: 'Uint8Array',
+        from: 'bytes.slice(madAt, madAt + word(words, 11))',
+      },
+    },
   },
 };

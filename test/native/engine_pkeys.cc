@@ -256,7 +256,6 @@ TEST(pkey_tables) {
   {
     TestCq cq(*w.a, 4);
     QpCreate r;
-    r.kernel = w.a->kernel;
     r.pd = w.a->pd;
     r.sendCq = r.receiveCq = cq.handle;
     r.pkeyTable = foreign;

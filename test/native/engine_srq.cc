@@ -249,7 +249,6 @@ TEST(srq_life) {
     return e.createSrq(r, &made);
   };
   CHECK(answer([](SrqCreate& r) { r.pd++; }) == Status::kInvalidHandle);
-  CHECK(answer([](SrqCreate& r) { r.kernel++; }) == Status::kInvalidHandle);
   CHECK(answer([](SrqCreate& r) { r.entries = 0; }) == Status::kInvalidParameter);
   CHECK(answer([](SrqCreate& r) { r.entries = 3; }) == Status::kInvalidParameter);
   CHECK(answer([](SrqCreate& r) { r.stride -= 16; }) == Status::kInvalidParameter);

@@ -141,6 +141,11 @@ TEST(creation_refuses) {
   TestQp good(*w.a);
   Handle qp;
   uint32_t qpn;
+  Port otherPort;
+  KernelId other = 0;
+  Handle otherPd = 0;
+  CHECK(w.a->engine.attachKernel(&otherPort, &other) == Status::kSuccess);
+  CHECK(w.a->engine.allocatePd(other, &otherPd) == Status::kSuccess);
   const auto answer = [&](const std::function<void(QpCreate&)>& spoil) {
     QpCreate r = good.request();
     spoil(r);
@@ -151,7 +156,7 @@ TEST(creation_refuses) {
   CHECK(answer([](QpCreate& r) { r.pd++; }) == Status::kInvalidHandle);
   CHECK(answer([](QpCreate& r) { r.sendCq ^= 1u << 20; }) == Status::kInvalidHandle);
   CHECK(answer([](QpCreate& r) { r.receiveCq = 0; }) == Status::kInvalidHandle);
-  CHECK(answer([](QpCreate& r) { r.kernel = 9; }) == Status::kInvalidHandle);
+  CHECK(answer([&](QpCreate& r) { r.pd = otherPd; }) == Status::kInvalidHandle);  // the CQs are another kernel's
   CHECK(answer([](QpCreate& r) { r.sendEntries = 48; }) == Status::kInvalidParameter);
   CHECK(answer([](QpCreate& r) { r.sendEntries = 1u << 15; }) == Status::kInvalidParameter);
   CHECK(answer([](QpCreate& r) { r.sendStride = 72; }) == Status::kInvalidParameter);

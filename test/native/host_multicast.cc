@@ -51,7 +51,6 @@ struct Side {
     HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
     HOST_CHECK(engine.createCq(kernel, cqRing, cqBytes, 256, &cq) == Status::kSuccess);
     QpCreate r;
-    r.kernel = kernel;
     r.pd = pd;
     r.sendCq = r.receiveCq = cq;
     r.type = kQptUd;

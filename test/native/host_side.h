@@ -118,7 +118,6 @@ struct Side {
     const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
     HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
     QpCreate request;
-    request.kernel = id;
     request.pd = pd;
     request.sendCq = request.receiveCq = cq;
     request.ringAddress = qpRing;

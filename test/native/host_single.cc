@@ -46,7 +46,6 @@ struct Peer final : KernelPort {
     const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
     HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
     QpCreate r;
-    r.kernel = id;
     r.pd = pd;
     r.sendCq = r.receiveCq = cq;
     r.ringAddress = qpRing;

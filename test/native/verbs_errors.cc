@@ -46,7 +46,7 @@ class Program {
     good(w.make(&connected_, sendCq_, receiveCq_));
     Path path;
     path.source = path.destination = World::localGid();
-    good(host().createAh(w.pd, path, 1, 1024, &ah_));
+    good(host().createAh(w.pd, path, 1024, &ah_));
   }
   void close() { Ranges::all().remove(range_); }
 
@@ -77,8 +77,8 @@ class Program {
       if (qp->handle != 0) good(w.run(*qp));
     Gid group;
     group.raw[0] = 0xFF;
-    if (ud_.handle != 0 && good(host().changeGroup(ud_.handle, group, true)))
-      ended(ud_.handle, [&] { return host().changeGroup(ud_.handle, group, false); });
+    if (ud_.handle != 0 && good(host().attachMulticast(ud_.handle, group, 1)))
+      ended(ud_.handle, [&] { return host().detachMulticast(ud_.handle, group, 1); });
     PortInfo port;
     // Entries of a table are read as long as there are some.
     if (!host().queryPort(*w.device, 1, &port) || port.gids.empty() || port.pkeys.empty()) told = true;
@@ -118,7 +118,7 @@ class Program {
       for (const Cqe& cqe : poll(*cq)) told = told || cqe.status() != kWcSuccess;
       told = told || cq->dead();
     }
-    for (const Event& event : w.events())
+    for (const Seen& event : w.events())
       if (event.kind == Event::Kind::kQp || event.kind == Event::Kind::kSrq || event.kind == Event::Kind::kCq) told = true;
   }
   void change() {
@@ -163,13 +163,13 @@ class Program {
       good(host().cmConnect(id, parameters));
       good(host().cmEstablish(id));
       good(host().cmAccept(id, parameters));
-      good(host().cmReject(id, data, sizeof data));
+      good(host().cmReject(id, {data, sizeof data}));
       good(host().cmNotify(id));
       CmAttributes attributes;
-      if (!host().cmAttributes(id, &attributes)) told = true;
+      good(host().cmAttributes(id, &attributes));
       using namespace nd::qpmask;
       if (connected_.handle != 0)
-        good(host().connectQp(connected_.handle, kState | kAccess | kPort | kPkeyIndex, kState | kPath, kState | kSendPsn, w.attributes(0), id));
+        good(host().connectQp(connected_.handle, {kState | kAccess | kPort | kPkeyIndex, kState | kPath, kState | kSendPsn}, w.attributes(0), id));
       good(host().cmDisconnect(id));
     }
     if (lookup != 0) {
@@ -303,7 +303,7 @@ TEST(verbs_status_of_an_errno) {
     w.rdma.failWith = error;
     w.rdma.failAt = 0;
     Handle pd = 0;
-    CHECK_EQ(static_cast<uint32_t>(w.host->allocatePd(*w.device, &pd)), static_cast<uint32_t>(status));
+    CHECK_EQ(static_cast<uint32_t>(w.host->allocatePd(w.device->number, &pd)), static_cast<uint32_t>(status));
   }
   w.rdma.failWith = ENOMEM;
 }

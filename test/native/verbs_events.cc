@@ -14,7 +14,7 @@ TEST(verbs_events_of_queue_pairs) {
   for (const auto& [theirs, ours] : pairs) {
     Ready r;
     r.world.rdma.qpEvent(r.qp.qpn, theirs);
-    const Event event = r.world.await(Event::Kind::kQp);
+    const Seen event = r.world.await(Event::Kind::kQp);
     CHECK_EQ(event.handle, r.qp.handle);
     CHECK_EQ(event.token, r.qp.token);
     CHECK_EQ(event.event, static_cast<uint32_t>(ours));
@@ -29,7 +29,7 @@ TEST(verbs_events_of_shared_queues_ports_and_devices) {
   CHECK(w.make(&srq) == Status::kSuccess);
   for (const auto& [theirs, ours] : {std::pair{kEventSrqLimit, SrqEvent::kLimit}, std::pair{kEventSrqErr, SrqEvent::kFatal}}) {
     w.rdma.srqEvent(srq.handle, theirs);
-    const Event event = w.await(Event::Kind::kSrq);
+    const Seen event = w.await(Event::Kind::kSrq);
     CHECK_EQ(event.handle, srq.handle);
     CHECK_EQ(event.event, static_cast<uint32_t>(ours));
   }
@@ -56,7 +56,7 @@ TEST(verbs_limit_of_a_shared_queue) {
   // Fewer than that are there: told at once, and not armed.
   wanted.limit = 6;
   CHECK(w.host->modifySrq(srq.handle, srqmask::kLimit, wanted) == Status::kSuccess);
-  const Event event = w.await(Event::Kind::kSrq);
+  const Seen event = w.await(Event::Kind::kSrq);
   CHECK_EQ(event.handle, srq.handle);
   CHECK_EQ(event.event, static_cast<uint32_t>(SrqEvent::kLimit));
   CHECK(w.host->querySrq(srq.handle, &now) == Status::kSuccess);
@@ -111,7 +111,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
       nd::verbs::progress(small.handle);
       w.rdma.neverFail();
     }
-    const Event event = w.await(Event::Kind::kCq);
+    const Seen event = w.await(Event::Kind::kCq);
     CHECK_EQ(event.handle, small.handle);
     CHECK_EQ(event.event, 2u);
     CHECK(small.dead());
@@ -120,7 +120,7 @@ TEST(verbs_a_queue_that_overruns_takes_its_queue_pairs_with_it) {
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (qp.state() != kQpsError && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     CHECK_EQ(qp.state(), kQpsError);
-    for (const Event& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // told once
+    for (const Seen& more : w.events()) CHECK(more.kind != Event::Kind::kCq);  // told once
   }
   check::note = "";
 }
@@ -226,20 +226,21 @@ TEST(verbs_events_of_connections) {
   param.srq = 1;
   param.qp_num = 0x123;
   w.rdma.cmEvent(listener, kCmConnectRequest, 0, param);
-  const Event request = w.await(Event::Kind::kCm);
+  const Seen request = w.await(Event::Kind::kCm);
   CHECK_EQ(request.event, static_cast<uint32_t>(kCmConnectRequest));
   CHECK_EQ(request.listener, listener);
   CHECK(request.handle != 0 && request.handle != listener);
-  CHECK_EQ(request.responderResources, 4);
-  CHECK_EQ(request.initiatorDepth, 5);
-  CHECK_EQ(request.retryCount, 6);
-  CHECK_EQ(request.rnrRetryCount, 7);
-  CHECK_EQ(request.srq, 1);
+  CHECK_EQ(request.responderResources, 4u);
+  CHECK_EQ(request.initiatorDepth, 5u);
+  CHECK_EQ(request.retryCount, 6u);
+  CHECK_EQ(request.rnrRetryCount, 7u);
+  CHECK_EQ(request.srq, 1u);
+  CHECK_EQ(request.length, 3u);
   CHECK((request.data == std::vector<uint8_t>{9, 8, 7}));
   CmAddress from, to;
-  Device* at = nullptr;
-  CHECK(host.cmAddresses(request.handle, &from, &to, &at));
-  CHECK(at == w.device);
+  uint32_t at = 0;
+  CHECK(host.cmAddresses(request.handle, &from, &to, &at) == Status::kSuccess);
+  CHECK_EQ(at, w.device->number);
   CHECK_EQ(from.port, port);
   CmParameters parameters;
   parameters.qpn = 0x55;
@@ -253,7 +254,7 @@ TEST(verbs_events_of_connections) {
   CHECK((w.rdma.lastData() == std::vector<uint8_t>{9, 8}));
   for (const int type : {9, 10, 15}) {  // established, disconnected, the end of time-wait
     w.rdma.cmEvent(request.handle, type, -type, rdma_conn_param{});
-    const Event event = w.await(Event::Kind::kCm);
+    const Seen event = w.await(Event::Kind::kCm);
     CHECK_EQ(event.event, static_cast<uint32_t>(type));
     CHECK_EQ(event.status, -type);
     CHECK_EQ(event.handle, request.handle);
@@ -298,19 +299,19 @@ TEST(verbs_what_librdmacm_has_negotiated) {
   Handle id = 0;
   CHECK(w.host->cmCreate(false, &id) == Status::kSuccess);
   CmAttributes attributes;
-  CHECK(w.host->cmAttributes(id, &attributes));
+  CHECK(w.host->cmAttributes(id, &attributes) == Status::kSuccess);
   CHECK_EQ(attributes.pathMtu, 3u);
   CHECK_EQ(attributes.destinationQpn, 0x77u);
   CHECK_EQ(attributes.receivePsn, 0x1234u);
   CHECK_EQ(attributes.sendPsn, 0x4321u);
   CHECK_EQ(attributes.ackTimeout, 14u);
   using namespace nd::qpmask;
-  CHECK(w.host->connectQp(qp.handle, kState | kAccess, kState | kMinRnrTimer, kState | kRetryCount, w.attributes(0), id) == Status::kSuccess);
+  CHECK(w.host->connectQp(qp.handle, {kState | kAccess, kState | kMinRnrTimer, kState | kRetryCount}, w.attributes(0), id) == Status::kSuccess);
   CHECK_EQ(qp.state(), kQpsRts);
   CHECK_EQ(w.rdma.state(qp.qpn), 3);
   CHECK_EQ(w.rdma.attributesOf(qp.qpn).sq_psn, 0x4321u);
   CHECK_EQ(w.rdma.attributesOf(qp.qpn).retry_cnt, 6);  // the program's
-  CHECK(w.host->connectQp(qp.handle, 0, 0, 0, w.attributes(0), id) == Status::kInvalidDeviceState);
+  CHECK(w.host->connectQp(qp.handle, {}, w.attributes(0), id) == Status::kInvalidDeviceState);
   w.host->cmDestroy(id);
-  CHECK(w.host->connectQp(qp.handle, 0, 0, 0, w.attributes(0), id) == Status::kInvalidHandle);
+  CHECK(w.host->connectQp(qp.handle, {}, w.attributes(0), id) == Status::kInvalidHandle);
 }

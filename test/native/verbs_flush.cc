@@ -43,7 +43,7 @@ TEST(verbs_error_waits_for_the_flush_of_datagrams) {
     Path path;
     path.source = path.destination = World::localGid();
     Handle ah = 0;
-    CHECK(r.world.host->createAh(r.world.pd, path, 1, 1024, &ah) == Status::kSuccess);
+    CHECK(r.world.host->createAh(r.world.pd, path, 1024, &ah) == Status::kSuccess);
     Wqe wqe;
     wqe.ah = ah;
     wqe.remoteQpn = 0x99;
@@ -191,7 +191,7 @@ TEST(verbs_nonsense_in_a_ring_fails_its_queue_pair) {
   CHECK(r.world.make(&srq) == Status::kSuccess);
   storeWord(srq.words() + kSrqProducer, 1000);
   ringReceives(kSharedBit | srq.handle);
-  const Event event = r.world.await(Event::Kind::kSrq);
+  const Seen event = r.world.await(Event::Kind::kSrq);
   CHECK_EQ(event.handle, srq.handle);
   CHECK_EQ(event.event, static_cast<uint32_t>(SrqEvent::kFatal));
   for (const Handle stale : {0u, 5u, 0x7FFFFFFFu, r.qp.handle + (1u << 18)}) {

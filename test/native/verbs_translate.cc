@@ -27,7 +27,7 @@ void refused(const Wqe& wqe, uint32_t status, uint32_t type = kQptRc) {
   CHECK_EQ(cqes.size(), 1u);
   if (cqes.size() == 1) CHECK_EQ(cqes[0].status(), status);
   CHECK_EQ(r.qp.state(), kQpsError);
-  const Event event = r.world.await(Event::Kind::kQp);
+  const Seen event = r.world.await(Event::Kind::kQp);
   CHECK_EQ(event.event, static_cast<uint32_t>(QpEvent::kFatal));
   CHECK_EQ(event.reason, status);
   CHECK_EQ(event.token, r.qp.token);
@@ -262,7 +262,7 @@ TEST(verbs_datagrams) {
   Path path;
   path.source = path.destination = World::localGid();
   Handle ah = 0;
-  CHECK(r.world.host->createAh(r.world.pd, path, 1, 1024, &ah) == Status::kSuccess);
+  CHECK(r.world.host->createAh(r.world.pd, path, 1024, &ah) == Status::kSuccess);
   Wqe wqe;
   wqe.ah = ah;
   wqe.remoteQpn = 0x99;
@@ -391,7 +391,7 @@ TEST(verbs_every_status_of_a_completion) {
     CHECK_EQ(receives[0].status(), kWcFlushed);
     if (theirs == kIbFlushed) continue;
     CHECK_EQ(r.qp.state(), kQpsError);
-    const Event event = r.world.await(Event::Kind::kQp);
+    const Seen event = r.world.await(Event::Kind::kQp);
     CHECK_EQ(event.reason, ours);
     CHECK_EQ(event.event, static_cast<uint32_t>(ours == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal));
     CHECK_EQ(r.world.events().size(), 0u);  // told once
@@ -489,5 +489,5 @@ TEST(verbs_a_device_without_atomics_or_immediate_data) {
   Path path;
   path.source = path.destination = World::localGid();
   Handle ah = 0;
-  CHECK(w.host->createAh(w.pd, path, 1, 1024, &ah) == Status::kNotSupported);
+  CHECK(w.host->createAh(w.pd, path, 1024, &ah) == Status::kNotSupported);
 }

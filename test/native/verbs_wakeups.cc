@@ -168,7 +168,7 @@ TEST(verbs_errors_are_noticed_when_nobody_polls) {
   write(r.qp, Wqe());
   ringSends(r.qp.handle);
   r.world.rdma.completeSends(r.qp.qpn, 1, kIbRetryExceeded);
-  const Event event = r.world.await(Event::Kind::kQp);
+  const Seen event = r.world.await(Event::Kind::kQp);
   CHECK_EQ(event.handle, r.qp.handle);
   CHECK_EQ(event.event, static_cast<uint32_t>(QpEvent::kPeerLost));
   CHECK_EQ(r.qp.state(), kQpsError);

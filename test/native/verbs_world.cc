@@ -123,7 +123,7 @@ void World::open() {
   device = host->openDevice("fake0", &why);
   CHECK(device != nullptr);
   if (device == nullptr) std::fprintf(stderr, "%s\n", why.c_str());
-  CHECK(host->allocatePd(*device, &pd) == Status::kSuccess);
+  CHECK(host->allocatePd(device->number, &pd) == Status::kSuccess);
 }
 
 void World::close() {
@@ -141,7 +141,7 @@ Status World::make(TestCq* out, uint32_t entries) {
   out->entries = entries;
   const uint64_t bytes = kCqHeaderBytes + uint64_t{entries} * kCqeBytes;
   out->memory = ring(bytes);
-  return host->createCq(*device, reinterpret_cast<uintptr_t>(out->memory->base), bytes, entries, &out->handle);
+  return host->createCq(device->number, reinterpret_cast<uintptr_t>(out->memory->base), bytes, entries, &out->handle);
 }
 
 Status World::make(TestSrq* out, uint32_t entries) {
@@ -221,20 +221,34 @@ Gid World::localGid() {
   return gid;
 }
 
-Event World::await(Event::Kind kind) {
+Seen::Seen(Event&& taken) : Event(std::move(taken)) {
+  const auto name = [&](std::initializer_list<uint32_t*> names) {
+    const uint32_t* from = words;
+    for (uint32_t* to : names) *to = *from++;
+  };
+  uint32_t qpn, qkey, code = 0;
+  if (kind == Kind::kQp) name({&handle, &token, &event, &reason});
+  if (kind == Kind::kCq || kind == Kind::kSrq) name({&handle, &event});
+  if (kind == Kind::kCm)
+    name({&event, &code, &handle, &listener, &responderResources, &initiatorDepth, &retryCount, &rnrRetryCount, &srq, &qpn, &qkey,
+          &length});
+  status = static_cast<int32_t>(code);
+}
+
+Seen World::await(Event::Kind kind) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   for (;;) {
     Event event;
     while (host->events().take(&event))
-      if (event.kind == kind) return event;
-    if (!sleeper.sleep(until)) return Event();
+      if (event.kind == kind) return Seen(std::move(event));
+    if (!sleeper.sleep(until)) return Seen();
   }
 }
 
-std::vector<Event> World::events() {
-  std::vector<Event> out;
+std::vector<Seen> World::events() {
+  std::vector<Seen> out;
   Event event;
-  while (host->events().take(&event)) out.push_back(event);
+  while (host->events().take(&event)) out.emplace_back(std::move(event));
   return out;
 }
 

@@ -24,6 +24,7 @@ using nd::verbs::CmParameters;
 using nd::verbs::Device;
 using nd::verbs::Event;
 using nd::verbs::Host;
+using nd::verbs::PrivateData;
 using nd::verbs::RingMemory;
 using nd::verbs::Rings;
 
@@ -105,6 +106,16 @@ std::vector<Cqe> take(const TestCq& cq);
 // Fetches, as a poll of an empty ring does.
 std::vector<Cqe> poll(const TestCq& cq);
 
+// An event, with names for the words of its kind.
+struct Seen : Event {
+  Seen() = default;
+  explicit Seen(Event&& taken);
+  uint32_t handle = 0, token = 0, event = 0, reason = 0;
+  // kCm
+  int32_t status = 0;
+  uint32_t listener = 0, responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0, srq = 0, length = 0;
+};
+
 class World {
  public:
   fake::Fake& rdma = theFake();
@@ -132,9 +143,9 @@ class World {
   Status run(const TestQp& qp);
   static Gid localGid();
   // The next event of this kind; others are dropped. kNone: none came.
-  Event await(Event::Kind kind);
+  Seen await(Event::Kind kind);
   // Events that are there.
-  std::vector<Event> events();
+  std::vector<Seen> events();
 
  private:
   uint32_t tokens_ = 100;

@@ -9,7 +9,7 @@ Port::~Port() = default;
 void Port::onEvent(const HcaEvent& event) {
   const uint32_t* const w = event.words;
   if (event.kind == HcaEvent::Kind::kQp) events.push_back({w[0], w[1], QpEvent(w[2]), w[3]});
-  if (event.kind == HcaEvent::Kind::kCq) cqErrors.push_back(w[0]);
+  if (event.kind == HcaEvent::Kind::kCq) cqEvents.emplace_back(w[0], CqEvent(w[1]));
   if (event.kind == HcaEvent::Kind::kSrq) srqEvents.push_back({w[0], SrqEvent(w[1])});
 }
 
@@ -187,7 +187,6 @@ TestQp::TestQp(Node& n, const QpShape& s, uint32_t tokenValue)
 
 QpCreate TestQp::request() const {
   QpCreate r;
-  r.kernel = node.kernel;
   r.pd = node.pd;
   r.sendCq = sendCq.handle;
   r.receiveCq = receiveCq.handle;

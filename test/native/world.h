@@ -25,7 +25,7 @@ struct Event {
 
 struct Port final : KernelPort {
   std::vector<Event> events;
-  std::vector<Handle> cqErrors;
+  std::vector<std::pair<Handle, CqEvent>> cqEvents;
   struct SrqNews {
     Handle srq;
     SrqEvent event;
@@ -138,7 +138,7 @@ struct TestSrq {
   explicit TestSrq(Node& n, uint32_t count = 8, uint32_t sges = 2);
   ~TestSrq();
   uint64_t bytes(uint32_t count) const { return kSrqHeaderBytes + uint64_t(count) * stride; }
-  SrqCreate request() const { return {{node.pd, ring, bytes(entries), entries, stride, sge}, node.kernel}; }
+  SrqCreate request() const { return {node.pd, ring, bytes(entries), entries, stride, sge}; }
   uint32_t* words() { return reinterpret_cast<uint32_t*>(ring); }
   uint32_t* slot(uint32_t i) {
     return reinterpret_cast<uint32_t*>(ring + kSrqHeaderBytes + uint64_t(i & (entries - 1)) * stride);

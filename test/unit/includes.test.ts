@@ -91,7 +91,7 @@ test('no room knows the system but those of the platform', () => {
 
 /** The addon of real HCAs is Linux's alone, and stands on the engine's rings and tables without the engine. */
 const verbsMay =
-  /^(verbs\/|addon\/(convert|hca_words|backing_store|waker)\.h$|schema\/|base\/|platform\/unique_fd\.h$|objects\/(cq|qp_states)\.h$)/;
+  /^(verbs\/|addon\/(convert|command_face|backing_store|waker)\.h$|schema\/|base\/|platform\/unique_fd\.h$|objects\/(cq|hca_commands|qp_states)\.h$)/;
 
 test('the addon of real HCAs includes what it may, and nothing else', () => {
   const includes = sources(join(hca, 'verbs')).flatMap((file) =>

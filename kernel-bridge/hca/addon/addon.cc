@@ -50,7 +50,7 @@ Napi::Value armCq(const Napi::CallbackInfo& info) {
     Engine* engine = EnvData::of(env).engine();
     status = engine != nullptr ? engine->armCq(cq, solicitedOnly) : Status::kInvalidDeviceState;
   }
-  return Napi::Number::New(env, static_cast<uint32_t>(status));
+  return statusToJs(env, status);
 }
 
 Napi::Value armCqBatch(const Napi::CallbackInfo& info) {
@@ -62,7 +62,7 @@ Napi::Value armCqBatch(const Napi::CallbackInfo& info) {
     Engine* engine = EnvData::of(env).engine();
     status = engine != nullptr ? engine->armCqBatch(cq, count) : Status::kInvalidDeviceState;
   }
-  return Napi::Number::New(env, static_cast<uint32_t>(status));
+  return statusToJs(env, status);
 }
 
 Napi::Value endHcas(const Napi::CallbackInfo& info) {

@@ -179,6 +179,8 @@ inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
   return Napi::Value(env, array);
 }
 
+inline Napi::Value statusToJs(Napi::Env env, Status status) { return Napi::Number::New(env, static_cast<uint32_t>(status)); }
+
 inline Napi::Value pathToJs(Napi::Env env, const Path& path) {
   const auto gid = [&env](const Gid& g) { return copyToJs(env, g.raw.data(), g.raw.size()); };
   Napi::Object out = Napi::Object::New(env);

@@ -3,9 +3,7 @@
 #include <iterator>
 
 #include "base/mad.h"
-#include "hca_commands.h"
 #include "memory.h"
-#include "own_methods.h"
 
 namespace nd::js {
 
@@ -34,6 +32,38 @@ void throwOptions(Napi::Env env, const std::string& property) {
   napi_throw_type_error(env, nullptr, text.c_str());
 }
 
+bool toPkeys(napi_env env, napi_value value, std::vector<uint16_t>* out) {
+  bool isTyped = false;
+  napi_typedarray_type kind;
+  size_t length = 0;
+  void* data = nullptr;
+  if (value == nullptr || napi_is_typedarray(env, value, &isTyped) != napi_ok || !isTyped ||
+      napi_get_typedarray_info(env, value, &kind, &length, &data, nullptr, nullptr) != napi_ok ||
+      kind != napi_uint16_array) {
+    return false;
+  }
+  const auto* keys = static_cast<const uint16_t*>(data);
+  if (keys != nullptr) out->assign(keys, keys + length);
+  return true;
+}
+
+bool toGids(napi_env env, napi_value value, std::vector<Gid>* out) {
+  bool isArray = false;
+  uint32_t length = 0;
+  if (value == nullptr || napi_is_array(env, value, &isArray) != napi_ok || !isArray ||
+      napi_get_array_length(env, value, &length) != napi_ok) {
+    return false;
+  }
+  for (uint32_t i = 0; i < length; ++i) {
+    napi_value entry;
+    Gid gid;
+    if (napi_get_element(env, value, i, &entry) != napi_ok) return clearException(env), false;
+    if (!toGid(env, entry, &gid)) return false;
+    out->push_back(gid);
+  }
+  return true;
+}
+
 }  // namespace
 
 // ── Life ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -46,26 +76,9 @@ Napi::Function NativeHca::define(Napi::Env env) {
        InstanceAccessor<&H::getPeerExtensions>("peerExtensions"),
        InstanceAccessor<&H::getWireReady>("wireReady"), InstanceAccessor<&H::getWireProblem>("wireProblem"),
        InstanceAccessor<&H::getLimits>("limits"), InstanceAccessor<&H::getCommIdBase>("commIdBase"),
-       InstanceAccessor<&H::getWords>("words"), InstanceAccessor<&H::getBytes>("bytes"),
-       InstanceMethod<&H::configure>("configure"),
-       InstanceMethod<&H::allocatePd>("allocatePd"), InstanceMethod<&H::deallocatePd>("deallocatePd"),
-       InstanceMethod<&H::registerMr>("registerMr"), InstanceMethod<&H::deregisterMr>("deregisterMr"),
-       InstanceMethod<&H::allocateMr>("allocateMr"),
-       InstanceMethod<&H::allocateMw>("allocateMw"), InstanceMethod<&H::deallocateMw>("deallocateMw"),
-       InstanceMethod<&H::createCq>("createCq"), InstanceMethod<&H::resizeCq>("resizeCq"),
-       InstanceMethod<&H::destroyCq>("destroyCq"), InstanceMethod<&H::createSrqWords>("createSrqWords"),
-       InstanceMethod<&H::modifySrqWords>("modifySrqWords"), InstanceMethod<&H::querySrq>("querySrq"),
-       InstanceMethod<&H::destroySrq>("destroySrq"),
-       InstanceMethod<&H::queryQp>("queryQp"),
-       InstanceMethod<&H::destroyQp>("destroyQp"),
-       InstanceMethod<&H::listenCq>("listenCq"), InstanceMethod<&H::armCq>("armCq"),
-       InstanceMethod<&H::createAhWords>("createAhWords"), InstanceMethod<&H::destroyAh>("destroyAh"),
-       InstanceMethod<&H::attachMulticast>("attachMulticast"), InstanceMethod<&H::detachMulticast>("detachMulticast"),
-       InstanceMethod<&H::createPkeyTable>("createPkeyTable"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
-       InstanceMethod<&H::queryPkeyTable>("queryPkeyTable"), InstanceMethod<&H::destroyPkeyTable>("destroyPkeyTable"),
+       InstanceMethod<&H::configure>("configure"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
        InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
-       InstanceMethod<&H::endCqEvents>("endCqEvents"),
-       InstanceMethod<&H::openPort>("openPort"),
+       InstanceMethod<&H::endCqEvents>("endCqEvents"), InstanceMethod<&H::openPort>("openPort"),
        InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
        InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::statistics>("statistics"),
        InstanceMethod<&H::answerObserver>("answerObserver"), InstanceMethod<&H::close>("close")});
@@ -88,12 +101,8 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
     throwOptions(env, problem);
     return;
   }
+  if (!face_.open(env)) return;
 
-  const Napi::Object self = Value();
-  const Napi::Object methods = Napi::Object::New(env);
-  Napi::Float64Array words = Napi::Float64Array::New(env, Words::kCount);
-  Napi::Uint8Array bytes = Napi::Uint8Array::New(env, Words::kBytes);
-  if (anyEmpty({self, methods, words, bytes})) return;
   EnvData& data = EnvData::of(env);
   const NativeChannelServer* server = NativeChannelServer::from(info[2]);
   context_ = server != nullptr ? server->channel()->context.lock() : data.context;
@@ -123,21 +132,18 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
   }
   engine_ = context_->engine();
   host_ = &context_->host();
-  wordsArray_ = Napi::Persistent(words);
-  bytesArray_ = Napi::Persistent(bytes);
-  words_ = {words.Data(), bytes.Data()};
   open_ = true;
   teardown_ = data.teardown();
   teardown_->items.insert(this);
-  self.Set("methods", methods);
-  addOwnMethod<NativeHca, &NativeHca::takeEventWords>(methods, self, this, "takeEventWords");
-  addOwnMethod<NativeHca, &NativeHca::createQpWords>(methods, self, this, "createQpWords");
-  addOwnMethod<NativeHca, &NativeHca::modifyQpWords>(methods, self, this, "modifyQpWords");
-  addOwnMethod<NativeHca, &NativeHca::connectQpWords>(methods, self, this, "connectQpWords");
-  addOwnMethod<NativeHca, &NativeHca::queryQpState>(methods, self, this, "queryQpState");
-  addOwnMethod<NativeHca, &NativeHca::setWillWords>(methods, self, this, "setWillWords");
-  addOwnMethod<NativeHca, &NativeHca::sendMadWords>(methods, self, this, "sendMadWords");
-  addOwnMethod<NativeHca, &NativeHca::claimPortWords>(methods, self, this, "claimPortWords");
+  CommandFace::Members members = face_.define(Value(), engine_);
+  members.add<&Engine::allocateMr>("allocateMr");
+  members.add<&Engine::createPkeyTable>("createPkeyTable");
+  members.add<&Engine::queryPkeyTable>("queryPkeyTable");
+  members.add<&Engine::destroyPkeyTable>("destroyPkeyTable");
+  members.add<&Engine::setWill>("setWill");
+  members.add<NativeHca, &NativeHca::takeEvent>(this, "takeEvent");
+  members.add<NativeHca, &NativeHca::sendMad>(this, "sendMad");
+  members.add<NativeHca, &NativeHca::claimPort>(this, "claimPort");
   Ref();  // events arrive even if JavaScript drops this object; until closeNow()
 }
 
@@ -150,6 +156,7 @@ NativeHca::~NativeHca() {
 void NativeHca::closeNow() {
   if (!open_) return;
   open_ = false;
+  face_.close();
   host_->releaseKernel(kernel_);
   engine_->detachKernel(kernel_);  // after this the engine calls port_ no more
   waiters_.clear();
@@ -183,28 +190,34 @@ Napi::Value NativeHca::getCommIdBase(const Info& info) {
 
 Napi::Value NativeHca::getLimits(const Info& info) { return numbersToJs<HcaLimits>(info.Env(), engine_->options()); }
 
-// ── Commands ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Commands of the software HCA alone ──────────────────────────────────────────────────────────────────────
 
-// A command that takes a handle and returns a status.
-Napi::Value NativeHca::handleCommand(const Info& info, Status (Engine::*command)(Handle)) {
-  Handle handle;
-  if (!open_) return number(info.Env(), Status::kDeviceRemoved);
-  if (!toU32(info.Env(), info[0], &handle)) return number(info.Env(), Status::kInvalidParameter);
-  return number(info.Env(), (engine_->*command)(handle));
+Napi::Value NativeHca::setPkeyTable(const Info& info) {
+  Napi::Env env = info.Env();
+  Handle table;
+  std::vector<uint16_t> pkeys;
+  std::vector<Gid> gids;
+  if (!open_) return statusToJs(env, Status::kDeviceRemoved);
+  if (!toU32(env, info[0], &table) || !toPkeys(env, info[1], &pkeys) || !toGids(env, info[2], &gids)) {
+    return statusToJs(env, Status::kInvalidParameter);
+  }
+  return statusToJs(env, engine_->setPkeyTable(table, std::move(pkeys), std::move(gids)));
 }
 
-Napi::Value NativeHca::sendMadWords(const Info& info) {
+Napi::Value NativeHca::sendMad(const Info& info) {
   Napi::Env env = info.Env();
+  const Words& words = face_.words();
   Path path;
   uint16_t pkey;
-  if (!open_) return number(env, Status::kDeviceRemoved);
-  if (!words_.path(&path) || !toUint(env, info[0], &pkey, 0xFFFF)) return number(env, Status::kInvalidParameter);
-  port_->onSent(words_.mad(), path.destination);
-  return number(env, host_->sendMad(path, words_.mad(), pkey));
+  if (!open_) return statusToJs(env, Status::kDeviceRemoved);
+  if (!words.path(&path) || !toUint(env, info[0], &pkey, 0xFFFF)) return statusToJs(env, Status::kInvalidParameter);
+  port_->onSent(words.mad(), path.destination);
+  return statusToJs(env, host_->sendMad(path, words.mad(), pkey));
 }
 
-Napi::Value NativeHca::claimPortWords(const Info& info) {
+Napi::Value NativeHca::claimPort(const Info& info) {
   Napi::Env env = info.Env();
+  const Words& words = face_.words();
   uint32_t service, claim = 0;
   uint16_t port = 0;
   bool one = false;
@@ -212,18 +225,18 @@ Napi::Value NativeHca::claimPortWords(const Info& info) {
   if (!open_) {
     status = Status::kDeviceRemoved;
   } else if (toU32(env, info[0], &service) && toUint(env, info[1], &port, 65535) && toBool(env, info[2], &one)) {
-    const Gid address = words_.gid(0);
+    const Gid address = words.gid(0);
     status = host_->claimPort(kernel_, service, one ? &address : nullptr, &port, &claim);
   }
-  words_.words[0] = claim;
-  words_.words[1] = port;
-  return number(env, status);
+  words.words[0] = claim;
+  words.words[1] = port;
+  return statusToJs(env, status);
 }
 
 Napi::Value NativeHca::openPort(const Info& info) {
   uint32_t claim;
-  if (!open_) return number(info.Env(), Status::kDeviceRemoved);
-  return number(info.Env(), toU32(info.Env(), info[0], &claim) ? host_->openPort(claim) : Status::kInvalidParameter);
+  if (!open_) return statusToJs(info.Env(), Status::kDeviceRemoved);
+  return statusToJs(info.Env(), toU32(info.Env(), info[0], &claim) ? host_->openPort(claim) : Status::kInvalidParameter);
 }
 
 void NativeHca::releasePort(const Info& info) {

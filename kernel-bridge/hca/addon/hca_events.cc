@@ -74,21 +74,22 @@ HcaPort::Drops HcaPort::drops() {
   return drops_;
 }
 
-Napi::Value NativeHca::takeEventWords(const Info& info) {
+Napi::Value NativeHca::takeEvent(const Info& info) {
   bool alsoOthers = false;
   toBool(info.Env(), info[0], &alsoOthers);  // works in a thread that is being terminated, too
+  const Words& words = face_.words();
   QueuedEvent queued;
   while (open_ && port_->take(&queued, alsoOthers)) {
     const HcaEvent& event = queued.event;
     if (event.kind == HcaEvent::Kind::kMad) {
-      std::memcpy(words_.bytes, queued.source.raw.data(), 16);
-      std::memcpy(words_.bytes + 16, queued.destination.raw.data(), 16);
-      std::memcpy(words_.bytes + Words::kMadAt, queued.mad.data(), wire::kMadBytes);
+      std::memcpy(words.bytes, queued.source.raw.data(), 16);
+      std::memcpy(words.bytes + 16, queued.destination.raw.data(), 16);
+      std::memcpy(words.bytes + Words::kMadAt, queued.mad.data(), wire::kMadBytes);
     } else if (event.kind == HcaEvent::Kind::kNotified) {
       waiters_.erase(WaiterKey{queued.channel, event.words[0], event.words[1]});
       if (!queued.won) continue;  // the kernel completed it itself and knows
     }
-    std::copy(std::begin(event.words), std::end(event.words), words_.words);
+    std::copy(std::begin(event.words), std::end(event.words), words.words);
     return Napi::Number::New(info.Env(), static_cast<uint32_t>(event.kind));
   }
   return Napi::Number::New(info.Env(), static_cast<uint32_t>(HcaEvent::Kind::kNone));

@@ -18,16 +18,21 @@ inline bool anyEmpty(std::initializer_list<Napi::Value> values) {
   return false;
 }
 
-// Makes a member of `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may be the holder itself, but V8 turns an object with
-// more than a dozen such members into a hash table, which is slower to read.
-template <typename T, Napi::Value (T::*kMethod)(const Napi::CallbackInfo&)>
-void addOwnMethod(Napi::Object holder, Napi::Object self, T* native, const char* name) {
+// Makes a member of `holder`, unless the thread is being terminated. `self` is the object that wraps `native`. It may be the holder itself,
+// but V8 turns an object with more than a dozen such members into a hash table, which is slower to read.
+template <Napi::Value (*kFunction)(const Napi::CallbackInfo&)>
+void addOwnFunction(Napi::Object holder, Napi::Object self, void* native, const char* name) {
   if (anyEmpty({holder, self})) return;
-  const Napi::Function method = Napi::Function::New<&callOwn<T, kMethod>>(self.Env(), name, native);
+  const Napi::Function method = Napi::Function::New<kFunction>(self.Env(), name, native);
   if (method.IsEmpty()) return;
   // The function refers to the object by a property that cannot be removed; otherwise the address could be that of freed memory.
   method.DefineProperty(Napi::PropertyDescriptor::Value("object", self));
   holder.Set(name, method);
+}
+
+template <typename T, Napi::Value (T::*kMethod)(const Napi::CallbackInfo&)>
+void addOwnMethod(Napi::Object holder, Napi::Object self, T* native, const char* name) {
+  addOwnFunction<&callOwn<T, kMethod>>(holder, self, native, name);
 }
 
 }  // namespace nd::js

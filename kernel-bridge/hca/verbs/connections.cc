@@ -91,19 +91,20 @@ Status Host::cmCreate(bool datagrams, Handle* out) {
   return Status::kSuccess;
 }
 
-void Host::cmDestroy(Handle handle) {
+Status Host::cmDestroy(Handle handle) {
   CmObject* const object = Tables::all().cms.find(handle);
-  if (object == nullptr) return;
+  if (object == nullptr) return Status::kInvalidHandle;
   rdma_cm_id* const id = object->id;
   {
     std::lock_guard<std::mutex> lock(idMutex_);
     const auto it = std::find(cmIds_.begin(), cmIds_.end(), handle);
-    if (it == cmIds_.end()) return;  // of another kernel
+    if (it == cmIds_.end()) return Status::kInvalidHandle;  // of another kernel
     *it = cmIds_.back();
     cmIds_.pop_back();
   }
   lib_.rdma_destroy_id(id);
   Tables::all().cms.release(object, handle);
+  return Status::kSuccess;
 }
 
 Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t* port) {
@@ -120,7 +121,7 @@ Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t
   return status;
 }
 
-Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& peer, int timeoutMs) {
+Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& peer, uint32_t timeoutMs) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   sockaddr_storage from, to;
@@ -128,15 +129,16 @@ Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& p
   fillAddress(peer, &to);
   int yes = 1;
   lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
-  return done(lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeoutMs));
+  const int timeout = static_cast<int>(timeoutMs);
+  return done(lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeout));
 }
 
-Status Host::cmResolveRoute(Handle handle, int timeoutMs) {
+Status Host::cmResolveRoute(Handle handle, uint32_t timeoutMs) {
   rdma_cm_id* const id = idOf(handle);
-  return id != nullptr ? done(lib_.rdma_resolve_route(id, timeoutMs)) : Status::kInvalidHandle;
+  return id != nullptr ? done(lib_.rdma_resolve_route(id, static_cast<int>(timeoutMs))) : Status::kInvalidHandle;
 }
 
-Status Host::cmSetOptions(Handle handle, int ackTimeout, int trafficClass) {
+Status Host::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t trafficClass) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   auto timeout = static_cast<uint8_t>(ackTimeout), tos = static_cast<uint8_t>(trafficClass);
@@ -168,9 +170,10 @@ Status Host::cmAccept(Handle handle, const CmParameters& parameters) {
   return id != nullptr ? done(lib_.rdma_accept(id, &param)) : Status::kInvalidHandle;
 }
 
-Status Host::cmReject(Handle handle, const uint8_t* data, size_t length) {
+Status Host::cmReject(Handle handle, const PrivateData& from) {
   rdma_cm_id* const id = idOf(handle);
-  return id != nullptr ? done(lib_.rdma_reject(id, data, static_cast<uint8_t>(std::min<size_t>(length, 255)))) : Status::kInvalidHandle;
+  const auto length = static_cast<uint8_t>(std::min<size_t>(from.length, 255));
+  return id != nullptr ? done(lib_.rdma_reject(id, from.data, length)) : Status::kInvalidHandle;
 }
 
 Status Host::cmDisconnect(Handle handle) {
@@ -203,25 +206,25 @@ Status Host::cmCloseRemoved(Handle handle) {
   return Status::kSuccess;
 }
 
-bool Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Device** at) {
+Status Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Owner* number) {
   rdma_cm_id* const id = idOf(handle);
-  if (id == nullptr) return false;
+  if (id == nullptr) return Status::kInvalidHandle;
   *local = addressOf(id->source);
   *peer = addressOf(id->destination);
-  *at = nullptr;
+  *number = 0;
   for (Device* device : devices_)
-    if (device->context != nullptr && id->verbs != nullptr && device->name == id->verbs->device->name) *at = device;
-  return true;
+    if (device->context != nullptr && id->verbs != nullptr && device->name == id->verbs->device->name) *number = device->number;
+  return Status::kSuccess;
 }
 
-bool Host::cmAttributes(Handle handle, CmAttributes* out) {
+Status Host::cmAttributes(Handle handle, CmAttributes* out) {
   rdma_cm_id* const id = idOf(handle);
-  if (id == nullptr) return false;
+  if (id == nullptr) return Status::kInvalidHandle;
   ibv_qp_attr rtr{}, rts{};
   int mask = 0;
   rtr.qp_state = static_cast<int>(abi::kQpsRtr);
   rts.qp_state = static_cast<int>(abi::kQpsRts);
-  if (lib_.rdma_init_qp_attr(id, &rtr, &mask) != 0 || lib_.rdma_init_qp_attr(id, &rts, &mask) != 0) return false;
+  if (lib_.rdma_init_qp_attr(id, &rtr, &mask) != 0 || lib_.rdma_init_qp_attr(id, &rts, &mask) != 0) return statusOf(errno);
   out->pathMtu = rtr.path_mtu >= 1 && rtr.path_mtu <= 5 ? static_cast<uint32_t>(rtr.path_mtu) : 0;
   out->destinationQpn = rtr.dest_qp_num;
   out->receivePsn = rtr.rq_psn;
@@ -231,29 +234,15 @@ bool Host::cmAttributes(Handle handle, CmAttributes* out) {
   out->flowLabel = rtr.ah_attr.flow_label;
   out->hopLimit = rtr.ah_attr.hop_limit;
   out->trafficClass = rtr.ah_attr.traffic_class;
-  return true;
+  return Status::kSuccess;
 }
 
 void Host::serveCm() {
   rdma_cm_event* event;
   while (lib_.rdma_get_cm_event(cm_, &event) == 0) {
-    Event out;
-    out.kind = Event::Kind::kCm;
-    out.event = static_cast<uint32_t>(event->event);
-    out.status = event->status;
-    // Both kinds of parameters begin with the private data.
-    const rdma_conn_param& p = event->param.conn;
-    const auto* data = static_cast<const uint8_t*>(p.private_data);
-    if (data != nullptr) out.data.assign(data, data + p.private_data_len);
-    out.responderResources = p.responder_resources;
-    out.initiatorDepth = p.initiator_depth;
-    out.retryCount = p.retry_count;
-    out.rnrRetryCount = p.rnr_retry_count;
-    out.srq = p.srq;
-    out.qpn = event->param.ud.qp_num;
-    out.qkey = event->param.ud.qkey;
+    Handle listener = 0;
     if (event->event == kCmConnectRequest) {
-      out.listener = handleOf(event->listen_id);
+      listener = handleOf(event->listen_id);
       Handle handle;
       CmObject* const object = Tables::all().cms.take(&handle);
       rdma_cm_id* const id = event->id;
@@ -268,9 +257,16 @@ void Host::serveCm() {
       std::lock_guard<std::mutex> lock(idMutex_);
       cmIds_.push_back(handle);
     }
-    out.handle = handleOf(event->id);
+    // Both kinds of parameters begin with the private data.
+    const rdma_conn_param& p = event->param.conn;
+    const auto* data = static_cast<const uint8_t*>(p.private_data);
+    std::vector<uint8_t> copy;
+    if (data != nullptr) copy.assign(data, data + p.private_data_len);
+    const HcaEvent out = HcaEvent::cm(static_cast<uint32_t>(event->event), event->status, handleOf(event->id), listener,
+                                      p.responder_resources, p.initiator_depth, p.retry_count, p.rnr_retry_count, p.srq != 0,
+                                      event->param.ud.qp_num, event->param.ud.qkey, static_cast<uint32_t>(copy.size()));
     lib_.rdma_ack_cm_event(event);
-    events_->push(std::move(out));
+    events_->push(0, out, std::move(copy));
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "addon/waker.h"
@@ -9,25 +10,19 @@
 
 namespace nd::verbs {
 
-// An event that the kernel has not taken yet. The numbers are those of hca/verbs-binding.ts.
-struct Event {
-  enum class Kind : uint32_t { kNone, kQp, kCq, kSrq, kPort, kGone, kCm } kind = Kind::kNone;
+// An event that the kernel has not taken yet.
+struct Event : HcaEvent {
   uint32_t device = 0;
-  uint32_t handle = 0, token = 0, event = 0, reason = 0;
-  // kCm
-  int status = 0;
-  uint32_t listener = 0, qpn = 0, qkey = 0;
-  uint8_t responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0, srq = 0;
-  std::vector<uint8_t> data;
+  std::vector<uint8_t> data;  // of kCm
 };
 
 class Events {
  public:
   explicit Events(Waker* waker) : waker_(waker) {}
-  void push(Event&& event) {
+  void push(uint32_t device, const HcaEvent& event, std::vector<uint8_t> data = {}) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (waker_ == nullptr) return;
-    events_.push_back(std::move(event));
+    events_.push_back({event, device, std::move(data)});
     if (!armed_) return;
     armed_ = false;
     waker_->wake(waker_);

@@ -20,6 +20,8 @@ constexpr uint64_t kTagBits = 2;
 // Device numbers as tags begin behind those.
 constexpr uint64_t kDeviceTag = uint64_t{1} << 32;
 
+Handle handleIn(void* context) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(context)); }
+
 bool notBlocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
 }  // namespace
@@ -98,7 +100,7 @@ void Host::serveCompletions(Device& device) {
   ibv_cq* cq;
   void* context;
   while (lib_.ibv_get_cq_event(device.channel, &cq, &context) == 0) {
-    const Handle handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(context));
+    const Handle handle = handleIn(context);
     lib_.ibv_ack_cq_events(cq, 1);
     device.comEvents.fetch_add(1, std::memory_order_relaxed);
     if (CqObject* own = Tables::all().cqs.at(handle)) drain(*own, handle, true);
@@ -122,49 +124,45 @@ constexpr QpEventPair kQpEvents[] = {
 void Host::serveAsync(Device& device) {
   ibv_async_event event;
   while (lib_.ibv_get_async_event(device.context, &event) == 0) {
-    Event out;
-    out.device = device.number;
+    HcaEvent out;
     const int type = event.event_type;
     const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents), [&](const QpEventPair& p) { return p.theirs == type; });
+    Handle handle = 0;
     QpObject *failed = nullptr, *last = nullptr;
     CqObject* overrun = nullptr;
     if (pair != std::end(kQpEvents)) {
-      out.kind = Event::Kind::kQp;
-      out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.qp->qp_context));
-      out.event = static_cast<uint32_t>(pair->ours);
-      out.reason = abi::kWcError;
-      QpObject* const qp = Tables::all().qps.find(out.handle);
-      if (qp != nullptr) out.token = qp->token;  // it cannot end before the acknowledgement
+      handle = handleIn(event.element.qp->qp_context);
+      QpObject* const qp = Tables::all().qps.find(handle);
+      // It cannot end before the acknowledgement.
+      out = HcaEvent::qp(handle, qp != nullptr ? qp->token : 0, pair->ours, abi::kWcError);
       failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
       last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;
     } else if (type == kEventSrqErr || type == kEventSrqLimit) {
-      out.kind = Event::Kind::kSrq;
-      out.handle = static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.srq->srq_context));
-      out.event = static_cast<uint32_t>(type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
+      out = HcaEvent::srq(handleIn(event.element.srq->srq_context), type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
     } else if (type == kEventCqErr) {
-      overrun = Tables::all().cqs.find(static_cast<Handle>(reinterpret_cast<uintptr_t>(event.element.cq->cq_context)));
+      handle = handleIn(event.element.cq->cq_context);
+      overrun = Tables::all().cqs.find(handle);
     } else {
-      out.kind = type == kEventDeviceFatal ? Event::Kind::kGone : Event::Kind::kPort;
+      out = type == kEventDeviceFatal ? HcaEvent::gone() : HcaEvent::port();
     }
     lib_.ibv_ack_async_event(&event);
     if (failed != nullptr) {
       if (failed->failed.exchange(true)) continue;  // a completion has told
       std::lock_guard<std::mutex> lock(failed->mutex);
-      if (failed->handle == out.handle) enterError(*failed);
+      if (failed->handle == handle) enterError(*failed);
     }
     if (last != nullptr) {
       std::lock_guard<std::mutex> lock(last->mutex);
-      if (last->handle == out.handle && std::exchange(last->lastWqeTold, true)) continue;
+      if (last->handle == handle && std::exchange(last->lastWqeTold, true)) continue;
     }
     if (overrun != nullptr) {
-      const Handle handle = overrun->handle;
       {
         std::lock_guard<std::mutex> lock(overrun->mutex);
         if (overrun->handle == handle && !overrun->ring.dead) overrun->ring.die();
       }
       drain(*overrun, handle);
     }
-    if (out.kind != Event::Kind::kNone) events_->push(std::move(out));
+    if (out.kind != HcaEvent::Kind::kNone) events_->push(device.number, out);
   }
 }
 

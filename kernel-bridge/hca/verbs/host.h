@@ -3,6 +3,7 @@
 #pragma once
 #include <thread>
 
+#include "objects/hca_commands.h"
 #include "platform/unique_fd.h"
 #include "verbs/data_path.h"
 
@@ -29,15 +30,18 @@ struct CmAddress {
   uint32_t scopeId = 0;
 };
 
-struct CmParameters {
-  uint32_t qpn = 0;
-  uint8_t responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0;
-  bool srq = false;
+struct PrivateData {
   const uint8_t* data = nullptr;
   size_t length = 0;
 };
 
-class Host {
+struct CmParameters : PrivateData {
+  uint32_t qpn = 0;
+  uint8_t responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0;
+  bool srq = false;
+};
+
+class Host final : public HcaCommands {
  public:
   static constexpr size_t kMostDevices = 4096;  // counting one again each time that it comes back
   // Null: `why` is the reason, a part of a sentence.
@@ -52,52 +56,55 @@ class Host {
   bool queryPort(Device& device, uint32_t port, PortInfo* out);
   Device* device(uint32_t number);
 
-  // ── Commands
-  Status allocatePd(Device& device, Handle* out);
-  Status deallocatePd(Handle pd);
-  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
-  Status deregisterMr(Handle pd, uint32_t lkey);
-  Status allocateMw(Handle pd, Handle* out, uint32_t* rkey);
-  Status deallocateMw(Handle mw);
-  Status createCq(Device& device, uint64_t ring, uint64_t bytes, uint32_t entries, Handle* out);
-  Status resizeCq(Handle cq, uint64_t ring, uint64_t bytes, uint32_t entries);
-  Status destroyCq(Handle cq);
-  Status listenCq(Handle cq);
-  Status createSrq(const SrqCreate& create, Handle* out);
-  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
-  Status querySrq(Handle srq, SrqAttributes* out);
-  Status destroySrq(Handle srq);
+  // ── Commands. An owner is the number of a device.
+  Status allocatePd(Owner device, Handle* pd) override;
+  Status deallocatePd(Handle pd) override;
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey) override;
+  Status deregisterMr(Handle pd, uint32_t lkey) override;
+  Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey) override;
+  Status deallocateMw(Handle mw) override;
+  Status createCq(Owner device, uint64_t ring, uint64_t bytes, uint32_t entries, Handle* cq) override;
+  Status resizeCq(Handle cq, uint64_t ring, uint64_t bytes, uint32_t entries) override;
+  Status destroyCq(Handle cq) override;
+  Status armCq(Handle cq, bool solicitedOnly) override { return verbs::armCq(cq, solicitedOnly); }
+  Status listenCq(Handle cq) override;
   // `pkeyTable` is the number of the physical port.
-  Status createQp(const QpCreate& create, Handle* out, uint32_t* qpn);
-  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
-  // `connection`: of which librdmacm tells what it has negotiated.
-  Status connectQp(Handle qp, uint32_t initMask, uint32_t rtrMask, uint32_t rtsMask, const QpAttributes& attributes, Handle connection);
-  Status queryQp(Handle qp, QpAttributes* out);
-  Status destroyQp(Handle qp);
-  Status createAh(Handle pd, const Path& path, uint32_t port, uint32_t pathMtu, Handle* out);
-  Status destroyAh(Handle ah);
-  Status changeGroup(Handle qp, const Gid& group, bool attach);
+  Status createQp(const QpCreate& create, Handle* qp, uint32_t* qpn) override;
+  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes) override;
+  Status connectQp(Handle qp, const ConnectMasks& masks, const QpAttributes& attributes, Handle connection) override;
+  Status queryQp(Handle qp, QpAttributes* out) override;
+  Status destroyQp(Handle qp) override;
+  Status createSrq(const SrqCreate& create, Handle* srq) override;
+  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes) override;
+  Status querySrq(Handle srq, SrqAttributes* out) override;
+  Status destroySrq(Handle srq) override;
+  Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
+  Status destroyAh(Handle ah) override;
+  // The queue pair alone, whatever the interface; cmJoin() is for the network.
+  Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
+  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
 
-  // ── Connections, by handles of their ids
+  // ── Connections, which real HCAs alone have here; by handles of their ids.
   Status cmCreate(bool datagrams, Handle* out);
-  void cmDestroy(Handle id);
+  Status cmDestroy(Handle id);
   Status cmBind(Handle id, const CmAddress& local, bool shared, uint16_t* port);
-  Status cmResolve(Handle id, const CmAddress& local, const CmAddress& peer, int timeoutMs);
-  Status cmResolveRoute(Handle id, int timeoutMs);
-  Status cmSetOptions(Handle id, int ackTimeout, int trafficClass);
+  Status cmResolve(Handle id, const CmAddress& local, const CmAddress& peer, uint32_t timeoutMs);
+  Status cmResolveRoute(Handle id, uint32_t timeoutMs);
+  Status cmSetOptions(Handle id, uint32_t ackTimeout, uint32_t trafficClass);
   Status cmListen(Handle id, uint32_t backlog);
   Status cmConnect(Handle id, const CmParameters& parameters);
   Status cmEstablish(Handle id);
   Status cmAccept(Handle id, const CmParameters& parameters);
-  Status cmReject(Handle id, const uint8_t* data, size_t length);
+  Status cmReject(Handle id, const PrivateData& data);
   Status cmDisconnect(Handle id);
   Status cmNotify(Handle id);
   Status cmJoin(Handle id, const CmAddress& group);
   // Closes the files that librdmacm has of a removed device, to which the id is bound. librdmacm itself keeps them until it next looks for
   // devices, and those of the last device for ever; rdma_get_devices would make it look, but opens all other devices.
   Status cmCloseRemoved(Handle id);
-  bool cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Device** at);
-  bool cmAttributes(Handle id, CmAttributes* out);
+  // `device`: 0 if the id is bound to none that is open.
+  Status cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Owner* device);
+  Status cmAttributes(Handle id, CmAttributes* out);
 
   Events& events() { return *events_; }
   void counters(std::vector<std::pair<const char*, uint64_t>>* out) const;
@@ -114,6 +121,7 @@ class Host {
   bool probe(Device& device, std::string* why);
   Status moveQp(QpObject& qp, uint32_t mask, const QpAttributes& attributes);
   Status toEnd(QpObject& qp, uint32_t state);
+  Status changeGroup(Handle qp, const Gid& group, bool attach);
   int sgidIndex(Device& device, uint32_t port, const Gid& source);
   bool fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_attr* out);
   rdma_cm_id* idOf(Handle id) const;

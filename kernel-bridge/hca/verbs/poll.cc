@@ -40,14 +40,7 @@ uint32_t wcStatusOf(int status) {
 }
 
 void tell(const QpObject& qp, QpEvent type, uint32_t reason) {
-  Event event;
-  event.kind = Event::Kind::kQp;
-  event.device = qp.device->number;
-  event.handle = qp.handle;
-  event.token = qp.token;
-  event.event = static_cast<uint32_t>(type);
-  event.reason = reason;
-  qp.device->events->push(std::move(event));
+  qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, type, reason));
 }
 
 QpObject* qpOf(const CqObject& cq, const RequestId& id, const ibv_wc& wc) {
@@ -119,12 +112,7 @@ void fillSend(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion* c
 void overrun(CqObject& cq, Handle handle) {
   if (cq.overrunTold) return;
   cq.overrunTold = true;
-  Event event;
-  event.kind = Event::Kind::kCq;
-  event.device = cq.device->number;
-  event.handle = handle;
-  event.event = 2;
-  cq.device->events->push(std::move(event));
+  cq.device->events->push(cq.device->number, HcaEvent::cq(handle, CqEvent::kOverrun));
 }
 
 void takeOne(CqObject& cq, const ibv_wc& wc, Later* later) {

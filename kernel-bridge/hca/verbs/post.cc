@@ -106,14 +106,7 @@ bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_
 }
 
 void tellFatal(QpObject& qp, uint32_t reason) {
-  Event event;
-  event.kind = Event::Kind::kQp;
-  event.device = qp.device->number;
-  event.handle = qp.handle;
-  event.token = qp.token;
-  event.event = static_cast<uint32_t>(QpEvent::kFatal);
-  event.reason = reason;
-  qp.device->events->push(std::move(event));
+  qp.device->events->push(qp.device->number, HcaEvent::qp(qp.handle, qp.token, QpEvent::kFatal, reason));
 }
 
 // The next request in the ring cannot be handed over: it completes in this status once all before it have completed.
@@ -177,12 +170,7 @@ bool postSome(QpObject& qp, uint32_t waiting) {
 // The device takes no more of this queue's receives, or its ring is nonsense: its owner hears of it once.
 void failShared(SrqObject& srq) {
   srq.failed = true;
-  Event event;
-  event.kind = Event::Kind::kSrq;
-  event.device = srq.device->number;
-  event.handle = srq.handle;
-  event.event = static_cast<uint32_t>(SrqEvent::kFatal);
-  srq.device->events->push(std::move(event));
+  srq.device->events->push(srq.device->number, HcaEvent::srq(srq.handle, SrqEvent::kFatal));
 }
 
 // The SGEs of a receive WQE. False: it has more than it may.

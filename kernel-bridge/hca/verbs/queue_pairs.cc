@@ -263,14 +263,14 @@ Status Host::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attribut
   return moved;
 }
 
-Status Host::connectQp(Handle handle, uint32_t initMask, uint32_t rtrMask, uint32_t rtsMask, const QpAttributes& a, Handle connection) {
+Status Host::connectQp(Handle handle, const ConnectMasks& masks, const QpAttributes& a, Handle connection) {
   QpObject* const qp = Tables::all().qps.find(handle);
   rdma_cm_id* const id = idOf(connection);
   if (qp == nullptr || id == nullptr) return Status::kInvalidHandle;
   std::lock_guard<std::mutex> lock(qp->mutex);
   if (qp->qp == nullptr) return Status::kDeviceRemoved;
   if (qp->state.load() > kQpsInit) return Status::kInvalidDeviceState;
-  const std::pair<uint32_t, uint32_t> steps[] = {{kQpsInit, initMask}, {kQpsRtr, rtrMask}, {kQpsRts, rtsMask}};
+  const std::pair<uint32_t, uint32_t> steps[] = {{kQpsInit, masks[0]}, {kQpsRtr, masks[1]}, {kQpsRts, masks[2]}};
   for (const auto& [state, mask] : steps) {
     // iWARP: connecting has moved it, or accepting will.
     if (!qp->device->iwarp) {
@@ -342,6 +342,10 @@ Status Host::destroyQp(Handle handle) {
   all.qps.release(qp, handle);
   return Status::kSuccess;
 }
+
+Status Host::attachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, true); }
+
+Status Host::detachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, false); }
 
 Status Host::changeGroup(Handle handle, const Gid& group, bool attach) {
   QpObject* const qp = Tables::all().qps.find(handle);

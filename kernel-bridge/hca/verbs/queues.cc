@@ -15,14 +15,7 @@ namespace {
 class Listener final : public NotifySink {
  public:
   Listener(std::shared_ptr<Events> events, uint32_t device, Handle cq) : events_(std::move(events)), device_(device), cq_(cq) {}
-  void notify(Status) override {
-    Event event;
-    event.kind = Event::Kind::kCq;
-    event.device = device_;
-    event.handle = cq_;
-    event.event = 1;
-    events_->push(std::move(event));
-  }
+  void notify(Status) override { events_->push(device_, HcaEvent::cq(cq_, CqEvent::kCompletion)); }
 
  private:
   std::shared_ptr<Events> events_;
@@ -37,17 +30,19 @@ std::shared_ptr<Ring> held(const std::shared_ptr<RingMemory>& memory) {
 
 }  // namespace
 
-Status Host::allocatePd(Device& device, Handle* out) {
+Status Host::allocatePd(Owner owner, Handle* out) {
+  Device* const device = this->device(owner);
+  if (device == nullptr) return Status::kDeviceRemoved;
   Handle handle;
   PdObject* const pd = Tables::all().pds.take(&handle);
   if (pd == nullptr) return Status::kInsufficientResources;
-  pd->pd = lib_.ibv_alloc_pd(device.context);
+  pd->pd = lib_.ibv_alloc_pd(device->context);
   if (pd->pd == nullptr) {
     const Status status = statusOf(errno);
     Tables::all().pds.release(pd, handle);
     return status;
   }
-  pd->device = &device;
+  pd->device = device;
   pd->handle = *out = handle;
   return Status::kSuccess;
 }
@@ -174,8 +169,10 @@ Status Host::deallocateMw(Handle handle) {
 
 // ── Completion queues
 
-Status Host::createCq(Device& device, uint64_t address, uint64_t bytes, uint32_t entries, Handle* out) {
-  if (!powerOfTwo(entries) || entries > device.limits.maxCqEntries) return Status::kInvalidParameter;
+Status Host::createCq(Owner owner, uint64_t address, uint64_t bytes, uint32_t entries, Handle* out) {
+  Device* const device = this->device(owner);
+  if (device == nullptr) return Status::kDeviceRemoved;
+  if (!powerOfTwo(entries) || entries > device->limits.maxCqEntries) return Status::kInvalidParameter;
   const uint64_t needed = kCqHeaderBytes + uint64_t{entries} * kCqeBytes;
   const std::shared_ptr<RingMemory> memory = bytes >= needed ? Rings::all().find(address, bytes) : nullptr;
   if (memory == nullptr) return Status::kInvalidParameter;
@@ -184,14 +181,14 @@ Status Host::createCq(Device& device, uint64_t address, uint64_t bytes, uint32_t
   if (cq == nullptr) return Status::kInsufficientResources;
   std::lock_guard<std::mutex> lock(cq->mutex);
   const int wanted = static_cast<int>(entries) + kSpareCqes;
-  const int size = std::min(device.resizes ? wanted : std::max(wanted, kFixedCqes), device.attributes.max_cqe);
-  cq->cq = lib_.ibv_create_cq(device.context, size, reinterpret_cast<void*>(uintptr_t{handle}), device.channel, 0);
+  const int size = std::min(device->resizes ? wanted : std::max(wanted, kFixedCqes), device->attributes.max_cqe);
+  cq->cq = lib_.ibv_create_cq(device->context, size, reinterpret_cast<void*>(uintptr_t{handle}), device->channel, 0);
   if (cq->cq == nullptr) {
     const Status status = statusOf(errno);
     Tables::all().cqs.release(cq, handle);
     return status;
   }
-  cq->device = &device;
+  cq->device = device;
   cq->ring.events = nullptr;
   cq->ring.handle = handle;
   cq->ring.attach(held(memory), address, entries, 0, 0);
@@ -324,14 +321,7 @@ Status Host::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& attrib
     ibv_srq_attr limit{0, 0, below ? 0 : attributes.limit};
     const int error = lib_.ibv_modify_srq(srq->srq, &limit, kSrqLimit);
     if (error != 0) return statusOf(error);
-    if (below) {
-      Event event;
-      event.kind = Event::Kind::kSrq;
-      event.device = srq->device->number;
-      event.handle = handle;
-      event.event = static_cast<uint32_t>(SrqEvent::kLimit);
-      events_->push(std::move(event));
-    }
+    if (below) events_->push(srq->device->number, HcaEvent::srq(handle, SrqEvent::kLimit));
   }
   return Status::kSuccess;
 }
@@ -367,14 +357,17 @@ Status Host::destroySrq(Handle handle) {
 
 // ── Address handles
 
-Status Host::createAh(Handle handle, const Path& path, uint32_t port, uint32_t pathMtu, Handle* out) {
+Status Host::createAh(Handle handle, const Path& path, uint32_t pathMtu, Handle* out) {
   PdObject* const pd = Tables::all().pds.find(handle);
   if (pd == nullptr) return Status::kInvalidHandle;
   if (pd->pd == nullptr) return Status::kDeviceRemoved;
   if (pd->device->iwarp) return Status::kNotSupported;
   if (!powerOfTwo(pathMtu) || pathMtu < 256 || pathMtu > 4096) return Status::kInvalidParameter;
   ibv_ah_attr attributes{};
-  if (!fillAh(*pd->device, port, path, &attributes)) return Status::kInvalidAddress;
+  // The port that has the address.
+  uint32_t port = 1;
+  while (!fillAh(*pd->device, port, path, &attributes))
+    if (++port > pd->device->attributes.phys_port_cnt) return Status::kInvalidAddress;
   Handle ahHandle;
   AhObject* const ah = Tables::all().ahs.take(&ahHandle);
   if (ah == nullptr) return Status::kInsufficientResources;

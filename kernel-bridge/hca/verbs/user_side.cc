@@ -28,20 +28,18 @@ napi_value progressOf(napi_env env, napi_callback_info) {
   return nullptr;
 }
 
-Napi::Value number(Napi::Env env, Status status) { return Napi::Number::New(env, static_cast<uint32_t>(status)); }
-
 Napi::Value armCqOf(const Napi::CallbackInfo& info) {
   Handle cq;
   bool solicitedOnly;
   const bool good = toU32(info.Env(), info[0], &cq) && js::toBool(info.Env(), info[1], &solicitedOnly);
-  return number(info.Env(), good ? armCq(cq, solicitedOnly) : Status::kInvalidParameter);
+  return js::statusToJs(info.Env(), good ? armCq(cq, solicitedOnly) : Status::kInvalidParameter);
 }
 
 Napi::Value armCqBatchOf(const Napi::CallbackInfo& info) {
   Handle cq;
   uint32_t count;
   const bool good = toU32(info.Env(), info[0], &cq) && toU32(info.Env(), info[1], &count);
-  return number(info.Env(), good ? armCqBatch(cq, count) : Status::kInvalidParameter);
+  return js::statusToJs(info.Env(), good ? armCqBatch(cq, count) : Status::kInvalidParameter);
 }
 
 Napi::Value allocateRing(const Napi::CallbackInfo& info) {

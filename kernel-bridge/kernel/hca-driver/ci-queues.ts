@@ -398,5 +398,5 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
  * connection management: no IRP, at any level.
  */
 export function setQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array): number {
-  return qp.pd.ca.hca.native.setWill(qp.handle, path, mad);
+  return qp.pd.ca.hca.native.setWill?.(qp.handle, path, mad) ?? Status.SUCCESS;
 }

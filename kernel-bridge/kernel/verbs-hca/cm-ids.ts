@@ -1,30 +1,17 @@
 /** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
 
+import type { HcaEvent } from '../../hca/binding.js';
 import type { VerbsHost } from '../../hca/verbs-binding.js';
 import { RnrRetry } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import { putPath } from '../../schema/generated/attributes.js';
+import { madAt, putPath } from '../../schema/generated/attributes.js';
 import type { CmPath, CmQpParameters } from '../cm/service.js';
 
 /** The counts of a connection request have 3 bits. */
 const MOST_RETRIES = 7;
 
-/** An event of librdmacm; its numbers are rdma_cm's. */
-export interface CmMessage {
-  readonly event: number;
-  readonly status: number;
-  readonly id: number;
-  /** Of a request: the listener's id. */
-  readonly listener: number;
-  readonly responderResources: number;
-  readonly initiatorDepth: number;
-  readonly retryCount: number;
-  readonly rnrRetryCount: number;
-  readonly srq: boolean;
-  readonly qpn: number;
-  readonly qkey: number;
-  readonly data: Uint8Array;
-}
+/** An event of librdmacm. */
+export type CmMessage = Extract<HcaEvent, { type: 'cm' }>;
 
 /** Who owns an id. */
 export interface CmOwner {
@@ -55,7 +42,6 @@ export interface CmNegotiated {
   readonly trafficClass: number;
 }
 
-const privateDataAt = 32;
 const nothing = new Uint8Array(0);
 /** How long addresses and routes may take to resolve: ARP, and on InfiniBand the subnet manager. */
 const resolveMs = 4000;
@@ -85,7 +71,7 @@ export class CmIds {
 
   /** @throws StatusError: there are too many. */
   create(datagrams: boolean, owner: CmOwner): number {
-    const status = this.host.cmCreate(datagrams);
+    const status = this.host.commands.cmCreate(datagrams);
     if (status !== Status.SUCCESS) throw new StatusError(status);
     const id = this.host.words[0]!;
     this.owners.set(id, owner);
@@ -100,7 +86,7 @@ export class CmIds {
   /** Ends an id; in the middle of connecting the peer is told. */
   destroy(id: number): void {
     this.owners.delete(id);
-    this.host.cmDestroy(id);
+    this.host.commands.cmDestroy(id);
   }
 
   bind(
@@ -111,7 +97,7 @@ export class CmIds {
     shared: boolean,
   ): { status: number; port: number } {
     this.host.bytes.set(gid, 0);
-    const status = this.host.cmBind(id, port, scopeId, shared);
+    const status = this.host.commands.cmBind(id, port, scopeId, shared);
     return { status, port: this.host.words[0]! };
   }
 
@@ -120,7 +106,7 @@ export class CmIds {
     const { host } = this;
     for (const port of localPort === 0 ? [0] : [localPort, 0]) {
       if (!putPath(host, path)) return Status.INVALID_PARAMETER;
-      const status = host.cmResolve(id, port, peerPort, path.scopeId, resolveMs);
+      const status = host.commands.cmResolve(id, port, path.scopeId, peerPort, path.scopeId, resolveMs);
       const taken = status === Status.ADDRESS_ALREADY_EXISTS || status === Status.INVALID_ADDRESS;
       if (!taken || port === 0) return status;
     }
@@ -128,54 +114,54 @@ export class CmIds {
   }
 
   resolveRoute(id: number): number {
-    return this.host.cmResolveRoute(id, resolveMs);
+    return this.host.commands.cmResolveRoute(id, resolveMs);
   }
 
   setOptions(id: number, ackTimeoutCode: number, trafficClass: number): void {
-    this.host.cmSetOptions(id, ackTimeoutCode, trafficClass);
+    this.host.commands.cmSetOptions(id, ackTimeoutCode, trafficClass);
   }
 
   listen(id: number, backlog: number): number {
-    return this.host.cmListen(id, backlog);
+    return this.host.commands.cmListen(id, backlog);
   }
 
   connect(id: number, qp: Partial<CmQpParameters>, data: Uint8Array): number {
-    return this.host.cmConnect(id, this.put(qp, data));
+    return this.host.commands.cmConnect(id, this.put(qp, data));
   }
 
   accept(id: number, qp: Partial<CmQpParameters>, data: Uint8Array): number {
-    return this.host.cmAccept(id, this.put(qp, data));
+    return this.host.commands.cmAccept(id, this.put(qp, data));
   }
 
   reject(id: number, data: Uint8Array = nothing): number {
-    this.host.bytes.set(data, privateDataAt);
-    return this.host.cmReject(id, data.length);
+    this.host.bytes.set(data, madAt);
+    return this.host.commands.cmReject(id, data.length);
   }
 
   establish(id: number): number {
-    return this.host.cmEstablish(id);
+    return this.host.commands.cmEstablish(id);
   }
 
   disconnect(id: number): number {
-    return this.host.cmDisconnect(id);
+    return this.host.commands.cmDisconnect(id);
   }
 
   notify(id: number): number {
-    return this.host.cmNotify(id);
+    return this.host.commands.cmNotify(id);
   }
 
   closeRemoved(id: number): number {
-    return this.host.cmCloseRemoved(id);
+    return this.host.commands.cmCloseRemoved(id);
   }
 
   join(id: number, group: Uint8Array, scopeId: number): number {
     this.host.bytes.set(group, 0);
-    return this.host.cmJoin(id, scopeId);
+    return this.host.commands.cmJoin(id, 0, scopeId);
   }
 
   ends(id: number): CmEnds {
     const { host } = this;
-    host.cmAddresses(id);
+    host.commands.cmAddresses(id);
     const { words, bytes } = host;
     return {
       source: bytes.slice(0, 16),
@@ -189,7 +175,7 @@ export class CmIds {
 
   /** Undefined: there is nothing negotiated (yet). */
   negotiated(id: number): CmNegotiated | undefined {
-    if (!this.host.cmAttributes(id)) return undefined;
+    if (this.host.commands.cmAttributes(id) !== Status.SUCCESS) return undefined;
     const { words } = this.host;
     return {
       pathMtu: words[0]!,
@@ -228,7 +214,7 @@ export class CmIds {
       ],
       0,
     );
-    bytes.set(data, privateDataAt);
+    bytes.set(data, madAt);
     return data.length;
   }
 }

@@ -1,7 +1,7 @@
 /** A real HCA behind the kernel side of the seam: one device of libibverbs, with a port or more. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { ConnectAttributes, HcaEvent } from '../../hca/binding.js';
+import type { ConnectAttributes, HcaEvent, NativeHca } from '../../hca/binding.js';
 import { VERBS_USER_LIBRARY, type VerbsDevice } from '../../hca/verbs-binding.js';
 import { DeviceType, PortState, WvCapability } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
@@ -15,11 +15,11 @@ import type {
 } from '../hca-driver/backend.js';
 import type { HostNetwork } from '../hca-driver/host-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isV4, sameGid } from '../hca-driver/ports.js';
+import { isV4 } from '../hca-driver/ports.js';
 import type { CmCore } from './cm-core.js';
 import type { CmOwner } from './cm-ids.js';
 import { VerbsConnections } from './verbs-connections.js';
-import { VerbsNative } from './verbs-native.js';
+import { verbsNative } from './verbs-native.js';
 import type { DeviceSink } from './verbs-pool.js';
 import { type GuidTable, SYSTEM_DEVICES, systemDeviceId, VerbsPorts } from './verbs-ports.js';
 
@@ -90,7 +90,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
   readonly userLibrary = VERBS_USER_LIBRARY;
   readonly identity: HcaIdentity;
   readonly attributes: DeviceAttributes;
-  readonly native: VerbsNative;
+  readonly native: NativeHca;
   readonly connections: VerbsConnections;
   readonly events: HcaEvent[] = [];
   private device: VerbsDevice | undefined;
@@ -125,14 +125,13 @@ class VerbsHca implements HcaBackend, DeviceSink {
       },
       portOf,
     );
-    this.native = new VerbsNative(core.pool.host, {
+    this.native = verbsNative(core.pool.host, {
       get number() {
         return self.number;
       },
       limits: device.limits,
       nextEvent: () => this.nextEvent(),
       connectionFor: (attributes: ConnectAttributes) => this.connections.idFor(attributes),
-      portNumberOf: (gid) => Math.max(1, this.indexOf(gid) + 1),
       join: (group, index) => this.join(group, index),
       memoryRefused: () => this.memoryRefused(),
     });
@@ -152,11 +151,6 @@ class VerbsHca implements HcaBackend, DeviceSink {
   private nextEvent(): HcaEvent | undefined {
     this.parts.core.pool.pump();
     return this.events.shift();
-  }
-
-  /** The index of the port that has an address, or -1. */
-  private indexOf(gid: Uint8Array): number {
-    return this.known.findIndex(({ gids }) => gids.some((one) => sameGid(one, gid)));
   }
 
   readPorts(): HcaPort[] {

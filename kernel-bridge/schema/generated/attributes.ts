@@ -208,6 +208,7 @@ export const QpMask = {
 /** Positions in the words and bytes. */
 export const gidBytes = 16;
 export const pathAt = 18;
+export const ownerAt = 22;
 export const madAt = 32;
 export const madBytes = 256;
 

@@ -76,6 +76,36 @@ export type HcaEvent =
    */
   | {
       type: 'wireLost';
+    }
+  /** Ports, addresses or P_Keys of a device of real HCAs have changed. */
+  | {
+      type: 'port';
+    }
+  /** The system takes a device of real HCAs away. */
+  | {
+      type: 'gone';
+    }
+  /** An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's. */
+  | {
+      type: 'cm';
+      /** A copy of the private data. */
+      data: Uint8Array;
+      /** rdma_cm_event_type */
+      event: number;
+      /** Below 0 an errno. */
+      status: number;
+      id: number;
+      /** Of a request: the listener's id. */
+      listener: number;
+      responderResources: number;
+      initiatorDepth: number;
+      retryCount: number;
+      rnrRetryCount: number;
+      srq: boolean;
+      qpn: number;
+      qkey: number;
+      /** Bytes of private data. */
+      length: number;
     };
 
 /** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
@@ -119,6 +149,27 @@ export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8A
       return { type: 'observed', number: word(words, 0) };
     case 9:
       return { type: 'wireLost' };
+    case 10:
+      return { type: 'port' };
+    case 11:
+      return { type: 'gone' };
+    case 12:
+      return {
+        type: 'cm',
+        data: bytes.slice(madAt, madAt + word(words, 11)),
+        event: word(words, 0),
+        status: word(words, 1) | 0,
+        id: word(words, 2),
+        listener: word(words, 3),
+        responderResources: word(words, 4),
+        initiatorDepth: word(words, 5),
+        retryCount: word(words, 6),
+        rnrRetryCount: word(words, 7),
+        srq: word(words, 8) !== 0,
+        qpn: word(words, 9),
+        qkey: word(words, 10),
+        length: word(words, 11),
+      };
     default:
       return undefined;
   }

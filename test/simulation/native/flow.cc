@@ -63,7 +63,6 @@ Endpoint& Flows::makeEndpoint(Host& host, uint32_t flowId, uint32_t side) {
   e.sendStride = kSendWqeHeaderBytes + kInlineBytes;
   e.receiveStride = kReceiveWqeHeaderBytes + kSgeBytes;
   QpCreate r;
-  r.kernel = host.kernel;
   r.pd = host.pd;
   r.sendCq = r.receiveCq = host.cq;
   r.ringBytes = kQpHeaderBytes + uint64_t(e.sendEntries) * e.sendStride + uint64_t(e.receiveEntries) * e.receiveStride;

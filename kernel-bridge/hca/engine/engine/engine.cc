@@ -97,7 +97,7 @@ std::shared_ptr<void> Engine::ringMemory(uint64_t address) {
   return impl_->transport.context.memory.ringAt(address, 1);
 }
 
-Status Engine::allocatePd(KernelId kernel, Handle* pdOut) {
+Status Engine::allocatePd(Owner kernel, Handle* pdOut) {
   Transport& t = impl_->transport;
   Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;

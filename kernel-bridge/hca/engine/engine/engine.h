@@ -12,14 +12,14 @@
 #include "base/link.h"
 #include "base/types.h"
 #include "progress/owner.h"
-#include "objects/parameters.h"
+#include "objects/hca_commands.h"
 #include "objects/qp_statistics.h"
 
 namespace nd {
 
 struct SharedRange;  // shared_memory.h
 
-class Engine final : public PacketSink {
+class Engine final : public PacketSink, public HcaCommands {
  public:
   Engine(Link& link, const Clock& clock, const EngineOptions& options);
   ~Engine() override;
@@ -52,42 +52,41 @@ class Engine final : public PacketSink {
   // Keeps the memory of the ring at this address alive beyond releaseRing(); null: there is none.
   std::shared_ptr<void> ringMemory(uint64_t address);
 
-  // ── Command interface. Every destroy answers kDeviceBusy while others use the object.
-  Status allocatePd(KernelId kernel, Handle* pd);
-  Status deallocatePd(Handle pd);
-  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
+  // ── Commands that every HCA has.
+  Status allocatePd(Owner kernel, Handle* pd) override;
+  Status deallocatePd(Handle pd) override;
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey) override;
+  Status deregisterMr(Handle pd, uint32_t lkey) override;
+  Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey) override;
+  Status deallocateMw(Handle mw) override;
+  Status createCq(Owner kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* cq) override;
+  Status resizeCq(Handle cq, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries) override;
+  Status destroyCq(Handle cq) override;
+  Status armCq(Handle cq, bool solicitedOnly) override;
+  Status listenCq(Handle cq) override;
+  Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn) override;
+  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes) override;
+  Status connectQp(Handle qp, const ConnectMasks& masks, const QpAttributes& attributes, Handle connection = 0) override;
+  Status queryQp(Handle qp, QpAttributes* attributes) override;
+  Status destroyQp(Handle qp) override;
+  Status createSrq(const SrqCreate& request, Handle* srq) override;
+  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes) override;
+  Status querySrq(Handle srq, SrqAttributes* attributes) override;
+  Status destroySrq(Handle srq) override;
+  Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
+  Status destroyAh(Handle ah) override;
+  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: attached already; as
+  // Link::joinGroup.
+  Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
+  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface) override;  // kInvalidParameter: was not attached
+
+  // ── Commands that the software HCA alone has.
   // A region for FAST_REGISTER requests of at most `mostBytes`.
   Status allocateMr(Handle pd, uint64_t mostBytes, uint32_t* lkey);
-  Status deregisterMr(Handle pd, uint32_t lkey);      // kDeviceBusy: windows are bound
-  Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey);
-  Status deallocateMw(Handle mw);                     // unbinds
-  Status createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* cq);
-  Status resizeCq(Handle cq, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries);  // kBufferOverflow: does not fit
-  Status destroyCq(Handle cq);
-  Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn);
-  Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes);
-  // From RESET or INIT by INIT and RTR to RTS; each step takes what its mask names. Ends at the first that fails, with its status.
-  Status connectQp(Handle qp, const std::array<uint32_t, 3>& masks, QpAttributes attributes);
-  Status queryQp(Handle qp, QpAttributes* attributes);
-  Status destroyQp(Handle qp);
-  // ── Shared receive queues. Messages take WQEs in the order in which they begin, whichever QP they are for.
-  Status createSrq(const SrqCreate& request, Handle* srq);
-  // The limit raises SrqEvent::kLimit once, at once if fewer WQEs are there already. kBufferOverflow: the WQEs do
-  // not fit into the new ring.
-  Status modifySrq(Handle srq, uint32_t mask, const SrqAttributes& attributes);
-  Status querySrq(Handle srq, SrqAttributes* attributes);
-  Status destroySrq(Handle srq);
-  // ── Address handles: where a UD send goes, named by its WQE. `pathMtu`: bytes a datagram may have, 256..4096.
-  Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah);
-  Status destroyAh(Handle ah);
-  // ── Multicast for UD QPs. The interface (its index) is in the group while a QP of this process is attached there.
-  // kInvalidDeviceState: attached already; kInvalidDeviceRequest: not a UD QP; as Link::joinGroup.
-  Status attachMulticast(Handle qp, const Gid& group, uint32_t interface);
-  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface);  // kInvalidParameter: was not attached
-  // ── P_Key tables, one for a port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
-  Status createPkeyTable(KernelId kernel, Handle* table);
+  // P_Key tables, one for a port; a new one holds 0xFFFF. `gids`: the port's addresses, for MADs.
+  Status createPkeyTable(Owner kernel, Handle* table);
   Status setPkeyTable(Handle table, std::vector<uint16_t> pkeys, std::vector<Gid> gids);
-  Status queryPkeyTable(KernelId kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
+  Status queryPkeyTable(Owner kernel, Handle table, PkeyViolations* violations);  // table 0: the default one
   Status destroyPkeyTable(Handle table);
   // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
@@ -95,17 +94,12 @@ class Engine final : public PacketSink {
   // idle connection is probed.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
-  // ── Completion events (winverbs §1.3 Notify, networkdirect §6.6).
-  // arm() asks for one event on the next matching completion, counting those not yet taken by the consumer
-  // and not yet announced. An event with nobody waiting is kept for the next waiter of a matching type.
-  // Waiter and arm of one notification may come in either order.
-  Status armCq(Handle cq, bool solicitedOnly);
-  // One event when `count` entries, 1 to the CQ's size, have come, those counted that arm() would count. It comes
-  // earlier together with one that arm() asked for.
+  // One event when `count` entries, 1 to the CQ's size, have come, those counted that armCq() would count. It comes
+  // earlier together with one that armCq() requested.
   Status armCqBatch(Handle cq, uint32_t count);
+  // An event with nobody waiting is kept for the next waiter of a matching type. Waiter and arm of one notification may come
+  // in either order.
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
-  // The sink gets every event as long as the CQ lives; its overrun comes as an event.
-  Status listenCq(Handle cq, std::shared_ptr<NotifySink> sink);
   Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
 
   // ── Speed path.

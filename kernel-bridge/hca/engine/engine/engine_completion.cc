@@ -12,9 +12,20 @@ Status checkCqRing(Transport& t, uint64_t address, uint64_t bytes, uint32_t entr
   return checkRing(t, address, bytes, kCqHeaderBytes + uint64_t(entries) * kCqeBytes, ring);
 }
 
+// Reports a CQ's events to its kernel, whose end is the CQ's as well.
+class Listener final : public NotifySink {
+ public:
+  Listener(KernelPort& kernel, Handle cq) : kernel_(kernel), cq_(cq) {}
+  void notify(Status) override { kernel_.onEvent(HcaEvent::cq(cq_, CqEvent::kCompletion)); }
+
+ private:
+  KernelPort& kernel_;
+  const Handle cq_;
+};
+
 }  // namespace
 
-Status Engine::createCq(KernelId kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* out) {
+Status Engine::createCq(Owner kernel, uint64_t ringAddress, uint64_t ringBytes, uint32_t entries, Handle* out) {
   Transport& t = impl_->transport;
   Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;
@@ -88,13 +99,12 @@ Status Engine::addCqWaiter(Handle handle, uint32_t type, std::shared_ptr<NotifyS
   return Status::kSuccess;
 }
 
-Status Engine::listenCq(Handle handle, std::shared_ptr<NotifySink> sink) {
+Status Engine::listenCq(Handle handle) {
   Transport& t = impl_->transport;
   Command command(t);
   Cq* cq = t.context.cqs.find(handle);
   if (!cq) return Status::kInvalidHandle;
-  if (!sink) return Status::kInvalidParameter;
-  cq->listen(std::move(sink));
+  cq->listen(std::make_shared<Listener>(*kernelPort(cq->kernel), handle));
   t.scheduler.wakeNow();
   return Status::kSuccess;
 }

@@ -26,7 +26,7 @@ bool Engine::acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pk
   return false;
 }
 
-Status Engine::createPkeyTable(KernelId kernel, Handle* out) {
+Status Engine::createPkeyTable(Owner kernel, Handle* out) {
   Transport& t = impl_->transport;
   Command command(t);
   if (!kernelPort(kernel)) return Status::kInvalidHandle;
@@ -59,7 +59,7 @@ Status Engine::setPkeyTable(Handle handle, std::vector<uint16_t> pkeys, std::vec
   return Status::kSuccess;
 }
 
-Status Engine::queryPkeyTable(KernelId kernel, Handle handle, PkeyViolations* out) {
+Status Engine::queryPkeyTable(Owner kernel, Handle handle, PkeyViolations* out) {
   Transport& t = impl_->transport;
   Command command(t);
   const PkeyTable* table = t.context.pkeyTable(kernel, handle);

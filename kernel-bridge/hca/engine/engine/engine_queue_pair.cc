@@ -12,14 +12,14 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   Pd* pd = t.context.pds.find(r.pd);
   Cq* sendCq = t.context.cqs.find(r.sendCq);
   Cq* receiveCq = t.context.cqs.find(r.receiveCq);
-  if (!kernelPort(r.kernel) || !pd || !sendCq || !receiveCq) return Status::kInvalidHandle;
+  if (!pd || !sendCq || !receiveCq) return Status::kInvalidHandle;
+  const KernelId kernel = pd->kernel;
   Srq* srq = r.srq ? t.context.srqs.find(r.srq) : nullptr;
-  if (r.srq && (!srq || srq->kernel != r.kernel)) return Status::kInvalidHandle;
+  if (r.srq && (!srq || srq->kernel != kernel)) return Status::kInvalidHandle;
   if (srq && r.receiveEntries != 0) return Status::kInvalidParameter;  // one or the other
-  PkeyTable* pkeyTable = t.context.pkeyTable(r.kernel, r.pkeyTable);
+  PkeyTable* pkeyTable = t.context.pkeyTable(kernel, r.pkeyTable);
   if (!pkeyTable) return Status::kInvalidHandle;
-  if (pd->kernel != r.kernel || sendCq->kernel != r.kernel || receiveCq->kernel != r.kernel)
-    return Status::kInvalidHandle;
+  if (sendCq->kernel != kernel || receiveCq->kernel != kernel) return Status::kInvalidHandle;
   if (sendCq->dead || receiveCq->dead) return Status::kInvalidDeviceState;
   if (!queueFits(t.context.options, r.sendEntries, r.sendStride, r.sendSge, kSendWqeHeaderBytes, r.maxInline, 64) ||
       !queueFits(t.context.options, r.receiveEntries, r.receiveStride, r.receiveSge, kReceiveWqeHeaderBytes, 0, 16))
@@ -39,7 +39,7 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   const uint32_t place = HandleTable<Qp>::indexOf(qp->handle) + t.context.qpBase;
   qp->qpn = t.context.slot << 16 |
             (Context::kFirstQpIndex + (place >= Context::kQpIndexes ? place - Context::kQpIndexes : place));
-  qp->kernel = r.kernel;
+  qp->kernel = kernel;
   qp->token = r.token;
   qp->pd = pd;
   qp->sendCq = sendCq;
@@ -104,11 +104,12 @@ Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attrib
   return status;
 }
 
-Status Engine::connectQp(Handle handle, const std::array<uint32_t, 3>& masks, QpAttributes attributes) {
+Status Engine::connectQp(Handle handle, const ConnectMasks& masks, const QpAttributes& given, Handle) {
   Transport& t = impl_->transport;
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
   Status status = qp ? Status::kSuccess : Status::kInvalidHandle;
+  QpAttributes attributes = given;
   attributes.state = kQpsReset;
   for (size_t step = 0; step < masks.size() && status == Status::kSuccess; ++step) {
     ++attributes.state;

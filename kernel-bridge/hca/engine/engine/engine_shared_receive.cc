@@ -23,7 +23,7 @@ Status Engine::createSrq(const SrqCreate& r, Handle* out) {
   Transport& t = impl_->transport;
   Command command(t);
   Pd* pd = t.context.pds.find(r.pd);
-  if (!kernelPort(r.kernel) || !pd || pd->kernel != r.kernel) return Status::kInvalidHandle;
+  if (!pd) return Status::kInvalidHandle;
   if (!shapeFits(t.context.options, r.entries, r.stride, r.sge)) return Status::kInvalidParameter;
   std::shared_ptr<Ring> ring;
   const Status status = checkSrqRing(t, r.ringAddress, r.ringBytes, r.entries, r.stride, &ring);
@@ -33,7 +33,7 @@ Status Engine::createSrq(const SrqCreate& r, Handle* out) {
   const Handle handle = t.context.srqs.add(std::move(owned));
   if (!handle) return Status::kInsufficientResources;
   srq->handle = handle;
-  srq->kernel = r.kernel;
+  srq->kernel = pd->kernel;
   srq->pd = pd;
   pd->users++;
   srq->ring = std::move(ring);

@@ -12,14 +12,6 @@ struct EngineOptions : TransportOptions, HcaLimits {
   uint32_t maxPkeyTables = 4096;
 };
 
-struct QpCreate : QpCreateWords {
-  KernelId kernel = 0;
-};
-
-struct SrqCreate : SrqCreateWords {
-  KernelId kernel = 0;
-};
-
 struct SrqAttributes : SrqAttributeWords {
   uint32_t sge = 0;  // query only
 };
@@ -27,6 +19,9 @@ struct SrqAttributes : SrqAttributeWords {
 struct QpAttributes : QpAttributeWords {
   Path path;
 };
+
+// Which attributes each step of connecting a queue pair applies: those to INIT, RTR and RTS.
+using ConnectMasks = std::array<uint32_t, 3>;
 
 namespace extensions {
 constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLongPackets;

@@ -9,7 +9,7 @@ namespace nd {
 // ends when it returns false.
 
 // Parameters of a new queue pair.
-struct QpCreateWords {
+struct QpCreate {
   uint32_t pd = 0;
   uint32_t sendCq = 0;
   uint32_t receiveCq = 0;
@@ -30,7 +30,7 @@ struct QpCreateWords {
 
   template <typename Visit>
   static bool each(Visit visit) {
-    using T = QpCreateWords;
+    using T = QpCreate;
     return visit("pd", &T::pd, 4'294'967'295, 0) &&
            visit("sendCq", &T::sendCq, 4'294'967'295, 0) &&
            visit("receiveCq", &T::receiveCq, 4'294'967'295, 0) &&
@@ -52,7 +52,7 @@ struct QpCreateWords {
 };
 
 // Parameters of a new shared receive queue.
-struct SrqCreateWords {
+struct SrqCreate {
   uint32_t pd = 0;
   uint64_t ringAddress = 0;
   uint64_t ringBytes = 0;
@@ -62,7 +62,7 @@ struct SrqCreateWords {
 
   template <typename Visit>
   static bool each(Visit visit) {
-    using T = SrqCreateWords;
+    using T = SrqCreate;
     return visit("pd", &T::pd, 4'294'967'295, 0) &&
            visit("ringAddress", &T::ringAddress, 9'007'199'254'740'991, 0) &&
            visit("ringBytes", &T::ringBytes, 9'007'199'254'740'991, 0) &&
@@ -219,7 +219,7 @@ struct HcaLimits {
 
 // The memory of a command's arguments and results: numbers, and bytes.
 struct WordPlaces {
-  static constexpr size_t kCount = 24, kPathAt = 18, kMadAt = 32, kBytes = 288;
+  static constexpr size_t kCount = 24, kPathAt = 18, kOwnerAt = 22, kMadAt = 32, kBytes = 288;
 };
 
 // Calls `visit` with the name, the member and the largest value of each number of a path, in the order of their words.

@@ -8,8 +8,8 @@ namespace nd {
 
 // An event of an HCA. The members of each kind are its words.
 struct HcaEvent {
-  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal, kObserved, kWireLost };
-  static constexpr size_t kMostWords = 4;
+  enum class Kind : uint32_t { kNone, kMad, kQp, kCq, kSrq, kNotified, kCapture, kFatal, kObserved, kWireLost, kPort, kGone, kCm };
+  static constexpr size_t kMostWords = 12;
   Kind kind = Kind::kNone;
   uint32_t words[kMostWords] = {};
 
@@ -46,6 +46,21 @@ struct HcaEvent {
   // UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which.
   static HcaEvent wireLost() {
     return {Kind::kWireLost, {}};
+  }
+  // Ports, addresses or P_Keys of a device of real HCAs have changed.
+  static HcaEvent port() {
+    return {Kind::kPort, {}};
+  }
+  // The system takes a device of real HCAs away.
+  static HcaEvent gone() {
+    return {Kind::kGone, {}};
+  }
+  // An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's.
+  static HcaEvent cm(uint32_t event, int32_t status, uint32_t id, uint32_t listener, uint32_t responderResources,
+      uint32_t initiatorDepth, uint32_t retryCount, uint32_t rnrRetryCount, bool srq, uint32_t qpn, uint32_t qkey,
+      uint32_t length) {
+    return {Kind::kCm, {event, static_cast<uint32_t>(status), id, listener, responderResources, initiatorDepth,
+      retryCount, rnrRetryCount, srq, qpn, qkey, length}};
   }
 };
 
