@@ -12,23 +12,28 @@ import {
 } from './control/control-requests.js';
 import { type Counters, type DeviceInterface, queryCounters, queryInterfaces } from './control/counters.js';
 import { type LoadDriverOptions, type LoadedDriver, requestLoad, requestUnload } from './control/drivers.js';
-import type { DeviceFile } from './device-file.js';
+import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './control/observed.js';
+import type { DeviceFile } from './door/device-file.js';
+import type { Overlapped } from './door/overlapped.js';
+import {
+  allocate as allocateSoft,
+  observe,
+  openDeviceFile as openSoftDeviceFile,
+} from './door/soft/index.js';
+import { allocateOnWindows, openOnWindows } from './door/windows-kernel.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
-import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './observed.js';
-import type { KernelOptionsInput } from './options.js';
-import type { Overlapped } from './overlapped.js';
-import { allocate as allocateSoft, observe, openDeviceFile as openSoftDeviceFile } from './soft/index.js';
-import { allocateOnWindows, openOnWindows } from './windows-kernel.js';
+import type { KernelOptionsInput } from './options/options.js';
 
 export type { DeviceFault } from './control/control-requests.js';
 export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
 export type { LoadDriverOptions, LoadedDriver } from './control/drivers.js';
-export type { DeviceFile } from './device-file.js';
+export type { ObservedKernel, ReadProcessesOptions } from './control/observed.js';
+export type { DeviceFile } from './door/device-file.js';
+export { type GetResultOptions, Overlapped, type OverlappedSource } from './door/overlapped.js';
 export { COUNTERS_DEVICE, DRIVERS_DEVICE, FAULTS_DEVICE, SETTINGS_DEVICE } from './ioctl/control.js';
 export * from './ioctl/index.js';
 export type { PkeyTables } from './ioctl/pkey-tables.js';
 export type * from './ioctl/statistics-form.js';
-export type { ObservedKernel, ReadProcessesOptions } from './observed.js';
 export {
   type CmOptions,
   cmOptionsSchema,
@@ -42,8 +47,7 @@ export {
   type OptionsSchema,
   type RcOptions,
   rcOptionsSchema,
-} from './options.js';
-export { type GetResultOptions, Overlapped, type OverlappedSource } from './overlapped.js';
+} from './options/options.js';
 
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Where Windows has a WinVerbs driver, the device is that driver's. Elsewhere it is that

@@ -3,7 +3,7 @@
 //   node scripts/bundle-kernel.mjs [DIST]
 //
 // Reads the compiled modules from `dist`, from the kernel's entry on, and writes them to one CommonJS module. Where the file is missing, or
-// older than one of its modules, the thread loads the modules themselves (kernel-bridge/soft/kernel-thread.cts), so a
+// older than one of its modules, the thread loads the modules themselves (kernel-bridge/door/soft/kernel-thread.cts), so a
 // forgotten build does no harm. The package has the same module, which shares code with others (pack-code.mjs).
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -72,8 +72,8 @@ async function connect(provider) {
 /** The code of a kernel that a program has used. */
 async function codeAfterUse() {
   const load = (path) => import(pathToFileURL(join(dist, path)).href);
-  const { SoftKernel } = await load('kernel-bridge/soft/soft-kernel.js');
-  const { resolveKernelOptions } = await load('kernel-bridge/soft/kernel-options.js');
+  const { SoftKernel } = await load('kernel-bridge/door/soft/soft-kernel.js');
+  const { resolveKernelOptions } = await load('kernel-bridge/door/soft/kernel-options.js');
   const { loadUserVerbs } = await load('kernel-bridge/uvp/index.js');
   const { WVProvider } = await load('winverbs/provider.js');
   process.env.NETWORKDIRECT_KERNEL_BUNDLE = bundle;

@@ -55,7 +55,8 @@ const programs = ['nd/cli/nd.js', 'nd/cli/tools/mrrate-thread.js'];
 /** Providers that are broken on purpose, for tests of the conformance suite. */
 const left = ['nd/conformance/mutants/index.js'];
 await packCode(dist, join(stage, 'dist'), entries, programs, left);
-for (const file of ['kernel-thread.cjs', 'kernel-thread.cjs.map']) copy(`dist/kernel-bridge/soft/${file}`);
+for (const file of ['kernel-thread.cjs', 'kernel-thread.cjs.map'])
+  copy(`dist/kernel-bridge/door/soft/${file}`);
 execFileSync('npm', ['run', '--silent', 'types'], { stdio: 'inherit' });
 await packTypes(dist, entries, join(stage, 'dist'));
 

@@ -1,6 +1,6 @@
+import { UmvBuffer, type UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoAhCreate } from '../kernel-bridge/ioctl/structs.js';
-import { UmvBuffer, type UvpHandle } from '../kernel-bridge/user-verbs.js';
 import { gidOf } from './address-vector.js';
 import type { IWVAddressHandle, WvAddressVector } from './interfaces.js';
 import { WvObject } from './object.js';

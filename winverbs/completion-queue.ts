@@ -1,8 +1,8 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import type { UserVerbs, UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { CqNotifyType } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
 import type { WVDevice } from './device.js';
 import type { IWVCompletionQueue, WvCompletion, WvCqNotifyType } from './interfaces.js';
 import { WvOverlapped } from './object.js';

@@ -1,3 +1,4 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, EpOption, RnrRetry } from '../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../kernel-bridge/ioctl/layout.js';
@@ -12,7 +13,6 @@ import {
   WvIoId,
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { checkedSmall } from './checked-numbers.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';

@@ -1,5 +1,5 @@
+import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/door/user-verbs.js';
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
-import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/user-verbs.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { WVDevice } from './device.js';
 import { noFastRegions, WVFastRegion } from './fast-region.js';

@@ -1,3 +1,4 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, WvDatagram } from '../kernel-bridge/ioctl/constants.js';
 import { encodeSockaddr, sockaddrData } from '../kernel-bridge/ioctl/sockaddr.js';
@@ -8,7 +9,6 @@ import {
   WvIoEpLookup,
   WvIoEpMulticast,
 } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { checkedSmall } from './checked-numbers.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';
 import { addressOrAny, addressOrNone, checkedData, WVEndpoint } from './endpoint.js';

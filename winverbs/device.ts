@@ -1,3 +1,5 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import type { UserVerbs, UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import {
   WvGidList,
@@ -9,8 +11,6 @@ import {
   WvIoPortAttributes,
   WvPkeyList,
 } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { UserVerbs, UvpHandle } from '../kernel-bridge/user-verbs.js';
 import { gidOf } from './address-vector.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import type {

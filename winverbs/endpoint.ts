@@ -1,8 +1,8 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { EpOption } from '../kernel-bridge/ioctl/constants.js';
 import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { IWVEndpoint, SocketAddress, WvDeviceAddress, WvPathRecord } from './interfaces.js';
 import { WvOverlapped } from './object.js';

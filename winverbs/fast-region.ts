@@ -1,7 +1,7 @@
+import type { UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
-import type { UvpHandle } from '../kernel-bridge/user-verbs.js';
 import type { WVDevice } from './device.js';
 import { explainLength } from './explain.js';
 import type { IWVFastRegion, WvSge } from './interfaces.js';

@@ -4,6 +4,13 @@
  *
  * @module networkdirect/winverbs
  */
+
+export {
+  type GetResultOptions,
+  Overlapped,
+  type OverlappedSource,
+} from '../kernel-bridge/door/overlapped.js';
+export type * from '../kernel-bridge/door/user-verbs.js';
 export * from '../kernel-bridge/ioctl/constants.js';
 export {
   addressOfGid,
@@ -11,9 +18,7 @@ export {
   parseSocketAddress,
   scopeIdOfAddress,
 } from '../kernel-bridge/ioctl/sockaddr.js';
-export type { KernelOptionsInput } from '../kernel-bridge/options.js';
-export { type GetResultOptions, Overlapped, type OverlappedSource } from '../kernel-bridge/overlapped.js';
-export type * from '../kernel-bridge/user-verbs.js';
+export type { KernelOptionsInput } from '../kernel-bridge/options/options.js';
 export { SOFT_USER_LIBRARY, type UserVerbsMaker } from '../kernel-bridge/uvp/index.js';
 export { WVAddressHandle } from './address-handle.js';
 export {

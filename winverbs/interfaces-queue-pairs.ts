@@ -1,5 +1,5 @@
 /** Queue pairs and endpoints, of connections and of datagrams. */
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type {
   IWVAddressHandle,
   IWVCompletionQueue,

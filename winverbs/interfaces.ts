@@ -2,8 +2,8 @@
  * The WinVerbs interfaces as TypeScript contracts. The implementing classes, one file each, document semantics, sources
  * and statuses.
  */
-import type { DeviceFile } from '../kernel-bridge/device-file.js';
-import type { GetResultOptions, Overlapped } from '../kernel-bridge/overlapped.js';
+import type { DeviceFile } from '../kernel-bridge/door/device-file.js';
+import type { GetResultOptions, Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type {
   IWVConnectEndpoint,
   IWVConnectQueuePair,

@@ -1,10 +1,10 @@
-import type { DeviceFile } from '../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../kernel-bridge/door/device-file.js';
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import { UmvBuffer } from '../kernel-bridge/door/user-verbs.js';
 import { ioctlName } from '../kernel-bridge/ioctl/codes.js';
 import type { Fields, FieldsInput, FieldsValue, Struct } from '../kernel-bridge/ioctl/layout.js';
 import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import { readVerbInfo, writeVerbInfo } from '../kernel-bridge/ioctl/verb-info.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import { UmvBuffer } from '../kernel-bridge/user-verbs.js';
 import { Status, StatusError, toWvError, WvError } from './status.js';
 
 /** Verbs use few different lengths of requests. */

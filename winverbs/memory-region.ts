@@ -1,6 +1,6 @@
 import { isAnyArrayBuffer, isArrayBuffer } from 'node:util/types';
 import workers from 'node:worker_threads';
-import type { UvpPin } from '../kernel-bridge/user-verbs.js';
+import type { UvpPin } from '../kernel-bridge/door/user-verbs.js';
 import type { WvMemoryRegion } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
@@ -42,7 +42,7 @@ export class MemoryRegion implements WvMemoryRegion {
   }
 }
 
-// Its fields have their widest representation from the first on (`widen` in kernel-bridge/user-verbs.ts).
+// Its fields have their widest representation from the first on (`widen` in kernel-bridge/door/user-verbs.ts).
 new MemoryRegion(0xffff_ffff, 0xffff_ffff, new Uint8Array(4), 2 ** 33, {
   pin: 0,
   address: 2 ** 47,

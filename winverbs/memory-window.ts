@@ -1,6 +1,6 @@
+import type { UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoId, WvIoMwKey } from '../kernel-bridge/ioctl/structs.js';
-import type { UvpHandle } from '../kernel-bridge/user-verbs.js';
 import type { IWVMemoryWindow } from './interfaces.js';
 import { WvObject } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';

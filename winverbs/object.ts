@@ -1,4 +1,4 @@
-import { type GetResultOptions, Overlapped } from '../kernel-bridge/overlapped.js';
+import { type GetResultOptions, Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { WvInterfaces, WvOverlappedObject, WvUnknown } from './interfaces.js';
 import type { KernelFile } from './kernel-file.js';
 import { Status, WvError } from './status.js';

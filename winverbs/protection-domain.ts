@@ -1,8 +1,8 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId, WvIoMemoryKeys, WvIoMemoryRegister } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { UserVerbs, UvpHandle, UvpPin } from '../kernel-bridge/user-verbs.js';
 import { WVAddressHandle } from './address-handle.js';
 import { WVConnectQueuePair } from './connect-queue-pair.js';
 import { WVDatagramQueuePair } from './datagram-queue-pair.js';

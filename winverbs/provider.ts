@@ -1,5 +1,7 @@
 import { queryInterfaces } from '../kernel-bridge/control/counters.js';
-import type { DeviceFile } from '../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../kernel-bridge/door/device-file.js';
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import type { UserVerbs } from '../kernel-bridge/door/user-verbs.js';
 import { openDeviceFile } from '../kernel-bridge/index.js';
 import { IbatCode, IoctlCode, SettingsCode } from '../kernel-bridge/ioctl/codes.js';
 import { Capacity, EpType, IBAT_VERSION, IpProtocol } from '../kernel-bridge/ioctl/constants.js';
@@ -18,9 +20,7 @@ import {
   WvIoGuidList,
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
-import type { KernelOptionsInput } from '../kernel-bridge/options.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { UserVerbs } from '../kernel-bridge/user-verbs.js';
+import type { KernelOptionsInput } from '../kernel-bridge/options/options.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { gidOf, isMulticastGid } from './address-vector.js';
 import { checkedSmall } from './checked-numbers.js';

@@ -1,3 +1,10 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import {
+  type UserVerbs,
+  type UvpHandle,
+  type UvpQpCreate,
+  UvpSendRequest,
+} from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import {
   AtomicCapability,
@@ -9,13 +16,6 @@ import {
   WvSend,
 } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import {
-  type UserVerbs,
-  type UvpHandle,
-  type UvpQpCreate,
-  UvpSendRequest,
-} from '../kernel-bridge/user-verbs.js';
 import { WVCompletionQueue } from './completion-queue.js';
 import { explainModify, explainQp } from './explain.js';
 import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSendRequest, WvSge } from './interfaces.js';

@@ -1,7 +1,7 @@
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
+import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoObject, WvIoSrqAttributes } from '../kernel-bridge/ioctl/structs.js';
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
-import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/user-verbs.js';
 import type { IWVSharedReceiveQueue, WvSge, WvSrqAttributes, WvSrqEvent } from './interfaces.js';
 import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';

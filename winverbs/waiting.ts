@@ -1,5 +1,5 @@
 /** Waiting for the next completion of one or several queues, without leaving a notification behind. */
-import type { Overlapped } from '../kernel-bridge/overlapped.js';
+import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { IWVCompletionQueue, WvCompletion } from './interfaces.js';
 
 /** @internal What a queue has to bring, of WinVerbs and of NetworkDirect alike. */

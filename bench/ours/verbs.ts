@@ -6,12 +6,12 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
+import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { commandsOf } from '../../kernel-bridge/hca/command-words.js';
 import { type HcaCommands, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
 import { loadVerbsAddon, type VerbsBinding, type VerbsHost } from '../../kernel-bridge/hca/verbs-binding.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
-import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';

@@ -1,11 +1,11 @@
 /** Requests to the control device: how one is sent, and those for device faults and settings. */
-import type { DeviceFile } from '../device-file.js';
+import type { DeviceFile } from '../door/device-file.js';
 import { FaultsCode, SettingsCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { WvIoGuid } from '../ioctl/structs.js';
-import { pkeysSchema } from '../options.js';
+import { pkeysSchema } from '../options/options.js';
 
 /** Opens device files of one kernel. */
 export type OpenFile = (name: string) => DeviceFile;

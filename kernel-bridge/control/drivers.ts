@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Overlapped } from '../door/overlapped.js';
 import { DriversCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { KernelOptionsInput } from '../options.js';
-import type { Overlapped } from '../overlapped.js';
+import type { KernelOptionsInput } from '../options/options.js';
 import type { OpenFile } from './control-requests.js';
 
 /** Longest answer in bytes: names of devices, or a reason. */

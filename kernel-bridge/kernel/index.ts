@@ -20,9 +20,7 @@
  * };
  * ```
  */
-export * from '../ioctl/index.js';
-export { type PathParameters, type QpAttributeValues, QpMask } from '../schema/generated/attributes.js';
-export { CqEventType, QpEventType, SrqEventType } from '../schema/generated/numbers.js';
+
 export {
   type UvpAddressVector,
   UvpBindRequest,
@@ -31,7 +29,10 @@ export {
   type UvpMemory,
   UvpSendRequest,
   type UvpSge,
-} from '../user-verbs.js';
+} from '../door/user-verbs.js';
+export * from '../ioctl/index.js';
+export { type PathParameters, type QpAttributeValues, QpMask } from '../schema/generated/attributes.js';
+export { CqEventType, QpEventType, SrqEventType } from '../schema/generated/numbers.js';
 export type { ClientDriver, DriverRoutines, IoctlHandler } from './drivers/client-driver.js';
 export type { DriverEntry } from './drivers/driver-host.js';
 export type { ConnectionParameters, EndpointAttributes, KernelEndpoint } from './drivers/kernel-endpoint.js';

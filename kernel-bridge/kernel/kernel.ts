@@ -4,7 +4,7 @@ import { guidText } from '../ioctl/ca.js';
 import { controlNames } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { KernelOptions } from '../options.js';
+import type { KernelOptions } from '../options/options.js';
 import { kernelStatistics } from './collect-statistics.js';
 import { ControlDriver, type CounterGroups, type InterfaceRecord } from './control-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';

@@ -9,8 +9,8 @@ import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.j
 import { loadAddon } from '../hca/index.js';
 import { loadVerbsAddon } from '../hca/verbs-binding.js';
 import { Status } from '../ioctl/status.js';
-import type { KernelOptions } from '../options.js';
-import { awaitOptions, type OptionsDelivery, tellWarning } from '../options-delivery.js';
+import type { KernelOptions } from '../options/options.js';
+import { awaitOptions, type OptionsDelivery, tellWarning } from '../options/options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
 import { SystemNetwork } from './hca-driver/host-interfaces.js';

@@ -1,6 +1,6 @@
+import type { UvpCompletion } from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpCompletion } from '../user-verbs.js';
 import type { SoftQueuePair } from './queue-pair.js';
 import * as rings from './rings.js';
 import type { TokenTable } from './token-table.js';

@@ -1,9 +1,10 @@
 /**
  * The user-mode verbs providers, by the library name that a device returns for LIBRARY_QUERY.
  */
+
+import type { UserVerbs } from '../door/user-verbs.js';
 import { loadAddon, SOFT_USER_LIBRARY } from '../hca/index.js';
 import { loadVerbsAddon, VERBS_USER_LIBRARY } from '../hca/verbs-binding.js';
-import type { UserVerbs } from '../user-verbs.js';
 import { UserVerbsRegistry } from './registry.js';
 import { SoftUserVerbs } from './soft-user-verbs.js';
 import { loadVendorVerbs } from './vendor/index.js';

@@ -2,9 +2,10 @@
  * Keys that requests change: those of memory windows by binds, those of regions by fast registrations, and both by
  * invalidations. The requests' WQEs, and the checks before them.
  */
-import { randomBits } from '../random.js';
+
+import type { UvpBindRequest, UvpSendRequest } from '../door/user-verbs.js';
+import { randomBits } from '../ioctl/random.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpBindRequest, UvpSendRequest } from '../user-verbs.js';
 import { badRange, invalid, MAX_ADDRESS, UPPER } from './work-request.js';
 
 /**

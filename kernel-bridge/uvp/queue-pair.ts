@@ -1,8 +1,14 @@
+import type {
+  UvpBindRequest,
+  UvpCompletion,
+  UvpQpCreate,
+  UvpSendRequest,
+  UvpSge,
+} from '../door/user-verbs.js';
 import type { UserHca } from '../hca/user-hca.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpBindRequest, UvpCompletion, UvpQpCreate, UvpSendRequest, UvpSge } from '../user-verbs.js';
 import type { SoftCompletionQueue } from './completion-queue.js';
 import type { ChangingKey, SoftMemoryWindow } from './memory-keys.js';
 import * as memoryKeys from './memory-keys.js';

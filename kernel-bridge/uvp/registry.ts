@@ -1,6 +1,7 @@
 /** Which user-mode verbs provider belongs to a library name: the answer of a device to LIBRARY_QUERY. */
+
+import { requireUserVerbs, type UserVerbs } from '../door/user-verbs.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import { requireUserVerbs, type UserVerbs } from '../user-verbs.js';
 
 /**
  * Makes a provider when the first device asks for it. `previous` makes the one that the name had before, if any: for a provider that

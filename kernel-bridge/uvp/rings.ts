@@ -1,8 +1,8 @@
 /** Rings that the HCA's threads read and write as well: access to their words, and the layout and memory of those of queue pairs. */
 
+import type { UvpQpCreate } from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpQpCreate } from '../user-verbs.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
 /**

@@ -1,7 +1,7 @@
+import type { UvpSge } from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpSge } from '../user-verbs.js';
 import { RECEIVE_HEADER_WORDS, receiveStride, writeSgl } from './work-request.js';
 
 /** Places for contexts, as a multiple of the ring's entries: completions may lag that far behind without an allocation. */

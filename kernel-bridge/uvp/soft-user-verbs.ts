@@ -1,3 +1,16 @@
+import type {
+  UmvBuffer,
+  UserVerbs,
+  UvpAddressVector,
+  UvpBindRequest,
+  UvpCompletion,
+  UvpPin,
+  UvpQpCreate,
+  UvpQpState,
+  UvpSendRequest,
+  UvpSge,
+  UvpSrqAttributes,
+} from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
 import { QpState } from '../ioctl/constants.js';
 import type { Value } from '../ioctl/layout.js';
@@ -16,19 +29,6 @@ import {
   SrqProviderOut,
 } from '../ioctl/provider-data.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type {
-  UmvBuffer,
-  UserVerbs,
-  UvpAddressVector,
-  UvpBindRequest,
-  UvpCompletion,
-  UvpPin,
-  UvpQpCreate,
-  UvpQpState,
-  UvpSendRequest,
-  UvpSge,
-  UvpSrqAttributes,
-} from '../user-verbs.js';
 import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
 import { SoftFastRegion, SoftMemoryWindow } from './memory-keys.js';
 import { SoftQueuePair } from './queue-pair.js';

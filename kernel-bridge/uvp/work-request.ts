@@ -3,10 +3,10 @@
  * type of queue pair takes, and the errors for invalid ones.
  */
 
+import type { UvpSendRequest, UvpSge } from '../door/user-verbs.js';
 import { QpType, WvSend } from '../ioctl/constants.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
-import type { UvpSendRequest, UvpSge } from '../user-verbs.js';
 
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */
 const MAX_MESSAGE = 2 ** 31;

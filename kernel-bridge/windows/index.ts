@@ -1,4 +1,4 @@
-import type { DeviceFile } from '../device-file.js';
+import type { DeviceFile } from '../door/device-file.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { WindowsDeviceFile } from './windows-device-file.js';
 import { windowsDoor } from './windows-door.js';

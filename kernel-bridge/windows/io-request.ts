@@ -1,5 +1,5 @@
+import type { OverlappedSource } from '../door/overlapped.js';
 import { Status, type StatusError } from '../ioctl/status.js';
-import type { OverlappedSource } from '../overlapped.js';
 import { isError, type RequestBlock } from './request-memory.js';
 import type { WindowsDoor } from './windows-door.js';
 

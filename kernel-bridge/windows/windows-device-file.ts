@@ -1,7 +1,7 @@
-import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
+import { closedError, type DeviceFile, wrongRequest } from '../door/device-file.js';
+import { Overlapped } from '../door/overlapped.js';
 import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
-import { Overlapped } from '../overlapped.js';
 import { IoRequest } from './io-request.js';
 import type { Handle } from './native.js';
 import type { WindowsDoor } from './windows-door.js';

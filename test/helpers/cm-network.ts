@@ -19,7 +19,7 @@ import type {
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
-import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options.js';
+import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/options.js';
 
 interface ClockEntry {
   readonly at: number;

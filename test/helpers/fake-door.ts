@@ -1,4 +1,5 @@
-import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
+import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { IbatCode, IoctlCode, ioctlName } from '../../kernel-bridge/ioctl/codes.js';
 import {
   AvProviderOut,
@@ -15,7 +16,6 @@ import {
 } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { Overlapped } from '../../kernel-bridge/overlapped.js';
 import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import type { ProviderDoors } from '../../winverbs/provider.js';
 import { FakeHca } from './fake-hca.js';

@@ -28,7 +28,7 @@ import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/objects.
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
 import { FakeHca, noPath } from './rig-hca.js';
 

@@ -2,7 +2,7 @@
  * One live kernel object of every kind, made by IOCTLs alone, and for every IOCTL a valid input with them, from which
  * fuzzing starts.
  */
-import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/binding.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import {

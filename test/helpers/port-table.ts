@@ -2,7 +2,7 @@ import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/host-int
 import { PortTable } from '../../kernel-bridge/kernel/hca-driver/ports.js';
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
 import { FakeCm } from './rig-cm.js';
 import { FakeHca } from './rig-hca.js';
 

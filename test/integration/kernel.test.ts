@@ -1,7 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
+import type { Overlapped } from '../../kernel-bridge/door/overlapped.js';
+import { openDeviceFile } from '../../kernel-bridge/door/soft/index.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
 import { ChannelMajor, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
@@ -20,11 +23,8 @@ import {
 } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, type StatusError, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { optionsDelivery } from '../../kernel-bridge/options-delivery.js';
-import type { Overlapped } from '../../kernel-bridge/overlapped.js';
+import { optionsDelivery } from '../../kernel-bridge/options/options-delivery.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
-import { openDeviceFile } from '../../kernel-bridge/soft/index.js';
-import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
 
 const addon = loadAddon();
 

@@ -7,7 +7,7 @@ import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import {
   qpTypes as all,

@@ -1,6 +1,8 @@
 /** Attributes that ride on a completed request: they serve the next EP_QUERY, unless they may have changed. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { AttributePrefetch } from '../../kernel-bridge/door/soft/caches.js';
+import { cacheUses } from '../../kernel-bridge/door/soft/soft-device-file.js';
 import { HcaFileCode, IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import {
   epAttributesRoom as room,
@@ -10,8 +12,6 @@ import {
   WvIoEpGetRequest,
   WvIoObject,
 } from '../../kernel-bridge/ioctl/structs.js';
-import { AttributePrefetch } from '../../kernel-bridge/soft/caches.js';
-import { cacheUses } from '../../kernel-bridge/soft/soft-device-file.js';
 
 const { EP_CONNECT, EP_GET_REQUEST } = IoctlCode;
 const complete = new Uint8Array(WvIoEpAttributes.size + 140).fill(5);

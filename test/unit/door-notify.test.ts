@@ -1,11 +1,11 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { SoftKernel } from '../../kernel-bridge/door/soft/soft-kernel.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { Status, type StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
-import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
-import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
 import { EchoCode, echoQueues } from '../fixtures/echo-codes.js';
 
 const addon = loadAddon();

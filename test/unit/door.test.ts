@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { SoftKernel } from '../../kernel-bridge/door/soft/soft-kernel.js';
 import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import type { KernelOptionsInput } from '../../kernel-bridge/options.js';
-import { resolveKernelOptions } from '../../kernel-bridge/soft/kernel-options.js';
-import { SoftKernel } from '../../kernel-bridge/soft/soft-kernel.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/options/options.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
 import { long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
@@ -466,7 +466,7 @@ long(door, 'many Workers with kernels of their own, at once', async () => {
     if (workerData.leave === 'pending') file.ioctlOverlapped(2, null, 0, (out) => out);
     else file.close();
   `;
-  const base = '../../kernel-bridge/soft/';
+  const base = '../../kernel-bridge/door/soft/';
   const expected = 2 * Array.from({ length: 300 }, (_, i) => i & 255).reduce((a, b) => a + b, 0);
   const workers = Array.from({ length: 6 }, (_, i) => {
     const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
@@ -500,7 +500,7 @@ function runProgram(
   body: string,
   environment: Record<string, string> = {},
 ): { status: number | null; stdout: string; stderr: string } {
-  const base = new URL('../../kernel-bridge/soft/', import.meta.url).href;
+  const base = new URL('../../kernel-bridge/door/soft/', import.meta.url).href;
   const program = `
     import { SoftKernel } from '${base}soft-kernel.js';
     import { resolveKernelOptions } from '${base}kernel-options.js';

@@ -4,7 +4,8 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DeviceFile } from '../../kernel-bridge/device-file.js';
+import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
+import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { CqEventType } from '../../kernel-bridge/hca/binding.js';
 import { CountersCode, FaultsCode, IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
@@ -18,7 +19,6 @@ import {
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaPort } from '../../kernel-bridge/kernel/hca-driver/backend.js';
-import { Overlapped } from '../../kernel-bridge/overlapped.js';
 import { UserVerbsRegistry } from '../../kernel-bridge/uvp/index.js';
 import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import { WVProvider } from '../../winverbs/provider.js';

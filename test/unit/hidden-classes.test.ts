@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
+import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { MemoryRegion } from '../../winverbs/memory-region.js';
 import { RemoteMemory } from '../../winverbs/remote-memory.js';
 

@@ -1,11 +1,11 @@
 /** The cache of IBAT answers: one query to the kernel, and another as soon as the answer may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { IbatCache } from '../../kernel-bridge/door/soft/caches.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn } from '../../kernel-bridge/ioctl/structs.js';
-import { IbatCache } from '../../kernel-bridge/soft/caches.js';
 
 function rig() {
   const cacheEpoch = new Int32Array(new SharedArrayBuffer(4));

@@ -34,7 +34,9 @@ const rooms = [
   'kernel-bridge/kernel/index.ts',
   'kernel-bridge/kernel/',
   'kernel-bridge/uvp/',
-  'kernel-bridge/soft/',
+  'kernel-bridge/door/soft/',
+  'kernel-bridge/door/',
+  'kernel-bridge/options/',
   'kernel-bridge/windows/',
   'kernel-bridge/control/',
   'kernel-bridge/',
@@ -47,13 +49,12 @@ const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
 const numbers = 'kernel-bridge/schema/generated/numbers.ts';
-const options = 'kernel-bridge/options.ts';
-const delivery = 'kernel-bridge/options-delivery.ts';
-const random = 'kernel-bridge/random.ts';
-const overlapped = 'kernel-bridge/overlapped.ts';
-const deviceFile = 'kernel-bridge/device-file.ts';
+const options = 'kernel-bridge/options/options.ts';
+const delivery = 'kernel-bridge/options/options-delivery.ts';
+const overlapped = 'kernel-bridge/door/overlapped.ts';
+const deviceFile = 'kernel-bridge/door/device-file.ts';
 const counters = 'kernel-bridge/control/counters.ts';
-const userVerbs = 'kernel-bridge/user-verbs.ts';
+const userVerbs = 'kernel-bridge/door/user-verbs.ts';
 
 /** The imports that each room may have besides itself and Node's own modules: folders, files and packages. */
 const allowed: Readonly<Record<Room, readonly string[]>> = {
@@ -70,7 +71,6 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     overlapped,
     options,
     userVerbs,
-    random,
     'kernel-bridge/index.ts',
     'kernel-bridge/uvp/index.ts',
   ],
@@ -100,7 +100,6 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     ioctl,
     hca,
     options,
-    random,
     'kernel-bridge/kernel/io-manager/',
     'kernel-bridge/kernel/hca-driver/',
     'kernel-bridge/kernel/cm/service.ts',
@@ -124,28 +123,36 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   ],
   // What drivers import: types and constants.
   'kernel-bridge/kernel/index.ts': [ioctl, hca, schema, userVerbs, 'kernel-bridge/kernel/'],
-  'kernel-bridge/kernel/': [ioctl, hca, schema, options, delivery, random, 'kernel-bridge/kernel/'],
+  'kernel-bridge/kernel/': [ioctl, hca, schema, options, delivery, 'kernel-bridge/kernel/'],
   'kernel-bridge/uvp/': [
     ioctl,
     hca,
     schema,
     userVerbs,
-    random,
     // A vendor's provider is called as the system is.
     'kernel-bridge/windows/native.ts',
     'kernel-bridge/windows/allocate.ts',
   ],
-  'kernel-bridge/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
+  'kernel-bridge/door/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
   'kernel-bridge/windows/': [ioctl, deviceFile, overlapped],
-  'kernel-bridge/control/': [ioctl, deviceFile, overlapped, options],
-  'kernel-bridge/': [
+  // The contracts of both doors, and which kernel a program has on Windows.
+  'kernel-bridge/door/': [
+    ioctl,
+    options,
+    'kernel-bridge/door/soft/index.ts',
+    'kernel-bridge/windows/index.ts',
+  ],
+  'kernel-bridge/options/': [ioctl, schema, 'zod'],
+  'kernel-bridge/control/': [
     ioctl,
     schema,
-    'kernel-bridge/soft/index.ts',
-    'kernel-bridge/windows/index.ts',
-    'kernel-bridge/control/',
-    'zod',
+    deviceFile,
+    overlapped,
+    options,
+    'kernel-bridge/door/soft/index.ts',
   ],
+  // The public module alone.
+  'kernel-bridge/': [ioctl, options, 'kernel-bridge/door/', 'kernel-bridge/control/'],
   // The shipped command: a program like any other, but for the suite that it runs.
   'nd/cli/': [
     'nd/index.ts',
@@ -176,7 +183,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
-const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|soft\/|kernel\/thread\.ts)/;
+const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|door\/soft\/|kernel\/thread\.ts)/;
 
 function roomOf(file: string): Room {
   const room = rooms.find((prefix) => file.startsWith(prefix));
@@ -250,10 +257,10 @@ test('what the rules are against is found', () => {
     ['kernel-bridge/kernel/hca-driver/ports.ts', 'kernel-bridge/kernel/soft-hca/soft-ports.ts'],
     ['kernel-bridge/kernel/cm/wire.ts', 'kernel-bridge/kernel/filter/call.ts'],
     ['kernel-bridge/uvp/queue-pair.ts', 'kernel-bridge/hca/index.ts'],
-    ['kernel-bridge/soft/soft-kernel.ts', 'kernel-bridge/kernel/kernel.ts'],
+    ['kernel-bridge/door/soft/soft-kernel.ts', 'kernel-bridge/kernel/kernel.ts'],
     ['kernel-bridge/hca/binding.ts', 'kernel-bridge/ioctl/status.ts'],
     ['kernel-bridge/ioctl/codes.ts', 'zod'],
-    ['kernel-bridge/windows/windows-door.ts', 'kernel-bridge/soft/soft-kernel.ts'],
+    ['kernel-bridge/windows/windows-door.ts', 'kernel-bridge/door/soft/soft-kernel.ts'],
     ['nd/cli/demo.ts', 'winverbs/device.ts'],
     ['nd/cli/sides/v1.ts', 'nd/v1/adapter.ts'],
     ['nd/cli/sides/v1.ts', 'nd/cli/report.ts'],

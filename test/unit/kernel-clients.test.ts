@@ -1,6 +1,7 @@
 // Clients of the verbs in the kernel: references, contexts, events by request or call-back, requests that pend.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/door/user-verbs.js';
 import { CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
 import { hcaFileName, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../kernel-bridge/ioctl/ca.js';
 import { FaultsCode, IoctlCode, ioctlRow, SettingsCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -64,7 +65,6 @@ import {
 } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { Irp, IrpMajor } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive, isPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
-import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/user-verbs.js';
 import { Asked, openAl, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 

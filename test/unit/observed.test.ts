@@ -4,12 +4,12 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type ObservedKernel, readObserved } from '../../kernel-bridge/control/observed.js';
 import {
   type KernelStatistics,
   STATISTICS_FORM,
   STATISTICS_MOST,
 } from '../../kernel-bridge/ioctl/statistics-form.js';
-import { type ObservedKernel, readObserved } from '../../kernel-bridge/observed.js';
 
 const pair = {
   ...{ qpn: 1, type: 'RC', state: 'RTS', local: '192.0.2.1', remote: '192.0.2.2', remoteQpn: 7, mtu: 4096 },
@@ -151,7 +151,7 @@ function greedy(): string[] {
 test('a text that takes much to hold costs the asker little, and is unreadable', async () => {
   const program = `
     import { parentPort, workerData } from 'node:worker_threads';
-    import { readObserved } from ${JSON.stringify(new URL('../../kernel-bridge/observed.js', import.meta.url).href)};
+    import { readObserved } from ${JSON.stringify(new URL('../../kernel-bridge/control/observed.js', import.meta.url).href)};
     const [{ problem }] = await readObserved(async () => [{ slot: 3, pid: 5, answer: 'text', text: workerData }], {});
     parentPort.postMessage(problem);`;
   for (const text of greedy()) {

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Overlapped, type OverlappedSource } from '../../kernel-bridge/door/overlapped.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import { Overlapped, type OverlappedSource } from '../../kernel-bridge/overlapped.js';
 
 /** A request that the test completes. */
 class Manual<T> implements OverlappedSource<T> {

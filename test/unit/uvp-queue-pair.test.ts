@@ -1,14 +1,14 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import {
   UvpBindRequest,
   type UvpCompletion,
   UvpSendRequest,
   type UvpSge,
-} from '../../kernel-bridge/user-verbs.js';
+} from '../../kernel-bridge/door/user-verbs.js';
+import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftFastRegion, SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';

@@ -1,10 +1,10 @@
 /** Queue pairs whose rings share allocations: separate from each other, also over time. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
-import { UvpBindRequest, UvpSendRequest } from '../../kernel-bridge/user-verbs.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';

@@ -1,14 +1,14 @@
 // The calls of a vendor's provider, with functions that need no Windows: what they are given, and what is left when they refuse.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpType, WcStatus, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
 import {
   UmvBuffer,
   type UvpCompletion,
   type UvpQpCreate,
   UvpSendRequest,
-} from '../../kernel-bridge/user-verbs.js';
+} from '../../kernel-bridge/door/user-verbs.js';
+import { QpType, WcStatus, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
+import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
 import type { SteadyMemory, UvpNative, UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
 import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { VendorUserVerbs } from '../../kernel-bridge/uvp/vendor/vendor-user-verbs.js';

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqProviderIn, CqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
@@ -10,7 +11,6 @@ import {
   WvIoQpAttributes,
   WvPkeyList,
 } from '../../kernel-bridge/ioctl/structs.js';
-import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/user-verbs.js';
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
 import {
   QpAttr,

@@ -1,7 +1,7 @@
 /** A UVP that posts nothing: for the control path. Each hook sends bytes to the driver, which answers them inverted, and checks that. */
 import * as assert from 'uvu/assert';
+import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/door/user-verbs.js';
 import { openDeviceFile, Status } from '../../kernel-bridge/index.js';
-import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/user-verbs.js';
 import { WVProvider } from '../../winverbs/provider.js';
 
 const BYTES = [0x11, 0x22, 0x33, 0x44, 0x55];

@@ -4,7 +4,7 @@
  */
 import { BY_WIRE } from '../../hca/binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
-import type { CmOptions } from '../../options.js';
+import type { CmOptions } from '../../options/options.js';
 import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
 import { ConnectionTable } from './connection-table.js';
 import { gidEquals } from './gids.js';

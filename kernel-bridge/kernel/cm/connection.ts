@@ -1,5 +1,5 @@
 /** One connection: the actions of the state machine in `states.ts`, its messages and its one timer. */
-import type { CmOptions } from '../../options.js';
+import type { CmOptions } from '../../options/options.js';
 import { ownPath } from './gids.js';
 import { checkPrivateData, makeRep, makeReq, type RequestIdentity } from './messages.js';
 import type {

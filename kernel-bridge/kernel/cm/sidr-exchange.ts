@@ -2,7 +2,7 @@
  * One SIDR exchange (IBA 1 §12.11): its state machine as data, active and passive in one table, then the actions, the
  * message and the one timer of an exchange.
  */
-import type { CmOptions } from '../../options.js';
+import type { CmOptions } from '../../options/options.js';
 import { checkPrivateData, withIpCmHeader } from './messages.js';
 import type {
   CmPath,

@@ -2,9 +2,10 @@
  * The verbs for clients in the kernel, the first half: instances of an HCA, protection domains, memory; and how verbs with an IRP
  * make and destroy what the client has.
  */
+
+import { UmvBuffer, type UserVerbs, type UvpHandle, type UvpPin } from '../../door/user-verbs.js';
 import { WvAccess } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { UmvBuffer, type UserVerbs, type UvpHandle, type UvpPin } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvDevice, type WvFile, WvPd } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';

@@ -1,6 +1,7 @@
 /** What the verbs of kernel clients take and make besides the HCA driver's objects. */
+
+import type { UserVerbs, UvpHandle, UvpMemory, UvpPin } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { UserVerbs, UvpHandle, UvpMemory, UvpPin } from '../../user-verbs.js';
 import type { IbCq, IbMr, IbSrq } from '../hca-driver/objects.js';
 
 /** Registered memory of a kernel client; requests name it in their SGEs, by offset. */

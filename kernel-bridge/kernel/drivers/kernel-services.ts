@@ -1,8 +1,9 @@
 /** The kernel's services for a loaded driver: I/O manager, verbs, connections, timers. */
+
+import type { UserVerbs } from '../../door/user-verbs.js';
 import { hcaFileName } from '../../ioctl/ca.js';
 import { gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
 import { Status, StatusError, statusText } from '../../ioctl/status.js';
-import type { UserVerbs } from '../../user-verbs.js';
 import { callVerb } from '../filter/call.js';
 import type { EndpointServices } from '../filter/endpoint-types.js';
 import type { WvFile } from '../filter/file-objects.js';

@@ -5,11 +5,12 @@
  * All are callable at DISPATCH_LEVEL. The ones with an IRP complete it, or return PENDING and complete it later; new
  * objects are in IoStatus.Information. The others return a status.
  */
+
+import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';
 import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
 import { QpFlag, QpState, QpType } from '../../ioctl/constants.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../user-verbs.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvQp } from '../filter/endpoint-qp.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';

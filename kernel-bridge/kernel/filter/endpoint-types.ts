@@ -9,7 +9,7 @@ import {
   sockaddrOfGid,
 } from '../../ioctl/sockaddr.js';
 import type { WvIoDeviceAddress } from '../../ioctl/structs.js';
-import type { RcOptions } from '../../options.js';
+import type { RcOptions } from '../../options/options.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { isUnspecified } from '../hca-driver/ports.js';

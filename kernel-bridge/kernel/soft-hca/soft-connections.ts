@@ -1,8 +1,8 @@
 /** Connections of the software HCA: MADs on QP1, by our own connection manager. */
 import type { SoftHca } from '../../hca/binding.js';
+import { randomBits } from '../../ioctl/random.js';
 import { Status } from '../../ioctl/status.js';
-import type { CmOptions } from '../../options.js';
-import { randomBits } from '../../random.js';
+import type { CmOptions } from '../../options/options.js';
 import type {
   CmConnectParameters,
   CmEvents,

@@ -1,5 +1,5 @@
+import type { UmvBuffer } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { UmvBuffer } from '../../user-verbs.js';
 import { resultOf } from './ib-status.js';
 import type { SteadyMemory, UvpNative } from './native-library.js';
 import { layouts, writeAddress } from './uvp-layouts.js';

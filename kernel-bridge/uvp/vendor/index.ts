@@ -1,4 +1,4 @@
-import type { UserVerbs } from '../../user-verbs.js';
+import type { UserVerbs } from '../../door/user-verbs.js';
 import { loadUvpTable, uvpNative } from './native-library.js';
 import { VendorUserVerbs } from './vendor-user-verbs.js';
 

@@ -1,6 +1,6 @@
 import { isSharedArrayBuffer } from 'node:util/types';
+import type { UvpPin } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { UvpPin } from '../../user-verbs.js';
 import { isSteady } from '../../windows/allocate.js';
 import type { UvpNative } from './native-library.js';
 

@@ -1,5 +1,5 @@
+import type { UvpCompletion } from '../../door/user-verbs.js';
 import { WcStatus, WvOpcode, WvWc } from '../../ioctl/constants.js';
-import type { UvpCompletion } from '../../user-verbs.js';
 import type { NativeFunction } from '../../windows/native.js';
 import { Completion } from '../completion-queue.js';
 import type { TokenTable } from '../token-table.js';

@@ -1,6 +1,6 @@
+import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';
 import { QpType, WvOpcode, WvSend } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../user-verbs.js';
 import type { NativeFunction } from '../../windows/native.js';
 import type { TokenOwner, TokenTable } from '../token-table.js';
 import {

@@ -1,4 +1,3 @@
-import { QpState } from '../../ioctl/constants.js';
 import type {
   UmvBuffer,
   UserVerbs,
@@ -10,7 +9,8 @@ import type {
   UvpSendRequest,
   UvpSge,
   UvpSrqAttributes,
-} from '../../user-verbs.js';
+} from '../../door/user-verbs.js';
+import { QpState } from '../../ioctl/constants.js';
 import { TokenTable } from '../token-table.js';
 import { HookMemory } from './hook-memory.js';
 import { IB_SUCCESS, IB_VERBS_PROCESSING_DONE, ibFailure, resultOf, statusOfIb } from './ib-status.js';

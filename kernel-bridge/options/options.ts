@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as z from 'zod';
-import { isPkeyTable, pkeysText } from './ioctl/pkey-tables.js';
+import { isPkeyTable, pkeysText } from '../ioctl/pkey-tables.js';
 import {
   type CmOptions,
   cmShape,
@@ -11,7 +11,7 @@ import {
   type OptionChecks,
   type RcOptions,
   rcShape,
-} from './schema/generated/options.js';
+} from '../schema/generated/options.js';
 
 type Zod = typeof import('zod');
 
@@ -58,7 +58,7 @@ export interface OptionsSchema<T> {
   safeParse(value: unknown): OptionsResult<T>;
 }
 
-export type { CmOptions, FaultOptions, KernelOptions, RcOptions } from './schema/generated/options.js';
+export type { CmOptions, FaultOptions, KernelOptions, RcOptions } from '../schema/generated/options.js';
 
 /** The properties that a caller gives; the others have their defaults. */
 type Given<T> = { [K in keyof T]?: T[K] | undefined };

@@ -1,8 +1,8 @@
+import { ChannelMajor } from '../../hca/index.js';
+import { IoctlCode, ioctlName } from '../../ioctl/codes.js';
+import { Status } from '../../ioctl/status.js';
+import { epAttributesRoom } from '../../ioctl/structs.js';
 import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
-import { ChannelMajor } from '../hca/index.js';
-import { IoctlCode, ioctlName } from '../ioctl/codes.js';
-import { Status } from '../ioctl/status.js';
-import { epAttributesRoom } from '../ioctl/structs.js';
 import { Overlapped } from '../overlapped.js';
 import { AttributePrefetch, cachedAddresses } from './caches.js';
 import type { SoftKernel } from './soft-kernel.js';

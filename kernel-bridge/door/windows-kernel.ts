@@ -3,14 +3,14 @@
  * open decides, and later ones stay with it.
  */
 import { closeSync, openSync } from 'node:fs';
+import type { KernelOptionsInput } from '../options/options.js';
+import { allocateWindows, openWindowsFile } from '../windows/index.js';
 import type { DeviceFile } from './device-file.js';
-import type { KernelOptionsInput } from './options.js';
 import {
   allocate as allocateSoft,
   openDeviceFile as openSoftDeviceFile,
   resolveKernelOptions,
 } from './soft/index.js';
-import { allocateWindows, openWindowsFile } from './windows/index.js';
 
 /** The device that every WinVerbs driver has. */
 const DRIVER_DEVICE = '\\\\.\\WinVerbs';

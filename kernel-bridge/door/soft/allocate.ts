@@ -1,8 +1,8 @@
 import { constants } from 'node:buffer';
 import { freemem, constants as osConstants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
-import { loadAddon } from '../hca/index.js';
-import { Status, StatusError, statusText } from '../ioctl/status.js';
+import { loadAddon } from '../../hca/index.js';
+import { Status, StatusError, statusText } from '../../ioctl/status.js';
 
 const { errno: system } = osConstants;
 

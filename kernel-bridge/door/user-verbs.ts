@@ -4,7 +4,7 @@
  * completions without any IOCTL (the speed path). The table is WinVerbs' `uvp_interface_t`, with the same names, as far
  * as WinVerbs uses it. Handles are the UVP's own objects and opaque to all others.
  */
-import { Status, StatusError } from './ioctl/status.js';
+import { Status, StatusError } from '../ioctl/status.js';
 
 /** An object of the UVP. Null if the UVP lacks the hook that would have made one. */
 export type UvpHandle = object | null;

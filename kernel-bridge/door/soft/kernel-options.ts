@@ -1,11 +1,11 @@
-import { Status, StatusError } from '../ioctl/status.js';
+import { Status, StatusError } from '../../ioctl/status.js';
 import {
   type KernelOptions,
   type KernelOptionsInput,
   kernelOptionsSchema,
   type OptionsIssue,
-} from '../options.js';
-import { defaultOptions } from '../schema/generated/options.js';
+} from '../../options/options.js';
+import { defaultOptions } from '../../schema/generated/options.js';
 
 /** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */
 export const optionsVariable = 'ND_OPTIONS';

@@ -1,5 +1,5 @@
-import { ioctlName } from './ioctl/codes.js';
-import { Status, StatusError } from './ioctl/status.js';
+import { ioctlName } from '../ioctl/codes.js';
+import { Status, StatusError } from '../ioctl/status.js';
 import type { Overlapped } from './overlapped.js';
 
 /**

@@ -1,4 +1,4 @@
-import { Status, StatusError } from './ioctl/status.js';
+import { Status, StatusError } from '../ioctl/status.js';
 
 /** The source of an {@link Overlapped}'s outcome: a slot of the door, a Windows OVERLAPPED, another layer. */
 export interface OverlappedSource<T> {

@@ -1,6 +1,6 @@
 /** The caches of the user side: answers of IBAT, and attributes of endpoints. */
-import { IbatCode, IoctlCode } from '../ioctl/codes.js';
-import { epAttributesRoom, WvIoEpAttributes } from '../ioctl/structs.js';
+import { IbatCode, IoctlCode } from '../../ioctl/codes.js';
+import { epAttributesRoom, WvIoEpAttributes } from '../../ioctl/structs.js';
 
 /**
  * The IOCTLs that are cached: their answers hardly ever change, and they have no side effects. With the byte offsets of the sockaddr

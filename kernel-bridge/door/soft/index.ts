@@ -1,4 +1,4 @@
-import { loadAddon } from '../hca/index.js';
+import { loadAddon } from '../../hca/index.js';
 
 export { allocate } from './allocate.js';
 export { resolveKernelOptions } from './kernel-options.js';

@@ -1,5 +1,5 @@
-import { type NativeChannel, SlotState } from '../hca/index.js';
-import { Status, type StatusError } from '../ioctl/status.js';
+import { type NativeChannel, SlotState } from '../../hca/index.js';
+import { Status, type StatusError } from '../../ioctl/status.js';
 import { Overlapped, type OverlappedSource } from '../overlapped.js';
 
 /** Status and output of a completed request. */

@@ -1,17 +1,17 @@
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker } from 'node:worker_threads';
-import type { DeviceFile } from '../device-file.js';
 import {
   CallOutcome,
   ChannelMajor,
   checkThreadsAllowed,
   loadAddon,
   type NativeChannel,
-} from '../hca/index.js';
-import { IoctlCode, ioctlName } from '../ioctl/codes.js';
-import { Status, StatusError, statusText } from '../ioctl/status.js';
-import type { KernelOptions, KernelOptionsInput } from '../options.js';
-import { optionsDelivery } from '../options-delivery.js';
+} from '../../hca/index.js';
+import { IoctlCode, ioctlName } from '../../ioctl/codes.js';
+import { Status, StatusError, statusText } from '../../ioctl/status.js';
+import type { KernelOptions, KernelOptionsInput } from '../../options/options.js';
+import { optionsDelivery } from '../../options/options-delivery.js';
+import type { DeviceFile } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
 import { IbatCache } from './caches.js';
 import { resolveKernelOptions } from './kernel-options.js';
@@ -117,9 +117,9 @@ export class SoftKernel {
       workerData: {
         channel: this.channel.id,
         options: delivery,
-        entry: (setup.entry ?? new URL('../kernel/main.js', here)).href,
-        addon: new URL('../hca/index.js', here).href,
-        bundle: setup.entry ? undefined : fileURLToPath(new URL('../kernel/bundle.cjs', here)),
+        entry: (setup.entry ?? new URL('../../kernel/main.js', here)).href,
+        addon: new URL('../../hca/index.js', here).href,
+        bundle: setup.entry ? undefined : fileURLToPath(new URL('../../kernel/bundle.cjs', here)),
       },
       transferList: [delivery.port],
       // The program's flags (--input-type, loaders, inspectors) do not apply to this thread.
