@@ -82,7 +82,7 @@ const op = {
 } as const;
 /** A fragment's place and its packet's length, 16 bits each. */
 const PLACE_BYTES = 4;
-/** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragments.h). */
+/** Fragments begin at its multiples, and all but a packet's last have one as their length (objects/fragment_state.h). */
 const FRAGMENT_UNIT = 256;
 
 /** Most packets of attackers are short and complete, because the fast path takes only these. */

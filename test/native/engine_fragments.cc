@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "objects/fragments.h"
+#include "objects/fragment_state.h"
 #include "path_world.h"
 
 using namespace world;

@@ -7,7 +7,7 @@
 #include <malloc.h>
 #endif
 
-#include "objects/fragments.h"
+#include "objects/fragment_state.h"
 #include "path_world.h"
 
 using namespace world;

@@ -21,6 +21,13 @@ constexpr size_t kPlacesAtRest = 64;
 // A soft kernel attached to this process's engine: 1..63. 0 is none.
 using KernelId = uint32_t;
 
+// A P_Key: a partition in 15 bits and, in the high bit, full membership (IBA 1 §10.9.1–10.9.3).
+inline bool isPkey(uint16_t key) { return (key & 0x7FFF) != 0; }
+// Same partition, and not both limited members.
+inline bool pkeysFit(uint16_t a, uint16_t b) {
+  return isPkey(a) && ((a ^ b) & 0x7FFF) == 0 && ((a | b) & 0x8000) != 0;
+}
+
 // A GID is an IPv6 address; ::ffff:a.b.c.d stands for IPv4 (roce-wire §1.5).
 struct Gid {
   std::array<uint8_t, 16> raw{};

@@ -13,9 +13,20 @@
 #include "base/types.h"
 #include "progress/owner.h"
 #include "objects/hca_commands.h"
-#include "objects/qp_statistics.h"
+#include "schema/statistics.h"
 
 namespace nd {
+
+// Statistics of the queue pairs and registrations, without addresses, keys or contents of memory.
+struct QpStatistics : QpNumbers {
+  Gid source, destination;
+};
+
+struct Statistics {
+  std::vector<QpStatistics> queuePairs;
+  std::vector<MemoryStatistics> memory;
+  uint32_t sharedReceived = 0;  // receives of shared receive queues that have got a message; as QpStatistics::received
+};
 
 struct SharedRange;  // shared_memory.h
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schema/ring.h"
-#include "base/pkey.h"
+#include "base/types.h"
 
 namespace nd {
 

@@ -46,6 +46,19 @@ uint32_t bulkOf(LocalKind kind, uint32_t length) {
 
 }  // namespace
 
+bool LocalMapping::create(UniqueFd* fd) {
+  if (!mapping_.create(sizeof(LocalSegment), fd)) return false;
+  get()->magic = LocalSegment::kMagic;
+  return true;
+}
+
+bool LocalMapping::open(Descriptor fd) {
+  if (!mapping_.open(fd, sizeof(LocalSegment))) return false;
+  if (__atomic_load_n(&get()->magic, __ATOMIC_ACQUIRE) == LocalSegment::kMagic) return true;
+  unmap();
+  return false;
+}
+
 // ── Set-up ────────────────────────────────────────────────────────────────────────────────────────
 
 bool LocalPair::startSelf() {

@@ -1,7 +1,7 @@
 // Tables of P_Keys (IBA 1 §10.9.1–10.9.3).
 #pragma once
 #include <vector>
-#include "base/pkey.h"
+#include "base/types.h"
 #include "base/wire.h"
 #include "objects/parameters.h"
 

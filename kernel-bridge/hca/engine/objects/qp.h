@@ -6,11 +6,11 @@
 #include "base/wqe.h"
 #include "local/local_pair.h"
 #include "objects/cq.h"
-#include "objects/fragments.h"
+#include "objects/fragment_state.h"
 #include "objects/path_model.h"
 #include "objects/pkeys.h"
 #include "objects/qp_states.h"
-#include "objects/recovery.h"
+#include "objects/recovery_state.h"
 
 namespace nd {
 

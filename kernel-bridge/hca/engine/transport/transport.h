@@ -13,7 +13,6 @@
 #include "progress/owner.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
-#include "transport/datagrams.h"
 #include "transport/direct.h"
 #include "transport/fast_path.h"
 #include "transport/lifecycle.h"
@@ -21,6 +20,7 @@
 #include "transport/receives.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
+#include "transport/ud.h"
 // The flag, and leaving out the sources in path/, is all it takes to have the standard alone (docs/internals/wire.md).
 #ifdef ND_WITHOUT_PATH
 #include "transport/path/none.h"

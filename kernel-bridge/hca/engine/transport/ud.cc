@@ -1,4 +1,4 @@
-#include "transport/datagrams.h"
+#include "transport/ud.h"
 
 #include <algorithm>
 
