@@ -1,5 +1,5 @@
-/* The part that all baselines share: command line, clock, two processes each on a processor of its own, and the report as one line
- * of JSON. */
+/* The part that all baselines share: command line, clock, two processes each on a processor of its own, and the report
+ * as one line of JSON. */
 #ifndef BENCH_H
 #define BENCH_H
 #ifndef _GNU_SOURCE
@@ -57,8 +57,8 @@ static struct options parse(int argc, char** argv, long bytes, long count) {
       i++;
     }
     if (!good) {
-      fprintf(stderr, "%s: bad argument '%s'; it takes --bytes N, --count N, --pause US, --cpus A,B and --no-pin\n", argv[0],
-              argv[i < argc ? i : argc - 1]);
+      fprintf(stderr, "%s: bad argument '%s'; it takes --bytes N, --count N, --pause US, --cpus A,B and --no-pin\n",
+              argv[0], argv[i < argc ? i : argc - 1]);
       exit(2);
     }
   }

@@ -1,5 +1,5 @@
-// The engine's memory for each connected queue pair at rest, after one message, in bytes. The rings belong to the program and do not
-// count. Both ends are in this process, on a network in memory.
+// The engine's memory for each connected queue pair at rest, after one message, in bytes. The rings belong to the
+// program and do not count. Both ends are in this process, on a network in memory.
 //
 //   queue_pairs [--count N]     pairs of queue pairs; depth 16, one SGE
 #include <malloc.h>

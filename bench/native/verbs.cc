@@ -1,5 +1,5 @@
-// The door to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted: post and poll of
-// one request, in batches.
+// The door to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted:
+// post and poll of one request, in batches.
 //
 //   verbs bare [--count BATCH]      libibverbs' calls alone
 //   verbs door [--count BATCH]      rings and doorbells of the addon, in C++: the time over the bare calls
@@ -49,7 +49,9 @@ struct Side {
     must(host->allocatePd(device->number, &pd) == Status::kSuccess, "the PD");
     const uint64_t cqBytes = kCqHeaderBytes + kDepth * kCqeBytes;
     cqRing = ringOf(cqBytes);
-    must(host->createCq(device->number, reinterpret_cast<uintptr_t>(cqRing->base), cqBytes, kDepth, &cq) == Status::kSuccess, "the CQ");
+    must(host->createCq(device->number, reinterpret_cast<uintptr_t>(cqRing->base), cqBytes, kDepth, &cq) ==
+             Status::kSuccess,
+         "the CQ");
     QpCreate create;
     create.pd = pd;
     create.sendCq = create.receiveCq = cq;

@@ -35,8 +35,8 @@ struct Registration {
 };
 
 // Not inlined: the thousands of checks are quicker to compile as calls.
-[[gnu::noinline]] inline bool report(bool ok, const char* what, const char* file, int line, long long a = 0, long long b = 0,
-                   bool values = false) {
+[[gnu::noinline]] inline bool report(bool ok, const char* what, const char* file, int line, long long a = 0,
+                                     long long b = 0, bool values = false) {
   checks++;
   if (ok) return true;
   if (++failures <= 50) {
@@ -70,8 +70,8 @@ inline int runAll(int argc, char** argv, const char* except = nullptr) {
 
 }  // namespace check
 
-#define TEST(name)                                            \
-  static void test_##name();                                  \
+#define TEST(name)                                                \
+  static void test_##name();                                      \
   static check::Registration register_##name(#name, test_##name); \
   static void test_##name()
 #define CHECK(condition) check::report(!!(condition), #condition, __FILE__, __LINE__)

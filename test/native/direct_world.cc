@@ -52,7 +52,8 @@ uint64_t DirectConnection::direct(Node& node) {
 
 void DirectConnection::meet(SharedBuffer& target, uint64_t offset) {
   Buffer byte(*a, 8);
-  const uint32_t i = qa.post({kOpWrite, kSendFlagSignaled, {{byte.at(), 1, byte.lkey}}, 0, target.at(offset), target.rkey});
+  const uint32_t i =
+      qa.post({kOpWrite, kSendFlagSignaled, {{byte.at(), 1, byte.lkey}}, 0, target.at(offset), target.rkey});
   pump();
   only(qa.sendCq, i, kOpWrite, kWcSuccess);
   CHECK_EQ(map(*a), 1u);

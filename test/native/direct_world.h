@@ -8,7 +8,8 @@ struct DirectWorld : LocalWorld {
   explicit DirectWorld(ProcessId process = getpid());
   LocalPair& pairOf(const Node& node) { return &node == a.get() ? *pa : *pb; }
   Node& other(const Node& node) { return &node == a.get() ? *b : *a; }
-  // What LocalPairs does by the slots' connections: the files that this side has asked for are offered to it, and mapped. Their number.
+  // What LocalPairs does by the slots' connections: the files that this side has asked for are offered to it, and
+  // mapped. Their number.
   uint32_t map(Node& visitor);
   uint64_t hostCounter(Node& node, HostCounter counter) { return node.link.directCounters.get(counter); }
 };

@@ -178,7 +178,8 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
       // Much longer than the test takes: who is called and does not come is found out.
       while (running && (look() || parking.park(requests->token, 60'000'000, look))) {
         running = request.code != kStop;
-        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(), request.input.size());
+        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
+                          request.input.size());
       }
     }
   });
@@ -206,8 +207,8 @@ TEST(a_server_that_stays_misses_neither_requests_nor_its_loop) {
   CHECK(told.load() > 0);
 }
 
-// The same where the other thread notifies: the server learns of it while it is busy or stays, else by its loop. Requests pause
-// until it has, for they would bring it back anyway.
+// The same where the other thread notifies: the server learns of it while it is busy or stays, else by its loop.
+// Requests pause until it has, for they would bring it back anyway.
 TEST(a_server_that_is_here_hears_who_notifies) {
   struct Signal final : Wake {
     Parking& parking;
@@ -258,7 +259,8 @@ TEST(a_server_that_is_here_hears_who_notifies) {
           seen = told.load();
         }
         if (!taken) continue;
-        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(), request.input.size());
+        channel->complete(request.slot, request.serial, 0, request.input.size(), request.input.data(),
+                          request.input.size());
         running = request.code != kStop;
         if (!running) break;
       }

@@ -114,8 +114,7 @@ TEST(late_acknowledgement_amid_a_read_response) {
   const uint64_t before = p.clock.time;
   p.qa.write({kOpSend, kSendFlagSignaled});
   p.a->engine.doorbell(p.qa.handle);
-  while (p.b->step()) {
-  }
+  while (p.b->step()) {}
   CHECK_EQ(late.size(), 1u);
   p.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), 9000, a.lkey}}, 0, b.at(), b.rkey});
   p.pump();

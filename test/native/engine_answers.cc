@@ -1,5 +1,5 @@
-// Lost answers of READs and ATOMICs (transport/path/answers.h): what is missing is asked for and nothing else, and what comes behind it is
-// kept; towards peers without the agreement no packet differs from the standard's.
+// Lost answers of READs and ATOMICs (transport/path/answers.h): what is missing is asked for and nothing else, and what
+// comes behind it is kept; towards peers without the agreement no packet differs from the standard's.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMtu = 1024, kMessage = 16 << 10, kPackets = kMessage / kMtu;
 constexpr uint64_t kSecond = 1'000'000'000, kRoundTrip = 4'000'000;  // of quiet()
-constexpr uint32_t kFirst = 0xFFFFF0;  // PSNs wrap
+constexpr uint32_t kFirst = 0xFFFFF0;                                // PSNs wrap
 
 bool isAnswer(const Frame& f) {
   const uint32_t op = f.bth().opcode;
@@ -37,9 +37,9 @@ struct Reads {
   QpShape shape;
   TestQp qa, qb;
   Buffer source, to;
-  uint64_t answers = 0, again = 0;                 // that have left `b`
+  uint64_t answers = 0, again = 0;  // that have left `b`
   std::function<bool(Frame&)> lose = [](Frame&) { return false; };
-  std::map<uint32_t, uint32_t> times;              // an answer's PSN: how often it has left
+  std::map<uint32_t, uint32_t> times;  // an answer's PSN: how often it has left
   static constexpr uint64_t kBytes = 128 * kMessage;
   static QpShape shaped() {
     QpShape s;
@@ -47,9 +47,14 @@ struct Reads {
     s.cqEntries = 512;
     return s;
   }
-  explicit Reads(uint32_t taken = extensions::kAll, const PathShape& path = quiet(), uint64_t seed = 1, const EngineOptions& options = {},
-                 uint32_t rnrTimer = 12, uint32_t patience = 0)
-      : w(path, seed, options), shape(shaped()), qa(*w.a, shape), qb(*w.b, shape), source(*w.b, kBytes, kAllAccess, seed + 1), to(*w.a, kBytes) {
+  explicit Reads(uint32_t taken = extensions::kAll, const PathShape& path = quiet(), uint64_t seed = 1,
+                 const EngineOptions& options = {}, uint32_t rnrTimer = 12, uint32_t patience = 0)
+      : w(path, seed, options),
+        shape(shaped()),
+        qa(*w.a, shape),
+        qb(*w.b, shape),
+        source(*w.b, kBytes, kAllAccess, seed + 1),
+        to(*w.a, kBytes) {
     Link2 l;
     l.mtu = kMtu;
     l.ackTimeout = 17;  // 0.67 s
@@ -87,9 +92,11 @@ uint32_t answerPsn(uint32_t n) { return wire::psnAdd(kFirst, n); }
 
 }  // namespace
 
-// The first, one in the middle, the last of a request, and runs of them: as many are repeated as were lost, and no time-out is needed.
+// The first, one in the middle, the last of a request, and runs of them: as many are repeated as were lost, and no
+// time-out is needed.
 TEST(lost_answers_are_asked_for_alone) {
-  const std::vector<std::vector<uint32_t>> cases = {{0}, {5}, {kPackets - 1}, {3, 4, 5}, {0, kPackets, 2 * kPackets}, {7, 9, 30, 31, 40}};
+  const std::vector<std::vector<uint32_t>> cases = {
+      {0}, {5}, {kPackets - 1}, {3, 4, 5}, {0, kPackets, 2 * kPackets}, {7, 9, 30, 31, 40}};
   for (const auto& lost : cases) {
     Reads r;
     r.lose = [&](Frame& f) {
@@ -113,7 +120,8 @@ TEST(lost_tail_of_answers_is_found_without_a_time_out) {
   for (uint32_t tail : {1u, 4u, kPackets, 3 * kPackets}) {
     Reads r;
     r.lose = [&](Frame& f) {
-      return f.source == r.w.b->gid && isAnswer(f) && r.times[f.bth().psn] == 1 && wire::psnDiff(f.bth().psn, answerPsn(8 * kPackets - tail)) >= 0;
+      return f.source == r.w.b->gid && isAnswer(f) && r.times[f.bth().psn] == 1 &&
+             wire::psnDiff(f.bth().psn, answerPsn(8 * kPackets - tail)) >= 0;
     };
     for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
     CHECK(r.ends(8, kSecond / 10, 8 * kMessage));
@@ -138,7 +146,8 @@ TEST(lost_questions_are_asked_again) {
   }
 }
 
-// The answer to a question is lost, and those to three later questions come: it is asked for again then. A probe would take two more round trips.
+// The answer to a question is lost, and those to three later questions come: it is asked for again then. A probe would
+// take two more round trips.
 TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
   Reads r;
   r.lose = [&](Frame& f) {
@@ -170,15 +179,16 @@ TEST(lost_answers_of_atomics_are_asked_for) {
   CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
 }
 
-// A message behind them finds no receive. They are asked for alone, during the wait, and the message comes again when it is over: the wait
-// is longer than what is missing takes, shorter than a round trip, and ends early.
+// A message behind them finds no receive. They are asked for alone, during the wait, and the message comes again when
+// it is over: the wait is longer than what is missing takes, shorter than a round trip, and ends early.
 TEST(lost_answers_are_asked_for_alone_before_a_refused_message) {
   constexpr uint64_t kMs = 1'000'000;
   struct {
     uint32_t timer, patience;
     uint64_t receiveAt;
     uint32_t most;  // copies of the message
-  } const cases[] = {{20, 0, 25 * kMs, 5}, {12, 0, 10 * kMs, 6}, {24, rnrpatience::kRequester | rnrpatience::kResponder, 5 * kMs, 4}};
+  } const cases[] = {
+      {20, 0, 25 * kMs, 5}, {12, 0, 10 * kMs, 6}, {24, rnrpatience::kRequester | rnrpatience::kResponder, 5 * kMs, 4}};
   for (const auto& c : cases) {
     Reads r(extensions::kAll, quiet(), 1, {}, c.timer, c.patience);
     Buffer from(*r.w.a, kMessage, kAllAccess, 5), receives(*r.w.b, kMessage);
@@ -213,7 +223,8 @@ TEST(whatever_happens_to_answers_each_byte_comes_once) {
     path.reorder = seed / 3 % 2 * 0.03;
     path.duplicate = seed / 6 % 2 * 0.05;
     Reads r(seed % 2 ? uint32_t(extensions::kAll) : withPackets(kEthernetPacket), path, seed);
-    Buffer from(*r.w.a, Reads::kBytes, kAllAccess, seed + 7), writes(*r.w.b, Reads::kBytes), receives(*r.w.b, Reads::kBytes);
+    Buffer from(*r.w.a, Reads::kBytes, kAllAccess, seed + 7), writes(*r.w.b, Reads::kBytes),
+        receives(*r.w.b, Reads::kBytes);
     Buffer word(*r.w.b, 64), old(*r.w.a, 128 * 8);
     Random random(seed), fate(seed + 100);
     std::deque<Frame> held;
@@ -238,14 +249,17 @@ TEST(whatever_happens_to_answers_each_byte_comes_once) {
       const uint64_t at = uint64_t(i) * kMessage;
       kinds.push_back(kind);
       lengths.push_back(length);
-      if (kind == 0) r.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(at), length, from.lkey}}, 0, writes.at(at), writes.rkey});
+      if (kind == 0)
+        r.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(at), length, from.lkey}}, 0, writes.at(at), writes.rkey});
       else if (kind == 1) {
         r.qb.receive({{receives.at(at), kMessage, receives.lkey}});
         r.qa.post({kOpSend, kSendFlagSignaled, {{from.at(at), length, from.lkey}}});
-      } else if (kind == 2) r.qa.post({kOpFetchAdd, kSendFlagSignaled, {{old.at(i * 8), 8, old.lkey}}, 0, word.at(), word.rkey, 0, i + 1});
+      } else if (kind == 2)
+        r.qa.post({kOpFetchAdd, kSendFlagSignaled, {{old.at(i * 8), 8, old.lkey}}, 0, word.at(), word.rkey, 0, i + 1});
       else r.read(at, length);
     }
-    if (!CHECK(r.w.run(60 * kSecond, [&] { return r.qa.sendCq.written() == 128; }))) std::printf("seed %u\n", unsigned(seed));
+    if (!CHECK(r.w.run(60 * kSecond, [&] { return r.qa.sendCq.written() == 128; })))
+      std::printf("seed %u\n", unsigned(seed));
     uint32_t next = 0;
     for (const Cqe& c : r.qa.sendCq.drain()) good &= c.status == kWcSuccess && c.wqe == next++;
     for (uint32_t i = 0; i < 128; i++) {
@@ -324,7 +338,8 @@ TEST(kept_answers_are_bounded) {
 // A queue pair that ends in the middle of a gap leaves nothing: the sanitizer looks for what is lost.
 TEST(ends_in_a_gap_free_what_is_kept) {
   EngineOptions options;
-  options.longWindowBytes = 160 << 10;  // twice as much for all: what two of these connections keep, and not what three do
+  options.longWindowBytes =
+      160 << 10;  // twice as much for all: what two of these connections keep, and not what three do
   PathWorld w(quiet(), 1, options);
   Buffer source(*w.b, 8 * kMessage, kAllAccess, 1), to(*w.a, 8 * kMessage);
   const auto carry = w.net.filter;
@@ -334,13 +349,20 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   uint64_t kept = 0;
   for (uint32_t how : {0u, 1u, 2u, 0u, 1u, 2u}) {
     // They stay: their destruction would free everything.
-    TestQp &qa = *alive.emplace_back(std::make_unique<TestQp>(*w.a, Reads::shaped())), &qb = *alive.emplace_back(std::make_unique<TestQp>(*w.b, Reads::shaped()));
+    TestQp &qa = *alive.emplace_back(std::make_unique<TestQp>(*w.a, Reads::shaped())),
+           &qb = *alive.emplace_back(std::make_unique<TestQp>(*w.b, Reads::shaped()));
     Link2 l;
     l.mtu = kMtu;
     l.extensions = extensions::kAll;
     w.connect(qa, qb, l);
     answers = 0;
-    for (uint32_t i = 0; i < 8; i++) qa.post({kOpRead, kSendFlagSignaled, {{to.at(i * kMessage), kMessage, to.lkey}}, 0, source.at(i * kMessage), source.rkey});
+    for (uint32_t i = 0; i < 8; i++)
+      qa.post({kOpRead,
+               kSendFlagSignaled,
+               {{to.at(i * kMessage), kMessage, to.lkey}},
+               0,
+               source.at(i * kMessage),
+               source.rkey});
     w.run(kRoundTrip + kRoundTrip / 2);
     CHECK(w.a->counter("kept_pkts") > kept + 100);
     kept = w.a->counter("kept_pkts");
@@ -353,7 +375,8 @@ TEST(ends_in_a_gap_free_what_is_kept) {
   CHECK_EQ(w.a->counter("unkept_pkts"), 0u);
 }
 
-// Questions for what was never asked, with another key, beyond what was asked, or for half a packet are answered by nothing.
+// Questions for what was never asked, with another key, beyond what was asked, or for half a packet are answered by
+// nothing.
 TEST(questions_that_make_no_sense_are_not_answered) {
   for (uint32_t kind = 0; kind < 6; kind++) {
     Reads r;
@@ -380,7 +403,8 @@ TEST(questions_that_make_no_sense_are_not_answered) {
   }
 }
 
-// Answers of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or goes on, and nothing is written elsewhere.
+// Answers of a hostile peer behind a gap: of other kinds, of other lengths. The queue pair fails or goes on, and
+// nothing is written elsewhere.
 TEST(answers_that_make_no_sense_do_no_harm) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     Reads r;
@@ -408,7 +432,8 @@ TEST(answers_that_make_no_sense_do_no_harm) {
   }
 }
 
-// The same READs over a path that loses answers: with the agreement not much more travels than was asked for, without it windows do.
+// The same READs over a path that loses answers: with the agreement not much more travels than was asked for, without
+// it windows do.
 TEST(losses_of_answers_cost_what_is_lost) {
   uint64_t sent[2], took[2];
   for (uint32_t with : {0u, 1u}) {
@@ -424,5 +449,7 @@ TEST(losses_of_answers_cost_what_is_lost) {
   CHECK(sent[1] <= 128 * kPackets * 104 / 100);
   CHECK(sent[0] > 128 * kPackets * 130 / 100);
   CHECK(took[1] * 2 < took[0]);
-  if (std::getenv("FIGURES")) std::printf("answers %u and %u, ms %u and %u\n", unsigned(sent[0]), unsigned(sent[1]), unsigned(took[0] / 1000000), unsigned(took[1] / 1000000));
+  if (std::getenv("FIGURES"))
+    std::printf("answers %u and %u, ms %u and %u\n", unsigned(sent[0]), unsigned(sent[1]), unsigned(took[0] / 1000000),
+                unsigned(took[1] / 1000000));
 }

@@ -135,8 +135,9 @@ TEST(notifications_of_one_moment_count_once) {
   CHECK_EQ(s.burst(), 64u);
 }
 
-// Behind a long queue a round trip is long, and a connection hears of the queue once in it: each time counts, and nothing is forgotten
-// in between. (Had the share gone back by the clock, no window of less than 26 packets would become smaller.)
+// Behind a long queue a round trip is long, and a connection hears of the queue once in it: each time counts, and
+// nothing is forgotten in between. (Had the share gone back by the clock, no window of less than 26 packets would
+// become smaller.)
 TEST(notifications_a_long_round_trip_apart_reduce_small_windows) {
   constexpr uint64_t kRoundTrip = 20'000'000;
   Stream s;
@@ -179,7 +180,8 @@ TEST(loss_halves_the_window_and_it_recovers) {
   CHECK_EQ(s.burst(), 128u);
 }
 
-// The newest packet, or all, or the acknowledgement alone: found long before the time-out, once the round trip is known.
+// The newest packet, or all, or the acknowledgement alone: found long before the time-out, once the round trip is
+// known.
 TEST(lost_tail_is_found_by_a_probe) {
   for (int what = 0; what < 3; what++) {
     Stream s;

@@ -115,8 +115,7 @@ bool nobodyIsForgotten(uint64_t seed, bool waitersFirst, bool batches, bool canc
         if (!m.all[i].gone && m.all[i].armed && m.all[i].sink->calls == 0 && r.below(3) == 0) m.cancel(i);
         break;
       }
-      default:
-        m.next();
+      default: m.next();
     }
   }
   for (uint32_t i = 0; i < Model::kNotifications; i++) m.next();

@@ -1,5 +1,5 @@
-// Direct access: what one side does in the other's memory itself, without a packet and while the other does not run; and what it leaves
-// to the other.
+// Direct access: what one side does in the other's memory itself, without a packet and while the other does not run;
+// and what it leaves to the other.
 #include "direct_world.h"
 
 using namespace world;
@@ -20,7 +20,8 @@ TEST(direct_every_size_and_shape) {
   const uint64_t packets = w.a->counter("sent_pkts") + w.b->counter("sent_pkts");
   uint64_t requests = 0;
   Random random(5);
-  for (const uint32_t size : {1u, 2u, 7u, 8u, 64u, 65u, 66u, 4096u, 65'535u, 65'536u, 65'537u, 200'001u, 524'288u, 700'000u}) {
+  for (const uint32_t size :
+       {1u, 2u, 7u, 8u, 64u, 65u, 66u, 4096u, 65'535u, 65'536u, 65'537u, 200'001u, 524'288u, 700'000u}) {
     for (const uint32_t pieces : {1u, 2u, 4u}) {
       check::note = "size";
       check::noteNumber = size;
@@ -36,12 +37,14 @@ TEST(direct_every_size_and_shape) {
       std::memset(target.data(), 0xEE, kBytes);
       std::memset(back.data(), 0xEE, kBytes);
       const uint32_t i = w.qa.post(oneSided(kOpWrite, from, target.at(offset), target.rkey));
-      while (w.a->step());  // b does not run
+      while (w.a->step())
+        ;  // b does not run
       only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
       CHECK(same(target.data() + offset, own.data() + 13, size));
       CHECK(target.data()[offset + size] == 0xEE && (offset == 0 || target.data()[offset - 1] == 0xEE));
       const uint32_t r = w.qa.post(oneSided(kOpRead, to, target.at(offset), target.rkey));
-      while (w.a->step());
+      while (w.a->step())
+        ;
       only(w.qa.sendCq, r, kOpRead, kWcSuccess, size);
       CHECK(same(back.data(), own.data() + 13, size) && back.data()[size] == 0xEE);
       requests += 2;
@@ -75,7 +78,8 @@ TEST(direct_atomics) {
     std::memcpy(&result, own.data(), 8);
     return result;
   };
-  const std::vector<Sge> whole = {{own.at(), 8, own.lkey}}, halves = {{own.at(), 3, own.lkey}, {own.at(3), 5, own.lkey}};
+  const std::vector<Sge> whole = {{own.at(), 8, own.lkey}},
+                         halves = {{own.at(), 3, own.lkey}, {own.at(3), 5, own.lkey}};
   CHECK_EQ(run(kOpFetchAdd, 5, 0, whole), UINT64_MAX - 1);
   CHECK_EQ(*word, 3u);
   CHECK_EQ(run(kOpFetchAdd, 1ull << 40, 0, halves), 3u);
@@ -137,7 +141,8 @@ TEST(direct_checks_what_the_responder_checks) {
     w.pb->offers.offer(*memory.memory, true);
     CHECK_EQ(w.map(*w.a), 1u);
     std::vector<uint8_t> before(memory.data(), memory.data() + 8192);
-    const uint32_t i = w.qa.post(oneSided(c.opcode, {{own.at(), 8, own.lkey}}, memory.at() + uint64_t(c.offset), rkey + c.rkeyChange));
+    const uint32_t i =
+        w.qa.post(oneSided(c.opcode, {{own.at(), 8, own.lkey}}, memory.at() + uint64_t(c.offset), rkey + c.rkeyChange));
     w.pump();
     only(w.qa.sendCq, i, c.opcode, c.status, c.opcode == kOpWrite ? 0 : 8);
     CHECK_EQ(w.direct(*w.a), c.status == kWcSuccess ? 1u : 0u);
@@ -195,7 +200,8 @@ TEST(direct_maps_for_writing_where_that_is_allowed) {
   CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
 }
 
-// A file that the peer has mapped for reading only, because it is sealed, is unmapped like any other when the memory is freed.
+// A file that the peer has mapped for reading only, because it is sealed, is unmapped like any other when the memory is
+// freed.
 TEST(direct_sealed_memory_is_freed) {
   DirectConnection w;
   Buffer own(*w.a, 64);
@@ -231,7 +237,8 @@ TEST(direct_memory_that_came_to_nothing_is_forgotten) {
       write(memory);
       w.pa->peer.tellAll([&](const DirectPeer::Wish&) { return w.pb->offers.offer(*memory.memory, true); });
       uint32_t number = 0;
-      if (i % 2 != 0) w.pb->offers.tellAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
+      if (i % 2 != 0)
+        w.pb->offers.tellAll(true, [&](const LocalMemory& told, Descriptor) { return (number = told.number) != 0; });
       w.pb->offers.onAnswer(number, false);
     }
     CHECK_EQ(w.map(*w.a), 0u);
@@ -376,7 +383,8 @@ TEST(direct_table_is_finite) {
   CHECK(board.rangeOf(uint32_t(memory->id), &writable));
 }
 
-// The doorbell of a receive that comes late, where the other direction is direct and nothing is to be sent: it serves the receive.
+// The doorbell of a receive that comes late, where the other direction is direct and nothing is to be sent: it serves
+// the receive.
 TEST(direct_beside_a_late_receive) {
   Link2 l;
   l.rnrRetries = wire::kMostRnrRetries;

@@ -1,4 +1,5 @@
-// The end of direct access: when a key, a queue pair or a process is gone, no peer writes by it any more, whatever the peer is at.
+// The end of direct access: when a key, a queue pair or a process is gone, no peer writes by it any more, whatever the
+// peer is at.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -22,7 +23,8 @@ namespace {
 
 constexpr uint64_t kForEver = UINT64_MAX / 4, kShort = 1'000'000;
 
-DirectPeer::Request request(const DirectConnection& w, const SharedBuffer& memory, uint32_t right, uint64_t offset = 0, uint64_t length = 8) {
+DirectPeer::Request request(const DirectConnection& w, const SharedBuffer& memory, uint32_t right, uint64_t offset = 0,
+                            uint64_t length = 8) {
   return {w.qa.qpn, w.qb.qpn, memory.rkey, right, wire::kDefaultPkey, memory.memory->base + offset, length};
 }
 
@@ -33,31 +35,43 @@ ProcessId endedProcess() {
   return child;
 }
 
-uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit, uint64_t offset = 0, uint64_t length = 8) {
+uint8_t* enter(DirectConnection& w, const SharedBuffer& memory, uint32_t right = kAccessRemoteWriteBit,
+               uint64_t offset = 0, uint64_t length = 8) {
   DirectPeer::Refusal why;
   return w.pa->peer.enter(request(w, memory, right, offset, length), w.pa->maps, &why);
 }
 
 }  // namespace
 
-// Every command that ends what a peer may do: afterwards the peer's own look finds nothing, and a request ends as without direct access.
+// Every command that ends what a peer may do: afterwards the peer's own look finds nothing, and a request ends as
+// without direct access.
 TEST(direct_ends_with_every_command_that_ends_it) {
   struct Case {
     const char* name;
     std::function<void(DirectConnection&, SharedBuffer&)> end;
   };
   const Case cases[] = {
-      {"deregister", [](DirectConnection& w, SharedBuffer& m) { CHECK(w.b->engine.deregisterMr(w.b->pd, m.lkey) == Status::kSuccess); m.lkey = 0; }},
+      {"deregister",
+       [](DirectConnection& w, SharedBuffer& m) {
+         CHECK(w.b->engine.deregisterMr(w.b->pd, m.lkey) == Status::kSuccess);
+         m.lkey = 0;
+       }},
       {"unpin", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.unpinRange(m.range); }},
       {"error", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsError) == Status::kSuccess); }},
       {"reset", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsReset) == Status::kSuccess); }},
-      {"destroy", [](DirectConnection& w, SharedBuffer&) { CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess); }},
-      {"rights", [](DirectConnection& w, SharedBuffer&) {
+      {"destroy",
+       [](DirectConnection& w, SharedBuffer&) { CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess); }},
+      {"rights",
+       [](DirectConnection& w, SharedBuffer&) {
          QpAttributes a;
          a.access = kAccessRemoteRead;
          CHECK(w.qb.modify(qpmask::kAccess, a) == Status::kSuccess);
        }},
-      {"kernel", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.detachKernel(w.b->kernel); m.lkey = 0; }},
+      {"kernel",
+       [](DirectConnection& w, SharedBuffer& m) {
+         w.b->engine.detachKernel(w.b->kernel);
+         m.lkey = 0;
+       }},
   };
   for (const Case& c : cases) {
     check::note = c.name;
@@ -98,7 +112,8 @@ TEST(direct_follows_the_partition) {
   CHECK_EQ(w.map(*w.a), 1u);
   const auto finds = [&] {
     DirectPeer::Refusal why;
-    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8}, w.pa->maps, &why) != nullptr;
+    const bool found = w.pa->peer.enter({qa.qpn, qb.qpn, memory.rkey, kAccessRemoteRead, 0xFFFF, memory.at(), 8},
+                                        w.pa->maps, &why) != nullptr;
     return found && w.pa->peer.leave();
   };
   CHECK(finds());
@@ -227,8 +242,10 @@ TEST(direct_memory_is_taken_back_in_parts) {
   CHECK(file.openShared(memory->fd.get(), memory->length, true));
   auto* const bytes = reinterpret_cast<uint8_t*>(memory->base);
   auto* const theirs = static_cast<uint8_t*>(file.get());
-  std::vector<SharedRange::Part> parts = {memory->partAt(memory->base + kPage + 1, kPage), memory->partAt(memory->base + 5 * kPage, 1)};
-  CHECK(parts[0].offset == kPage && parts[0].length == 2 * kPage && parts[1].offset == 5 * kPage && parts[1].length == kPage);
+  std::vector<SharedRange::Part> parts = {memory->partAt(memory->base + kPage + 1, kPage),
+                                          memory->partAt(memory->base + 5 * kPage, 1)};
+  CHECK(parts[0].offset == kPage && parts[0].length == 2 * kPage && parts[1].offset == 5 * kPage &&
+        parts[1].length == kPage);
   for (uint32_t i = 0; i < 8; i++) bytes[i * kPage] = uint8_t(i + 1);
   CHECK(memory->takeBack(&parts) && parts.empty() && memory->takenBack);
   for (uint32_t i = 0; i < 8; i++) {
@@ -247,8 +264,15 @@ TEST(direct_parts_of_memory) {
     uint64_t address, bytes, offset, length;
   };
   // A peer may say anything.
-  const Case cases[] = {{base, 1, 0, kPage}, {base + kPage - 1, 2, 0, 2 * kPage}, {base + 2 * kPage - 1, 100, kPage, kPage}, {base - 1, 2, 0, kPage},
-                        {base, 0, 0, 0}, {base + 2 * kPage, 8, 0, 0}, {base - 8, 8, 0, 0}, {UINT64_MAX - 3, 8, 0, 0}, {0, UINT64_MAX, 0, 2 * kPage}};
+  const Case cases[] = {{base, 1, 0, kPage},
+                        {base + kPage - 1, 2, 0, 2 * kPage},
+                        {base + 2 * kPage - 1, 100, kPage, kPage},
+                        {base - 1, 2, 0, kPage},
+                        {base, 0, 0, 0},
+                        {base + 2 * kPage, 8, 0, 0},
+                        {base - 8, 8, 0, 0},
+                        {UINT64_MAX - 3, 8, 0, 0},
+                        {0, UINT64_MAX, 0, 2 * kPage}};
   for (const Case& c : cases) {
     const SharedRange::Part part = memory->partAt(c.address, c.bytes);
     CHECK(part.length == c.length && (c.length == 0 || part.offset == c.offset));
@@ -296,8 +320,9 @@ TEST(direct_end_under_two_stopped_peers) {
   CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
 }
 
-// What another peer does in the same file, by another key and at other pages, goes on and counts if it ends in time; one that is stopped
-// there is evicted with the first, and its pages are moved, too. A peer inside by a key that stays is left alone.
+// What another peer does in the same file, by another key and at other pages, goes on and counts if it ends in time;
+// one that is stopped there is evicted with the first, and its pages are moved, too. A peer inside by a key that stays
+// is left alone.
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
@@ -305,7 +330,9 @@ TEST(direct_end_beside_another_peer) {
     CHECK(board.create());
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
-    const auto publish = [&](uint32_t key) { return board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 8 * kPage}, memory.get()); };
+    const auto publish = [&](uint32_t key) {
+      return board.publish({key, kAccessRemoteWriteBit, 1, 0, memory->base, 8 * kPage}, memory.get());
+    };
     const uint32_t one = publish(0x100), two = publish(0x200), three = publish(0x300);
     peers.goInside(0, *memory, 0x100);
     peers.goInside(1, *memory, 0x200, 4 * kPage);
@@ -331,8 +358,8 @@ TEST(direct_end_beside_another_peer) {
 }
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // which need memory of the system at any time
-// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and it may be tried again. Others are
-// served meanwhile.
+// Without room for the pages nothing waits: the command that ends the key fails, the region stays, and it may be tried
+// again. Others are served meanwhile.
 TEST(direct_end_without_memory) {
   DirectConnection w;
   w.b->link.board->setPatience(kShort);
@@ -345,7 +372,8 @@ TEST(direct_end_without_memory) {
   none.rlim_cur = kPage;  // 0 is no limit
   CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
   const uint64_t start = monotonicNs();
-  const Status status = w.b->engine.deregisterMr(w.b->pd, memory.lkey), again = w.b->engine.deregisterMr(w.b->pd, memory.lkey);
+  const Status status = w.b->engine.deregisterMr(w.b->pd, memory.lkey),
+               again = w.b->engine.deregisterMr(w.b->pd, memory.lkey);
   const uint64_t took = monotonicNs() - start;
   const Status others = w.b->engine.deregisterMr(w.b->pd, other.lkey);
   CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
@@ -403,7 +431,8 @@ TEST(direct_end_leaves_the_lock_to_others) {
   memory.lkey = 0;
 }
 
-// A peer that comes back as soon as it was evicted does not hold the owner up for ever. Whether it is fast enough is chance.
+// A peer that comes back as soon as it was evicted does not hold the owner up for ever. Whether it is fast enough is
+// chance.
 TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
   DirectBoard board(peers.counters);
@@ -415,7 +444,8 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     while (!stop) {
       uint64_t now = DirectMark::look(mark);
       const uint64_t again = ((now & ~DirectMark::kEvicted) + DirectMark::kVisit) | DirectMark::kInside;
-      if ((now & DirectMark::kEvicted) != 0) __atomic_compare_exchange_n(mark, &now, again, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+      if ((now & DirectMark::kEvicted) != 0)
+        __atomic_compare_exchange_n(mark, &now, again, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
     }
   });
   for (uint64_t round = 0; round < 50; round++) {
@@ -434,7 +464,8 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
   hostile.join();
 }
 
-// The key ends at every page of a copy: what has not counted is refused, by packets. The end of another key of the memory changes nothing.
+// The key ends at every page of a copy: what has not counted is refused, by packets. The end of another key of the
+// memory changes nothing.
 TEST(direct_eviction_at_every_page_of_a_copy) {
   const uint32_t pages = 4, bytes = uint32_t(pages * kPage);
   for (const uint32_t opcode : {kOpWrite, kOpRead}) {
@@ -475,7 +506,8 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
   check::note = "";
 }
 
-// Nobody knows whether an atomic was executed in time: the request fails as one whose answer was lost, and is not executed twice.
+// Nobody knows whether an atomic was executed in time: the request fails as one whose answer was lost, and is not
+// executed twice.
 TEST(direct_eviction_at_an_atomic) {
   DirectConnection w;
   w.b->link.board->setPatience(kShort);
@@ -522,7 +554,9 @@ TEST(direct_hostile_marks) {
   Random random(3);
   for (int i = 0; i < 200; i++) {
     const uint64_t value = uint64_t(random.next()) << 32 | random.next();
-    __atomic_store_n(mark, i % 10 ? value & ~DirectMark::kInside : (value | DirectMark::kInside) & ~DirectMark::kEvicted, __ATOMIC_RELEASE);
+    __atomic_store_n(mark,
+                     i % 10 ? value & ~DirectMark::kInside : (value | DirectMark::kInside) & ~DirectMark::kEvicted,
+                     __ATOMIC_RELEASE);
     uint32_t lkey, rkey;
     CHECK(w.b->engine.registerMr(w.b->pd, memory.at(), 4096, kAllAccess, &lkey, &rkey) == Status::kSuccess);
     visit->announce(uint64_t(random.next()) << 32 | random.next(), random.next(), rkey, random.next());
@@ -549,7 +583,9 @@ TEST(direct_hostile_tables) {
   CHECK(!w.pa->peer.open(fd.get()));  // there is one already
   Random random(11);
   const auto any = [&] { return uint64_t(random.next()) << 32 | random.next(); };
-  const auto near = [&](uint64_t value) { return random.below(3) ? value : random.below(2) ? any() : value + random.below(64) - 32; };
+  const auto near = [&](uint64_t value) {
+    return random.below(3) ? value : random.below(2) ? any() : value + random.below(64) - 32;
+  };
   DirectKey& key = table->keys[DirectTable::placeOf(memory.rkey, 0)];
   DirectQp& qp = table->qps[w.qb.qpn % DirectTable::kQps];
   uint32_t entered = 0;
@@ -587,6 +623,9 @@ TEST(direct_hostile_tables) {
   CHECK(!offer(other->base + 4) && offer(other->base));
   // Files that are asked for have an end, too.
   uint32_t asked = 0;
-  w.pa->peer.tellAll([&](const DirectPeer::Wish&) { asked++; return true; });
+  w.pa->peer.tellAll([&](const DirectPeer::Wish&) {
+    asked++;
+    return true;
+  });
   CHECK(asked <= DirectPeer::kMostAsked);
 }

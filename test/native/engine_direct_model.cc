@@ -1,6 +1,7 @@
-// The protocol between peers that are inside and the owner that withdraws (direct_table.h), in all orders of its steps: visits of two peers
-// by two keys of one page, and the end of one of the keys, with and without patience. After the owner is done nobody writes by that key any
-// more, and nothing at all changes in pages that it has taken back; and what counted for a peer is in the owner's memory.
+// The protocol between peers that are inside and the owner that withdraws (direct_table.h), in all orders of its steps:
+// visits of two peers by two keys of one page, and the end of one of the keys, with and without patience. After the
+// owner is done nobody writes by that key any more, and nothing at all changes in pages that it has taken back; and
+// what counted for a peer is in the owner's memory.
 #include <array>
 #include <set>
 #include <vector>
@@ -51,7 +52,8 @@ std::vector<uint64_t> wordsOf(const State& s) {
   for (const Page* page : {&s.file, &s.own, &s.atEnd})
     for (const int byte : *page) w.push_back(uint64_t(byte));
   for (const Visitor& v : s.visitors)
-    for (const uint64_t word : {uint64_t(v.step), uint64_t(v.visit), v.words.mark, uint64_t(v.words.key), v.entered, uint64_t(v.allowed), uint64_t(v.counted)})
+    for (const uint64_t word : {uint64_t(v.step), uint64_t(v.visit), v.words.mark, uint64_t(v.words.key), v.entered,
+                                uint64_t(v.allowed), uint64_t(v.counted)})
       w.push_back(word);
   return w;
 }
@@ -66,20 +68,14 @@ bool visit(State& s, int who) {
     s.file[size_t(who * kBytes + byte)] = v.visit;  // a visitor has the file mapped, whatever the owner has
   };
   switch (v.step++) {
-    case 0:
-      v.words.announce(0, 1, key, 0);
-      return true;
-    case 1:
-      v.entered = DirectMark::enter(&v.words.mark, v.entered, kFile);
-      return true;
+    case 0: v.words.announce(0, 1, key, 0); return true;
+    case 1: v.entered = DirectMark::enter(&v.words.mark, v.entered, kFile); return true;
     case 2:
       v.allowed = s.key[key] != 0 && (s.sequence[key] & 1) == 0;
       if (!v.allowed) v.step = 5;
       return true;
-    case 3:
-      return write(0), true;
-    case 4:
-      return write(1), true;
+    case 3: return write(0), true;
+    case 4: return write(1), true;
     default:
       if (DirectMark::leave(&v.words.mark, v.entered) && v.allowed) v.counted = v.visit;
       v.visit++;
@@ -104,18 +100,12 @@ bool end(State& s, Patience patience) {
     case 0:  // withdraws the record
       s.sequence[kEnding]++;
       return next(1);
-    case 1:
-      s.key[kEnding] = 0;
-      return next(2);
-    case 2:
-      s.sequence[kEnding]++;
-      return next(3);
+    case 1: s.key[kEnding] = 0; return next(2);
+    case 2: s.sequence[kEnding]++; return next(3);
     case 3:  // looks at a visitor
       s.seen = DirectMark::look(&words.mark);
       return DirectMark::inside(s.seen) ? next(4) : nextVisitor(3, 6);
-    case 4:
-      s.seenKey = words.key;
-      return next(5);
+    case 4: s.seenKey = words.key; return next(5);
     case 5:  // waits for it, or evicts it
       if (DirectMark::look(&words.mark) != s.seen || s.seenKey != kEnding) return nextVisitor(3, 6);
       if (patience == Patience::kForAll) return false;
@@ -144,8 +134,7 @@ bool end(State& s, Patience patience) {
       s.atEnd = s.memory();
       s.done = true;
       return next(11);
-    default:
-      return false;
+    default: return false;
   }
 }
 

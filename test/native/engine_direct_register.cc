@@ -57,7 +57,8 @@ TEST(direct_by_fast_registration) {
   Registered w;
   w.registerIt();
   const uint32_t first = w.key;
-  for (const uint32_t op : {kOpWrite, kOpRead, kOpFetchAdd}) CHECK_EQ(w.request(op, w.memory.at(kFrom), w.key), kWcSuccess);
+  for (const uint32_t op : {kOpWrite, kOpRead, kOpFetchAdd})
+    CHECK_EQ(w.request(op, w.memory.at(kFrom), w.key), kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 3u);
   CHECK(w.memory.data()[kFrom + 1] == w.own.data()[1]);
   w.local(w.invalidation());
@@ -139,7 +140,8 @@ TEST(direct_invalidation_does_not_wait_for_a_stopped_peer) {
 TEST(direct_zero_based) {
   Registered w;
   uint32_t lkey, zero;
-  CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(kFrom), kLength, kRights | kAccessZeroBased, &lkey, &zero) == Status::kSuccess);
+  CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(kFrom), kLength, kRights | kAccessZeroBased, &lkey, &zero) ==
+        Status::kSuccess);
   CHECK_EQ(w.request(kOpWrite, 992, zero), kWcSuccess);
   CHECK_EQ(std::memcmp(w.memory.data() + kFrom + 992, w.own.data(), 8), 0);
   w.registerIt(kRights | kAccessZeroBased);
@@ -148,7 +150,8 @@ TEST(direct_zero_based) {
   CHECK_EQ(w.direct(*w.a), 2u);
   // The words that an atomic needs lie 1 byte further on than its addresses say.
   uint32_t odd;
-  CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(1), 64, kRights | kAccessZeroBased, &lkey, &odd) == Status::kSuccess);
+  CHECK(w.b->engine.registerMr(w.b->pd, w.memory.at(1), 64, kRights | kAccessZeroBased, &lkey, &odd) ==
+        Status::kSuccess);
   CHECK_EQ(w.request(kOpFetchAdd, 8, odd), kWcRemoteInvalidRequest);
   CHECK_EQ(w.direct(*w.a), 2u);
 }

@@ -1,5 +1,5 @@
-// A peer that visits and an owner that withdraws, on threads of their own; meant for ThreadSanitizer, too: the bytes are plain ones, and
-// only the mark and the record order the accesses.
+// A peer that visits and an owner that withdraws, on threads of their own; meant for ThreadSanitizer, too: the bytes
+// are plain ones, and only the mark and the record order the accesses.
 #include <thread>
 
 #include "base/fence.h"
@@ -49,7 +49,8 @@ TEST(direct_threads_mark_and_record) {
   CHECK_EQ(shared.bytes[0], visits.load());
 }
 
-// The whole of it: one HCA writes, reads and adds in the memory of another, which registers and deregisters it all the time.
+// The whole of it: one HCA writes, reads and adds in the memory of another, which registers and deregisters it all the
+// time.
 TEST(direct_threads_registering_under_requests) {
   DirectConnection w;
   w.b->link.board->setPatience(UINT64_MAX / 4);
@@ -67,7 +68,8 @@ TEST(direct_threads_registering_under_requests) {
     while (!stop) {
       const uint32_t right = 1u << random.below(2), size = 1 + random.below(60'000);
       DirectPeer::Refusal why;
-      uint8_t* const at = w.pa->peer.enter({w.qa.qpn, w.qb.qpn, key.load(), right, wire::kDefaultPkey, memory.at(), size}, w.pa->maps, &why);
+      uint8_t* const at = w.pa->peer.enter(
+          {w.qa.qpn, w.qb.qpn, key.load(), right, wire::kDefaultPkey, memory.at(), size}, w.pa->maps, &why);
       if (!at) continue;
       if (right == kAccessRemoteRead) std::memcpy(own.data(), at, size);
       else std::memcpy(at, own.data(), size);

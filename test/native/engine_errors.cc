@@ -118,9 +118,9 @@ TEST(bounds_to_the_byte) {
     uint32_t length;
     bool good;
   };
-  const Case cases[] = {{0, 2000, true},  {0, 2001, false},   {-1, 2000, false}, {1, 1999, true},
-                        {1, 2000, false}, {1999, 1, true},    {2000, 1, false},  {2000, 0, true},
-                        {-1, 1, false},   {-1000, 0, true},   {-2000, 1, false}};
+  const Case cases[] = {{0, 2000, true},  {0, 2001, false}, {-1, 2000, false}, {1, 1999, true},
+                        {1, 2000, false}, {1999, 1, true},  {2000, 1, false},  {2000, 0, true},
+                        {-1, 1, false},   {-1000, 0, true}, {-2000, 1, false}};
   for (const uint32_t op : {kOpWrite, kOpRead}) {
     for (const Case& c : cases) {
       check::note = "offset+length";
@@ -268,22 +268,29 @@ TEST(bad_send_requests) {
   expectLocal([](Pair&, Buffer&, Wr& r) { r.sges.resize(5); }, kWcLocalOp);
   expectLocal([](Pair&, Buffer&, Wr& r) { r.flags = kSendFlagInline, r.inlined.resize(129); }, kWcLocalLength);
   expectLocal([](Pair&, Buffer& a, Wr& r) { r.opcode = kOpFetchAdd, r.sges = {{a.at(), 7, a.lkey}}; }, kWcLocalLength);
-  expectLocal([](Pair&, Buffer& a, Wr& r) { r.sges = {{a.at(), 1u << 31, a.lkey}, {a.at(), 1, a.lkey}}; },
-              kWcLocalLength);
+  expectLocal(
+      [](Pair&, Buffer& a, Wr& r) {
+        r.sges = {{a.at(), 1u << 31, a.lkey}, {a.at(), 1, a.lkey}};
+      },
+      kWcLocalLength);
   expectLocal([](Pair&, Buffer&, Wr& r) { r.sges[0].lkey ^= 0x80; }, kWcLocalProtection);
   expectLocal([](Pair&, Buffer& a, Wr& r) { r.sges[0].address = a.at(4096 - 63); }, kWcLocalProtection);
-  expectLocal([](Pair& p, Buffer& a, Wr& r) {
-    uint32_t lkey, rkey;
-    CHECK(p.a->engine.registerMr(p.a->pd, a.at(), 64, kAccessRemoteRead, &lkey, &rkey) == Status::kSuccess);
-    r.opcode = kOpRead;  // into memory that is not locally writable
-    r.sges[0].lkey = lkey;
-  }, kWcLocalProtection);
-  expectLocal([](Pair& p, Buffer& a, Wr& r) {
-    uint32_t lkey, rkey;
-    CHECK(p.a->engine.registerMr(p.a->pd, a.at(), 64, kAllAccess, &lkey, &rkey) == Status::kSuccess);
-    CHECK(p.a->engine.deregisterMr(p.a->pd, lkey) == Status::kSuccess);
-    r.sges[0].lkey = lkey;
-  }, kWcLocalProtection);
+  expectLocal(
+      [](Pair& p, Buffer& a, Wr& r) {
+        uint32_t lkey, rkey;
+        CHECK(p.a->engine.registerMr(p.a->pd, a.at(), 64, kAccessRemoteRead, &lkey, &rkey) == Status::kSuccess);
+        r.opcode = kOpRead;  // into memory that is not locally writable
+        r.sges[0].lkey = lkey;
+      },
+      kWcLocalProtection);
+  expectLocal(
+      [](Pair& p, Buffer& a, Wr& r) {
+        uint32_t lkey, rkey;
+        CHECK(p.a->engine.registerMr(p.a->pd, a.at(), 64, kAllAccess, &lkey, &rkey) == Status::kSuccess);
+        CHECK(p.a->engine.deregisterMr(p.a->pd, lkey) == Status::kSuccess);
+        r.sges[0].lkey = lkey;
+      },
+      kWcLocalProtection);
 }
 
 // A producer that is nonsense ends the QP and nothing else.
@@ -381,7 +388,9 @@ TEST(window_rights_and_bounds) {
     for (const uint32_t op : {kOpRead, kOpWrite, kOpFetchAdd}) {
       Windowed w;
       w.bind(w.bindRequest(right));
-      const uint32_t need = op == kOpRead ? kAccessRemoteRead : op == kOpWrite ? kAccessRemoteWriteBit : kAccessRemoteAtomic;
+      const uint32_t need = op == kOpRead    ? kAccessRemoteRead
+                            : op == kOpWrite ? kAccessRemoteWriteBit
+                                             : kAccessRemoteAtomic;
       CHECK_EQ(w.access(op, 1000, 8), right & need ? kWcSuccess : kWcRemoteAccess);
     }
   }

@@ -1,4 +1,5 @@
-// Small messages that take the fast path on the local link: the same order, checks, statuses and counters as all others.
+// Small messages that take the fast path on the local link: the same order, checks, statuses and counters as all
+// others.
 #include <numeric>
 
 #include "local_world.h"
@@ -15,7 +16,8 @@ std::vector<uint32_t> lengths(bool inlined) {
   std::vector<uint32_t> all(kInEntry + 40);
   std::iota(all.begin(), all.end(), 0u);
   if (inlined) return all;
-  for (const uint32_t length : {256u, 1001u, LocalPair::kNamedFrom, 9999u, kMost, LocalPair::kMtu, LocalPair::kMtu + 4000u})
+  for (const uint32_t length :
+       {256u, 1001u, LocalPair::kNamedFrom, 9999u, kMost, LocalPair::kMtu, LocalPair::kMtu + 4000u})
     for (const uint32_t more : {0u, 1u}) all.push_back(length - 1 + more);
   return all;
 }
@@ -141,8 +143,8 @@ TEST(fast_behind_a_closed_window) {
   CHECK_EQ(w.qa.sendCq.written(), 25u);
 }
 
-// Whatever a doorbell finds behind a message that takes the fast path, a peer that is silent is noticed, and in time: also where
-// a timer for something later is set already.
+// Whatever a doorbell finds behind a message that takes the fast path, a peer that is silent is noticed, and in time:
+// also where a timer for something later is set already.
 TEST(fast_and_a_silent_peer) {
   const uint64_t timeout = wire::ackNanoseconds(Link2{}.ackTimeout);
   enum class Behind { kNothing, kRead, kLarge, kMore };
@@ -417,13 +419,10 @@ TEST(fast_words_that_are_nonsense) {
     const char* counter;
   };
   const Wrong all[] = {
-      {12 + 1, 0x10, nullptr},          // pad: refused
-      {12 + 3, 0x01, "bad_pkey"},
-      {12 + 5, 0x7F, "unknown_qp"},     // of another process
-      {12 + 7, 0x40, "unknown_qp"},
-      {12 + 9, 0x80, "duplicate_request"},
-      {12 + 11, 0x08, "out_of_seq_request"},
-      {4, 0x01, "wrong_address"},       // source QPN
+      {12 + 1, 0x10, nullptr},                                     // pad: refused
+      {12 + 3, 0x01, "bad_pkey"},   {12 + 5, 0x7F, "unknown_qp"},  // of another process
+      {12 + 7, 0x40, "unknown_qp"}, {12 + 9, 0x80, "duplicate_request"}, {12 + 11, 0x08, "out_of_seq_request"},
+      {4, 0x01, "wrong_address"},  // source QPN
   };
   for (const Wrong& wrong : all) {
     check::note = wrong.counter ? wrong.counter : "pad";

@@ -29,7 +29,8 @@ struct OnRing : SmallProgram<LocalWorld> {
   void tamper() {
     const bool first = random.below(2);
     const uint32_t back = 1 + random.below(3), word = random.below(LocalRing::kSlotBody / 4), bit = random.below(32);
-    LocalRing::Slot& slot = segment().rings[first ? 0 : 1].slots[((first ? pa : pb)->position() - back) % LocalRing::kSlots];
+    LocalRing::Slot& slot =
+        segment().rings[first ? 0 : 1].slots[((first ? pa : pb)->position() - back) % LocalRing::kSlots];
     slot.body[4 * word + bit / 8] ^= uint8_t(1u << (bit % 8));
   }
   bool goesOn() const override { return pa->up() && pb->up(); }

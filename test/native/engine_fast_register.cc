@@ -1,4 +1,5 @@
-// Fast registration, invalidation of regions by their owner and by the peer (IBA 1 §10.6.6, §10.6.5), and zero-based addresses.
+// Fast registration, invalidation of regions by their owner and by the peer (IBA 1 §10.6.6, §10.6.5), and zero-based
+// addresses.
 #include "world.h"
 
 using namespace world;
@@ -51,7 +52,8 @@ struct Fast : Pair {
     pump();
     const auto sent = qa.sendCq.drain(), got = qb.receiveCq.drain();
     if (!CHECK(sent.size() == 1 && got.size() == 1)) return {99, 99};
-    if (got[0].status == kWcSuccess) CHECK(got[0].flags == (kCqeFlagReceiveQueue | kCqeFlagInvalidated) && got[0].immediate == of);
+    if (got[0].status == kWcSuccess)
+      CHECK(got[0].flags == (kCqeFlagReceiveQueue | kCqeFlagInvalidated) && got[0].immediate == of);
     return {sent[0].status, got[0].status};
   }
 };
@@ -62,11 +64,14 @@ constexpr uint32_t kEverything = kAllAccess & ~kAccessMwBind;
 }  // namespace
 
 TEST(fast_register_rights_and_bounds) {
-  for (const uint32_t right : {0u, kAccessRemoteRead, kWritable, kAccessRemoteAtomic | kAccessLocalWrite, kEverything}) {
+  for (const uint32_t right :
+       {0u, kAccessRemoteRead, kWritable, kAccessRemoteAtomic | kAccessLocalWrite, kEverything}) {
     for (const uint32_t op : {kOpRead, kOpWrite, kOpFetchAdd}) {
       Fast f;
       f.post(f.request(right));
-      const uint32_t need = op == kOpRead ? kAccessRemoteRead : op == kOpWrite ? kAccessRemoteWriteBit : kAccessRemoteAtomic;
+      const uint32_t need = op == kOpRead    ? kAccessRemoteRead
+                            : op == kOpWrite ? kAccessRemoteWriteBit
+                                             : kAccessRemoteAtomic;
       CHECK_EQ(f.access(op, f.memory.at(1000), 8), right & need ? kWcSuccess : kWcRemoteAccess);
     }
   }
@@ -280,7 +285,12 @@ TEST(many_fast_registrations_of_one_range_come_and_go) {
   for (const uint32_t key : keys) {
     TestQp from(*f.a), to(*f.b);
     f.connect(from, to);
-    const uint32_t i = from.post({kOpWrite, kSendFlagSignaled, {{f.remote.at(), 1, f.remote.lkey}}, 0, f.memory.at(64 * (&key - keys.data())), key});
+    const uint32_t i = from.post({kOpWrite,
+                                  kSendFlagSignaled,
+                                  {{f.remote.at(), 1, f.remote.lkey}},
+                                  0,
+                                  f.memory.at(64 * (&key - keys.data())),
+                                  key});
     f.pump();
     only(from.sendCq, i, kOpWrite, kWcRemoteAccess);
     CHECK(f.b->engine.deregisterMr(f.b->pd, key) == Status::kSuccess);
@@ -328,7 +338,8 @@ TEST(zero_based_regions_of_memory_that_is_pinned_twice) {
   uint64_t again;
   CHECK(f.b->engine.pinRange(f.memory.at(), kBytes, &again) == Status::kSuccess);
   uint32_t lkey;
-  CHECK(f.b->engine.registerMr(f.b->pd, f.memory.at(8), 64, kEverything | kAccessZeroBased, &lkey, &f.key) == Status::kSuccess);
+  CHECK(f.b->engine.registerMr(f.b->pd, f.memory.at(8), 64, kEverything | kAccessZeroBased, &lkey, &f.key) ==
+        Status::kSuccess);
   f.b->engine.unpinRange(again);
   std::memset(f.remote.data(), 0x5B, 8);
   CHECK_EQ(f.access(kOpWrite, 56, 8), kWcSuccess);
@@ -400,7 +411,19 @@ TEST(fast_registration_of_anything) {
   Random random(11);
   for (uint32_t i = 0; i < 300; i++) {
     Fast f;
-    const uint64_t numbers[] = {0, 1, 7, 8, 999, 2048, 4096, UINT32_MAX, 1ull << 47, UINT64_MAX - 3, UINT64_MAX, f.memory.at(), f.memory.at(4095)};
+    const uint64_t numbers[] = {0,
+                                1,
+                                7,
+                                8,
+                                999,
+                                2048,
+                                4096,
+                                UINT32_MAX,
+                                1ull << 47,
+                                UINT64_MAX - 3,
+                                UINT64_MAX,
+                                f.memory.at(),
+                                f.memory.at(4095)};
     const auto any = [&] { return numbers[random.below(13)] + random.below(3) - 1; };
     Wr r = f.request(kEverything | (random.below(2) ? kAccessZeroBased : 0));
     if (random.below(3) == 0) r.remote = any();

@@ -1,5 +1,6 @@
 // Single small packets on the wire: the fast path is a short cut and nothing else. The same program, by a link that
-// has it and by one that has not, sends the same packets, and comes to the same memory, completions, events and counters.
+// has it and by one that has not, sends the same packets, and comes to the same memory, completions, events and
+// counters.
 #include "small_program.h"
 
 using namespace world;
@@ -40,7 +41,8 @@ struct OnWire : SmallProgram<World> {
       case 2: bytes[3] ^= 1; break;
       case 3: bytes[1] ^= uint8_t(1u << random.below(8)); break;
       case 4:
-        if (!isAddressed(bytes[0])) bytes[0] = uint8_t(random.below(2) ? uint32_t(wire::kOpSendOnly) : random.below(24));
+        if (!isAddressed(bytes[0]))
+          bytes[0] = uint8_t(random.below(2) ? uint32_t(wire::kOpSendOnly) : random.below(24));
         break;
       case 5: bytes.resize(bytes.size() + 4); break;
       case 6: bytes.resize(bytes.size() - 4 * random.below(uint32_t(bytes.size() - wire::kBthBytes) / 4 + 1)); break;
@@ -105,8 +107,8 @@ TEST(fast_wire_changes_nothing) {
   CHECK(fast > check::seeds(10'000) && single > check::seeds(10'000));
 }
 
-// A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one packet of
-// the second, which has three, does not end it.
+// A memory window that was bound stands in the queue between two messages, and takes no PSN: what acknowledges one
+// packet of the second, which has three, does not end it.
 TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;
@@ -131,8 +133,8 @@ TEST(fast_wire_answer_to_a_part_of_a_message_behind_local_work) {
   CHECK(std::memcmp(from.data(), to.data(), 3000) == 0);
 }
 
-// A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the rest, which
-// did not ask, is asked for then, and not when time has passed.
+// A bound window is told when the messages before it are answered. Of those, the answer to a part comes alone: the
+// rest, which did not ask, is asked for then, and not when time has passed.
 TEST(fast_wire_answer_to_a_part_of_what_local_work_waits_for) {
   Pair p;
   p.a->link.takesSingle = p.b->link.takesSingle = true;

@@ -1,5 +1,6 @@
-// Paths on which long packets vanish (class Fragments of transport/path/fragments.h): a connection of two that have agreed on it goes on in fragments, and whole
-// again when the path allows it; towards others no packet differs from the standard's.
+// Paths on which long packets vanish (class Fragments of transport/path/fragments.h): a connection of two that have
+// agreed on it goes on in fragments, and whole again when the path allows it; towards others no packet differs from the
+// standard's.
 #include <cstdio>
 #include <utility>
 
@@ -40,8 +41,14 @@ struct Narrow {
   }
   static constexpr uint64_t kBytes = uint64_t(kMessage) * kMessages;
   explicit Narrow(uint32_t taken, const PathShape& path = quiet(), uint64_t seed = 1, uint32_t mtu = kMtu)
-      : w(path, seed), qa(*w.a, shaped()), qb(*w.b, shaped()), from(*w.a, kBytes, kAllAccess, seed + 1), writes(*w.b, kBytes),
-        receives(*w.b, kBytes), source(*w.b, kBytes, kAllAccess, seed + 2), reads(*w.a, kBytes) {
+      : w(path, seed),
+        qa(*w.a, shaped()),
+        qb(*w.b, shaped()),
+        from(*w.a, kBytes, kAllAccess, seed + 1),
+        writes(*w.b, kBytes),
+        receives(*w.b, kBytes),
+        source(*w.b, kBytes, kAllAccess, seed + 2),
+        reads(*w.a, kBytes) {
     Link2 l;
     l.mtu = mtu;
     l.ackTimeout = 15;
@@ -61,7 +68,8 @@ struct Narrow {
     };
   }
   uint32_t lengthOf(uint32_t i) const { return bytes - i % 5 * (bytes / 101 | 1); }
-  // Kinds in turn: WRITE, SEND, READ; or one of them alone. 0, or the status of one that failed; or that not all have ended.
+  // Kinds in turn: WRITE, SEND, READ; or one of them alone. 0, or the status of one that failed; or that not all have
+  // ended.
   uint32_t run(uint32_t only = UINT32_MAX, uint32_t count = kMessages) {
     for (uint32_t i = 0; i < count; i++) {
       const uint32_t kind = only == UINT32_MAX ? i % 3 : only;
@@ -116,7 +124,8 @@ TEST(connection_goes_on_where_long_packets_vanish) {
 
 // A second quarter follows where the first is too long as well; and where the MTU is small to begin with.
 TEST(fragments_become_as_short_as_the_path_needs) {
-  const std::pair<uint32_t, uint32_t> cases[] = {{4096, extensions::kAll}, {1024, extensions::kAll}, {4096, kJumbo}, {1024, kEthernet}};
+  const std::pair<uint32_t, uint32_t> cases[] = {
+      {4096, extensions::kAll}, {1024, extensions::kAll}, {4096, kJumbo}, {1024, kEthernet}};
   for (const auto& [mtu, taken] : cases) {
     Narrow n(taken, Narrow::quiet(), 1, mtu);
     n.longest = n.longestBack = 548;  // an MTU of 576
@@ -136,7 +145,8 @@ TEST(short_packets_may_be_too_long_as_well) {
   }
 }
 
-// READs beside each other, whose answers are too long in quarters, too: to a peer that asks for each alone, and to one that goes back.
+// READs beside each other, whose answers are too long in quarters, too: to a peer that asks for each alone, and to one
+// that goes back.
 TEST(answers_beside_each_other_become_as_short_as_needed) {
   for (uint32_t taken : {uint32_t(extensions::kAll), uint32_t(extensions::kAll & ~extensions::kAnswers)})
     for (uint32_t bytes : {700u, 4096u, kMessage}) {

@@ -48,7 +48,8 @@ TEST(fuzz_random_packets) {
         bth.pad = uint8_t(r.below(3) ? (-length & 3) : r.below(4));
         bth.solicited = r.below(2);
         bth.ackRequest = r.below(2);
-        bth.destinationQpn = r.below(20) ? p.qb.qpn : p.qb.qpn ^ 0x4000;  // not the bystander: forging a QPN and its PSN is no accident
+        bth.destinationQpn =
+            r.below(20) ? p.qb.qpn : p.qb.qpn ^ 0x4000;  // not the bystander: forging a QPN and its PSN is no accident
         const uint32_t near[] = {100, 5000};
         bth.psn = (near[r.below(2)] + r.below(7) - 3) & 0xFFFFFF;
         wire::emitBth(f.bytes.data(), bth);
@@ -98,7 +99,8 @@ TEST(fuzz_flipped_bits) {
     for (int i = 0; i < 6; i++) p.qb.receive({{b.at(), 2048, b.lkey}});
     for (int i = 0; i < 24; i++) {
       const uint32_t op = r.below(5);
-      p.qa.write({op, kSendFlagSignaled, {{a.at(), op > 2 ? 8 : r.below(2048), a.lkey}}, 0, b.at(8 * r.below(700)), b.rkey});
+      p.qa.write(
+          {op, kSendFlagSignaled, {{a.at(), op > 2 ? 8 : r.below(2048), a.lkey}}, 0, b.at(8 * r.below(700)), b.rkey});
     }
     p.a->engine.doorbell(p.qa.handle);
     p.until([&] { return p.qa.sendCq.written() == 24; }, 20'000'000'000ull);
@@ -133,10 +135,15 @@ TEST(fuzz_rings) {
         for (int i = 0; i < 6; i++) {
           if (r.below(2)) qp->receive({{mine.at(r.below(4096)), r.below(4096), mine.lkey}});
           uint32_t* w = qp->sendSlot(qp->sendProducer);
-          qp->write({r.below(7), kSendFlagSignaled, {{mine.at(r.below(4096)), r.below(2000), mine.lkey}}, 0,
-                     theirs.at(r.below(4096)), theirs.rkey});
+          qp->write({r.below(7),
+                     kSendFlagSignaled,
+                     {{mine.at(r.below(4096)), r.below(2000), mine.lkey}},
+                     0,
+                     theirs.at(r.below(4096)),
+                     theirs.rkey});
           // Spoil a few words, before or while it is being executed.
-          for (uint32_t n = r.below(3); n > 0; n--) w[r.below(qp->sendStride / 4)] = r.below(2) ? r.next() : r.below(64);
+          for (uint32_t n = r.below(3); n > 0; n--)
+            w[r.below(qp->sendStride / 4)] = r.below(2) ? r.next() : r.below(64);
         }
         if (r.below(3) == 0) qp->receiveSlot(r.next())[r.below(qp->receiveStride / 4)] = r.next();
         if (r.below(30) == 0) qp->header()[r.below(2)] = r.next();
@@ -179,15 +186,9 @@ TEST(fuzz_commands) {
         e.armCq(h, r.below(2));
         e.armCqBatch(h, r.below(4));
         break;
-      case 2:
-        e.registerMr(h, r.next(), r.next(), r.next(), &lkey, &rkey);
-        break;
-      case 3:
-        e.resizeCq(h, qps[0]->ring + r.below(512), r.next(), 1u << r.below(32));
-        break;
-      case 4:
-        e.doorbell(h);
-        break;
+      case 2: e.registerMr(h, r.next(), r.next(), r.next(), &lkey, &rkey); break;
+      case 3: e.resizeCq(h, qps[0]->ring + r.below(512), r.next(), 1u << r.below(32)); break;
+      case 4: e.doorbell(h); break;
       case 5: {
         QpCreate c = qps[0]->request();
         uint32_t* fields = reinterpret_cast<uint32_t*>(&c);
@@ -198,11 +199,8 @@ TEST(fuzz_commands) {
         if (e.createQp(c, &made, &qpn) == Status::kSuccess) e.destroyQp(made);
         break;
       }
-      case 6:
-        e.addCqWaiter(h, r.below(4), std::make_shared<Sink>());
-        break;
-      default:
-        w.a->step();
+      case 6: e.addCqWaiter(h, r.below(4), std::make_shared<Sink>()); break;
+      default: w.a->step();
     }
   }
 }

@@ -1,5 +1,5 @@
-// A peer with which extensions are agreed, and that is hostile: what it can make this side keep, do and send is bounded, requests end,
-// and other connections do not notice.
+// A peer with which extensions are agreed, and that is hostile: what it can make this side keep, do and send is
+// bounded, requests end, and other connections do not notice.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +41,8 @@ Link2 agreed(uint32_t mtu = 256) {
 }
 
 // A packet in a peer's name.
-Frame forged(Node& from, Node& to, uint32_t qpn, uint8_t opcode, uint32_t psn, uint32_t payload, bool ackRequest = false) {
+Frame forged(Node& from, Node& to, uint32_t qpn, uint8_t opcode, uint32_t psn, uint32_t payload,
+             bool ackRequest = false) {
   Frame f;
   f.source = from.gid;
   f.destination = f.port = to.gid;
@@ -52,7 +53,8 @@ Frame forged(Node& from, Node& to, uint32_t qpn, uint8_t opcode, uint32_t psn, u
   bth.psn = psn & wire::kPsnMask;
   bth.ackRequest = ackRequest;
   wire::emitBth(f.bytes.data(), bth);
-  if (wire::kOpcodes[opcode].flags & wire::kAeth) wire::emitAeth(f.bytes.data() + wire::kBthBytes, wire::kSyndromeAck, 0);
+  if (wire::kOpcodes[opcode].flags & wire::kAeth)
+    wire::emitAeth(f.bytes.data() + wire::kBthBytes, wire::kSyndromeAck, 0);
   return f;
 }
 
@@ -62,7 +64,8 @@ void arrive(World& w, Frame f) {
 }
 
 // An acknowledgement that says what is kept.
-Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn, const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
+Frame report(Node& from, Node& to, uint32_t qpn, uint32_t psn,
+             const std::vector<std::pair<uint32_t, uint32_t>>& ranges) {
   Frame f = forged(from, to, qpn, wire::kOpAcknowledge, psn, uint32_t(ranges.size()) * 8);
   wire::emitAeth(f.bytes.data() + wire::kBthBytes, wire::kNakSequence, 0);
   uint8_t* at = f.bytes.data() + wire::kBthBytes + wire::kAethBytes;
@@ -88,7 +91,8 @@ TEST(few_packets_far_behind_a_gap_take_little_memory) {
     w.connect(qa, qb, agreed());
   }
   const uint64_t before = heapBytes();
-  for (uint32_t i = 1; i < all.size(); i += 2) arrive(w, forged(*w.a, *w.b, all[i]->qpn, wire::kOpSendOnly, 100 + 65'535, 4));
+  for (uint32_t i = 1; i < all.size(); i += 2)
+    arrive(w, forged(*w.a, *w.b, all[i]->qpn, wire::kOpSendOnly, 100 + 65'535, 4));
   w.pump();
   CHECK(heapBytes() - before < 4 * options.longWindowBytes);
   CHECK(w.b->counter("unkept_pkts") > 50);
@@ -147,7 +151,11 @@ TEST(reports_out_of_order_are_refused) {
     p.net.filter = [](Frame&) { return false; };
     p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 16'384, from.lkey}}, 0, to.at(), to.rkey});
     p.pump();
-    const std::vector<std::pair<uint32_t, uint32_t>> ranges[] = {{{101, 103}, {105, 107}}, {{101, 107}, {101, 107}}, {{105, 107}, {101, 103}}, {{101, 103}, {103, 107}}, {{101, 116}}};
+    const std::vector<std::pair<uint32_t, uint32_t>> ranges[] = {{{101, 103}, {105, 107}},
+                                                                 {{101, 107}, {101, 107}},
+                                                                 {{105, 107}, {101, 103}},
+                                                                 {{101, 103}, {103, 107}},
+                                                                 {{101, 116}}};
     arrive(p, report(*p.b, *p.a, p.qa.qpn, 100, ranges[kind]));
     p.pump();
     CHECK_EQ(p.a->counter("malformed_pkts"), kind ? 1u : 0u);
@@ -194,7 +202,8 @@ TEST(questions_under_way_are_bounded) {
   }
 }
 
-// Questions for parts of one READ that overlap, each a little longer than the one before: what waits to be answered is not answered twice.
+// Questions for parts of one READ that overlap, each a little longer than the one before: what waits to be answered is
+// not answered twice.
 TEST(overlapping_questions_are_answered_once) {
   constexpr uint32_t kPackets = 1000, kSize = 256;
   EngineOptions options;
@@ -221,8 +230,8 @@ TEST(overlapping_questions_are_answered_once) {
   CHECK(answers >= kPackets - 1 && answers < 3 * kPackets);
 }
 
-// A READ without its answer, and a SEND behind it that is refused; then the peer says that it has executed both. When the wait is over
-// there is nothing behind the READ to go back to: it is asked for again, as what it is.
+// A READ without its answer, and a SEND behind it that is refused; then the peer says that it has executed both. When
+// the wait is over there is nothing behind the READ to go back to: it is asked for again, as what it is.
 TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
   Pair p(agreed(1024));
   Buffer source(*p.b, 4096), to(*p.a, 4096);
@@ -243,26 +252,28 @@ TEST(refused_message_that_is_executed_meanwhile_is_not_sent_in_another_place) {
   p.pump();
   p.until([&] { return p.qa.sendCq.written() != 0; }, kSecond / 20);
   CHECK(!left.empty());
-  for (const auto& [opcode, psn] : left) CHECK_EQ(opcode, psn < 104 ? uint32_t(wire::kOpReadRequest) : uint32_t(wire::kOpSendOnly));
+  for (const auto& [opcode, psn] : left)
+    CHECK_EQ(opcode, psn < 104 ? uint32_t(wire::kOpReadRequest) : uint32_t(wire::kOpSendOnly));
 }
 
 // ── Anything that such a peer may send, at connections with traffic ─────────────────────────────────────────────────
 
 namespace {
 
-// Two connections with the same requests in both directions: what travels for the first is changed, that of the second must not notice.
+// Two connections with the same requests in both directions: what travels for the first is changed, that of the second
+// must not notice.
 struct Field {
   static constexpr uint32_t kBytes = 64 << 10, kMessage = 6000, kHistory = 400;
   PathWorld w;
   Random random;
-  const uint32_t wildness;     // 0: what travels is lost, repeated and in fragments; 2: connections do not live long
+  const uint32_t wildness;  // 0: what travels is lost, repeated and in fragments; 2: connections do not live long
   std::unique_ptr<TestQp> qa, qb;
   Flow bystander;
   Buffer memoryA, memoryB, untouchedA, untouchedB;
-  std::deque<Frame> history;   // also of connections before
+  std::deque<Frame> history;  // also of connections before
   bool attacks = true;
   uint64_t injected = 0;
-  uint32_t psns[2][2] = {};    // the newest request and response that `a` and `b` have sent
+  uint32_t psns[2][2] = {};  // the newest request and response that `a` and `b` have sent
 
   static EngineOptions optionsFor(uint64_t seed) {
     EngineOptions o;
@@ -277,8 +288,13 @@ struct Field {
     return s;
   }
   explicit Field(uint64_t seed)
-      : w(pathFor(seed), seed, optionsFor(seed)), random(seed), wildness(uint32_t(seed % 3)), bystander(w, agreed(1024), 9000, kOpWrite, seed),
-        memoryA(*w.a, kBytes, kAllAccess, seed), memoryB(*w.b, kBytes, kAllAccess, seed), untouchedA(*w.a, kBytes, kAllAccess, 3),
+      : w(pathFor(seed), seed, optionsFor(seed)),
+        random(seed),
+        wildness(uint32_t(seed % 3)),
+        bystander(w, agreed(1024), 9000, kOpWrite, seed),
+        memoryA(*w.a, kBytes, kAllAccess, seed),
+        memoryB(*w.b, kBytes, kAllAccess, seed),
+        untouchedA(*w.a, kBytes, kAllAccess, 3),
         untouchedB(*w.b, kBytes, kAllAccess, 3) {
     const auto carry = w.net.filter;
     w.net.filter = [this, carry](Frame& f) {
@@ -288,7 +304,8 @@ struct Field {
       history.push_back(f);
       if (history.size() > kHistory) history.pop_front();
       for (uint32_t n = random.below(4) ? 0 : random.below(4); n != 0; n--)
-        inject(random.below(3 - wildness) == 0 && wildness != 0 ? invented() : history[random.below(uint32_t(history.size()))]);
+        inject(random.below(3 - wildness) == 0 && wildness != 0 ? invented()
+                                                                : history[random.below(uint32_t(history.size()))]);
       if (random.below(6) == 0) return false;
       if (wildness == 2 && random.below(6) == 0) change(f);
       return random.below(12) ? carry(f) : (inject(f), false);
@@ -307,7 +324,8 @@ struct Field {
     for (uint32_t n = wildness == 0 ? 0 : random.below(wildness == 2 ? 3 : 40) % 3; n != 0; n--) change(f);
     if (random.below(4)) return put(std::move(f));
     // In fragments, some of which are lost, changed, twice there or out of order.
-    const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4, size = unit * (1 + random.below(total / unit + 1));
+    const uint32_t total = uint32_t(f.bytes.size()), unit = random.below(8) ? FragmentAssembly::kUnit : 4,
+                   size = unit * (1 + random.below(total / unit + 1));
     for (uint32_t at = 0; at < total; at += size) {
       Frame part = f;
       const uint32_t n = std::min(size, total - at);
@@ -339,12 +357,15 @@ struct Field {
         at = random.below(40) ? wire::psnAdd(last, 2 + random.below(6)) : near(other);
       }
       Frame f = report(from, to, qpn, near(other), ranges);
-      const uint8_t syndromes[] = {wire::kNakSequence, wire::kSyndromeAck, wire::kSyndromeAck, uint8_t(wire::kClassRnr | random.below(4))};
+      const uint8_t syndromes[] = {wire::kNakSequence, wire::kSyndromeAck, wire::kSyndromeAck,
+                                   uint8_t(wire::kClassRnr | random.below(4))};
       f.bytes[wire::kBthBytes] = syndromes[random.below(4)];
       return f;
     }
-    static constexpr uint8_t kKinds[] = {wire::kOpReadRequest, wire::kOpReadRequest, wire::kOpReadMiddle, wire::kOpReadMiddle, wire::kOpReadOnly,
-                                         wire::kOpAtomicAcknowledge, wire::kOpFetchAdd, wire::kOpAcknowledge, wire::kOpSendOnly, wire::kOpWriteOnly};
+    static constexpr uint8_t kKinds[] = {wire::kOpReadRequest, wire::kOpReadRequest, wire::kOpReadMiddle,
+                                         wire::kOpReadMiddle,  wire::kOpReadOnly,    wire::kOpAtomicAcknowledge,
+                                         wire::kOpFetchAdd,    wire::kOpAcknowledge, wire::kOpSendOnly,
+                                         wire::kOpWriteOnly};
     const uint8_t opcode = kKinds[random.below(sizeof kKinds)];
     const wire::OpInfo& op = wire::kOpcodes[opcode];
     const uint32_t payload = op.flags & wire::kCarriesData ? (random.below(4) ? 1024 : 4 * random.below(1100)) : 0;
@@ -352,33 +373,33 @@ struct Field {
     if (random.below(2)) f.bytes[1] |= 0x80;
     const Buffer& memory = toB ? memoryB : memoryA;
     if (op.flags & (wire::kReth | wire::kAtomic) && !(op.flags & wire::kResponse))
-      wire::emitReth(f.bytes.data() + wire::kBthBytes, {const_cast<Buffer&>(memory).at(8 * random.below(kBytes / 8)), memory.rkey, op.flags & wire::kWrite ? payload : 1024 * random.below(8) + random.below(2)});
+      wire::emitReth(f.bytes.data() + wire::kBthBytes,
+                     {const_cast<Buffer&>(memory).at(8 * random.below(kBytes / 8)), memory.rkey,
+                      op.flags & wire::kWrite ? payload : 1024 * random.below(8) + random.below(2)});
     return f;
   }
   void change(Frame& f) {
     wire::Bth bth = f.bth();
     switch (random.below(9)) {
       case 0:
-        bth.psn = wire::psnAdd(bth.psn, random.below(3) ? random.below(9) - 4 : random.below(2) ? 1u << random.below(24) : random.next()) & wire::kPsnMask;
+        bth.psn = wire::psnAdd(bth.psn, random.below(3)   ? random.below(9) - 4
+                                        : random.below(2) ? 1u << random.below(24)
+                                                          : random.next()) &
+                  wire::kPsnMask;
         break;
-      case 1:
-        bth.solicited = !bth.solicited;
-        break;
-      case 2:
-        bth.ackRequest = !bth.ackRequest;
-        break;
+      case 1: bth.solicited = !bth.solicited; break;
+      case 2: bth.ackRequest = !bth.ackRequest; break;
       case 3:
-        bth.opcode = random.below(4) ? uint8_t(random.below(0x18)) : random.below(2) ? uint8_t(wire::kOpCnp) : uint8_t(wire::kOpFragment);
+        bth.opcode = random.below(4)   ? uint8_t(random.below(0x18))
+                     : random.below(2) ? uint8_t(wire::kOpCnp)
+                                       : uint8_t(wire::kOpFragment);
         break;
-      case 4:
-        bth.pad = uint8_t(random.below(4));
-        break;
+      case 4: bth.pad = uint8_t(random.below(4)); break;
       case 5:
-        f.bytes.resize(std::max<size_t>(wire::kBthBytes, f.bytes.size() - std::min<size_t>(f.bytes.size(), 4 * random.below(20))));
+        f.bytes.resize(
+            std::max<size_t>(wire::kBthBytes, f.bytes.size() - std::min<size_t>(f.bytes.size(), 4 * random.below(20))));
         break;
-      case 6:
-        f.bytes.resize(f.bytes.size() + 4 * random.below(20), 0x5A);
-        break;
+      case 6: f.bytes.resize(f.bytes.size() + 4 * random.below(20), 0x5A); break;
       default:  // not the key
         for (uint32_t n = 0; n < 2; n++) {
           const size_t at = wire::kBthBytes + random.below(40);
@@ -442,7 +463,10 @@ struct Field {
     if (failedB) CHECK_EQ(qb->stateWord(), kQpsError);
     qa->receiveCq.drain();
     qb->receiveCq.drain();
-    w.run(kSecond, [&] { bystander.turn(false); return bystander.qa.sendCq.written() == bystander.qa.sendProducer; });
+    w.run(kSecond, [&] {
+      bystander.turn(false);
+      return bystander.qa.sendCq.written() == bystander.qa.sendProducer;
+    });
     CHECK(!bystander.failed);
     CHECK(std::memcmp(bystander.from.data(), bystander.to.data(), bystander.bytes) == 0);
     std::memset(bystander.to.data(), 0, bystander.bytes);
@@ -454,7 +478,7 @@ struct Field {
 
 TEST(agreed_peer_may_send_anything) {
   const char* const wanted = std::getenv("SEEDS");
-  const uint64_t first = wanted ? 1000 : 1,  seeds = wanted ? uint64_t(std::atoll(wanted)) : check::seeds(120);
+  const uint64_t first = wanted ? 1000 : 1, seeds = wanted ? uint64_t(std::atoll(wanted)) : check::seeds(120);
   uint64_t injected = 0, kept = 0, reports = 0, questions = 0, fragments = 0, refusals = 0;
   for (uint64_t seed = first; seed < first + seeds; seed++) {
     check::note = "seed";
@@ -483,7 +507,9 @@ TEST(agreed_peer_may_send_anything) {
     }
   }
   check::note = "";
-  CHECK(injected > 500 * seeds && kept > 50 * seeds && reports > 10 * seeds && fragments > 100 * seeds && questions > 50 * seeds && refusals > seeds);
+  CHECK(injected > 500 * seeds && kept > 50 * seeds && reports > 10 * seeds && fragments > 100 * seeds &&
+        questions > 50 * seeds && refusals > seeds);
   if (std::getenv("FIGURES"))
-    std::printf("injected %u, kept %u, reports %u, fragments %u, again %u, refused %u\n", unsigned(injected), unsigned(kept), unsigned(reports), unsigned(fragments), unsigned(questions), unsigned(refusals));
+    std::printf("injected %u, kept %u, reports %u, fragments %u, again %u, refused %u\n", unsigned(injected),
+                unsigned(kept), unsigned(reports), unsigned(fragments), unsigned(questions), unsigned(refusals));
 }

@@ -1,5 +1,5 @@
-// Receives that come late (receives.cc): a message survives them, is delivered as soon as they are there, and ends where
-// none comes. On the wire and on the local link, towards ourselves and towards peers that know the standard only.
+// Receives that come late (receives.cc): a message survives them, is delivered as soon as they are there, and ends
+// where none comes. On the wire and on the local link, towards ourselves and towards peers that know the standard only.
 #include "local_world.h"
 
 using namespace world;
@@ -129,8 +129,8 @@ TEST(late_receive_is_told_while_a_retry_is_left) {
   }
 }
 
-// A peer that asks for short times again and again, as other implementations do: our deadline stands in for the count, and
-// what it costs is one packet for each time.
+// A peer that asks for short times again and again, as other implementations do: our deadline stands in for the count,
+// and what it costs is one packet for each time.
 TEST(late_receive_of_a_peer_with_a_short_timer) {
   Pair p(patientLink(wire::kMostRnrRetries, rnrpatience::kRequester));
   Buffer from(*p.a, 20'000, kAllAccess, 3), to(*p.b, 20'000);
@@ -156,8 +156,8 @@ TEST(late_receive_and_a_count_of_its_own) {
   CHECK_EQ(p.b->counter("send_rnr_err"), 3u);
 }
 
-// Others of the same two processes go on, nothing is kept of a message that waits, and the end of its queue pair asks for no
-// doorbell but that of ERROR.
+// Others of the same two processes go on, nothing is kept of a message that waits, and the end of its queue pair asks
+// for no doorbell but that of ERROR.
 TEST(late_receive_delays_no_other_queue_pair) {
   LocalConnection p(patientLink());
   TestQp other(*p.a), otherPeer(*p.b);
@@ -215,8 +215,8 @@ TEST(late_receive_of_a_shared_queue) {
   }
 }
 
-// Random messages, receives that are late by anything up to 0.9 s, and a wire that loses, repeats and reorders. Nothing fails and
-// all arrives once, in order.
+// Random messages, receives that are late by anything up to 0.9 s, and a wire that loses, repeats and reorders. Nothing
+// fails and all arrives once, in order.
 TEST(late_receive_property) {
   for (uint64_t seed = 1; seed <= 60; seed++) {
     check::note = "seed";

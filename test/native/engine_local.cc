@@ -8,9 +8,10 @@ using namespace world;
 
 namespace {
 
-constexpr uint32_t kSizes[] = {0,    1,    20,   21,   36,   37,   40,     41,     64,          100,         119,    120,    121,
-                               200,  4096, 8191, 8192,  8193,   65536,  98'303, 98'304, 98'305, 128u << 10, 300'001,
-                               512u << 10, (512u << 10) + 1, 1u << 20};
+constexpr uint32_t kSizes[] = {
+    0,       1,    20,   21,   36,   37,    40,     41,     64,     100,        119,     120,        121,
+    200,     4096, 8191, 8192, 8193, 65536, 98'303, 98'304, 98'305, 128u << 10, 300'001, 512u << 10, (512u << 10) + 1,
+    1u << 20};
 
 Wr send(const Buffer& from, uint64_t address, uint32_t length, uint32_t opcode = kOpSend) {
   Wr wr;
@@ -57,8 +58,7 @@ void everySize(Payload payload) {
   check::note = "";
   CHECK_EQ(w.net.frames.size(), 0u);
   CHECK_EQ(w.a->counter("retransmitted_pkts") + w.b->counter("retransmitted_pkts"), 0u);
-  const uint64_t copied =
-      w.countersA.get(HostCounter::kLocalPulled) + w.countersB.get(HostCounter::kLocalPulled);
+  const uint64_t copied = w.countersA.get(HostCounter::kLocalPulled) + w.countersB.get(HostCounter::kLocalPulled);
   CHECK(payload == Payload::kNamed ? copied > 3u << 20 : copied == 0);
 }
 
@@ -230,7 +230,8 @@ TEST(local_flushed_send_is_not_copied) {
   CHECK_EQ(w.qb.receiveCq.drain().size(), 0u);
 }
 
-// So does one that has answered a READ: its program may use the memory for something else now, though the key has a meaning still.
+// So does one that has answered a READ: its program may use the memory for something else now, though the key has a
+// meaning still.
 TEST(local_answer_of_a_connection_that_ended_is_not_copied) {
   for (const uint32_t state : {kQpsError, kQpsReset}) {
     LocalConnection w({}, {}, {}, Payload::kNamed);
@@ -354,8 +355,8 @@ TEST(local_connection_moves_to_the_wire) {
   CHECK(std::memcmp(from.data(), to.data(), kBytes) == 0);
 }
 
-// That a payload could not be copied waits to be told, for the ring is full, when the connection goes another way: there is
-// nobody to tell any more.
+// That a payload could not be copied waits to be told, for the ring is full, when the connection goes another way:
+// there is nobody to tell any more.
 TEST(local_connection_moves_while_it_has_something_to_tell) {
   QpShape shape;
   shape.sendEntries = 2048;
@@ -368,7 +369,10 @@ TEST(local_connection_moves_while_it_has_something_to_tell) {
   w.pump();
   constexpr uint32_t kBytes = 100'000;
   Buffer from(*w.a, kBytes, kAllAccess, 5), to(*w.b, kBytes), word(*w.a, 8);
-  { const Buffer unrelated(*w.a, 64); w.qa.post(send(from, from.at(), kBytes)); }
+  {
+    const Buffer unrelated(*w.a, 64);
+    w.qa.post(send(from, from.at(), kBytes));
+  }
   w.qb.receive({{to.at(), kBytes, to.lkey}});
   Wr write = send(to, to.at(), 8, kOpWrite);
   write.remote = word.at();
@@ -388,8 +392,8 @@ TEST(local_connection_moves_while_it_has_something_to_tell) {
   CHECK_EQ(w.qb.receiveCq.written(), 0u);
 }
 
-// The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until then,
-// and what was, waits for it: memory that was shared is not there any more.
+// The peer's process has ended in order, and its pair is closed; its DREQ may still be under way. What is posted until
+// then, and what was, waits for it: memory that was shared is not there any more.
 TEST(local_pair_is_closed_before_its_connections_end) {
   for (const Payload payload : {Payload::kNamed, Payload::kCarried}) {
     for (const uint32_t bytes : {8u, 100'000u, 1u << 20}) {
@@ -429,8 +433,8 @@ TEST(local_pair_is_closed_before_its_connections_end) {
   check::note = "";
 }
 
-// As many small messages as fill more than half of the ring, more than a window: whether there is room is not asked of a
-// pair that is closed.
+// As many small messages as fill more than half of the ring, more than a window: whether there is room is not asked of
+// a pair that is closed.
 TEST(local_pair_is_closed_with_its_ring_full) {
   QpShape shape;
   shape.sendEntries = 1024;

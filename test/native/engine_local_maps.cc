@@ -103,8 +103,8 @@ TEST(local_maps_scattered_pieces) {
     CHECK(std::memcmp(to.data() + 3, expected.data(), 17'000) == 0);
     CHECK(std::memcmp(to.data() + 30'001, expected.data() + 17'000, expected.size() - 17'000) == 0);
   };
-  const std::vector<Sge> both = {{x.at(7), 20'001, x.lkey}, {y.at(50'003), 40'000, y.lkey}, {x.at(1), 1, x.lkey},
-                                 {x.at(200'000), 99'999, x.lkey}};
+  const std::vector<Sge> both = {
+      {x.at(7), 20'001, x.lkey}, {y.at(50'003), 40'000, y.lkey}, {x.at(1), 1, x.lkey}, {x.at(200'000), 99'999, x.lkey}};
   send(both);
   CHECK_EQ(exchange(*w.pa, *w.pb), 2u);
   send(both);

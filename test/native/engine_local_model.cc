@@ -1,5 +1,5 @@
-// Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time, in a random
-// program: whatever completes has done what it says, once and in order, and all that was posted completes.
+// Many queue pairs that share a ring, between two processes or within one, do all kinds of work at the same time, in a
+// random program: whatever completes has done what it says, once and in order, and all that was posted completes.
 #include <map>
 
 #include "local_world.h"
@@ -55,7 +55,12 @@ struct End {
     return q;
   }
   End(Node& n, uint64_t seed, TestSrq* s, std::map<uint32_t, uint32_t>& ofSrq)
-      : node(n), srq(s), shared(ofSrq), qp(n, shape(seed, s)), places(n, 2 * kPlaces * kMost + 8), taken(n, kPlaces * kMost) {}
+      : node(n),
+        srq(s),
+        shared(ofSrq),
+        qp(n, shape(seed, s)),
+        places(n, 2 * kPlaces * kMost + 8),
+        taken(n, kPlaces * kMost) {}
   uint64_t counter() { return places.at(2 * kPlaces * kMost); }
   uint64_t& value() { return *reinterpret_cast<uint64_t*>(counter()); }
 };
@@ -94,7 +99,8 @@ struct Program : Base {
   uint32_t length() {
     switch (random.below(6)) {
       case 0: return random.below(4);
-      case 1: case 2: return random.below(130);
+      case 1:
+      case 2: return random.below(130);
       case 3: return random.below(5000);
       case 4: return random.below(70'000);
       default: return 90'000 + random.below(kMost - 90'000);
@@ -158,7 +164,8 @@ struct Program : Base {
       wr.compare = 3;
       if (r.opcode == kOpFetchAdd) r.before = 3 * e.added++;
     }
-    if (consumes) e.peer->coming.push_back({r.opcode == kOpSend ? r.from : UINT32_MAX, r.length, immediate, wr.immediate});
+    if (consumes)
+      e.peer->coming.push_back({r.opcode == kOpSend ? r.from : UINT32_MAX, r.length, immediate, wr.immediate});
     r.wqe = random.below(3) ? e.qp.post(wr) : e.qp.write(wr);
     e.posted.push_back(r);
     total++;
@@ -167,7 +174,8 @@ struct Program : Base {
     if (r.length == 0) return;
     const uint8_t* const place = e.places.data() + r.place * uint64_t(kMost);
     if (r.opcode == kOpWrite)
-      CHECK(std::memcmp(e.peer->places.data() + (kPlaces + r.place) * uint64_t(kMost), sourceOf(e).data() + r.from, r.length) == 0);
+      CHECK(std::memcmp(e.peer->places.data() + (kPlaces + r.place) * uint64_t(kMost), sourceOf(e).data() + r.from,
+                        r.length) == 0);
     if (r.opcode == kOpRead) CHECK(std::memcmp(place, sourceOf(*e.peer).data() + r.from, r.length) == 0);
     if (r.opcode == kOpFetchAdd) CHECK_EQ(*reinterpret_cast<const uint64_t*>(place), r.before);
   }
@@ -218,10 +226,20 @@ struct Program : Base {
   void act() {
     End& e = *ends[random.below(uint32_t(ends.size()))];
     switch (random.below(24)) {
-      case 0: case 1: case 2: case 3: case 4: case 5: post(e); break;
-      case 6: case 7: case 8: case 9: receive(e); break;
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5: post(e); break;
+      case 6:
+      case 7:
+      case 8:
+      case 9: receive(e); break;
       case 10: e.qp.node.engine.doorbell(e.qp.handle); break;
-      case 11: { const Buffer unrelated(e.qp.node, 64); } break;  // what was named and not copied yet is asked for again
+      case 11: {
+        const Buffer unrelated(e.qp.node, 64);
+      } break;  // what was named and not copied yet is asked for again
       case 12:
         if (random.below(4) == 0) e.qp.toState(e.qp.state() == kQpsSqd ? kQpsRts : kQpsSqd);
         break;
@@ -232,7 +250,8 @@ struct Program : Base {
         if (random.below(60) == 0 && !e.srq && !e.peer->srq) anew(e);
         break;
       case 15: this->clock.time += random.below(200'000); break;
-      case 16: case 17: (random.below(2) ? *this->a : *this->b).step(); break;
+      case 16:
+      case 17: (random.below(2) ? *this->a : *this->b).step(); break;
       default:
         e.node.engine.progress();
         drain(e);

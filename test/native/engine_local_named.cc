@@ -92,8 +92,8 @@ TEST(reads_take_one_window_of_a_crowded_ring) {
   CHECK(std::memcmp(ours.data(), theirs.data(), kNamed) == 0);
 }
 
-// Messages of either kind under way in both directions, memory given back in between, and maps that are lost: what the peer cannot copy
-// any more comes through the ring.
+// Messages of either kind under way in both directions, memory given back in between, and maps that are lost: what the
+// peer cannot copy any more comes through the ring.
 TEST(both_ways_mixed) {
   for (uint64_t seed = 1; seed <= 40; seed++) {
     check::note = "seed";
@@ -169,15 +169,17 @@ TEST(named_request_of_wrong_length) {
   for (uint32_t at = kNamed - LocalPair::kMtu; at < kBytes; at++) CHECK_EQ(uint32_t(theirs.data()[at]), 0u);
 }
 
-// A large message stands half in a full ring while its queue pair is to be drained: it waits, and what others have in the ring
-// stays as it is.
+// A large message stands half in a full ring while its queue pair is to be drained: it waits, and what others have in
+// the ring stays as it is.
 TEST(nothing_is_asked_for_in_a_full_ring) {
   LocalWorld w;
-  TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2), atSecond(*w.b, QpShape(), 4);
+  TestQp first(*w.a, QpShape(), 1), second(*w.a, QpShape(), 3), atFirst(*w.b, QpShape(), 2),
+      atSecond(*w.b, QpShape(), 4);
   w.connect(first, atFirst, {});
   w.connect(second, atSecond, {});
   constexpr uint32_t kSmaller = 12u << 16, kLarger = 20u << 16;
-  Buffer from(*w.a, kLarger, kAllAccess, 1), to(*w.b, kLarger), from2(*w.a, kSmaller, kAllAccess, 7), to2(*w.b, kSmaller);
+  Buffer from(*w.a, kLarger, kAllAccess, 1), to(*w.b, kLarger), from2(*w.a, kSmaller, kAllAccess, 7),
+      to2(*w.b, kSmaller);
   for (TestQp* qp : {&atFirst, &atSecond}) qp->receive({});
   for (TestQp* qp : {&first, &second}) qp->post({kOpSend, 0, {}});
   w.pump();

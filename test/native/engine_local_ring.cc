@@ -96,7 +96,8 @@ TEST(ring_full_and_empty) {
 
 TEST(ring_counters_that_are_nonsense) {
   const uint8_t byte = 1;
-  for (const uint64_t wrong : {packConsumed(11, 0), packConsumed(uint32_t(-1), 0), packConsumed(0, 1), packConsumed(0, 0x80000000)}) {
+  for (const uint64_t wrong :
+       {packConsumed(11, 0), packConsumed(uint32_t(-1), 0), packConsumed(0, 1), packConsumed(0, 0x80000000)}) {
     RingPair r;
     for (int i = 0; i < 10; i++) r.out.write(&byte, 1);
     __atomic_store_n(&r.consumed, wrong, __ATOMIC_RELEASE);
@@ -106,8 +107,8 @@ TEST(ring_counters_that_are_nonsense) {
   }
 }
 
-// Bytes at random over everything the peer can write, while there is traffic: the pair ends, or goes on; what is not its
-// own stays as it was.
+// Bytes at random over everything the peer can write, while there is traffic: the pair ends, or goes on; what is not
+// its own stays as it was.
 TEST(ring_hostile_peer) {
   for (uint64_t seed = 1; seed <= 300; seed++) {
     check::note = "seed";
@@ -133,7 +134,8 @@ TEST(ring_hostile_peer) {
           if (!random.chance(0.2)) continue;
           ring.slots[i].sequence = i + 1;
           for (uint8_t& b : ring.slots[i].body) b = uint8_t(random.next());
-          const uint32_t kind = 1 + random.below(5), length = random.chance(0.5) ? random.below(256) : random.below(1u << 20);
+          const uint32_t kind = 1 + random.below(5),
+                         length = random.chance(0.5) ? random.below(256) : random.below(1u << 20);
           const uint32_t word = LocalEntry::word(length, LocalKind(kind), random.below(20));
           std::memcpy(ring.slots[i].body, &word, 4);
           const uint32_t qpn = w.qb.qpn;

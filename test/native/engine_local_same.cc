@@ -1,5 +1,5 @@
-// What goes wrong, or is out of the ordinary, on a connection is told the same by the local link as by the wire: the same
-// completions and events at both ends, and the same bytes.
+// What goes wrong, or is out of the ordinary, on a connection is told the same by the local link as by the wire: the
+// same completions and events at both ends, and the same bytes.
 #include "local_world.h"
 
 using namespace world;
@@ -21,14 +21,16 @@ struct Ends {
   void tell(TestCq& cq, const char* whose) {
     for (const Cqe& c : cq.drain()) {
       told += whose;
-      for (const uint32_t n : {c.wqe, c.opcode, c.status, c.status ? 0 : c.length, c.flags, c.flags & kCqeFlagInvalidated ? 0 : c.immediate, c.vendor})
+      for (const uint32_t n : {c.wqe, c.opcode, c.status, c.status ? 0 : c.length, c.flags,
+                               c.flags & kCqeFlagInvalidated ? 0 : c.immediate, c.vendor})
         told += " " + std::to_string(n);
       told += "\n";
     }
   }
   void tell(Node& node, const char* whose) {
     for (const Event& e : node.port.events)
-      told += whose + std::to_string(e.token) + " " + std::to_string(uint32_t(e.event)) + " " + std::to_string(e.reason) + "\n";
+      told += whose + std::to_string(e.token) + " " + std::to_string(uint32_t(e.event)) + " " +
+              std::to_string(e.reason) + "\n";
     node.port.events.clear();
     for (const Port::SrqNews& e : node.port.srqEvents) told += whose + std::to_string(uint32_t(e.event)) + "\n";
     node.port.srqEvents.clear();
@@ -250,22 +252,24 @@ TEST(same_rights) {
 
 // One end, or both, begin anew, fail or are no more, with messages under way.
 TEST(same_ends) {
-  same([](Ends& e) {
-    for (const uint32_t opcode : {uint32_t(kOpRead), uint32_t(kOpWrite), uint32_t(kOpSend)}) {
-      for (const uint32_t state : {uint32_t(kQpsReset), uint32_t(kQpsError)}) {
-        for (TestQp* qp : {&e.qa, &e.qb}) {
-          e.receive();
-          e.qa.post(e.wr(opcode, e.b.rkey));
-          e.qa.post(e.wr(opcode, e.b.rkey));
-          CHECK(qp->toState(state) == Status::kSuccess);
-          e.settle();
-          e.anew();
-          e.qa.post(e.wr(kOpWrite, e.b.rkey));
-          e.settle();
+  same(
+      [](Ends& e) {
+        for (const uint32_t opcode : {uint32_t(kOpRead), uint32_t(kOpWrite), uint32_t(kOpSend)}) {
+          for (const uint32_t state : {uint32_t(kQpsReset), uint32_t(kQpsError)}) {
+            for (TestQp* qp : {&e.qa, &e.qb}) {
+              e.receive();
+              e.qa.post(e.wr(opcode, e.b.rkey));
+              e.qa.post(e.wr(opcode, e.b.rkey));
+              CHECK(qp->toState(state) == Status::kSuccess);
+              e.settle();
+              e.anew();
+              e.qa.post(e.wr(kOpWrite, e.b.rkey));
+              e.settle();
+            }
+          }
         }
-      }
-    }
-  }, {0, 8, 3000});  // of larger ones it depends on time how much has left
+      },
+      {0, 8, 3000});  // of larger ones it depends on time how much has left
 }
 
 // What an answer names is copied before a refusal behind it ends the queue pair, unless the peer takes its time.
@@ -276,16 +280,14 @@ TEST(same_refusals_wait_for_what_is_named) {
     w.qa.post({kOpRead, kSendFlagSignaled, {{a.at(), kBytes, a.lkey}}, 0, b.at(), b.rkey});
     w.qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(), b.rkey + 1});
     const uint64_t began = w.clock.time;
-    while (w.b->step()) {
-    }
+    while (w.b->step()) {}
     CHECK_EQ(w.qb.state(), kQpsRts);
     if (lives) {
       w.pump();
     } else {
       for (uint32_t woken = 0; woken < 200 && w.qb.state() == kQpsRts; woken++) {
         w.clock.time = w.b->deadline();
-        while (w.b->step()) {
-        }
+        while (w.b->step()) {}
       }
     }
     CHECK(w.until([&] { return w.qb.state() == kQpsError; }, 200'000'000));

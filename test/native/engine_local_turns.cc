@@ -89,8 +89,7 @@ TEST(turns_are_kept_by_the_fast_path) {
   };
   const auto came = [&](uint32_t place) { return theirs.data()[8 * place] == 1; };
   const auto take = [&] {
-    while (w.b->step()) {
-    }
+    while (w.b->step()) {}
   };
   for (uint32_t i = 0; i < kCount + kFillers; i++) write(i, kCount);
   w.pump();
@@ -124,8 +123,7 @@ TEST(turns_are_kept_by_the_fast_path_beside_answers) {
   qb.post({kOpRead, kSendFlagSignaled, {{b.at(kLarge), kRead, b.lkey}}, 0, a.at(), a.rkey});
   w.a->step();
   qa.post({kOpWrite, kSendFlagSignaled, {{a.at(), 8, a.lkey}}, 0, b.at(kLarge + kRead), b.rkey});
-  while (w.b->step()) {
-  }
+  while (w.b->step()) {}
   CHECK_EQ(b.data()[kLarge + kRead], 0);
   w.pump();
   CHECK_EQ(b.data()[kLarge + kRead], 1);
@@ -138,12 +136,15 @@ TEST(turns_are_kept_by_the_fast_path_beside_answers) {
 TEST(turns_in_a_full_ring) {
   EngineOptions options;
   options.window = 4096;
-  LocalConnection w({}, [] {
-    QpShape s;
-    s.sendEntries = s.receiveEntries = 2048;
-    s.cqEntries = 4096;
-    return s;
-  }(), options);
+  LocalConnection w(
+      {},
+      [] {
+        QpShape s;
+        s.sendEntries = s.receiveEntries = 2048;
+        s.cqEntries = 4096;
+        return s;
+      }(),
+      options);
   Buffer from(*w.a, 2048 * 8), to(*w.b, 2048 * 8);
   for (uint32_t i = 0; i < 2000; i++) {
     std::memcpy(from.data() + i * 8, &i, 4);

@@ -64,8 +64,8 @@ static void mixture(uint64_t seed, const Faults& faults, uint32_t window) {
       p.qa.write(fence);
       expected.push_back({kOpWrite, 0, {}, 0, 0});
     } else {
-      p.qa.write({kOpFetchAdd, kSendFlagSignaled, {{atomOld.at(i * 8), 8, atomOld.lkey}}, 0, atom.at(), atom.rkey, 0,
-                  i + 1});
+      p.qa.write(
+          {kOpFetchAdd, kSendFlagSignaled, {{atomOld.at(i * 8), 8, atomOld.lkey}}, 0, atom.at(), atom.rkey, 0, i + 1});
       expected.push_back({kOpFetchAdd, 8, {}, i, counter});
       counter += i + 1;
     }
@@ -157,7 +157,8 @@ TEST(retry_count_seven_means_seven) {
     CHECK(p.until([&] { return p.qa.sendCq.written() > 0; }));
     CHECK_EQ(times.size(), 2 * (retries + 1));
     const uint64_t t = 4096ull << 14;
-    for (size_t i = 2; i < times.size(); i += 2) CHECK(times[i] - times[i - 2] >= t && times[i] - times[i - 2] <= 4 * t);
+    for (size_t i = 2; i < times.size(); i += 2)
+      CHECK(times[i] - times[i - 2] >= t && times[i] - times[i - 2] <= 4 * t);
     CHECK(p.clock.time - times.back() >= t && p.clock.time - times.back() <= 4 * t);
     const auto done = p.qa.sendCq.drain();
     if (!CHECK_EQ(done.size(), 2u)) return;
@@ -413,8 +414,7 @@ TEST(answers_leave_in_request_order) {
   p.qa.write({kOpSend, kSendFlagSignaled});
   p.a->engine.doorbell(p.qa.handle);
   p.net.logging = true;
-  while (p.b->step()) {
-  }
+  while (p.b->step()) {}
   if (!CHECK_EQ(p.net.log.size(), 31u)) return;
   for (uint32_t i = 0; i < 31; i++) CHECK_EQ(p.net.log[i].bth().psn, 101 + i);
   CHECK_EQ(p.net.log[0].bth().opcode, wire::kOpReadFirst);

@@ -48,7 +48,11 @@ TEST(immediate_solicited_and_write_immediate) {
   p.qb.receive({{to.at(), 8192, to.lkey}});
   p.qb.receive({});
   p.qa.post({kOpSend, kSendFlagImmediate | kSendFlagSolicited, {{from.at(), 5000, from.lkey}}, 0x01020304});
-  p.qa.post({kOpWrite, kSendFlagImmediate | kSendFlagSignaled, {{from.at(), 3000, from.lkey}}, 0xCAFEBABE, to.at(4000),
+  p.qa.post({kOpWrite,
+             kSendFlagImmediate | kSendFlagSignaled,
+             {{from.at(), 3000, from.lkey}},
+             0xCAFEBABE,
+             to.at(4000),
              to.rkey});
   p.pump();
   only(p.qa.sendCq, 1, kOpWrite, kWcSuccess);
@@ -71,8 +75,10 @@ TEST(gather_scatter_and_zero_length_elements) {
   Pair p;
   Buffer from(*p.a, 4000, 0, 11), to(*p.b, 4000);
   p.qb.receive({{to.at(), 1, to.lkey}, {to.at(1), 1500, to.lkey}, {0, 0, 0xBAD}, {to.at(1501), 2499, to.lkey}});
-  p.qa.post({kOpSend, kSendFlagSignaled,
-             {{from.at(), 1025, from.lkey}, {123, 0, 0}, {from.at(1025), 975, from.lkey}, {from.at(2000), 2000, from.lkey}}});
+  p.qa.post(
+      {kOpSend,
+       kSendFlagSignaled,
+       {{from.at(), 1025, from.lkey}, {123, 0, 0}, {from.at(1025), 975, from.lkey}, {from.at(2000), 2000, from.lkey}}});
   p.pump();
   only(p.qa.sendCq, 0, kOpSend, kWcSuccess);
   only(p.qb.receiveCq, 0, kOpReceive, kWcSuccess, 4000);
@@ -104,10 +110,24 @@ TEST(atomics) {
   Buffer result(*p.a, 64), target(*p.b, 64);
   target.words[1] = 40;
   p.qa.post({kOpFetchAdd, kSendFlagSignaled, {{result.at(), 8, result.lkey}}, 0, target.at(8), target.rkey, 0, 2});
-  p.qa.post({kOpCompareExchange, kSendFlagSignaled, {{result.at(8), 8, result.lkey}}, 0, target.at(8), target.rkey, 0,
-             42, 0x1122334455667788ull});
-  p.qa.post({kOpCompareExchange, kSendFlagSignaled,
-             {{result.at(16), 4, result.lkey}, {result.at(20), 4, result.lkey}}, 0, target.at(8), target.rkey, 0, 42, 9});
+  p.qa.post({kOpCompareExchange,
+             kSendFlagSignaled,
+             {{result.at(8), 8, result.lkey}},
+             0,
+             target.at(8),
+             target.rkey,
+             0,
+             42,
+             0x1122334455667788ull});
+  p.qa.post({kOpCompareExchange,
+             kSendFlagSignaled,
+             {{result.at(16), 4, result.lkey}, {result.at(20), 4, result.lkey}},
+             0,
+             target.at(8),
+             target.rkey,
+             0,
+             42,
+             9});
   p.pump();
   const auto done = p.qa.sendCq.drain();
   if (!CHECK_EQ(done.size(), 3u)) return;
@@ -165,7 +185,8 @@ TEST(window_and_ack_requests) {
 TEST(acknowledgements_are_coalesced) {
   Pair p;
   Buffer from(*p.a, 64, 0, 4), to(*p.b, 64);
-  for (int i = 0; i < 8; i++) p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 64, from.lkey}}, 0, to.at(), to.rkey});
+  for (int i = 0; i < 8; i++)
+    p.qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 64, from.lkey}}, 0, to.at(), to.rkey});
   p.net.logging = true;
   p.b->step();
   CHECK_EQ(p.net.log.size(), 1u);

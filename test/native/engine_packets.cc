@@ -1,5 +1,5 @@
-// Packets of a length that both ends have agreed on (extensions::kLongPackets), which is no power of two: messages are cut and put together
-// at every length, PSNs count these packets, and nobody else sees one.
+// Packets of a length that both ends have agreed on (extensions::kLongPackets), which is no power of two: messages are
+// cut and put together at every length, PSNs count these packets, and nobody else sees one.
 #include <cstdio>
 
 #include "path_world.h"
@@ -28,7 +28,8 @@ struct Cut : World {
     l.psnA = 0xFFFFFD;  // PSNs wrap
     return l;
   }
-  Cut(uint32_t mtu, uint32_t taken, uint64_t bytes) : qa(*a), qb(*b), mine(*a, bytes, kAllAccess, 3), theirs(*b, bytes, kAllAccess, 5) {
+  Cut(uint32_t mtu, uint32_t taken, uint64_t bytes)
+      : qa(*a), qb(*b), mine(*a, bytes, kAllAccess, 3), theirs(*b, bytes, kAllAccess, 5) {
     connect(qa, qb, linkOf(mtu, taken));
     net.filter = [this](Frame& f) {
       if (carriesData(f)) {
@@ -66,7 +67,8 @@ TEST(messages_of_each_length_are_cut_into_packets_of_the_agreed_one) {
         for (const int32_t more : {-9, -8, -5, -4, -1, 0, 1, 3, 4, 7, 8}) {
           if (whole == 0 && more < 0) continue;
           const uint32_t length = whole * bytes + uint32_t(more);
-          const bool good = CHECK(w.moves(opcode, length)) & CHECK_EQ(w.packets, length == 0 ? 1u : (length + bytes - 1) / bytes) &
+          const bool good = CHECK(w.moves(opcode, length)) &
+                            CHECK_EQ(w.packets, length == 0 ? 1u : (length + bytes - 1) / bytes) &
                             CHECK_EQ(w.longest, std::min(length, bytes));
           if (!good) std::printf("packets of %u, opcode %u, %u bytes\n", bytes, opcode, length);
         }
@@ -86,7 +88,8 @@ TEST(without_an_agreed_length_packets_are_those_of_the_path_mtu) {
 
 // The two ends count otherwise: whoever gets such a packet refuses it, and nothing is written.
 TEST(packet_of_another_length_is_refused) {
-  for (const uint32_t theirs : {0u, withPackets(kJumboPacket), withPackets(kEthernetPacket + 8), withPackets(kEthernetPacket - 8)}) {
+  for (const uint32_t theirs :
+       {0u, withPackets(kJumboPacket), withPackets(kEthernetPacket + 8), withPackets(kEthernetPacket - 8)}) {
     World w;
     TestQp qa(*w.a), qb(*w.b);
     Buffer from(*w.a, 50'000, kAllAccess, 3), to(*w.b, 50'000);
@@ -99,7 +102,8 @@ TEST(packet_of_another_length_is_refused) {
   }
 }
 
-// READs whose answers are lost are answered again from any packet on, whole or in parts, with and without the agreements about that.
+// READs whose answers are lost are answered again from any packet on, whole or in parts, with and without the
+// agreements about that.
 TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
   constexpr uint32_t kReads = 24, kEach = 150'001;
   const uint32_t agreements[] = {0, extensions::kRecovery, extensions::kAll};
@@ -123,11 +127,13 @@ TEST(parts_of_answers_begin_at_packets_of_the_agreed_length) {
       return f.source == w.b->gid && fate.chance(0.02) ? false : carry(f);
     };
     for (uint32_t i = 0; i < kReads; i++)
-      qa.post({kOpRead, kSendFlagSignaled, {{to.at(i * kEach), kEach - i, to.lkey}}, 0, source.at(i * kEach), source.rkey});
+      qa.post(
+          {kOpRead, kSendFlagSignaled, {{to.at(i * kEach), kEach - i, to.lkey}}, 0, source.at(i * kEach), source.rkey});
     const bool done = w.run(300 * kSecond, [&] { return qa.sendCq.written() == kReads; });
     bool good = CHECK(done);
     for (const Cqe& c : qa.sendCq.drain()) good &= CHECK_EQ(c.status, uint32_t(kWcSuccess));
-    for (uint32_t i = 0; i < kReads; i++) good &= CHECK(std::memcmp(source.data() + i * kEach, to.data() + i * kEach, kEach - i) == 0);
+    for (uint32_t i = 0; i < kReads; i++)
+      good &= CHECK(std::memcmp(source.data() + i * kEach, to.data() + i * kEach, kEach - i) == 0);
     good &= CHECK_EQ(longest, bytes);
     good &= CHECK_EQ(w.b->counter("malformed_pkts"), 0u);  // each question is one
     if (!good) std::printf("seed %u: packets of %u\n", unsigned(seed), bytes);

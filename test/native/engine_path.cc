@@ -31,7 +31,8 @@ std::vector<double> sharesOf(PathWorld& w, std::vector<std::unique_ptr<Flow>>& f
   std::vector<double> shares;
   for (size_t i = 0; i < flows.size(); i++) {
     CHECK(!flows[i]->failed);
-    shares.push_back(double(flows[i]->done - before[i]) * kMessage / (double(w.shape.bytesPerSecond) * double(ns) * 1e-9));
+    shares.push_back(double(flows[i]->done - before[i]) * kMessage /
+                     (double(w.shape.bytesPerSecond) * double(ns) * 1e-9));
   }
   return shares;
 }
@@ -42,7 +43,8 @@ std::unique_ptr<Flow> flowIn(PathWorld& w, const Link2& link, uint32_t opcode = 
   return flow;
 }
 
-double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_t ns, uint64_t seed = 1, uint32_t opcode = kOpWrite) {
+double oneShare(const PathShape& shape, uint32_t taken, uint64_t warmNs, uint64_t ns, uint64_t seed = 1,
+                uint32_t opcode = kOpWrite) {
   PathWorld w(shape, seed);
   std::vector<std::unique_ptr<Flow>> flows;
   flows.push_back(flowIn(w, linkOf(taken), opcode));
@@ -119,7 +121,7 @@ TEST(long_window_leaves_no_standing_queue) {
   sharesOf(w, flows, 3 * kSecond);
   w.queuedSinceNs = w.clock.time;
   CHECK(sharesOf(w, flows, 12 * kSecond)[0] > 0.9);  // and is drained twice
-  CHECK(w.mostQueuedNs < 4 * shape.delayNs);  // a round trip, and more for a moment after that
+  CHECK(w.mostQueuedNs < 4 * shape.delayNs);         // a round trip, and more for a moment after that
 }
 
 // A queue that is too short for twice the path: losses make the window smaller, and the path stays in use.
@@ -149,7 +151,7 @@ TEST(long_window_grows_after_losses_as_larger_packets_do) {
   };
   const uint32_t before = underWay();
   sharesOf(w, flows, 460'000'000);
-  CHECK(before < 600);  // less than the path takes
+  CHECK(before < 600);               // less than the path takes
   CHECK(underWay() >= before + 30);  // in 23 round trips; by the increase of TCP's own segments it is 16
 }
 
@@ -174,12 +176,14 @@ TEST(long_window_is_shared_fairly) {
     const std::vector<double> shares = sharesOf(w, flows, 8 * kSecond);
     const double sum = shares[0] + shares[1];
     const double jain = sum * sum / (2 * (shares[0] * shares[0] + shares[1] * shares[1]));
-    if (!CHECK(jain >= 0.9) || !CHECK(sum > 0.7)) std::printf("seed %u: %.2f and %.2f\n", unsigned(seed), shares[0], shares[1]);
+    if (!CHECK(jain >= 0.9) || !CHECK(sum > 0.7))
+      std::printf("seed %u: %.2f and %.2f\n", unsigned(seed), shares[0], shares[1]);
   }
 }
 
 // Reads take the window in the other direction.
 TEST(long_window_of_reads_grows) {
   PathShape shape;
-  CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) > 1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
+  CHECK(oneShare(shape, extensions::kAll, 2 * kSecond, 2 * kSecond, 1, kOpRead) >
+        1.5 * oneShare(shape, 0, 2 * kSecond, 2 * kSecond, 1, kOpRead));
 }

@@ -39,8 +39,12 @@ struct PkeyPair : World {
   TestQp qa, qb;
   Buffer from, to;
   PkeyPair(const std::vector<uint16_t>& ka, const std::vector<uint16_t>& kb)
-      : ta(table(*a, ka)), tb(table(*b, kb)), qa(*a, in(ta), 0xA), qb(*b, in(tb), 0xB),
-        from(*a, 4096, kAllAccess, 3), to(*b, 4096) {
+      : ta(table(*a, ka)),
+        tb(table(*b, kb)),
+        qa(*a, in(ta), 0xA),
+        qb(*b, in(tb), 0xB),
+        from(*a, 4096, kAllAccess, 3),
+        to(*b, 4096) {
     connect(qa, qb, hasty());
   }
   uint32_t sendStatus() {
@@ -227,7 +231,10 @@ TEST(pkey_index_is_checked) {
   a.pkeyIndex = 2;
   CHECK(qp.modify(kInitMask, a) == Status::kSuccess);
   a.pkeyIndex = 1;
-  CHECK(qp.modify(kRtrMask | qpmask::kPkeyIndex, [&] { a.state = kQpsRtr; return a; }()) == Status::kSuccess);
+  CHECK(qp.modify(kRtrMask | qpmask::kPkeyIndex, [&] {
+    a.state = kQpsRtr;
+    return a;
+  }()) == Status::kSuccess);
   QpAttributes q;
   CHECK(w.a->engine.queryQp(qp.handle, &q) == Status::kSuccess && q.pkeyIndex == 1);
 }

@@ -93,7 +93,8 @@ TEST(each_cell_of_a_waiting_thread) {
   }
 }
 
-// The engine's thread: it never serves beside a thread that polls, always where nobody comes, and a due timer waits for pollers alone.
+// The engine's thread: it never serves beside a thread that polls, always where nobody comes, and a due timer waits for
+// pollers alone.
 TEST(each_cell_of_the_engines_thread) {
   using T = Turn;
   const Turn expected[kOwnerStates][kWakeCauses] = {{T::kYieldToMark, T::kYieldToMark, T::kYieldToMark},
@@ -111,8 +112,9 @@ TEST(each_cell_of_the_engines_thread) {
   }
 }
 
-// All courses of two threads that wait, up to eight events long: one of them has the claim or none, whoever is served is counted, and
-// nothing is left when both have left. No impossible cell is met: such a state would not fit the counts.
+// All courses of two threads that wait, up to eight events long: one of them has the claim or none, whoever is served
+// is counted, and nothing is left when both have left. No impossible cell is met: such a state would not fit the
+// counts.
 TEST(every_course_of_two_threads_that_wait) {
   constexpr uint32_t kLength = 8, kChoices = 10;
   uint64_t courses = 1;
@@ -144,7 +146,8 @@ TEST(every_course_of_two_threads_that_wait) {
         CHECK(entry != WaitingThread::Entry::kServed || one.state() == WaitState::kServed);
         CHECK(entry != WaitingThread::Entry::kDone || hasClaim(one.state()));
         // The first poll after a sleep sends the ACKs that the peer waits for.
-        if (before == WaitState::kSleeping) CHECK(std::find(engine.steps.begin(), engine.steps.end(), Stepper::kWoken) != engine.steps.end());
+        if (before == WaitState::kSleeping)
+          CHECK(std::find(engine.steps.begin(), engine.steps.end(), Stepper::kWoken) != engine.steps.end());
         else CHECK(std::find(engine.steps.begin(), engine.steps.end(), Stepper::kWoken) == engine.steps.end());
       }
       engine.steps.clear();
@@ -153,8 +156,10 @@ TEST(every_course_of_two_threads_that_wait) {
       CHECK_EQ(engine.progress.claim() != 0, hasClaim(a.state()) || hasClaim(b.state()));
       const bool served = a.state() == WaitState::kServed || b.state() == WaitState::kServed;
       CHECK_EQ(engine.progress.anyServed(), served);
-      // Nobody who is served relies on a thread that is away: the engine's thread is woken when one begins to be, and when the claim ends.
-      const bool ended = hasClaim(before) && !hasClaim(one.state()), begun = before != WaitState::kServed && one.state() == WaitState::kServed;
+      // Nobody who is served relies on a thread that is away: the engine's thread is woken when one begins to be, and
+      // when the claim ends.
+      const bool ended = hasClaim(before) && !hasClaim(one.state()),
+                 begun = before != WaitState::kServed && one.state() == WaitState::kServed;
       CHECK_EQ(engine.wakes != wakesBefore, begun || (ended && served));
       engine.clock.time += 10'000;
     }

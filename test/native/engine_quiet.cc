@@ -100,8 +100,8 @@ TEST(a_poller_looks_out_once_it_has_polled_in_vain_for_a_while) {
   CHECK_EQ(link.repeats, before);
 }
 
-// Looking out takes time, too, and is not other work of the thread: it goes on looking, and others get the processor as soon as
-// without.
+// Looking out takes time, too, and is not other work of the thread: it goes on looking, and others get the processor as
+// soon as without.
 TEST(looking_out_is_part_of_the_wait) {
   constexpr uint64_t kPollNs = 1'000;
   for (const uint64_t repeatNs : {0, 1'000, 2'500, 20'000}) {

@@ -1,5 +1,5 @@
-// Selective recovery (transport/path/recovery.h): what is missing is sent again and nothing else, whatever the network does; and towards
-// peers without the agreement no packet differs from the standard's.
+// Selective recovery (transport/path/recovery.h): what is missing is sent again and nothing else, whatever the network
+// does; and towards peers without the agreement no packet differs from the standard's.
 #include <cstdio>
 
 #include "path_world.h"
@@ -49,9 +49,15 @@ struct Mixed {
     return s;
   }
   Mixed(const PathShape& path, uint64_t seed, uint32_t taken, uint32_t messages)
-      : w(path, seed), shape(shaped()), qa(*w.a, shape), qb(*w.b, shape), count(messages),
-        from(*w.a, uint64_t(kMessage) * messages, kAllAccess, seed + 1), writes(*w.b, uint64_t(kMessage) * messages),
-        receives(*w.b, uint64_t(kMessage) * messages), source(*w.b, uint64_t(kMessage) * messages, kAllAccess, seed + 2),
+      : w(path, seed),
+        shape(shaped()),
+        qa(*w.a, shape),
+        qb(*w.b, shape),
+        count(messages),
+        from(*w.a, uint64_t(kMessage) * messages, kAllAccess, seed + 1),
+        writes(*w.b, uint64_t(kMessage) * messages),
+        receives(*w.b, uint64_t(kMessage) * messages),
+        source(*w.b, uint64_t(kMessage) * messages, kAllAccess, seed + 2),
         reads(*w.a, uint64_t(kMessage) * messages) {
     w.connect(qa, qb, linkOf(taken));
     const auto carry = w.net.filter;
@@ -156,13 +162,14 @@ TEST(reordering_is_no_loss) {
   Mixed m(path, 3, extensions::kAll, 64);
   Random random(3);
   CHECK(m.run(random, false));
-  // A packet comes five later than it should: three more are waited for, so some are sent again for nothing, and none twice.
+  // A packet comes five later than it should: three more are waited for, so some are sent again for nothing, and none
+  // twice.
   CHECK(m.w.a->counter("retransmitted_pkts") <= 64 * (kMessage / kMtu) / 10);
   CHECK_EQ(m.w.a->counter("ack_timeout"), 0u);
 }
 
-// Two that overtake say nothing, three say that it is lost (RFC 6675's DupThresh). Each packet is reported on, and the last ones wait for
-// the one that is late.
+// Two that overtake say nothing, three say that it is lost (RFC 6675's DupThresh). Each packet is reported on, and the
+// last ones wait for the one that is late.
 TEST(two_may_overtake_and_three_say_lost) {
   for (uint32_t overtake : {1u, 2u, 3u, 6u}) {
     Mixed m(quiet(), 1, extensions::kAll, 1);
@@ -179,7 +186,12 @@ TEST(two_may_overtake_and_three_say_lost) {
       return false;
     };
     for (uint32_t i = 0; i < packets; i++)
-      m.qa.post({kOpWrite, kSendFlagSignaled, {{m.from.at(i * kMtu), kMtu, m.from.lkey}}, 0, m.writes.at(i * kMtu), m.writes.rkey});
+      m.qa.post({kOpWrite,
+                 kSendFlagSignaled,
+                 {{m.from.at(i * kMtu), kMtu, m.from.lkey}},
+                 0,
+                 m.writes.at(i * kMtu),
+                 m.writes.rkey});
     CHECK(m.w.run(kSecond, [&] { return m.qa.sendCq.written() == packets; }));
     m.w.run(kSecond / 10);
     CHECK_EQ(m.w.a->counter("lost_pkts"), overtake < 3 ? 0u : 1u);
@@ -291,7 +303,8 @@ TEST(kept_packets_are_bounded_and_freed) {
   uint32_t n = 0;
   const auto carry = w.net.filter;
   w.net.filter = [&](Frame& f) { return f.source == w.a->gid && n++ == 0 ? false : carry(f); };
-  for (uint32_t i = 0; i < 8; i++) qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 1 << 17, from.lkey}}, 0, to.at(), to.rkey});
+  for (uint32_t i = 0; i < 8; i++)
+    qa.post({kOpWrite, kSendFlagSignaled, {{from.at(), 1 << 17, from.lkey}}, 0, to.at(), to.rkey});
   CHECK(w.run(10 * kSecond, [&] { return qa.sendCq.written() == 8; }));
   CHECK(w.b->counter("unkept_pkts") > 0);
   CHECK(w.b->counter("kept_pkts") <= 64 + w.b->counter("out_of_seq_request"));
@@ -307,7 +320,8 @@ TEST(receives_that_come_late_and_gaps_go_together) {
     w.connect(qa, qb, linkOf(extensions::kAll));
     constexpr uint32_t kCount = 40, kBytes = 5000;
     Buffer from(*w.a, kCount * kBytes, kAllAccess, seed), to(*w.b, kCount * kBytes);
-    for (uint32_t i = 0; i < kCount; i++) qa.post({kOpSend, kSendFlagSignaled, {{from.at(i * kBytes), kBytes, from.lkey}}});
+    for (uint32_t i = 0; i < kCount; i++)
+      qa.post({kOpSend, kSendFlagSignaled, {{from.at(i * kBytes), kBytes, from.lkey}}});
     for (uint32_t i = 0; i < kCount; i++) {
       w.run(i % 5 == 0 ? 8'000'000 : 0);
       qb.receive({{to.at(i * kBytes), kBytes, to.lkey}});

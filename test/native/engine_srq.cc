@@ -11,8 +11,12 @@ struct Shared : World {
   TestQp qa1, qa2, qb1, qb2;
   Buffer from, to;
   explicit Shared(uint32_t entries = 8, uint32_t type = kQptRc, const Link2& l = {})
-      : srq(*b, entries), qa1(*a, shape(type, 0), 0xA1), qa2(*a, shape(type, 0), 0xA2),
-        qb1(*b, shape(type, srq.handle), 0xB1), qb2(*b, shape(type, srq.handle), 0xB2), from(*a, 8192, kAllAccess, 3),
+      : srq(*b, entries),
+        qa1(*a, shape(type, 0), 0xA1),
+        qa2(*a, shape(type, 0), 0xA2),
+        qb1(*b, shape(type, srq.handle), 0xB1),
+        qb2(*b, shape(type, srq.handle), 0xB2),
+        from(*a, 8192, kAllAccess, 3),
         to(*b, 16384) {
     connect(qa1, qb1, l);
     connect(qa2, qb2, l);
@@ -79,7 +83,11 @@ TEST(srq_messages_take_wqes_as_they_begin) {
 TEST(srq_write_with_immediate_takes_one) {
   Shared s;
   s.receives(1);
-  s.qa1.post({kOpWrite, kSendFlagSignaled | kSendFlagImmediate, {{s.from.at(), 50, s.from.lkey}}, 0xABCD, s.to.at(9000),
+  s.qa1.post({kOpWrite,
+              kSendFlagSignaled | kSendFlagImmediate,
+              {{s.from.at(), 50, s.from.lkey}},
+              0xABCD,
+              s.to.at(9000),
               s.to.rkey});
   s.qa1.post({kOpWrite, kSendFlagSignaled, {{s.from.at(), 50, s.from.lkey}}, 0, s.to.at(9000), s.to.rkey});
   s.pump();

@@ -87,7 +87,8 @@ TEST(connecting_is_the_three_steps_and_ends_at_the_one_that_is_refused) {
     TestQp qp(*w.a);
     into(qp, *w.b, from);
     const bool may = from == kQpsReset || from == kQpsInit;
-    CHECK(w.a->engine.connectQp(qp.handle, steps, attributes) == (may ? Status::kSuccess : Status::kInvalidDeviceState));
+    CHECK(w.a->engine.connectQp(qp.handle, steps, attributes) ==
+          (may ? Status::kSuccess : Status::kInvalidDeviceState));
     const uint32_t expected = may ? kQpsRts : from;
     CHECK_EQ(qp.state(), expected);
     CHECK_EQ(qp.stateWord(), expected);
@@ -121,9 +122,10 @@ TEST(attribute_values_are_checked) {
   for (const uint32_t mtu : {0u, 128u, 255u, 1000u, 8192u})
     rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.pathMtu = mtu; });
   constexpr uint32_t kBits = 1u << extensions::kPacketBytesShift;
-  for (const uint32_t word : {extensions::kAll + 1, 0xFFFFu, 0xFFFFFFFFu, withPackets(8), withPackets(252), withPackets(1428),
-                              withPackets(kJumboPacket + 4), withPackets(extensions::kPacketBytesLongest + extensions::kPacketBytesStep), withPackets(0xFFF8),
-                              kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery})
+  for (const uint32_t word :
+       {extensions::kAll + 1, 0xFFFFu, 0xFFFFFFFFu, withPackets(8), withPackets(252), withPackets(1428),
+        withPackets(kJumboPacket + 4), withPackets(extensions::kPacketBytesLongest + extensions::kPacketBytesStep),
+        withPackets(0xFFF8), kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery})
     rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.extensions = word; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.destinationQpn = 1u << 24; });
   rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.receivePsn = 1u << 24; });
@@ -214,7 +216,8 @@ TEST(domains_queues_regions_and_windows_are_limited) {
   World w(options);
   Engine& e = w.a->engine;
   // Until it is refused; one that is given back makes room for another.
-  const auto fill = [](const char* what, const std::function<Status(Handle*)>& create, const std::function<Status(Handle)>& destroy) {
+  const auto fill = [](const char* what, const std::function<Status(Handle*)>& create,
+                       const std::function<Status(Handle)>& destroy) {
     check::note = what;
     std::vector<Handle> made;
     Handle handle = 0;
@@ -227,20 +230,29 @@ TEST(domains_queues_regions_and_windows_are_limited) {
     CHECK(create(&handle) == Status::kInsufficientResources);
     for (const Handle one : made) CHECK(destroy(one) == Status::kSuccess);
   };
-  fill("domains", [&](Handle* made) { return e.allocatePd(w.a->kernel, made); }, [&](Handle made) { return e.deallocatePd(made); });
+  fill(
+      "domains", [&](Handle* made) { return e.allocatePd(w.a->kernel, made); },
+      [&](Handle made) { return e.deallocatePd(made); });
   TestCq cq(*w.a, 8);
   const uint64_t bytes = kCqHeaderBytes + uint64_t(cq.entries) * kCqeBytes;
-  fill("completion queues", [&](Handle* made) { return e.createCq(w.a->kernel, cq.ring, bytes, cq.entries, made); },
-       [&](Handle made) { return e.destroyCq(made); });
+  fill(
+      "completion queues", [&](Handle* made) { return e.createCq(w.a->kernel, cq.ring, bytes, cq.entries, made); },
+      [&](Handle made) { return e.destroyCq(made); });
   TestSrq srq(*w.a);
-  fill("shared receive queues", [&](Handle* made) { return e.createSrq(srq.request(), made); },
-       [&](Handle made) { return e.destroySrq(made); });
+  fill(
+      "shared receive queues", [&](Handle* made) { return e.createSrq(srq.request(), made); },
+      [&](Handle made) { return e.destroySrq(made); });
   Buffer memory(*w.a, 64);
   uint32_t rkey = 0;
   const auto deregister = [&](Handle made) { return e.deregisterMr(w.a->pd, made); };
-  fill("regions", [&](Handle* made) { return e.registerMr(w.a->pd, memory.at(), 64, kAccessLocalWrite, made, &rkey); }, deregister);
-  fill("regions for fast registration", [&](Handle* made) { return e.allocateMr(w.a->pd, 64, made); }, deregister);
-  fill("windows", [&](Handle* made) { return e.allocateMw(w.a->pd, made, &rkey); }, [&](Handle made) { return e.deallocateMw(made); });
+  fill(
+      "regions", [&](Handle* made) { return e.registerMr(w.a->pd, memory.at(), 64, kAccessLocalWrite, made, &rkey); },
+      deregister);
+  fill(
+      "regions for fast registration", [&](Handle* made) { return e.allocateMr(w.a->pd, 64, made); }, deregister);
+  fill(
+      "windows", [&](Handle* made) { return e.allocateMw(w.a->pd, made, &rkey); },
+      [&](Handle made) { return e.deallocateMw(made); });
 }
 
 TEST(flush_is_complete_when_modify_returns) {

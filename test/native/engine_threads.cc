@@ -61,7 +61,8 @@ TEST(threads_post_poll_and_progress) {
         while (qb[i]->receiveCq.poll(&c)) {
           if (c.status != kWcSuccess || c.length != 2000) bad++;
           // The data belongs to us until we post the receive again.
-          if (std::memcmp(to[i]->data() + (done % kDepth) * 2048, from[i]->data() + (done % kDepth) * 2048, 2000)) bad++;
+          if (std::memcmp(to[i]->data() + (done % kDepth) * 2048, from[i]->data() + (done % kDepth) * 2048, 2000))
+            bad++;
           done++;
         }
         b.engine.progress();
@@ -77,7 +78,8 @@ TEST(threads_post_poll_and_progress) {
       uint64_t id;
       uint32_t lkey, rkey;
       if (a.engine.pinRange(reinterpret_cast<uint64_t>(words), 64, &id) == Status::kSuccess) {
-        if (a.engine.registerMr(a.pd, reinterpret_cast<uint64_t>(words), 64, kAllAccess, &lkey, &rkey) != Status::kSuccess)
+        if (a.engine.registerMr(a.pd, reinterpret_cast<uint64_t>(words), 64, kAllAccess, &lkey, &rkey) !=
+            Status::kSuccess)
           bad++;
         auto sink = std::make_shared<Sink>();
         a.engine.addCqWaiter(extra.sendCq.handle, kCqNotifyAny, sink);

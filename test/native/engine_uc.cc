@@ -43,8 +43,7 @@ TEST(uc_carries_and_nobody_answers) {
   p.qa.post(p.send(1000, 3000, kSendFlagSignaled | kSendFlagImmediate | kSendFlagSolicited));
   p.qa.post(p.write(0, 0, kSendFlagImmediate));
   // Completed as soon as they are out: the peer has not moved yet.
-  while (p.a->step()) {
-  }
+  while (p.a->step()) {}
   const auto sent = p.qa.sendCq.drain();
   if (CHECK_EQ(sent.size(), 2u)) CHECK(sent[0].status == kWcSuccess && sent[1].wqe == 1);
   p.pump();
@@ -242,10 +241,14 @@ TEST(uc_transitions) {
     uint32_t from, to, required, optional;
   };
   const Cell cells[] = {
-      {kQpsReset, kQpsInit, 4 | 8 | 2, 0},         {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
-      {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100, 2 | 4}, {kQpsRtr, kQpsRts, 0x4000, 2},
-      {kQpsRts, kQpsRts, 0, 2},                    {kQpsRts, kQpsSqd, 0, 0x20000},
-      {kQpsSqd, kQpsSqd, 0, 0x20 | 2 | 4},         {kQpsSqd, kQpsRts, 0, 2},
+      {kQpsReset, kQpsInit, 4 | 8 | 2, 0},
+      {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
+      {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100, 2 | 4},
+      {kQpsRtr, kQpsRts, 0x4000, 2},
+      {kQpsRts, kQpsRts, 0, 2},
+      {kQpsRts, kQpsSqd, 0, 0x20000},
+      {kQpsSqd, kQpsSqd, 0, 0x20 | 2 | 4},
+      {kQpsSqd, kQpsRts, 0, 2},
       {kQpsSqError, kQpsRts, 0, 2},
   };
   World w;

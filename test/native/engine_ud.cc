@@ -146,7 +146,8 @@ TEST(ud_address_handles) {
   Path path;
   Handle h = 0;
   CHECK(e.createAh(w.a->pd + 1, path, 1024, &h) == Status::kInvalidHandle);
-  for (const uint32_t mtu : {0u, 128u, 1000u, 8192u}) CHECK(e.createAh(w.a->pd, path, mtu, &h) == Status::kInvalidParameter);
+  for (const uint32_t mtu : {0u, 128u, 1000u, 8192u})
+    CHECK(e.createAh(w.a->pd, path, mtu, &h) == Status::kInvalidParameter);
   path.source = w.a->gid;
   CHECK(e.createAh(w.a->pd, path, 1024, &h) == Status::kInvalidAddress);
   path.destination.raw[15] = 7;  // IPv6
@@ -195,8 +196,7 @@ TEST(ud_multicast) {
   CHECK(e.attachMulticast(w.qb.handle, w.b->gid, 2) == Status::kInvalidAddress);
   CHECK(e.attachMulticast(w.qb.handle + 99, g, 2) == Status::kInvalidHandle);
   CHECK(e.attachMulticast(w.qb.handle, g, 1) == Status::kNetworkUnreachable);
-  for (TestQp* qp : {&w.qb, &second, &otherKey})
-    CHECK(e.attachMulticast(qp->handle, g, 2) == Status::kSuccess);
+  for (TestQp* qp : {&w.qb, &second, &otherKey}) CHECK(e.attachMulticast(qp->handle, g, 2) == Status::kSuccess);
   CHECK(e.attachMulticast(w.qb.handle, g, 2) == Status::kInvalidDeviceState);
   CHECK(w.a->engine.attachMulticast(w.qa.handle, g, 1) == Status::kSuccess);
   CHECK_EQ(w.net.members.size(), 2u);

@@ -16,7 +16,9 @@ struct Words {
     words[kSwFlags] = flags;
     words[kSwSgeCount] = count;
   }
-  void length(uint32_t sge, uint32_t bytes) { storeWord(words + kSendWqeHeaderBytes / 4 + sge * kSgeBytes / 4 + kSgeLength, bytes); }
+  void length(uint32_t sge, uint32_t bytes) {
+    storeWord(words + kSendWqeHeaderBytes / 4 + sge * kSgeBytes / 4 + kSgeLength, bytes);
+  }
   uint32_t parse(const WqeLimits& limits = kLimits) const {
     SendWqe wqe;
     return wqe.parse(words, limits);
@@ -32,7 +34,9 @@ uint32_t parsed(uint32_t opcode, uint32_t flags, uint32_t count, uint32_t bytes,
 }  // namespace
 
 TEST(wqe_flags_and_types_of_every_opcode) {
-  constexpr uint32_t kFlags[] = {kSendFlagFence, kSendFlagSignaled, kSendFlagSolicited, kSendFlagImmediate, kSendFlagInline, kSendFlagInvalidate, 0x20, 1u << 31};
+  constexpr uint32_t kFlags[] = {
+      kSendFlagFence, kSendFlagSignaled, kSendFlagSolicited, kSendFlagImmediate, kSendFlagInline, kSendFlagInvalidate,
+      0x20,           1u << 31};
   // By opcode: how many of these flags it may have, and of the types below.
   constexpr struct {
     size_t flags, types;
@@ -78,7 +82,8 @@ TEST(wqe_lengths) {
     for (const uint32_t bytes : {0u, 7u, 9u}) CHECK_EQ(parsed(opcode, 0, 1, bytes), kWcLocalLength);
     CHECK_EQ(parsed(opcode, 0, 0, 8), kWcLocalLength);
   }
-  for (const uint32_t opcode : {kOpRead, kOpCompareExchange, kOpFetchAdd}) CHECK_EQ(parsed(opcode, 0, 1, 8, {kQptRc, 3, 40, 1000, 0}), kWcLocalOp);
+  for (const uint32_t opcode : {kOpRead, kOpCompareExchange, kOpFetchAdd})
+    CHECK_EQ(parsed(opcode, 0, 1, 8, {kQptRc, 3, 40, 1000, 0}), kWcLocalOp);
 }
 
 TEST(wqe_every_word) {
@@ -104,7 +109,8 @@ TEST(wqe_every_word) {
 
 // What was checked is what is executed: the program changes the header when the parser has come to the SGEs.
 TEST(wqe_that_changes_while_it_is_read) {
-  auto* const memory = static_cast<uint8_t*>(mmap(nullptr, 2 * world::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* const memory = static_cast<uint8_t*>(
+      mmap(nullptr, 2 * world::kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   CHECK(memory != MAP_FAILED);
   uint32_t* const sges = reinterpret_cast<uint32_t*>(memory + world::kPage);
   uint32_t* const w = sges - kSendWqeHeaderBytes / 4;

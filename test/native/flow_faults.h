@@ -43,6 +43,7 @@ using MessageFlags = unsigned;
 #endif
 extern "C" int sendmmsg(int fd, mmsghdr* messages, unsigned count, MessageFlags flags) {
   unsigned sent = 0;
-  while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1) sent++;
+  while (sent < count && !isFull(fd) && !isTold(fd) && syscall(SYS_sendmmsg, fd, messages + sent, 1, flags) == 1)
+    sent++;
   return sent != 0 ? static_cast<int>(sent) : -1;
 }

@@ -1,5 +1,5 @@
-// Atomics of several processes on the same words at the same time: directly, by the local link, by the wire, and of the owner itself.
-// None is lost or counted twice, whichever way it came.
+// Atomics of several processes on the same words at the same time: directly, by the local link, by the wire, and of the
+// owner itself. None is lost or counted twice, whichever way it came.
 #include <thread>
 
 #include "host_peer.h"
@@ -93,7 +93,8 @@ int adderMain(const std::string& words) {
   }
   adder.count.direct = engineCounter("direct_atomic");
   complete(write(1, &adder.count, sizeof adder.count) == sizeof adder.count);
-  while (read(0, &how, 1) == 1);  // what it has read
+  while (read(0, &how, 1) == 1)
+    ;  // what it has read
   return hosttest::failures;
 }
 
@@ -113,7 +114,8 @@ void exactUnderContention() {
     const char how = kRest;
     uint32_t lkey;
     own.address = reinterpret_cast<uint64_t>(words);
-    HOST_CHECK(side.engine.registerMr(side.pd, own.address, 4096, kAccessLocalWrite | kAccessRemoteAtomic, &lkey, &own.rkey) == Status::kSuccess);
+    HOST_CHECK(side.engine.registerMr(side.pd, own.address, 4096, kAccessLocalWrite | kAccessRemoteAtomic, &lkey,
+                                      &own.rkey) == Status::kSuccess);
     HOST_CHECK(write(peers[i]->in, &own, sizeof own) == sizeof own && write(peers[i]->in, &how, 1) == 1);
     side.connect(peers[i]->hello, 4096);
     peers[i]->awaitConnected();

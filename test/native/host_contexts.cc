@@ -1,5 +1,5 @@
-// Several HCAs of one process (process/hca_context.h): they reach each other as processes do, and each ends by itself, in any state
-// and at any time.
+// Several HCAs of one process (process/hca_context.h): they reach each other as processes do, and each ends by itself,
+// in any state and at any time.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@ using namespace hosttest;
 namespace {
 
 constexpr uint32_t kMessage = 64, kLarge = 1u << 20;
-constexpr uint32_t kAckTimeout = 18;  // a second: sanitizers copy slowly
+constexpr uint32_t kAckTimeout = 18;   // a second: sanitizers copy slowly
 constexpr uint64_t kThere = 2u << 20;  // where large payload goes
 
 struct Hca {
@@ -66,8 +66,8 @@ void send(Side& from, Side& to, uint8_t mark) {
   HOST_CHECK(to.memory[kThere] == mark);
 }
 
-// What this thread, or an engine, did to memory is seen by the others. Their processors agree anyway, but ThreadSanitizer does not see
-// what orders them: shared memory that both map.
+// What this thread, or an engine, did to memory is seen by the others. Their processors agree anyway, but
+// ThreadSanitizer does not see what orders them: shared memory that both map.
 void meet(Side& one, Side& other) {
   one.engine.hold();
   other.engine.hold();
@@ -86,7 +86,8 @@ void copy(Side& by, Side& with, uint32_t opcode) {
   HOST_CHECK(std::memcmp(&source.memory[0], &target.memory[kThere], kLarge) == 0);
 }
 
-// Send, Write and Read in both directions, over either link. `named`: from memory of allocate(), which the other HCA maps a second time.
+// Send, Write and Read in both directions, over either link. `named`: from memory of allocate(), which the other HCA
+// maps a second time.
 void traffic(LinkChoice link, bool named) {
   HostOptions options;
   options.link = link;
@@ -116,8 +117,8 @@ void traffic(LinkChoice link, bool named) {
   if (named) HOST_CHECK(a.counter("local_link_mapped_copy_bytes") >= 3 * kLarge);
 }
 
-// The peer of a context hears of its end, also where another context of the process has its slot before that was seen. Its own
-// other connections go on.
+// The peer of a context hears of its end, also where another context of the process has its slot before that was seen.
+// Its own other connections go on.
 void end(LinkChoice link) {
   HostOptions options;
   options.link = link;
@@ -159,7 +160,8 @@ void churn(uint32_t rounds) {
 #endif
   const uint32_t descriptors = entriesOf("/proc/self/fd");
   for (uint32_t n = 0; n < rounds; n++) {
-    HOST_CHECK(eventually([&] { return entriesOf("/proc/self/task") == threads && entriesOf("/proc/self/fd") <= descriptors; }));
+    HOST_CHECK(eventually(
+        [&] { return entriesOf("/proc/self/task") == threads && entriesOf("/proc/self/fd") <= descriptors; }));
     Hca a;
     Side x(n % 2 == 0, a.engine()), y(false, b.engine());
     if (n == 0) slot = a.slot();
@@ -195,8 +197,8 @@ void churn(uint32_t rounds) {
   }
 }
 
-// Somebody has the engine and does not give it back: the end of the context does not wait for that. It comes to an end when the next
-// one starts.
+// Somebody has the engine and does not give it back: the end of the context does not wait for that. It comes to an end
+// when the next one starts.
 void late() {
   auto a = std::make_unique<Hca>();
   const uint32_t slot = a->slot();
@@ -282,8 +284,12 @@ void captures() {
     send(x, y, 1);
   };
   once(base + "of-%p.pcapng");
-  const std::string names[] = {"of-" + pid + ".pcapng", "of-" + pid + "-2.pcapng", "of-" + pid + "-3.pcapng",
-                               "of-" + pid + "-4.pcapng", "plain", "plain-2"};
+  const std::string names[] = {"of-" + pid + ".pcapng",
+                               "of-" + pid + "-2.pcapng",
+                               "of-" + pid + "-3.pcapng",
+                               "of-" + pid + "-4.pcapng",
+                               "plain",
+                               "plain-2"};
   const int64_t first = sizeOf(base + names[0]);
   HOST_CHECK(first > 200);
   once(base + "of-%p.pcapng");

@@ -59,7 +59,8 @@ void tooMany() {
   HOST_CHECK(descriptorsOf(a).size() == before + 1);
 }
 
-// A connection for which there is no descriptor waits, and is looked at now and then only: not as often as a thread can.
+// A connection for which there is no descriptor waits, and is looked at now and then only: not as often as a thread
+// can.
 void fullTable() {
   Node a;
   a.ask("kernel", "kernel 1");

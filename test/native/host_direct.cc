@@ -1,5 +1,5 @@
-// Direct access between processes: one writes into memory of the other, which takes it back, ends the connection, or ends itself, while
-// the writer runs, is stopped, or is killed.
+// Direct access between processes: one writes into memory of the other, which takes it back, ends the connection, or
+// ends itself, while the writer runs, is stopped, or is killed.
 #include "host_peer.h"
 
 using namespace hosttest;

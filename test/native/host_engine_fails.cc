@@ -1,5 +1,6 @@
-// The engine's thread fails for good: a descriptor by which it wakes up is closed behind its back, as by a program that closes descriptors
-// that are not its own. The kernels are told, the thread ends instead of spinning, and the engine can be stopped.
+// The engine's thread fails for good: a descriptor by which it wakes up is closed behind its back, as by a program that
+// closes descriptors that are not its own. The kernels are told, the thread ends instead of spinning, and the engine
+// can be stopped.
 #include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>

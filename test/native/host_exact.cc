@@ -1,5 +1,5 @@
-// ICRCs checked exactly (option icrc=exact): what comes by a cable from another host, by the loopback interface, for other
-// processes; and what the check of a solved ID cannot see.
+// ICRCs checked exactly (option icrc=exact): what comes by a cable from another host, by the loopback interface, for
+// other processes; and what the check of a solved ID cannot see.
 #include <linux/capability.h>
 #include <netinet/ip.h>
 #include <sys/syscall.h>
@@ -20,8 +20,8 @@ constexpr uint32_t kPayload = 200;
 bool shell(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
 
 struct Shape {
-  uint16_t id = 7;       // in the IP header
-  uint16_t icrcId = 7;   // that the ICRC was computed with
+  uint16_t id = 7;      // in the IP header
+  uint16_t icrcId = 7;  // that the ICRC was computed with
   bool dontFragment = true;
 };
 
@@ -75,7 +75,8 @@ std::vector<uint8_t> management(uint8_t tag) {
   return b;
 }
 
-// Changes a word of the payload so that the ICRC of ID `shape.icrcId` fits the ID in the header no more, but another one.
+// Changes a word of the payload so that the ICRC of ID `shape.icrcId` fits the ID in the header no more, but another
+// one.
 std::vector<uint8_t> corrupt(std::vector<uint8_t> bth, const Shape& shape, uint16_t other) {
   const auto length = static_cast<uint32_t>(bth.size());
   const IcrcHeaders h = headersOf(shape, shape.id);
@@ -201,8 +202,8 @@ void corruptPackets(Sender& sender, bool exact) {
   }
 }
 
-// Several packets with one header, as the interface joins them (IDs that follow each other) or a sender on this machine leaves
-// them (one ID): `ids` are those that the ICRCs count with.
+// Several packets with one header, as the interface joins them (IDs that follow each other) or a sender on this machine
+// leaves them (one ID): `ids` are those that the ICRCs count with.
 std::vector<uint8_t> joined(uint32_t qpn, uint32_t psn, const std::vector<uint16_t>& ids, bool shorterLast) {
   std::vector<uint8_t> bytes;
   Shape shape;
@@ -282,8 +283,8 @@ void severalProcesses(Sender& sender) {
     HOST_CHECK(come(n));
   }
 
-  // Long enough that a connected socket sends, whose IDs count from a random one on. Steered right, and to others, who hand
-  // on what the raw socket has a copy of.
+  // Long enough that a connected socket sends, whose IDs count from a random one on. Steered right, and to others, who
+  // hand on what the raw socket has a copy of.
   const long solved = two.counter("rx_ipv4_id_solved");  // packets for others
   constexpr int kMany = 200;
   const auto sendMany = [&](uint32_t bytes) {  // each comes once
@@ -302,7 +303,8 @@ void severalProcesses(Sender& sender) {
   for (Node* wrong : {&one, &other}) {
     const long before = wrong->counter("slot_tx_forwarded");
     long handedOn = 0;
-    for (int tries = 0; tries < 10 && handedOn == 0; tries++) {  // a round of steering that was under way may set it right
+    for (int tries = 0; tries < 10 && handedOn == 0;
+         tries++) {  // a round of steering that was under way may set it right
       one.ask("missteer " + std::to_string(wrong->slot), "missteered 1");
       sendMany(1000);
       for (int i = 0; i < 100 && handedOn < kMany; i++) handedOn = wrong->counter("slot_tx_forwarded") - before;

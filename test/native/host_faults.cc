@@ -146,7 +146,8 @@ void onTheWire() {
   HOST_CHECK(corrupted > 100);
   // The last may still lie in a socket; whose, the bits decide.
   long found = -1;
-  for (const uint64_t end = hosttest::RealClock().now() + kPatienceNs; found < corrupted && hosttest::RealClock().now() < end;) {
+  for (const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
+       found < corrupted && hosttest::RealClock().now() < end;) {
     found = 0;
     for (Node* node : {&receiver, &sender, &corrupter}) found += node->counter("rx_icrc_errors");
   }

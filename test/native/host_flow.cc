@@ -1,5 +1,5 @@
-// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; what fails, is miscounted or evicted; systems
-// that do not tell the IDs.
+// Connected sending sockets: IPv4 IDs as they leave, seen by a raw socket; what fails, is miscounted or evicted;
+// systems that do not tell the IDs.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -224,10 +224,12 @@ void fullSocket() {
   HOST_CHECK(raw.sees(other) && raw.seesNothing());
   fullFd = -1;
   HOST_CHECK(raw.sees(s.send(one)) && raw.sees(s.send(two)) && raw.sees(s.send(cold)));
-  HOST_CHECK(connected().size() == 2 && s.get(HostCounter::kFlowsOpened) == 2 && s.get(HostCounter::kFlowsMiscounted) == 0);
+  HOST_CHECK(connected().size() == 2 && s.get(HostCounter::kFlowsOpened) == 2 &&
+             s.get(HostCounter::kFlowsMiscounted) == 0);
 }
 
-// The news of an earlier message comes in place of sending, whatever happened to another socket before: it costs nothing.
+// The news of an earlier message comes in place of sending, whatever happened to another socket before: it costs
+// nothing.
 void fullThenTold() {
   Sender s;
   Raw raw;
@@ -295,7 +297,8 @@ void refusedByIcmp() {
   HOST_CHECK(getsockopt(connected().at(0), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == ECONNREFUSED);
 }
 
-// A packet alone that is told of an earlier refusal has cost no ID: what follows goes by the same socket with the same one.
+// A packet alone that is told of an earlier refusal has cost no ID: what follows goes by the same socket with the same
+// one.
 void refusedAlone() {
   Sender s;
   Raw raw;
@@ -314,7 +317,8 @@ void refusedAlone() {
   HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 1 && s.get(HostCounter::kTxErrors) == 0);
 }
 
-// One whose socket fails otherwise ends it: what follows is not lost, as it goes by the unconnected one until there is another.
+// One whose socket fails otherwise ends it: what follows is not lost, as it goes by the unconnected one until there is
+// another.
 void failedAlone() {
   Sender s;
   Raw raw;
@@ -331,7 +335,8 @@ void failedAlone() {
   while (raw.next() != 0) continue;
   HOST_CHECK(s.alone(path) && raw.next(kPatienceMs) != 0 && raw.port() != kRocePort);
   HOST_CHECK(raw.sees(s.send(path)));
-  HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 2 && s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
+  HOST_CHECK(s.get(HostCounter::kFlowsOpened) == 2 &&
+             s.get(HostCounter::kTxErrors) + s.get(HostCounter::kTxBufferFull) == 0);
 }
 
 // Somebody else counts the ID up: found out, and learned again.

@@ -1,6 +1,7 @@
-// A process of this user that owns its slot and sends whatever it likes: frames of every kind on the slots' connections, and any
-// words in the memory that it shares with this process. It may end its own pair and its own connection. A bystander's connection,
-// memory that it has no right to, and descriptors stay as they are. `host_hostile [seed [frames]]` repeats a run.
+// A process of this user that owns its slot and sends whatever it likes: frames of every kind on the slots'
+// connections, and any words in the memory that it shares with this process. It may end its own pair and its own
+// connection. A bystander's connection, memory that it has no right to, and descriptors stay as they are. `host_hostile
+// [seed [frames]]` repeats a run.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -22,19 +23,21 @@ constexpr uint32_t kFramesOfOne = 200, kFrames = 6000;  // of one process, and o
 constexpr uint32_t kEntriesOfOne = 100;                 // that it writes into its ring
 constexpr uint32_t kOwnQpn = kOwnSlot << 16 | 5;        // of a queue pair that is none
 constexpr unsigned kLifeSeconds = 60;                   // one that takes longer hangs
-constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket), kLastKind = static_cast<uint32_t>(FrameKind::kPortAnswer);
+constexpr auto kFirstKind = static_cast<uint32_t>(FrameKind::kPacket),
+               kLastKind = static_cast<uint32_t>(FrameKind::kPortAnswer);
 
 UniqueFd event() { return UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
 
-// Not while the engine's thread is at something, for which it may have opened one. Sockets of the network come and go with the
-// traffic (peer_socket.h).
+// Not while the engine's thread is at something, for which it may have opened one. Sockets of the network come and go
+// with the traffic (peer_socket.h).
 int descriptors() {
   const auto hold = hca().engine()->hold();
   int n = 0;
   for (int fd = 0; fd < 512; fd++) {
     int domain = AF_UNSPEC;
     socklen_t bytes = sizeof domain;
-    if (fcntl(fd, F_GETFD) < 0 || (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain != AF_UNIX)) continue;
+    if (fcntl(fd, F_GETFD) < 0 || (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain != AF_UNIX))
+      continue;
     n++;
   }
   return n;
@@ -99,9 +102,11 @@ class Hostile {
     what.entries++;
     if (r_.below(16) == 0) {
       auto* const words = reinterpret_cast<uint32_t*>(&segment->sides[r_.below(2)]);
-      __atomic_store_n(words + r_.below(sizeof(LocalSide) / 4), r_.below(2) ? r_.next() : r_.below(4), __ATOMIC_RELAXED);
+      __atomic_store_n(words + r_.below(sizeof(LocalSide) / 4), r_.below(2) ? r_.next() : r_.below(4),
+                       __ATOMIC_RELAXED);
     }
-    if (r_.below(16) == 0) out.slots[r_.below(LocalRing::kSlots)].body[r_.below(LocalRing::kSlotBody)] = uint8_t(r_.next());
+    if (r_.below(16) == 0)
+      out.slots[r_.below(LocalRing::kSlots)].body[r_.below(LocalRing::kSlotBody)] = uint8_t(r_.next());
     if (r_.below(64) == 0) __atomic_store_n(&segment->state, r_.below(4), __ATOMIC_RELAXED);
     if (eventfd_write(theirs_.get(), 1) != 0) HOST_CHECK(errno == EAGAIN);
     if (r_.below(8) == 0) usleep(50);
@@ -156,8 +161,7 @@ class Hostile {
       }
       case FrameKind::kPacket:
       case FrameKind::kMad:
-      case FrameKind::kStray:
-        return packet(to);
+      case FrameKind::kStray: return packet(to);
       default: {
         const uint32_t length = 4 * r_.below(16);
         for (uint32_t i = 0; i < length; i++) to[i] = uint8_t(r_.next());
@@ -200,7 +204,8 @@ class Hostile {
     packet(bytes);
     const uint32_t length = r_.below(4) ? r_.below(200) : r_.next() & 0xFFFFF;
     const auto kind = static_cast<LocalKind>(r_.below(8) ? 1 + r_.below(5) : r_.below(16));
-    const uint32_t at = head(entry, length, kind, r_.below(4) ? 0 : r_.below(16), r_.below(2) ? 0 : r_.next() & 0x1FFFFFF);
+    const uint32_t at =
+        head(entry, length, kind, r_.below(4) ? 0 : r_.below(16), r_.below(2) ? 0 : r_.next() & 0x1FFFFFF);
     std::memcpy(entry + at, bytes, LocalRing::kEntryBytes - at);
     return 1 + r_.below(LocalRing::kEntryBytes);
   }
@@ -335,8 +340,10 @@ int victimMain(uint64_t seed, uint32_t frames) {
   peer.end();
   const uint64_t pairs = hostCounter("local_link_pairs_up"), broken = hostCounter("local_link_broken");
   // The attack has met what it was aimed at: the pairs of rings were up, and were broken.
-  if (frames >= kFrames) HOST_CHECK(sum.entries > 0 && pairs > 1 && broken > 0 && hostCounter("slot_bad_frames") > frames / 8);
-  std::printf("seed %" PRIu64 ": %u frames, %u refused, %" PRIu64 " bad, %u entries, %" PRIu64 " pairs up, %" PRIu64 " broken\n",
+  if (frames >= kFrames)
+    HOST_CHECK(sum.entries > 0 && pairs > 1 && broken > 0 && hostCounter("slot_bad_frames") > frames / 8);
+  std::printf("seed %" PRIu64 ": %u frames, %u refused, %" PRIu64 " bad, %u entries, %" PRIu64 " pairs up, %" PRIu64
+              " broken\n",
               seed, sum.frames, sum.refused, hostCounter("slot_bad_frames"), sum.entries, pairs, broken);
   return hosttest::failures;
 }

@@ -36,8 +36,7 @@ const Vector kVectors[] = {
     {"WRITE Only with a pad byte",
      "45000040000040004011260f0a4d00020a4d0003e65712b7002c00000a10ffff0000001780ffffff000000000000100012345678"
      "00000003616263000e55782b"},
-    {"zero-length SEND",
-     "4500002c00004000401126230a4d00020a4d0003e65712b7001800000400ffff0000001780000000a1277657"},
+    {"zero-length SEND", "4500002c00004000401126230a4d00020a4d0003e65712b7001800000400ffff0000001780000000a1277657"},
 };
 
 IcrcHeaders headersOf(const std::vector<uint8_t>& p, size_t* udpAt) {
@@ -146,7 +145,8 @@ void gatheringAgrees() {
   for (uint8_t& b : payload) b = static_cast<uint8_t>(random());
   bool same = true;
   IcrcStart start, other;
-  for (uint32_t length : {0u, 1u, 2u, 3u, 4u, 63u, 64u, 88u, 99u, 100u, 112u, 116u, 127u, 128u, 129u, 1000u, 4095u, 4096u})
+  for (uint32_t length :
+       {0u, 1u, 2u, 3u, 4u, 63u, 64u, 88u, 99u, 100u, 112u, 116u, 127u, 128u, 129u, 1000u, 4095u, 4096u})
     for (uint32_t pieces : {0u, 1u, 2u, 5u})
       for (bool v4 : {true, false}) {
         if (pieces == 0 && length != 0) continue;

@@ -54,8 +54,7 @@ void testEvents() {
                               "ip address add fd98::1/64 dev cable2 nodad", "ip link set cable2 mtu 1400",
                               "ip link set cable2 address 02:00:00:00:00:09", "ip link set cable2 up",
                               "ip address delete 10.98.1.1/24 dev cable2", "ip link delete cable2"}) {
-    while (told(events, 0)) {
-    }
+    while (told(events, 0)) {}
     HOST_CHECK(std::system(command) == 0);
     HOST_CHECK(told(events));
   }
@@ -63,8 +62,7 @@ void testEvents() {
   HOST_CHECK(std::system("for i in $(seq 400); do echo link add many$i type veth peer name other$i; done | "
                          "ip -batch -") == 0);
   HOST_CHECK(told(events));
-  while (told(events, 100)) {
-  }
+  while (told(events, 100)) {}
   HOST_CHECK(std::system("ip link delete many7") == 0);
   HOST_CHECK(told(events));
 }
@@ -101,7 +99,8 @@ void testPointToPoint() {
   HOST_CHECK(own != nullptr && all.size() == 2);
   if (own == nullptr) return;
   HOST_CHECK(own->up && own->running && own->mtu == 1420 && own->mac.empty() && own->index == if_nametoindex("tun0"));
-  HOST_CHECK(find(*own, gidOfIpv4(htonl(0x0A000001))) != nullptr && find(*own, gidOfIpv4(htonl(0x0A000002))) == nullptr);
+  HOST_CHECK(find(*own, gidOfIpv4(htonl(0x0A000001))) != nullptr &&
+             find(*own, gidOfIpv4(htonl(0x0A000002))) == nullptr);
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ void exchange() {
   Node a, b;
   HOST_CHECK(a.slot == 0 && b.slot == 1);
   HOST_CHECK(has(a.started, "wire 1 problem") && a.started.back() == ' ');
-  const struct { const char *from, *to; } ways[] = {{"127.0.0.1", "127.0.0.1"}, {"127.0.0.2", "127.0.0.3"}, {"::1", "::1"}};
+  const struct {
+    const char *from, *to;
+  } ways[] = {{"127.0.0.1", "127.0.0.1"}, {"127.0.0.2", "127.0.0.3"}, {"::1", "::1"}};
   for (const auto& way : ways) {
     for (int bytes : {0, 1, 2, 3, 4, 255, 1024, 4095, 4096, 9152, 16384}) {
       for (const auto& pair : {std::pair<Node*, Node*>{&a, &b}, {&b, &a}, {&a, &a}}) {
@@ -59,8 +61,9 @@ void exchange() {
   HOST_CHECK(a.ask("local 192.0.2.1", "local") == "local 0");
 }
 
-// Waits until packets for `to` reach it without a detour. Every packet must arrive in any case. Steering asks all processes
-// every 100 ms at most, and anew where one did not answer within 20: so by the clock, not by the number of packets.
+// Waits until packets for `to` reach it without a detour. Every packet must arrive in any case. Steering asks all
+// processes every 100 ms at most, and anew where one did not answer within 20: so by the clock, not by the number of
+// packets.
 void settle(Node& from, Node& to, const std::vector<Node*>& all) {
   const uint64_t end = hosttest::RealClock().now() + kPatienceNs;
   while (hosttest::RealClock().now() < end) {
@@ -340,7 +343,8 @@ void withoutWire() {
     for (int bytes : {0, 3, 4096}) {
       for (const auto& pair : {std::pair<Node*, Node*>{&a, &b}, {&b, &a}, {&a, &a}}) {
         HOST_CHECK(pair.first->ask(send(*pair.second, "127.0.0.1", "127.0.0.7", 50, bytes), "sent") == "sent 50");
-        for (int n = 0; n < 50; n++) HOST_CHECK(has(pair.second->expect("packet"), " good=1 from=127.0.0.1 to=127.0.0.7"));
+        for (int n = 0; n < 50; n++)
+          HOST_CHECK(has(pair.second->expect("packet"), " good=1 from=127.0.0.1 to=127.0.0.7"));
       }
     }
     HOST_CHECK(a.ask(send(b, "127.0.0.1", "192.0.2.1", 3, 8), "sent") == "sent 0");
@@ -388,7 +392,8 @@ void foreignPackets() {
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    HOST_CHECK(sendto(raw, bytes, n + 24, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) == static_cast<ssize_t>(n + 24));
+    HOST_CHECK(sendto(raw, bytes, n + 24, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) ==
+               static_cast<ssize_t>(n + 24));
   };
   for (uint16_t id : {uint16_t{0x1234}, uint16_t{0xffff}, uint16_t{1}})
     for (bool df : {true, false}) {
@@ -505,12 +510,24 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   const std::string only = argc > 1 ? argv[1] : "";
   hosttest::privateNetwork();
-  const struct { const char* name; void (*run)(); } tests[] = {
-      {"exchange", exchange}, {"steering", steering}, {"deaths", deaths}, {"slotOfAnother", slotOfAnother}, {"orderByWire", [] { order("link=wire"); }},
+  const struct {
+    const char* name;
+    void (*run)();
+  } tests[] = {
+      {"exchange", exchange},
+      {"steering", steering},
+      {"deaths", deaths},
+      {"slotOfAnother", slotOfAnother},
+      {"orderByWire", [] { order("link=wire"); }},
       {"orderBySlots", [] { order(""); }},
       {"ports", ports},
-      {"gsi", [] { gsi("with a wire", {"127.0.0.1", "127.0.0.9", "::1"}); }},
-      {"withoutWire", withoutWire}, {"foreignPackets", foreignPackets}, {"hostility", hostility},
+      {"gsi",
+       [] {
+         gsi("with a wire", {"127.0.0.1", "127.0.0.9", "::1"});
+       }},
+      {"withoutWire", withoutWire},
+      {"foreignPackets", foreignPackets},
+      {"hostility", hostility},
   };
   for (const auto& test : tests) {
     if (!only.empty() && only != test.name) continue;

@@ -1,5 +1,5 @@
-// Host sides of one process that are played against each other by hand: what each poll delivers, and that the system gives each of
-// them what is for it.
+// Host sides of one process that are played against each other by hand: what each poll delivers, and that the system
+// gives each of them what is for it.
 #pragma once
 #include <poll.h>
 
@@ -77,8 +77,8 @@ struct Member final : PacketSink, KernelPort {
     pollfd p = {host.pollFd(), POLLIN, 0};
     return ::poll(&p, 1, milliseconds) == 1;
   }
-  // Something has come. What the system gave to another member, on a slow machine whose steering was not found out in time,
-  // that one hands over.
+  // Something has come. What the system gave to another member, on a slow machine whose steering was not found out in
+  // time, that one hands over.
   bool arrives() {
     for (int waited = 0; waited < kPatienceMs / 10; waited++) {
       if (readable(10)) return true;
@@ -173,8 +173,8 @@ bool isReadable(M& m) {
   return ::poll(&p, 1, 0) == 1;
 }
 
-// Until nobody has anything to do. Whoever is asked something answers in its next turn, and hears the answers before it finds out
-// that they are late.
+// Until nobody has anything to do. Whoever is asked something answers in its next turn, and hears the answers before it
+// finds out that they are late.
 template <typename M, typename Poll>
 void settle(const std::vector<M*>& all, const Poll& poll) {
   const auto busy = [&] {
@@ -195,9 +195,10 @@ void settle(const std::vector<M*>& all, const Poll& poll) {
     }
 }
 
-// Until the system gives each what is for it. Where the others are slow to answer, the steering does not find their order out, and
-// asks anew when something has gone astray, every 100 ms at most. The senders are many, as the system goes by their ports where it
-// does not know better; and unreliable, and their IDs do not count, so that nobody remembers them.
+// Until the system gives each what is for it. Where the others are slow to answer, the steering does not find their
+// order out, and asks anew when something has gone astray, every 100 ms at most. The senders are many, as the system
+// goes by their ports where it does not know better; and unreliable, and their IDs do not count, so that nobody
+// remembers them.
 template <typename M, typename Poll>
 void steer(const std::vector<M*>& all, const Poll& poll) {
   constexpr uint32_t kSenders = 16;
@@ -208,7 +209,8 @@ void steer(const std::vector<M*>& all, const Poll& poll) {
     bool right = false;
     while (!right && RealClock().now() < end) {
       settle(all, poll);
-      const uint64_t astray = sumOf(all, "rx_misdirected"), come = sumOf(all, "wire_rx_packets") + all.size() * kSenders;
+      const uint64_t astray = sumOf(all, "rx_misdirected"),
+                     come = sumOf(all, "wire_rx_packets") + all.size() * kSenders;
       for (M* m : all)
         for (Sender& sender : senders) sender.send(m->host.slot());
       while (sumOf(all, "wire_rx_packets") < come && RealClock().now() < end)

@@ -223,13 +223,15 @@ int unread(Side& side) {
   int n = 0;
   for (std::string line; std::getline(table, line);) {
     unsigned port = 0, queued = 0;
-    if (std::sscanf(line.c_str(), " %*d: %*8x:%x %*s %*x %*x:%x", &port, &queued) == 2 && port == kRocePort && queued != 0) n++;
+    if (std::sscanf(line.c_str(), " %*d: %*8x:%x %*s %*x %*x:%x", &port, &queued) == 2 && port == kRocePort &&
+        queued != 0)
+      n++;
   }
   return n;
 }
 
-// Two members of one host, of which one leaves before it has taken its copy out of its socket, and then passes it on as one that the
-// system gave to the wrong process. The other delivers it once, whether its own copy comes first or last.
+// Two members of one host, of which one leaves before it has taken its copy out of its socket, and then passes it on as
+// one that the system gave to the wrong process. The other delivers it once, whether its own copy comes first or last.
 void whoLeavesRepeatsNothing(Side& stays, Side& leaves, Side& sender) {
   const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2"), group = parseAddress("239.1.2.10");
   const auto unicastOf = [&](Side& s) { return &s == &sender ? far : own; };
@@ -271,7 +273,8 @@ void onTheWire(int here, int there) {
   for (const bool v4 : {true, false}) {
     const Gid own = parseAddress(v4 ? "10.50.0.1" : "fd50::1"), far = parseAddress(v4 ? "10.50.0.2" : "fd50::2");
     const Gid lo = parseAddress(v4 ? "127.0.0.1" : "::1");
-    const Gid group = parseAddress(v4 ? "239.1.2.3" : "ff0e::1:3"), other = parseAddress(v4 ? "239.1.2.4" : "ff0e::1:4");
+    const Gid group = parseAddress(v4 ? "239.1.2.3" : "ff0e::1:3"),
+              other = parseAddress(v4 ? "239.1.2.4" : "ff0e::1:4");
     const auto unicastOf = [&](Side& s) { return &s == &b ? far : own; };
     const uint32_t cable = index(a1, "m0"), loop = index(a1, "lo");
 
@@ -310,7 +313,8 @@ void onTheWire(int here, int there) {
     HOST_CHECK(once(got[0], "by cable", a1) && got[1].empty() && got[2].empty());
     if (v4) {  // Linux delivers no IPv6 multicast on its loopback
       sides = {&a1, &a2};
-      got = cast(a1, lo, other, "by loop", [&](Side&) { return lo; }, 1);
+      got = cast(
+          a1, lo, other, "by loop", [&](Side&) { return lo; }, 1);
       HOST_CHECK(got[0].empty() && once(got[1], "by loop", a1));
       sides = {&a1, &a2, &b};
     }

@@ -16,10 +16,8 @@ Gid parseAddress(const std::string& text) {
 
 std::string addressText(const Gid& gid) {
   char text[64];
-  if (gid.isV4())
-    inet_ntop(AF_INET, gid.raw.data() + 12, text, sizeof text);
-  else
-    inet_ntop(AF_INET6, gid.raw.data(), text, sizeof text);
+  if (gid.isV4()) inet_ntop(AF_INET, gid.raw.data() + 12, text, sizeof text);
+  else inet_ntop(AF_INET6, gid.raw.data(), text, sizeof text);
   return text;
 }
 
@@ -53,10 +51,8 @@ struct Kernel final : KernelPort {
     std::ostringstream out;
     out << "mad kernel=" << id << " attr=" << std::hex << mad::attribute(m) << " tag=" << wire::load32(m + 8)
         << " from=" << addressText(meta.source) << " to=" << addressText(meta.destination) << " pkey=" << pkey;
-    if (heldBack != nullptr)
-      *heldBack += "\n" + out.str();
-    else
-      say(out.str());
+    if (heldBack != nullptr) *heldBack += "\n" + out.str();
+    else say(out.str());
   }
   void onEvent(const HcaEvent&) override {}
 };
@@ -182,7 +178,8 @@ struct Child {
       const Gid gid = parseAddress(address);
       auto granted = static_cast<uint16_t>(port);
       const Status status = host.claimPort(kernel, service, address == "*" ? nullptr : &gid, &granted, &claim);
-      out << "claim " << std::hex << static_cast<uint32_t>(status) << std::dec << " port " << granted << " id " << claim;
+      out << "claim " << std::hex << static_cast<uint32_t>(status) << std::dec << " port " << granted << " id "
+          << claim;
     } else if (verb == "open") {
       uint32_t claim = 0;
       in >> claim;
@@ -208,7 +205,8 @@ struct Child {
       out << "local " << host.isLocal(parseAddress(address));
     } else if (verb == "counters") {
       const auto values = host.counters();
-      for (size_t i = 0; i < values.size(); i++) out << (i ? "\n" : "") << "counter " << Host::counterNames()[i] << " " << values[i];
+      for (size_t i = 0; i < values.size(); i++)
+        out << (i ? "\n" : "") << "counter " << Host::counterNames()[i] << " " << values[i];
     } else if (verb == "sync") {
       out << "synced";
     } else if (verb == "join") {  // join <option>…
@@ -245,7 +243,9 @@ struct Child {
       }
       pollfd fds[2] = {{0, POLLIN, 0}, {host.pollFd(), POLLIN, 0}};
       const uint64_t now = clock.now();
-      int timeout = deadline == UINT64_MAX ? -1 : deadline <= now ? 0 : static_cast<int>((deadline - now) / 1000000 + 1);
+      int timeout = deadline == UINT64_MAX ? -1
+                    : deadline <= now      ? 0
+                                           : static_cast<int>((deadline - now) / 1000000 + 1);
       if (more) timeout = 0;
       ::poll(fds, 2, timeout);
       if (fds[0].revents == 0) continue;
@@ -253,7 +253,8 @@ struct Child {
       const ssize_t n = read(0, bytes, sizeof bytes);
       if (n <= 0) break;
       buffer.append(bytes, static_cast<size_t>(n));
-      for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1)) command(buffer.substr(0, end));
+      for (size_t end; (end = buffer.find('\n')) != std::string::npos; buffer.erase(0, end + 1))
+        command(buffer.substr(0, end));
     }
     host.stop();
     return 0;
@@ -312,7 +313,8 @@ bool Node::readMore(int timeoutMs) {
   const ssize_t n = read(out_, bytes, sizeof bytes);
   if (n <= 0) return false;
   partial_.append(bytes, static_cast<size_t>(n));
-  for (size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1)) lines_.push_back(partial_.substr(0, end));
+  for (size_t end; (end = partial_.find('\n')) != std::string::npos; partial_.erase(0, end + 1))
+    lines_.push_back(partial_.substr(0, end));
   return true;
 }
 

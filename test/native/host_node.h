@@ -22,7 +22,8 @@
 
 namespace hosttest {
 
-using nd::Engine, nd::EngineOptions, nd::Gid, nd::Handle, nd::HcaEvent, nd::Host, nd::HostOptions, nd::KernelId, nd::KernelPort;
+using nd::Engine, nd::EngineOptions, nd::Gid, nd::Handle, nd::HcaEvent, nd::Host, nd::HostOptions, nd::KernelId,
+    nd::KernelPort;
 using nd::OutPacket, nd::PacketMeta, nd::PacketSink, nd::Path, nd::Status;
 namespace mad = nd::mad;
 namespace wire = nd::wire;
@@ -52,8 +53,8 @@ int nodeMain(int argc, char** argv);
 // The parent's view of a child.
 class Node {
  public:
-  // Starts one. `options` are its arguments: link=wire, capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>, corrupt=<p>,
-  // seed=<n>, dropReq=<n>.
+  // Starts one. `options` are its arguments: link=wire, capture=<path>, drop=<p>, duplicate=<p>, reorder=<p>,
+  // corrupt=<p>, seed=<n>, dropReq=<n>.
   explicit Node(const std::string& options = "");
   ~Node();
   Node(const Node&) = delete;

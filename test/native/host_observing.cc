@@ -1,5 +1,6 @@
-// Processes of this user that are asked for their statistics and answer anything (slots/observing.h): whoever asks takes a text of at most
-// 2 MiB that cannot change any more, or none, keeps nothing, and hears the others meanwhile. And askers beyond all measure.
+// Processes of this user that are asked for their statistics and answer anything (slots/observing.h): whoever asks
+// takes a text of at most 2 MiB that cannot change any more, or none, keeps nothing, and hears the others meanwhile.
+// And askers beyond all measure.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -54,7 +55,8 @@ void say(int to, uint64_t bytes, uint64_t fileBytes, const std::vector<int>& fds
 }
 
 // With a file of its own.
-void sayWith(int to, uint64_t bytes, uint64_t fileBytes, uint64_t size = kPage, int seals = kSealed, bool whole = true) {
+void sayWith(int to, uint64_t bytes, uint64_t fileBytes, uint64_t size = kPage, int seals = kSealed,
+             bool whole = true) {
   const UniqueFd file = fileOf(size, seals, size == 0 ? std::string() : kText, whole);
   say(to, bytes, fileBytes, {file.get()});
 }
@@ -93,10 +95,13 @@ const Case kCases[] = {
     {"a file longer than it says", [](int to) { sayWith(to, kText.size(), kPage, 2 * kPage); }, Answer::kSilent},
     {"a file shorter than it says", [](int to) { sayWith(to, kText.size(), 2 * kPage); }, Answer::kSilent},
     {"an empty file", [](int to) { sayWith(to, kText.size(), kPage, 0); }, Answer::kSilent},
-    {"a file beyond the limit", [](int to) { sayWith(to, kText.size(), kMost + kPage, kMost + kPage); }, Answer::kSilent},
+    {"a file beyond the limit", [](int to) { sayWith(to, kText.size(), kMost + kPage, kMost + kPage); },
+     Answer::kSilent},
     {"a file with a hole", [](int to) { sayWith(to, kText.size(), kMost, kMost, kSealed, false); }, Answer::kSilent},
-    {"a file that can shrink", [](int to) { sayWith(to, kText.size(), kPage, kPage, F_SEAL_GROW | F_SEAL_WRITE); }, Answer::kSilent},
-    {"a file that can be written", [](int to) { sayWith(to, kText.size(), kPage, kPage, F_SEAL_GROW | F_SEAL_SHRINK); }, Answer::kSilent},
+    {"a file that can shrink", [](int to) { sayWith(to, kText.size(), kPage, kPage, F_SEAL_GROW | F_SEAL_WRITE); },
+     Answer::kSilent},
+    {"a file that can be written", [](int to) { sayWith(to, kText.size(), kPage, kPage, F_SEAL_GROW | F_SEAL_SHRINK); },
+     Answer::kSilent},
     {"a socket instead of a file", [](int to) { say(to, kText.size(), kPage, {to}); }, Answer::kSilent},
     {"a folder instead of a file",
      [](int to) {
@@ -125,13 +130,12 @@ const Case kCases[] = {
        sendAs(to, FrameKind::kPairOffer, &body, sizeof body, {file.get()});
      },
      Answer::kSilent},
-    {"a frame that there is not",
-     [](int to) { sendAs(to, static_cast<FrameKind>(200), nullptr, 0); },
-     Answer::kSilent},
+    {"a frame that there is not", [](int to) { sendAs(to, static_cast<FrameKind>(200), nullptr, 0); }, Answer::kSilent},
     {"no frame", [](int to) { HOST_CHECK(send(to, "hello", 5, MSG_NOSIGNAL) == 5); }, Answer::kSilent},
     {"a frame of another version",
      [](int to) {
-       uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText)] = {kDialect + 1, static_cast<uint8_t>(FrameKind::kObserved)};
+       uint8_t bytes[Frame::kHeaderBytes + sizeof(ObservedText)] = {kDialect + 1,
+                                                                    static_cast<uint8_t>(FrameKind::kObserved)};
        HOST_CHECK(send(to, bytes, sizeof bytes, MSG_NOSIGNAL) == sizeof bytes);
      },
      Answer::kSilent},
@@ -150,7 +154,8 @@ struct Asked {
     uint8_t bytes[Frame::kMaxBytes];
     const ssize_t n = recv(asker.get(), bytes, sizeof bytes, 0);
     Frame frame;
-    HOST_CHECK(n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kObserve && frame.bodyLength == 0);
+    HOST_CHECK(n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kObserve &&
+               frame.bodyLength == 0);
   }
 };
 
@@ -183,8 +188,8 @@ void answersOfAllKinds() {
         honest.asker.reset();
       });
       const Observed *first = ofSlot(all, 7), *second = ofSlot(all, 9);
-      const bool right = all.size() == 2 && first != nullptr && first->answer == one.expected && first->text == one.text &&
-                         first->process == static_cast<ProcessId>(getpid());
+      const bool right = all.size() == 2 && first != nullptr && first->answer == one.expected &&
+                         first->text == one.text && first->process == static_cast<ProcessId>(getpid());
       report(right, one.name, __FILE__, __LINE__);
       HOST_CHECK(second != nullptr && second->answer == Answer::kText && second->text == kText);
     }
@@ -258,7 +263,8 @@ struct Way {
   }
 };
 
-// Beyond the limit they are refused at once, and one that has its answer makes room. Answers to nobody, and twice to one, go nowhere.
+// Beyond the limit they are refused at once, and one that has its answer makes room. Answers to nobody, and twice to
+// one, go nowhere.
 void manyAskers() {
   const int before = descriptors();
   {

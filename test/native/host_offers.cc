@@ -1,5 +1,5 @@
-// A peer of this user that keeps to nothing: what it offers, or does with what it is offered, costs it its pair and nobody
-// anything else. It is made by hand, in this process.
+// A peer of this user that keeps to nothing: what it offers, or does with what it is offered, costs it its pair and
+// nobody anything else. It is made by hand, in this process.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -29,8 +29,8 @@ bool comesTo(const char* counter, uint64_t value) {
   return hostCounter(counter) == value;
 }
 
-// Whether the process can sleep: whatever makes its descriptors readable is seen to. Not asked while the engine's thread is at
-// something: a connection that it has taken and not yet added to what it waits for makes nothing readable.
+// Whether the process can sleep: whatever makes its descriptors readable is seen to. Not asked while the engine's
+// thread is at something: a connection that it has taken and not yet added to what it waits for makes nothing readable.
 bool rests() {
   pollfd p{hca().host().pollFd(), POLLIN, 0};
   const auto quiet = [&p] {
@@ -46,7 +46,8 @@ bool rests() {
   return true;
 }
 
-// Whether so many are open once the engine is done: what wakes nobody any more may have companions that it has yet to close.
+// Whether so many are open once the engine is done: what wakes nobody any more may have companions that it has yet to
+// close.
 bool holds(int count) {
   const uint64_t end = clockNow() + kPatienceNs;
   while (descriptors() != count && clockNow() < end) sched_yield();

@@ -59,8 +59,8 @@ void optionWire() {
   peer.end();
 }
 
-// Another user's process has slots of its own user, maybe of the same number, and no wire, as the port is taken. It can connect to
-// this one's name; nothing is taken from it.
+// Another user's process has slots of its own user, maybe of the same number, and no wire, as the port is taken. It can
+// connect to this one's name; nothing is taken from it.
 void otherUser() {
   const uint64_t up = hostCounter("local_link_pairs_up"), refused = hostCounter("slot_refused_connections");
   Side side;
@@ -126,8 +126,8 @@ void stopped() {
   peer.end();
 }
 
-// The peer writes into our memory without pause, through the ring or by name, and is killed in the middle or not, while the
-// memory is taken away from it: from then on nobody writes there.
+// The peer writes into our memory without pause, through the ring or by name, and is killed in the middle or not, while
+// the memory is taken away from it: from then on nobody writes there.
 void hammer(const char* memory) {
   for (int round = 0; round < 12; round++) {
     Side side;
@@ -175,8 +175,9 @@ bool becomes(const Peer& peer, int expected) {
   return mappings(peer) == expected;
 }
 
-// Memory of allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is freed.
-// Not `readable`: where processes may not read each other's memory, so that no list of the peer's mappings is to be had.
+// Memory of allocate() is mapped by the other process at its first use, copied from there, and unmapped when it is
+// freed. Not `readable`: where processes may not read each other's memory, so that no list of the peer's mappings is to
+// be had.
 void mapsMemory(const char* words, bool readable) {
   const uint64_t before = hostCounter("local_link_memory_mapped"), ended = hostCounter("local_link_memory_unmapped");
   Peer peer(words);
@@ -232,7 +233,8 @@ void freeing() {
   }
 }
 
-// Processes that may not read each other's memory need not: payload goes through the ring, or is in memory of allocate().
+// Processes that may not read each other's memory need not: payload goes through the ring, or is in memory of
+// allocate().
 int unprivilegedMain() {
   if (!becomeNobody()) return 0;
   prctl(PR_SET_DUMPABLE, 0UL);

@@ -1,5 +1,5 @@
-// Another process with the whole HCA, which does what it is told: for tests of the local link. A program that uses it lets its main()
-// begin with peerMain() where the first argument is "peer".
+// Another process with the whole HCA, which does what it is told: for tests of the local link. A program that uses it
+// lets its main() begin with peerMain() where the first argument is "peer".
 #pragma once
 #include <linux/userfaultfd.h>
 #include <signal.h>
@@ -20,7 +20,16 @@ namespace hosttest {
 constexpr uint32_t kMessage = 1u << 20;
 
 // What the other process does once it is connected.
-enum : char { kRest = 'n', kPollOnce = 'o', kStream = 's', kInVain = 'v', kOnceEach = 'e', kQuietEach = 'q', kDirect = 'd', kWithheld = 'w' };
+enum : char {
+  kRest = 'n',
+  kPollOnce = 'o',
+  kStream = 's',
+  kInVain = 'v',
+  kOnceEach = 'e',
+  kQuietEach = 'q',
+  kDirect = 'd',
+  kWithheld = 'w'
+};
 
 inline uint64_t hostCounter(const char* name) {
   const auto values = hca().host().counters();
@@ -57,7 +66,8 @@ inline bool isLost(const Side& side) { return side.kernel.event == static_cast<u
 // Connects to the other user's process, root's, and sends what a process of that user would send.
 inline void tryInVain(const Hello& other) {
   UniqueFd connection;
-  HOST_CHECK(connectLocal("networkdirect/0/" + std::to_string(kDialect) + "/" + slotName(other.qpn >> 16), &connection, nullptr) == 0);
+  HOST_CHECK(connectLocal("networkdirect/0/" + std::to_string(kDialect) + "/" + slotName(other.qpn >> 16), &connection,
+                          nullptr) == 0);
   Frame frame;
   frame.kind = FrameKind::kPairAsk;
   LocalHello hello;
@@ -70,7 +80,8 @@ inline void tryInVain(const Hello& other) {
   HOST_CHECK(hostCounter("local_link_pairs_up") == 0);
 }
 
-// Writes one message after the other until one fails. Tells when the first has gone without a packet, and the status of the last.
+// Writes one message after the other until one fails. Tells when the first has gone without a packet, and the status of
+// the last.
 inline void writeUntilRefused(Side& side, const Hello& other) {
   bool heard = false;
   for (uint8_t round = 1;; round = static_cast<uint8_t>(round % 100 + 1)) {
@@ -85,8 +96,8 @@ inline void writeUntilRefused(Side& side, const Hello& other) {
   }
 }
 
-// Takes the pages of the side's memory away: from now on an access to one of them waits. The result is readable when a thread waits; it
-// is -1 where this user may not use userfaultfd.
+// Takes the pages of the side's memory away: from now on an access to one of them waits. The result is readable when a
+// thread waits; it is -1 where this user may not use userfaultfd.
 inline int withhold(Side& side) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto from = (reinterpret_cast<uint64_t>(side.memory.data()) + page - 1) / page * page;
@@ -99,7 +110,8 @@ inline int withhold(Side& side) {
   return done ? fd : -1;
 }
 
-// Posts a Write from such memory. Sends the parent 1 (pages can be withheld) or 0, and then 2 when a thread waits for a page.
+// Posts a Write from such memory. Sends the parent 1 (pages can be withheld) or 0, and then 2 when a thread waits for a
+// page.
 inline void writeWithheld(Side& side, const Hello& other) {
   side.post(kOpWrite, 0, 64, other.address, other.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);
@@ -124,10 +136,8 @@ inline int peerMain(const std::string& words) {
   Hello other{};
   char how = 0;
   if (read(0, &other, sizeof other) != sizeof other || read(0, &how, 1) != 1) return 2;
-  if (how == kInVain)
-    tryInVain(other);
-  else
-    side.connect(other, 4096);
+  if (how == kInVain) tryInVain(other);
+  else side.connect(other, 4096);
   char told = 1;
   if (write(1, &told, 1) != 1) return 2;
   if (how == kDirect) writeUntilRefused(side, other);

@@ -78,7 +78,8 @@ void opensInOrder(const char* address) {
   HOST_CHECK(b.counter("rx_icrc_errors") == 0 && b.counter("rx_peer_socket_refused") == 0);
 }
 
-// Packets in one piece, which is told of none: two, several, a short one last; long ones; payload that looks like a BTH.
+// Packets in one piece, which is told of none: two, several, a short one last; long ones; payload that looks like a
+// BTH.
 void joined(const char* address) {
   Member a, b;
   quiet({&a, &b});
@@ -252,8 +253,8 @@ void strays() {
   HOST_CHECK(b.counter("rx_peer_socket_opened") == 1);  // and not again
 }
 
-// What comes while a peer socket is opened, from its peer and from others, which the system gives to one of the port's sockets by a
-// hash of their ports: all of it, and what one has sent in order.
+// What comes while a peer socket is opened, from its peer and from others, which the system gives to one of the port's
+// sockets by a hash of their ports: all of it, and what one has sent in order.
 void othersMeanwhile(const char* address) {
   constexpr uint32_t kOthers = 32, kEach = 64;  // PSNs of each
   Member b;

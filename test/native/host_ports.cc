@@ -1,5 +1,5 @@
-// Ports in blocks: two processes never have the same one, whoever asked by number, for one address or all; the block of a process
-// that is gone or does not answer; all blocks taken.
+// Ports in blocks: two processes never have the same one, whoever asked by number, for one address or all; the block of
+// a process that is gone or does not answer; all blocks taken.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -189,7 +189,7 @@ void noBlockLeft() {
 void signalsWhileAsking() {
   nd::UniqueFd listener, connection;
   HOST_CHECK(nd::listenLocal(nd::ownName("ports/0106/") + std::to_string(kFirst), &listener) == 0);
-  struct sigaction nothing{};
+  struct sigaction nothing {};
   nothing.sa_handler = [](int) {};
   nothing.sa_flags = SA_RESTART;
   HOST_CHECK(sigaction(SIGUSR1, &nothing, nullptr) == 0);
@@ -214,7 +214,8 @@ void signalsWhileAsking() {
   HOST_CHECK(answer.verdict == nd::PortVerdict::kYours && answer.port == kFirst + 1);
 }
 
-// Whoever has a block's name and closes each connection, without an answer, is asked for a second, and not all the time.
+// Whoever has a block's name and closes each connection, without an answer, is asked for a second, and not all the
+// time.
 void ownerThatOnlyCloses() {
   Node b;
   b.ask("kernel", "kernel 1");
@@ -232,7 +233,8 @@ void ownerThatOnlyCloses() {
   HOST_CHECK(claimOnce(b, "106", "*", kFirst + 1).status == kTaken);
   stop = true;
   owner.join();
-  for (nd::UniqueFd connection; nd::acceptLocal(listener.get(), &connection) == 0;) questions++;  // it may not have come to it
+  for (nd::UniqueFd connection; nd::acceptLocal(listener.get(), &connection) == 0;)
+    questions++;  // it may not have come to it
   HOST_CHECK(questions > 0 && questions < 64);
   listener.reset();
   HOST_CHECK(claim(b, "106", "*", kFirst + 1).ok());
@@ -269,8 +271,8 @@ void nonsense() {
   HOST_CHECK(claim(b, "106", "*", besides(c.port)).ok());
 }
 
-// Many frames for services of nobody: they cost no looks any more, and nobody is said to be absent for want of one. Who has begun
-// to listen meanwhile is found all the same.
+// Many frames for services of nobody: they cost no looks any more, and nobody is said to be absent for want of one. Who
+// has begun to listen meanwhile is found all the same.
 void manyForNobody() {
   using HandOver = nd::Ports::HandOver;
   nd::LocalNames listenersNames, askersNames;
@@ -304,8 +306,8 @@ void manyForNobody() {
   }
 }
 
-// What the recent list lacks is absent without a system call: who listens meanwhile is not found by it, but by a look now, and as
-// soon as somebody new is heard of.
+// What the recent list lacks is absent without a system call: who listens meanwhile is not found by it, but by a look
+// now, and as soon as somebody new is heard of.
 void absentForAMoment() {
   const std::string name = "slot/9999";
   bool held = false;

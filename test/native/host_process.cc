@@ -19,7 +19,8 @@ int peerMain() {
   char how = 0;
   Hello other{};
   uint32_t messageBytes = 0;
-  if (read(0, &how, 1) != 1 || read(0, &messageBytes, 4) != 4 || read(0, &other, sizeof other) != sizeof other) return 2;
+  if (read(0, &how, 1) != 1 || read(0, &messageBytes, 4) != 4 || read(0, &other, sizeof other) != sizeof other)
+    return 2;
   Side side;
   for (uint32_t i = 0; i < 16; i++) side.postReceive(i * (kBytes / 16), messageBytes);
   side.connect(other, 4096);
@@ -104,7 +105,8 @@ void echo(char how, bool poll) {
     HOST_CHECK((poll ? side.polled() : side.waited()) == kWcSuccess);
     HOST_CHECK(std::memcmp(&side.memory[n * 100], &side.memory[1u << 20], length) == 0);
   }
-  if (how == 'p') peer.kill(); else peer.end();
+  if (how == 'p') peer.kill();
+  else peer.end();
 }
 
 // One-sided operations need nobody at the peer but its engine's thread.

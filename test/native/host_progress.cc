@@ -91,8 +91,8 @@ void nextPollDelivers() {
   }
 }
 
-// Who waits looks out where packets came last, unless somebody wants the lock; not after others have come elsewhere, as they may
-// again, nor while the local link may bring something sooner.
+// Who waits looks out where packets came last, unless somebody wants the lock; not after others have come elsewhere, as
+// they may again, nor while the local link may bring something sooner.
 void looksOutWherePacketsCome() {
   Member a, b;
   hosttest::steer<Member>({&a, &b}, [](Member& m) { m.polled(); });

@@ -94,7 +94,8 @@ int listenerOf(uint16_t port) {
   return -1;
 }
 
-// `release` gives the port back; `again`: another process has it, and the peer asks once more, before that has returned.
+// `release` gives the port back; `again`: another process has it, and the peer asks once more, before that has
+// returned.
 void releases(void (*release)(Member& owner, uint32_t claim)) {
   Member owner, next, peer;
   uint16_t port = 0;

@@ -1,5 +1,5 @@
-// Small messages that are alone on the wire: that they take the fast path, and that whatever is out of the ordinary goes the way of
-// all others, with the same outcome and in the same order.
+// Small messages that are alone on the wire: that they take the fast path, and that whatever is out of the ordinary
+// goes the way of all others, with the same outcome and in the same order.
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -124,7 +124,8 @@ struct Peer final : KernelPort {
     engine.doorbell(qp);
   }
   void receive(uint32_t length) {
-    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride + (received % kEntries) * kReceiveStride);
+    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride +
+                                          (received % kEntries) * kReceiveStride);
     w[kRwSgeCount] = 1;
     sge(w + kReceiveWqeHeaderBytes / 4, kTo, length);
     __atomic_store_n(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received, __ATOMIC_RELEASE);
@@ -353,7 +354,8 @@ int flowOf(Two& w, Peer& from, Peer& to) {
     const uint64_t theirs = to.counter("rx_icrc_errors"), ours = from.counter("rx_icrc_errors");
     HOST_CHECK(send(fd, nobodys, sizeof nobodys, 0) == sizeof nobodys);
     const uint64_t end = from.clock.now() + kPatienceNs;
-    while (to.counter("rx_icrc_errors") == theirs && from.counter("rx_icrc_errors") == ours && from.clock.now() < end) w.step();
+    while (to.counter("rx_icrc_errors") == theirs && from.counter("rx_icrc_errors") == ours && from.clock.now() < end)
+      w.step();
     if (to.counter("rx_icrc_errors") != theirs) return fd;
   }
   HOST_CHECK(!"a socket of its own");
@@ -402,7 +404,8 @@ void corrupt(const char* address) {
   for (uint32_t i = 0; i < 64; i++) HOST_CHECK(w.b.memory[kTo + i] == 0);
   while (w.b.completion(cqe)) HOST_CHECK(!(cqe[kCqeFlags] & kCqeFlagReceiveQueue));  // of what it sent before
   HOST_CHECK(w.a.events == 0 && w.b.events == 0);
-  // As they should be, they are taken, and many by the fast path; it is not for those whose header fields are looked at.
+  // As they should be, they are taken, and many by the fast path; it is not for those whose header fields are looked
+  // at.
   const uint64_t before = w.b.counter("rcvd_fast");
   for (uint32_t i = 0; i < 32; i++) {
     if (i != 0) make(w.a.sent + i);

@@ -1,5 +1,6 @@
-// Another user who holds every name that this user's processes would have: as a listener, bound only, with a queue of connections
-// that is full. Nobody is kept from anything, and names have one owner, whatever the stranger lets go meanwhile.
+// Another user who holds every name that this user's processes would have: as a listener, bound only, with a queue of
+// connections that is full. Nobody is kept from anything, and names have one owner, whatever the stranger lets go
+// meanwhile.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -27,7 +28,8 @@ class Stranger {
     pid_ = fork();
     if (pid_ == 0) {
       close(to[1]);
-      const bool done = setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 && take(manner, whole);
+      const bool done =
+          setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 && take(manner, whole);
       char word = done ? 1 : 0;
       if (write(from[1], &word, 1) == 1 && read(to[0], &word, 1) < 0) _exit(2);
       _exit(0);
@@ -80,7 +82,8 @@ std::vector<std::string> ports() {
   for (const char* service : {"0106", "0111"})
     for (unsigned first = nd::PortBlocks::kFirstPort; first < 65536; first += nd::PortBlocks::kPorts)
       names.push_back(std::string("ports/") + service + "/" + std::to_string(first));
-  for (const char* port : {"port/0106/7000/*", "port/0106/7001/*", "port/0106/7000/00000000000000000000ffff7f000001"}) names.push_back(port);
+  for (const char* port : {"port/0106/7000/*", "port/0106/7001/*", "port/0106/7000/00000000000000000000ffff7f000001"})
+    names.push_back(port);
   return names;
 }
 
@@ -118,7 +121,8 @@ void works(Manner manner) {
   a.ask("kernel", "kernel 1");
   b.ask("kernel", "kernel 1");
   // By number, of one address and of all; free ones, in both port spaces.
-  const Claim one = claim(a, "127.0.0.1", 7000), all = claim(b, "*", 7001), free = claim(a, "*", 0), other = claim(b, "*", 0);
+  const Claim one = claim(a, "127.0.0.1", 7000), all = claim(b, "*", 7001), free = claim(a, "*", 0),
+              other = claim(b, "*", 0);
   HOST_CHECK(one.status == 0 && all.status == 0 && free.status == 0 && other.status == 0);
   HOST_CHECK(free.port != other.port && claim(a, "*", 0, "111").status == 0);
   HOST_CHECK(claim(b, "127.0.0.1", 7000).status == kTaken && claim(b, "*", 7000).status == kTaken);

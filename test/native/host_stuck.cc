@@ -1,6 +1,6 @@
-// Peers that do not go on: stopped in the middle of a copy, at fifty points, with room to take the memory back and without; and memory
-// whose pages never come. A neighbour of the same HCA keeps its connection, and is served all the time. `host_stuck <points>`, which
-// test/attack runs, also prints figures, as JSON.
+// Peers that do not go on: stopped in the middle of a copy, at fifty points, with room to take the memory back and
+// without; and memory whose pages never come. A neighbour of the same HCA keeps its connection, and is served all the
+// time. `host_stuck <points>`, which test/attack runs, also prints figures, as JSON.
 #include <sys/resource.h>
 
 #include <thread>
@@ -25,10 +25,12 @@ constexpr char as(uint32_t status) { return static_cast<char>(status + 1); }
 struct Figures {
   uint64_t stops = 0, evictions = 0, withoutRoom = 0, withheld = 0, rounds = 0, slowestNs = 0;
   void print() const {
-    const std::pair<const char*, uint64_t> all[] = {{"stops", stops},          {"evictions", evictions}, {"without room", withoutRoom},
-                                                    {"withheld", withheld},    {"rounds", rounds},       {"slowest us", slowestNs / 1000}};
+    const std::pair<const char*, uint64_t> all[] = {
+        {"stops", stops},       {"evictions", evictions}, {"without room", withoutRoom},
+        {"withheld", withheld}, {"rounds", rounds},       {"slowest us", slowestNs / 1000}};
     std::string text;
-    for (const auto& [name, value] : all) text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
+    for (const auto& [name, value] : all)
+      text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(value);
     std::printf("%s}\n", text.c_str());
   }
 } figures;

@@ -1,5 +1,5 @@
-// An engine without a thread, which nobody but the program's own threads moves, and a peer on the local link: ends that nobody saw
-// when they came, and threads that wait (progress/waiting_thread.h).
+// An engine without a thread, which nobody but the program's own threads moves, and a peer on the local link: ends that
+// nobody saw when they came, and threads that wait (progress/waiting_thread.h).
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -91,8 +91,9 @@ int modifiedMain() {
   return hosttest::failures;
 }
 
-// A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other ways
-// than the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not leave in between.
+// A thread that waits and for which there is always something, so that it never sleeps, still sees what comes by other
+// ways than the rings: here, the end of the peer's process. `again`: it enters more than once in a turn, and does not
+// leave in between.
 void busy(bool again) {
   Unwatched here;
   Side side(false, here.engine);
@@ -100,7 +101,8 @@ void busy(bool again) {
   peer.connect(side, kRest);
   side.post(kOpWrite, 0, 8, peer.hello.address, peer.hello.rkey);
   HOST_CHECK(side.polled() == kWcSuccess);
-  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
+  WaitingThread waiting(
+      here.hosted, [](void*) {}, nullptr);
   const auto something = [] { return true; };
   here.clock.slow = clockNow();
   for (int i = 0; i < 10'000 && !isLost(side); i++) {
@@ -121,7 +123,8 @@ int busyMain() {
 int looksOnMain() {
   const PortTaken taken;
   Unwatched here;
-  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
+  WaitingThread waiting(
+      here.hosted, [](void*) {}, nullptr);
   here.clock.slow = clockNow();
   uint32_t asked = 0, there = 0;
   const auto comes = [&] { return ++asked == there; };
@@ -154,14 +157,15 @@ int looksOnMain() {
   return hosttest::failures;
 }
 
-// A message that ends a sleep, and for which its sender waits, is acknowledged at once; acknowledgements of others may go along with
-// an answer, but leave before the thread sleeps.
+// A message that ends a sleep, and for which its sender waits, is acknowledged at once; acknowledgements of others may
+// go along with an answer, but leave before the thread sleeps.
 void acknowledges(char how) {
   Unwatched here;
   Side side(false, here.engine);
   Peer peer;
   peer.connect(side, how);
-  WaitingThread waiting(here.hosted, [](void*) {}, nullptr);
+  WaitingThread waiting(
+      here.hosted, [](void*) {}, nullptr);
   const auto sent = [&] { return counterOf(here.engine, "sent_pkts"); };
   const auto hears = [&] {
     pollfd descriptor = {here.host.pollFd(), POLLIN, 0};

@@ -1,5 +1,6 @@
-// Threads of the program that own progress while they wait (progress/waiting_thread.h), beside the engine's thread and threads that
-// poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that has the claim and does not come.
+// Threads of the program that own progress while they wait (progress/waiting_thread.h), beside the engine's thread and
+// threads that poll: nothing that comes is lost, whoever sleeps, and nobody relies on a thread that has the claim and
+// does not come.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -41,9 +42,9 @@ struct Waiting {
   };
   int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   WaitingThread thread{hca().progress(), [](void* self) { ring(*static_cast<int*>(self)); }, &fd};
-  const bool looksOn;               // before it sleeps
+  const bool looksOn;              // before it sleeps
   uint32_t owned = 0, served = 0;  // sleeps
-  uint32_t awake = 0;               // did not have to sleep
+  uint32_t awake = 0;              // did not have to sleep
 
   explicit Waiting(bool looks = false) : looksOn(looks) {}
   ~Waiting() {
@@ -83,9 +84,8 @@ struct Waiting {
   }
 };
 
-// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it looks on before it
-// sleeps), or writes into our memory
-// as often as it is told ('w').
+// Connected queue pairs in two processes. The other process echoes messages, waiting for them ('e'; 'l': it looks on
+// before it sleeps), or writes into our memory as often as it is told ('w').
 int peerMain() {
   startProcess();
   char how = 0;
@@ -337,8 +337,7 @@ struct Computing {
     thread = std::thread([this, first] {
       first();
       id = currentThread();
-      while (!stop) {
-      }
+      while (!stop) {}
     });
     while (id == 0) sched_yield();
   }
@@ -375,14 +374,15 @@ void whoLacksAProcessor() {
   HOST_CHECK(lacksProcessor(computing.id));  // this thread has it
   const uint64_t used = processorTimeNs(computing.id);
   HOST_CHECK(used != 0);
-  for (const uint64_t end = clockNow() + kPatienceNs; processorTimeNs(computing.id) == used && clockNow() < end;) sched_yield();
+  for (const uint64_t end = clockNow() + kPatienceNs; processorTimeNs(computing.id) == used && clockNow() < end;)
+    sched_yield();
   HOST_CHECK(processorTimeNs(computing.id) > used);
   computing.end();
   HOST_CHECK(!lacksProcessor(computing.id));
 }
 
-// A thread that has the claim, or polls, and then computes on the only processor: whenever the engine's thread looks, that thread
-// seems to lack the processor. It is not waited for.
+// A thread that has the claim, or polls, and then computes on the only processor: whenever the engine's thread looks,
+// that thread seems to lack the processor. It is not waited for.
 void computesOnTheOnlyProcessor() {
   Side side;
   Peer peer('w', side);
@@ -414,7 +414,8 @@ uint64_t left(const ProgressOwner& owner) {
   return static_cast<uint64_t>(at.it_value.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(at.it_value.tv_nsec);
 }
 
-// The alarm is put off by marks of the second half of its time, to the end of theirs, and by none once the thread is awake.
+// The alarm is put off by marks of the second half of its time, to the end of theirs, and by none once the thread is
+// awake.
 void alarmIsPutOff() {
   constexpr uint64_t kHour = 3'600'000'000'000u;
   const struct : Clock {

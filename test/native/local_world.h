@@ -1,5 +1,5 @@
-// Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and of the other's memory of
-// allocate().
+// Two HCAs of one process that a test connects by the local link: each has its own mapping of one segment, and of the
+// other's memory of allocate().
 #pragma once
 #include <unistd.h>
 
@@ -29,13 +29,15 @@ std::vector<Told> tellings(LocalPair& pair, bool carried = true);
 // What LocalPairs does by the slots' connections. The number of offers that were taken.
 uint32_t exchange(LocalPair& from, LocalPair& to);
 
-// Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose payload is named.
+// Buffers are private memory, whose payload is carried, or memory of allocate() that the peer maps at once, whose
+// payload is named.
 enum class Payload { kCarried, kNamed };
 
 struct LocalWorld : World {
   HostCounters countersA, countersB;
   std::shared_ptr<LocalPair> pa, pb;
-  explicit LocalWorld(EngineOptions options = {}, Payload payload = Payload::kCarried, bool direct = false, ProcessId process = getpid());
+  explicit LocalWorld(EngineOptions options = {}, Payload payload = Payload::kCarried, bool direct = false,
+                      ProcessId process = getpid());
   ~LocalWorld();
   // Applies to Buffers constructed afterwards.
   void shareFrom(Payload payload);

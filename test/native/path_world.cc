@@ -69,8 +69,13 @@ bool PathWorld::run(uint64_t ns, const std::function<bool()>& done) {
 }
 
 Flow::Flow(PathWorld& world, const Link2& link, uint32_t size, uint32_t op, uint64_t seed)
-    : w(world), qa(*world.a), qb(*world.b), from(*world.a, size, kAllAccess, op == kOpWrite ? seed : 0),
-      to(*world.b, size, kAllAccess, op == kOpRead ? seed : 0), bytes(size), opcode(op) {
+    : w(world),
+      qa(*world.a),
+      qb(*world.b),
+      from(*world.a, size, kAllAccess, op == kOpWrite ? seed : 0),
+      to(*world.b, size, kAllAccess, op == kOpRead ? seed : 0),
+      bytes(size),
+      opcode(op) {
   w.connect(qa, qb, link);
 }
 

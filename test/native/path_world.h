@@ -1,5 +1,5 @@
-// Two HCAs at the ends of a path: a delay each way, and from `a` to `b` a rate, a queue and losses by seed, under a clock that jumps
-// from event to event.
+// Two HCAs at the ends of a path: a delay each way, and from `a` to `b` a rate, a queue and losses by seed, under a
+// clock that jumps from event to event.
 #pragma once
 #include <deque>
 
@@ -8,11 +8,11 @@
 namespace world {
 
 struct PathShape {
-  uint64_t delayNs = 10'000'000;     // one way
+  uint64_t delayNs = 10'000'000;  // one way
   uint64_t bytesPerSecond = 125'000'000;
-  uint32_t queue = 1000;             // frames that wait
+  uint32_t queue = 1000;  // frames that wait
   double loss = 0, reorder = 0, duplicate = 0;
-  uint64_t lateNs = 0;               // both hosts wake so much later than they want to
+  uint64_t lateNs = 0;  // both hosts wake so much later than they want to
 };
 
 // IP, UDP and ICRC.
@@ -39,7 +39,8 @@ struct PathWorld : World {
   static void put(Way& way, Late&& late);
   void arrive(Way& way);
   // Runs until `done` or for so long. False: the time is over.
-  bool run(uint64_t ns, const std::function<bool()>& done = [] { return false; });
+  bool run(
+      uint64_t ns, const std::function<bool()>& done = [] { return false; });
 };
 
 // A connection that has requests of `bytes` under way all the time.

@@ -12,7 +12,8 @@ namespace nd {
 struct Raw {
   UniqueFd fd{socket(AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_UDP)};
   uint8_t bytes[65536];
-  // The next to port 4791 that is not empty; 0: there is none. The system may be behind with what has been sent already.
+  // The next to port 4791 that is not empty; 0: there is none. The system may be behind with what has been sent
+  // already.
   uint32_t next(int patienceMs = 0) {
     for (pollfd waited = {fd.get(), POLLIN, 0};;) {
       const ssize_t n = poll(&waited, 1, patienceMs) == 1 ? recv(fd.get(), bytes, sizeof bytes, 0) : -1;

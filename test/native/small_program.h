@@ -35,7 +35,10 @@ struct SmallProgram : Base {
 
   // `depth`: of the send queues. `ackTimeout`: 10 is 4 ms, 0 for ever.
   SmallProgram(uint64_t seed, const EngineOptions& options, uint32_t depth, uint32_t ackTimeout, uint32_t type = kQptRc)
-      : Base(options), random(seed), table(tableOf(*a)), qa(*a, shapeOf(seed, depth, type, table, 0), 0xA),
+      : Base(options),
+        random(seed),
+        table(tableOf(*a)),
+        qa(*a, shapeOf(seed, depth, type, table, 0), 0xA),
         qb(*b, shapeOf(seed, depth, type, 0, seed % 7 == 0 ? srq.handle : 0), 0xB) {
     l.ackTimeout = ackTimeout;
     l.rnrTimer = 1;
@@ -82,7 +85,8 @@ struct SmallProgram : Base {
       return r;
     }
   };
-  std::unique_ptr<TurnedWindow> wa = std::make_unique<TurnedWindow>(*a, ma), wb = std::make_unique<TurnedWindow>(*b, mb);
+  std::unique_ptr<TurnedWindow> wa = std::make_unique<TurnedWindow>(*a, ma),
+                                wb = std::make_unique<TurnedWindow>(*b, mb);
 
   // How many of its work requests each side knows to be over.
   struct Books {
@@ -96,7 +100,8 @@ struct SmallProgram : Base {
   Wr request(TestQp& qp, Buffer& mine, Buffer& theirs) {
     Wr r;
     const bool reliable = qp.shape.type == kQptRc;  // an unreliable one sends and writes
-    if (random.below(25) == 0 && reliable) return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
+    if (random.below(25) == 0 && reliable)
+      return (&qp == &qa ? wa : wb)->request(random.below(2) ? kSendFlagSignaled : 0);
     const uint32_t kind = random.below(reliable ? 20 : 17);
     uint32_t length = random.below(8) ? random.below(17) : random.below(130);
     r.opcode = kind < 12 ? kOpSend : kind < 17 ? kOpWrite : kind == 17 ? kOpRead : kind == 18 ? kOpFetchAdd : kOpSend;
@@ -169,7 +174,11 @@ struct SmallProgram : Base {
     const bool first = random.below(2);
     const uint32_t what = random.below(40);
     switch (what) {
-      case 0: case 1: case 2: case 3: case 4: disturb(what); break;
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4: disturb(what); break;
       case 5: state(pick(first)); break;
       case 6: {
         const uint16_t keys[] = {0x7FFF, 0x8123, 0};
@@ -182,7 +191,12 @@ struct SmallProgram : Base {
         break;
       case 8: clock.time += 1000 * random.below(300); break;
       case 9: receives(pick(first)); break;
-      case 10: case 11: case 12: case 13: case 14: case 15: posts(first); break;
+      case 10:
+      case 11:
+      case 12:
+      case 13:
+      case 14:
+      case 15: posts(first); break;
       case 16: (first ? *a : *b).step(); break;
       default:
         clock.time += random.below(2000);
@@ -195,10 +209,13 @@ struct SmallProgram : Base {
   void drain(TestQp& qp) {
     for (TestCq* cq : {&qp.sendCq, &qp.receiveCq})
       for (const Cqe& c : cq->drain()) {
-        if (!(c.flags & kCqeFlagSharedReceive)) (c.flags & kCqeFlagReceiveQueue ? booksOf(qp).receives : booksOf(qp).sends) = c.wqe + 1;
+        if (!(c.flags & kCqeFlagSharedReceive))
+          (c.flags & kCqeFlagReceiveQueue ? booksOf(qp).receives : booksOf(qp).sends) = c.wqe + 1;
         seen.completions.push_back({qp.token, c.token, c.wqe, c.opcode, c.status, c.length, c.flags, c.immediate,
-                                    c.sourceQpn == qa.qpn ? 1u : c.sourceQpn == qb.qpn ? 2u : c.sourceQpn, c.vendor,
-                                    c.pkeyIndex});
+                                    c.sourceQpn == qa.qpn   ? 1u
+                                    : c.sourceQpn == qb.qpn ? 2u
+                                                            : c.sourceQpn,
+                                    c.vendor, c.pkeyIndex});
       }
   }
   void run(uint32_t steps) {
@@ -215,7 +232,8 @@ struct SmallProgram : Base {
     drain(qa);
     drain(qb);
     for (Node* n : {&*a, &*b}) {
-      for (const Event& e : n->port.events) seen.events.insert(seen.events.end(), {e.token, uint32_t(e.event), e.reason});
+      for (const Event& e : n->port.events)
+        seen.events.insert(seen.events.end(), {e.token, uint32_t(e.event), e.reason});
       const auto values = n->engine.counters();
       for (size_t i = 0; i < values.size(); i++)
         seen.counters[(n == &*a ? "a " : "b ") + std::string(Engine::counterNames()[i])] = values[i];

@@ -1,4 +1,5 @@
-// Every call into libibverbs and librdmacm fails once: the caller hears of it, nothing is left behind, and nothing crashes.
+// Every call into libibverbs and librdmacm fails once: the caller hears of it, nothing is left behind, and nothing
+// crashes.
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -119,7 +120,8 @@ class Program {
       told = told || cq->dead();
     }
     for (const Seen& event : w.events())
-      if (event.kind == Event::Kind::kQp || event.kind == Event::Kind::kSrq || event.kind == Event::Kind::kCq) told = true;
+      if (event.kind == Event::Kind::kQp || event.kind == Event::Kind::kSrq || event.kind == Event::Kind::kCq)
+        told = true;
   }
   void change() {
     if (sendCq_.handle != 0 && !sendCq_.dead()) {
@@ -127,7 +129,8 @@ class Program {
       good(armCqBatch(sendCq_.handle, 2));
       const uint64_t bytes = kCqHeaderBytes + 1024 * uint64_t{kCqeBytes};
       const auto memory = w.ring(bytes);
-      if (!sendCq_.dead() && good(host().resizeCq(sendCq_.handle, reinterpret_cast<uintptr_t>(memory->base), bytes, 1024))) {
+      if (!sendCq_.dead() &&
+          good(host().resizeCq(sendCq_.handle, reinterpret_cast<uintptr_t>(memory->base), bytes, 1024))) {
         sendCq_.memory = memory;
         sendCq_.entries = 1024;
       }
@@ -169,7 +172,9 @@ class Program {
       good(host().cmAttributes(id, &attributes));
       using namespace nd::qpmask;
       if (connected_.handle != 0)
-        good(host().connectQp(connected_.handle, {kState | kAccess | kPort | kPkeyIndex, kState | kPath, kState | kSendPsn}, w.attributes(0), id));
+        good(host().connectQp(connected_.handle,
+                              {kState | kAccess | kPort | kPkeyIndex, kState | kPath, kState | kSendPsn},
+                              w.attributes(0), id));
       good(host().cmDisconnect(id));
     }
     if (lookup != 0) {
@@ -220,10 +225,11 @@ TEST(verbs_each_call_of_a_program_fails_once) {
   check::note = "";
   CHECK(all > 80);
   CHECK(names.size() > 35);
-  // Options of connections are wishes: an old kernel has none. P_Keys are also read where only addresses matter, and CQs are polled
-  // once more for a queue pair that ends.
+  // Options of connections are wishes: an old kernel has none. P_Keys are also read where only addresses matter, and
+  // CQs are polled once more for a queue pair that ends.
   for (const std::string& name : silent) {
-    const bool expected = name == "rdma_destroy_id" || name == "rdma_set_option" || name == "ibv_query_pkey" || name == "poll_cq";
+    const bool expected =
+        name == "rdma_destroy_id" || name == "rdma_set_option" || name == "ibv_query_pkey" || name == "poll_cq";
     CHECK(expected);
     if (!expected) std::fprintf(stderr, "nobody heard of %s\n", name.c_str());
   }
@@ -246,7 +252,8 @@ TEST(verbs_each_call_of_opening_fails_once) {
     check::note = failed.c_str();
     CHECK_EQ(w.device == nullptr, needed);
     CHECK_EQ(why.empty(), !needed);
-    if (needed) CHECK(why.find(std::strerror(ENOMEM)) != std::string::npos || why.find("libibverbs") != std::string::npos);
+    if (needed)
+      CHECK(why.find(std::strerror(ENOMEM)) != std::string::npos || why.find("libibverbs") != std::string::npos);
     w.rdma.neverFail();
     w.close();
     check::note = "";
@@ -276,7 +283,8 @@ TEST(verbs_each_call_of_closing_fails_once) {
 }
 
 TEST(verbs_a_device_file_that_cannot_be_opened_says_what_helps) {
-  const std::pair<int, const char*> pairs[] = {{EACCES, "this user needs to read and write it"}, {ENOENT, "the kernel's module"}};
+  const std::pair<int, const char*> pairs[] = {{EACCES, "this user needs to read and write it"},
+                                               {ENOENT, "the kernel's module"}};
   for (const char* const call : {"rdma_create_event_channel", "ibv_open_device"})
     for (const auto& [error, sentence] : pairs) {
       World w(false);
@@ -293,10 +301,17 @@ TEST(verbs_a_device_file_that_cannot_be_opened_says_what_helps) {
 }
 
 TEST(verbs_status_of_an_errno) {
-  const std::pair<int, Status> pairs[] = {
-      {EINVAL, Status::kInvalidParameter}, {ENOMEM, Status::kInsufficientResources}, {EAGAIN, Status::kInsufficientResources},
-      {EBUSY, Status::kDeviceBusy}, {EPERM, Status::kAccessDenied}, {EOPNOTSUPP, Status::kNotSupported}, {ENOSYS, Status::kNotSupported},
-      {EIO, Status::kDeviceRemoved}, {ENODEV, Status::kDeviceRemoved}, {EFAULT, Status::kAccessViolation}, {EDOM, Status::kUnsuccessful}};
+  const std::pair<int, Status> pairs[] = {{EINVAL, Status::kInvalidParameter},
+                                          {ENOMEM, Status::kInsufficientResources},
+                                          {EAGAIN, Status::kInsufficientResources},
+                                          {EBUSY, Status::kDeviceBusy},
+                                          {EPERM, Status::kAccessDenied},
+                                          {EOPNOTSUPP, Status::kNotSupported},
+                                          {ENOSYS, Status::kNotSupported},
+                                          {EIO, Status::kDeviceRemoved},
+                                          {ENODEV, Status::kDeviceRemoved},
+                                          {EFAULT, Status::kAccessViolation},
+                                          {EDOM, Status::kUnsuccessful}};
   World w;
   for (const auto& [error, status] : pairs) {
     w.rdma.neverFail();

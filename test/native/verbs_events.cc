@@ -27,7 +27,8 @@ TEST(verbs_events_of_shared_queues_ports_and_devices) {
   World w;
   TestSrq srq;
   CHECK(w.make(&srq) == Status::kSuccess);
-  for (const auto& [theirs, ours] : {std::pair{kEventSrqLimit, SrqEvent::kLimit}, std::pair{kEventSrqErr, SrqEvent::kFatal}}) {
+  for (const auto& [theirs, ours] :
+       {std::pair{kEventSrqLimit, SrqEvent::kLimit}, std::pair{kEventSrqErr, SrqEvent::kFatal}}) {
     w.rdma.srqEvent(srq.handle, theirs);
     const Seen event = w.await(Event::Kind::kSrq);
     CHECK_EQ(event.handle, srq.handle);
@@ -198,8 +199,10 @@ TEST(verbs_attributes_on_the_way_to_rts) {
   CHECK(rtr.world.step(rtr.qp, kQpsInit) == Status::kSuccess);
   strange.state = kQpsRtr;
   using namespace nd::qpmask;
-  CHECK(rtr.world.host->modifyQp(rtr.qp.handle, kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer,
-                                 strange) == Status::kInvalidAddress);
+  CHECK(rtr.world.host->modifyQp(
+            rtr.qp.handle,
+            kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer,
+            strange) == Status::kInvalidAddress);
   CHECK_EQ(rtr.qp.state(), kQpsInit);
 }
 
@@ -273,7 +276,8 @@ TEST(verbs_files_of_a_removed_device_are_closed) {
   Host& host = *w.host;
   const auto isClosed = [](int fd) {
     char file[64] = {};
-    return readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), file, sizeof file - 1) > 0 && std::string(file) == "/dev/null";
+    return readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), file, sizeof file - 1) > 0 &&
+           std::string(file) == "/dev/null";
   };
   // The fake's ids are bound to the context that the host has open.
   const auto& context = *w.device->context;
@@ -306,7 +310,8 @@ TEST(verbs_what_librdmacm_has_negotiated) {
   CHECK_EQ(attributes.sendPsn, 0x4321u);
   CHECK_EQ(attributes.ackTimeout, 14u);
   using namespace nd::qpmask;
-  CHECK(w.host->connectQp(qp.handle, {kState | kAccess, kState | kMinRnrTimer, kState | kRetryCount}, w.attributes(0), id) == Status::kSuccess);
+  CHECK(w.host->connectQp(qp.handle, {kState | kAccess, kState | kMinRnrTimer, kState | kRetryCount}, w.attributes(0),
+                          id) == Status::kSuccess);
   CHECK_EQ(qp.state(), kQpsRts);
   CHECK_EQ(w.rdma.state(qp.qpn), 3);
   CHECK_EQ(w.rdma.attributesOf(qp.qpn).sq_psn, 0x4321u);

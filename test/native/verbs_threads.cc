@@ -166,8 +166,7 @@ TEST(verbs_a_shared_queue_moves_while_it_completes) {
     Rings::all().release(old);
     w.rings.erase(w.rings.begin() + static_cast<std::ptrdiff_t>(w.rings.size()) - 2);
   }
-  while (w.rdma.completeReceive(qp.qpn, ibv_wc{})) {
-  }
+  while (w.rdma.completeReceive(qp.qpn, ibv_wc{})) {}
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (taken.load() != posted && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   ended = true;

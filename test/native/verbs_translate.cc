@@ -110,7 +110,8 @@ TEST(verbs_bind_and_invalidate_a_window) {
   const uint64_t address = reinterpret_cast<uintptr_t>(memory), range = Ranges::all().add(address, sizeof memory);
   uint32_t lkey = 0, rkey = 0, windowKey = 0;
   Handle window = 0;
-  CHECK(host.registerMr(r.world.pd, address, sizeof memory, kAccessMwBind | kAccessRemoteWriteBit, &lkey, &rkey) == Status::kSuccess);
+  CHECK(host.registerMr(r.world.pd, address, sizeof memory, kAccessMwBind | kAccessRemoteWriteBit, &lkey, &rkey) ==
+        Status::kSuccess);
   CHECK(host.allocateMw(r.world.pd, &window, &windowKey) == Status::kSuccess);
   Wqe wqe;
   wqe.opcode = kOpBindWindow;
@@ -363,11 +364,20 @@ TEST(verbs_completions_of_receives) {
 }
 
 TEST(verbs_every_status_of_a_completion) {
-  const std::pair<int, uint32_t> pairs[] = {
-      {kIbLocalLength, kWcLocalLength}, {kIbLocalQpOp, kWcLocalOp}, {kIbLocalProtection, kWcLocalProtection}, {kIbFlushed, kWcFlushed},
-      {kIbMwBind, kWcMwBind}, {kIbBadResponse, kWcBadResponse}, {kIbLocalAccess, kWcLocalAccess},
-      {kIbRemoteInvalidRequest, kWcRemoteInvalidRequest}, {kIbRemoteAccess, kWcRemoteAccess}, {kIbRemoteOp, kWcRemoteOp},
-      {kIbRetryExceeded, kWcTimeoutRetry}, {kIbRnrRetryExceeded, kWcRnrRetry}, {kIbResponseTimeout, kWcTimeoutRetry}, {21, kWcError}};
+  const std::pair<int, uint32_t> pairs[] = {{kIbLocalLength, kWcLocalLength},
+                                            {kIbLocalQpOp, kWcLocalOp},
+                                            {kIbLocalProtection, kWcLocalProtection},
+                                            {kIbFlushed, kWcFlushed},
+                                            {kIbMwBind, kWcMwBind},
+                                            {kIbBadResponse, kWcBadResponse},
+                                            {kIbLocalAccess, kWcLocalAccess},
+                                            {kIbRemoteInvalidRequest, kWcRemoteInvalidRequest},
+                                            {kIbRemoteAccess, kWcRemoteAccess},
+                                            {kIbRemoteOp, kWcRemoteOp},
+                                            {kIbRetryExceeded, kWcTimeoutRetry},
+                                            {kIbRnrRetryExceeded, kWcRnrRetry},
+                                            {kIbResponseTimeout, kWcTimeoutRetry},
+                                            {21, kWcError}};
   for (const auto& [theirs, ours] : pairs) {
     check::note = "status";
     check::noteNumber = static_cast<uint64_t>(theirs);

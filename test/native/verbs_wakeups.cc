@@ -100,8 +100,8 @@ TEST(verbs_no_wake_up_is_lost_at_any_two_moments) {
   check::note = "";
 }
 
-// The event thread is late with an event whose completion was polled since. The program has asked for the next one meanwhile; the
-// device was not asked again, since it had been asked already.
+// The event thread is late with an event whose completion was polled since. The program has asked for the next one
+// meanwhile; the device was not asked again, since it had been asked already.
 TEST(verbs_a_late_event_asks_again) {
   Ready r;
   CHECK(r.world.host->listenCq(r.receiveCq.handle) == Status::kSuccess);

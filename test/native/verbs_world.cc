@@ -36,7 +36,8 @@ void writeSge(uint32_t* to, uint64_t address, uint32_t length, uint32_t lkey) {
 uint32_t write(const TestQp& qp, const Wqe& w) {
   uint32_t* const words = qp.words();
   const uint32_t index = words[kQpSendProducer];
-  uint32_t* const to = words + (kQpHeaderBytes + size_t{index & (qp.create.sendEntries - 1)} * qp.create.sendStride) / 4;
+  uint32_t* const to =
+      words + (kQpHeaderBytes + size_t{index & (qp.create.sendEntries - 1)} * qp.create.sendStride) / 4;
   std::memset(to, 0, kSendWqeHeaderBytes);
   to[kSwOpcode] = w.opcode;
   to[kSwFlags] = w.flags;
@@ -70,7 +71,8 @@ uint32_t writeReceive(const TestQp& qp, uint64_t address, uint32_t length, uint3
   uint32_t* const words = qp.words();
   const uint32_t index = words[kQpReceiveProducer];
   uint32_t* const to = words + (kQpHeaderBytes + size_t{qp.create.sendEntries} * qp.create.sendStride +
-                                size_t{index & (qp.create.receiveEntries - 1)} * qp.create.receiveStride) / 4;
+                                size_t{index & (qp.create.receiveEntries - 1)} * qp.create.receiveStride) /
+                                   4;
   to[kRwSgeCount] = length > 0 ? 1 : 0;
   writeSge(to + kReceiveWqeHeaderBytes / 4, address, length, lkey);
   storeWord(words + kQpReceiveProducer, index + 1);
@@ -93,7 +95,8 @@ std::vector<Cqe> take(const TestCq& cq) {
   uint32_t consumer = words[kCqConsumer];
   for (const uint32_t producer = loadWord(words + kCqProducer); consumer != producer; ++consumer) {
     Cqe one;
-    std::memcpy(one.words, words + kCqHeaderBytes / 4 + size_t{consumer & (cq.entries - 1)} * (kCqeBytes / 4), kCqeBytes);
+    std::memcpy(one.words, words + kCqHeaderBytes / 4 + size_t{consumer & (cq.entries - 1)} * (kCqeBytes / 4),
+                kCqeBytes);
     out.push_back(one);
   }
   storeWord(words + kCqConsumer, consumer);
@@ -156,7 +159,8 @@ Status World::make(TestSrq* out, uint32_t entries) {
   return host->createSrq(c, &out->handle);
 }
 
-Status World::make(TestQp* out, const TestCq& sendCq, const TestCq& receiveCq, const TestSrq* srq, uint32_t type, uint32_t entries) {
+Status World::make(TestQp* out, const TestCq& sendCq, const TestCq& receiveCq, const TestSrq* srq, uint32_t type,
+                   uint32_t entries) {
   QpCreate& c = out->create;
   c.pd = pd;
   c.sendCq = sendCq.handle;
@@ -200,9 +204,13 @@ Status World::step(const TestQp& qp, uint32_t state) {
   using namespace nd::qpmask;
   const bool ud = qp.create.type == kQptUd;
   const uint32_t init = kState | kPkeyIndex | kPort | (ud ? kQkey : kAccess);
-  const uint32_t rtr = kState | (ud ? 0 : kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer);
+  const uint32_t rtr =
+      kState | (ud ? 0 : kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer);
   const uint32_t rts = kState | kSendPsn | (ud ? 0 : kAckTimeout | kRetryCount | kRnrRetry | kInitiatorDepth);
-  const uint32_t mask = state == kQpsInit ? init : state == kQpsRtr ? rtr : state == kQpsRts ? rts : static_cast<uint32_t>(kState);
+  const uint32_t mask = state == kQpsInit  ? init
+                        : state == kQpsRtr ? rtr
+                        : state == kQpsRts ? rts
+                                           : static_cast<uint32_t>(kState);
   return host->modifyQp(qp.handle, mask, attributes(state));
 }
 
@@ -230,8 +238,8 @@ Seen::Seen(Event&& taken) : Event(std::move(taken)) {
   if (kind == Kind::kQp) name({&handle, &token, &event, &reason});
   if (kind == Kind::kCq || kind == Kind::kSrq) name({&handle, &event});
   if (kind == Kind::kCm)
-    name({&event, &code, &handle, &listener, &responderResources, &initiatorDepth, &retryCount, &rnrRetryCount, &srq, &qpn, &qkey,
-          &length});
+    name({&event, &code, &handle, &listener, &responderResources, &initiatorDepth, &retryCount, &rnrRetryCount, &srq,
+          &qpn, &qkey, &length});
   status = static_cast<int32_t>(code);
 }
 

@@ -1,5 +1,5 @@
-// A host of real HCAs over the fake of rdma-core (fake_rdma/), with what the user-mode provider does to rings: tests write WQEs and
-// read CQEs.
+// A host of real HCAs over the fake of rdma-core (fake_rdma/), with what the user-mode provider does to rings: tests
+// write WQEs and read CQEs.
 #pragma once
 #include <dlfcn.h>
 #include <libgen.h>
@@ -113,7 +113,8 @@ struct Seen : Event {
   uint32_t handle = 0, token = 0, event = 0, reason = 0;
   // kCm
   int32_t status = 0;
-  uint32_t listener = 0, responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0, srq = 0, length = 0;
+  uint32_t listener = 0, responderResources = 0, initiatorDepth = 0, retryCount = 0, rnrRetryCount = 0, srq = 0,
+           length = 0;
 };
 
 class World {
@@ -134,8 +135,8 @@ class World {
 
   Status make(TestCq* out, uint32_t entries = 64);
   Status make(TestSrq* out, uint32_t entries = 16);
-  Status make(TestQp* out, const TestCq& sendCq, const TestCq& receiveCq, const TestSrq* srq = nullptr, uint32_t type = kQptRc,
-              uint32_t entries = 16);
+  Status make(TestQp* out, const TestCq& sendCq, const TestCq& receiveCq, const TestSrq* srq = nullptr,
+              uint32_t type = kQptRc, uint32_t entries = 16);
   uint32_t initiatorDepth = 2;  // of queue pairs that are moved from now on
   QpAttributes attributes(uint32_t state) const;
   // One step to a state of the way to RTS.

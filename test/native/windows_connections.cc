@@ -56,9 +56,10 @@ std::string accessOf(HANDLE object) {
   uint64_t room[128];
   DWORD bytes = 0;
   wchar_t* text = nullptr;
-  if (GetKernelObjectSecurity(object, OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, room, sizeof room, &bytes) == 0 ||
-      ConvertSecurityDescriptorToStringSecurityDescriptorW(room, SDDL_REVISION_1,
-                                                           OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &text, nullptr) == 0)
+  if (GetKernelObjectSecurity(object, OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, room, sizeof room,
+                              &bytes) == 0 ||
+      ConvertSecurityDescriptorToStringSecurityDescriptorW(
+          room, SDDL_REVISION_1, OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &text, nullptr) == 0)
     return "unknown " + std::to_string(GetLastError());
   const std::string list = nd::narrowOf(text);
   LocalFree(text);
@@ -139,8 +140,9 @@ TEST(names_pipes_and_sections_admit_this_user_alone) {
   const UniqueFd mutex(nd::descriptorOf(OpenMutexW(READ_CONTROL, FALSE, nd::wideOf("Global\\" + name).c_str())));
   CHECK(mutex.valid());
   CHECK(admitsOwnUserAlone(accessOf(nd::handleOf(mutex.get()))));
-  const UniqueFd pipe(nd::descriptorOf(CreateFileW(nd::wideOf("\\\\.\\pipe\\" + name).c_str(), GENERIC_READ | GENERIC_WRITE | READ_CONTROL,
-                                                   0, nullptr, OPEN_EXISTING, 0, nullptr)));
+  const UniqueFd pipe(nd::descriptorOf(CreateFileW(nd::wideOf("\\\\.\\pipe\\" + name).c_str(),
+                                                   GENERIC_READ | GENERIC_WRITE | READ_CONTROL, 0, nullptr,
+                                                   OPEN_EXISTING, 0, nullptr)));
   CHECK(pipe.valid());
   CHECK(admitsOwnUserAlone(accessOf(nd::handleOf(pipe.get()))));
   nd::Mapping mapping;

@@ -1,4 +1,5 @@
-// The tests of platform/windows. With other words it is a part that a test has in another process (windows_processes.h).
+// The tests of platform/windows. With other words it is a part that a test has in another process
+// (windows_processes.h).
 #include "check.h"
 #include "windows_processes.h"
 

@@ -68,7 +68,7 @@ class Process {
 
 }  // namespace processes
 
-#define PART(name)                                                    \
-  static int part_##name(const std::string& word);                    \
+#define PART(name)                                                             \
+  static int part_##name(const std::string& word);                             \
   static processes::Registration part_registration_##name(#name, part_##name); \
   static int part_##name(const std::string& word)

@@ -23,10 +23,8 @@ uint32_t takeUntil(Readiness& set, uint64_t tag) {
     const uint32_t count = set.take(events);
     bool found = false;
     for (uint32_t i = 0; i < count; i++) {
-      if (events[i].tag == tag)
-        found = true;
-      else
-        others++;
+      if (events[i].tag == tag) found = true;
+      else others++;
     }
     if (found) return others;
     nd::waitReadable(&fd, 1, kPatienceNs);

@@ -59,7 +59,9 @@ uint64_t Node::counter(const char* name) {
 }
 
 Buffer::Buffer(Node& n, uint64_t bytes, uint32_t access, uint64_t seed, uint64_t alignment)
-    : node(n), words(n.share ? 0 : (bytes + alignment + 7) / 8), size(bytes),
+    : node(n),
+      words(n.share ? 0 : (bytes + alignment + 7) / 8),
+      size(bytes),
       base((reinterpret_cast<uint64_t>(words.data()) + alignment - 1) / alignment * alignment) {
   if (n.share) {
     CHECK(allocateShared(bytes ? bytes : 1, &shared) == Status::kSuccess);
@@ -104,7 +106,7 @@ TestCq::~TestCq() {
 bool TestCq::poll(Cqe* c) {
   if (written() == consumer) return false;
   const uint32_t* w = words() + kCqHeaderBytes / 4 + size_t(consumer & (entries - 1)) * (kCqeBytes / 4);
-  *c = {w[kCqeToken], w[kCqeWqe],   w[kCqeOpcode],    w[kCqeStatus],    w[kCqeLength],
+  *c = {w[kCqeToken], w[kCqeWqe],       w[kCqeOpcode],    w[kCqeStatus], w[kCqeLength],
         w[kCqeFlags], w[kCqeImmediate], w[kCqeSourceQpn], w[kCqeVendor], w[kCqePkeyIndex]};
   consumer++;
   __atomic_store_n(words() + kCqConsumer, consumer, __ATOMIC_RELEASE);

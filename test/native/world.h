@@ -62,8 +62,8 @@ struct Node {
   uint64_t counter(const char* name);
 };
 
-constexpr uint32_t kAllAccess = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite |
-                                kAccessMwBind;
+constexpr uint32_t kAllAccess =
+    kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite | kAccessMwBind;
 
 struct Buffer {
   Node& node;
@@ -188,12 +188,12 @@ struct Link2 {  // how two QPs are connected
 
 constexpr uint32_t kInitMask = qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kAccess;
 constexpr uint32_t kRtrMask = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
-                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer | qpmask::kPatience |
-                              qpmask::kExtensions;
+                              qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer |
+                              qpmask::kPatience | qpmask::kExtensions;
 constexpr uint32_t kRtsMask = qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
                               qpmask::kSendPsn | qpmask::kInitiatorDepth;
-constexpr uint32_t kRtrMaskUc = qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
-                                qpmask::kReceivePsn;
+constexpr uint32_t kRtrMaskUc =
+    qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn | qpmask::kReceivePsn;
 constexpr uint32_t kRtsMaskUc = qpmask::kState | qpmask::kSendPsn;
 
 QpAttributes attributesFor(Node& node, const Gid& peer, uint32_t peerQpn, const Link2& l, bool isA);

@@ -61,7 +61,7 @@ struct Net {
   std::function<bool(Frame&)> filter;
   std::vector<Frame> log;
   bool logging = false;
-  uint8_t ecn = 0;  // as what arrives is marked
+  uint8_t ecn = 0;                                                                // as what arrives is marked
   std::set<std::pair<std::array<uint8_t, 16>, std::array<uint8_t, 16>>> members;  // group, address
 
   Net();

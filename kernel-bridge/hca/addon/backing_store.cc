@@ -29,8 +29,8 @@ Proof prove(napi_env env, const V8Functions& v8) {
   };
   if (hold == nullptr || v8.uses(hold) < 2 || !isWhole() || !v8.isDetachable(buffer)) return Proof::kBad;
   bool detached = false;
-  if (napi_detach_arraybuffer(env, buffer) != napi_ok || napi_is_detached_arraybuffer(env, buffer, &detached) != napi_ok ||
-      !detached) {
+  if (napi_detach_arraybuffer(env, buffer) != napi_ok ||
+      napi_is_detached_arraybuffer(env, buffer, &detached) != napi_ok || !detached) {
     return Proof::kBad;
   }
   if (v8.uses(hold) != 1 || !isWhole()) return Proof::kBad;

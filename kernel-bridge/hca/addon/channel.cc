@@ -65,8 +65,8 @@ Channel::~Channel() {
 
 // ── User side ───────────────────────────────────────────────────────────────────────────────────────────────
 
-int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input,
-                        size_t inputLength, uint32_t outputLength, bool overlapped) {
+int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
+                        uint32_t outputLength, bool overlapped) {
   Request request;
   request.major = major;
   request.fileId = fileId;
@@ -119,9 +119,7 @@ bool Channel::wait(uint32_t slot, int64_t timeoutMs) {
   return result;
 }
 
-bool Channel::settled(uint32_t slot) const {
-  return states_[slot].load(std::memory_order_acquire) != kSlotPending;
-}
+bool Channel::settled(uint32_t slot) const { return states_[slot].load(std::memory_order_acquire) != kSlotPending; }
 
 bool Channel::wakeBy(uint32_t slot, Descriptor event) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -178,17 +176,14 @@ uint32_t Channel::status(uint32_t slot) const {
   }
 }
 
-uint64_t Channel::information(uint32_t slot) const {
-  return phase(slot) == kDone ? slots_[slot].information : 0;
-}
+uint64_t Channel::information(uint32_t slot) const { return phase(slot) == kDone ? slots_[slot].information : 0; }
 
 const uint8_t* Channel::output(uint32_t slot, size_t* length) const {
   *length = 0;
   if (phase(slot) != kDone) return nullptr;
   const Slot& s = slots_[slot];
-  *length = s.major == kMajorCreate
-                ? s.output.size()
-                : static_cast<size_t>(std::min<uint64_t>(s.information, s.output.size()));
+  *length = s.major == kMajorCreate ? s.output.size()
+                                    : static_cast<size_t>(std::min<uint64_t>(s.information, s.output.size()));
   return s.output.data();
 }
 
@@ -320,8 +315,8 @@ std::shared_ptr<Wake> Channel::push(Request&& request) {
 
 // ── Any thread ──────────────────────────────────────────────────────────────────────────────────────────────
 
-bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information,
-                       const uint8_t* output, size_t outputLength) {
+bool Channel::complete(uint32_t slot, uint32_t serial, uint32_t status, uint64_t information, const uint8_t* output,
+                       size_t outputLength) {
   if (slot >= slotCount_) return false;
   Slot& s = slots_[slot];
   uint64_t expected = pack(serial, kPending);

@@ -1,11 +1,11 @@
 // The door between a user isolate and its soft kernel: a table of request slots, without N-API.
 //
-// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread completes: the
-// kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a (slot, serial) wins; later ones
-// get false. All bytes are copied in both directions.
+// One thread submits, waits and releases (the user side), one thread takes (the server side), and any thread completes:
+// the kernel's JavaScript, or the HCA for an event of a completion queue. The first completer of a (slot, serial) wins;
+// later ones get false. All bytes are copied in both directions.
 //
-// A slot's ticket is its serial and its phase in one word, so that a late completion can never hit the slot's next request.
-// `state(slot)` repeats the phase as one word that JavaScript reads without a call.
+// A slot's ticket is its serial and its phase in one word, so that a late completion can never hit the slot's next
+// request. `state(slot)` repeats the phase as one word that JavaScript reads without a call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -46,8 +46,8 @@ class Wake {
   virtual void wake() = 0;
 };
 
-// Takes requests for events from the user's thread, without the kernel's. Called with a lock of the channel that completions do
-// not take.
+// Takes requests for events from the user's thread, without the kernel's. Called with a lock of the channel that
+// completions do not take.
 class EventSource {
  public:
   virtual ~EventSource() = default;
@@ -69,8 +69,8 @@ struct Request {
 
 class Channel final : public std::enable_shared_from_this<Channel> {
  public:
-  // Makes a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped requests have
-  // completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: there are none.
+  // Makes a channel of `slots` slots with a process-wide id(). `wake` (may be null) is called when overlapped requests
+  // have completed. Overlapped IOCTLs with the code `eventCode` wait for an event of the HCA; 0: there are none.
   static std::shared_ptr<Channel> create(uint32_t slots, std::shared_ptr<Wake> wake, uint32_t eventCode = 0);
   static std::shared_ptr<Channel> find(uint32_t id);  // null: no such channel
   explicit Channel(uint32_t slots);
@@ -85,26 +85,27 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void newCacheEpoch() { states_[slotCount_].fetch_add(1); }
 
   // ── User side, one thread ──────────────────────────────────────────────────────────────────────────────
-  // Returns the slot, or -1 if none is free. The last few slots are reserved for blocking requests, so that a program whose
-  // overlapped requests fill the table can still cancel and close. On a channel that has ended the slot is done at once, with
-  // kStatusDeviceRemoved.
+  // Returns the slot, or -1 if none is free. The last few slots are reserved for blocking requests, so that a program
+  // whose overlapped requests fill the table can still cancel and close. On a channel that has ended the slot is done
+  // at once, with kStatusDeviceRemoved.
   int32_t submit(uint32_t major, uint32_t fileId, uint32_t code, const uint8_t* input, size_t inputLength,
                  uint32_t outputLength, bool overlapped);
   // Blocks until the slot is done or free; negative: without limit. False: timed out.
   bool wait(uint32_t slot, int64_t timeoutMs);
-  bool settled(uint32_t slot) const;          // done or free
-  // Instead of wait(): the slot's completion raises `event` from now on, until noWake(). False: it is already done or free.
+  bool settled(uint32_t slot) const;  // done or free
+  // Instead of wait(): the slot's completion raises `event` from now on, until noWake(). False: it is already done or
+  // free.
   bool wakeBy(uint32_t slot, Descriptor event);
   void noWake();
   uint32_t status(uint32_t slot) const;       // kStatusPending until done, kStatusInvalidHandle if free
   uint64_t information(uint32_t slot) const;  // 0 until done
-  // The output, at most as long as requested and as its information says (for kMajorCreate information is no length). Valid until
-  // release().
+  // The output, at most as long as requested and as its information says (for kMajorCreate information is no length).
+  // Valid until release().
   const uint8_t* output(uint32_t slot, size_t* length) const;
-  void cancel(uint32_t slot);   // at most one cancel request per use of the slot
+  void cancel(uint32_t slot);  // at most one cancel request per use of the slot
   void release(uint32_t slot);
-  // Delivers completed overlapped requests: calls `deliver(slot)` for each slot that is still done and not yet released when its
-  // turn comes.
+  // Delivers completed overlapped requests: calls `deliver(slot)` for each slot that is still done and not yet released
+  // when its turn comes.
   template <typename Deliver>
   void drainCompletions(Deliver deliver);
   // The oldest of them, which then counts as delivered; -1: there is none.
@@ -117,7 +118,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // Number of those that wait for events.
   uint32_t undeliveredEvents() const { return undeliveredEvents_; }
   bool isEvent(uint32_t slot) const { return slots_[slot].event; }
-  bool anyReady() const;    // drainCompletions() has something to deliver
+  bool anyReady() const;  // drainCompletions() has something to deliver
   // Completions need not wake the user: drainCompletions() will be called anyway, and it arms the wake-up again.
   void deliveryFollows();
   void deliveryByWake();
@@ -129,7 +130,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   void closeUser();
 
   // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
-  // False: the channel has a server already, or has ended. `wake` is called when a request arrives after take() has found none.
+  // False: the channel has a server already, or has ended. `wake` is called when a request arrives after take() has
+  // found none.
   bool serve(std::shared_ptr<Wake> wake);
   bool take(Request* out);
   // From now on requests for the same event as the pending one in `slot` go to the source.
@@ -167,13 +169,13 @@ class Channel final : public std::enable_shared_from_this<Channel> {
     uint32_t eventSerial = 0;             // of the key's request
     std::shared_ptr<EventSource> source;  // owns the request
     // Under mutex_.
-    bool abandoned = false;        // released while pending
-    bool queued = false;           // is in ready_
+    bool abandoned = false;  // released while pending
+    bool queued = false;     // is in ready_
     bool cancelRequested = false;
     // The user's thread only.
-    bool counted = false;          // is in undelivered_
-    bool background = false;       // does not keep the loop alive, and then counts in background_, too
-    bool event = false;            // waits for an event, and then counts in undeliveredEvents_, too
+    bool counted = false;     // is in undelivered_
+    bool background = false;  // does not keep the loop alive, and then counts in background_, too
+    bool event = false;       // waits for an event, and then counts in undeliveredEvents_, too
   };
 
   static uint64_t pack(uint32_t serial, Phase phase) { return static_cast<uint64_t>(serial) << 32 | phase; }
@@ -186,7 +188,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // Called with the lock held. They return what to wake once the lock is free, or null.
   std::shared_ptr<Wake> push(Request&& request);
   std::shared_ptr<Wake> settle(uint32_t slot, uint32_t serial);  // completed and not abandoned
-  void free(uint32_t slot);      // lock held
+  void free(uint32_t slot);                                      // lock held
   bool popReady(uint32_t* slot);
   bool beginDelivery(uint32_t slot);
 
@@ -210,8 +212,8 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   std::shared_ptr<Wake> userWake_;
   std::shared_ptr<Wake> serverWake_;
   Descriptor wakeEvent_ = kNoDescriptor;  // while the user thread is between wakeBy() and noWake()
-  bool userArmed_ = true;   // the user's loop must be woken for the next completion
-  bool armed_ = false;      // the server's loop must be woken for the next request
+  bool userArmed_ = true;                 // the user's loop must be woken for the next completion
+  bool armed_ = false;                    // the server's loop must be woken for the next request
   bool served_ = false;
   bool ended_ = false;
   std::string reason_;

@@ -1,5 +1,5 @@
-// Checked conversion of JavaScript values to C++. Every reader returns false for a value that is not exactly of the required
-// kind, and leaves no exception pending (a getter that throws counts as a wrong value).
+// Checked conversion of JavaScript values to C++. Every reader returns false for a value that is not exactly of the
+// required kind, and leaves no exception pending (a getter that throws counts as a wrong value).
 #pragma once
 #include "napi_header.h"
 
@@ -179,7 +179,9 @@ inline Napi::Value copyToJs(Napi::Env env, const uint8_t* data, size_t length) {
   return Napi::Value(env, array);
 }
 
-inline Napi::Value statusToJs(Napi::Env env, Status status) { return Napi::Number::New(env, static_cast<uint32_t>(status)); }
+inline Napi::Value statusToJs(Napi::Env env, Status status) {
+  return Napi::Number::New(env, static_cast<uint32_t>(status));
+}
 
 inline Napi::Value pathToJs(Napi::Env env, const Path& path) {
   const auto gid = [&env](const Gid& g) { return copyToJs(env, g.raw.data(), g.raw.size()); };

@@ -1,5 +1,5 @@
-// CQ_NOTIFY without the kernel's thread: once the kernel has passed a request for a completion queue's event to the HCA, the
-// following ones go to the HCA from the user's own thread, until the kernel ends this.
+// CQ_NOTIFY without the kernel's thread: once the kernel has passed a request for a completion queue's event to the
+// HCA, the following ones go to the HCA from the user's own thread, until the kernel ends this.
 #pragma once
 #include <unordered_map>
 

@@ -27,23 +27,18 @@ void throwType(Napi::Env env, const char* text) { napi_throw_type_error(env, nul
 // ── User side ───────────────────────────────────────────────────────────────────────────────────────────────
 
 Napi::Function NativeChannel::define(Napi::Env env) {
-  return DefineClass(env, "NativeChannel",
-                     {InstanceAccessor<&NativeChannel::getId>("id"),
-                      InstanceAccessor<&NativeChannel::getStates>("states"),
-                      InstanceAccessor<&NativeChannel::getCacheEpoch>("cacheEpoch"),
-                      InstanceAccessor<&NativeChannel::getProblem>("problem"),
-                      InstanceAccessor<&NativeChannel::getAnswer>("answer"),
-                      InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"),
-                      InstanceMethod<&NativeChannel::wait>("wait"),
-                      InstanceMethod<&NativeChannel::waitAndFinish>("waitAndFinish"),
-                      InstanceMethod<&NativeChannel::status>("status"),
-                      InstanceMethod<&NativeChannel::information>("information"),
-                      InstanceMethod<&NativeChannel::output>("output"),
-                      InstanceMethod<&NativeChannel::cancel>("cancel"),
-                      InstanceMethod<&NativeChannel::hold>("hold"),
-                      InstanceMethod<&NativeChannel::release>("release"),
-                      InstanceMethod<&NativeChannel::nextCompletion>("nextCompletion"),
-                      InstanceMethod<&NativeChannel::close>("close")});
+  return DefineClass(
+      env, "NativeChannel",
+      {InstanceAccessor<&NativeChannel::getId>("id"), InstanceAccessor<&NativeChannel::getStates>("states"),
+       InstanceAccessor<&NativeChannel::getCacheEpoch>("cacheEpoch"),
+       InstanceAccessor<&NativeChannel::getProblem>("problem"), InstanceAccessor<&NativeChannel::getAnswer>("answer"),
+       InstanceAccessor<&NativeChannel::getAnswerBytes>("answerBytes"), InstanceMethod<&NativeChannel::wait>("wait"),
+       InstanceMethod<&NativeChannel::waitAndFinish>("waitAndFinish"), InstanceMethod<&NativeChannel::status>("status"),
+       InstanceMethod<&NativeChannel::information>("information"), InstanceMethod<&NativeChannel::output>("output"),
+       InstanceMethod<&NativeChannel::cancel>("cancel"), InstanceMethod<&NativeChannel::hold>("hold"),
+       InstanceMethod<&NativeChannel::release>("release"),
+       InstanceMethod<&NativeChannel::nextCompletion>("nextCompletion"),
+       InstanceMethod<&NativeChannel::close>("close")});
 }
 
 Napi::Value NativeChannel::createChannel(const Napi::CallbackInfo& info) {
@@ -55,8 +50,9 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   uint32_t slots, eventCode = 0;
   if (!toUint(env, info[0], &slots, kMaxSlots) || slots == 0 || !info[1].IsFunction() ||
       (!info[2].IsUndefined() && !toU32(env, info[2], &eventCode))) {
-    throwType(env, "createChannel(slots, onComplete, eventCode): slots is a whole number from 1 to 1048576, onComplete a "
-                   "function, eventCode an IOCTL's code or undefined");
+    throwType(env,
+              "createChannel(slots, onComplete, eventCode): slots is a whole number from 1 to 1048576, onComplete a "
+              "function, eventCode an IOCTL's code or undefined");
     return;
   }
   const Napi::Object self = Value();
@@ -65,7 +61,8 @@ NativeChannel::NativeChannel(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   if (anyEmpty({self, answer, bytes})) return;
   EnvData& data = EnvData::of(env);
   onComplete_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:completion");
-  signal_ = LoopSignal::open(data, [this] { deliver(); }, false);
+  signal_ = LoopSignal::open(
+      data, [this] { deliver(); }, false);
   if (signal_ == nullptr) {
     napi_throw_error(env, nullptr, "the event loop of this thread is ending: no channel can be opened");
     return;
@@ -147,7 +144,9 @@ void NativeChannel::deliver() {
   updateKeepAlive();
 }
 
-Napi::Value NativeChannel::getId(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), channel_->id()); }
+Napi::Value NativeChannel::getId(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), channel_->id());
+}
 
 Napi::Value NativeChannel::getStates(const Napi::CallbackInfo&) { return states_.Value(); }
 
@@ -163,8 +162,9 @@ Napi::Value NativeChannel::submit(const Napi::CallbackInfo& info) {
   if (!toU32(env, info[0], &major) || !toU32(env, info[1], &fileId) || !toU32(env, info[2], &code) ||
       !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
       !toBool(env, info[5], &overlapped)) {
-    throwType(env, "submit(major, fileId, code, input, outputLength, overlapped): unsigned 32-bit numbers, "
-                   "a Uint8Array or null, and a boolean");
+    throwType(env,
+              "submit(major, fileId, code, input, outputLength, overlapped): unsigned 32-bit numbers, "
+              "a Uint8Array or null, and a boolean");
     return env.Undefined();
   }
   const int32_t slot = channel_->submit(major, fileId, code, input.data, input.length, outputLength, overlapped);
@@ -183,8 +183,9 @@ Napi::Value NativeChannel::call(const Napi::CallbackInfo& info) {
   if (!toU32(env, info[0], &major) || !toU32(env, info[1], &fileId) || !toU32(env, info[2], &code) ||
       !toBytes(env, info[3], &input, true) || !toU32(env, info[4], &outputLength) ||
       !toDouble(env, info[5], &timeout)) {
-    throwType(env, "call(major, fileId, code, input, outputLength, timeoutMs): unsigned 32-bit numbers, "
-                   "a Uint8Array or null, and a number");
+    throwType(env,
+              "call(major, fileId, code, input, outputLength, timeoutMs): unsigned 32-bit numbers, "
+              "a Uint8Array or null, and a number");
     return env.Undefined();
   }
   const int32_t submitted = channel_->submit(major, fileId, code, input.data, input.length, outputLength, false);
@@ -250,7 +251,8 @@ NativeChannel::Waited NativeChannel::waitFor(uint32_t slot, int64_t timeoutMs) {
   for (;;) {
     int64_t left = progress::kStopCheckMs;
     if (timeoutMs >= 0)
-      left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0, progress::kStopCheckMs);
+      left = std::clamp<int64_t>(std::chrono::ceil<milliseconds>(end - steady_clock::now()).count(), 0,
+                                 progress::kStopCheckMs);
     if (own != nullptr ? own->wait(*channel_, slot, left) : channel_->wait(slot, left)) return Waited::kDone;
     if (left == 0) return Waited::kTimedOut;
     if (EnvData::of(Env()).toldToStop()) return Waited::kStopped;
@@ -331,14 +333,14 @@ Napi::Value NativeChannelServer::failChannel(const Napi::CallbackInfo& info) {
 
 NativeChannelServer* NativeChannelServer::from(Napi::Value value) {
   bool matches = false;
-  if (!value.IsObject() || napi_check_object_type_tag(value.Env(), value, &kServerTag, &matches) != napi_ok || !matches) {
+  if (!value.IsObject() || napi_check_object_type_tag(value.Env(), value, &kServerTag, &matches) != napi_ok ||
+      !matches) {
     return nullptr;
   }
   return Unwrap(value.As<Napi::Object>());
 }
 
-NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<NativeChannelServer>(info) {
+NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeChannelServer>(info) {
   Napi::Env env = info.Env();
   uint32_t id;
   if (!toU32(env, info[0], &id) || !info[1].IsFunction()) {
@@ -357,7 +359,8 @@ NativeChannelServer::NativeChannelServer(const Napi::CallbackInfo& info)
   }
   EnvData& data = EnvData::of(env);
   onRequest_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:request");
-  signal_ = LoopSignal::open(data, [this] { LoopCallback::Scope(*onRequest_).call(0, nullptr); }, true);
+  signal_ = LoopSignal::open(
+      data, [this] { LoopCallback::Scope(*onRequest_).call(0, nullptr); }, true);
   if (signal_ == nullptr || !channel->serve(signal_)) {
     if (signal_ != nullptr) signal_->close();
     napi_throw_error(env, nullptr, "serveChannel: the channel is served already, or has ended");
@@ -396,8 +399,8 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   door::Request request;
   bool taken = false, notified = false;
-  // Requests have precedence over events: a request for an event was made before it. But not without limit, so that events are
-  // served.
+  // Requests have precedence over events: a request for an event was made before it. But not without limit, so that
+  // events are served.
   const auto look = [&] {
     if (inARow_ < kMostBeforeEvents) taken = channel_->take(&request);
     if (!taken) notified = signal_->notified();
@@ -414,7 +417,8 @@ Napi::Value NativeChannelServer::next(const Napi::CallbackInfo& info) {
   if (!found) return Napi::Number::New(env, kNextNone);
   if (!std::exchange(busy_, true)) signal_->begin();
   if (!taken) return Napi::Number::New(env, kNextEvents);
-  const uint32_t words[] = {request.slot, request.serial, request.major, request.fileId, request.code, request.outputLength};
+  const uint32_t words[] = {request.slot,   request.serial, request.major,
+                            request.fileId, request.code,   request.outputLength};
   std::memcpy(requestWords_, words, sizeof words);
   const size_t length = request.input.size();
   if (length > kShortBytes) {
@@ -441,12 +445,14 @@ Napi::Value NativeChannelServer::complete(const Napi::CallbackInfo& info) {
   const bool hasOutput = toUint(env, info[4], &output.length, kShortBytes) || toBytes(env, info[4], &output, true);
   if (!toDouble(env, info[0], &slot) || !toU32(env, info[1], &serial) || !toU32(env, info[2], &status) ||
       !toUint(env, info[3], &information) || !hasOutput || status == door::kStatusPending) {
-    throwType(env, "completeSlot(slot, serial, status, information, output): unsigned numbers, a final status, "
-                   "and a Uint8Array, null, or a number of bytes of the answer");
+    throwType(env,
+              "completeSlot(slot, serial, status, information, output): unsigned numbers, a final status, "
+              "and a Uint8Array, null, or a number of bytes of the answer");
     return env.Undefined();
   }
-  const bool won = slot >= 0 && slot < channel_->slotCount() &&
-                   channel_->complete(static_cast<uint32_t>(slot), serial, status, information, output.data, output.length);
+  const bool won =
+      slot >= 0 && slot < channel_->slotCount() &&
+      channel_->complete(static_cast<uint32_t>(slot), serial, status, information, output.data, output.length);
   return Napi::Boolean::New(env, won);
 }
 

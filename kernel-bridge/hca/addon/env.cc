@@ -13,7 +13,10 @@ void Teardown::finishIfIdle() {
 }
 
 EnvData::EnvData(Napi::Env env)
-    : context(std::make_shared<HcaContext>()), env_(env), teardown_(std::make_shared<Teardown>()), parking_(std::make_shared<Parking>()) {
+    : context(std::make_shared<HcaContext>()),
+      env_(env),
+      teardown_(std::make_shared<Teardown>()),
+      parking_(std::make_shared<Parking>()) {
   napi_add_async_cleanup_hook(env, &EnvData::onEnvironmentEnd, this, &teardown_->hook);
   // V8 checks for stop requests at the beginning of a JavaScript function, and not of a native one.
   napi_value source, function;

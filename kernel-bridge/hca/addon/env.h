@@ -1,7 +1,8 @@
 // The objects of one environment (isolate) of the addon, and how it ends.
 //
-// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable and is closed by
-// one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until libuv has closed our handles.
+// An environment may end at any moment (worker.terminate). Everything that other threads can reach is a Closable and is
+// closed by one asynchronous clean-up hook, before V8 frees any memory; the environment then waits until libuv has
+// closed our handles.
 #pragma once
 #include "napi_header.h"
 #include <uv.h>
@@ -21,8 +22,8 @@
 
 namespace nd::js {
 
-// The order in which an ending environment closes its objects: first no new request is accepted, then the HCA is closed, then
-// memory is unpinned.
+// The order in which an ending environment closes its objects: first no new request is accepted, then the HCA is
+// closed, then memory is unpinned.
 enum class Rank { kServer, kHca, kChannel, kMemory };
 
 class Closable {
@@ -51,8 +52,9 @@ class EnvData {
   Napi::Env env() const { return env_; }
   const std::shared_ptr<Teardown>& teardown() const { return teardown_; }
   const std::shared_ptr<Parking>& parking() const { return parking_; }
-  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It calls an empty
-  // JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread calls it now and then.
+  // Whether V8 was asked to stop the running code (worker.terminate, process.exit, the timeout of a vm script). It
+  // calls an empty JavaScript function, which fails then; usable only while a function of ours runs. A waiting thread
+  // calls it now and then.
   bool toldToStop();
   // The HCA of this environment; null until a soft kernel has opened it, and at the end.
   Engine* engine() const { return context != nullptr ? context->engine() : nullptr; }
@@ -64,7 +66,7 @@ class EnvData {
   Napi::FunctionReference hcaClass;
   Napi::Reference<Napi::Uint32Array> doorbell;  // one word: the queue pair of the new work requests
   const uint32_t* doorbellWord = nullptr;
-  std::unique_ptr<Closable> memory;  // the Memory of this environment (memory.h)
+  std::unique_ptr<Closable> memory;                // the Memory of this environment (memory.h)
   std::vector<std::unique_ptr<Closable>> watches;  // network_watch.h
 
  private:
@@ -81,13 +83,13 @@ class LoopSignal final : public door::Wake, public std::enable_shared_from_this<
  public:
   // With `keepAlive` the loop stays alive while the signal is open; setKeepAlive() changes it.
   static std::shared_ptr<LoopSignal> open(EnvData& data, std::function<void()> run, bool keepAlive);
-  void wake() override;                // any thread
-  void setKeepAlive(bool keepAlive);   // the loop's thread
-  void close();                        // the loop's thread; wake() does nothing from now on
+  void wake() override;               // any thread
+  void setKeepAlive(bool keepAlive);  // the loop's thread
+  void close();                       // the loop's thread; wake() does nothing from now on
   // wake() only notifies while a thread of this environment serves another signal. Call before the first wake().
   void notifyFirst() { notifiesFirst_ = true; }
-  // Waits until `look` returns true, and returns its result; at most for this time, and not beyond the loop's next timer. Returns
-  // at once when any signal of this environment is woken. The loop's thread.
+  // Waits until `look` returns true, and returns its result; at most for this time, and not beyond the loop's next
+  // timer. Returns at once when any signal of this environment is woken. The loop's thread.
   template <typename Look>
   bool park(int64_t microseconds, Look look);
   // See Parking; the loop's thread.
@@ -115,8 +117,8 @@ bool LoopSignal::park(int64_t microseconds, Look look) {
   return parking_->park(token_, timer < 0 ? microseconds : std::min(timer, microseconds), look);
 }
 
-// A JavaScript function that native code calls from the loop. An exception in it is an uncaughtException of the environment, as
-// for any event handler.
+// A JavaScript function that native code calls from the loop. An exception in it is an uncaughtException of the
+// environment, as for any event handler.
 class LoopCallback {
  public:
   LoopCallback(Napi::Env env, Napi::Function function, const char* name);

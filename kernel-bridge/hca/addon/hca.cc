@@ -73,15 +73,15 @@ Napi::Function NativeHca::define(Napi::Env env) {
   return DefineClass(
       env, "NativeHca",
       {InstanceAccessor<&H::getKernelId>("kernelId"), InstanceAccessor<&H::getSlot>("slot"),
-       InstanceAccessor<&H::getPeerExtensions>("peerExtensions"),
-       InstanceAccessor<&H::getWireReady>("wireReady"), InstanceAccessor<&H::getWireProblem>("wireProblem"),
-       InstanceAccessor<&H::getLimits>("limits"), InstanceAccessor<&H::getCommIdBase>("commIdBase"),
-       InstanceMethod<&H::configure>("configure"), InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
-       InstanceMethod<&H::addCqWaiter>("addCqWaiter"), InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
-       InstanceMethod<&H::endCqEvents>("endCqEvents"), InstanceMethod<&H::openPort>("openPort"),
-       InstanceMethod<&H::releasePort>("releasePort"), InstanceMethod<&H::counters>("counters"),
-       InstanceMethod<&H::objectCounts>("objectCounts"), InstanceMethod<&H::statistics>("statistics"),
-       InstanceMethod<&H::answerObserver>("answerObserver"), InstanceMethod<&H::close>("close")});
+       InstanceAccessor<&H::getPeerExtensions>("peerExtensions"), InstanceAccessor<&H::getWireReady>("wireReady"),
+       InstanceAccessor<&H::getWireProblem>("wireProblem"), InstanceAccessor<&H::getLimits>("limits"),
+       InstanceAccessor<&H::getCommIdBase>("commIdBase"), InstanceMethod<&H::configure>("configure"),
+       InstanceMethod<&H::setPkeyTable>("setPkeyTable"), InstanceMethod<&H::addCqWaiter>("addCqWaiter"),
+       InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"), InstanceMethod<&H::endCqEvents>("endCqEvents"),
+       InstanceMethod<&H::openPort>("openPort"), InstanceMethod<&H::releasePort>("releasePort"),
+       InstanceMethod<&H::counters>("counters"), InstanceMethod<&H::objectCounts>("objectCounts"),
+       InstanceMethod<&H::statistics>("statistics"), InstanceMethod<&H::answerObserver>("answerObserver"),
+       InstanceMethod<&H::close>("close")});
 }
 
 Napi::Value NativeHca::openHca(const Napi::CallbackInfo& info) {
@@ -117,7 +117,8 @@ NativeHca::NativeHca(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeHc
     return;
   }
   onEvent_ = std::make_unique<LoopCallback>(env, info[1].As<Napi::Function>(), "networkdirect:hca");
-  signal_ = LoopSignal::open(data, [this] { LoopCallback::Scope(*onEvent_).call(0, nullptr); }, false);
+  signal_ = LoopSignal::open(
+      data, [this] { LoopCallback::Scope(*onEvent_).call(0, nullptr); }, false);
   if (signal_ == nullptr) {
     napi_throw_error(env, nullptr, "the event loop of this thread is ending: the HCA cannot be opened");
     return;
@@ -181,7 +182,9 @@ void NativeHca::configure(const Info& info) {
 
 Napi::Value NativeHca::getKernelId(const Info& info) { return Napi::Number::New(info.Env(), kernel_); }
 Napi::Value NativeHca::getSlot(const Info& info) { return Napi::Number::New(info.Env(), host_->slot()); }
-Napi::Value NativeHca::getPeerExtensions(const Info& info) { return Napi::Number::New(info.Env(), Engine::extensions()); }
+Napi::Value NativeHca::getPeerExtensions(const Info& info) {
+  return Napi::Number::New(info.Env(), Engine::extensions());
+}
 Napi::Value NativeHca::getWireReady(const Info& info) { return Napi::Boolean::New(info.Env(), host_->wireReady()); }
 Napi::Value NativeHca::getWireProblem(const Info& info) { return Napi::String::New(info.Env(), host_->wireProblem()); }
 Napi::Value NativeHca::getCommIdBase(const Info& info) {
@@ -236,7 +239,8 @@ Napi::Value NativeHca::claimPort(const Info& info) {
 Napi::Value NativeHca::openPort(const Info& info) {
   uint32_t claim;
   if (!open_) return statusToJs(info.Env(), Status::kDeviceRemoved);
-  return statusToJs(info.Env(), toU32(info.Env(), info[0], &claim) ? host_->openPort(claim) : Status::kInvalidParameter);
+  return statusToJs(info.Env(),
+                    toU32(info.Env(), info[0], &claim) ? host_->openPort(claim) : Status::kInvalidParameter);
 }
 
 void NativeHca::releasePort(const Info& info) {

@@ -32,14 +32,9 @@ void HcaPort::onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const
   const MadVerdict verdict =
       known ? queue_.pushKnown(std::move(event)) : queue_.pushOther(meta, addressed, std::move(event));
   switch (verdict) {
-    case MadVerdict::kTaken:
-      return wake();
-    case MadVerdict::kFull:
-      ++drops_.full;
-      return;
-    case MadVerdict::kSourceFull:
-      ++drops_.sourceFull;
-      return;
+    case MadVerdict::kTaken: return wake();
+    case MadVerdict::kFull: ++drops_.full; return;
+    case MadVerdict::kSourceFull: ++drops_.sourceFull; return;
   }
 }
 

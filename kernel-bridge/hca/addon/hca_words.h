@@ -8,8 +8,8 @@ namespace nd::js {
 struct Words : WordPlaces {
   Words() = default;
   Words(double* w, uint8_t* b) : words(w), bytes(b) {}
-  double* words = nullptr;    // parameters and results from the first one on; a path's four numbers at kPathAt
-  uint8_t* bytes = nullptr;   // a path's source and destination, then a MAD
+  double* words = nullptr;   // parameters and results from the first one on; a path's four numbers at kPathAt
+  uint8_t* bytes = nullptr;  // a path's source and destination, then a MAD
 
   // A whole number in 0..max.
   template <typename T>
@@ -19,7 +19,8 @@ struct Words : WordPlaces {
     *out = static_cast<T>(value);
     return true;
   }
-  // A record, or of one with a mask the members that are in the mask, and no others. False: a value is invalid for its member.
+  // A record, or of one with a mask the members that are in the mask, and no others. False: a value is invalid for its
+  // member.
   template <typename T>
   bool read(T* out, uint32_t mask = 0) const {
     size_t at = 0;

@@ -48,7 +48,8 @@ Napi::Value findRouteJs(const Napi::CallbackInfo& info) {
   RouteQuery query;
   Route route;
   Status status = Status::kInvalidParameter;
-  if (toGid(env, info[0], &query.destination) && toGid(env, info[1], &query.source) && toU32(env, info[2], &query.interface))
+  if (toGid(env, info[0], &query.destination) && toGid(env, info[1], &query.source) &&
+      toU32(env, info[2], &query.interface))
     status = findRoute(query, &route);
   Napi::Object out = Napi::Object::New(env);
   out.Set("status", static_cast<uint32_t>(status));

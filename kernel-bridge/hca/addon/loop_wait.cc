@@ -12,7 +12,8 @@ namespace nd::js {
 
 BlockedWait::BlockedWait(ProgressEngine& engine)
     : fd_(makeEvent()),
-      waiting_(engine, [](void* self) { raiseEvent(static_cast<BlockedWait*>(self)->fd_.get()); }, this) {}
+      waiting_(
+          engine, [](void* self) { raiseEvent(static_cast<BlockedWait*>(self)->fd_.get()); }, this) {}
 
 bool BlockedWait::wait(door::Channel& channel, uint32_t slot, int64_t timeoutMs) {
   using std::chrono::steady_clock, std::chrono::nanoseconds;
@@ -179,10 +180,8 @@ void LoopWait::poll(bool on) {
 void LoopWait::carryOn(bool on) {
   if (on == carriesOn_) return;
   carriesOn_ = on;
-  if (on)
-    uv_idle_start(&handles_->idle, [](uv_idle_t*) {});
-  else
-    uv_idle_stop(&handles_->idle);
+  if (on) uv_idle_start(&handles_->idle, [](uv_idle_t*) {});
+  else uv_idle_stop(&handles_->idle);
 }
 
 }  // namespace nd::js

@@ -1,5 +1,5 @@
-// A thread whose requests wait for events of the HCA owns progress meanwhile (progress/waiting_thread.h): between two turns of its event
-// loop, or while it is blocked.
+// A thread whose requests wait for events of the HCA owns progress meanwhile (progress/waiting_thread.h): between two
+// turns of its event loop, or while it is blocked.
 #pragma once
 #include "env.h"
 #include "platform/unique_fd.h"

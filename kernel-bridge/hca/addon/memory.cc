@@ -8,16 +8,17 @@ namespace nd::js {
 
 namespace {
 
-// The ArrayBuffer of a ring holds this: the memory outlives releaseRing() as long as JavaScript can access it. The finalizer
-// releases the ring if that was not done; as the memory exists until then, no other ring can have its address.
+// The ArrayBuffer of a ring holds this: the memory outlives releaseRing() as long as JavaScript can access it. The
+// finalizer releases the ring if that was not done; as the memory exists until then, no other ring can have its
+// address.
 struct RingHold {
   std::weak_ptr<HcaContext> context;
   uint64_t address;
   std::shared_ptr<void> memory;
 };
 
-// JavaScript's references to memory of allocate(), by id, so that releasing twice does no harm. Leaked, because finalizers may
-// run late.
+// JavaScript's references to memory of allocate(), by id, so that releasing twice does no harm. Leaked, because
+// finalizers may run late.
 struct SharedHolds {
   std::mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const SharedRange>> ranges;
@@ -64,8 +65,8 @@ void Memory::closeNow() {
   pins_.clear();
 }
 
-// An ending environment runs its hooks in reverse order, and native code that has lent a buffer takes it back in such a hook. So
-// ours is registered anew behind that of the newest buffer, and runs first.
+// An ending environment runs its hooks in reverse order, and native code that has lent a buffer takes it back in such a
+// hook. So ours is registered anew behind that of the newest buffer, and runs first.
 void Memory::endBeforeBuffers(napi_env env) {
   const auto atEnd = [](void* self) { static_cast<Memory*>(self)->closeNow(); };
   if (hooked_) napi_remove_env_cleanup_hook(env, atEnd, this);

@@ -1,7 +1,7 @@
 // node-addon-api, whose inline code does not pass -Wshadow.
 //
-// An isolate may be terminated inside any of our functions (worker.terminate). JavaScript then cannot take an exception, and
-// without the macro the library would abort the process.
+// An isolate may be terminated inside any of our functions (worker.terminate). JavaScript then cannot take an
+// exception, and without the macro the library would abort the process.
 #pragma once
 #define NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS
 #pragma GCC diagnostic push

@@ -15,7 +15,8 @@ struct NetworkWatch::Holder {
 Napi::Value NetworkWatch::watch(const Napi::CallbackInfo& info, NetworkPart part) {
   Napi::Env env = info.Env();
   if (!info[0].IsFunction()) {
-    napi_throw_type_error(env, nullptr, "of watchInterfaces(onChange) and watchRoutes(onChange), onChange is a function");
+    napi_throw_type_error(env, nullptr,
+                          "of watchInterfaces(onChange) and watchRoutes(onChange), onChange is a function");
     return env.Undefined();
   }
   EnvData& data = EnvData::of(env);

@@ -15,8 +15,7 @@ template <typename T>
 Napi::Float64Array numbersOf(Napi::Env env, const std::vector<T>& records) {
   Napi::Float64Array numbers = Napi::Float64Array::New(env, T::kNumbers * records.size());
   size_t at = 0;
-  for (const T& record : records)
-    record.each([&](auto value) { numbers[at++] = static_cast<double>(value); });
+  for (const T& record : records) record.each([&](auto value) { numbers[at++] = static_cast<double>(value); });
   return numbers;
 }
 
@@ -34,7 +33,9 @@ const char* nameOf(Observed::Answer answer) {
 class Asking final : public Napi::AsyncWorker {
  public:
   Asking(Napi::Env env, uint64_t longestNs)
-      : Napi::AsyncWorker(env, "networkdirect:observe"), answered_(Napi::Promise::Deferred::New(env)), longestNs_(longestNs) {}
+      : Napi::AsyncWorker(env, "networkdirect:observe"),
+        answered_(Napi::Promise::Deferred::New(env)),
+        longestNs_(longestNs) {}
   Napi::Promise promise() const { return answered_.Promise(); }
   void Execute() override { all_ = observeProcesses(longestNs_); }
   void OnOK() override {
@@ -88,10 +89,8 @@ void NativeHca::answerObserver(const Info& info) {
   uint32_t number;
   Bytes text;
   if (!open_ || !toU32(info.Env(), info[0], &number)) return;
-  if (toBytes(info.Env(), info[1], &text))
-    host_->answerObserver(number, text.data, text.length);
-  else
-    host_->answerObserver(number, nullptr, 0);
+  if (toBytes(info.Env(), info[1], &text)) host_->answerObserver(number, text.data, text.length);
+  else host_->answerObserver(number, nullptr, 0);
 }
 
 Napi::Value observeProcessesJs(const Napi::CallbackInfo& info) {

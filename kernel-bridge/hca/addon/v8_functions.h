@@ -16,7 +16,7 @@ struct V8Functions {
   void* (*data)(const V8BackingStore*) = nullptr;
   size_t (*byteLength)(const V8BackingStore*) = nullptr;
   bool (*isResizable)(const V8BackingStore*) = nullptr;
-  long (*uses)(const StoreHold&) = nullptr;    // how many hold it, V8 itself included
+  long (*uses)(const StoreHold&) = nullptr;  // how many hold it, V8 itself included
 };
 
 // False: this runtime lacks one.

@@ -1,5 +1,5 @@
-// A thread's event loop, for threads of another addon: it calls a function of JavaScript's soon after wake(). Made by wakers.cc; a
-// structure without C++ classes, since the other addon has its own copies of those.
+// A thread's event loop, for threads of another addon: it calls a function of JavaScript's soon after wake(). Made by
+// wakers.cc; a structure without C++ classes, since the other addon has its own copies of those.
 #pragma once
 
 namespace nd {

@@ -12,7 +12,8 @@ struct LoopWaker final : Waker, Closable {
       auto* const own = static_cast<LoopWaker*>(self);
       if (own->signal != nullptr) own->signal->wake();
     };
-    signal = LoopSignal::open(data, [this] { LoopCallback::Scope(callback).call(0, nullptr); }, false);
+    signal = LoopSignal::open(
+        data, [this] { LoopCallback::Scope(callback).call(0, nullptr); }, false);
     if (signal == nullptr) return;
     signal->notifyFirst();
     teardown->items.insert(this);

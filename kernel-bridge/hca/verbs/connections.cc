@@ -78,7 +78,8 @@ Status Host::cmCreate(bool datagrams, Handle* out) {
   CmObject* const object = Tables::all().cms.take(&handle);
   if (object == nullptr) return Status::kInsufficientResources;
   rdma_cm_id* id = nullptr;
-  const int failed = lib_.rdma_create_id(cm_, &id, reinterpret_cast<void*>(uintptr_t{handle}), datagrams ? kPortSpaceUdp : kPortSpaceTcp);
+  const int failed = lib_.rdma_create_id(cm_, &id, reinterpret_cast<void*>(uintptr_t{handle}),
+                                         datagrams ? kPortSpaceUdp : kPortSpaceTcp);
   if (failed != 0) {
     const Status status = statusOf(errno);
     Tables::all().cms.release(object, handle);
@@ -130,7 +131,8 @@ Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& p
   int yes = 1;
   lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
   const int timeout = static_cast<int>(timeoutMs);
-  return done(lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeout));
+  return done(
+      lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeout));
 }
 
 Status Host::cmResolveRoute(Handle handle, uint32_t timeoutMs) {
@@ -150,7 +152,8 @@ Status Host::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t trafficCl
 
 Status Host::cmListen(Handle handle, uint32_t backlog) {
   rdma_cm_id* const id = idOf(handle);
-  return id != nullptr ? done(lib_.rdma_listen(id, static_cast<int>(std::min(backlog, 1024u)))) : Status::kInvalidHandle;
+  return id != nullptr ? done(lib_.rdma_listen(id, static_cast<int>(std::min(backlog, 1024u))))
+                       : Status::kInvalidHandle;
 }
 
 Status Host::cmConnect(Handle handle, const CmParameters& parameters) {
@@ -213,7 +216,8 @@ Status Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Owner
   *peer = addressOf(id->destination);
   *number = 0;
   for (Device* device : devices_)
-    if (device->context != nullptr && id->verbs != nullptr && device->name == id->verbs->device->name) *number = device->number;
+    if (device->context != nullptr && id->verbs != nullptr && device->name == id->verbs->device->name)
+      *number = device->number;
   return Status::kSuccess;
 }
 
@@ -224,7 +228,8 @@ Status Host::cmAttributes(Handle handle, CmAttributes* out) {
   int mask = 0;
   rtr.qp_state = static_cast<int>(abi::kQpsRtr);
   rts.qp_state = static_cast<int>(abi::kQpsRts);
-  if (lib_.rdma_init_qp_attr(id, &rtr, &mask) != 0 || lib_.rdma_init_qp_attr(id, &rts, &mask) != 0) return statusOf(errno);
+  if (lib_.rdma_init_qp_attr(id, &rtr, &mask) != 0 || lib_.rdma_init_qp_attr(id, &rts, &mask) != 0)
+    return statusOf(errno);
   out->pathMtu = rtr.path_mtu >= 1 && rtr.path_mtu <= 5 ? static_cast<uint32_t>(rtr.path_mtu) : 0;
   out->destinationQpn = rtr.dest_qp_num;
   out->receivePsn = rtr.rq_psn;
@@ -262,9 +267,10 @@ void Host::serveCm() {
     const auto* data = static_cast<const uint8_t*>(p.private_data);
     std::vector<uint8_t> copy;
     if (data != nullptr) copy.assign(data, data + p.private_data_len);
-    const HcaEvent out = HcaEvent::cm(static_cast<uint32_t>(event->event), event->status, handleOf(event->id), listener,
-                                      p.responder_resources, p.initiator_depth, p.retry_count, p.rnr_retry_count, p.srq != 0,
-                                      event->param.ud.qp_num, event->param.ud.qkey, static_cast<uint32_t>(copy.size()));
+    const HcaEvent out =
+        HcaEvent::cm(static_cast<uint32_t>(event->event), event->status, handleOf(event->id), listener,
+                     p.responder_resources, p.initiator_depth, p.retry_count, p.rnr_retry_count, p.srq != 0,
+                     event->param.ud.qp_num, event->param.ud.qkey, static_cast<uint32_t>(copy.size()));
     lib_.rdma_ack_cm_event(event);
     events_->push(0, out, std::move(copy));
   }

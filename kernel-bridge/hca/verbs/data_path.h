@@ -1,11 +1,12 @@
-// Between rings and devices: doorbells hand requests to a device, polls fetch its completions. On programs' threads, and on the event
-// thread.
+// Between rings and devices: doorbells hand requests to a device, polls fetch its completions. On programs' threads,
+// and on the event thread.
 #pragma once
 #include "verbs/objects.h"
 
 namespace nd::verbs {
 
-// A doorbell of a queue pair's send queue, of its receive queue, of a shared receive queue (with kSharedBit in the handle).
+// A doorbell of a queue pair's send queue, of its receive queue, of a shared receive queue (with kSharedBit in the
+// handle).
 constexpr Handle kSharedBit = 0x80000000;
 void ringSends(Handle qp);
 void ringReceives(Handle qpOrShared);
@@ -25,7 +26,8 @@ void enterError(QpObject& qp);
 void drain(CqObject& cq, Handle handle, bool event = false);
 // As drain(), of both CQs of a queue pair, which is locked. What follows from it is done by the next drain().
 void drainOf(QpObject& qp);
-// In ERROR: completes what the device has not and will not; `force`: also what it should have. The queue pair is locked.
+// In ERROR: completes what the device has not and will not; `force`: also what it should have. The queue pair is
+// locked.
 void flushHeld(QpObject& qp, bool force = false);
 // Asks the device for the event that the CQ wants; it is locked.
 Status askForEvent(CqObject& cq);

@@ -65,9 +65,11 @@ Status statusOf(int error) {
 
 std::string openingHelp(int error, const char* module) {
   if (error == EACCES || error == EPERM)
-    return "; this user needs to read and write it: a rule of udev lets it, and docker run --device=/dev/infiniband a container";
+    return "; this user needs to read and write it: a rule of udev lets it, and docker run --device=/dev/infiniband a "
+           "container";
   if (error == ENOENT || error == ENODEV || error == ENXIO)
-    return std::string("; it comes with the kernel's module ") + module + ", and into a container by docker run --device=/dev/infiniband";
+    return std::string("; it comes with the kernel's module ") + module +
+           ", and into a container by docker run --device=/dev/infiniband";
   return "";
 }
 
@@ -123,7 +125,8 @@ bool Host::probe(Device& device, std::string* why) {
     }
   }
   if (qp != nullptr) {
-    if (create.cap.max_inline_data > limits.maxInline) limits.maxInline = std::min(create.cap.max_inline_data, kMostInline);
+    if (create.cap.max_inline_data > limits.maxInline)
+      limits.maxInline = std::min(create.cap.max_inline_data, kMostInline);
     lib_.ibv_destroy_qp(qp);
     device.resizes = statusOf(lib_.ibv_resize_cq(cq, 2)) != Status::kNotSupported;
   } else {
@@ -144,7 +147,8 @@ void setLimits(Device& device) {
   limits.maxCq = atMost(a.max_cq, kMany);
   limits.maxPd = atMost(a.max_pd, kMany);
   limits.maxMr = atMost(a.max_mr, kMany);
-  const bool windows = (a.device_cap_flags & (kCapMemWindow2A | kCapMemWindow2B)) != 0 && device.context->ops.alloc_mw != nullptr;
+  const bool windows =
+      (a.device_cap_flags & (kCapMemWindow2A | kCapMemWindow2B)) != 0 && device.context->ops.alloc_mw != nullptr;
   limits.maxMw = windows ? atMost(a.max_mw, kMany) : 0;
   limits.maxSrq = atMost(a.max_srq, kMany);
   limits.maxAh = a.max_ah > 0 ? atMost(a.max_ah, kMany) : device.iwarp ? 0 : 65536;  // some drivers tell none
@@ -153,7 +157,8 @@ void setLimits(Device& device) {
   limits.maxAttached = atMost(a.max_total_mcast_qp_attach, kMany);
   limits.maxPkeys = a.max_pkeys;
   limits.maxCqEntries = powerBelow(int64_t{a.max_cqe} - kSpareCqes, 1u << 20);
-  limits.maxReadDepth = atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
+  limits.maxReadDepth =
+      atMost(std::min(a.max_qp_rd_atom, a.max_qp_init_rd_atom > 0 ? a.max_qp_init_rd_atom : a.max_qp_rd_atom), 255);
   limits.maxMrSize = std::min<uint64_t>(a.max_mr_size, 1ull << 46);
   // siw reports 1; a driver that reports nothing has no limit of its own.
   limits.maxSrqWr = std::min(limits.maxQpWr, static_cast<uint32_t>(std::max(a.max_srq_wr, 0)));
@@ -174,7 +179,8 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
   for (int i = 0; list != nullptr && i < count; ++i)
     if (name == list[i]->name) found = list[i];
   if (found == nullptr) {
-    *why = "libibverbs knows no device " + name + " (is its provider installed? It belongs to the package ibverbs-providers. Is it in this "
+    *why = "libibverbs knows no device " + name +
+           " (is its provider installed? It belongs to the package ibverbs-providers. Is it in this "
            "network namespace? `rdma system` tells whether devices are exclusive to one)";
     if (list != nullptr) lib_.ibv_free_device_list(list);
     return nullptr;
@@ -193,7 +199,8 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
     return nullptr;
   }
   device->channel = lib_.ibv_create_comp_channel(device->context);
-  if (device->channel == nullptr || lib_.ibv_query_device(device->context, &device->attributes) != 0 || !probe(*device, why)) {
+  if (device->channel == nullptr || lib_.ibv_query_device(device->context, &device->attributes) != 0 ||
+      !probe(*device, why)) {
     if (why->empty()) *why = name + " does not answer (" + std::strerror(errno) + ")";
     if (device->channel != nullptr) lib_.ibv_destroy_comp_channel(device->channel);
     lib_.ibv_close_device(device->context);
@@ -219,7 +226,8 @@ bool Host::queryPort(Device& device, uint32_t port, PortInfo* out) {
   if (device.context == nullptr || port == 0 || port > device.attributes.phys_port_cnt) return false;
   if (lib_.ibv_query_port(device.context, static_cast<uint8_t>(port), &out->attributes) != 0) return false;
   out->gids.resize(kMostGids);
-  const ssize_t found = lib_._ibv_query_gid_table(device.context, out->gids.data(), out->gids.size(), 0, sizeof(ibv_gid_entry));
+  const ssize_t found =
+      lib_._ibv_query_gid_table(device.context, out->gids.data(), out->gids.size(), 0, sizeof(ibv_gid_entry));
   out->gids.resize(found > 0 ? static_cast<size_t>(found) : 0);
   const auto other = [&](const ibv_gid_entry& entry) { return entry.port_num != port; };
   out->gids.erase(std::remove_if(out->gids.begin(), out->gids.end(), other), out->gids.end());

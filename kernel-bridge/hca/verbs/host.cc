@@ -43,7 +43,8 @@ bool Host::start(std::string* why) {
   cm_ = lib_.rdma_create_event_channel();
   if (cm_ == nullptr) {
     const int error = errno;
-    *why = std::string("/dev/infiniband/rdma_cm cannot be opened (") + std::strerror(error) + ")" + openingHelp(error, "rdma_ucm");
+    *why = std::string("/dev/infiniband/rdma_cm cannot be opened (") + std::strerror(error) + ")" +
+           openingHelp(error, "rdma_ucm");
     return false;
   }
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
@@ -114,9 +115,12 @@ struct QpEventPair {
   QpEvent ours;
 };
 constexpr QpEventPair kQpEvents[] = {
-    {kEventQpFatal, QpEvent::kFatal},        {kEventQpReqErr, QpEvent::kFatal},
-    {kEventQpAccessErr, QpEvent::kFatal},    {kEventCommEst, QpEvent::kCommunicationEstablished},
-    {kEventSqDrained, QpEvent::kSendQueueDrained}, {kEventLastWqe, QpEvent::kLastWqe},
+    {kEventQpFatal, QpEvent::kFatal},
+    {kEventQpReqErr, QpEvent::kFatal},
+    {kEventQpAccessErr, QpEvent::kFatal},
+    {kEventCommEst, QpEvent::kCommunicationEstablished},
+    {kEventSqDrained, QpEvent::kSendQueueDrained},
+    {kEventLastWqe, QpEvent::kLastWqe},
 };
 
 }  // namespace
@@ -126,7 +130,8 @@ void Host::serveAsync(Device& device) {
   while (lib_.ibv_get_async_event(device.context, &event) == 0) {
     HcaEvent out;
     const int type = event.event_type;
-    const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents), [&](const QpEventPair& p) { return p.theirs == type; });
+    const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents),
+                                   [&](const QpEventPair& p) { return p.theirs == type; });
     Handle handle = 0;
     QpObject *failed = nullptr, *last = nullptr;
     CqObject* overrun = nullptr;
@@ -138,7 +143,8 @@ void Host::serveAsync(Device& device) {
       failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
       last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;
     } else if (type == kEventSrqErr || type == kEventSrqLimit) {
-      out = HcaEvent::srq(handleIn(event.element.srq->srq_context), type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
+      out = HcaEvent::srq(handleIn(event.element.srq->srq_context),
+                          type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
     } else if (type == kEventCqErr) {
       handle = handleIn(event.element.cq->cq_context);
       overrun = Tables::all().cqs.find(handle);

@@ -1,5 +1,5 @@
-// The devices that one soft kernel has open, their commands, and its connections. All on the kernel's thread but for the event thread,
-// which sleeps until a device or the connection manager has something to tell.
+// The devices that one soft kernel has open, their commands, and its connections. All on the kernel's thread but for
+// the event thread, which sleeps until a device or the connection manager has something to tell.
 #pragma once
 #include <thread>
 
@@ -59,7 +59,8 @@ class Host final : public HcaCommands {
   // ── Commands. An owner is the number of a device.
   Status allocatePd(Owner device, Handle* pd) override;
   Status deallocatePd(Handle pd) override;
-  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey) override;
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
+                    uint32_t* rkey) override;
   Status deregisterMr(Handle pd, uint32_t lkey) override;
   Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey) override;
   Status deallocateMw(Handle mw) override;
@@ -99,8 +100,9 @@ class Host final : public HcaCommands {
   Status cmDisconnect(Handle id);
   Status cmNotify(Handle id);
   Status cmJoin(Handle id, const CmAddress& group);
-  // Closes the files that librdmacm has of a removed device, to which the id is bound. librdmacm itself keeps them until it next looks for
-  // devices, and those of the last device for ever; rdma_get_devices would make it look, but opens all other devices.
+  // Closes the files that librdmacm has of a removed device, to which the id is bound. librdmacm itself keeps them
+  // until it next looks for devices, and those of the last device for ever; rdma_get_devices would make it look, but
+  // opens all other devices.
   Status cmCloseRemoved(Handle id);
   // `device`: 0 if the id is bound to none that is open.
   Status cmAddresses(Handle id, CmAddress* local, CmAddress* peer, Owner* device);

@@ -46,8 +46,9 @@ bool readArgument(js::Arguments& from, PrivateData* out) {
 
 bool readArgument(js::Arguments& from, CmParameters* out) {
   const js::Words& words = from.words;
-  return words.uint(0, &out->qpn) && words.uint(1, &out->responderResources, 255) && words.uint(2, &out->initiatorDepth, 255) &&
-         words.uint(3, &out->retryCount, 7) && words.uint(4, &out->rnrRetryCount, 7) && words.uint(5, &out->srq, 1) &&
+  return words.uint(0, &out->qpn) && words.uint(1, &out->responderResources, 255) &&
+         words.uint(2, &out->initiatorDepth, 255) && words.uint(3, &out->retryCount, 7) &&
+         words.uint(4, &out->rnrRetryCount, 7) && words.uint(5, &out->srq, 1) &&
          readArgument(from, static_cast<PrivateData*>(out));
 }
 
@@ -130,7 +131,8 @@ Napi::Value KernelSide::deviceNames(const Info& info) {
 Napi::Value KernelSide::openDevice(const Info& info) {
   Napi::Env env = info.Env();
   std::string name, why = "the kernel has closed";
-  Device* const device = host_ != nullptr && js::toString(env, info[0], &name) ? (why.clear(), host_->openDevice(name, &why)) : nullptr;
+  Device* const device =
+      host_ != nullptr && js::toString(env, info[0], &name) ? (why.clear(), host_->openDevice(name, &why)) : nullptr;
   if (device != nullptr) return attributesOf(env, *device);
   return Napi::String::New(env, why);
 }
@@ -144,13 +146,21 @@ Napi::Value KernelSide::queryPort(const Info& info) {
   Device* const device = deviceOf(info);
   uint32_t port;
   PortInfo found;
-  if (device == nullptr || !js::toU32(env, info[1], &port) || !host_->queryPort(*device, port, &found)) return env.Undefined();
+  if (device == nullptr || !js::toU32(env, info[1], &port) || !host_->queryPort(*device, port, &found))
+    return env.Undefined();
   const ibv_port_attr& a = found.attributes;
   Napi::Object out = Napi::Object::New(env);
-  const std::pair<const char*, double> values[] = {
-      {"state", a.state}, {"maxMtu", a.max_mtu}, {"activeMtu", a.active_mtu}, {"capabilities", a.port_cap_flags},
-      {"maxMessageSize", a.max_msg_sz}, {"badPkeys", a.bad_pkey_cntr}, {"badQkeys", a.qkey_viol_cntr}, {"maxVls", a.max_vl_num},
-      {"activeWidth", a.active_width}, {"activeSpeed", a.active_speed}, {"linkLayer", a.link_layer}};
+  const std::pair<const char*, double> values[] = {{"state", a.state},
+                                                   {"maxMtu", a.max_mtu},
+                                                   {"activeMtu", a.active_mtu},
+                                                   {"capabilities", a.port_cap_flags},
+                                                   {"maxMessageSize", a.max_msg_sz},
+                                                   {"badPkeys", a.bad_pkey_cntr},
+                                                   {"badQkeys", a.qkey_viol_cntr},
+                                                   {"maxVls", a.max_vl_num},
+                                                   {"activeWidth", a.active_width},
+                                                   {"activeSpeed", a.active_speed},
+                                                   {"linkLayer", a.link_layer}};
   for (const auto& [name, value] : values) out.Set(name, value);
   Napi::Array gids = Napi::Array::New(env), pkeys = Napi::Array::New(env);
   for (const ibv_gid_entry& entry : found.gids) {

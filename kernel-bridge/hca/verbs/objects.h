@@ -1,7 +1,9 @@
-// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h), and so do devices.
+// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h),
+// and so do devices.
 //
-// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of Device::qpns, Device::bounds,
-// SrqObject::consumer and Events. A call into a device is made with the lock of the object that it is about.
+// Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of
+// Device::qpns, Device::bounds, SrqObject::consumer and Events. A call into a device is made with the lock of the
+// object that it is about.
 #pragma once
 #include <shared_mutex>
 #include <unordered_map>
@@ -41,15 +43,15 @@ struct Device {
   std::mutex threads;
   ibv_context* context = nullptr;  // null: closed
   ibv_comp_channel* channel = nullptr;
-  // Taken shared by those who post requests that name an address handle, and alone by those who bind a window, or end one, a region or
-  // an address handle.
+  // Taken shared by those who post requests that name an address handle, and alone by those who bind a window, or end
+  // one, a region or an address handle.
   std::shared_mutex keys;
-  std::unordered_map<uint32_t, MrObject> regions;   // by lkey
-  std::unordered_map<uint32_t, ibv_mw*> windows;    // by index: the upper 24 bits of their rkeys
+  std::unordered_map<uint32_t, MrObject> regions;  // by lkey
+  std::unordered_map<uint32_t, ibv_mw*> windows;   // by index: the upper 24 bits of their rkeys
   std::mutex qpns;
   std::unordered_map<uint32_t, QpObject*> byQpn;
-  // Windows by index: whether there is a bind whose end was not asked for or told. rdma_rxe brings the system down when a window that
-  // is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a request never gets there.
+  // Windows by index: whether there is a bind whose end was not asked for or told. rdma_rxe brings the system down when
+  // a window that is not bound is invalidated (rxe_mw.c, rxe_do_invalidate_mw), so such a request never gets there.
   std::mutex bounds;
   std::unordered_map<uint32_t, bool> bound;
   // Sets it, and returns what it was. False, too: there is no such window.
@@ -98,8 +100,8 @@ struct SrqObject {
   std::shared_ptr<RingMemory> memory;
   uint32_t* header = nullptr;
   uint32_t entries = 0, stride = 0, sge = 0;
-  uint32_t done = 0;                   // handed to the device
-  bool failed = false;                 // takes no more
+  uint32_t done = 0;    // handed to the device
+  bool failed = false;  // takes no more
   // Of `taken` and its word in the header, which are written with the lock of a CQ; `header` changes with both locks.
   std::mutex consumer;
   uint32_t taken = 0;  // completed
@@ -121,7 +123,8 @@ struct QpObject {
   ibv_qp* qp = nullptr;  // null: the device is closed
   std::shared_ptr<RingMemory> memory;
   uint32_t* header = nullptr;
-  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0, receiveEntries = 0, receiveStride = 0, receiveSge = 0;
+  uint32_t sendEntries = 0, sendStride = 0, sendSge = 0, maxInline = 0, receiveEntries = 0, receiveStride = 0,
+           receiveSge = 0;
   uint32_t type = 0, token = 0, qpn = 0, physicalPort = 1;
   Handle pd = 0;
   CqObject *sendCq = nullptr, *receiveCq = nullptr;
@@ -129,22 +132,24 @@ struct QpObject {
   uint32_t sendDone = 0, receiveDone = 0;  // handed to the device, or flushed
   uint32_t failStatus = 0;                 // of the first request that was not handed to the device; 0: it was flushed
   bool errorEntered = false, markerPosted = false;
-  bool lastWqeTold = false;                // in ERROR: it takes nothing more of its SRQ
+  bool lastWqeTold = false;  // in ERROR: it takes nothing more of its SRQ
   QpAttributes attributes;
   // Written with the lock of a CQ alone.
   std::atomic<uint32_t> state{abi::kQpsReset};
-  std::atomic<int32_t> receivesOut{0};      // handed to the device and not completed; not those of a shared queue
-  std::atomic<uint32_t> sendSeen{0};        // the index after that of the latest completion of a send
-  std::atomic<bool> sendsDrained{false};    // in ERROR: all sends that the device has have completed
+  std::atomic<int32_t> receivesOut{0};    // handed to the device and not completed; not those of a shared queue
+  std::atomic<uint32_t> sendSeen{0};      // the index after that of the latest completion of a send
+  std::atomic<bool> sendsDrained{false};  // in ERROR: all sends that the device has have completed
   // In ERROR: the device did not flush these, so they were completed without it.
   std::atomic<bool> sendsForced{false}, receivesForced{false};
-  std::atomic<bool> failed{false};          // has completed a request in error, by itself
+  std::atomic<bool> failed{false};  // has completed a request in error, by itself
 
   uint32_t* sendWqe(uint32_t index) const {
     return header + (abi::kQpHeaderBytes + size_t{index & (sendEntries - 1)} * sendStride) / 4;
   }
   uint32_t* receiveWqe(uint32_t index) const {
-    return header + (abi::kQpHeaderBytes + size_t{sendEntries} * sendStride + size_t{index & (receiveEntries - 1)} * receiveStride) / 4;
+    return header + (abi::kQpHeaderBytes + size_t{sendEntries} * sendStride +
+                     size_t{index & (receiveEntries - 1)} * receiveStride) /
+                        4;
   }
   void publish(uint32_t newState) {
     state.store(newState);

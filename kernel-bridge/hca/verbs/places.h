@@ -1,5 +1,5 @@
-// Objects by handle, for threads that have no lock in common: a place is never freed, so that a stale handle finds an object that is
-// not its own any more, and never freed memory.
+// Objects by handle, for threads that have no lock in common: a place is never freed, so that a stale handle finds an
+// object that is not its own any more, and never freed memory.
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,8 +11,9 @@
 
 namespace nd::verbs {
 
-// T has `std::atomic<Handle> handle` and `void clear()`. A caller locks the object (or what else orders it with release()), and then
-// compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free for those who combine them.
+// T has `std::atomic<Handle> handle` and `void clear()`. A caller locks the object (or what else orders it with
+// release()), and then compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free
+// for those who combine them.
 template <typename T>
 class Places {
  public:
@@ -28,7 +29,8 @@ class Places {
   // The object, where nothing can end it meanwhile.
   T* find(Handle handle) const {
     T* object = at(handle);
-    return object != nullptr && object->handle.load(std::memory_order_acquire) == handle && handle != 0 ? object : nullptr;
+    return object != nullptr && object->handle.load(std::memory_order_acquire) == handle && handle != 0 ? object
+                                                                                                        : nullptr;
   }
   // Null: there are too many. Its handle is published by the caller, when it is complete: `object->handle = handle`.
   T* take(Handle* handle) {
@@ -41,7 +43,8 @@ class Places {
       if (next_ >= kMost - 1) return nullptr;
       index = next_++;
       std::atomic<std::array<T, kChunk>*>& chunk = chunks_[index / kChunk];
-      if (chunk.load(std::memory_order_relaxed) == nullptr) chunk.store(new std::array<T, kChunk>, std::memory_order_release);
+      if (chunk.load(std::memory_order_relaxed) == nullptr)
+        chunk.store(new std::array<T, kChunk>, std::memory_order_release);
       generations_.push_back(1);
     }
     ++count_;

@@ -84,7 +84,8 @@ void fillReceive(QpObject& qp, const RequestId& id, const ibv_wc& wc, Completion
   c->length = wc.byte_len;
   c->sourceQpn = wc.src_qp;
   c->pkeyIndex = wc.pkey_index;
-  // rdma_rxe hands out the kernel's bit, which is libibverbs' for a checksum; requests of connected queue pairs have none.
+  // rdma_rxe hands out the kernel's bit, which is libibverbs' for a checksum; requests of connected queue pairs have
+  // none.
   const unsigned invalidated = qp.type == kQptRc ? kWcWithInv | kWcIpChecksum : kWcWithInv;
   if ((wc.wc_flags & invalidated) != 0) {
     qp.device->setBound(wc.immediate, false);

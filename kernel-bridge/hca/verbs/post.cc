@@ -17,7 +17,8 @@ namespace {
 constexpr uint32_t kList = 32;  // requests handed over by one call
 
 // An SGE of a ring is one of libibverbs.
-static_assert(sizeof(ibv_sge) == kSgeBytes && offsetof(ibv_sge, length) == kSgeLength * 4 && offsetof(ibv_sge, lkey) == kSgeLkey * 4);
+static_assert(sizeof(ibv_sge) == kSgeBytes && offsetof(ibv_sge, length) == kSgeLength * 4 &&
+              offsetof(ibv_sge, lkey) == kSgeLkey * 4);
 
 ibv_sge* ibvSges(SgeList sges) { return reinterpret_cast<ibv_sge*>(const_cast<uint32_t*>(sges.words)); }
 
@@ -31,7 +32,8 @@ bool bindRequest(Device& device, const SendWqe& wqe, ibv_send_wr* wr) {
   wr->opcode = kWrBindMw;
   wr->bind_mw.mw = window->second;
   wr->bind_mw.rkey = wqe.nextKey();
-  const unsigned access = static_cast<unsigned>(accessOf(wqe.access)) & (kRemoteWriteBit | kRemoteReadBit | kRemoteAtomicBit);
+  const unsigned access =
+      static_cast<unsigned>(accessOf(wqe.access)) & (kRemoteWriteBit | kRemoteReadBit | kRemoteAtomicBit);
   wr->bind_mw.bind_info = {region->second.mr, wqe.remote, wqe.compare, access};
   return true;
 }
@@ -74,22 +76,22 @@ bool fillRequest(const QpObject& qp, const SendWqe& wqe, ibv_send_wr* wr, uint32
       wr->opcode = wqe.opcode == kOpFetchAdd ? kWrFetchAdd : kWrCompareSwap;
       wr->wr.atomic = {wqe.remote, wqe.compare, wqe.swap, wqe.rkey};
       return !qp.device->iwarp;
-    case kOpBindWindow:
-      return bindRequest(*qp.device, wqe, wr);
+    case kOpBindWindow: return bindRequest(*qp.device, wqe, wr);
     case kOpLocalInvalidate:
       wr->opcode = kWrLocalInvalidate;
       wr->immediate = wqe.rkey;
       return qp.device->setBound(wqe.rkey, false);
-    default:
-      return false;
+    default: return false;
   }
 }
 
 // Makes a work request of a WQE. False: it fails here already, in `failure`.
-bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_wr* wr, ibv_sge* inlined, uint32_t* failure) {
+bool translate(const QpObject& qp, uint32_t index, const SendWqe& wqe, ibv_send_wr* wr, ibv_sge* inlined,
+               uint32_t* failure) {
   const uint32_t* const words = qp.sendWqe(index);
   wr->wr_id = RequestId::send(qp.handle, index);
-  wr->send_flags = ((wqe.flags & kSendFlagSignaled) != 0 ? kSendSignaled : 0u) | ((wqe.flags & kSendFlagFence) != 0 ? kSendFence : 0u) |
+  wr->send_flags = ((wqe.flags & kSendFlagSignaled) != 0 ? kSendSignaled : 0u) |
+                   ((wqe.flags & kSendFlagFence) != 0 ? kSendFence : 0u) |
                    ((wqe.flags & kSendFlagSolicited) != 0 ? kSendSolicited : 0u);
   *failure = kWcLocalOp;
   if (wqe.isInline()) {
@@ -134,7 +136,8 @@ bool postSome(QpObject& qp, uint32_t waiting) {
   uint32_t failure = 0, count = 0;
   std::shared_lock<std::shared_mutex> handles(qp.device->keys, std::defer_lock);
   std::unique_lock<std::shared_mutex> windows(qp.device->keys, std::defer_lock);
-  // Not every device looks at the depth: rdma_rxe waits for ever where no reads may be in flight (rxe_req.c, check_init_depth).
+  // Not every device looks at the depth: rdma_rxe waits for ever where no reads may be in flight (rxe_req.c,
+  // check_init_depth).
   const WqeLimits limits = {qp.type, qp.sendSge, qp.maxInline, wire::kMaxMessage, qp.attributes.initiatorDepth};
   for (; count < most; ++count) {
     const uint32_t index = qp.sendDone + count;
@@ -189,7 +192,8 @@ bool postMarker(QpObject& qp) {
   marker.send_flags = kSendSignaled;
   std::shared_lock<std::shared_mutex> keys(qp.device->keys, std::defer_lock);
   if (qp.type == kQptUd) {
-    // It needs a destination, though in ERROR it goes nowhere: that of the datagram before it, unless its owner has destroyed that.
+    // It needs a destination, though in ERROR it goes nowhere: that of the datagram before it, unless its owner has
+    // destroyed that.
     keys.lock();
     AhObject* const ah = Tables::all().ahs.find(peekWord(qp.sendWqe(qp.sendDone - 1) + kSwAh));
     if (ah == nullptr || ah->device != qp.device || ah->ah == nullptr) return false;
@@ -255,7 +259,8 @@ void postReceives(QpObject& qp) {
     uint32_t count = 0;
     for (; count < std::min(waiting, kList); ++count) {
       const uint32_t index = qp.receiveDone + count;
-      if (!receiveRequest(qp.receiveWqe(index), qp.receiveSge, RequestId::receive(qp.handle, index), &list[count])) break;
+      if (!receiveRequest(qp.receiveWqe(index), qp.receiveSge, RequestId::receive(qp.handle, index), &list[count]))
+        break;
       if (count > 0) list[count - 1].next = &list[count];
     }
     if (count == 0) return failNext(qp, kWcLocalOp);

@@ -14,7 +14,8 @@ using namespace abi;
 
 namespace {
 
-// How long the end of a queue pair waits for the device's flush. Devices take microseconds, emulated ones ten milliseconds.
+// How long the end of a queue pair waits for the device's flush. Devices take microseconds, emulated ones ten
+// milliseconds.
 constexpr auto kFlushTime = std::chrono::milliseconds(500);
 constexpr uint32_t kGlobalHops = 64;
 
@@ -60,13 +61,16 @@ bool sizesFit(const QpCreate& q) {
   const uint64_t sendStride = kSendWqeHeaderBytes + std::max<uint64_t>(uint64_t{q.sendSge} * kSgeBytes, q.maxInline);
   const uint64_t receiveStride = kReceiveWqeHeaderBytes + uint64_t{q.receiveSge} * kSgeBytes;
   if (!powerOfTwo(q.sendEntries) || q.sendStride % 64 != 0 || q.sendStride < sendStride) return false;
-  if (q.srq == 0 && (!powerOfTwo(q.receiveEntries) || q.receiveStride % 16 != 0 || q.receiveStride < receiveStride)) return false;
+  if (q.srq == 0 && (!powerOfTwo(q.receiveEntries) || q.receiveStride % 16 != 0 || q.receiveStride < receiveStride))
+    return false;
   const uint64_t bytes = kQpHeaderBytes + uint64_t{q.sendEntries} * q.sendStride +
                          (q.srq == 0 ? uint64_t{q.receiveEntries} * q.receiveStride : 0);
   return q.ringBytes >= bytes;
 }
 
-int typeOf(uint32_t type) { return type == kQptRc ? kQptIbRc : type == kQptUc ? kQptIbUc : type == kQptUd ? kQptIbUd : -1; }
+int typeOf(uint32_t type) {
+  return type == kQptRc ? kQptIbRc : type == kQptUc ? kQptIbUc : type == kQptUd ? kQptIbUd : -1;
+}
 
 }  // namespace
 
@@ -75,12 +79,14 @@ Status Host::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   PdObject* const pd = all.pds.find(q.pd);
   CqObject *const sendCq = all.cqs.find(q.sendCq), *const receiveCq = all.cqs.find(q.receiveCq);
   SrqObject* const srq = q.srq != 0 ? all.srqs.find(q.srq) : nullptr;
-  if (pd == nullptr || sendCq == nullptr || receiveCq == nullptr || (q.srq != 0 && srq == nullptr)) return Status::kInvalidHandle;
+  if (pd == nullptr || sendCq == nullptr || receiveCq == nullptr || (q.srq != 0 && srq == nullptr))
+    return Status::kInvalidHandle;
   Device& device = *pd->device;
   if (sendCq->device != &device || receiveCq->device != &device || (srq != nullptr && srq->device != &device))
     return Status::kInvalidHandle;
   if (device.context == nullptr) return Status::kDeviceRemoved;
-  if (typeOf(q.type) < 0 || (device.iwarp && q.type != kQptRc)) return typeOf(q.type) < 0 ? Status::kInvalidParameter : Status::kNotSupported;
+  if (typeOf(q.type) < 0 || (device.iwarp && q.type != kQptRc))
+    return typeOf(q.type) < 0 ? Status::kInvalidParameter : Status::kNotSupported;
   std::shared_ptr<RingMemory> memory = sizesFit(q) ? Rings::all().find(q.ringAddress, q.ringBytes) : nullptr;
   if (memory == nullptr) return Status::kInvalidParameter;
   Handle handle;
@@ -93,8 +99,8 @@ Status Host::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   create.recv_cq = receiveCq->cq;
   create.srq = srq != nullptr ? srq->srq : nullptr;
   // One more than the ring has: the request that tells that all are done.
-  create.cap = {q.sendEntries + 1, srq != nullptr ? 0 : q.receiveEntries, std::max(q.sendSge, 1u), srq != nullptr ? 0 : std::max(q.receiveSge, 1u),
-                q.maxInline};
+  create.cap = {q.sendEntries + 1, srq != nullptr ? 0 : q.receiveEntries, std::max(q.sendSge, 1u),
+                srq != nullptr ? 0 : std::max(q.receiveSge, 1u), q.maxInline};
   create.qp_type = typeOf(q.type);
   create.sq_sig_all = q.signalAll ? 1 : 0;
   qp->qp = lib_.ibv_create_qp(pd->pd, &create);
@@ -144,7 +150,8 @@ int Host::sgidIndex(Device& device, uint32_t port, const Gid& source) {
   int found = -1;
   for (const ibv_gid_entry& entry : info.gids) {
     if (std::memcmp(entry.gid, source.raw.data(), sizeof entry.gid) != 0) continue;
-    if (entry.gid_type == kGidRoceV2 || info.attributes.link_layer != kLinkEthernet) return static_cast<int>(entry.gid_index);
+    if (entry.gid_type == kGidRoceV2 || info.attributes.link_layer != kLinkEthernet)
+      return static_cast<int>(entry.gid_index);
     found = static_cast<int>(entry.gid_index);
   }
   return found;
@@ -227,7 +234,8 @@ Status Host::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
   out.pkey_index = static_cast<uint16_t>(a.pkeyIndex);
   out.port_num = static_cast<uint8_t>(qp.physicalPort);
   out.qkey = a.qkey;
-  if ((mask & qpmask::kPath) != 0 && !fillAh(*qp.device, qp.physicalPort, a.path, &out.ah_attr)) return Status::kInvalidAddress;
+  if ((mask & qpmask::kPath) != 0 && !fillAh(*qp.device, qp.physicalPort, a.path, &out.ah_attr))
+    return Status::kInvalidAddress;
   out.path_mtu = mtuCode(a.pathMtu);
   out.dest_qp_num = a.destinationQpn;
   out.rq_psn = a.receivePsn;
@@ -278,7 +286,8 @@ Status Host::connectQp(Handle handle, const ConnectMasks& masks, const QpAttribu
       int theirs = 0;
       out.qp_state = static_cast<int>(state);
       // EINVAL: the connection has no such state any more; its peer has given it up.
-      if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0) return errno == EINVAL ? Status::kConnectionAborted : statusOf(errno);
+      if (lib_.rdma_init_qp_attr(id, &out, &theirs) != 0)
+        return errno == EINVAL ? Status::kConnectionAborted : statusOf(errno);
       out.qp_access_flags = static_cast<unsigned>(accessOf(a.access));
       if (qp->device->attributes.atomic_cap == 0) out.qp_access_flags &= ~unsigned{kRemoteAtomicBit};
       out.max_dest_rd_atomic = static_cast<uint8_t>(std::min(a.responderResources, 255u));

@@ -14,7 +14,8 @@ namespace {
 // The events of a CQ, on their way to the kernel. Called with its lock.
 class Listener final : public NotifySink {
  public:
-  Listener(std::shared_ptr<Events> events, uint32_t device, Handle cq) : events_(std::move(events)), device_(device), cq_(cq) {}
+  Listener(std::shared_ptr<Events> events, uint32_t device, Handle cq)
+      : events_(std::move(events)), device_(device), cq_(cq) {}
   void notify(Status) override { events_->push(device_, HcaEvent::cq(cq_, CqEvent::kCompletion)); }
 
  private:
@@ -58,7 +59,8 @@ Status Host::deallocatePd(Handle handle) {
   return Status::kSuccess;
 }
 
-Status Host::registerMr(Handle handle, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey) {
+Status Host::registerMr(Handle handle, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
+                        uint32_t* rkey) {
   PdObject* const pd = Tables::all().pds.find(handle);
   if (pd == nullptr) return Status::kInvalidHandle;
   if (pd->pd == nullptr) return Status::kDeviceRemoved;
@@ -209,7 +211,8 @@ Status Host::resizeCq(Handle handle, uint64_t address, uint64_t bytes, uint32_t 
   std::lock_guard<std::mutex> lock(cq->mutex);
   if (cq->cq == nullptr) return Status::kDeviceRemoved;
   const uint64_t needed = kCqHeaderBytes + uint64_t{entries} * kCqeBytes;
-  if (!powerOfTwo(entries) || entries > cq->device->limits.maxCqEntries || bytes < needed) return Status::kInvalidParameter;
+  if (!powerOfTwo(entries) || entries > cq->device->limits.maxCqEntries || bytes < needed)
+    return Status::kInvalidParameter;
   const std::shared_ptr<RingMemory> memory = Rings::all().find(address, bytes);
   if (memory == nullptr) return Status::kInvalidParameter;
   const int size = std::min(static_cast<int>(entries) + kSpareCqes, cq->device->attributes.max_cqe);

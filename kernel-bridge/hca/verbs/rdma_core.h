@@ -1,6 +1,6 @@
-// The binary interface of libibverbs.so.1 and librdmacm.so.1 (rdma-core), as far as it is used here: their structures have had this
-// layout since 2012, and the symbol versions keep it. Declared here so that building needs no headers of rdma-core, and one binary
-// runs with each of its versions. Sizes and offsets hold for 64-bit Linux.
+// The binary interface of libibverbs.so.1 and librdmacm.so.1 (rdma-core), as far as it is used here: their structures
+// have had this layout since 2012, and the symbol versions keep it. Declared here so that building needs no headers of
+// rdma-core, and one binary runs with each of its versions. Sizes and offsets hold for 64-bit Linux.
 #pragma once
 #include <pthread.h>
 #include <sys/socket.h>
@@ -37,8 +37,8 @@ struct ibv_device_attr {
   unsigned device_cap_flags;
   int max_sge, max_sge_rd, max_cq, max_cqe, max_mr, max_pd, max_qp_rd_atom, max_ee_rd_atom, max_res_rd_atom,
       max_qp_init_rd_atom, max_ee_init_rd_atom, atomic_cap, max_ee, max_rdd, max_mw, max_raw_ipv6_qp, max_raw_ethy_qp,
-      max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach, max_ah, max_fmr, max_map_per_fmr, max_srq, max_srq_wr,
-      max_srq_sge;
+      max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach, max_ah, max_fmr, max_map_per_fmr, max_srq,
+      max_srq_wr, max_srq_sge;
   uint16_t max_pkeys;
   uint8_t local_ca_ack_delay, phys_port_cnt;
 };
@@ -49,7 +49,8 @@ struct ibv_port_attr {
   int state, max_mtu, active_mtu, gid_tbl_len;
   uint32_t port_cap_flags, max_msg_sz, bad_pkey_cntr, qkey_viol_cntr;
   uint16_t pkey_tbl_len, lid, sm_lid;
-  uint8_t lmc, max_vl_num, sm_sl, subnet_timeout, init_type_reply, active_width, active_speed, phys_state, link_layer, flags;
+  uint8_t lmc, max_vl_num, sm_sl, subnet_timeout, init_type_reply, active_width, active_speed, phys_state, link_layer,
+      flags;
   uint16_t port_cap_flags2;
 };
 static_assert(sizeof(ibv_port_attr) == 52);
@@ -104,7 +105,13 @@ struct ibv_mw {
 };
 enum : int { kMwType2 = 2 };
 
-enum : unsigned { kAccessLocalWriteBit = 1, kRemoteWriteBit = 2, kRemoteReadBit = 4, kRemoteAtomicBit = 8, kMwBindBit = 16 };
+enum : unsigned {
+  kAccessLocalWriteBit = 1,
+  kRemoteWriteBit = 2,
+  kRemoteReadBit = 4,
+  kRemoteAtomicBit = 8,
+  kMwBindBit = 16
+};
 
 struct ibv_sge {
   uint64_t addr;
@@ -121,8 +128,16 @@ struct ibv_recv_wr {
 static_assert(sizeof(ibv_recv_wr) == 32);
 
 enum : int {
-  kWrWrite = 0, kWrWriteImm = 1, kWrSend = 2, kWrSendImm = 3, kWrRead = 4, kWrCompareSwap = 5, kWrFetchAdd = 6,
-  kWrLocalInvalidate = 7, kWrBindMw = 8, kWrSendInvalidate = 9
+  kWrWrite = 0,
+  kWrWriteImm = 1,
+  kWrSend = 2,
+  kWrSendImm = 3,
+  kWrRead = 4,
+  kWrCompareSwap = 5,
+  kWrFetchAdd = 6,
+  kWrLocalInvalidate = 7,
+  kWrBindMw = 8,
+  kWrSendInvalidate = 9
 };
 enum : unsigned { kSendFence = 1, kSendSignaled = 2, kSendSolicited = 4, kSendInline = 8 };
 
@@ -176,9 +191,20 @@ static_assert(sizeof(ibv_wc) == 48 && offsetof(ibv_wc, wc_flags) == 36);
 enum : unsigned { kWcGrh = 1, kWcWithImm = 2, kWcIpChecksum = 4, kWcWithInv = 8 };
 enum : int { kWcOpRecvImm = 129 };
 enum : int {
-  kIbSuccess = 0, kIbLocalLength = 1, kIbLocalQpOp = 2, kIbLocalProtection = 4, kIbFlushed = 5, kIbMwBind = 6, kIbBadResponse = 7,
-  kIbLocalAccess = 8, kIbRemoteInvalidRequest = 9, kIbRemoteAccess = 10, kIbRemoteOp = 11, kIbRetryExceeded = 12,
-  kIbRnrRetryExceeded = 13, kIbResponseTimeout = 20
+  kIbSuccess = 0,
+  kIbLocalLength = 1,
+  kIbLocalQpOp = 2,
+  kIbLocalProtection = 4,
+  kIbFlushed = 5,
+  kIbMwBind = 6,
+  kIbBadResponse = 7,
+  kIbLocalAccess = 8,
+  kIbRemoteInvalidRequest = 9,
+  kIbRemoteAccess = 10,
+  kIbRemoteOp = 11,
+  kIbRetryExceeded = 12,
+  kIbRnrRetryExceeded = 13,
+  kIbResponseTimeout = 20
 };
 
 struct ibv_qp_cap {
@@ -210,15 +236,30 @@ struct ibv_qp_attr {
   ibv_qp_cap cap;
   ibv_ah_attr ah_attr, alt_ah_attr;
   uint16_t pkey_index, alt_pkey_index;
-  uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout, retry_cnt,
-      rnr_retry, alt_port_num, alt_timeout;
+  uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout,
+      retry_cnt, rnr_retry, alt_port_num, alt_timeout;
   uint32_t rate_limit;
 };
 static_assert(sizeof(ibv_qp_attr) == 144);
 enum : int {
-  kQpState_ = 1, kQpCurState = 2, kQpDrainNotify = 4, kQpAccess = 8, kQpPkeyIndex = 0x10, kQpPort = 0x20, kQpQkey = 0x40, kQpAv = 0x80,
-  kQpPathMtu = 0x100, kQpTimeout = 0x200, kQpRetryCnt = 0x400, kQpRnrRetry = 0x800, kQpRqPsn = 0x1000, kQpMaxRdAtomic = 0x2000,
-  kQpMinRnrTimer = 0x8000, kQpSqPsn = 0x10000, kQpMaxDestRdAtomic = 0x20000, kQpDestQpn = 0x100000
+  kQpState_ = 1,
+  kQpCurState = 2,
+  kQpDrainNotify = 4,
+  kQpAccess = 8,
+  kQpPkeyIndex = 0x10,
+  kQpPort = 0x20,
+  kQpQkey = 0x40,
+  kQpAv = 0x80,
+  kQpPathMtu = 0x100,
+  kQpTimeout = 0x200,
+  kQpRetryCnt = 0x400,
+  kQpRnrRetry = 0x800,
+  kQpRqPsn = 0x1000,
+  kQpMaxRdAtomic = 0x2000,
+  kQpMinRnrTimer = 0x8000,
+  kQpSqPsn = 0x10000,
+  kQpMaxDestRdAtomic = 0x20000,
+  kQpDestQpn = 0x100000
 };
 
 struct ibv_srq_attr {
@@ -241,9 +282,21 @@ struct ibv_async_event {
 };
 static_assert(sizeof(ibv_async_event) == 16);
 enum : int {
-  kEventCqErr = 0, kEventQpFatal = 1, kEventQpReqErr = 2, kEventQpAccessErr = 3, kEventCommEst = 4, kEventSqDrained = 5,
-  kEventDeviceFatal = 8, kEventPortActive = 9, kEventPortErr = 10, kEventLidChange = 11, kEventPkeyChange = 12,
-  kEventSrqErr = 14, kEventSrqLimit = 15, kEventLastWqe = 16, kEventGidChange = 18
+  kEventCqErr = 0,
+  kEventQpFatal = 1,
+  kEventQpReqErr = 2,
+  kEventQpAccessErr = 3,
+  kEventCommEst = 4,
+  kEventSqDrained = 5,
+  kEventDeviceFatal = 8,
+  kEventPortActive = 9,
+  kEventPortErr = 10,
+  kEventLidChange = 11,
+  kEventPkeyChange = 12,
+  kEventSrqErr = 14,
+  kEventSrqLimit = 15,
+  kEventLastWqe = 16,
+  kEventGidChange = 18
 };
 
 struct ibv_context_ops {
@@ -312,9 +365,7 @@ struct rdma_cm_event {
 static_assert(sizeof(rdma_cm_event) == 80 && offsetof(rdma_cm_event, param) == 24);
 
 enum : int { kPortSpaceTcp = 0x0106, kPortSpaceUdp = 0x0111 };
-enum : int {
-  kCmConnectRequest = 4, kCmConnectResponse = 5, kCmDeviceRemoval = 11
-};
+enum : int { kCmConnectRequest = 4, kCmConnectResponse = 5, kCmDeviceRemoval = 11 };
 enum : int { kOptionId = 0, kOptionTos = 0, kOptionReuseAddress = 1, kOptionOneFamily = 2, kOptionAckTimeout = 3 };
 
 }  // namespace nd::verbs

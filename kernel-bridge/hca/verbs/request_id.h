@@ -1,5 +1,5 @@
-// What a completion says about its request: the object by which it was posted, and its index in the ring. In the 64 bits that devices
-// carry from one to the other.
+// What a completion says about its request: the object by which it was posted, and its index in the ring. In the 64
+// bits that devices carry from one to the other.
 #pragma once
 #include "base/types.h"
 

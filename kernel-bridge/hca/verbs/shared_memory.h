@@ -1,5 +1,5 @@
-// The memory of programs that devices may be given: rings, and pinned ranges. Of the whole process: the thread that makes them is not the
-// one whose commands name them.
+// The memory of programs that devices may be given: rings, and pinned ranges. Of the whole process: the thread that
+// makes them is not the one whose commands name them.
 #pragma once
 #include <cstdint>
 #include <map>

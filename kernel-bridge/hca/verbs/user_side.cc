@@ -108,7 +108,8 @@ void UserSide::endAll(void* self) {
   pins.clear();
 }
 
-// As Memory::endBeforeBuffers of the software HCA's addon: our hook runs before those of native code that has lent a buffer.
+// As Memory::endBeforeBuffers of the software HCA's addon: our hook runs before those of native code that has lent a
+// buffer.
 void UserSide::endBeforeBuffers() {
   if (hooked_) napi_remove_env_cleanup_hook(env_, endAll, this);
   hooked_ = napi_add_env_cleanup_hook(env_, endAll, this) == napi_ok;
@@ -164,7 +165,8 @@ void UserSide::define(Napi::Env env, Napi::Object exports) {
   add("armCqBatch", armCqBatchOf);
   const auto addPlain = [&](const char* name, napi_callback function) {
     napi_value made;
-    if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &made) == napi_ok) exports.Set(name, Napi::Value(env, made));
+    if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &made) == napi_ok)
+      exports.Set(name, Napi::Value(env, made));
   };
   addPlain("ring", ring);
   addPlain("ringReceive", ringReceive);

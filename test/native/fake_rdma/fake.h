@@ -1,5 +1,5 @@
-// A stand-in for libibverbs and librdmacm, in one shared object that verbs/library.cc is told to load. It has no network: a test
-// looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches it.
+// A stand-in for libibverbs and librdmacm, in one shared object that verbs/library.cc is told to load. It has no
+// network: a test looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,7 +15,22 @@ using namespace nd::verbs;
 
 // What a program can forget to end.
 enum Kind {
-  kList, kContext, kPd, kMr, kMw, kCq, kSrq, kQp, kAh, kCompletionChannel, kCmChannel, kCmId, kGroup, kCqEvent, kAsyncEvent, kCmEvent,
+  kList,
+  kContext,
+  kPd,
+  kMr,
+  kMw,
+  kCq,
+  kSrq,
+  kQp,
+  kAh,
+  kCompletionChannel,
+  kCmChannel,
+  kCmId,
+  kGroup,
+  kCqEvent,
+  kAsyncEvent,
+  kCmEvent,
   kKinds
 };
 
@@ -46,7 +61,8 @@ class Fake {
   std::vector<uint16_t> pkeys;
 
   // ── Its behaviour
-  // Signaled sends complete in success when they are posted, and nothing of them is kept. Set by the variable FAKE_RDMA_ECHO, too.
+  // Signaled sends complete in success when they are posted, and nothing of them is kept. Set by the variable
+  // FAKE_RDMA_ECHO, too.
   bool echo = false;
   // What was posted is flushed by this many polls after the move to ERROR; -1: never.
   std::atomic<int> flushAfterPolls{0};
@@ -58,11 +74,12 @@ class Fake {
     if (hasMoment.load(std::memory_order_acquire)) onMoment(moment, cq);
   }
 
-  // ── Failing: the call of that number from now on, counted from 0, answers `failWith`. With a name, only its calls count.
+  // ── Failing: the call of that number from now on, counted from 0, answers `failWith`. With a name, only its calls
+  // count.
   std::atomic<long> failAt{-1};
   int failWith = 12;  // ENOMEM
   std::string failName;
-  virtual long calls() const = 0;       // so far, those that count
+  virtual long calls() const = 0;          // so far, those that count
   virtual std::string failed() const = 0;  // the name of the call that failed; empty: none
   virtual void neverFail() = 0;
 
@@ -82,7 +99,8 @@ class Fake {
   virtual ibv_qp_attr attributesOf(uint32_t qpn) = 0;
   // Completes the oldest sends. A bad status moves the queue pair to ERROR, and flushes the rest.
   virtual void completeSends(uint32_t qpn, int count, int status = 0) = 0;
-  virtual bool completeReceive(uint32_t qpn, ibv_wc like) = 0;  // the oldest receive; of the SRQ, if it has one. False: none
+  virtual bool completeReceive(uint32_t qpn,
+                               ibv_wc like) = 0;  // the oldest receive; of the SRQ, if it has one. False: none
   // What is in a CQ's queue, to be polled.
   virtual int queued(uint32_t cqContext) = 0;
   virtual void overrun(uint32_t cqContext) = 0;  // tells the asynchronous event

@@ -5,9 +5,10 @@
 namespace fake {
 
 namespace {
-const char* const kKindNames[kKinds] = {
-    "device list", "context", "PD", "MR", "MW", "CQ", "SRQ", "QP", "AH", "completion channel", "CM channel", "CM id", "group",
-    "CQ event", "asynchronous event", "CM event"};
+const char* const kKindNames[kKinds] = {"device list", "context", "PD",    "MR",       "MW",
+                                        "CQ",          "SRQ",     "QP",    "AH",       "completion channel",
+                                        "CM channel",  "CM id",   "group", "CQ event", "asynchronous event",
+                                        "CM event"};
 
 uint32_t contextOf(const void* pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
 }  // namespace
@@ -30,7 +31,8 @@ void State::setDefaults() {
   attributes.max_mr_size = UINT64_MAX;
   attributes.vendor_id = 0x1234;
   attributes.device_cap_flags = kCapMemWindow2B;
-  attributes.max_qp = attributes.max_cq = attributes.max_mr = attributes.max_pd = attributes.max_mw = attributes.max_ah = attributes.max_srq = 1000;
+  attributes.max_qp = attributes.max_cq = attributes.max_mr = attributes.max_pd = attributes.max_mw =
+      attributes.max_ah = attributes.max_srq = 1000;
   attributes.max_qp_wr = attributes.max_srq_wr = 4096;
   attributes.max_sge = attributes.max_srq_sge = 16;
   attributes.max_cqe = 32767;
@@ -183,7 +185,8 @@ void State::push(CompletionQueue& cq, const ibv_wc& wc, bool solicited) {
     if (cq.head - cq.tail > cq.mask) return;  // overrun
     cq.ring[cq.head & cq.mask] = wc;
     ++cq.head;
-    ring = cq.arm == CompletionQueue::Arm::kAny || (cq.arm == CompletionQueue::Arm::kSolicited && (solicited || wc.status != 0));
+    ring = cq.arm == CompletionQueue::Arm::kAny ||
+           (cq.arm == CompletionQueue::Arm::kSolicited && (solicited || wc.status != 0));
     if (ring) cq.arm = CompletionQueue::Arm::kNone;
   }
   if (!ring || cq.channel == nullptr) return;

@@ -42,7 +42,9 @@ uint32_t powerFrom(uint32_t least) {
 void dropAsyncs(Context& context, const void* element) {
   std::lock_guard<std::mutex> hold(s().mutex);
   auto& events = context.events;
-  const auto gone = [&](const ibv_async_event& e) { return e.event_type <= kEventLastWqe && static_cast<void*>(e.element.qp) == element; };
+  const auto gone = [&](const ibv_async_event& e) {
+    return e.event_type <= kEventLastWqe && static_cast<void*>(e.element.qp) == element;
+  };
   events.erase(std::remove_if(events.begin(), events.end(), gone), events.end());
 }
 
@@ -64,7 +66,7 @@ FAKE ibv_device** ibv_get_device_list(int* count) {
   s().device.node_type = s().iwarp ? kNodeRnic : 1;
   s().count(kList, 1);
   *count = 1;
-  return new ibv_device*[2]{&s().device, nullptr};
+  return new ibv_device* [2] { &s().device, nullptr };
 }
 
 FAKE void ibv_free_device_list(ibv_device** list) {
@@ -347,14 +349,16 @@ FAKE int ibv_destroy_srq(ibv_srq* which) {
 FAKE ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* create) {
   if (s().fails(__func__)) return nullptr;
   const ibv_qp_cap& cap = create->cap;
-  const auto most = static_cast<uint32_t>(s().attributes.max_qp_wr), sges = static_cast<uint32_t>(s().attributes.max_sge);
-  if (cap.max_inline_data > s().mostInline || cap.max_send_wr > most || cap.max_recv_wr > most || cap.max_send_sge > sges ||
-      cap.max_recv_sge > sges) {
+  const auto most = static_cast<uint32_t>(s().attributes.max_qp_wr),
+             sges = static_cast<uint32_t>(s().attributes.max_sge);
+  if (cap.max_inline_data > s().mostInline || cap.max_send_wr > most || cap.max_recv_wr > most ||
+      cap.max_send_sge > sges || cap.max_recv_sge > sges) {
     errno = EINVAL;
     return nullptr;
   }
   auto* const qp = new QueuePair;
-  static_cast<ibv_qp&>(*qp) = {pd->context, create->qp_context, pd, create->send_cq, create->recv_cq, create->srq, 0, 0};
+  static_cast<ibv_qp&>(*qp) = {pd->context,     create->qp_context, pd, create->send_cq,
+                               create->recv_cq, create->srq,        0,  0};
   qp->type = create->qp_type;
   qp->signalAll = create->sq_sig_all != 0;
   qp->cap = cap;

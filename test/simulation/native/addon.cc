@@ -73,28 +73,41 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
  public:
   static Napi::Function define(Napi::Env env) {
     using N = NativeSimulation;
-    return DefineClass(
-        env, "NativeSimulation",
-        {
-            N::InstanceMethod("addHost", &N::addHost), N::InstanceMethod("addSwitch", &N::addSwitch),
-            N::InstanceMethod("addLink", &N::addLink), N::InstanceMethod("setPort", &N::setPort),
-            N::InstanceMethod("findRoutes", &N::findRoutes), N::InstanceMethod("boot", &N::boot),
-            N::InstanceMethod("crash", &N::crash), N::InstanceMethod("sendMad", &N::sendMad),
-            N::InstanceMethod("setTimer", &N::setTimer), N::InstanceMethod("addFlow", &N::addFlow),
-            N::InstanceMethod("makeEndpoint", &N::makeEndpoint), N::InstanceMethod("bring", &N::bring),
-            N::InstanceMethod("setWill", &N::setWill), N::InstanceMethod("startFlow", &N::startFlow),
-            N::InstanceMethod("stopFlow", &N::stopFlow), N::InstanceMethod("endEndpoint", &N::endEndpoint),
-            N::InstanceMethod("run", &N::run), N::InstanceMethod("now", &N::now),
-            N::InstanceMethod("violations", &N::violations), N::InstanceMethod("flowFigures", &N::flowFigures),
-            N::InstanceMethod("portFigures", &N::portFigures), N::InstanceMethod("resetFigures", &N::resetFigures),
-            N::InstanceMethod("figures", &N::figures), N::InstanceMethod("appliedFaults", &N::appliedFaults),
-            N::InstanceMethod("prescribeFaults", &N::prescribeFaults), N::InstanceMethod("objectsLeft", &N::objectsLeft),
-            N::InstanceMethod("counters", &N::counters),
-        });
+    return DefineClass(env, "NativeSimulation",
+                       {
+                           N::InstanceMethod("addHost", &N::addHost),
+                           N::InstanceMethod("addSwitch", &N::addSwitch),
+                           N::InstanceMethod("addLink", &N::addLink),
+                           N::InstanceMethod("setPort", &N::setPort),
+                           N::InstanceMethod("findRoutes", &N::findRoutes),
+                           N::InstanceMethod("boot", &N::boot),
+                           N::InstanceMethod("crash", &N::crash),
+                           N::InstanceMethod("sendMad", &N::sendMad),
+                           N::InstanceMethod("setTimer", &N::setTimer),
+                           N::InstanceMethod("addFlow", &N::addFlow),
+                           N::InstanceMethod("makeEndpoint", &N::makeEndpoint),
+                           N::InstanceMethod("bring", &N::bring),
+                           N::InstanceMethod("setWill", &N::setWill),
+                           N::InstanceMethod("startFlow", &N::startFlow),
+                           N::InstanceMethod("stopFlow", &N::stopFlow),
+                           N::InstanceMethod("endEndpoint", &N::endEndpoint),
+                           N::InstanceMethod("run", &N::run),
+                           N::InstanceMethod("now", &N::now),
+                           N::InstanceMethod("violations", &N::violations),
+                           N::InstanceMethod("flowFigures", &N::flowFigures),
+                           N::InstanceMethod("portFigures", &N::portFigures),
+                           N::InstanceMethod("resetFigures", &N::resetFigures),
+                           N::InstanceMethod("figures", &N::figures),
+                           N::InstanceMethod("appliedFaults", &N::appliedFaults),
+                           N::InstanceMethod("prescribeFaults", &N::prescribeFaults),
+                           N::InstanceMethod("objectsLeft", &N::objectsLeft),
+                           N::InstanceMethod("counters", &N::counters),
+                       });
   }
 
   // (seed, news: Float64Array of 5, mad: Uint8Array of 256, gids: Uint8Array of 32)
-  explicit NativeSimulation(const Napi::CallbackInfo& info) : Napi::ObjectWrap<NativeSimulation>(info), s_(uint64_t(at(info, 0))) {
+  explicit NativeSimulation(const Napi::CallbackInfo& info)
+      : Napi::ObjectWrap<NativeSimulation>(info), s_(uint64_t(at(info, 0))) {
     for (uint32_t i = 0; i < 3; i++) shared_[i] = Napi::Persistent(info[i + 1].As<Napi::Object>());
     news_ = info[1].As<Napi::Float64Array>().Data();
     mad_ = info[2].As<Napi::Uint8Array>().Data();
@@ -161,7 +174,8 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     Traffic forth, back;
     const bool hasForth = trafficOf(info[0], &forth), hasBack = trafficOf(info[1], &back);
     const bool mayFail = info[2].As<Napi::Boolean>().Value();
-    return give(info, s_.flows.add(hasForth ? &forth : nullptr, hasBack ? &back : nullptr, mayFail, uint64_t(at(info, 3))));
+    return give(info,
+                s_.flows.add(hasForth ? &forth : nullptr, hasBack ? &back : nullptr, mayFail, uint64_t(at(info, 3))));
   }
 
   Napi::Value makeEndpoint(Info info) {
@@ -235,7 +249,8 @@ class NativeSimulation : public Napi::ObjectWrap<NativeSimulation> {
     return all;
   }
 
-  // For each flow and direction: messages completed, bytes since the reset, when it began and ended, the status of the first failure.
+  // For each flow and direction: messages completed, bytes since the reset, when it began and ended, the status of the
+  // first failure.
   Napi::Value flowFigures(Info info) {
     const uint32_t each = 5;
     Napi::Float64Array all = Napi::Float64Array::New(info.Env(), s_.flows.count() * 2 * each);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint32_t kInlineBytes = 128, kAtomicBytes = 64;
 constexpr uint32_t kOpcodes[kRequestKinds] = {kOpSend, kOpWrite, kOpWrite, kOpRead, kOpFetchAdd, kOpCompareExchange};
-constexpr const char* kNames[kRequestKinds] = {"SEND", "WRITE", "WRITE with immediate", "READ", "FETCH_ADD", "COMPARE_SWAP"};
+constexpr const char* kNames[kRequestKinds] = {"SEND", "WRITE",     "WRITE with immediate",
+                                               "READ", "FETCH_ADD", "COMPARE_SWAP"};
 constexpr uint32_t kAccess = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite;
 
 uint32_t placeBytes(uint32_t bytes) { return (std::max(bytes, 8u) + 63) & ~63u; }
@@ -92,8 +93,8 @@ Status Flows::bring(Endpoint& e, QpAttributes a) {
   a.access = kAccess;
   a.path.source = e.host->gid;
   constexpr uint32_t init = kState | kPkeyIndex | kPort | qpmask::kAccess;
-  constexpr uint32_t rtr = kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer |
-                           kPatience | kExtensions;
+  constexpr uint32_t rtr = kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources |
+                           kMinRnrTimer | kPatience | kExtensions;
   constexpr uint32_t rts = kState | kAckTimeout | kRetryCount | kRnrRetry | kSendPsn | kInitiatorDepth;
   const Status status = e.host->engine.connectQp(e.qp, {init, rtr, rts}, a);
   if (status != Status::kSuccess) return status;
@@ -166,7 +167,8 @@ void Flows::request(Half& half) {
       const uint32_t place = uint32_t(half.writes++ % half.written.size());
       auto& before = half.written[place];
       r.remote = peer.writesAt + place * peer.responseBytes;
-      equal(half, "an older WRITE was changed after its end:", peer.at(r.remote), before.second, before.first, r.number);
+      equal(half, "an older WRITE was changed after its end:", peer.at(r.remote), before.second, before.first,
+            r.number);
       before = {r.key, r.bytes};
       break;
     }
@@ -192,7 +194,8 @@ void Flows::request(Half& half) {
   else std::memset(e.at(r.place), 0xA5, r.bytes);
   if (r.kind == kSendKind || r.kind == kWriteImmediateKind) half.expected.push_back({r.kind, r.number, r.bytes, r.key});
   const bool last = t.messages != 0 && half.posted == t.messages;
-  const bool signaled = last || half.silent >= t.depth / 2 || !half.random.chance(t.unsignaled) || half.traffic.thinkNs != 0;
+  const bool signaled =
+      last || half.silent >= t.depth / 2 || !half.random.chance(t.unsignaled) || half.traffic.thinkNs != 0;
   half.silent = signaled ? 0 : half.silent + 1;
   half.outstanding.push_back(r);
   writeRequest(half, r, signaled);
@@ -200,13 +203,15 @@ void Flows::request(Half& half) {
 
 void Flows::writeRequest(Half& half, const Request& r, bool signaled) {
   Endpoint &e = *half.from, &peer = *half.to;
-  auto* const w = reinterpret_cast<uint32_t*>(e.ring + kQpHeaderBytes + uint64_t(e.sendProducer & (e.sendEntries - 1)) * e.sendStride);
+  auto* const w = reinterpret_cast<uint32_t*>(e.ring + kQpHeaderBytes +
+                                              uint64_t(e.sendProducer & (e.sendEntries - 1)) * e.sendStride);
   std::memset(w, 0, kSendWqeHeaderBytes);
   const bool mayInline = r.kind <= kWriteImmediateKind && r.bytes <= kInlineBytes;
   const bool inlined = mayInline && half.random.chance(half.traffic.inlined);
   const bool immediate = r.kind == kWriteImmediateKind || (r.kind == kSendKind && (r.number & 1));
   w[kSwOpcode] = kOpcodes[r.kind];
-  w[kSwFlags] = (signaled ? kSendFlagSignaled : 0) | (inlined ? kSendFlagInline : 0) | (immediate ? kSendFlagImmediate : 0);
+  w[kSwFlags] =
+      (signaled ? kSendFlagSignaled : 0) | (inlined ? kSendFlagInline : 0) | (immediate ? kSendFlagImmediate : 0);
   w[kSwSgeCount] = inlined ? r.bytes : 1;
   w[kSwImmediate] = uint32_t(r.number);
   if (r.kind != kSendKind) {
@@ -271,23 +276,27 @@ void Flows::onSendCompletion(Endpoint& e, const uint32_t* cqe) {
     half.outstanding.pop_front();
   }
   if (half.outstanding.empty() || half.outstanding.front().wqe != wqe)
-    return wrong(half, "a completion for request " + std::to_string(wqe) + ", which is not outstanding or not the next");
+    return wrong(half,
+                 "a completion for request " + std::to_string(wqe) + ", which is not outstanding or not the next");
   const Request r = half.outstanding.front();
   half.outstanding.pop_front();
   if (status == kWcSuccess) {
     if (half.failed) return wrong(half, "request " + std::to_string(r.number) + " succeeded after one that failed");
     if (cqe[kCqeOpcode] != kOpcodes[r.kind])
-      return wrong(half, std::string("the completion of a ") + kNames[r.kind] + " has opcode " + std::to_string(cqe[kCqeOpcode]));
+      return wrong(half, std::string("the completion of a ") + kNames[r.kind] + " has opcode " +
+                             std::to_string(cqe[kCqeOpcode]));
     if (r.kind >= kReadKind && cqe[kCqeLength] != r.bytes)
-      return wrong(half, std::string(kNames[r.kind]) + " of " + std::to_string(r.bytes) + " bytes completed with length " +
-                             std::to_string(cqe[kCqeLength]));
+      return wrong(half, std::string(kNames[r.kind]) + " of " + std::to_string(r.bytes) +
+                             " bytes completed with length " + std::to_string(cqe[kCqeLength]));
     check(half, r);
   } else {
     const bool allowed = e.flow->mayFail || e.flow->reported || e.ending;
     if (!allowed)
-      return wrong(half, std::string(kNames[r.kind]) + ' ' + std::to_string(r.number) + " failed with status " + std::to_string(status));
+      return wrong(half, std::string(kNames[r.kind]) + ' ' + std::to_string(r.number) + " failed with status " +
+                             std::to_string(status));
     if (half.failed && status != kWcFlushed)
-      return wrong(half, "a second request failed, with status " + std::to_string(status) + ", instead of being flushed");
+      return wrong(half,
+                   "a second request failed, with status " + std::to_string(status) + ", instead of being flushed");
     if (!half.failed) half.failure = status;
     half.failed = true;
   }
@@ -304,15 +313,16 @@ void Flows::check(Half& half, const Request& r) {
   switch (r.kind) {
     case kWriteKind:
     case kWriteImmediateKind:
-      if (peer.qp) equal(half, "a completed WRITE is not in the peer's memory:", peer.at(r.remote), r.bytes, r.key, r.number);
+      if (peer.qp)
+        equal(half, "a completed WRITE is not in the peer's memory:", peer.at(r.remote), r.bytes, r.key, r.number);
       break;
     case kReadKind: equal(half, "a READ brought other bytes:", own, r.bytes, r.key, r.number); break;
     case kFetchAddKind:
     case kSwapKind:
       std::memcpy(&result, own, 8);
       if (result != r.key)
-        wrong(half, std::string(kNames[r.kind]) + ' ' + std::to_string(r.number) + " found " + std::to_string(result) + " instead of " +
-                        std::to_string(r.key) + ": it, or one before, was not executed exactly once");
+        wrong(half, std::string(kNames[r.kind]) + ' ' + std::to_string(r.number) + " found " + std::to_string(result) +
+                        " instead of " + std::to_string(r.key) + ": it, or one before, was not executed exactly once");
       break;
     default: break;
   }
@@ -324,8 +334,10 @@ void Flows::onReceiveCompletion(Endpoint& e, const uint32_t* cqe) {
   if (cqe[kCqeWqe] != number)
     return wrong(half, "receive " + std::to_string(cqe[kCqeWqe]) + " completed instead of " + std::to_string(number));
   if (status != kWcSuccess) {
-    if (status != kWcFlushed) wrong(half, "receive " + std::to_string(number) + " failed with status " + std::to_string(status));
-    else if (!e.flow->mayFail && !e.flow->reported && !e.ending) wrong(half, "receive " + std::to_string(number) + " was flushed");
+    if (status != kWcFlushed)
+      wrong(half, "receive " + std::to_string(number) + " failed with status " + std::to_string(status));
+    else if (!e.flow->mayFail && !e.flow->reported && !e.ending)
+      wrong(half, "receive " + std::to_string(number) + " was flushed");
     return;
   }
   half.progressAt = s_.agenda.now;
@@ -335,9 +347,11 @@ void Flows::onReceiveCompletion(Endpoint& e, const uint32_t* cqe) {
   half.arrived++;
   const bool write = x.kind == kWriteImmediateKind, immediate = write || (x.number & 1);
   if (cqe[kCqeOpcode] != (write ? kOpReceiveRdmaWrite : kOpReceive) || cqe[kCqeLength] != x.bytes ||
-      ((cqe[kCqeFlags] & kCqeFlagImmediate) != 0) != immediate || (immediate && cqe[kCqeImmediate] != uint32_t(x.number)))
-    return wrong(half, std::string("instead of ") + kNames[x.kind] + ' ' + std::to_string(x.number) + " of " + std::to_string(x.bytes) +
-                           " bytes one of " + std::to_string(cqe[kCqeLength]) + " bytes arrived");
+      ((cqe[kCqeFlags] & kCqeFlagImmediate) != 0) != immediate ||
+      (immediate && cqe[kCqeImmediate] != uint32_t(x.number)))
+    return wrong(half, std::string("instead of ") + kNames[x.kind] + ' ' + std::to_string(x.number) + " of " +
+                           std::to_string(x.bytes) + " bytes one of " + std::to_string(cqe[kCqeLength]) +
+                           " bytes arrived");
   if (!write) {
     const uint32_t place = e.receivesAt + (number & (e.receiveEntries - 1)) * e.responseBytes;
     if (!equal(half, "a SEND brought other bytes:", e.at(place), x.bytes, x.key, x.number)) return;
@@ -408,10 +422,12 @@ void Flows::resetFigures() {
     for (Half& half : f->halves) half.bytes = 0;
 }
 
-bool Flows::equal(const Half& half, const char* what, const uint8_t* from, uint32_t bytes, uint64_t key, uint64_t number) {
+bool Flows::equal(const Half& half, const char* what, const uint8_t* from, uint32_t bytes, uint64_t key,
+                  uint64_t number) {
   const uint32_t place = firstWrong(from, bytes, key);
   if (place == bytes) return true;
-  wrong(half, std::string(what) + " message " + std::to_string(number) + ", byte " + std::to_string(place) + " of " + std::to_string(bytes));
+  wrong(half, std::string(what) + " message " + std::to_string(number) + ", byte " + std::to_string(place) + " of " +
+                  std::to_string(bytes));
   return false;
 }
 

@@ -1,8 +1,8 @@
-// Traffic of connections, and what must hold of it: each byte arrives once and in order, completions are those of the requests,
-// in their order, and work that is outstanding ends in a bounded time.
+// Traffic of connections, and what must hold of it: each byte arrives once and in order, completions are those of the
+// requests, in their order, and work that is outstanding ends in a bounded time.
 //
-// A flow is a connection's traffic; each direction is a half, with requests of one side. A message's bytes follow from its
-// number, so that whoever looks at them needs nothing from the other side.
+// A flow is a connection's traffic; each direction is a half, with requests of one side. A message's bytes follow from
+// its number, so that whoever looks at them needs nothing from the other side.
 #pragma once
 #include <array>
 #include <deque>
@@ -14,7 +14,15 @@
 
 namespace simulation {
 
-enum RequestKind : uint32_t { kSendKind, kWriteKind, kWriteImmediateKind, kReadKind, kFetchAddKind, kSwapKind, kRequestKinds };
+enum RequestKind : uint32_t {
+  kSendKind,
+  kWriteKind,
+  kWriteImmediateKind,
+  kReadKind,
+  kFetchAddKind,
+  kSwapKind,
+  kRequestKinds
+};
 
 struct Traffic {
   std::array<double, kRequestKinds> weights{1, 0, 0, 0, 0, 0};
@@ -41,9 +49,9 @@ struct Endpoint {
   uint32_t sendEntries = 0, sendStride = 0, receiveEntries = 0, receiveStride = 0;
   uint32_t sendProducer = 0, receiveProducer = 0, received = 0;
   uint32_t requestsAt = 0, receivesAt = 0, writesAt = 0, readAt = 0, atomicsAt = 0;  // in the memory
-  uint32_t requestBytes = 0, responseBytes = 0;  // of a place
-  Half* out = nullptr;  // of which it makes the requests,
-  Half* in = nullptr;   // and answers them
+  uint32_t requestBytes = 0, responseBytes = 0;                                      // of a place
+  Half* out = nullptr;                                                               // of which it makes the requests,
+  Half* in = nullptr;                                                                // and answers them
   bool ending = false;  // its queue pair is in ERROR or on its way there
   uint8_t* at(uint32_t offset) { return reinterpret_cast<uint8_t*>(memory.data()) + offset; }
   uint32_t* header() { return reinterpret_cast<uint32_t*>(ring); }
@@ -105,11 +113,11 @@ class Flows {
   // Both sides are connected; the flow's requests begin, those of side 1 too.
   void start(Flow& flow, Endpoint& client, Endpoint& server);
   void stop(Flow& flow);
-  void end(Endpoint& end);          // ERROR, what is left is flushed, and the objects are destroyed
-  void crash(const Host& host);     // its endpoints are gone; their peers may fail
+  void end(Endpoint& end);       // ERROR, what is left is flushed, and the objects are destroyed
+  void crash(const Host& host);  // its endpoints are gone; their peers may fail
   void complete(const uint32_t* cqe);
   void post(Flow& flow, uint32_t half);
-  void receive(Endpoint& end);      // posts one
+  void receive(Endpoint& end);  // posts one
   void watch();
   void resetFigures();
 

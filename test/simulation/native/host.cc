@@ -13,7 +13,12 @@ constexpr uint64_t kLongestPollGapNs = 20'000;
 }  // namespace
 
 Host::Host(Simulation& simulation, uint32_t v, const Gid& g, const HostOptions& o)
-    : vertex(v), gid(g), options(o), clock(simulation.agenda, o), simulation_(simulation), random_(simulation.random.next()) {
+    : vertex(v),
+      gid(g),
+      options(o),
+      clock(simulation.agenda, o),
+      simulation_(simulation),
+      random_(simulation.random.next()) {
   engine.setSlot(o.slot);
   engine.setGsi(onGsi, this);
   simulation.expect(engine.attachKernel(this, &kernel), "attachKernel");
@@ -89,7 +94,8 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
     meta.destination = frame->destination;
     meta.trafficClass = frame->trafficClass;
     const bool small = frame->length <= kSingleMostBytes && frame->length % 4 == 0;
-    const bool taken = small && random_.chance(options.single) && sink.onSinglePacket(meta, frame->bytes, frame->length);
+    const bool taken =
+        small && random_.chance(options.single) && sink.onSinglePacket(meta, frame->bytes, frame->length);
     if (!taken) sink.onPacket(meta, frame->bytes, frame->length);
     simulation_.network.release(frame);
   }

@@ -1,5 +1,5 @@
-// A host: an engine without threads, on a clock of its own that may run wrong. It takes a step when a packet comes, a timer is
-// due or a program has posted something, and a step takes time.
+// A host: an engine without threads, on a clock of its own that may run wrong. It takes a step when a packet comes, a
+// timer is due or a program has posted something, and a step takes time.
 #pragma once
 #include <deque>
 #include <memory>
@@ -15,13 +15,13 @@ using namespace nd::abi;
 struct HostOptions {
   EngineOptions engine;
   uint32_t slot = 1;
-  double skewPpm = 0;       // how much its clock is too fast
-  uint64_t startNs = 1'000'000'000;  // what its clock shows at time 0
-  double polls = 0;         // share of steps that are taken by a program that polls
-  double single = 0;        // share of small packets that go by themselves, for the engine's fast path
-  double stalls = 0;        // share of steps after which it has no processor for a while,
-  uint64_t longestStallNs = 5'000'000;  // at most so long
-  uint64_t latencyNs = 3'000;  // until a packet is noticed, at most
+  double skewPpm = 0;                     // how much its clock is too fast
+  uint64_t startNs = 1'000'000'000;       // what its clock shows at time 0
+  double polls = 0;                       // share of steps that are taken by a program that polls
+  double single = 0;                      // share of small packets that go by themselves, for the engine's fast path
+  double stalls = 0;                      // share of steps after which it has no processor for a while,
+  uint64_t longestStallNs = 5'000'000;    // at most so long
+  uint64_t latencyNs = 3'000;             // until a packet is noticed, at most
   uint64_t stepNs = 300, packetNs = 150;  // of processor time
   uint32_t cqEntries = 4096;
 };
@@ -30,12 +30,11 @@ class Simulation;
 
 class LocalClock final : public Clock {
  public:
-  LocalClock(const Agenda& agenda, const HostOptions& options) : agenda_(agenda), rate_(1 + options.skewPpm / 1e6), start_(options.startNs) {}
+  LocalClock(const Agenda& agenda, const HostOptions& options)
+      : agenda_(agenda), rate_(1 + options.skewPpm / 1e6), start_(options.startNs) {}
   uint64_t now() const override { return start_ + uint64_t(double(agenda_.now) * rate_); }
   // When this clock shows `local`.
-  uint64_t global(uint64_t local) const {
-    return local <= start_ ? 0 : uint64_t(double(local - start_) / rate_) + 1;
-  }
+  uint64_t global(uint64_t local) const { return local <= start_ ? 0 : uint64_t(double(local - start_) / rate_) + 1; }
   // A length of its time.
   uint64_t span(uint64_t ns) const { return uint64_t(double(ns) / rate_); }
 

@@ -180,8 +180,8 @@ void Network::enqueue(uint32_t number, Frame* frame) {
   port.sent++;
   port.sentBytes += size;
   packets++;
-  digest = mix(digest ^ now ^ uint64_t(number) << 40 ^ uint64_t(frame->bytes[0]) << 32 ^ nd::wire::load24(frame->bytes + 9) ^
-               uint64_t(frame->length) << 48);
+  digest = mix(digest ^ now ^ uint64_t(number) << 40 ^ uint64_t(frame->bytes[0]) << 32 ^
+               nd::wire::load24(frame->bytes + 9) ^ uint64_t(frame->length) << 48);
   uint64_t at = port.freeAt + port.delayNs;
   const uint64_t more = mix((seed_ + 1) ^ mix(keyOf(number, count)));
   if (fault == Fault::kDelay) at += more % (port.longestDelayNs + 1);

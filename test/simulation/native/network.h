@@ -1,6 +1,6 @@
-// The network: hosts and switches, and links between them, each with a queue at either end that has a rate, a capacity and a
-// marking threshold. Faults are decided by the seed, the queue and the packet's number in it, so that one that is taken away
-// does not change what the others are.
+// The network: hosts and switches, and links between them, each with a queue at either end that has a rate, a capacity
+// and a marking threshold. Faults are decided by the seed, the queue and the packet's number in it, so that one that is
+// taken away does not change what the others are.
 #pragma once
 #include <array>
 #include <deque>

@@ -1,5 +1,5 @@
-/* A stand-in for winverbs.sys, ibat.sys and an HCA driver: what its files share. Layouts and codes are those of the WinVerbs IOCTL interface,
- * written here a second time and by hand: what the library packs is checked against this. */
+/* A stand-in for winverbs.sys, ibat.sys and an HCA driver: what its files share. Layouts and codes are those of the
+ * WinVerbs IOCTL interface, written here a second time and by hand: what the library packs is checked against this. */
 #ifndef STANDIN_H
 #define STANDIN_H
 #include <ntddk.h>
@@ -16,12 +16,15 @@ typedef ULONGLONG u64;
 #define TEST_COMPLETE TEST(2) /* in: u32 count, NTSTATUS, u32 bytes: ends the oldest requests that wait */
 #define TEST_FAIL TEST(3)     /* in: NTSTATUS, u32 bytes: ends in it at once */
 #define TEST_STATS TEST(4)    /* out: u32 waiting, cancelled, opens, closes, objects, faults, scripted */
-#define TEST_SCRIPT TEST(5)   /* in: u32 code, NTSTATUS, u32 wait, u32 bytes, bytes: the answer to the next request of that code */
-#define TEST_LOG TEST(6)      /* out: u32 code, u32 input length, u32 output length, u32 0, input: the oldest request not read yet */
+#define TEST_SCRIPT \
+  TEST(5) /* in: u32 code, NTSTATUS, u32 wait, u32 bytes, bytes: the answer to the next request of that code */
+#define TEST_LOG \
+  TEST(6) /* out: u32 code, u32 input length, u32 output length, u32 0, input: the oldest request not read yet */
 #define TEST_STUBBORN TEST(7) /* in: u32: requests that begin to wait from now on cannot be cancelled */
 #define TEST_FAULT TEST(8)    /* out: text: the first field that was wrong since the last question */
 /* For the stand-in provider, which plays the hardware. */
-#define TEST_REGION TEST(9)   /* in: u32 key, u32 1: of a peer; out: u64 address, u64 length, u32 access, u32 id of its domain */
+#define TEST_REGION \
+  TEST(9) /* in: u32 key, u32 1: of a peer; out: u64 address, u64 length, u32 access, u32 id of its domain */
 #define TEST_CQ_EVENT TEST(10) /* in: u64 id of a CQ: ends the requests that wait for it */
 
 #define WINVERBS_CODE 0x003be000u
@@ -35,10 +38,10 @@ typedef ULONGLONG u64;
 
 /* One request, while it is looked at. */
 typedef struct {
-  IRP *irp;
-  FILE_OBJECT *file;
+  IRP* irp;
+  FILE_OBJECT* file;
   u32 code;
-  u8 *bytes;
+  u8* bytes;
   u32 in, out;
   u32 information;
   /* VerbInfo, where a provider's bytes follow. */
@@ -48,7 +51,7 @@ typedef struct {
 enum Kind { NONE, DEVICE, PD, MR, MW, AH, CQ, SRQ, QP, EP };
 
 typedef struct {
-  FILE_OBJECT *file;
+  FILE_OBJECT* file;
   u8 kind, users;
   u64 parents[4];
   /* Of a registration its domain, of a queue pair its state. */
@@ -66,11 +69,11 @@ typedef struct {
   u8 param[80];
 } Object;
 
-u64 id_of(const Object *o);
+u64 id_of(const Object* o);
 /* NULL: no object, or one of another kind or file (any file: NULL). */
-Object *object_of(FILE_OBJECT *file, u64 id, u8 kind);
+Object* object_of(FILE_OBJECT* file, u64 id, u8 kind);
 /* Calls for each object of a kind until it answers 0. */
-void each_object(u8 kind, int (*visit)(Object *o, void *context), void *context);
+void each_object(u8 kind, int (*visit)(Object* o, void* context), void* context);
 
 enum { QPN_BASE = 0x120000, STATE_RTS = 3, STATE_ERROR = 6 };
 
@@ -79,32 +82,33 @@ extern u32 standin_objects, standin_faults, standin_scripted;
 extern int standin_stubborn;
 
 /* Notes a wrong field. */
-void fault(const char *text);
+void fault(const char* text);
 /* The text of the first fault since the last call, or "". */
-const char *take_fault(void);
+const char* take_fault(void);
 
-void put(u8 *at, u64 value, u32 bytes);
-u64 get(const u8 *at, u32 bytes);
-u64 get_be(const u8 *at, u32 bytes);
-void put_be(u8 *at, u64 value, u32 bytes);
+void put(u8* at, u64 value, u32 bytes);
+u64 get(const u8* at, u32 bytes);
+u64 get_be(const u8* at, u32 bytes);
+void put_be(u8* at, u64 value, u32 bytes);
 
 /* Ends up to `count` waiting requests: of a file (or any), of an object (or any); answers how many. */
-u32 finish_waiting(FILE_OBJECT *file, u64 id, u32 count, NTSTATUS status, u32 bytes);
+u32 finish_waiting(FILE_OBJECT* file, u64 id, u32 count, NTSTATUS status, u32 bytes);
 
 /* Takes the oldest request of this code that waits for an object; NULL: there is none. */
-IRP *take_request(u64 id, u32 fn);
+IRP* take_request(u64 id, u32 fn);
 /* Ends a taken request with these bytes as its answer, as far as there is room. */
-void finish_request(IRP *irp, NTSTATUS status, const u8 *bytes, u32 length);
+void finish_request(IRP* irp, NTSTATUS status, const u8* bytes, u32 length);
 
-/* Connections between endpoints of the stand-in. STATUS_NOT_IMPLEMENTED: none of those that are played, tests end the request themselves. */
-NTSTATUS play_endpoint(Request *r, u32 fn, Object *o);
+/* Connections between endpoints of the stand-in. STATUS_NOT_IMPLEMENTED: none of those that are played, tests end the
+ * request themselves. */
+NTSTATUS play_endpoint(Request* r, u32 fn, Object* o);
 /* The attributes of a played endpoint; 0: it is none. */
-int played_attributes(const Object *o, u8 *attributes);
-void endpoint_dropped(Object *o);
+int played_attributes(const Object* o, u8* attributes);
+void endpoint_dropped(Object* o);
 
 /* STATUS_PENDING: the request is to wait for the object that its input begins with. */
-NTSTATUS model(Request *r);
-void model_closed(FILE_OBJECT *file);
-NTSTATUS find_region(Request *r);
+NTSTATUS model(Request* r);
+void model_closed(FILE_OBJECT* file);
+NTSTATUS find_region(Request* r);
 
 #endif

@@ -1,19 +1,33 @@
-/* A stand-in for a vendor's user-mode verbs provider and the HCA behind it: what its files share. The HCA's work, which is to move data between
- * two queue pairs, is done in the calls that post and poll. */
+/* A stand-in for a vendor's user-mode verbs provider and the HCA behind it: what its files share. The HCA's work, which
+ * is to move data between two queue pairs, is done in the calls that post and poll. */
 #ifndef STANDIN_UVP_H
 #define STANDIN_UVP_H
 #include <windows.h>
 #include "uvp-types.h"
 
 enum {
-  IB_SUCCESS = 0, IB_INSUFFICIENT_RESOURCES = 1, IB_INSUFFICIENT_MEMORY = 2, IB_INVALID_PARAMETER = 3, IB_UNSUPPORTED = 10,
-  IB_INVALID_QP_STATE = 13, IB_INVALID_MAX_SGE = 22, IB_VERBS_PROCESSING_DONE = 45, IB_INVALID_WR_TYPE = 46
+  IB_SUCCESS = 0,
+  IB_INSUFFICIENT_RESOURCES = 1,
+  IB_INSUFFICIENT_MEMORY = 2,
+  IB_INVALID_PARAMETER = 3,
+  IB_UNSUPPORTED = 10,
+  IB_INVALID_QP_STATE = 13,
+  IB_INVALID_MAX_SGE = 22,
+  IB_VERBS_PROCESSING_DONE = 45,
+  IB_INVALID_WR_TYPE = 46
 };
 enum { WR_SEND, WR_RDMA_WRITE, WR_RDMA_READ, WR_COMPARE_SWAP, WR_FETCH_ADD };
 enum { WC_MW_BIND = 5, WC_RECV = 128, WC_RECV_RDMA_WRITE = 129 };
 enum { IMMEDIATE = 1, FENCE = 2, SIGNALED = 4, SOLICITED = 8, INLINE = 16 };
 enum {
-  WCS_SUCCESS, WCS_LOCAL_LENGTH, WCS_LOCAL_OP, WCS_LOCAL_PROTECTION, WCS_FLUSHED, WCS_BIND, WCS_REMOTE_ACCESS, WCS_REMOTE_OP,
+  WCS_SUCCESS,
+  WCS_LOCAL_LENGTH,
+  WCS_LOCAL_OP,
+  WCS_LOCAL_PROTECTION,
+  WCS_FLUSHED,
+  WCS_BIND,
+  WCS_REMOTE_ACCESS,
+  WCS_REMOTE_OP,
   WCS_REMOTE_INVALID = 10
 };
 enum { AC_READ = 1, AC_WRITE = 2, AC_ATOMIC = 4, AC_LOCAL_WRITE = 8, AC_BIND = 16 };
@@ -50,27 +64,27 @@ typedef struct {
 
 typedef struct {
   Object o;
-  Ca *ca;
+  Ca* ca;
 } Pd;
 
 typedef struct {
   Object o;
-  Pd *pd;
+  Pd* pd;
   u8 destination[16];
 } Av;
 
 typedef struct Cq {
   Object o;
-  Ca *ca;
+  Ca* ca;
   u32 size, next_size, first, count;
-  uvp_wc_t *ring;
+  uvp_wc_t* ring;
   /* 0: not armed; else the number of completions that makes an event. */
   u32 armed;
   int solicited_only, overrun;
 } Cq;
 
 typedef struct Receive {
-  struct Receive *next;
+  struct Receive* next;
   u64 wr_id;
   u32 count;
   ib_local_ds_t sges[MOST_SGES];
@@ -84,13 +98,13 @@ typedef struct {
 
 typedef struct Srq {
   Object o;
-  Pd *pd;
+  Pd* pd;
   ib_srq_attr_t attr, next_attr;
   Receives receives;
 } Srq;
 
 typedef struct Send {
-  struct Send *next;
+  struct Send* next;
   ib_send_wr_t wr;
   ib_local_ds_t sges[MOST_SGES];
   u8 bytes[MOST_INLINE];
@@ -98,16 +112,16 @@ typedef struct Send {
 
 typedef struct Qp {
   Object o;
-  struct Qp *next;
+  struct Qp* next;
   /* What nd_modify_qp gives the address of. `other` is the peer's number, or the Q_Key. */
   struct {
     u32 state, other;
   } var;
   u32 qpn;
   uvp_qp_create_t create;
-  Pd *pd;
+  Pd* pd;
   Cq *send_cq, *receive_cq;
-  Srq *srq;
+  Srq* srq;
   Send *first_send, **last_send;
   u32 sends;
   Receives receives;
@@ -115,31 +129,31 @@ typedef struct Qp {
 
 typedef struct Mw {
   Object o;
-  struct Mw *next;
-  Pd *pd;
+  struct Mw* next;
+  Pd* pd;
   u32 rkey, access;
   u64 start, length;
 } Mw;
 
 extern CRITICAL_SECTION standin_lock;
-extern Qp *standin_qps;
-extern Mw *standin_mws;
+extern Qp* standin_qps;
+extern Mw* standin_mws;
 
 /* Notes something wrong in what the library passes. */
-int standin_expect(int holds, const char *text);
-void *standin_allocate(size_t bytes);
-void standin_release(void *memory);
+int standin_expect(int holds, const char* text);
+void* standin_allocate(size_t bytes);
+void standin_release(void* memory);
 /* One of the driver's requests for the stand-in provider. */
-int standin_ask(Ca *ca, u32 code, const void *in, u32 in_bytes, void *out, u32 out_bytes);
+int standin_ask(Ca* ca, u32 code, const void* in, u32 in_bytes, void* out, u32 out_bytes);
 
 /* Moves what can be moved, until nothing can. */
 void run_hca(void);
-void add_receive(Receives *queue, Receive *receive);
-void drop_receives(Receives *queue);
-void drop_sends(Qp *qp);
-void complete_send(Qp *qp, u64 wr_id, u32 opt, u32 type, u32 status, u32 length);
-void arm_cq(Cq *cq, u32 count, int solicited_only);
+void add_receive(Receives* queue, Receive* receive);
+void drop_receives(Receives* queue);
+void drop_sends(Qp* qp);
+void complete_send(Qp* qp, u64 wr_id, u32 opt, u32 type, u32 status, u32 length);
+void arm_cq(Cq* cq, u32 count, int solicited_only);
 /* The registration of a local key that has these bytes and rights; 0: there is none. */
-int local_access(Qp *qp, u32 lkey, u64 start, u64 length, u32 access);
+int local_access(Qp* qp, u32 lkey, u64 start, u64 length, u32 access);
 
 #endif

@@ -13,9 +13,8 @@ bool LoopPoll::open(uv_loop_t* loop, Descriptor descriptor) { return uv_poll_ini
 
 bool LoopPoll::start(void (*readable)(void* data)) {
   impl_->readable = readable;
-  return uv_poll_start(impl_.get(), UV_READABLE, [](uv_poll_t* poll, int, int) {
-           static_cast<Impl*>(poll)->readable(poll->data);
-         }) == 0;
+  return uv_poll_start(impl_.get(), UV_READABLE,
+                       [](uv_poll_t* poll, int, int) { static_cast<Impl*>(poll)->readable(poll->data); }) == 0;
 }
 
 void LoopPoll::stop() { uv_poll_stop(impl_.get()); }

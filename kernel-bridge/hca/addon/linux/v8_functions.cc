@@ -13,8 +13,8 @@ bool find(const char* name, Function* out) {
 
 }  // namespace
 
-// They are called as functions of `this`. The Itanium C++ ABI passes `this` as the first argument, and a shared_ptr by a hidden
-// pointer.
+// They are called as functions of `this`. The Itanium C++ ABI passes `this` as the first argument, and a shared_ptr by
+// a hidden pointer.
 bool findV8Functions(V8Functions* out) {
   // This mangled name shows that the runtime's shared_ptr is libstdc++'s, as ours is.
   void* newArrayBuffer = nullptr;

@@ -27,10 +27,8 @@ LoopPoll::~LoopPoll() { impl_->endWait(); }
 
 // A set has no single signal (Readiness).
 bool LoopPoll::open(uv_loop_t* loop, Descriptor descriptor) {
-  if (isObject(descriptor))
-    impl_->signal = objectOf(descriptor)->signal();
-  else
-    impl_->raw = handleOf(descriptor);
+  if (isObject(descriptor)) impl_->signal = objectOf(descriptor)->signal();
+  else impl_->raw = handleOf(descriptor);
   if (impl_->signal == nullptr && impl_->raw == nullptr) return false;
   return uv_async_init(loop, impl_.get(), [](uv_async_t* async) {
            auto* const self = static_cast<Impl*>(async);

@@ -5,14 +5,14 @@
 #include "platform/os.h"
 #include "platform/windows/system.h"
 
-// Node.js is built for Windows with Microsoft's C++ library. Its shared_ptr is a pointer and a block of counts, whose layout has
-// been the same since Visual C++ 2015, and is the same for all compilers that use the library.
+// Node.js is built for Windows with Microsoft's C++ library. Its shared_ptr is a pointer and a block of counts, whose
+// layout has been the same since Visual C++ 2015, and is the same for all compilers that use the library.
 namespace nd::js {
 namespace {
 
 struct Block {
   struct Methods {
-    void (*destroy)(Block*);     // what is pointed to
+    void (*destroy)(Block*);  // what is pointed to
     void (*deleteThis)(Block*);
   };
   const Methods* methods;
@@ -69,8 +69,10 @@ bool findV8Functions(V8Functions* out) {
   out->byteLength = [](const V8BackingStore* store) { return found.byteLength(store->shared.pointer); };
   out->isResizable = [](const V8BackingStore* store) { return found.isResizable(store->shared.pointer); };
   out->uses = [](const StoreHold& hold) { return long{hold->shared.block != nullptr ? hold->shared.block->uses : 0}; };
-  return find("?GetBackingStore@ArrayBuffer@v8@@QEAA?AV?$shared_ptr@VBackingStore@v8@@@std@@XZ", &found.ofArrayBuffer) &&
-         find("?GetBackingStore@SharedArrayBuffer@v8@@QEAA?AV?$shared_ptr@VBackingStore@v8@@@std@@XZ", &found.ofSharedArrayBuffer) &&
+  return find("?GetBackingStore@ArrayBuffer@v8@@QEAA?AV?$shared_ptr@VBackingStore@v8@@@std@@XZ",
+              &found.ofArrayBuffer) &&
+         find("?GetBackingStore@SharedArrayBuffer@v8@@QEAA?AV?$shared_ptr@VBackingStore@v8@@@std@@XZ",
+              &found.ofSharedArrayBuffer) &&
          find("?IsDetachable@ArrayBuffer@v8@@QEBA_NXZ", &out->isDetachable) &&
          find("?Data@BackingStore@v8@@QEBAPEAXXZ", &found.data) &&
          find("?ByteLength@BackingStore@v8@@QEBA_KXZ", &found.byteLength) &&

@@ -1,5 +1,5 @@
-// Carry-less multiplication of the halves of 128-bit blocks: PCLMULQDQ of x86-64, PMULL of AArch64. Not every such processor has
-// it: functions that use it are marked ND_CARRYLESS, and called only if known() is true.
+// Carry-less multiplication of the halves of 128-bit blocks: PCLMULQDQ of x86-64, PMULL of AArch64. Not every such
+// processor has it: functions that use it are marked ND_CARRYLESS, and called only if known() is true.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,9 @@ ND_CARRYLESS inline Block lows(Block a, Block b) { return _mm_clmulepi64_si128(a
 ND_CARRYLESS inline Block highs(Block a, Block b) { return _mm_clmulepi64_si128(a, b, 0x11); }
 ND_CARRYLESS inline Block lowByHigh(Block a, Block b) { return _mm_clmulepi64_si128(a, b, 0x10); }
 template <int kBytes>
-ND_CARRYLESS inline Block down(Block value) { return _mm_srli_si128(value, kBytes); }
+ND_CARRYLESS inline Block down(Block value) {
+  return _mm_srli_si128(value, kBytes);
+}
 ND_CARRYLESS inline uint32_t firstWord(Block value) { return static_cast<uint32_t>(_mm_cvtsi128_si32(value)); }
 ND_CARRYLESS inline Block onlyFirstWord(Block value) { return _mm_and_si128(value, _mm_cvtsi32_si128(-1)); }
 

@@ -21,16 +21,13 @@ constexpr SlicingTables makeTables() {
     t.slice[0][i] = c;
   }
   for (uint32_t i = 0; i < 256; i++)
-    for (int n = 1; n < 8; n++)
-      t.slice[n][i] = (t.slice[n - 1][i] >> 8) ^ t.slice[0][t.slice[n - 1][i] & 0xff];
+    for (int n = 1; n < 8; n++) t.slice[n][i] = (t.slice[n - 1][i] >> 8) ^ t.slice[0][t.slice[n - 1][i] & 0xff];
   return t;
 }
 
 constexpr SlicingTables kTables = makeTables();
 
-inline uint32_t load32(const uint8_t* p) {
-  return p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24;
-}
+inline uint32_t load32(const uint8_t* p) { return p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24; }
 
 uint32_t copyPortable(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   if (length != 0) std::memcpy(to, from, length);
@@ -47,13 +44,16 @@ uint32_t behindPortable(uint64_t low, uint64_t high, uint8_t* to, const uint8_t*
   return to != nullptr ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
 }
 
-uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) { return crc32RegisterPortable(state, data, length); }
+uint32_t fewPortable(uint32_t state, uint8_t* data, size_t length) {
+  return crc32RegisterPortable(state, data, length);
+}
 
 #if ND_HAS_CARRYLESS
 using carryless::Block;
 
-// Folding: moves a register of message bits over the following bits. Each half is multiplied by the power of x for the distance,
-// and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift corrects.
+// Folding: moves a register of message bits over the following bits. Each half is multiplied by the power of x for the
+// distance, and added to the bits there. A carry-less product of reflected operands is off by one bit, which the shift
+// corrects.
 constexpr uint64_t foldConstant(uint64_t bits) { return static_cast<uint64_t>(crc::powerOfX(bits)) << 1; }
 
 struct Distance {
@@ -92,8 +92,8 @@ constexpr uint64_t reciprocal() {
   return quotient;
 }
 
-// The register after 16 bytes, without tables, whose cache lines a stream of packets would have evicted. 128 bits are folded to
-// 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
+// The register after 16 bytes, without tables, whose cache lines a stream of packets would have evicted. 128 bits are
+// folded to 96 and to 64; the remainder is these minus the polynomial times their quotient (Barrett).
 ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
   using namespace carryless;
   const Block folds = of(foldConstant(96), foldConstant(64));
@@ -109,8 +109,7 @@ ND_CARRYLESS inline uint32_t remainderOf(Block sum) {
 template <bool kCopies>
 ND_CARRYLESS inline uint32_t finish(Block sum, uint8_t* to, const uint8_t* from, size_t length) {
   const Block by128 = constants(kOver128);
-  for (; length >= 16; from += 16, to += 16, length -= 16)
-    sum = fold(sum, by128, take<kCopies>(to, from));
+  for (; length >= 16; from += 16, to += 16, length -= 16) sum = fold(sum, by128, take<kCopies>(to, from));
   const uint32_t state = remainderOf(sum);
   return kCopies ? copyPortable(state, to, from, length) : crc32RegisterPortable(state, from, length);
 }
@@ -121,7 +120,8 @@ ND_CARRYLESS uint32_t clmul(Block before, uint8_t* to, const uint8_t* from, size
   constexpr size_t kStep = 64;
   const Block by512 = constants(kOver512), by128 = constants(kOver128);
   Block a = carryless::add(take<kCopies>(to, from), before);
-  Block b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32), d = take<kCopies>(to + 48, from + 48);
+  Block b = take<kCopies>(to + 16, from + 16), c = take<kCopies>(to + 32, from + 32),
+        d = take<kCopies>(to + 48, from + 48);
   for (from += kStep, to += kStep, length -= kStep; length >= kStep; from += kStep, to += kStep, length -= kStep) {
     a = fold(a, by512, take<kCopies>(to, from));
     b = fold(b, by512, take<kCopies>(to + 16, from + 16));
@@ -209,7 +209,9 @@ ND_AVX uint32_t vpclmul(Block before, uint8_t* to, const uint8_t* from, size_t l
 // Masked forms, because with the plain ones older compilers warn of undefined parts.
 ND_AVX512 inline __m512i constants512(const Distance& d) { return _mm512_maskz_broadcast_i32x4(0xffff, constants(d)); }
 template <int kIndex>
-ND_AVX512 inline Block quarter(__m512i value) { return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex); }
+ND_AVX512 inline Block quarter(__m512i value) {
+  return _mm512_maskz_extracti32x4_epi32(0xf, value, kIndex);
+}
 
 ND_AVX512 inline __m512i fold512(__m512i value, __m512i by, __m512i next) {
   const __m512i low = _mm512_clmulepi64_epi128(value, by, 0x00);
@@ -259,7 +261,8 @@ ND_AVX uint32_t behindVpclmul(uint64_t low, uint64_t high, uint8_t* to, const ui
                        : vpclmul<false>(after(low, high), unwritten(from), from, length);
 }
 ND_AVX512 uint32_t runVpclmul512(uint32_t state, const uint8_t* data, size_t length) {
-  return length < 256 ? runVpclmul(state, data, length) : vpclmul512<false>(after(state), unwritten(data), data, length);
+  return length < 256 ? runVpclmul(state, data, length)
+                      : vpclmul512<false>(after(state), unwritten(data), data, length);
 }
 ND_AVX512 uint32_t copyVpclmul512(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   return length < 256 ? copyVpclmul(state, to, from, length) : vpclmul512<true>(after(state), to, from, length);
@@ -298,8 +301,8 @@ uint32_t crc32RegisterPortable(uint32_t state, const uint8_t* data, size_t lengt
   const auto& t = kTables.slice;
   for (; length >= 8; data += 8, length -= 8) {
     const uint32_t low = state ^ load32(data), high = load32(data + 4);
-    state = t[7][low & 0xff] ^ t[6][low >> 8 & 0xff] ^ t[5][low >> 16 & 0xff] ^ t[4][low >> 24] ^
-            t[3][high & 0xff] ^ t[2][high >> 8 & 0xff] ^ t[1][high >> 16 & 0xff] ^ t[0][high >> 24];
+    state = t[7][low & 0xff] ^ t[6][low >> 8 & 0xff] ^ t[5][low >> 16 & 0xff] ^ t[4][low >> 24] ^ t[3][high & 0xff] ^
+            t[2][high >> 8 & 0xff] ^ t[1][high >> 16 & 0xff] ^ t[0][high >> 24];
   }
   for (; length > 0; data++, length--) state = (state >> 8) ^ t[0][(state ^ *data) & 0xff];
   return state;

@@ -6,75 +6,75 @@
 
 namespace nd {
 
-#define ND_HOST_COUNTERS(X)                                                                       \
-  X(kWireRxPackets, "wire_rx_packets")            /* datagrams received on port 4791 */          \
-  X(kWireTxPackets, "wire_tx_packets")            /* packets given to a UDP socket */            \
-  X(kWireRxShort, "wire_rx_bad_length")           /* too short, too long or not in words */      \
-  X(kIcrcErrors, "rx_icrc_errors")                                                                \
-  X(kRawUnsegmented, "rx_raw_unsegmented")        /* lost: several in one piece, exact ICRC only */ \
-  X(kRawUnwitnessed, "rx_raw_unwitnessed")        /* lost: not known to be whole, exact ICRC only */ \
-  X(kRxNotLocal, "rx_not_local")                  /* broadcast, or not an address of this host */ \
-  X(kIpv4IdSolved, "rx_ipv4_id_solved")           /* ICRC right with an ID other than 0/DF */    \
-  X(kTxUnroutable, "tx_unroutable")               /* no socket and no process for it */          \
-  X(kTxErrors, "tx_errors")                       /* the socket refused the packet */            \
-  X(kTxBufferFull, "tx_buffer_full")              /* lost: the socket's buffer was full */       \
-  X(kFlowsOpened, "tx_flow_opened")               /* connected sockets for sending */            \
-  X(kFlowsRefused, "tx_flow_refused")             /* the system does not report what they need */ \
-  X(kPeerSocketsOpened, "rx_peer_socket_opened") /* sockets connected to one sender */          \
-  X(kPeerSocketsRefused, "rx_peer_socket_refused") /* closed, or not to be had */                \
-  X(kFlowsMiscounted, "tx_flow_id_lost")          /* closed: an IPv4 ID was not as counted */    \
-  X(kTxTooLong, "tx_too_long")                                                                    \
-  X(kPortTaken, "wire_port_taken")                /* port 4791, where processes cannot share it */ \
-  X(kRxMisdirected, "rx_misdirected")             /* for another slot of this host */            \
-  X(kGroupCopies, "rx_group_copies")              /* a datagram to a group that had come already */ \
-  X(kForwardedOut, "slot_tx_forwarded")                                                           \
-  X(kForwardedIn, "slot_rx_forwarded")                                                            \
-  X(kUnknownSlot, "slot_unknown")                 /* no process owns the slot addressed */       \
-  X(kSlotQueueFull, "slot_queue_full")            /* lost: the peer process does not read */     \
-  X(kSlotBadFrames, "slot_bad_frames")                                                            \
-  X(kSlotRefused, "slot_refused_connections")     /* another user's process */                   \
-  X(kSlotNoDescriptor, "slot_no_descriptor")      /* looks at a connection that waits for one */ \
-  X(kSlotPeersGone, "slot_peers_gone")                                                            \
-  X(kLocalPackets, "local_packets")               /* to this process, without a wire */          \
-  X(kLocalQueueFull, "local_queue_full")                                                          \
-  X(kLocalPairsUp, "local_link_pairs_up")         /* pairs of processes that came up */         \
-  X(kLocalPairsEnded, "local_link_pairs_ended")   /* of those, the ones that ended */           \
-  X(kLocalBroken, "local_link_broken")            /* of those, for nonsense from the peer */    \
-  X(kLocalRefusedOption, "local_link_refused_option") /* an option forces the wire */           \
-  X(kLocalRefusedUser, "local_link_refused_user") /* another user's process */                  \
-  X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */    \
-  X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */     \
-  X(kLocalTx, "local_link_tx_packets")                                                            \
-  X(kLocalRx, "local_link_rx_packets")                                                            \
-  X(kLocalPulled, "local_link_single_copy_bytes") /* copied once, from where the sender had it */ \
+#define ND_HOST_COUNTERS(X)                                                                                \
+  X(kWireRxPackets, "wire_rx_packets")  /* datagrams received on port 4791 */                              \
+  X(kWireTxPackets, "wire_tx_packets")  /* packets given to a UDP socket */                                \
+  X(kWireRxShort, "wire_rx_bad_length") /* too short, too long or not in words */                          \
+  X(kIcrcErrors, "rx_icrc_errors")                                                                         \
+  X(kRawUnsegmented, "rx_raw_unsegmented")         /* lost: several in one piece, exact ICRC only */       \
+  X(kRawUnwitnessed, "rx_raw_unwitnessed")         /* lost: not known to be whole, exact ICRC only */      \
+  X(kRxNotLocal, "rx_not_local")                   /* broadcast, or not an address of this host */         \
+  X(kIpv4IdSolved, "rx_ipv4_id_solved")            /* ICRC right with an ID other than 0/DF */             \
+  X(kTxUnroutable, "tx_unroutable")                /* no socket and no process for it */                   \
+  X(kTxErrors, "tx_errors")                        /* the socket refused the packet */                     \
+  X(kTxBufferFull, "tx_buffer_full")               /* lost: the socket's buffer was full */                \
+  X(kFlowsOpened, "tx_flow_opened")                /* connected sockets for sending */                     \
+  X(kFlowsRefused, "tx_flow_refused")              /* the system does not report what they need */         \
+  X(kPeerSocketsOpened, "rx_peer_socket_opened")   /* sockets connected to one sender */                   \
+  X(kPeerSocketsRefused, "rx_peer_socket_refused") /* closed, or not to be had */                          \
+  X(kFlowsMiscounted, "tx_flow_id_lost")           /* closed: an IPv4 ID was not as counted */             \
+  X(kTxTooLong, "tx_too_long")                                                                             \
+  X(kPortTaken, "wire_port_taken")    /* port 4791, where processes cannot share it */                     \
+  X(kRxMisdirected, "rx_misdirected") /* for another slot of this host */                                  \
+  X(kGroupCopies, "rx_group_copies")  /* a datagram to a group that had come already */                    \
+  X(kForwardedOut, "slot_tx_forwarded")                                                                    \
+  X(kForwardedIn, "slot_rx_forwarded")                                                                     \
+  X(kUnknownSlot, "slot_unknown")      /* no process owns the slot addressed */                            \
+  X(kSlotQueueFull, "slot_queue_full") /* lost: the peer process does not read */                          \
+  X(kSlotBadFrames, "slot_bad_frames")                                                                     \
+  X(kSlotRefused, "slot_refused_connections") /* another user's process */                                 \
+  X(kSlotNoDescriptor, "slot_no_descriptor")  /* looks at a connection that waits for one */               \
+  X(kSlotPeersGone, "slot_peers_gone")                                                                     \
+  X(kLocalPackets, "local_packets") /* to this process, without a wire */                                  \
+  X(kLocalQueueFull, "local_queue_full")                                                                   \
+  X(kLocalPairsUp, "local_link_pairs_up")             /* pairs of processes that came up */                \
+  X(kLocalPairsEnded, "local_link_pairs_ended")       /* of those, the ones that ended */                  \
+  X(kLocalBroken, "local_link_broken")                /* of those, for nonsense from the peer */           \
+  X(kLocalRefusedOption, "local_link_refused_option") /* an option forces the wire */                      \
+  X(kLocalRefusedUser, "local_link_refused_user")     /* another user's process */                         \
+  X(kLocalRefusedSystem, "local_link_refused_system") /* no shared memory, no descriptors */               \
+  X(kLocalRefusedSilent, "local_link_refused_silent") /* the peer did not answer in time */                \
+  X(kLocalTx, "local_link_tx_packets")                                                                     \
+  X(kLocalRx, "local_link_rx_packets")                                                                     \
+  X(kLocalPulled, "local_link_single_copy_bytes")      /* copied once, from where the sender had it */     \
   X(kLocalMappedBytes, "local_link_mapped_copy_bytes") /* of those, another process's allocate() memory */ \
-  X(kLocalMaps, "local_link_memory_mapped")       /* peers' allocate() memory that was mapped */ \
-  X(kLocalMapsEnded, "local_link_memory_unmapped") /* of that, given back by the peer */         \
-  X(kLocalMapsRefused, "local_link_memory_refused") /* not mapped: too much, or not to be trusted */ \
-  X(kDirectImpossible, "direct_impossible")       /* the system cannot publish keys read-only */  \
-  X(kDirectUnpublished, "direct_unpublished")     /* keys for which the table had no place */    \
-  X(kDirectWaits, "direct_waits")                 /* a withdrawal waited for a peer inside */    \
-  X(kDirectEvictions, "direct_evictions")         /* a peer inside did not leave: it is stopped */ \
-  X(kDirectUnmoved, "direct_memory_not_moved")    /* no room to take it back: tried again */     \
-  X(kDirectTakenBack, "direct_memory_taken_back") /* from such a peer; it goes by the ring now */ \
-  X(kLocalPullChanged, "local_link_pull_changed") /* asked again: memory was given back */      \
-  X(kLocalPullFailed, "local_link_pull_failed")                                                   \
-  X(kLocalStalls, "local_link_ring_full")                                                         \
-  X(kLocalWakes, "local_link_wakes")              /* of a peer that slept */                     \
-  X(kSteeringProbes, "steering_probes")                                                           \
-  X(kSteeringUpdates, "steering_updates")                                                         \
-  X(kMadsSent, "mad_tx")                                                                          \
-  X(kMadsReceived, "mad_rx")                                                                      \
-  X(kMadsMalformed, "mad_rx_malformed")                                                           \
-  X(kMadsForeign, "mad_rx_foreign")               /* not a Send of CM's class and version */      \
-  X(kMadsHandedOver, "mad_handed_over")           /* to another process of this host */          \
-  X(kMadsUnlooked, "mad_dropped_no_service")      /* lost: too many for unknown services */       \
-  X(kMadsUnroutable, "mad_unroutable")            /* no kernel to take it */                     \
-  X(kFaultDropped, "fault_dropped")                                                               \
-  X(kFaultDuplicated, "fault_duplicated")                                                         \
-  X(kFaultReordered, "fault_reordered")                                                           \
-  X(kFaultCorrupted, "fault_corrupted")                                                           \
-  X(kFaultMadsDropped, "fault_mads_dropped")                                                      \
+  X(kLocalMaps, "local_link_memory_mapped")            /* peers' allocate() memory that was mapped */      \
+  X(kLocalMapsEnded, "local_link_memory_unmapped")     /* of that, given back by the peer */               \
+  X(kLocalMapsRefused, "local_link_memory_refused")    /* not mapped: too much, or not to be trusted */    \
+  X(kDirectImpossible, "direct_impossible")            /* the system cannot publish keys read-only */      \
+  X(kDirectUnpublished, "direct_unpublished")          /* keys for which the table had no place */         \
+  X(kDirectWaits, "direct_waits")                      /* a withdrawal waited for a peer inside */         \
+  X(kDirectEvictions, "direct_evictions")              /* a peer inside did not leave: it is stopped */    \
+  X(kDirectUnmoved, "direct_memory_not_moved")         /* no room to take it back: tried again */          \
+  X(kDirectTakenBack, "direct_memory_taken_back")      /* from such a peer; it goes by the ring now */     \
+  X(kLocalPullChanged, "local_link_pull_changed")      /* asked again: memory was given back */            \
+  X(kLocalPullFailed, "local_link_pull_failed")                                                            \
+  X(kLocalStalls, "local_link_ring_full")                                                                  \
+  X(kLocalWakes, "local_link_wakes") /* of a peer that slept */                                            \
+  X(kSteeringProbes, "steering_probes")                                                                    \
+  X(kSteeringUpdates, "steering_updates")                                                                  \
+  X(kMadsSent, "mad_tx")                                                                                   \
+  X(kMadsReceived, "mad_rx")                                                                               \
+  X(kMadsMalformed, "mad_rx_malformed")                                                                    \
+  X(kMadsForeign, "mad_rx_foreign")          /* not a Send of CM's class and version */                    \
+  X(kMadsHandedOver, "mad_handed_over")      /* to another process of this host */                         \
+  X(kMadsUnlooked, "mad_dropped_no_service") /* lost: too many for unknown services */                     \
+  X(kMadsUnroutable, "mad_unroutable")       /* no kernel to take it */                                    \
+  X(kFaultDropped, "fault_dropped")                                                                        \
+  X(kFaultDuplicated, "fault_duplicated")                                                                  \
+  X(kFaultReordered, "fault_reordered")                                                                    \
+  X(kFaultCorrupted, "fault_corrupted")                                                                    \
+  X(kFaultMadsDropped, "fault_mads_dropped")                                                               \
   X(kCaptureErrors, "capture_errors")
 
 enum class HostCounter : uint32_t {
@@ -89,7 +89,8 @@ class HostCounters {
   void add(HostCounter counter, uint64_t n = 1) {
     values_[static_cast<uint32_t>(counter)].fetch_add(n, std::memory_order_relaxed);
   }
-  // Cheaper, for what is counted with every packet: with the engine's lock held, and only for counters that are never add()ed to.
+  // Cheaper, for what is counted with every packet: with the engine's lock held, and only for counters that are never
+  // add()ed to.
   void bump(HostCounter counter, uint64_t n = 1) {
     auto& value = values_[static_cast<uint32_t>(counter)];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);

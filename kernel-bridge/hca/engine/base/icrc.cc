@@ -39,8 +39,7 @@ uint32_t ipv4Checksum(const uint8_t* header) {
 
 }  // namespace
 
-size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, bool masked,
-                    const IpVariant& variant) {
+size_t buildHeaders(uint8_t out[48], const IcrcHeaders& h, uint32_t udpPayload, bool masked, const IpVariant& variant) {
   const uint32_t udpLength = kUdpBytes + udpPayload;
   uint8_t* udp;
   if (h.destination.isV4()) {
@@ -205,8 +204,8 @@ uint32_t icrcOfPacket(const uint8_t* packet, size_t length) {
 
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers) {
   if (length % 4 != 0 || length / 4 >= kMaxSolveWords) return false;
-  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word itself: ID
-  // in the low half (first byte lowest), flags and offset above.
+  // The register difference at the end, moved back over all bytes from the ID word on, is the difference of that word
+  // itself: ID in the low half (first byte lowest), flags and offset above.
   const uint32_t word = multiply(computed ^ received, retreatTable()[length / 4]);
   const uint32_t flags = word >> 16;
   if (flags != 0 && flags != 0x40) return false;

@@ -1,5 +1,5 @@
-// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do not change), and
-// the IP and UDP headers that it covers.
+// The invariant CRC of RoCEv2 (IBA 1 annex A17 §17.9.3; the CRC-32 of Ethernet over everything that routers do not
+// change), and the IP and UDP headers that it covers.
 #pragma once
 #include <cstddef>
 #include "base/ip.h"
@@ -21,7 +21,7 @@ constexpr uint32_t kIcrcSeed = 0xDEBB20E3;
 
 // The fields of the IP and UDP headers that the ICRC covers and that vary between packets.
 struct IcrcHeaders {
-  Gid source, destination;          // both IPv4-mapped: an IPv4 packet, otherwise IPv6
+  Gid source, destination;  // both IPv4-mapped: an IPv4 packet, otherwise IPv6
   uint16_t sourcePort = kRocePort, destinationPort = kRocePort;
   uint16_t ipv4Id = 0;
   bool dontFragment = true;
@@ -32,9 +32,9 @@ struct IcrcHeaders {
   }
 };
 
-// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked` the fields that
-// routers may change are ones, as for the ICRC; otherwise they hold traffic class, hop limit and a valid IPv4 checksum. Returns
-// the number of bytes, at most 48.
+// Writes the headers of a RoCEv2 packet whose UDP payload (BTH to ICRC) has `udpPayload` bytes. With `masked` the
+// fields that routers may change are ones, as for the ICRC; otherwise they hold traffic class, hop limit and a valid
+// IPv4 checksum. Returns the number of bytes, at most 48.
 struct IpVariant {
   uint8_t trafficClass = 0, hopLimit = 64;
   uint32_t flowLabel = 0;
@@ -42,7 +42,8 @@ struct IpVariant {
 size_t buildHeaders(uint8_t out[48], const IcrcHeaders& headers, uint32_t udpPayload, bool masked,
                     const IpVariant& variant = {});
 
-// The register after the IP and UDP headers, cached for a packet with the same headers as the one before: those of a run.
+// The register after the IP and UDP headers, cached for a packet with the same headers as the one before: those of a
+// run.
 class IcrcStart {
  public:
   // `length`: of the packet, BTH to pad.
@@ -61,22 +62,22 @@ class IcrcStart {
 uint32_t icrcOf(const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 uint32_t icrcOf(IcrcStart& start, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length);
 
-// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC covers the bytes written, even if the source
-// changes meanwhile. Returns the number of bytes.
+// Writes a packet from its BTH to its ICRC, in one pass over the payload: the ICRC covers the bytes written, even if
+// the source changes meanwhile. Returns the number of bytes.
 uint32_t gatherWithIcrc(IcrcStart& start, uint8_t* out, const IcrcHeaders& headers, const OutPacket& packet);
 
 // The ICRC of packets of one flow, which differ in length, IPv4 ID and the bytes behind their IP and UDP headers.
 class FlowIcrc {
  public:
-  static constexpr uint32_t kRoom = 64;         // bytes before the BTH that are overwritten
-  static constexpr uint32_t kMostBytes = 128;   // of a packet, BTH to pad
+  static constexpr uint32_t kRoom = 64;        // bytes before the BTH that are overwritten
+  static constexpr uint32_t kMostBytes = 128;  // of a packet, BTH to pad
   explicit FlowIcrc(const IcrcHeaders& headers = {});
   // `bth` has kRoom bytes before it.
   uint32_t of(uint8_t* bth, uint32_t length, uint16_t ipv4Id) const;
 
  private:
   static constexpr uint32_t kMostHeaders = kIp6Bytes + kUdpBytes;
-  uint8_t masked_[kMostHeaders];                // at the end of this array
+  uint8_t masked_[kMostHeaders];  // at the end of this array
   uint32_t headerBytes_;
 };
 
@@ -84,10 +85,10 @@ class FlowIcrc {
 // 0 if the packet is too short to have one or is neither IPv4 without options nor IPv6 without extension headers.
 uint32_t icrcOfPacket(const uint8_t* packet, size_t length);
 
-// The ICRC covers the IPv4 ID and flags of a received packet, which a UDP socket hides. The CRC is affine, so the difference
-// between the received ICRC and the one computed for a guess (`headers`, DF set) gives the only header word that can explain it.
-// True if that word is an ID with offset 0 and MF clear; then `headers` gets ID and DF. False: the packet is corrupt (a corrupt
-// one passes with probability 2^-15).
+// The ICRC covers the IPv4 ID and flags of a received packet, which a UDP socket hides. The CRC is affine, so the
+// difference between the received ICRC and the one computed for a guess (`headers`, DF set) gives the only header word
+// that can explain it. True if that word is an ID with offset 0 and MF clear; then `headers` gets ID and DF. False: the
+// packet is corrupt (a corrupt one passes with probability 2^-15).
 bool solveIpv4Id(uint32_t computed, uint32_t received, uint32_t length, IcrcHeaders* headers);
 
 inline void storeIcrc(uint8_t* out, uint32_t icrc) {

@@ -8,14 +8,15 @@ namespace nd {
 
 constexpr uint32_t kMostGuesses = 16;  // maximum of ICRCs to compute
 
-// Whether a buffer that begins with one packet may hold several of `segment` bytes, the last perhaps shorter: behind each there
-// must be another BTH to the same queue pair. The ICRC of the first packet then decides.
+// Whether a buffer that begins with one packet may hold several of `segment` bytes, the last perhaps shorter: behind
+// each there must be another BTH to the same queue pair. The ICRC of the first packet then decides.
 inline bool mayBeJoined(const uint8_t* first, uint32_t length, uint32_t segment) {
   constexpr uint8_t kVersionBits = 0x0f;  // of the BTH's second byte
   for (uint32_t at = segment; at < length; at += segment) {
     const uint8_t* bth = first + at;
     if (length - at < kBthBytes + kIcrcBytes || ((bth[0] ^ first[0]) & wire::kTransportBits) != 0 ||
-        ((bth[1] ^ first[1]) & kVersionBits) != 0 || std::memcmp(bth + wire::kBthPkeyAt, first + wire::kBthPkeyAt, 2) != 0 ||
+        ((bth[1] ^ first[1]) & kVersionBits) != 0 ||
+        std::memcmp(bth + wire::kBthPkeyAt, first + wire::kBthPkeyAt, 2) != 0 ||
         std::memcmp(bth + wire::kBthQpnAt, first + wire::kBthQpnAt, 3) != 0)
       return false;
   }

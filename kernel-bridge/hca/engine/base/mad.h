@@ -1,5 +1,5 @@
-// CM messages on QP1, as far as the host side reads them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6 CM
-// messages; the RDMA IP CM service of annex A11 for service ids).
+// CM messages on QP1, as far as the host side reads them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6
+// CM messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
 #include "base/wire.h"
 
@@ -19,9 +19,9 @@ constexpr uint32_t kReq = 0x10, kMra = 0x11, kRej = 0x12, kRep = 0x13, kRtu = 0x
 constexpr uint32_t kRejReasonTimeout = 4;
 
 // Offsets in the message.
-constexpr uint32_t kServiceId = 8;       // REQ, SIDR_REQ
-constexpr uint32_t kRemoteCommId = 4;    // messages with two ids
-constexpr uint32_t kRequestId = 0;       // SIDR_REP: the id of the request that it answers
+constexpr uint32_t kServiceId = 8;     // REQ, SIDR_REQ
+constexpr uint32_t kRemoteCommId = 4;  // messages with two ids
+constexpr uint32_t kRequestId = 0;     // SIDR_REP: the id of the request that it answers
 constexpr uint32_t kRejReason = 10;
 
 inline uint32_t attribute(const uint8_t* mad) { return wire::load16(mad + kAttribute); }

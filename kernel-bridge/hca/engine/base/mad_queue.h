@@ -1,5 +1,5 @@
-// Events and MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of known connections are
-// kept apart from all others, and the others are limited per source.
+// Events and MADs that a kernel has not taken yet. Anybody can send any number of them from the network, so those of
+// known connections are kept apart from all others, and the others are limited per source.
 #pragma once
 #include <array>
 #include <deque>
@@ -13,8 +13,8 @@
 
 namespace nd {
 
-// The peers to which a kernel has sent MADs, by its own communication id: a message from there that names the id belongs to a
-// connection. The table has the newest ones; a peer that is no longer in it counts as unknown.
+// The peers to which a kernel has sent MADs, by its own communication id: a message from there that names the id
+// belongs to a connection. The table has the newest ones; a peer that is no longer in it counts as unknown.
 class KnownPeers {
  public:
   void onSent(const uint8_t mad[wire::kMadBytes], const Gid& destination) {
@@ -48,9 +48,9 @@ class KnownPeers {
 // What becomes of a MAD.
 enum class MadVerdict { kTaken, kFull, kSourceFull };
 
-// All other MADs: first those of this host's processes, whose slot is known, then those of the wire. Sources take turns, and the
-// messages of a source stay in order. `addressed` messages name a service or an id that exists; those that are not count as a
-// source of their own, with a small share.
+// All other MADs: first those of this host's processes, whose slot is known, then those of the wire. Sources take
+// turns, and the messages of a source stay in order. `addressed` messages name a service or an id that exists; those
+// that are not count as a source of their own, with a small share.
 template <typename Mad>
 class MadQueue {
  public:
@@ -82,10 +82,8 @@ class MadQueue {
       *out = std::move(next->second.front());
       next->second.pop_front();
       waiting.count--;
-      if (next->second.empty())
-        waiting.mads.erase(next);
-      else
-        waiting.turns.push_back(next->first);
+      if (next->second.empty()) waiting.mads.erase(next);
+      else waiting.turns.push_back(next->first);
       return true;
     }
     return false;
@@ -102,8 +100,9 @@ class MadQueue {
   Waiting waiting_[2];
 };
 
-// All that waits for a kernel. Events of its own objects and MADs of known connections stay in order and go first. When kMostInRow of
-// them have gone, another MAD follows, but never before what came before it: a peer's REQ must not overtake its DREQ.
+// All that waits for a kernel. Events of its own objects and MADs of known connections stay in order and go first. When
+// kMostInRow of them have gone, another MAD follows, but never before what came before it: a peer's REQ must not
+// overtake its DREQ.
 template <typename Event>
 class KernelQueue {
  public:

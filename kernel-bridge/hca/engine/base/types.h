@@ -11,8 +11,8 @@
 
 namespace nd {
 
-// Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high bits, so
-// that a stale handle is an error and never another object. 0 is no object.
+// Handles of HCA objects, for the driver and the user-mode provider: an index in the low bits, a generation in the high
+// bits, so that a stale handle is an error and never another object. 0 is no object.
 using Handle = uint32_t;
 // Its upper 12 bits. 0 is none.
 constexpr uint32_t kHandleGenerations = 1u << 12;
@@ -24,9 +24,7 @@ using KernelId = uint32_t;
 // A P_Key: a partition in 15 bits and, in the high bit, full membership (IBA 1 §10.9.1–10.9.3).
 inline bool isPkey(uint16_t key) { return (key & 0x7FFF) != 0; }
 // Same partition, and not both limited members.
-inline bool pkeysFit(uint16_t a, uint16_t b) {
-  return isPkey(a) && ((a ^ b) & 0x7FFF) == 0 && ((a | b) & 0x8000) != 0;
-}
+inline bool pkeysFit(uint16_t a, uint16_t b) { return isPkey(a) && ((a ^ b) & 0x7FFF) == 0 && ((a | b) & 0x8000) != 0; }
 
 // A GID is an IPv6 address; ::ffff:a.b.c.d stands for IPv4 (roce-wire §1.5).
 struct Gid {
@@ -65,8 +63,8 @@ struct PacketMeta {
   Gid destination;
   uint8_t trafficClass = 0;  // TOS byte if the socket reports it; low two bits are ECN
   uint8_t hopLimit = 0;
-  uint32_t flowLabel = 0;    // of IPv6
-  uint32_t scopeId = 0;  // index of the interface that received it, for IPv6 link-local sources and multicast groups
+  uint32_t flowLabel = 0;  // of IPv6
+  uint32_t scopeId = 0;    // index of the interface that received it, for IPv6 link-local sources and multicast groups
   uint32_t sender = kByWire;  // of a MAD: the slot of the process of this host that sent it past the wire
 };
 
@@ -93,11 +91,13 @@ class NotifySink {
  public:
   virtual ~NotifySink() = default;
   virtual void notify(Status status) = 0;
-  // Whether the waiting thread watches the host meanwhile (progress/waiting_thread.h), so that the engine's thread need not be woken.
+  // Whether the waiting thread watches the host meanwhile (progress/waiting_thread.h), so that the engine's thread need
+  // not be woken.
   virtual bool watches() const { return false; }
 };
 
-// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: it must only enqueue and wake.
+// Events of the HCA for a soft kernel. Called with the engine's lock held, from any thread: it must only enqueue and
+// wake.
 class KernelPort {
  public:
   virtual ~KernelPort() = default;

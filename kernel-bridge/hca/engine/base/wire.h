@@ -1,5 +1,5 @@
-// Packet headers of the transport: BTH and extension headers, and the one table of opcodes that drives requester, responder and
-// completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
+// Packet headers of the transport: BTH and extension headers, and the one table of opcodes that drives requester,
+// responder and completer (IBA 1 §9.2–9.3, §9.7; roce-wire §1.5–1.8). Big-endian throughout.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -78,7 +78,7 @@ enum OpFlag : uint32_t {
   kInvalidate = 0x200,
   kReth = 0x400,
   kAeth = 0x800,
-  kConsumes = 0x1000,    // completes a receive WQE at the responder
+  kConsumes = 0x1000,  // completes a receive WQE at the responder
   kCarriesData = 0x2000,
   kUnreliable = 0x4000,
   kDatagram = 0x8000,
@@ -104,8 +104,8 @@ enum Opcode : uint8_t {
 };
 
 struct OpInfo {
-  uint32_t flags = 0;        // 0: no such opcode
-  uint8_t headerBytes = 0;   // BTH and extension headers
+  uint32_t flags = 0;       // 0: no such opcode
+  uint8_t headerBytes = 0;  // BTH and extension headers
 };
 
 constexpr std::array<OpInfo, 256> makeOpcodes() {
@@ -229,9 +229,7 @@ struct AtomicEth {
   uint32_t rkey = 0;
   uint64_t swapOrAdd = 0, compare = 0;
 };
-inline AtomicEth parseAtomicEth(const uint8_t* p) {
-  return {load64(p), load32(p + 8), load64(p + 12), load64(p + 20)};
-}
+inline AtomicEth parseAtomicEth(const uint8_t* p) { return {load64(p), load32(p + 8), load64(p + 12), load64(p + 20)}; }
 inline void emitAtomicEth(uint8_t* p, const AtomicEth& a) {
   store64(p, a.address);
   store32(p + 8, a.rkey);
@@ -245,9 +243,9 @@ constexpr uint8_t kSyndromeClass = 0xE0, kClassAck = 0x00, kClassRnr = 0x20, kCl
 constexpr uint8_t kNakSequence = 0x60, kNakInvalidRequest = 0x61, kNakRemoteAccess = 0x62, kNakRemoteOperation = 0x63;
 
 // RNR timer codes in units of 10 µs (IBA 1 table 45).
-constexpr std::array<uint32_t, 32> kRnrUnits = {
-    65536, 1,   2,   3,    4,    6,    8,    12,   16,   24,    32,    48,    64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr std::array<uint32_t, 32> kRnrUnits = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
+                                                48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
+                                                2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 constexpr uint64_t rnrNanoseconds(uint32_t code) { return uint64_t(kRnrUnits[code & 31]) * 10'000; }
 constexpr uint8_t kRnrLongest = 0, kRnrShortest = 1;
 // The code of the shortest timer of at least `ns`, or of the longest timer.

@@ -1,8 +1,9 @@
-// The parser of work queue entries (schema/ring.h). It serves whatever executes them: the fast path, direct access, the requester, and real HCAs
-// (verbs/post.cc).
+// The parser of work queue entries (schema/ring.h). It serves whatever executes them: the fast path, direct access, the
+// requester, and real HCAs (verbs/post.cc).
 //
-// A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe, and what is checked
-// there is what is executed. SGEs stay in the ring: whatever is read of one is checked when it is used.
+// A WQE lies in memory that the program may change at any time. Each word of a send WQE is read once, into a SendWqe,
+// and what is checked there is what is executed. SGEs stay in the ring: whatever is read of one is checked when it is
+// used.
 #pragma once
 #include "schema/ring.h"
 #include "base/ring_words.h"
@@ -29,7 +30,9 @@ struct SgeList {
 };
 
 // A receive WQE. Whether the queue has so many SGEs is yet to be checked.
-inline SgeList parseReceive(const uint32_t* wqe) { return {wqe + abi::kReceiveWqeHeaderBytes / 4, peekWord(wqe + abi::kRwSgeCount)}; }
+inline SgeList parseReceive(const uint32_t* wqe) {
+  return {wqe + abi::kReceiveWqeHeaderBytes / 4, peekWord(wqe + abi::kRwSgeCount)};
+}
 
 // Limits of the send WQEs of a queue pair.
 struct WqeLimits {
@@ -92,17 +95,20 @@ struct SendWqe {
   static const uint32_t* bodyOf(const uint32_t* wqe) { return wqe + abi::kSendWqeHeaderBytes / 4; }
 };
 static_assert(abi::kSwRemoteHi == abi::kSwRemoteLo + 1 && abi::kSwCompareHi == abi::kSwCompareLo + 1 &&
-              abi::kSwSwapHi == abi::kSwSwapLo + 1 && abi::kSgeAddressHi == abi::kSgeAddressLo + 1, "peekWide()");
+                  abi::kSwSwapHi == abi::kSwSwapLo + 1 && abi::kSgeAddressHi == abi::kSgeAddressLo + 1,
+              "peekWide()");
 
-// Flags that each kind of send WQE may have, and the queue pairs that execute it. Nothing reaches a window through an unreliable
-// connection, so it binds none.
+// Flags that each kind of send WQE may have, and the queue pairs that execute it. Nothing reaches a window through an
+// unreliable connection, so it binds none.
 struct WqeRule {
   static constexpr uint32_t kAny = abi::kSendFlagFence | abi::kSendFlagSignaled | abi::kSendFlagSolicited;  // flags
-  static constexpr uint32_t kRc = 1u << abi::kQptRc, kConnected = kRc | 1u << abi::kQptUc, kEvery = kConnected | 1u << abi::kQptUd;
+  static constexpr uint32_t kRc = 1u << abi::kQptRc, kConnected = kRc | 1u << abi::kQptUc,
+                            kEvery = kConnected | 1u << abi::kQptUd;
   uint32_t flags, types;
 };
 constexpr WqeRule kWqeRules[] = {
-    /* SEND             */ {WqeRule::kAny | abi::kSendFlagImmediate | abi::kSendFlagInline | abi::kSendFlagInvalidate, WqeRule::kEvery},
+    /* SEND             */ {WqeRule::kAny | abi::kSendFlagImmediate | abi::kSendFlagInline | abi::kSendFlagInvalidate,
+                            WqeRule::kEvery},
     /* WRITE            */ {WqeRule::kAny | abi::kSendFlagImmediate | abi::kSendFlagInline, WqeRule::kConnected},
     /* READ             */ {WqeRule::kAny, WqeRule::kRc},
     /* COMPARE_EXCHANGE */ {WqeRule::kAny, WqeRule::kRc},

@@ -183,7 +183,8 @@ void Engine::doorbell(Handle handle) {
   t.lifecycle.settle();
   t.context.link.flush();
   // Packets between queue pairs of this process are delivered at once.
-  for (uint32_t i = 0; i < Transport::kSelfSteps && t.context.link.selfPending(); i++) t.step(t.context.now, Stepper::kEngine);
+  for (uint32_t i = 0; i < Transport::kSelfSteps && t.context.link.selfPending(); i++)
+    t.step(t.context.now, Stepper::kEngine);
 }
 
 bool Engine::progress() {
@@ -225,7 +226,8 @@ bool Engine::poll(Stepper stepper) {
   Transport& t = impl_->transport;
   const Clock& clock = t.context.clock;
   const bool moved = t.step(stepper == Stepper::kEngine ? clock.now() : clock.recent(), stepper);
-  if (stepper == Stepper::kPoller && moved) t.busyPoll.foundWork(t.context.now);  // for threads that poll in between, too
+  if (stepper == Stepper::kPoller && moved)
+    t.busyPoll.foundWork(t.context.now);  // for threads that poll in between, too
   return moved || !t.scheduler.idle();
 }
 

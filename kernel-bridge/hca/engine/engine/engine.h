@@ -48,8 +48,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // ── Soft kernels. Detaching destroys everything the kernel owns: QPs go to ERROR, their wills are sent.
   Status attachKernel(KernelPort* port, KernelId* out);
   void detachKernel(KernelId kernel);
-  KernelPort* kernelPort(KernelId kernel);      // lock held
-  KernelId anyKernel();                         // lock held; 0: none
+  KernelPort* kernelPort(KernelId kernel);  // lock held
+  KernelId anyKernel();                     // lock held; 0: none
 
   // ── Memory the process offers to the HCA. Registration and rings accept no address outside of these.
   // Ranges may overlap; each is dropped by its id. Dropping a range kills the regions registered in it.
@@ -66,7 +66,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // ── Commands that every HCA has.
   Status allocatePd(Owner kernel, Handle* pd) override;
   Status deallocatePd(Handle pd) override;
-  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey) override;
+  Status registerMr(Handle pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey,
+                    uint32_t* rkey) override;
   Status deregisterMr(Handle pd, uint32_t lkey) override;
   Status allocateMw(Handle pd, Handle* mw, uint32_t* rkey) override;
   Status deallocateMw(Handle mw) override;
@@ -77,7 +78,8 @@ class Engine final : public PacketSink, public HcaCommands {
   Status listenCq(Handle cq) override;
   Status createQp(const QpCreate& request, Handle* qp, uint32_t* qpn) override;
   Status modifyQp(Handle qp, uint32_t mask, const QpAttributes& attributes) override;
-  Status connectQp(Handle qp, const ConnectMasks& masks, const QpAttributes& attributes, Handle connection = 0) override;
+  Status connectQp(Handle qp, const ConnectMasks& masks, const QpAttributes& attributes,
+                   Handle connection = 0) override;
   Status queryQp(Handle qp, QpAttributes* attributes) override;
   Status destroyQp(Handle qp) override;
   Status createSrq(const SrqCreate& request, Handle* srq) override;
@@ -86,10 +88,11 @@ class Engine final : public PacketSink, public HcaCommands {
   Status destroySrq(Handle srq) override;
   Status createAh(Handle pd, const Path& path, uint32_t pathMtu, Handle* ah) override;
   Status destroyAh(Handle ah) override;
-  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: attached already; as
-  // Link::joinGroup.
+  // The interface is in the group while a QP of this process is attached there. kInvalidDeviceState: attached already;
+  // as Link::joinGroup.
   Status attachMulticast(Handle qp, const Gid& group, uint32_t interface) override;
-  Status detachMulticast(Handle qp, const Gid& group, uint32_t interface) override;  // kInvalidParameter: was not attached
+  Status detachMulticast(Handle qp, const Gid& group,
+                         uint32_t interface) override;  // kInvalidParameter: was not attached
 
   // ── Commands that the software HCA alone has.
   // A region for FAST_REGISTER requests of at most `mostBytes`.
@@ -101,37 +104,39 @@ class Engine final : public PacketSink, public HcaCommands {
   Status destroyPkeyTable(Handle table);
   // Lock held: whether a MAD for this address may be given to the kernel. Counts the one that may not.
   bool acceptsGsiPkey(KernelId kernel, const Gid& destination, uint16_t pkey);
-  // The DREQ that is sent when the kernel dies without disconnecting. Set when the connection is established; from then on an
-  // idle connection is probed.
+  // The DREQ that is sent when the kernel dies without disconnecting. Set when the connection is established; from then
+  // on an idle connection is probed.
   Status setWill(Handle qp, const Path& path, const uint8_t mad[256]);
 
   // One event when `count` entries, 1 to the CQ's size, have come, those counted that armCq() would count. It comes
   // earlier together with one that armCq() requested.
   Status armCqBatch(Handle cq, uint32_t count);
-  // An event with nobody waiting is kept for the next waiter of a matching type. Waiter and arm of one notification may come
-  // in either order.
+  // An event with nobody waiting is kept for the next waiter of a matching type. Waiter and arm of one notification may
+  // come in either order.
   Status addCqWaiter(Handle cq, uint32_t type, std::shared_ptr<NotifySink> sink);
-  Status removeCqWaiter(Handle cq, const NotifySink* sink);   // kInvalidHandle: was not waiting (or has fired)
+  Status removeCqWaiter(Handle cq, const NotifySink* sink);  // kInvalidHandle: was not waiting (or has fired)
 
   // ── Speed path.
-  void doorbell(Handle qp);             // new send WQEs, or receives where abi::kQpReceiveBell asks for it
-  // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending; one
-  // that polls long in vain lets other threads run.
+  void doorbell(Handle qp);  // new send WQEs, or receives where abi::kQpReceiveBell asks for it
+  // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending;
+  // one that polls long in vain lets other threads run.
   bool progress();
   // Before such a poll, of a program that waits for completions of this queue: see PollHint.
   bool shouldPoll(Handle cq);
 
-  // ── Steps of those who own progress: the engine's thread, and a thread of the program that waits (progress/progress_engine.h).
+  // ── Steps of those who own progress: the engine's thread, and a thread of the program that waits
+  // (progress/progress_engine.h).
   std::unique_lock<EngineLock> hold();  // the lock, for longer than a poll of progress()
   bool contended() const;               // somebody waits in hold(): give the lock up soon
   bool poll(Stepper stepper);           // lock held: one step. True: there may be more to do
   uint64_t nextDeadline();              // lock held: when the next step is due (ns), or UINT64_MAX
-  ProgressOwner& owner();  // of progress
-  // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a waiter came.
+  ProgressOwner& owner();               // of progress
+  // `wake` is called (lock held or not) when the engine's thread must look earlier than nextDeadline() said, or a
+  // waiter came.
   void setWake(void (*wake)(void*), void* argument);
   void wakeThread();
-  // Lock held: packets that this thread has for the engine, outside of a step. The work that they cause is finished, or left to
-  // the engine's thread.
+  // Lock held: packets that this thread has for the engine, outside of a step. The work that they cause is finished, or
+  // left to the engine's thread.
   void deliver(void (*packets)(void* self, PacketSink& sink), void* self);
 
   // Posters of receives need no fences from now on (abi::kQpUnfenced): `barrier` orders what every thread of the

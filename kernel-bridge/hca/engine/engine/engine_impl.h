@@ -36,8 +36,8 @@ class Command {
     if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
-  // Before what was withdrawn from direct access ends: peers that are inside by it have some time to leave, in which others have the
-  // lock, so that everything is to be looked up again. After that they are evicted.
+  // Before what was withdrawn from direct access ends: peers that are inside by it have some time to leave, in which
+  // others have the lock, so that everything is to be looked up again. After that they are evicted.
   void letPeersLeave() {
     DirectBoard* const board = t_.context.link.directBoard();
     if (!board) return;
@@ -49,8 +49,8 @@ class Command {
       uint32_t looks = 0;
       do {
         lock_.unlock();
-        // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a visitor that
-        // had to look for somebody to wake would take longer than most visits.
+        // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a
+        // visitor that had to look for somebody to wake would take longer than most visits.
         if (looks++ < kYields) yieldThread();
         else std::this_thread::sleep_for(std::chrono::microseconds(100));
         lock_ = lockOf(t_);
@@ -74,7 +74,7 @@ inline Status checkRing(Transport& t, uint64_t address, uint64_t bytes, uint64_t
 
 // WQE sizes and counts; 0 entries is a queue that is never used.
 inline bool queueFits(const EngineOptions& o, uint32_t entries, uint32_t stride, uint32_t sge, uint32_t header,
-               uint32_t inlineBytes, uint32_t alignment) {
+                      uint32_t inlineBytes, uint32_t alignment) {
   if (entries == 0) return true;
   if (!powerOfTwo(entries) || entries > o.maxQpWr || sge > o.maxSge || inlineBytes > o.maxInline) return false;
   const uint32_t body = std::max(sge * abi::kSgeBytes, inlineBytes);

@@ -27,8 +27,7 @@ Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) 
   const uint64_t sendBytes = uint64_t(r.sendEntries) * r.sendStride;
   const uint64_t receiveBytes = uint64_t(r.receiveEntries) * r.receiveStride;
   std::shared_ptr<Ring> ring;
-  const Status status =
-      checkRing(t, r.ringAddress, r.ringBytes, kQpHeaderBytes + sendBytes + receiveBytes, &ring);
+  const Status status = checkRing(t, r.ringAddress, r.ringBytes, kQpHeaderBytes + sendBytes + receiveBytes, &ring);
   if (status != Status::kSuccess) return status;
 
   auto owned = std::make_unique<Qp>();

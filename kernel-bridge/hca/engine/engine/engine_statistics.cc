@@ -1,4 +1,5 @@
-// Statistics of objects: read from what the transport keeps anyway, so that they cost nothing before they are asked for.
+// Statistics of objects: read from what the transport keeps anyway, so that they cost nothing before they are asked
+// for.
 #include <algorithm>
 
 #include "engine/engine_impl.h"

@@ -10,18 +10,13 @@ namespace {
 
 Status statusOfJoin(int error) {
   switch (error) {
-    case 0:
-      return Status::kSuccess;
+    case 0: return Status::kSuccess;
     case ENODEV:
-    case EADDRNOTAVAIL:
-      return Status::kNetworkUnreachable;
+    case EADDRNOTAVAIL: return Status::kNetworkUnreachable;
     case ENOBUFS:
-    case ENOMEM:
-      return Status::kInsufficientResources;
-    case EINVAL:
-      return Status::kInvalidAddress;
-    default:
-      return Status::kUnsuccessful;
+    case ENOMEM: return Status::kInsufficientResources;
+    case EINVAL: return Status::kInvalidAddress;
+    default: return Status::kUnsuccessful;
   }
 }
 
@@ -34,7 +29,8 @@ bool Addresses::accepts(const PacketMeta& meta) {
 }
 
 bool Addresses::contains(const Groups& groups, const Gid& group, uint32_t interface) {
-  return std::any_of(groups.begin(), groups.end(), [&](const Joined& j) { return j.group == group && j.interface == interface; });
+  return std::any_of(groups.begin(), groups.end(),
+                     [&](const Joined& j) { return j.group == group && j.interface == interface; });
 }
 
 void Addresses::remove(Groups* groups, const Gid& group, uint32_t interface) {
@@ -86,7 +82,8 @@ void Addresses::leaveFor(uint32_t member, UdpWire& udp, const Gid& group, uint32
 void Addresses::leaveAllFor(uint32_t member, UdpWire& udp, IpFamily family) {
   for (size_t i = others_.size(); i-- > 0;) {
     const Joined one = others_[i];
-    if (one.member == member && one.group.isV4() == (family == IpFamily::kV4)) leaveFor(member, udp, one.group, one.interface);
+    if (one.member == member && one.group.isV4() == (family == IpFamily::kV4))
+      leaveFor(member, udp, one.group, one.interface);
   }
 }
 

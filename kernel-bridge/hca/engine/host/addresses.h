@@ -19,8 +19,8 @@ class Addresses {
   // `udp`: the socket of the group's family, open or not. One that hears nothing joins nothing.
   Status join(UdpWire& udp, const Gid& group, uint32_t interface);
   void leave(UdpWire& udp, const Gid& group, uint32_t interface);
-  // The same for another process, whose connection to this one has the number `member`: the system gives its datagrams to the port's
-  // socket, which is this process's.
+  // The same for another process, whose connection to this one has the number `member`: the system gives its datagrams
+  // to the port's socket, which is this process's.
   void joinFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface);
   void leaveFor(uint32_t member, UdpWire& udp, const Gid& group, uint32_t interface);
   // All of a family that the member has joined; its connection has ended.
@@ -44,7 +44,9 @@ class Addresses {
   using Groups = std::vector<Joined>;
   static constexpr size_t kMostOthers = 4096;
   static bool contains(const Groups& groups, const Gid& group, uint32_t interface);
-  static bool contains(const Groups& groups, const PacketMeta& meta) { return contains(groups, meta.destination, meta.scopeId); }
+  static bool contains(const Groups& groups, const PacketMeta& meta) {
+    return contains(groups, meta.destination, meta.scopeId);
+  }
   static void remove(Groups* groups, const Gid& group, uint32_t interface);
   const Clock& clock_;
   LocalAddresses own_;

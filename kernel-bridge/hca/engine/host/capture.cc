@@ -10,7 +10,7 @@ namespace {
 // pcapng (draft-ietf-opsawg-pcapng): block types and options.
 constexpr uint32_t kSectionHeader = 0x0A0D0D0A, kInterface = 1, kEnhancedPacket = 6;
 constexpr uint32_t kByteOrderMagic = 0x1A2B3C4D;
-constexpr uint32_t kLinkTypeRaw = 101;   // starts with the IP header
+constexpr uint32_t kLinkTypeRaw = 101;  // starts with the IP header
 constexpr uint16_t kIfName = 2, kIfTsResolution = 9, kPacketFlags = 2;
 constexpr uint8_t kNanoseconds = 9;
 
@@ -49,7 +49,8 @@ int Capture::open(const std::string& path) {
   if (path.empty()) return 0;
   const std::string name = expand(path);
   int error = EEXIST;
-  for (uint32_t number = 1; error == EEXIST && number <= kMostFiles; number++) error = createFile(numbered(name, number), &file_);
+  for (uint32_t number = 1; error == EEXIST && number <= kMostFiles; number++)
+    error = createFile(numbered(name, number), &file_);
   if (error != 0) return error;
   path_ = path;
   buffer_.clear();
@@ -58,7 +59,7 @@ int Capture::open(const std::string& path) {
   append32(kSectionHeader);
   append32(28);
   append32(kByteOrderMagic);
-  append32(1);                                  // version 1.0
+  append32(1);  // version 1.0
   const uint64_t unknownLength = UINT64_MAX;
   append(&unknownLength, 8);
   append32(28);
@@ -67,13 +68,13 @@ int Capture::open(const std::string& path) {
   append32(kInterface);
   append32(interfaceBytes);
   append32(kLinkTypeRaw);
-  append32(0);                                  // no snap length
+  append32(0);  // no snap length
   append32(option(kIfName, 11));
   append("softhca/rdm", 11);
   append("", 1);
   append32(option(kIfTsResolution, 1));
   append32(kNanoseconds);
-  append32(0);                                  // end of options
+  append32(0);  // end of options
   append32(interfaceBytes);
   flush();
   if (error_ != 0) path_.clear();
@@ -103,7 +104,7 @@ void Capture::write(Direction direction, const IcrcHeaders& headers, const IpVar
   const uint64_t stamp = wallClockNs();
   append32(kEnhancedPacket);
   append32(block);
-  append32(0);                                  // interface
+  append32(0);  // interface
   append32(static_cast<uint32_t>(stamp >> 32));
   append32(static_cast<uint32_t>(stamp));
   append32(packet);

@@ -17,9 +17,9 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again changes nothing. Whatever
-  // has the name already keeps it, and the file is the next of x.pcapng, x-2.pcapng, ….
-  // Returns 0 or an errno: EEXIST if kMostFiles of these names are taken; for the path in force the one that has ended its capture.
+  // Starts writing to a new file at `path`, in which %p becomes the process id; "" stops. The same path again changes
+  // nothing. Whatever has the name already keeps it, and the file is the next of x.pcapng, x-2.pcapng, …. Returns 0 or
+  // an errno: EEXIST if kMostFiles of these names are taken; for the path in force the one that has ended its capture.
   int open(const std::string& path);
   void close();
   bool active() const { return file_.valid(); }

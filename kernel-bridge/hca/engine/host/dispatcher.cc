@@ -7,10 +7,19 @@
 
 namespace nd {
 
-Dispatcher::Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound,
-                 Ports& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument)
-    : parts_(parts), receiver4_(receiver4), receiver6_(receiver6), claim_(claim), inbound_(inbound), ports_(ports), pairs_(pairs),
-      local_(local), handler_(handler), argument_(argument) {}
+Dispatcher::Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim,
+                       Inbound& inbound, Ports& ports, LocalPairs& pairs, LocalDelivery& local,
+                       Inbound::Handler handler, void* argument)
+    : parts_(parts),
+      receiver4_(receiver4),
+      receiver6_(receiver6),
+      claim_(claim),
+      inbound_(inbound),
+      ports_(ports),
+      pairs_(pairs),
+      local_(local),
+      handler_(handler),
+      argument_(argument) {}
 
 void Dispatcher::stop() {
   paused_.clear();
@@ -62,10 +71,12 @@ uint32_t Dispatcher::pollAll(uint32_t budget) {
     const uint32_t id = eventId(tag);
     switch (eventKind(tag)) {
       case EventKind::kWire:
-        n += onReceiver(id == static_cast<uint32_t>(IpFamily::kV4) ? receiver4_ : receiver6_, WireReceiver::kPortSocket, share);
+        n += onReceiver(id == static_cast<uint32_t>(IpFamily::kV4) ? receiver4_ : receiver6_, WireReceiver::kPortSocket,
+                        share);
         break;
       case EventKind::kPeerSocket:
-        n += onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, share);
+        n +=
+            onReceiver((id & WireReceiver::kPeers6) == 0 ? receiver4_ : receiver6_, id & ~WireReceiver::kPeers6, share);
         break;
       case EventKind::kSlotListener:
         if (!inbound_.acceptFrom(parts_.slots.listener())) pause(tag);
@@ -77,23 +88,16 @@ uint32_t Dispatcher::pollAll(uint32_t budget) {
         receiver4_.onMemberEnded(id);
         receiver6_.onMemberEnded(id);
         break;
-      case EventKind::kOutbound:
-        local_.onOutbound(id, events[i].kinds);
-        break;
+      case EventKind::kOutbound: local_.onOutbound(id, events[i].kinds); break;
       case EventKind::kClaim:
         if (!ports_.acceptOn(id, inbound_)) pause(tag);
         break;
       case EventKind::kPortName:
         if (!inbound_.acceptFrom(claim_.listener())) pause(tag);
         break;
-      case EventKind::kPortOwner:
-        claim_.onOwnerEnded();
-        break;
-      case EventKind::kPair:
-        pairs_.rang(id);
-        break;
-      case EventKind::kLocalQueue:
-        break;  // polled in any case
+      case EventKind::kPortOwner: claim_.onOwnerEnded(); break;
+      case EventKind::kPair: pairs_.rang(id); break;
+      case EventKind::kLocalQueue: break;  // polled in any case
     }
   }
   return n;
@@ -101,7 +105,8 @@ uint32_t Dispatcher::pollAll(uint32_t budget) {
 
 // ── Paused listeners ────────────────────────────────────────────────────────────────────────────
 
-// A connection waits there, and the system has no descriptor for it. It would wake sleepers again and again until there is one.
+// A connection waits there, and the system has no descriptor for it. It would wake sleepers again and again until there
+// is one.
 void Dispatcher::pause(uint64_t listener) {
   paused_.push_back(listener);
   listen(listener, false);

@@ -1,5 +1,5 @@
-// Polls descriptors when their schedule says so (progress/poll_schedule.h), and gives what they have to those whose it is.
-// Host::poll() and its kin call it, with the engine's lock held.
+// Polls descriptors when their schedule says so (progress/poll_schedule.h), and gives what they have to those whose it
+// is. Host::poll() and its kin call it, with the engine's lock held.
 #pragma once
 #include <vector>
 
@@ -14,8 +14,9 @@ namespace nd {
 class Dispatcher {
  public:
   // `handler`: takes the frames of other processes.
-  Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim, Inbound& inbound, Ports& ports,
-          LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler, void* argument);
+  Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim,
+             Inbound& inbound, Ports& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler,
+             void* argument);
   void stop();
 
   PollSchedule schedule;
@@ -35,7 +36,7 @@ class Dispatcher {
   }
 
  private:
-  static constexpr uint32_t kLeastShare = 8;  // packets of one socket per poll of all
+  static constexpr uint32_t kLeastShare = 8;            // packets of one socket per poll of all
   static constexpr uint32_t kFramesPerConnection = 64;  // of one peer process per poll
   static constexpr uint64_t kPauseNs = 100'000'000;
 
@@ -57,8 +58,8 @@ class Dispatcher {
   const Inbound::Handler handler_;
   void* const argument_;
 
-  WireReceiver* busiest_ = nullptr;    // where packets came from last
-  std::vector<uint64_t> paused_;       // listeners not watched until resumeDue_, as readiness names them
+  WireReceiver* busiest_ = nullptr;  // where packets came from last
+  std::vector<uint64_t> paused_;     // listeners not watched until resumeDue_, as readiness names them
   uint64_t resumeDue_ = UINT64_MAX;
 };
 

@@ -23,8 +23,8 @@ class Faults {
  public:
   struct Fate {
     bool drop = false, dropMad = false, duplicate = false, reorder = false, corrupt = false;
-    uint64_t bit = 0;             // corrupt: this bit modulo the packet's length
-    uint32_t holdFor = 0;         // reorder: the packets that overtake, 1..4
+    uint64_t bit = 0;      // corrupt: this bit modulo the packet's length
+    uint32_t holdFor = 0;  // reorder: the packets that overtake, 1..4
   };
   static constexpr uint64_t kMaxHoldNs = 1'000'000;  // an overtaken packet leaves at the latest after this time
 

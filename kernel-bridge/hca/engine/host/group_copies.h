@@ -1,10 +1,11 @@
-// Datagrams to groups that have come not long ago, so that none is delivered twice. Each process of a host gets its own copy from
-// the system, and may get another one from a process that is not a member and was handed one nevertheless (WireReceiver::onUnaccepted),
-// or that had left the group when it read its copy. Either comes first.
+// Datagrams to groups that have come not long ago, so that none is delivered twice. Each process of a host gets its own
+// copy from the system, and may get another one from a process that is not a member and was handed one nevertheless
+// (WireReceiver::onUnaccepted), or that had left the group when it read its copy. Either comes first.
 //
-// Datagrams are the same when source, destination, length, BTH, DETH and the beginning of the payload are: among them source QPN and
-// PSN, which a sender uses once in 2^24 datagrams. A program that is started anew may begin with the same ones: after kRecentNs they are
-// others. Of more than kRecent datagrams within that time some may be delivered twice. Requires the engine's lock.
+// Datagrams are the same when source, destination, length, BTH, DETH and the beginning of the payload are: among them
+// source QPN and PSN, which a sender uses once in 2^24 datagrams. A program that is started anew may begin with the
+// same ones: after kRecentNs they are others. Of more than kRecent datagrams within that time some may be delivered
+// twice. Requires the engine's lock.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -42,13 +43,14 @@ class GroupCopies {
     uint32_t source = 0, destination = 0, length = 0, identity = 0;
     bool handed = false;  // by another process
     bool isAlso(const Copy& later) const {
-      return identity == later.identity && length == later.length && source == later.source && destination == later.destination &&
-             later.at - at < kRecentNs;
+      return identity == later.identity && length == later.length && source == later.source &&
+             destination == later.destination && later.at - at < kRecentNs;
     }
   };
   static Copy copyOf(const PacketMeta& meta, const uint8_t* bth, uint32_t length, uint64_t now) {
-    return {now, crcOf(meta.source.raw.data(), meta.source.raw.size()), crcOf(meta.destination.raw.data(), meta.destination.raw.size()),
-            length, crcOf(bth, std::min(length, kCompared))};
+    return {now, crcOf(meta.source.raw.data(), meta.source.raw.size()),
+            crcOf(meta.destination.raw.data(), meta.destination.raw.size()), length,
+            crcOf(bth, std::min(length, kCompared))};
   }
   static uint32_t crcOf(const uint8_t* bytes, size_t length) { return crc32Register(UINT32_MAX, bytes, length); }
   std::array<Copy, kRecent> recent_;

@@ -65,10 +65,8 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
   const uint8_t* message = m + mad::kMessage;
   const uint32_t index = mad::attribute(m) - mad::kFirstAttribute;
   switch (index < sizeof kRoutes / sizeof kRoutes[0] ? kRoutes[index] : Route::kNone) {
-    case Route::kService:
-      return routeByService(meta, bth, mayHandOver);
-    case Route::kRequestId:
-      return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
+    case Route::kService: return routeByService(meta, bth, mayHandOver);
+    case Route::kRequestId: return routeById(meta, bth, wire::load32(message + mad::kRequestId), mayHandOver);
     case Route::kRemoteId: {
       const uint32_t id = wire::load32(message + mad::kRemoteCommId);
       // An active side that gave up its REQ does not know our id. The CA GUID in the ARI identifies the connection,
@@ -78,9 +76,7 @@ void Gsi::route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver) {
       if (withdrawn) return toEveryone(meta, bth, mayHandOver);
       return routeById(meta, bth, id, mayHandOver);
     }
-    case Route::kNone:
-      counters_.add(HostCounter::kMadsMalformed);
-      return;
+    case Route::kNone: counters_.add(HostCounter::kMadsMalformed); return;
   }
 }
 
@@ -92,8 +88,9 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
     const KernelId own = ports_.find(service, port, meta.destination);
     if (own != 0) return toKernel(own, meta, bth);
     using HandOver = Ports::HandOver;
-    const auto handed =
-        mayHandOver ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now()) : HandOver::kNobody;
+    const auto handed = mayHandOver
+                            ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now())
+                            : HandOver::kNobody;
     if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
     // A refusal could be wrong. A peer that means it asks again.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);

@@ -1,8 +1,8 @@
 // QP1: finds the soft kernel, of this process or another, that a CM message is for.
 //
-// A connection request names a service id, which a port claim has. Every other message names the CM id of the side it goes
-// to, and the id names its process and kernel. A message without an owner goes to any kernel of this process; its CM gives the
-// standard's answer (REJ 8 to a REQ, DREP to a DREQ).
+// A connection request names a service id, which a port claim has. Every other message names the CM id of the side it
+// goes to, and the id names its process and kernel. A message without an owner goes to any kernel of this process; its
+// CM gives the standard's answer (REJ 8 to a REQ, DREP to a DREQ).
 #pragma once
 #include "base/host_counters.h"
 #include "engine/engine.h"

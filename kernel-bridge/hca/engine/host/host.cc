@@ -19,18 +19,13 @@ Status statusOfErrno(int error) {
     case ENOBUFS:  // lost, as any datagram may be
       return Status::kSuccess;
     case ENETUNREACH:
-    case ENETDOWN:
-      return Status::kNetworkUnreachable;
-    case EHOSTUNREACH:
-      return Status::kHostUnreachable;
+    case ENETDOWN: return Status::kNetworkUnreachable;
+    case EHOSTUNREACH: return Status::kHostUnreachable;
     case EINVAL:
-    case EADDRNOTAVAIL:
-      return Status::kInvalidAddress;
+    case EADDRNOTAVAIL: return Status::kInvalidAddress;
     case EPERM:
-    case EACCES:
-      return Status::kAccessDenied;
-    default:
-      return Status::kUnsuccessful;
+    case EACCES: return Status::kAccessDenied;
+    default: return Status::kUnsuccessful;
   }
 }
 
@@ -47,8 +42,8 @@ std::string describeHolder(IpFamily family) {
 
 }  // namespace
 
-// The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes by the
-// receivers or the local delivery to the intake. The dispatcher says whose turn it is.
+// The parts, and who knows whom: what leaves goes by the senders or the local delivery through the tap; what comes goes
+// by the receivers or the local delivery to the intake. The dispatcher says whose turn it is.
 struct Host::Impl {
   explicit Impl(const Clock& c) : clock(c) {
     wire4.receiver.setSibling(wire6.receiver);
@@ -100,8 +95,8 @@ struct Host::Impl {
   void tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const;
   std::unique_lock<EngineLock> holdIfStarted();
   uint64_t nextDeadline() const {
-    return std::min({tap.deadline(), dispatcher.deadline(), pairs.deadline(), claim.deadline(), wire4.receiver.deadline(),
-                     wire6.receiver.deadline()});
+    return std::min({tap.deadline(), dispatcher.deadline(), pairs.deadline(), claim.deadline(),
+                     wire4.receiver.deadline(), wire6.receiver.deadline()});
   }
   void runTimers();
 };
@@ -119,10 +114,10 @@ std::string describeProblem(IpFamily family, int error) {
   if (error == 0 || (absent && family == IpFamily::kV6)) return "";  // a host without IPv6 lacks nothing
   std::string problem = std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
   if (error == EADDRINUSE)
-    problem += " is held by " + describeHolder(family) + "; until it is released only processes on this host can be reached that are "
+    problem += " is held by " + describeHolder(family) +
+               "; until it is released only processes on this host can be reached that are "
                "this user's and of this version of the package";
-  else
-    problem += std::string(" cannot be bound: ") + std::strerror(error);
+  else problem += std::string(" cannot be bound: ") + std::strerror(error);
   return problem;
 }
 
@@ -155,11 +150,9 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   h.engine = &engine;
   h.gsi.setEngine(&engine);
   engine.setSlot(h.slots.slot());
-  engine.setGsi(
-      [](void* gsi, const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
-        static_cast<Gsi*>(gsi)->onPacket(meta, bth, length);
-      },
-      &h.gsi);
+  engine.setGsi([](void* gsi, const PacketMeta& meta, const uint8_t* bth,
+                   uint32_t length) { static_cast<Gsi*>(gsi)->onPacket(meta, bth, length); },
+                &h.gsi);
   // Processes that start together take the port one after the other.
   const uint64_t patience = h.clock.now() + kPortPatienceNs;
   std::unique_lock<EngineLock> guard(engine.lock());
@@ -214,7 +207,8 @@ std::string Host::wireProblem() const {
   int errors[2];
   {
     const auto hold = impl_->holdIfStarted();
-    for (IpFamily family : {IpFamily::kV4, IpFamily::kV6}) errors[family == IpFamily::kV6] = impl_->claim.problem(family);
+    for (IpFamily family : {IpFamily::kV4, IpFamily::kV6})
+      errors[family == IpFamily::kV6] = impl_->claim.problem(family);
   }
   const std::string v4 = describeProblem(IpFamily::kV4, errors[0]), v6 = describeProblem(IpFamily::kV6, errors[1]);
   return v4 + (v4.empty() || v6.empty() ? "" : "; ") + v6;
@@ -240,8 +234,8 @@ void Host::releaseKernel(KernelId kernel) {
   for (uint32_t claim : h.ports.releaseKernel(kernel)) h.inbound.closeClaim(claim);
 }
 
-// A claim and the connections to it are given up under one lock: a message that comes by one of them must not be taken when another
-// process may already have the name. The others learn of the end by the connections' end.
+// A claim and the connections to it are given up under one lock: a message that comes by one of them must not be taken
+// when another process may already have the name. The others learn of the end by the connections' end.
 std::unique_lock<EngineLock> Host::Impl::holdIfStarted() {
   return started ? engine->hold() : std::unique_lock<EngineLock>();
 }
@@ -320,8 +314,7 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
   switch (frame.kind) {
     case FrameKind::kPacket:
     case FrameKind::kMad:
-    case FrameKind::kStray:
-      return h.local.onFrame(frame, origin);
+    case FrameKind::kStray: return h.local.onFrame(frame, origin);
     case FrameKind::kPairAsk:
     case FrameKind::kPairOffer:
     case FrameKind::kPairAnswer:
@@ -329,8 +322,7 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kMemoryAnswer:
     case FrameKind::kMemoryGone:
     case FrameKind::kDirectTable:
-    case FrameKind::kMemoryAsk:
-      return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
+    case FrameKind::kMemoryAsk: return h.pairs.onFrame(frame, origin, h.clock.now(), h.intake.sink());
     case FrameKind::kProbeReply: {
       ProbeReply reply;
       if (frame.bodyLength != sizeof reply) break;
@@ -341,18 +333,13 @@ void Host::Impl::onFrame(void* self, const Frame& frame, FrameOrigin& origin) {
     case FrameKind::kPortAsk:
       if (frame.bodyLength != sizeof(PortQuestion)) break;
       return h.ports.onAsked(frame, origin.connection);
-    case FrameKind::kObserve:
-      return h.onObserve(origin.connection);
+    case FrameKind::kObserve: return h.onObserve(origin.connection);
     case FrameKind::kGroupJoined:
-    case FrameKind::kGroupLeft:
-      return h.wireTo(frame.meta.destination).receiver.onGroup(origin.id, frame);
-    case FrameKind::kPortLost:
-      h.wire4.receiver.onProbedByOther();
-      return h.wire6.receiver.onProbedByOther();
+    case FrameKind::kGroupLeft: return h.wireTo(frame.meta.destination).receiver.onGroup(origin.id, frame);
+    case FrameKind::kPortLost: h.wire4.receiver.onProbedByOther(); return h.wire6.receiver.onProbedByOther();
     case FrameKind::kPortAnswer:
     case FrameKind::kObserved:
-    case FrameKind::kGoodbye:
-      break;  // these come by other connections
+    case FrameKind::kGoodbye: break;  // these come by other connections
   }
   h.counters.add(HostCounter::kSlotBadFrames);
 }
@@ -361,10 +348,8 @@ void Host::Impl::onObserve(Descriptor connection) {
   const uint32_t number = observers.ask(connection);
   KernelPort* kernel = engine->kernelPort(engine->anyKernel());
   if (number == 0) return;
-  if (kernel != nullptr)
-    kernel->onEvent(HcaEvent::observed(number));
-  else
-    observers.answer(number, nullptr, 0);
+  if (kernel != nullptr) kernel->onEvent(HcaEvent::observed(number));
+  else observers.answer(number, nullptr, 0);
 }
 
 void Host::Impl::tellOwner(FrameKind kind, const Gid& group, uint32_t interface) const {
@@ -399,7 +384,8 @@ bool Host::poll(PacketSink& sink, uint32_t budget) {
   if (h.local.queued()) n += h.local.deliverQueue(budget);
   const uint64_t now = h.pairs.any() ? h.clock.recent() : 0;
   // Rings that are never empty do not keep the sockets waiting: those have a share of their own.
-  if (now == 0 || h.dispatcher.schedule.due(now)) n += h.dispatcher.poll(std::max(budget - std::min(n, budget), budget / 2), now);
+  if (now == 0 || h.dispatcher.schedule.due(now))
+    n += h.dispatcher.poll(std::max(budget - std::min(n, budget), budget / 2), now);
   if (h.local.hasDeferred()) n += h.local.deliverDeferred();
   if (h.nextDeadline() != UINT64_MAX) {
     h.runTimers();

@@ -15,7 +15,8 @@
 //          system chose has no name until it is listened on: port_blocks.h.
 //
 // What leaves goes by a wire sender or the local delivery, what comes by a wire receiver or the local delivery; see
-// wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes intake.h.
+// wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes
+// intake.h.
 #pragma once
 #include <atomic>
 #include <string>
@@ -37,8 +38,8 @@ struct HostOptions : LinkOptions {
   FaultOptions faults;
 };
 
-// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and sendMad()
-// take it themselves; all others may be called from any thread, with or without it.
+// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and
+// sendMad() take it themselves; all others may be called from any thread, with or without it.
 class Host final : public Link {
  public:
   explicit Host(const Clock& clock);
@@ -48,9 +49,9 @@ class Host final : public Link {
   // without the privilege to open a raw socket. kNotSupported: kExact where the system has no such socket.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
-  void configure(const HostOptions& options);   // faults and capture may change later (lock held)
-  // The options of a further kernel. Faults and a capture that it asks for hold from now on; if it asks for none, those in force
-  // stay (lock held).
+  void configure(const HostOptions& options);  // faults and capture may change later (lock held)
+  // The options of a further kernel. Faults and a capture that it asks for hold from now on; if it asks for none, those
+  // in force stay (lock held).
   void join(const HostOptions& options);
   uint32_t slot() const;
   bool wireReady() const;
@@ -70,10 +71,10 @@ class Host final : public Link {
   // From now on other processes hand over what is for that port. A port that was asked for by number is open at once.
   Status openPort(uint32_t claim);
   void releasePort(uint32_t claim);
-  void releaseKernel(KernelId kernel);          // all claims of a kernel that ended
+  void releaseKernel(KernelId kernel);  // all claims of a kernel that ended
 
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
-  uint32_t commIdBase(KernelId kernel) const;   // slot << 24 | kernel << 18
+  uint32_t commIdBase(KernelId kernel) const;  // slot << 24 | kernel << 18
   // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
   // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination. A packet lost on the
   // way is a success.

@@ -1,6 +1,6 @@
-// Every received packet passes here, whichever way it came: its length is checked, it is counted and shown to the capture, and
-// the transport takes it.
-// The wire receivers, the local delivery and the local link call it, in a step of the host and with the engine's lock held.
+// Every received packet passes here, whichever way it came: its length is checked, it is counted and shown to the
+// capture, and the transport takes it. The wire receivers, the local delivery and the local link call it, in a step of
+// the host and with the engine's lock held.
 #pragma once
 #include "base/host_counters.h"
 #include "host/packet_tap.h"
@@ -39,7 +39,8 @@ class Intake final : public PacketSink {
     tap_.received(meta, headers, bth, length, true);
     sink_->onPacket(meta, bth, length);
   }
-  // The same of a small one, on the single packet fast path, without a capture. False: nothing was done, and it is not counted.
+  // The same of a small one, on the single packet fast path, without a capture. False: nothing was done, and it is not
+  // counted.
   bool takeSingle(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
     return sink_->onSinglePacket(meta, bth, length) && cameByWire(length + kIcrcBytes);
   }

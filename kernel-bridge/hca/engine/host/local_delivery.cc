@@ -43,9 +43,15 @@ std::vector<uint8_t> copyOf(const Frame& frame) {
 
 }  // namespace
 
-LocalDelivery::LocalDelivery(const HostParts& parts, LocalPairs& pairs, Gsi& gsi, RawReceiver& raw, WireReceiver& receiver4,
-                             WireReceiver& receiver6)
-    : Carrier(false), parts_(parts), pairs_(pairs), gsi_(gsi), raw_(raw), receiver4_(receiver4), receiver6_(receiver6),
+LocalDelivery::LocalDelivery(const HostParts& parts, LocalPairs& pairs, Gsi& gsi, RawReceiver& raw,
+                             WireReceiver& receiver4, WireReceiver& receiver6)
+    : Carrier(false),
+      parts_(parts),
+      pairs_(pairs),
+      gsi_(gsi),
+      raw_(raw),
+      receiver4_(receiver4),
+      receiver6_(receiver6),
       wake_(makeEvent()) {
   if (wake_.valid()) parts.readiness.add(wake_.get(), Readiness::kReadable, eventTag(EventKind::kLocalQueue, 0));
 }
@@ -127,7 +133,8 @@ void LocalDelivery::onFrame(const Frame& frame, FrameOrigin& origin) {
     const bool forOthers = multicast && qpn == wire::kMulticastQpn && frame.kind != FrameKind::kMad;
     return bad(forOthers ? HostCounter::kRxNotLocal : HostCounter::kSlotBadFrames);
   }
-  if (raw_.hasOwnCopy(frame.meta, frame.body, stray) || !raw_.vouchesFor(frame.meta, frame.body, frame.bodyLength)) return;
+  if (raw_.hasOwnCopy(frame.meta, frame.body, stray) || !raw_.vouchesFor(frame.meta, frame.body, frame.bodyLength))
+    return;
   if (frame.kind == FrameKind::kMad) {
     // A process passes on what came by the wire, and speaks for itself. It does not speak for another.
     const uint32_t sender = frame.meta.sender;

@@ -1,6 +1,7 @@
-// Packets that do not go by the wire: of this process to itself, of and to other processes of this host by the connections between
-// their slots; and the end of such a process. Owns the queue to itself, and the messages that wait for the sockets to be empty.
-// Host::send() gives it what leaves; frames of other processes and poll() what comes; with the engine's lock held.
+// Packets that do not go by the wire: of this process to itself, of and to other processes of this host by the
+// connections between their slots; and the end of such a process. Owns the queue to itself, and the messages that wait
+// for the sockets to be empty. Host::send() gives it what leaves; frames of other processes and poll() what comes; with
+// the engine's lock held.
 #pragma once
 #include <deque>
 #include <vector>
@@ -25,7 +26,8 @@ class LocalDelivery final : public PacketTap::Carrier {
   // `length`: as checkedLength(). False: no such address here.
   bool send(const Path& path, const OutPacket& packet, uint32_t length);
   void carry(const Path& path, const uint8_t* bytes, uint32_t length) override;
-  // What is sent between these two is delivered at once, without waking the engine's thread, if nothing was queued before.
+  // What is sent between these two is delivered at once, without waking the engine's thread, if nothing was queued
+  // before.
   void beginNow() { now_ = queue_.empty(); }
   void endNow(Engine& engine);
 
@@ -42,8 +44,8 @@ class LocalDelivery final : public PacketTap::Carrier {
 
  private:
   static constexpr uint32_t kMostQueued = 4096;  // packets
-  // A handed-over message or a departure. It came past the wire and may end connections, and packets that were sent before it can
-  // still lie in the sockets: those go first. Never kept from one poll to the next.
+  // A handed-over message or a departure. It came past the wire and may end connections, and packets that were sent
+  // before it can still lie in the sockets: those go first. Never kept from one poll to the next.
   struct Deferred {
     std::vector<uint8_t> frame;  // empty: a departure
     uint32_t slot = 0;

@@ -27,8 +27,8 @@ void PacketTap::close() {
   note();
 }
 
-void PacketTap::record(Capture::Direction direction, const IcrcHeaders& headers, const IpVariant& variant, const uint8_t* bth,
-                       uint32_t length, bool hasIcrc) {
+void PacketTap::record(Capture::Direction direction, const IcrcHeaders& headers, const IpVariant& variant,
+                       const uint8_t* bth, uint32_t length, bool hasIcrc) {
   uint8_t whole[kMaxDatagram];
   if (!hasIcrc) {
     std::memcpy(whole, bth, length);
@@ -65,8 +65,7 @@ void PacketTap::pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_
   if (held_.packetsToGo != 0 && --held_.packetsToGo == 0) releaseHeld();
 }
 
-bool PacketTap::hold(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length,
-                     uint32_t packets) {
+bool PacketTap::hold(Carrier& carrier, const Path& path, const uint8_t* bytes, uint32_t length, uint32_t packets) {
   if (held_.packetsToGo != 0) return false;  // one at a time is enough disorder
   held_.packetsToGo = packets;
   held_.due = clock_.now() + Faults::kMaxHoldNs;

@@ -1,7 +1,6 @@
-// Sees every packet that comes or leaves: writes it to the capture, and injects faults into what leaves. Owns both, and the packet
-// that faults hold back.
-// The intake shows it what has come; the wire senders and the local delivery let it pass on what leaves. The engine's lock is
-// held in every call.
+// Sees every packet that comes or leaves: writes it to the capture, and injects faults into what leaves. Owns both, and
+// the packet that faults hold back. The intake shows it what has come; the wire senders and the local delivery let it
+// pass on what leaves. The engine's lock is held in every call.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -34,23 +33,26 @@ class PacketTap {
   void join(const HostOptions& options);
   void close();
 
-  // Whether nothing is to be done for a packet but its ICRC: one word, which whatever switches capture or faults keeps right.
+  // Whether nothing is to be done for a packet but its ICRC: one word, which whatever switches capture or faults keeps
+  // right.
   bool idle() const { return uses_ == 0; }
   bool captures() const { return (uses_ & kCaptures) != 0; }
   bool injects() const { return (uses_ & kInjects) != 0; }
 
-  // A packet has come, or leaves without faults: BTH to pad, `length` bytes. `hasIcrc`: its ICRC lies behind; otherwise it is
-  // computed for the capture.
+  // A packet has come, or leaves without faults: BTH to pad, `length` bytes. `hasIcrc`: its ICRC lies behind; otherwise
+  // it is computed for the capture.
   void received(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool hasIcrc) {
     if (captures())
-      record(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit, meta.flowLabel}, bth, length, hasIcrc);
+      record(Capture::Direction::kInbound, headers, {meta.trafficClass, meta.hopLimit, meta.flowLabel}, bth, length,
+             hasIcrc);
   }
   void sent(const Path& path, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool hasIcrc) {
     if (captures())
-      record(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bth, length, hasIcrc);
+      record(Capture::Direction::kOutbound, headers, {path.trafficClass, path.hopLimit, path.flowLabel}, bth, length,
+             hasIcrc);
   }
-  // A packet leaves: it is dropped, changed, doubled or held back where the faults say so, captured, and carried. The bytes are
-  // the carrier's: to ICRC if it has one. They may be changed.
+  // A packet leaves: it is dropped, changed, doubled or held back where the faults say so, captured, and carried. The
+  // bytes are the carrier's: to ICRC if it has one. They may be changed.
   void pass(Carrier& carrier, const Path& path, uint8_t* bytes, uint32_t length);
 
   // When onTime() has something to do, UINT64_MAX if never.

@@ -10,7 +10,8 @@ namespace nd {
 int RawReceiver::divide(Descriptor udp) {
   const int error = raw_.divide(udp, parts_.slots.slot());
   if (error == 0)
-    parts_.readiness.add(raw_.fd(), Readiness::kReadable, eventTag(EventKind::kWire, static_cast<uint32_t>(IpFamily::kV4)));
+    parts_.readiness.add(raw_.fd(), Readiness::kReadable,
+                         eventTag(EventKind::kWire, static_cast<uint32_t>(IpFamily::kV4)));
   return error;
 }
 
@@ -19,15 +20,14 @@ uint32_t RawReceiver::receive(uint32_t budget) {
   uint32_t packets = 0;
   for (uint32_t i = 0; i < n; i++) {
     RawWire::Piece piece = raw_.piece(i);
-    const bool accepted = piece.length != 0 && !piece.meta.destination.isMulticast() && parts_.addresses.accepts(piece.meta);
+    const bool accepted =
+        piece.length != 0 && !piece.meta.destination.isMulticast() && parts_.addresses.accepts(piece.meta);
     RawWire::Packet packet;
     uint32_t ours = 0;
     for (; raw_.next(&piece, &packet); ours++) {
       if (!parts_.intake.cameByWire(packet.length + kIcrcBytes)) continue;
-      if (accepted)
-        parts_.intake.takeChecked(packet.meta, packet.headers, packet.bth, packet.length);
-      else
-        parts_.counters.add(HostCounter::kRxNotLocal);
+      if (accepted) parts_.intake.takeChecked(packet.meta, packet.headers, packet.bth, packet.length);
+      else parts_.counters.add(HostCounter::kRxNotLocal);
     }
     packets += std::max(ours, 1u);
   }
@@ -50,7 +50,8 @@ bool RawReceiver::vouchesFor(const PacketMeta& meta, const uint8_t* bth, uint32_
 }
 
 bool RawReceiver::hasOwnCopy(const PacketMeta& meta, const uint8_t* bth, bool strayed) {
-  if (!raw_.isOpen() || meta.destination.isMulticast() || wire::destinationQpn(bth) <= wire::kGsiQpn || !meta.source.isV4())
+  if (!raw_.isOpen() || meta.destination.isMulticast() || wire::destinationQpn(bth) <= wire::kGsiQpn ||
+      !meta.source.isV4())
     return false;
   return !parts_.addresses.isOwn(meta.source) || (strayed && wire::isReliable(bth[0]));
 }

@@ -1,6 +1,6 @@
-// Exact ICRCs on IPv4 (raw_wire.h): receives this process's packets by a raw socket, and says of packets that come otherwise
-// whether they are known to be whole.
-// The IPv4 wire receiver has it, and the local delivery asks about what other processes hand over; with the engine's lock held.
+// Exact ICRCs on IPv4 (raw_wire.h): receives this process's packets by a raw socket, and says of packets that come
+// otherwise whether they are known to be whole. The IPv4 wire receiver has it, and the local delivery asks about what
+// other processes hand over; with the engine's lock held.
 #pragma once
 #include "host/parts.h"
 #include "udp/raw_wire.h"
@@ -22,8 +22,8 @@ class RawReceiver {
   // Whether a packet that came otherwise is known to be whole. What this host has sent itself is; of all others the raw
   // socket has had a copy, before the UDP sockets. Counts those that are not.
   bool vouchesFor(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
-  // Whether the raw socket has a copy of its own of what another process hands over (`strayed`: that came by the wire): a queue
-  // pair's packet from another host, or from this one's reliable connections.
+  // Whether the raw socket has a copy of its own of what another process hands over (`strayed`: that came by the wire):
+  // a queue pair's packet from another host, or from this one's reliable connections.
   bool hasOwnCopy(const PacketMeta& meta, const uint8_t* bth, bool strayed);
 
  private:

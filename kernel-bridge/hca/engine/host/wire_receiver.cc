@@ -24,7 +24,12 @@ Frame strayFrame(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
 }  // namespace
 
 WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sender, RawReceiver* raw, IpFamily family)
-    : parts_(parts), udp_(udp), raw_(raw), family_(family), peers_(parts.counters, family), icrc_(parts.counters, family),
+    : parts_(parts),
+      udp_(udp),
+      raw_(raw),
+      family_(family),
+      peers_(parts.counters, family),
+      icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
 int WireReceiver::open(uint32_t receiveBufferBytes, bool first) {
@@ -113,7 +118,8 @@ uint32_t WireReceiver::take(const Datagram& datagram, PeerSocket* by) {
 }
 
 // `bth`: one packet of the datagram, `whole` bytes with its ICRC. `accepted`: it came from and to where it may.
-void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted) {
+void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole,
+                            bool accepted) {
   if (!parts_.intake.cameByWire(datagram.complete ? whole : 0)) return;
   const uint32_t length = whole - kIcrcBytes, qpn = wire::destinationQpn(bth), slot = qpn >> 16;
   const PacketMeta& meta = datagram.meta;
@@ -124,7 +130,8 @@ void WireReceiver::onPacket(const Datagram& datagram, PeerSocket* by, const uint
   // The system gives every process that joined a copy of its own. Nothing else is sent to a group.
   if (meta.destination.isMulticast()) {
     if (qpn != wire::kMulticastQpn) return parts_.counters.add(HostCounter::kRxNotLocal);
-    if (!parts_.copies.takesOwn(meta, bth, length, parts_.clock.now())) return parts_.counters.add(HostCounter::kGroupCopies);
+    if (!parts_.copies.takesOwn(meta, bth, length, parts_.clock.now()))
+      return parts_.counters.add(HostCounter::kGroupCopies);
     return parts_.intake.takeChecked(meta, headers, bth, length);
   }
   if (qpn <= wire::kGsiQpn && by == nullptr) {
@@ -151,9 +158,10 @@ bool WireReceiver::isIntact(const Datagram& datagram, PeerSocket* by, const uint
 }
 
 // The port's socket has joined the groups of all processes. Those of this host send to each other past the wire.
-void WireReceiver::onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
-                                 bool accepted) {
-  const bool heard = meta.source.isUnicast() && !parts_.addresses.isOwn(meta.source) && wire::destinationQpn(bth) == wire::kMulticastQpn;
+void WireReceiver::onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth,
+                                 uint32_t length, bool accepted) {
+  const bool heard = meta.source.isUnicast() && !parts_.addresses.isOwn(meta.source) &&
+                     wire::destinationQpn(bth) == wire::kMulticastQpn;
   const bool forOthers = heard && parts_.addresses.othersJoined(meta.destination, meta.scopeId);
   if (forOthers) parts_.slots.sendToOthers(strayFrame(meta, bth, length), parts_.clock.now());
   if (heard && accepted) return parts_.intake.takeChecked(meta, headers, bth, length);
@@ -172,15 +180,13 @@ void WireReceiver::tellGroups(Descriptor owner) {
 
 void WireReceiver::onGroup(uint32_t member, const Frame& frame) {
   const Gid& group = frame.meta.destination;
-  if (frame.kind == FrameKind::kGroupJoined)
-    parts_.addresses.joinFor(member, udp_, group, frame.meta.scopeId);
-  else
-    parts_.addresses.leaveFor(member, udp_, group, frame.meta.scopeId);
+  if (frame.kind == FrameKind::kGroupJoined) parts_.addresses.joinFor(member, udp_, group, frame.meta.scopeId);
+  else parts_.addresses.leaveFor(member, udp_, group, frame.meta.scopeId);
 }
 
 // A group that has a single member among the sockets of the port: Linux finds it, and then chooses among all of them
-// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. A process that has just left a
-// group cannot tell such a datagram from its own last copies: each receiver does (group_copies.h).
+// nevertheless. Only for IPv4; IPv6 sockets see what is for other interfaces' members as well. A process that has just
+// left a group cannot tell such a datagram from its own last copies: each receiver does (group_copies.h).
 void WireReceiver::onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length) {
   const bool strayed = family_ == IpFamily::kV4 && meta.destination.isMulticast() && meta.source.isUnicast() &&
                        wire::destinationQpn(bth) == wire::kMulticastQpn;
@@ -243,8 +249,8 @@ uint32_t WireReceiver::receiveByPeer(PeerSocket& peer, uint32_t budget) {
   return packets;
 }
 
-// The single packet fast path: a small packet for one of this process's connections that came by itself. Its checks are those of
-// all packets, and change nothing. False: nothing was done.
+// The single packet fast path: a small packet for one of this process's connections that came by itself. Its checks are
+// those of all packets, and change nothing. False: nothing was done.
 bool WireReceiver::takeSingle(PeerSocket& peer) {
   uint32_t whole;
   uint8_t* const bth = peers_.single(&whole);
@@ -285,9 +291,9 @@ void WireReceiver::considerPeer(const Datagram& d) {
   wanted_ = peers_.consider(d.meta, d.sourcePort);
 }
 
-// Nothing is lost, and nothing overtakes. While the socket is bound and not yet connected, what others send may come by it: either
-// all packets of a sender, or none. They go after what was in the port's socket before, and before what comes by that afterwards.
-// The peer's own earlier packets are in the port's socket, or all in this one.
+// Nothing is lost, and nothing overtakes. While the socket is bound and not yet connected, what others send may come by
+// it: either all packets of a sender, or none. They go after what was in the port's socket before, and before what
+// comes by that afterwards. The peer's own earlier packets are in the port's socket, or all in this one.
 uint32_t WireReceiver::openPeer() {
   PeerSocket& peer = *wanted_;
   if (!peers_.bind(peer, receiveBufferBytes_)) {
@@ -297,7 +303,8 @@ uint32_t WireReceiver::openPeer() {
   uint32_t n = drainUdp();
   const bool connected = peers_.connect(peer);
   const uint32_t id = peers_.indexOf(peer) | (family_ == IpFamily::kV4 ? 0 : kPeers6);
-  const bool watched = connected && parts_.readiness.add(peer.fd(), Readiness::kReadable, eventTag(EventKind::kPeerSocket, id));
+  const bool watched =
+      connected && parts_.readiness.add(peer.fd(), Readiness::kReadable, eventTag(EventKind::kPeerSocket, id));
   // All that was there when it was connected: until it is empty, or has brought more than its buffer can hold.
   uint64_t bytes = 0, packets = 0;
   for (uint32_t got = 1; got != 0 && bytes <= 2ull * receiveBufferBytes_ && packets < kMostDrained; packets += got) {
@@ -305,10 +312,8 @@ uint32_t WireReceiver::openPeer() {
     for (uint32_t i = 0; i < got; i++) {
       const Datagram d = udp_.datagram(i);
       bytes += d.length;
-      if (peer.is(d.meta, d.sourcePort))
-        early_.push_back({d, std::vector<uint8_t>(d.bytes, d.bytes + d.length)});
-      else
-        n += take(d, nullptr);
+      if (peer.is(d.meta, d.sourcePort)) early_.push_back({d, std::vector<uint8_t>(d.bytes, d.bytes + d.length)});
+      else n += take(d, nullptr);
     }
   }
   n += drainUdp();

@@ -1,7 +1,8 @@
-// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers (peer_socket.h) and,
-// for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of this host that it is for.
-// Owns the peer sockets and the steering. The dispatcher calls receive() when a socket has something, the local delivery drainPort()
-// and drainPeers() before a message that may end a connection; with the engine's lock held.
+// Receives what comes for one address family: by the socket on port 4791, by sockets connected to single peers
+// (peer_socket.h) and, for exact ICRCs, by a raw one. Checks each packet; gives it to the intake, or to the process of
+// this host that it is for. Owns the peer sockets and the steering. The dispatcher calls receive() when a socket has
+// something, the local delivery drainPort() and drainPeers() before a message that may end a connection; with the
+// engine's lock held.
 #pragma once
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ class WireReceiver final : public PortSocket {
 
   // Packets by the socket that has the turn; their number, those included that were dropped.
   uint32_t receive(uint32_t budget);
-  // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn before.
+  // The peer socket of this index, or the port's own, has something, and the turn from now on. False: it had the turn
+  // before.
   static constexpr uint32_t kPortSocket = UINT32_MAX;
   static constexpr uint32_t kPeers6 = 1 << 8;  // of a peer socket's number in the host's set: it is one for IPv6
   bool turnTo(uint32_t peer);
@@ -75,7 +77,8 @@ class WireReceiver final : public PortSocket {
   uint32_t take(const Datagram& datagram, PeerSocket* by);
   void onPacket(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t whole, bool accepted);
   bool isIntact(const Datagram& datagram, PeerSocket* by, const uint8_t* bth, uint32_t length, IcrcHeaders* headers);
-  void onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length, bool accepted);
+  void onGroupPacket(const PacketMeta& meta, const IcrcHeaders& headers, const uint8_t* bth, uint32_t length,
+                     bool accepted);
   void onUnaccepted(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   void onProbe(const Datagram& datagram, const uint8_t* bth, uint32_t length);
   void forward(const PacketMeta& meta, PeerSocket* by, const uint8_t* bth, uint32_t length);
@@ -87,15 +90,15 @@ class WireReceiver final : public PortSocket {
   WireReceiver* sibling_ = nullptr;
   const IpFamily family_;
   PeerSockets peers_;
-  PeerSocket* turn_ = nullptr;     // where packets came from last; null: the port's socket
-  PeerSocket* wanted_ = nullptr;   // to be opened
-  std::vector<Early> early_;     // came by a peer socket while it was opened: goes after what is in the port's
+  PeerSocket* turn_ = nullptr;    // where packets came from last; null: the port's socket
+  PeerSocket* wanted_ = nullptr;  // to be opened
+  std::vector<Early> early_;      // came by a peer socket while it was opened: goes after what is in the port's
   IcrcChecker icrc_;
-  CountedIds ids_;               // of the last sender to the port's socket whose IPv4 IDs are not 0
+  CountedIds ids_;  // of the last sender to the port's socket whose IPv4 IDs are not 0
   Steering steering_;
   uint32_t receiveBufferBytes_ = 0;
-  bool probedByOther_ = false;   // by a process of another dialect
-  uint32_t rawBatches_ = 0;      // since the UDP socket beside it was looked at
+  bool probedByOther_ = false;  // by a process of another dialect
+  uint32_t rawBatches_ = 0;     // since the UDP socket beside it was looked at
 };
 
 }  // namespace nd

@@ -1,6 +1,6 @@
-// Sends the packets of one address family by UDP: through a connected socket of their own (udp_flow.h) or the one on port 4791,
-// in batches; or one small packet at once. Owns what it knows of its last packets.
-// Host::send(), sendSingle() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
+// Sends the packets of one address family by UDP: through a connected socket of their own (udp_flow.h) or the one on
+// port 4791, in batches; or one small packet at once. Owns what it knows of its last packets. Host::send(),
+// sendSingle() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
 #pragma once
 #include "host/parts.h"
 #include "udp/steering.h"
@@ -34,8 +34,8 @@ class WireSender final : public PacketTap::Carrier {
   const HostParts parts_;
   UdpWire& udp_;
   const bool v4_;
-  IcrcStart icrc_;               // of the last packet
-  Gid lastDestination_;          // and whether it was one of this host; looked up again now and then
+  IcrcStart icrc_;       // of the last packet
+  Gid lastDestination_;  // and whether it was one of this host; looked up again now and then
   bool lastDestinationLocal_ = false;
   uint32_t lastDestinationUses_ = 0;
 };

@@ -13,7 +13,8 @@ constexpr uint32_t kChanges = abi::kAccessRemoteWriteBit | abi::kAccessRemoteAto
 constexpr uint64_t kMostFiles = UINT32_MAX;
 
 bool entered(const DirectVisit::Seen& seen, const std::vector<DirectBoard::Withdrawn>& by) {
-  return std::any_of(by.begin(), by.end(), [&](const DirectBoard::Withdrawn& w) { return w.number == (w.isQp ? seen.qpn : seen.key); });
+  return std::any_of(by.begin(), by.end(),
+                     [&](const DirectBoard::Withdrawn& w) { return w.number == (w.isQp ? seen.qpn : seen.key); });
 }
 
 // Parts that touch become one.
@@ -179,13 +180,16 @@ DirectBoard::Settled DirectBoard::settle(LocalPair* const* pairs, size_t count) 
   for (size_t i = 0; i < count && !withdrawn.empty(); i++) {
     const DirectVisit* const visit = pairs[i]->directVisit();
     DirectVisit::Seen seen;
-    if (visit == nullptr || !visit->look(&seen) || !entered(seen, withdrawn) || hasEnded(pairs[i]->process()) || !evict(*pairs[i], seen)) continue;
+    if (visit == nullptr || !visit->look(&seen) || !entered(seen, withdrawn) || hasEnded(pairs[i]->process()) ||
+        !evict(*pairs[i], seen))
+      continue;
     const auto found = files_.find(seen.file());
     // Another file is none of ours: whatever the peer does there is its own affair. And memory is taken back once.
     if (found == files_.end() || found->second.range->takenBack.load(std::memory_order_relaxed)) continue;
     auto of = std::find_if(evicted.begin(), evicted.end(), [&](const auto& e) { return e.first == seen.file(); });
     if (of == evicted.end()) of = evicted.insert(of, {seen.file(), {found->second.range, {}, {}}});
-    of->second.parts.push_back(found->second.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
+    of->second.parts.push_back(
+        found->second.range->partAt(seen.address, std::min(seen.bytes, DirectVisit::kMostBytes)));
     of->second.peers.push_back(pairs[i]->process());
   }
   for (auto& [file, all] : evicted) takeBack(pairs, count, std::move(all), file);
@@ -193,7 +197,8 @@ DirectBoard::Settled DirectBoard::settle(LocalPair* const* pairs, size_t count) 
   return !unmoved_.empty() ? Settled::kNoMemory : !evicted.empty() ? Settled::kTakenBack : Settled::kQuiet;
 }
 
-// All keys of the file end. A visit by another of them goes on in the file, and may count: it has to end before pages of it become others.
+// All keys of the file end. A visit by another of them goes on in the file, and may count: it has to end before pages
+// of it become others.
 void DirectBoard::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, uint32_t file) {
   withdrawFile(file);
   fullFence();
@@ -217,7 +222,9 @@ void DirectBoard::takeBack(LocalPair* const* pairs, size_t count, Unmoved all, u
 }
 
 void DirectBoard::moveUnmoved() {
-  const auto done = [](Unmoved& u) { return std::all_of(u.peers.begin(), u.peers.end(), hasEnded) || u.range->takeBack(&u.parts); };
+  const auto done = [](Unmoved& u) {
+    return std::all_of(u.peers.begin(), u.peers.end(), hasEnded) || u.range->takeBack(&u.parts);
+  };
   unmoved_.erase(std::remove_if(unmoved_.begin(), unmoved_.end(), done), unmoved_.end());
 }
 

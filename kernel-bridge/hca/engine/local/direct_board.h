@@ -1,10 +1,10 @@
 // The owner's side of direct access: its published table, and the end of what peers may do in its memory.
 //
-// The promise: when a key or a queue pair was withdrawn and settle() has returned true, no peer writes by it any more, and no READ by it
-// succeeds. A peer marks that it is inside, and where, then looks at the table; the owner withdraws, then looks at the marks
-// (direct_table.h). settle() waits for nobody: whoever is inside by what was withdrawn is evicted. What it does there does not count, and
-// the few pages that it is at become the owner's own. So whoever can wait does so before, without the lock, as long as occupied() says
-// that somebody is inside.
+// The promise: when a key or a queue pair was withdrawn and settle() has returned true, no peer writes by it any more,
+// and no READ by it succeeds. A peer marks that it is inside, and where, then looks at the table; the owner withdraws,
+// then looks at the marks (direct_table.h). settle() waits for nobody: whoever is inside by what was withdrawn is
+// evicted. What it does there does not count, and the few pages that it is at become the owner's own. So whoever can
+// wait does so before, without the lock, as long as occupied() says that somebody is inside.
 //
 // Of an HCA, not of a process. All functions require the engine's lock.
 #pragma once
@@ -54,8 +54,8 @@ class DirectBoard {
     uint32_t key, access, pd, qpn;
     uint64_t address, length, shift;
   };
-  // The place of the record, to withdraw it; 0: not published, because it is not in memory of allocate() (`range`), there is no room,
-  // another HCA has published this memory, or it was taken back.
+  // The place of the record, to withdraw it; 0: not published, because it is not in memory of allocate() (`range`),
+  // there is no room, another HCA has published this memory, or it was taken back.
   uint32_t publish(const Key& key, const SharedRange* range);
   void withdraw(uint32_t key, uint32_t place);
   struct Qp {
@@ -68,13 +68,15 @@ class DirectBoard {
   using Withdrawn = DirectWithdrawn;
   // Since the last settle(), which does not look at it unless it is given back.
   std::vector<Withdrawn> takeWithdrawn() { return std::exchange(withdrawn_, {}); }
-  void giveBack(const std::vector<Withdrawn>& withdrawn) { withdrawn_.insert(withdrawn_.end(), withdrawn.begin(), withdrawn.end()); }
+  void giveBack(const std::vector<Withdrawn>& withdrawn) {
+    withdrawn_.insert(withdrawn_.end(), withdrawn.begin(), withdrawn.end());
+  }
   // Whether a peer of these pairs is inside by some of it.
   void countWait() { counters_.add(HostCounter::kDirectWaits); }
   bool occupied(LocalPair* const* pairs, size_t count, const std::vector<Withdrawn>& withdrawn) const;
   enum class Settled : uint8_t { kQuiet, kTakenBack, kNoMemory };
-  // Ends what peers do by what was withdrawn. kTakenBack: they are to know that some memory is the owner's alone from now on. kNoMemory:
-  // pages of an evicted peer could not be moved; each later settle() tries again.
+  // Ends what peers do by what was withdrawn. kTakenBack: they are to know that some memory is the owner's alone from
+  // now on. kNoMemory: pages of an evicted peer could not be moved; each later settle() tries again.
   Settled settle(LocalPair* const* pairs, size_t count);
   // Whether an evicted peer may still write to this memory.
   bool unsafe(const SharedRange& range) const;
@@ -86,7 +88,8 @@ class DirectBoard {
     std::shared_ptr<const SharedRange> range;
     uint32_t keys, writable;
   };
-  // Of peers that were evicted and whose pages could not be moved: the memory stays until they can be, or these processes have ended.
+  // Of peers that were evicted and whose pages could not be moved: the memory stays until they can be, or these
+  // processes have ended.
   struct Unmoved {
     std::shared_ptr<const SharedRange> range;
     std::vector<SharedRange::Part> parts;

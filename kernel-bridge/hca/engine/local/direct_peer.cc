@@ -49,8 +49,8 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
   return nullptr;
 }
 
-// Makes the responder's checks by what the peer has published. Called when the mark is set, so that the peer cannot end a withdrawal
-// between the check and the access.
+// Makes the responder's checks by what the peer has published. Called when the mark is set, so that the peer cannot end
+// a withdrawal between the check and the access.
 inline bool DirectPeer::allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const {
   bool fits = false;
   uint32_t pd = 0;
@@ -59,14 +59,16 @@ inline bool DirectPeer::allows(const Request& request, const DirectKey& record, 
     const uint32_t qpn = directLoad(r.qpn);
     pd = directLoad(r.pd);
     fits = directLoad(r.key) == request.rkey && directLoad(r.file) == file && directLoad(r.shift) == shift &&
-           (directLoad(r.access) & request.right) != 0 && (qpn == 0 || qpn == request.peer) && request.address >= address && request.length <= length &&
+           (directLoad(r.access) & request.right) != 0 && (qpn == 0 || qpn == request.peer) &&
+           request.address >= address && request.length <= length &&
            request.address - address <= length - request.length;
   });
   if (!whole || !fits) return false;
   const DirectQp& qp = table()->qps[request.peer % DirectTable::kQps];
   const bool steady = directRead(qp, [&](const DirectQp& r) {
     fits = directLoad(r.qpn) == request.peer && directLoad(r.peer) == request.qpn && directLoad(r.pd) == pd &&
-           (directLoad(r.access) & request.right) != 0 && pkeysFit(static_cast<uint16_t>(directLoad(r.pkey)), static_cast<uint16_t>(request.pkey));
+           (directLoad(r.access) & request.right) != 0 &&
+           pkeysFit(static_cast<uint16_t>(directLoad(r.pkey)), static_cast<uint16_t>(request.pkey));
   });
   return steady && fits;
 }
@@ -87,7 +89,8 @@ void DirectPeer::wish(uint32_t file, bool writable) {
 }
 
 void DirectPeer::forgetWish(uint32_t file) {
-  wishes_.erase(std::remove_if(wishes_.begin(), wishes_.end(), [&](const Wish& w) { return w.file == file; }), wishes_.end());
+  wishes_.erase(std::remove_if(wishes_.begin(), wishes_.end(), [&](const Wish& w) { return w.file == file; }),
+                wishes_.end());
 }
 
 }  // namespace nd

@@ -1,5 +1,6 @@
-// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is inside
-// (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and never trusted.
+// The visitor's side of direct access: a peer's published table, its memory mapped here, and the mark that this side is
+// inside (direct_table.h). Of a pair; all functions require the engine's lock. What the peer publishes is checked, and
+// never trusted.
 #pragma once
 #include <vector>
 
@@ -14,11 +15,12 @@ class DirectPeer {
   static constexpr uint32_t kMostAsked = LocalOffers::kMost;
 
   struct Request {
-    uint32_t qpn, peer;     // our queue pair, and the peer's
-    uint32_t rkey, right;   // one of WV_ACCESS_*
+    uint32_t qpn, peer;    // our queue pair, and the peer's
+    uint32_t rkey, right;  // one of WV_ACCESS_*
     uint32_t pkey;
     uint64_t address, length;
-    uint32_t touched = 0;   // of `length`, from its start: what this visit reads or changes, at most DirectVisit::kMostBytes; 0: all
+    uint32_t touched =
+        0;  // of `length`, from its start: what this visit reads or changes, at most DirectVisit::kMostBytes; 0: all
   };
   enum class Refusal : uint8_t { kUnpublished, kUnmapped };
   // A file of the peer that is to be mapped.
@@ -33,8 +35,8 @@ class DirectPeer {
   bool ready() const { return pages_.get() != nullptr; }
   void close();
 
-  // Goes inside and returns where the memory of the request is in this process; leave() follows. Null: it is for the peer to decide, or its
-  // memory is not mapped yet.
+  // Goes inside and returns where the memory of the request is in this process; leave() follows. Null: it is for the
+  // peer to decide, or its memory is not mapped yet.
   uint8_t* enter(const Request& request, LocalMaps& maps, Refusal* why);
   // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
   bool leave() { return DirectMark::leave(&visit_->mark, entered_); }

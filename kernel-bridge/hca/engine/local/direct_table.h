@@ -1,8 +1,9 @@
-// The table that an HCA publishes for direct access. It has the keys of the HCA's memory, and its queue pairs. Peers of this host can
-// read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the access itself
-// (direct_peer.h) in memory of allocate(), which it maps.
+// The table that an HCA publishes for direct access. It has the keys of the HCA's memory, and its queue pairs. Peers of
+// this host can read it, and only the HCA can write it. A peer makes the responder's checks by the table, and then the
+// access itself (direct_peer.h) in memory of allocate(), which it maps.
 //
-// A record is published and withdrawn by its owner alone. Its sequence is odd while it changes; readers look at it before and after.
+// A record is published and withdrawn by its owner alone. Its sequence is odd while it changes; readers look at it
+// before and after.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,16 +15,16 @@ struct DirectKey {
   uint32_t key;     // 0: none
   uint32_t access;  // WV_ACCESS_* of remote operations
   uint32_t pd;
-  uint32_t qpn;     // of a window: the queue pair that it is bound to; 0: any of the PD
-  uint32_t file;    // the memory of allocate() that it lies in (SharedRange::id)
+  uint32_t qpn;   // of a window: the queue pair that it is bound to; 0: any of the PD
+  uint32_t file;  // the memory of allocate() that it lies in (SharedRange::id)
   uint64_t address, length;
-  uint64_t shift;   // address + shift is the owner's own address; 0 unless zero based
+  uint64_t shift;  // address + shift is the owner's own address; 0 unless zero based
 };
 
 struct DirectQp {
   alignas(32) uint32_t sequence;
-  uint32_t qpn;     // 0: takes no requests
-  uint32_t peer;    // the other end's QPN
+  uint32_t qpn;   // 0: takes no requests
+  uint32_t peer;  // the other end's QPN
   uint32_t access;
   uint32_t pd;
   uint32_t pkey;
@@ -31,7 +32,8 @@ struct DirectQp {
 
 struct DirectTable {
   static constexpr uint32_t kMagic = 0x4E444B31;
-  // A key stands at the place that the low bits of its index name, or at one of those that follow; if they are taken, nowhere.
+  // A key stands at the place that the low bits of its index name, or at one of those that follow; if they are taken,
+  // nowhere.
   static constexpr uint32_t kKeys = 1u << 14, kPlaces = 8, kQps = 1u << 16;
   static constexpr uint32_t placeOf(uint32_t key, uint32_t n) { return ((key >> 8) + n) % kKeys; }
   alignas(64) uint32_t magic;
@@ -39,7 +41,8 @@ struct DirectTable {
   DirectQp qps[kQps];  // by the low bits of the QPN
 };
 
-// The words of a record. What comes before a store, or behind a load, stays there: so the sequence stands around all of them.
+// The words of a record. What comes before a store, or behind a load, stays there: so the sequence stands around all of
+// them.
 template <typename Word>
 Word directLoad(const Word& word) {
   return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
@@ -67,15 +70,16 @@ bool directRead(const Record& record, Read read) {
   return directLoad(record.sequence) == before;
 }
 
-// The word by which one side says that it is in the other's memory: the file in the low half, a state, and a count of visits, so that
-// two of them differ. The visitor writes it; the owner changes it only from kInside to kEvicted, after it has waited long enough.
+// The word by which one side says that it is in the other's memory: the file in the low half, a state, and a count of
+// visits, so that two of them differ. The visitor writes it; the owner changes it only from kInside to kEvicted, after
+// it has waited long enough.
 struct DirectMark {
   static constexpr uint64_t kInside = 1ull << 32, kEvicted = 1ull << 33, kVisit = 1ull << 34;
   static uint32_t file(uint64_t mark) { return static_cast<uint32_t>(mark); }
   static bool inside(uint64_t mark) { return (mark & (kInside | kEvicted)) == kInside; }
 
-  // Visitor: from now on the owner waits, and what it has withdrawn before is seen as withdrawn. The exchange is the fence between the
-  // mark and the look at the table; the owner has one between the table and the mark.
+  // Visitor: from now on the owner waits, and what it has withdrawn before is seen as withdrawn. The exchange is the
+  // fence between the mark and the look at the table; the owner has one between the table and the mark.
   static uint64_t enter(uint64_t* mark, uint64_t last, uint32_t file) {
     const uint64_t now = ((last & ~(kVisit - 1)) + kVisit) | kInside | file;
     __atomic_exchange_n(mark, now, __ATOMIC_SEQ_CST);
@@ -84,7 +88,8 @@ struct DirectMark {
   // Visitor: false: the owner has taken the pages away, and what was done in them does not count.
   static bool leave(uint64_t* mark, uint64_t entered) {
     uint64_t expected = entered;
-    if (__atomic_compare_exchange_n(mark, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return true;
+    if (__atomic_compare_exchange_n(mark, &expected, entered & ~kInside, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+      return true;
     __atomic_store_n(mark, entered & ~kInside, __ATOMIC_RELEASE);
     return false;
   }
@@ -95,10 +100,11 @@ struct DirectMark {
   }
 };
 
-// What a side writes about itself in the pair's segment: the mark, and where it is. The words beside the mark are those of the visit that
-// the mark counts: they are written before it begins, and after the one before has ended.
+// What a side writes about itself in the pair's segment: the mark, and where it is. The words beside the mark are those
+// of the visit that the mark counts: they are written before it begins, and after the one before has ended.
 struct DirectVisit {
-  static constexpr uint32_t kMostBytes = 64u << 10;  // of a visit: the owner may have to wait for it, or to move these pages
+  static constexpr uint32_t kMostBytes =
+      64u << 10;  // of a visit: the owner may have to wait for it, or to move these pages
   uint64_t mark;
   uint64_t address;  // the owner's own
   uint32_t bytes;

@@ -29,7 +29,8 @@ inline LocalOffers::Offer* LocalOffers::find(const SharedRange& range) {
 
 uint32_t LocalOffers::numberOf(const SharedRange& range) {
   const Offer* const offer = find(range);
-  const bool mapped = offer != nullptr && offer->state == State::kMapped && !range.takenBack.load(std::memory_order_acquire);
+  const bool mapped =
+      offer != nullptr && offer->state == State::kMapped && !range.takenBack.load(std::memory_order_acquire);
   return mapped ? offer->number : 0;
 }
 
@@ -63,7 +64,8 @@ void LocalOffers::sweep() {
 // ── The peer's ────────────────────────────────────────────────────────────────────────────────────
 
 bool LocalMaps::add(const LocalMemory& memory, Descriptor fd, bool direct) {
-  const auto before = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.number == memory.number; });
+  const auto before =
+      std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.number == memory.number; });
   const bool again = direct && before != maps_.end() && before->file == memory.file && before->base == memory.base &&
                      before->pages.bytes() == memory.length;
   if (memory.number == 0 || (!again && (before != maps_.end() || maps_.size() >= kMost))) return false;
@@ -109,7 +111,8 @@ const uint8_t* LocalMaps::find(uint32_t number, uint64_t address, uint64_t lengt
 }
 
 uint8_t* LocalMaps::searchFile(uint32_t file, uint64_t address, uint64_t length, bool write) {
-  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return file != 0 && map.file == file; });
+  const auto found =
+      std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return file != 0 && map.file == file; });
   if (found == maps_.end()) return nullptr;
   lastFile_ = static_cast<uint32_t>(found - maps_.begin());
   return findFile(file, address, length, write);

@@ -1,8 +1,8 @@
-// Memory of allocate() between two processes of a host: the ranges that this process has offered to a peer, and those of the peer
-// that it has mapped for reading, so that the peer's payload is copied like any other memory.
+// Memory of allocate() between two processes of a host: the ranges that this process has offered to a peer, and those
+// of the peer that it has mapped for reading, so that the peer's payload is copied like any other memory.
 //
-// An offer is a number, an address range and the file. A number is not reused while the pair exists, so a packet that names it
-// never means other memory. All functions require the engine's lock.
+// An offer is a number, an address range and the file. A number is not reused while the pair exists, so a packet that
+// names it never means other memory. All functions require the engine's lock.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,13 +13,14 @@
 
 namespace nd {
 
-// A memory range, the body of the frames kMemory*. An answer has only slot, number and `mapped`; an end the number and the file; a
-// request for a file (kMemoryAsk) the file and `mapped`.
+// A memory range, the body of the frames kMemory*. An answer has only slot, number and `mapped`; an end the number and
+// the file; a request for a file (kMemoryAsk) the file and `mapped`.
 struct LocalMemory {
   uint32_t slot = 0, number = 0;
   uint64_t base = 0, length = 0;
-  uint32_t mapped = 0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
-  uint32_t file = 0;    // SharedRange::id, by which keys are published (direct_table.h); older processes ignore it
+  uint32_t mapped =
+      0;  // in an answer: 1 the peer has mapped it, 0 it has not and will not; in an offer and a request: for writing
+  uint32_t file = 0;  // SharedRange::id, by which keys are published (direct_table.h); older processes ignore it
 };
 
 // Our memory, as one peer knows it.
@@ -35,8 +36,8 @@ class LocalOffers {
   bool news() const { return news_; }
   // Finds memory that was freed or taken back, whose end has to be sent to the peer.
   void sweep();
-  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If that returns false, no more can be sent now.
-  // `direct`: the peer may get to write to some of it.
+  // Sends all offers and ends: tell(memory, fd), with kNoDescriptor for an end. If that returns false, no more can be
+  // sent now. `direct`: the peer may get to write to some of it.
   template <typename Tell>
   void tellAll(bool direct, Tell tell);
   void clear() { *this = {}; }
@@ -67,8 +68,8 @@ class LocalMaps {
   LocalMaps& operator=(const LocalMaps&) = delete;
   ~LocalMaps() { clear(); }
 
-  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages. `direct`: it may
-  // also be one that others write to, and an offer may replace an earlier one of the same memory.
+  // False: too much memory, or a file that could change under us: one that can shrink, or that lacks some of its pages.
+  // `direct`: it may also be one that others write to, and an offer may replace an earlier one of the same memory.
   bool add(const LocalMemory& memory, Descriptor fd, bool direct);
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
@@ -110,7 +111,8 @@ void LocalOffers::tellAll(bool direct, Tell tell) {
       const std::shared_ptr<const SharedRange> range = offer.range.lock();
       if (offer.state == State::kNew && range) {
         range->seal(direct);
-        const LocalMemory memory{0, offer.number, range->base, range->length, offer.writable, static_cast<uint32_t>(offer.id)};
+        const LocalMemory memory{
+            0, offer.number, range->base, range->length, offer.writable, static_cast<uint32_t>(offer.id)};
         if (!tell(memory, range->fd.get())) break;
         range->told.store(true, std::memory_order_relaxed);
         offer.state = State::kTold;

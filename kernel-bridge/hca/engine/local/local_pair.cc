@@ -40,9 +40,7 @@ void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piec
   }
 }
 
-uint32_t bulkOf(LocalKind kind, uint32_t length) {
-  return kind == LocalKind::kBulk ? length : 0;
-}
+uint32_t bulkOf(LocalKind kind, uint32_t length) { return kind == LocalKind::kBulk ? length : 0; }
 
 }  // namespace
 
@@ -233,7 +231,9 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   LocalSmall small;
   small.slots[0] = consumer_.look(0);
   if (!fast || small.slots[0] == nullptr) return false;
-  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) { return peekWord(at + word); };
+  const auto read = [at = reinterpret_cast<const uint32_t*>(small.slots[0]->body)](uint32_t word) {
+    return peekWord(at + word);
+  };
   for (uint32_t i = 0; i < 3; i++) small.header.head[i] = read(i);
   for (uint32_t i = 0; i < 3; i++) small.header.bth[i] = read(3 + i);
   const uint32_t first = small.header.head[0];
@@ -242,7 +242,8 @@ bool LocalPair::takeSmall(PacketSink& sink) {
   small.writes = opcode == wire::kOpWriteOnly;
   const bool inBulk = first == LocalEntry::word(small.length, LocalKind::kBulk, 0);
   if ((!inBulk && first != LocalEntry::word(small.length, LocalKind::kInline, 0)) ||
-      (opcode != wire::kOpSendOnly && !small.writes) || small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
+      (opcode != wire::kOpSendOnly && !small.writes) ||
+      small.length > (inBulk ? LocalSmall::kMostBytes : LocalSmall::kMostInEntry))
     return false;
   if (small.writes) {
     const uint32_t reth[] = {read(6), read(7), read(8), read(9)};
@@ -353,8 +354,9 @@ Pull LocalPair::pull(const LocalPacket& packet, const Piece* places, uint32_t co
   return outcome;
 }
 
-// Memory that was given back may be unmapped already: such payload has changed, and only what is named under the present epoch and not
-// mapped here would fail again. Within one process, one lock holds for both sides: under the same epoch the memory is there.
+// Memory that was given back may be unmapped already: such payload has changed, and only what is named under the
+// present epoch and not mapped here would fail again. Within one process, one lock holds for both sides: under the same
+// epoch the memory is there.
 Pull LocalPair::copyNamed(const LocalPacket& packet, const Piece* places, uint32_t count) {
   if (!up()) return Pull::kFailed;
   const auto changed = [&] {

@@ -1,9 +1,10 @@
-// The local link between this process and one process of the same host (or itself): it carries the packets of connections between
-// the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are larger, and payload in memory that the
-// peer has mapped is not sent but named: the owner of the destination copies it, once, out of that mapping.
+// The local link between this process and one process of the same host (or itself): it carries the packets of
+// connections between the two. The transport is the wire's; a packet has no UDP header and no ICRC, its segments are
+// larger, and payload in memory that the peer has mapped is not sent but named: the owner of the destination copies it,
+// once, out of that mapping.
 //
-// All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks only this
-// pair.
+// All functions require the engine's lock. Data that the peer writes is read once and checked; an invalid entry breaks
+// only this pair.
 #pragma once
 #include <memory>
 
@@ -50,12 +51,12 @@ struct LocalPiece {
 };
 
 struct LocalEntry {
-  // Word 0: payload length in 20 bits, kind in 4, flags in 8. Word 1: source QPN in 24, traffic class in 8. Word 2: the newest
-  // PSN that the packet acknowledges besides its own meaning, with kAcknowledges; or 0.
+  // Word 0: payload length in 20 bits, kind in 4, flags in 8. Word 1: source QPN in 24, traffic class in 8. Word 2: the
+  // newest PSN that the packet acknowledges besides its own meaning, with kAcknowledges; or 0.
   static constexpr uint32_t kHeadBytes = 12, kLengthBits = 20, kKindBits = 4;
   static constexpr uint32_t kAcknowledges = 1u << 24;
-  static constexpr uint32_t kInRing = 1;     // flag: the response's payload must not be a reference
-  static constexpr uint32_t kLasting = 2;    // flag of kUnpulled: it would fail again
+  static constexpr uint32_t kInRing = 1;   // flag: the response's payload must not be a reference
+  static constexpr uint32_t kLasting = 2;  // flag of kUnpulled: it would fail again
   static uint32_t word(uint32_t length, LocalKind kind, uint32_t flags) {
     return length | uint32_t(kind) << kLengthBits | flags << (kLengthBits + kKindBits);
   }
@@ -66,7 +67,7 @@ enum class Pull : uint8_t { kDone, kChanged, kFailed };
 // A received packet. Header and pieces are private copies; the payload may be in memory that the peer can write.
 struct LocalPacket {
   uint32_t sourceQpn = 0, flags = 0;
-  uint32_t acknowledged = 0;         // as in the entry
+  uint32_t acknowledged = 0;  // as in the entry
   const uint8_t* bth = nullptr;
   uint32_t headerLength = 0;
   const uint8_t* payload = nullptr;  // null: to be pulled
@@ -76,8 +77,8 @@ struct LocalPacket {
   const LocalPiece* pieces = nullptr;
 };
 
-// A small message that the ring carries. Words are as they stood in the entry when they were read, once; the payload stands where the
-// peer may change it: behind the header, or in the bulk area.
+// A small message that the ring carries. Words are as they stood in the entry when they were read, once; the payload
+// stands where the peer may change it: behind the header, or in the bulk area.
 struct LocalSmall : SmallMessage {
   static constexpr uint32_t kMostInEntry = LocalRing::kEntryBytes / 2;
   static constexpr uint32_t kMostBytes = (64u << 10) - 1;
@@ -111,12 +112,13 @@ struct LocalSmall : SmallMessage {
 
 class LocalPair {
  public:
-  static constexpr uint32_t kMtu = 64u << 10;          // of connections on it
-  static constexpr uint32_t kNamedPackets = 8;         // maximum named at once
-  static constexpr uint32_t kNamedFrom = 4u << 10;     // bytes; below, two copies that both processes make at the same time are faster
+  static constexpr uint32_t kMtu = 64u << 10;   // of connections on it
+  static constexpr uint32_t kNamedPackets = 8;  // maximum named at once
+  static constexpr uint32_t kNamedFrom =
+      4u << 10;  // bytes; below, two copies that both processes make at the same time are faster
   static_assert(LocalSmall::kMostBytes < kMtu, "one packet");
-  static constexpr uint32_t kStepBytes = 512u << 10;   // copied per step, so that the lock is given up in between
-  static constexpr uint32_t kPieceBytes = 16;          // of an entry
+  static constexpr uint32_t kStepBytes = 512u << 10;  // copied per step, so that the lock is given up in between
+  static constexpr uint32_t kPieceBytes = 16;         // of an entry
   static constexpr uint32_t kMaxPieces = 11;
   static_assert(LocalEntry::kHeadBytes + 32 + 8 + kMaxPieces * kPieceBytes <= LocalRing::kEntryBytes,
                 "head, the longest header that names payload, epoch, pieces");
@@ -160,16 +162,14 @@ class LocalPair {
   bool hasSpace() { return ready(kMtu, false); }
   // Whether a queue pair should leave the remaining space to the others.
   bool crowded() { return !up() || producer_.crowded(); }
-  // After a step: wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the peer waits for
-  // room, otherwise in large pieces, or with `all`, when this side has nothing else to do, always.
+  // After a step: wakes the peer if it sleeps and there are new entries. Publishes consumed space: at once if the peer
+  // waits for room, otherwise in large pieces, or with `all`, when this side has nothing else to do, always.
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
   // ── Direct access (direct_board.h)
   // Whether both sides publish their keys: known when the pair is up.
-  bool direct() const {
-    return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1;
-  }
+  bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
   // Where the peer is in this side's memory, or null.
   DirectVisit* directVisit() { return up() ? &peer_->visit : nullptr; }
   ProcessId process() const { return process_; }
@@ -188,20 +188,21 @@ class LocalPair {
   const uint32_t slot;
   State state = State::kAsking;
   bool self = false;
-  bool fast = true;                 // small messages take the fast path; the tests compare it with the other
-  bool stalled = false;             // queue pairs wait for space
-  uint64_t deadline = UINT64_MAX;   // of the set-up
+  bool fast = true;                // small messages take the fast path; the tests compare it with the other
+  bool stalled = false;            // queue pairs wait for space
+  uint64_t deadline = UINT64_MAX;  // of the set-up
   LocalMapping mapping;
   LocalOffers offers;
   LocalMaps maps;
-  DirectPeer peer;                  // ready: its memory can be accessed directly
-  UniqueFd wakeFd, peerWakeFd;      // ours in the host's set; the peer's
+  DirectPeer peer;              // ready: its memory can be accessed directly
+  UniqueFd wakeFd, peerWakeFd;  // ours in the host's set; the peer's
 
  private:
   static LocalSmall::Header smallHeader(const wire::Bth& bth, uint32_t sourceQpn, uint8_t trafficClass,
                                         uint32_t acknowledges, uint32_t length) {
     const LocalKind kind = length > LocalSmall::kMostInEntry ? LocalKind::kBulk : LocalKind::kInline;
-    LocalSmall::Header header = {{LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges}, {}};
+    LocalSmall::Header header = {
+        {LocalEntry::word(length, kind, 0), sourceQpn | uint32_t(trafficClass) << 24, acknowledges}, {}};
     wire::emitBth(reinterpret_cast<uint8_t*>(header.bth), bth);
     return header;
   }
@@ -218,8 +219,8 @@ class LocalPair {
   bool takeOne(PacketSink& sink);
   bool takeNamed(PacketSink& sink, LocalPacket& packet, const uint8_t* at);
   bool takeSmall(PacketSink& sink);
-  // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back for these
-  // entries, and wakes the peer when few are left.
+  // A READ whose response would queue behind so many unread entries need not wake the peer yet: this side comes back
+  // for these entries, and wakes the peer when few are left.
   static constexpr uint32_t kBacklog = 4;
   bool owesWake() const { return dirty_ || (asked_ && consumer_.look(kBacklog) == nullptr); }
   void wakePeer();

@@ -13,12 +13,9 @@ namespace {
 
 HostCounter counterOf(LocalHello::Reason reason) {
   switch (reason) {
-    case LocalHello::kOption:
-      return HostCounter::kLocalRefusedOption;
-    case LocalHello::kUser:
-      return HostCounter::kLocalRefusedUser;
-    default:
-      return HostCounter::kLocalRefusedSystem;
+    case LocalHello::kOption: return HostCounter::kLocalRefusedOption;
+    case LocalHello::kUser: return HostCounter::kLocalRefusedUser;
+    default: return HostCounter::kLocalRefusedSystem;
   }
 }
 
@@ -28,7 +25,9 @@ void LocalPairs::start(bool enabled, bool direct) {
   enabled_ = enabled;
   if (enabled && direct && !board_.create()) counters_.add(HostCounter::kDirectImpossible);
   freedFd_ = makeEvent();
-  if (!freedFd_.valid() || !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot()))) return;
+  if (!freedFd_.valid() ||
+      !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot())))
+    return;
   onToldRangeFreed([](void* self) { raiseEvent(static_cast<LocalPairs*>(self)->freedFd_.get()); }, this);
 }
 
@@ -198,7 +197,8 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   counters_.add(HostCounter::kLocalPairsUp);
   up_.push_back(&pair);
   grown_ = true;
-  if (pair.direct()) tellMemory(pair.slot, FrameKind::kDirectTable, {}, board_.fd());  // if it is lost, all goes by the ring
+  if (pair.direct())
+    tellMemory(pair.slot, FrameKind::kDirectTable, {}, board_.fd());  // if it is lost, all goes by the ring
   sink.onLocalPair(pair);
 }
 
@@ -279,14 +279,12 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
       tellMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;
     }
-    case FrameKind::kMemoryAnswer:
-      return pair->offers.onAnswer(memory.number, memory.mapped == 1);
+    case FrameKind::kMemoryAnswer: return pair->offers.onAnswer(memory.number, memory.mapped == 1);
     case FrameKind::kDirectTable:
       if (origin.fdCount != 1 || !pair->direct() || !pair->peer.open(origin.fds[0].get()))
         return counters_.add(HostCounter::kSlotBadFrames);
       return sink.onLocalPair(*pair);
-    case FrameKind::kMemoryAsk:
-      return onMemoryAsk(*pair, memory);
+    case FrameKind::kMemoryAsk: return onMemoryAsk(*pair, memory);
     default:
       pair->peer.forgetWish(memory.file);
       if (pair->maps.remove(memory.number)) counters_.add(HostCounter::kLocalMapsEnded);
@@ -361,9 +359,7 @@ uint32_t LocalPairs::receive(PacketSink& sink, uint32_t budget) {
   return n;
 }
 
-uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) {
-  return self_ ? self_->receive(sink, budget) : 0;
-}
+uint32_t LocalPairs::receiveSelf(PacketSink& sink, uint32_t budget) { return self_ ? self_->receive(sink, budget) : 0; }
 
 void LocalPairs::flush() {
   const uint32_t freed = toldRangesFreed();

@@ -1,9 +1,9 @@
 // Sets up the local links to other processes of this host, and owns them.
 //
-// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an event for
-// each side; the other accepts, or refuses with a reason. A process that has refused once refuses always, so that both sides use
-// the same link for all connections of the pair: none → asking → up | refused. An unanswered offer is withdrawn by a word in the
-// segment, which only one of the two can change.
+// The slots' connections carry the set-up: the process with the lower slot makes the segment and offers it with an
+// event for each side; the other accepts, or refuses with a reason. A process that has refused once refuses always, so
+// that both sides use the same link for all connections of the pair: none → asking → up | refused. An unanswered offer
+// is withdrawn by a word in the segment, which only one of the two can change.
 #pragma once
 #include <array>
 #include <memory>
@@ -25,9 +25,11 @@ struct LocalHello {
 
 class LocalPairs {
  public:
-  LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness) : counters_(counters), slots_(slots), readiness_(readiness) {}
+  LocalPairs(HostCounters& counters, Slots& slots, Readiness& readiness)
+      : counters_(counters), slots_(slots), readiness_(readiness) {}
 
-  // `enabled`: false refuses every pair; `direct`: peers may access memory of allocate() themselves. The slot is already claimed.
+  // `enabled`: false refuses every pair; `direct`: peers may access memory of allocate() themselves. The slot is
+  // already claimed.
   void start(bool enabled, bool direct);
   void stop();
   // From now on no further pair comes up: the packets are to be seen (capture, faults).
@@ -53,14 +55,16 @@ class LocalPairs {
   // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
   DirectBoard* board() { return board_.created() ? &board_ : nullptr; }
   void settle();
-  bool occupied(const std::vector<DirectWithdrawn>& withdrawn) { return board_.occupied(up_.data(), up_.size(), withdrawn); }
-  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread falls asleep
-  // the next time: a polling thread may find it first, and must not take the wake-up from a sleeper, because the peer signals
-  // only once.
+  bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
+    return board_.occupied(up_.data(), up_.size(), withdrawn);
+  }
+  // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread
+  // falls asleep the next time: a polling thread may find it first, and must not take the wake-up from a sleeper,
+  // because the peer signals only once.
   void rang(uint32_t slot);
   bool anyRang() const { return !rang_.empty(); }
-  // Before a thread sleeps: requests a signal from each peer, once. Polling threads do not cancel that, because they do not end
-  // the sleep. False: there are entries already. `others`: another thread sleeps already.
+  // Before a thread sleeps: requests a signal from each peer, once. Polling threads do not cancel that, because they do
+  // not end the sleep. False: there are entries already. `others`: another thread sleeps already.
   bool fallAsleep(bool others);
   // Whether pairs have come up since the last call.
   bool grown() { return std::exchange(grown_, false); }
@@ -79,7 +83,8 @@ class LocalPairs {
   bool offer(LocalPair& pair, uint64_t now);
   void onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink);
   void onAnswer(uint32_t slot, const LocalHello& hello, ProcessId process, PacketSink& sink);
-  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
+  bool tell(uint32_t slot, FrameKind kind, const LocalHello& hello, const Descriptor* fds = nullptr,
+            uint32_t fdCount = 0);
   void onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& sink);
   void onMemoryAsk(LocalPair& pair, const LocalMemory& memory);
   bool tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, Descriptor fd);

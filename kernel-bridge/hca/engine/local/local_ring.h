@@ -1,10 +1,10 @@
-// The shared memory of two processes of a host, and the lock-free queues in it: one single-producer single-consumer ring for each
-// direction.
+// The shared memory of two processes of a host, and the lock-free queues in it: one single-producer single-consumer
+// ring for each direction.
 //
-// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots. Each slot begins with its sequence number, the
-// entry's position plus one, so a small message needs one cache line and no counter. Payload that does not fit goes into the bulk
-// area, contiguous, in the order of the entries. The consumer publishes its position now and then; both keep private copies of
-// the other's counters. Data of the other side is read once and checked.
+// A ring has slots of a cache line and a bulk area. An entry is 1 to 4 slots. Each slot begins with its sequence
+// number, the entry's position plus one, so a small message needs one cache line and no counter. Payload that does not
+// fit goes into the bulk area, contiguous, in the order of the entries. The consumer publishes its position now and
+// then; both keep private copies of the other's counters. Data of the other side is read once and checked.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -61,12 +61,12 @@ static_assert(sizeof(LocalRing::Slot) == 64, "a slot is a cache line");
 
 // The words of one side for the other. Each line is written by that side, except `asleep`, which the other resets.
 struct LocalSide {
-  alignas(64) uint64_t consumed;      // position in the other's ring: slots, and bulk units in the high half
-  alignas(64) uint32_t asleep;        // 1: raise my event when there is an entry for me in your ring
-  uint32_t wantsSpace;                // 1: and when you have consumed
-  alignas(64) uint64_t epoch;         // changes before memory that the other may be reading is freed
-  uint32_t direct;                    // 1: this side publishes its keys (direct_table.h)
-  alignas(64) DirectVisit visit;      // this side is in the other's memory
+  alignas(64) uint64_t consumed;  // position in the other's ring: slots, and bulk units in the high half
+  alignas(64) uint32_t asleep;    // 1: raise my event when there is an entry for me in your ring
+  uint32_t wantsSpace;            // 1: and when you have consumed
+  alignas(64) uint64_t epoch;     // changes before memory that the other may be reading is freed
+  uint32_t direct;                // 1: this side publishes its keys (direct_table.h)
+  alignas(64) DirectVisit visit;  // this side is in the other's memory
 };
 
 struct LocalSegment {
@@ -86,11 +86,9 @@ class LocalProducer {
     consumed_ = consumed;
     position_ = bulk_ = freeSlots_ = freeUnits_ = 0;
   }
-  // Whether there is room for an entry of so many slots and bulk units (at most half of the area). False: not now, or the peer's
-  // counter is invalid.
-  bool room(uint32_t slots, uint32_t units) {
-    return (fits(slots, units)) || (refresh() && fits(slots, units));
-  }
+  // Whether there is room for an entry of so many slots and bulk units (at most half of the area). False: not now, or
+  // the peer's counter is invalid.
+  bool room(uint32_t slots, uint32_t units) { return (fits(slots, units)) || (refresh() && fits(slots, units)); }
   // Whether more than half of the slots are in use, as far as the consumer has published.
   bool crowded() { return isHalfTaken() && (!refresh() || isHalfTaken()); }
   // Whether everything before `position` was consumed.
@@ -177,8 +175,8 @@ class LocalProducer {
   static constexpr uint32_t kAhead = 12;
   LocalRing* ring_ = nullptr;
   const uint64_t* consumed_ = nullptr;
-  uint32_t position_ = 0, bulk_ = 0;         // next to write
-  uint32_t freeSlots_ = 0, freeUnits_ = 0;   // consumed, as last seen
+  uint32_t position_ = 0, bulk_ = 0;        // next to write
+  uint32_t freeSlots_ = 0, freeUnits_ = 0;  // consumed, as last seen
   bool broken_ = false;
 };
 
@@ -189,9 +187,7 @@ class LocalConsumer {
     consumed_ = consumed;
     position_ = bulk_ = published_ = publishedBulk_ = 0;
   }
-  bool ready() const {
-    return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1;
-  }
+  bool ready() const { return __atomic_load_n(&slot(position_).sequence, __ATOMIC_ACQUIRE) == position_ + 1; }
   // Copies a slot of the next entry. False: it is not there, which is invalid except for the first slot.
   bool copy(uint32_t index, uint8_t to[LocalRing::kSlotBody]) const {
     const LocalRing::Slot& s = slot(position_ + index);
@@ -204,8 +200,8 @@ class LocalConsumer {
     const LocalRing::Slot& s = slot(position_ + index);
     return __atomic_load_n(&s.sequence, __ATOMIC_ACQUIRE) == position_ + index + 1 ? &s : nullptr;
   }
-  // Prefetches later entries while this one is handled. Useful only if many arrive: if they arrive one by one, the producer holds
-  // the lines that it will write next.
+  // Prefetches later entries while this one is handled. Useful only if many arrive: if they arrive one by one, the
+  // producer holds the lines that it will write next.
   void fetch() const {
     __builtin_prefetch(&slot(position_ + kAhead));
     __builtin_prefetch(&slot(position_ + kAhead + 1));

@@ -7,8 +7,16 @@ namespace nd {
 using namespace abi;
 
 Context::Context(Link& l, const Clock& c, const EngineOptions& o)
-    : link(l), clock(c), options(o), pds(o.maxPd), cqs(o.maxCq), srqs(o.maxSrq), ahs(o.maxAh),
-      qps(std::min(o.maxQp, kQpIndexes)), pkeyTables(o.maxPkeyTables), memory(options, l) {
+    : link(l),
+      clock(c),
+      options(o),
+      pds(o.maxPd),
+      cqs(o.maxCq),
+      srqs(o.maxSrq),
+      ahs(o.maxAh),
+      qps(std::min(o.maxQp, kQpIndexes)),
+      pkeyTables(o.maxPkeyTables),
+      memory(options, l) {
   // QPNs begin anywhere, so that a process's late packets do not meet its successor's queue pairs.
   fillRandom(&qpBase, sizeof qpBase);
   qpBase %= kQpIndexes;
@@ -36,8 +44,8 @@ bool Context::refresh(RingPlace& place, const uint32_t* word, uint32_t entries) 
   return true;
 }
 
-uint32_t Context::pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset, uint32_t length,
-                         bool write, Piece* list, uint32_t* outCount, const SharedRange** shared) {
+uint32_t Context::pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset,
+                         uint32_t length, bool write, Piece* list, uint32_t* outCount, const SharedRange** shared) {
   if (cursor.offset != offset) {
     cursor = {};
     uint32_t skip = offset;

@@ -1,5 +1,5 @@
-// What all queue pairs of one transport share: its objects, keys, timers, counters and time. It has no process-wide state:
-// a process may have several, each with a link of its own.
+// What all queue pairs of one transport share: its objects, keys, timers, counters and time. It has no process-wide
+// state: a process may have several, each with a link of its own.
 #pragma once
 #include <array>
 #include <map>
@@ -53,8 +53,8 @@ struct Context {
   bool refreshReceive(Qp& qp) { return refresh(qp.rs, qp.header + abi::kQpReceiveProducer, qp.receiveEntries); }
   bool refreshShared(Srq& srq) { return refresh(srq, srq.header + abi::kSrqProducer, srq.entries); }
   // Collects `length` bytes at a message offset of an SGL. 0, kWcLocalProtection, or kWcLocalOp (list too short).
-  uint32_t pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset, uint32_t length, bool write,
-                  Piece* out, uint32_t* outCount, const SharedRange** shared = nullptr);
+  uint32_t pieces(const Pd* pd, KeyCache& cache, SgeList sges, SgeCursor& cursor, uint32_t offset, uint32_t length,
+                  bool write, Piece* out, uint32_t* outCount, const SharedRange** shared = nullptr);
 
   void report(Qp& qp, QpEvent event, uint32_t reason);
   void write(Cq& cq, const Completion& completion) {
@@ -76,9 +76,9 @@ struct Context {
   Memory memory;
   TimerHeap timers;
   Counters counters;
-  uint64_t now = 0;       // at the start of the present step
-  uint32_t received = 0;  // in the present step
-  uint64_t keptBytes = 0;  // by all connections, behind gaps (recovery.h)
+  uint64_t now = 0;                            // at the start of the present step
+  uint32_t received = 0;                       // in the present step
+  uint64_t keptBytes = 0;                      // by all connections, behind gaps (recovery.h)
   QpLine<&Qp::nextFailing, kFailing> failing;  // Lifecycle::settle ends them
   // Orders what every thread of the process stored before against what it loads after; null: nothing does, and
   // posters of receives fence for themselves.

@@ -125,8 +125,8 @@ void Cq::addWaiter(uint32_t type, std::shared_ptr<NotifySink> sink) {
   waiters_.push_back({type, std::move(sink)});
   if (type == kCqNotifyErrors) return;
   if (armsAhead_ == 0) return saturatingIncrement(waitersAhead_);
-  // Its arm came before it. An event that went to others, or whose entries were taken, may have used that arm up, and an arm
-  // since then (a batch) need not be for what it waits for.
+  // Its arm came before it. An event that went to others, or whose entries were taken, may have used that arm up, and
+  // an arm since then (a batch) need not be for what it waits for.
   const bool used = usedAhead_ != 0, solicitedOnly = type == kCqNotifySolicited;
   meetArm(type);
   if (used || solicitedOnly || (armed_ != Arm::kAny && batchLeft_ == 0)) askFor(solicitedOnly);

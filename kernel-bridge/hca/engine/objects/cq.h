@@ -21,8 +21,9 @@ struct Cq {
   // Takes over a ring (from creation or resize). The counters in its header are set.
   void attach(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount, uint32_t producerNow,
               uint32_t consumerNow);
-  // False: there is no room, the CQ is dead from now on. In the header, so that a completion goes from where it is made into
-  // its words: as a structure in between the compiler clears it by a string instruction first, slower than all of this.
+  // False: there is no room, the CQ is dead from now on. In the header, so that a completion goes from where it is made
+  // into its words: as a structure in between the compiler clears it by a string instruction first, slower than all of
+  // this.
   bool write(const Completion& completion);
   // Moves the entries not yet taken to another ring. kBufferOverflow: they do not fit.
   Status resize(std::shared_ptr<Ring> memory, uint64_t address, uint32_t entryCount);
@@ -36,7 +37,8 @@ struct Cq {
   bool removeWaiter(const NotifySink* sink);
   // From now on every event goes to the listener, and none is kept; an event that was kept goes there now.
   void listen(std::shared_ptr<NotifySink> sink);
-  // For an HCA that learns of an event before it knows the entries: whether any next entry is an event, or only a solicited one.
+  // For an HCA that learns of an event before it knows the entries: whether any next entry is an event, or only a
+  // solicited one.
   bool wantsAny() const { return armed_ == Arm::kAny || batchLeft_ != 0; }
   // And that a solicited entry is among those that were written last.
   void solicitedCame();
@@ -69,14 +71,14 @@ struct Cq {
   uint32_t* words_ = nullptr;
   uint32_t entries_ = 0, producer_ = 0;
   Arm armed_ = Arm::kNone;
-  uint32_t batchLeft_ = 0;                 // entries until the event of armBatch(); 0: not armed
+  uint32_t batchLeft_ = 0;  // entries until the event of armBatch(); 0: not armed
   // A notification is one arm and one waiter, which come by different ways and in either order: arms whose waiters
   // are on their way, and waiters whose arms are.
   uint32_t armsAhead_ = 0, waitersAhead_ = 0;
-  uint32_t usedAhead_ = 0;                 // of the arms ahead, the oldest: an event has used them up
-  uint32_t solicitedAhead_ = 0;            // of the arms ahead, those for solicited entries
-  uint32_t unannounced_ = 0;               // entries written since the last event
-  uint32_t sinceSolicited_ = UINT32_MAX;   // entries written after the last solicited one
+  uint32_t usedAhead_ = 0;                // of the arms ahead, the oldest: an event has used them up
+  uint32_t solicitedAhead_ = 0;           // of the arms ahead, those for solicited entries
+  uint32_t unannounced_ = 0;              // entries written since the last event
+  uint32_t sinceSolicited_ = UINT32_MAX;  // entries written after the last solicited one
   // An event for waiters who were not there yet: for how many of them.
   uint32_t kept_ = 0;
   bool keptSolicited_ = false;

@@ -169,7 +169,8 @@ void Memory::publish(MemoryKey& key) {
   const PinnedRange* const range = key.window ? key.region->range : key.range;
   DirectBoard* const board = link_.directBoard();
   if (!board || !key.live || !range || (key.access & kRemoteRights) == 0) return;
-  key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0, key.address, key.length, key.shift},
+  key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0,
+                                  key.address, key.length, key.shift},
                                  range->shared.get());
 }
 
@@ -224,7 +225,8 @@ void Memory::retireKernel(KernelId kernel) {
 
 void Memory::retireKey(const Qp& qp, uint32_t number) {
   const MemoryKey* const key = find(number);
-  if (key && key->live && key->pd == qp.pd && (key->window ? key->qp == &qp : key->registered && key->windows == 0)) retire(*key);
+  if (key && key->live && key->pd == qp.pd && (key->window ? key->qp == &qp : key->registered && key->windows == 0))
+    retire(*key);
 }
 
 void Memory::withdrawWindowsOf(const MemoryKey& region) {
@@ -312,7 +314,8 @@ bool Memory::fastRegister(Qp& qp, const FastRegisterRequest& r) {
 
 Status Memory::deregisterRegion(Pd& pd, uint32_t lkey) {
   MemoryKey* region = atIndexOf(lkey);
-  if (!region || region->window || region->pd != &pd || (!region->fast && region->key != lkey)) return Status::kInvalidHandle;
+  if (!region || region->window || region->pd != &pd || (!region->fast && region->key != lkey))
+    return Status::kInvalidHandle;
   if (region->windows > 0) return Status::kDeviceBusy;
   if (isUnsafe(sharedOf(*region))) return Status::kNoMemory;
   dropRegion(region);

@@ -33,7 +33,8 @@ struct Ring {
 
 struct PinnedRange;
 
-// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses, or from 0 on.
+// A memory region, or a type 2B memory window. `address` is what the key addresses: the caller's own addresses, or from
+// 0 on.
 struct MemoryKey {
   uint32_t key = 0;  // 24 random index bits, 8 key bits
   bool window = false;
@@ -93,8 +94,8 @@ class Memory {
   Status registerRegion(Pd& pd, uint64_t address, uint64_t length, uint32_t access, uint32_t* lkey, uint32_t* rkey);
   // A region that FAST_REGISTER gives memory, `mostBytes` at most. Until then its key grants nothing.
   Status allocateRegion(Pd& pd, uint64_t mostBytes, uint32_t* lkey);
-  // Of a region that was allocated, `lkey` may have any low byte. kNoMemory: a peer that does not go on is in it by direct access, and
-  // there is no room to take it back; the region stays, and it may be tried again.
+  // Of a region that was allocated, `lkey` may have any low byte. kNoMemory: a peer that does not go on is in it by
+  // direct access, and there is no room to take it back; the region stays, and it may be tried again.
   Status deregisterRegion(Pd& pd, uint32_t lkey);
   Status allocateWindow(Pd& pd, Handle* mw, uint32_t* rkey);
   Status deallocateWindow(Handle mw);
@@ -106,22 +107,23 @@ class Memory {
     uint64_t address = 0, length = 0;
   };
   bool bind(Qp& qp, const BindRequest& request);
-  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only while it is invalid.
+  // IBA 1 §10.6.6: gives an allocated region the memory of another one, and its key a new low byte. Only while it is
+  // invalid.
   struct FastRegisterRequest {
     uint32_t nextKey = 0, lkey = 0, access = 0;
     uint64_t address = 0, length = 0;
   };
   bool fastRegister(Qp& qp, const FastRegisterRequest& request);
-  // Ends the binding of a window, or the registration of a region that was allocated. Who asks: this side or the peer, which reaches
-  // regions with remote rights only.
+  // Ends the binding of a window, or the registration of a region that was allocated. Who asks: this side or the peer,
+  // which reaches regions with remote rights only.
   enum class By { kOwner, kPeer };
   bool invalidate(Qp& qp, uint32_t key, By by);
   void unbindAll(Qp& qp);
   // Whether this is, or was, the key of a window.
   bool isWindow(uint32_t key) const;
 
-  // For direct access by peers: no peer enters by these keys any more, which end next. Whoever can wait lets those that are inside leave
-  // before that; else they are evicted.
+  // For direct access by peers: no peer enters by these keys any more, which end next. Whoever can wait lets those that
+  // are inside leave before that; else they are evicted.
   void retireRegion(const Pd& pd, uint32_t lkey);
   void retireWindow(Handle mw);
   void retireRange(uint64_t id);
@@ -130,8 +132,8 @@ class Memory {
   // The same of LOCAL_INVALIDATE.
   void retireKey(const Qp& qp, uint32_t key);
 
-  // Peers may be copying from memory that was named to them: from now on such copies do not count. Those that access it directly by a
-  // key that was withdrawn are evicted. Called whenever a key loses its meaning.
+  // Peers may be copying from memory that was named to them: from now on such copies do not count. Those that access it
+  // directly by a key that was withdrawn are evicted. Called whenever a key loses its meaning.
   void revoke();
   uint64_t revocations() const { return revocations_; }
 

@@ -10,8 +10,8 @@ struct Packet {
   uint32_t flags = 0;
   const uint8_t* extension = nullptr;
   const uint8_t* payload = nullptr;
-  uint32_t length = 0;  // of the payload
-  uint32_t span = 1;    // PSNs that it takes: a payload that is named takes as many as its pieces would
+  uint32_t length = 0;                 // of the payload
+  uint32_t span = 1;                   // PSNs that it takes: a payload that is named takes as many as its pieces would
   LocalPair* pair = nullptr;           // by which it came; null: the wire
   const LocalPacket* local = nullptr;  // without payload: to be pulled
   bool inRing() const { return local && (local->flags & LocalEntry::kInRing); }

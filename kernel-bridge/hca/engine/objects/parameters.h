@@ -29,10 +29,11 @@ constexpr uint32_t kAll = kLongWindow | kRecovery | kFragments | kAnswers | kLon
 constexpr uint32_t packetBytes(uint32_t word) { return word & kLongPackets ? word >> kPacketBytesShift : 0; }
 constexpr bool isValid(uint32_t word) {
   const uint32_t bytes = word >> kPacketBytesShift, bits = word & ((1u << kPacketBytesShift) - 1);
-  const bool fits = bytes >= 256 && bytes <= extensions::kPacketBytesLongest && bytes % extensions::kPacketBytesStep == 0;
+  const bool fits =
+      bytes >= 256 && bytes <= extensions::kPacketBytesLongest && bytes % extensions::kPacketBytesStep == 0;
   return (bits & ~kAll) == 0 && (bytes == 0 || (fits && (bits & kLongPackets)));
 }
-}
+}  // namespace extensions
 
 // Packets dropped at the QPs and addresses of a P_Key table.
 struct PkeyViolations {

@@ -15,8 +15,9 @@
 namespace nd {
 
 // ── The marks of a queue pair ───────────────────────────────────────────────────────────────────
-// Whatever takes a queue pair out of the plain course of small messages: one bit for each reason. The bits are the state
-// itself and no copy of it. The fast path (fast_path.h) tests this word, by the masks below, and no list of conditions.
+// Whatever takes a queue pair out of the plain course of small messages: one bit for each reason. The bits are the
+// state itself and no copy of it. The fast path (fast_path.h) tests this word, by the masks below, and no list of
+// conditions.
 enum Mark : uint32_t {
   // Of both sides
   kClosed = 1u << 0,       // not RC, or in a state that receives nothing
@@ -29,10 +30,10 @@ enum Mark : uint32_t {
   kNakSent = 1u << 6,     // a NAK or RNR NAK for the expected PSN: later ones are dropped silently
   kNakPending = 1u << 7,  // a NAK is to be sent,
   kNakFatal = 1u << 8,    // after which the queue pair fails
-  kPullFailed = 1u << 9,    // local link: the peer is to learn that a named payload could not be copied
+  kPullFailed = 1u << 9,  // local link: the peer is to learn that a named payload could not be copied
   kCnpPending = 1u << 10,
-  kAckDeferred = 1u << 22,  // in line for the next step, with an ACK
-  kKeeps = 1u << 26,  // packets behind a gap
+  kAckDeferred = 1u << 22,    // in line for the next step, with an ACK
+  kKeeps = 1u << 26,          // packets behind a gap
   kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (receives.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
@@ -50,18 +51,18 @@ enum Mark : uint32_t {
   kRecovering = 1u << 27,  // the scoreboard has notes about what is under way
   kAnswerGap = 1u << 28,   // answers are missing, or were asked for again
   // Of both
-  kPublished = 1u << 25,   // peers may access memory directly by this queue pair
+  kPublished = 1u << 25,  // peers may access memory directly by this queue pair
 };
 static_assert(kInSend == 1u << 4 && kInWrite == 1u << 5, "marks overlap");
 constexpr uint32_t kBlocksReceive = kClosed | kFailing | kPairPending | kUnheard | kInSend | kInWrite | kNakSent |
                                     kNakPending | kNakFatal | kPullFailed | kKeeps;
-constexpr uint32_t kBlocksSend = kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking |
-                                 kProbing | kAwaited | kRnrWait;
+constexpr uint32_t kBlocksSend =
+    kNotRts | kFailing | kPairPending | kStalled | kUnfinished | kKeepAlive | kAsking | kProbing | kAwaited | kRnrWait;
 constexpr uint32_t kBlocksDirect = kBlocksSend | kNotDirect;
 // A doorbell that would leave other work undone goes the long way.
 constexpr uint32_t kBlocksDoorbell = kBlocksSend | kScheduled | kNakPending | kPullFailed | kCnpPending;
-constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive | kAsking |
-                                        kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
+constexpr uint32_t kBlocksAcknowledge = kNotRts | kFailing | kPairPending | kUnheard | kUnfinished | kKeepAlive |
+                                        kAsking | kRnrWait | kRingOnly | kNarrowed | kRecovering | kAnswerGap;
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
 // A send WQE that is executed, and its packets.
@@ -89,22 +90,22 @@ struct RingPlace {
 struct SendState : RingPlace {
   std::vector<SendEntry> entries;
   // head ≤ next ≤ begun ≤ parsed ≤ producer
-  uint32_t next = 0;      // WQE to send from; behind `begun` while retransmitting
-  uint32_t begun = 0;     // WQEs that have PSNs (or were executed locally)
-  uint32_t parsed = 0;    // WQEs read from the ring
-  uint32_t packet = 0;    // of `next`, to be sent next
-  uint32_t una = 0, psn = 0, maxPsn = 0;  // oldest unacknowledged, next to send, one past the newest ever sent
-  uint32_t reads = 0;     // READ and ATOMIC requests awaiting their answer
+  uint32_t next = 0;                            // WQE to send from; behind `begun` while retransmitting
+  uint32_t begun = 0;                           // WQEs that have PSNs (or were executed locally)
+  uint32_t parsed = 0;                          // WQEs read from the ring
+  uint32_t packet = 0;                          // of `next`, to be sent next
+  uint32_t una = 0, psn = 0, maxPsn = 0;        // oldest unacknowledged, next to send, one past the newest ever sent
+  uint32_t reads = 0;                           // READ and ATOMIC requests awaiting their answer
   uint32_t sinceAck = 0, messagesSinceAck = 0;  // packets, and ends of messages, since one with A
-  uint32_t askedEnd = 0;  // one past the newest packet with A
-  uint32_t askLimit = 0;  // for the answer to everything before this
+  uint32_t askedEnd = 0;                        // one past the newest packet with A
+  uint32_t askLimit = 0;                        // for the answer to everything before this
   SgeCursor gather, scatter;
   uint32_t keepAlivePsn = 0;
-  uint64_t ackStart = 0;   // when the ACK timer started
-  bool undated = false;    // at some time since; the timer, which is set, takes its own for that when it comes
-  uint64_t rnrUntil = 0;   // with kRnrWait
-  uint64_t rnrSince = 0;   // with rnrRetries: when the first of these RNR NAKs came,
-  uint32_t refused = 0;    // and which PSN they refuse
+  uint64_t ackStart = 0;  // when the ACK timer started
+  bool undated = false;   // at some time since; the timer, which is set, takes its own for that when it comes
+  uint64_t rnrUntil = 0;  // with kRnrWait
+  uint64_t rnrSince = 0;  // with rnrRetries: when the first of these RNR NAKs came,
+  uint32_t refused = 0;   // and which PSN they refuse
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
   // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals (a new
@@ -116,17 +117,17 @@ struct SendState : RingPlace {
   bool timing = false;
   uint32_t timedPsn = 0;
   uint64_t timedAt = 0, roundTrip = 0, variation = 0, leastRoundTrip = 0, lastRoundTrip = 0;
-  std::unique_ptr<PathModel> model;  // of a path that takes a longer window than all do
-  uint32_t probes = 0;       // for this `una`
-  std::unique_ptr<Scoreboard> board;  // with kRecovering: of what is under way
+  std::unique_ptr<PathModel> model;      // of a path that takes a longer window than all do
+  uint32_t probes = 0;                   // for this `una`
+  std::unique_ptr<Scoreboard> board;     // with kRecovering: of what is under way
   std::unique_ptr<AnswerBoard> answers;  // with kAnswerGap
   // With kRingOnly: until this PSN is acknowledged, or always.
   bool ringOnlyAlways = false;
   uint32_t ringOnlyEnd = 0;
-  bool referred = false;       // packets have named memory of ours
-  uint64_t leaveUntil = 0;                 // until when an invalidation at the head waits for peers that are inside; 0: it does not
+  bool referred = false;    // packets have named memory of ours
+  uint64_t leaveUntil = 0;  // until when an invalidation at the head waits for peers that are inside; 0: it does not
   uint32_t directWqe = 0, directDone = 0;  // a request of which so many bytes have been copied directly
-  uint32_t lastPosition = 0;   // in the ring, after the newest packet
+  uint32_t lastPosition = 0;               // in the ring, after the newest packet
   bool outstanding() const { return una != maxPsn; }
   // Nothing that is under way has AckReq.
   bool unasked() const { return psn != una && wire::psnDiff(askedEnd, una) <= 0; }
@@ -150,10 +151,10 @@ struct ResponseJob {
   uint64_t address = 0;
   uint32_t rkey = 0, length = 0, msn = 0;
   uint64_t result = 0;
-  bool replay = false;  // of a request that came again
-  bool inRing = false;  // local link: the payload may not be named
-  bool again = false;   // to a request that was sent again (transport/path/answers.h)
-  bool partial = false; // it ends before its request does
+  bool replay = false;   // of a request that came again
+  bool inRing = false;   // local link: the payload may not be named
+  bool again = false;    // to a request that was sent again (transport/path/answers.h)
+  bool partial = false;  // it ends before its request does
 };
 
 // Fixed capacity, set when the QP's depth is. Its memory comes with the first item: most connections never need it.
@@ -190,8 +191,8 @@ struct ReceiveState : RingPlace {
   uint32_t expected = 0, msn = 0;
   uint64_t received = 0;  // bytes of the open message
   // Open SEND
-  SgeList sges{};         // of the receive WQE
-  uint64_t room = 0;      // its bytes
+  SgeList sges{};     // of the receive WQE
+  uint64_t room = 0;  // its bytes
   SgeCursor scatter;
   // Open WRITE
   uint64_t writeAddress = 0;
@@ -202,14 +203,14 @@ struct ReceiveState : RingPlace {
   std::unique_ptr<std::deque<ResponseJob>> repeats;  // parts of answers, which leave before the others
   bool answering() const { return jobs.size() != 0 || repeats; }
   bool ackPending = false;
-  bool ackDue = false;      // may not be put off, or was for a step already
-  bool unanswered = false;  // packets were executed that no answer has acknowledged
-  bool ackable = false;     // a SEND or WRITE was executed: ackPsn is meaningful
-  uint32_t ackPsn = 0;      // of the newest SEND or WRITE packet executed
-  uint32_t rnrNaks = 0;     // for this expected PSN
-  bool named = false;       // local link: answers have named memory,
-  uint32_t namedEnd = 0;    // the newest before this place in the ring
-  uint64_t nakLatest = 0;   // not 0: when a fatal NAK waits no longer for the peer to have copied it
+  bool ackDue = false;           // may not be put off, or was for a step already
+  bool unanswered = false;       // packets were executed that no answer has acknowledged
+  bool ackable = false;          // a SEND or WRITE was executed: ackPsn is meaningful
+  uint32_t ackPsn = 0;           // of the newest SEND or WRITE packet executed
+  uint32_t rnrNaks = 0;          // for this expected PSN
+  bool named = false;            // local link: answers have named memory,
+  uint32_t namedEnd = 0;         // the newest before this place in the ring
+  uint64_t nakLatest = 0;        // not 0: when a fatal NAK waits no longer for the peer to have copied it
   bool unpulledLasting = false;  // with kPullFailed: it would fail again
   uint8_t nakSyndrome = 0;
   uint32_t nakPsn = 0;
@@ -268,17 +269,17 @@ struct Qp {
   uint32_t receiveEntries = 0, receiveStride = 0, receiveSge = 0;
 
   // Connection
-  uint32_t mtu = 0;          // bytes of payload of a full packet; any multiple of 4
-  Path route;                // attributes.path, as packets take it
+  uint32_t mtu = 0;  // bytes of payload of a full packet; any multiple of 4
+  Path route;        // attributes.path, as packets take it
   uint64_t cnpSentAt = 0;
   bool peerLocal = false;
   bool drainNotify = false, drained = false;
   uint64_t lastActivity = 0;
   std::shared_ptr<LocalPair> local;  // null: the wire
   Qp* nextStalled = nullptr;
-  std::unique_ptr<FragmentPath> fragments;      // after a suspicion that large packets vanish
+  std::unique_ptr<FragmentPath> fragments;         // after a suspicion that large packets vanish
   std::unique_ptr<FragmentAssemblies> assemblies;  // of the peer's
-  uint64_t goneAt = 0;       // not 0: the peer's process has ended in order, and until then its DREQ may still come
+  uint64_t goneAt = 0;  // not 0: the peer's process has ended in order, and until then its DREQ may still come
   std::unique_ptr<Will> will;
 
   uint32_t marks = kUnheard | kClosed | kNotRts | kNotDirect;
@@ -291,7 +292,7 @@ struct Qp {
   ReceiveState rs;
   KeyCache gatherCache, scatterCache, remoteCache;
   MemoryKey* windows = nullptr;
-  uint32_t groups = 0;  // multicast groups it is attached to
+  uint32_t groups = 0;         // multicast groups it is attached to
   Qp* nextAwaiting = nullptr;  // in the SRQ's line
 
   // Scheduling
@@ -307,16 +308,20 @@ struct Qp {
     return reinterpret_cast<uint32_t*>(receiveRing + size_t(wqe & (receiveEntries - 1)) * receiveStride);
   }
   // The scatter list of the receive for the next message; lkeys are of the queue's PD.
-  SgeList nextReceive() const { return srq ? SgeList{shared.sges.data(), shared.sgeCount} : parseReceive(receiveWqe(rs.head)); }
+  SgeList nextReceive() const {
+    return srq ? SgeList{shared.sges.data(), shared.sgeCount} : parseReceive(receiveWqe(rs.head));
+  }
   inline uint32_t receiveSgeLimit() const;  // srq.h
   inline const Pd* receivePd() const;
   uint16_t pkey() const { return pkeyTable->at(attributes.pkeyIndex); }
   bool datagram() const { return attributes.type == abi::kQptUd; }
   bool reliable() const { return attributes.type == abi::kQptRc; }
-  // The peer is there: a packet of it came, or the connection management left the connection's last message. Before that a
-  // passive side waits in RTS for a peer that may not take packets yet.
+  // The peer is there: a packet of it came, or the connection management left the connection's last message. Before
+  // that a passive side waits in RTS for a peer that may not take packets yet.
   bool connected() const { return !has(kUnheard) || will; }
-  WqeLimits sendLimits() const { return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth}; }
+  WqeLimits sendLimits() const {
+    return {attributes.type, sendSge, maxInline, wire::kMaxMessage, attributes.initiatorDepth};
+  }
   // Short messages need no division.
   uint32_t packetsFor(uint32_t length) const { return length <= mtu ? 1 : (length - 1) / mtu + 1; }
   // wire::kSend or kWrite while a message has come in part, else 0.

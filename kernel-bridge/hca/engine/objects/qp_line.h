@@ -1,5 +1,5 @@
-// A line of queue pairs, linked through the queue pairs themselves: nothing is allocated. A queue pair stands in a line once,
-// which its mark says.
+// A line of queue pairs, linked through the queue pairs themselves: nothing is allocated. A queue pair stands in a line
+// once, which its mark says.
 #pragma once
 #include "objects/qp.h"
 

@@ -23,20 +23,20 @@ constexpr Transition kTransitions[] = {
     {kQpsInit, kQpsInit, {{true, 0, kInitRc}, {true, 0, kInitRc}, {true, 0, kInitUd}}},
     {kQpsInit,
      kQpsRtr,
-     {{true, kPathRc, kAccess | kPkeyIndex | kPatience | kExtensions}, {true, kPathUc, kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
+     {{true, kPathRc, kAccess | kPkeyIndex | kPatience | kExtensions},
+      {true, kPathUc, kAccess | kPkeyIndex},
+      {true, 0, kPkeyIndex | kQkey}}},
     {kQpsRtr, kQpsRts, {{true, kSendRc, kRunRc}, {true, kSendPsn, kRunUc}, {true, kSendPsn, kRunUd}}},
     {kQpsRts, kQpsRts, {{true, 0, kRunRc}, {true, 0, kRunUc}, {true, 0, kRunUd}}},
     {kQpsRts, kQpsSqd, {{true, 0, kDrainNotify}, {true, 0, kDrainNotify}, {true, 0, kDrainNotify}}},
-    {kQpsSqd,
-     kQpsSqd,
-     {{true, 0, kDrainedRc}, {true, 0, kPath | kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
+    {kQpsSqd, kQpsSqd, {{true, 0, kDrainedRc}, {true, 0, kPath | kAccess | kPkeyIndex}, {true, 0, kPkeyIndex | kQkey}}},
     {kQpsSqd, kQpsRts, {{true, 0, kRunRc}, {true, 0, kRunUc}, {true, 0, kRunUd}}},
     {kQpsSqError, kQpsRts, {{false, 0, 0}, {true, 0, kCurrentState | kAccess}, {true, 0, kCurrentState | kQkey}}},
 };
 constexpr Transition::Masks kAlways = {true, 0, kCurrentState};
 
-constexpr uint32_t kQpAccessBits = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic |
-                                   kAccessLocalWrite | kAccessMwBind;
+constexpr uint32_t kQpAccessBits =
+    kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic | kAccessLocalWrite | kAccessMwBind;
 
 int typeIndex(uint32_t type) { return type == kQptRc ? 0 : type == kQptUc ? 1 : type == kQptUd ? 2 : -1; }
 

@@ -1,5 +1,5 @@
-// The states of a queue pair as tables: transitions with their attribute masks, and what each state allows (IBA 1 §10.3.1;
-// roce-wire §3.4).
+// The states of a queue pair as tables: transitions with their attribute masks, and what each state allows (IBA 1
+// §10.3.1; roce-wire §3.4).
 #pragma once
 #include "objects/parameters.h"
 

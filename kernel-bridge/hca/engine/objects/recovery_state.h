@@ -1,5 +1,5 @@
-// What both ends of a connection remember about losses, where both recover selectively (extensions::kRecovery). Its memory comes with
-// the first loss.
+// What both ends of a connection remember about losses, where both recover selectively (extensions::kRecovery). Its
+// memory comes with the first loss.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -43,8 +43,8 @@ class PsnBits {
   std::vector<uint64_t> words_;
 };
 
-// The responder's packets behind a gap, in copies: they are executed in order, as if they came then. That keeps the order in which
-// memory changes, on which programs rely that poll it.
+// The responder's packets behind a gap, in copies: they are executed in order, as if they came then. That keeps the
+// order in which memory changes, on which programs rely that poll it.
 class KeptPackets {
  public:
   static constexpr uint32_t kMostAhead = 1u << 16;  // PSNs
@@ -106,7 +106,8 @@ class KeptPackets {
     uint32_t psn = 0, length = 0;
     std::unique_ptr<uint8_t[]> bytes;
   };
-  static constexpr uint32_t kLeastSlots = 64, kSlotBytes = sizeof(Slot), kEachBytes = 16;  // that the heap takes beside them
+  static constexpr uint32_t kLeastSlots = 64, kSlotBytes = sizeof(Slot),
+                            kEachBytes = 16;  // that the heap takes beside them
   static uint32_t sizeFor(uint32_t ahead) {
     uint32_t size = kLeastSlots;
     while (size <= ahead) size *= 2;
@@ -159,25 +160,25 @@ struct LossMark {
   uint32_t end = 0;
 };
 
-// The requester's view of what the peer has. Of each PSN under way: whether the peer keeps it, or it was sent again, when the newest
-// PSN was the one noted.
+// The requester's view of what the peer has. Of each PSN under way: whether the peer keeps it, or it was sent again,
+// when the newest PSN was the one noted.
 class Scoreboard {
  public:
   // So much later packets may overtake one that is not lost (RFC 6675's DupThresh).
   static constexpr uint32_t kReordering = 3;
 
-  uint32_t kept = 0;            // PSNs
-  uint32_t highest = 0;         // one past the highest that the peer keeps
-  uint32_t end = 0;             // from here on nothing is noted
-  uint32_t examined = 0;        // up to here each PSN is kept, or known to be lost
-  uint32_t probeEnd = 0;        // a probe asked for what was sent before this
+  uint32_t kept = 0;      // PSNs
+  uint32_t highest = 0;   // one past the highest that the peer keeps
+  uint32_t end = 0;       // from here on nothing is noted
+  uint32_t examined = 0;  // up to here each PSN is kept, or known to be lost
+  uint32_t probeEnd = 0;  // a probe asked for what was sent before this
   LossMark reduced;
-  uint32_t oldestAgain = 0;     // how often the oldest was sent again
-  std::deque<uint32_t> lost;    // to be sent again
+  uint32_t oldestAgain = 0;   // how often the oldest was sent again
+  std::deque<uint32_t> lost;  // to be sent again
   struct Again {
     uint32_t psn, newest;
   };
-  std::deque<Again> again;      // sent again, in that order
+  std::deque<Again> again;  // sent again, in that order
 
   bool isKept(uint32_t psn) const { return noted(psn) == kKept; }
   // From the first to the last. How many of them were not noted before.
@@ -242,13 +243,14 @@ class Scoreboard {
   uint32_t top_ = 0;             // one past the highest that was noted
 };
 
-// The requester's view of the answers to its READs and ATOMICs, from the first that is missing on: what came behind it, in copies, and
-// what has been asked for again.
+// The requester's view of the answers to its READs and ATOMICs, from the first that is missing on: what came behind it,
+// in copies, and what has been asked for again.
 class AnswerBoard {
  public:
   static constexpr size_t kMostAsked = 1024;  // questions under way; the peer has room for no more
 
-  // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for before.
+  // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for
+  // before.
   struct Asked {
     uint32_t first, count, newest, position;
     bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
@@ -259,16 +261,16 @@ class AnswerBoard {
   AnswerBoard(uint64_t* total, uint32_t una) : kept(total), executed(una), highest(una), examined(una), end(una) {}
 
   KeptPackets kept;
-  uint32_t executed;            // what the peer has certainly executed ends here
-  uint32_t highest;             // one past the highest PSN whose first answer has come
-  uint32_t examined;            // up to here all is kept, or was asked for again, or will be
-  uint32_t end;                 // from here on nothing is noted
-  std::deque<PsnRange> lost;    // to be asked for again
-  std::deque<Asked> asked;      // in that order
+  uint32_t executed;          // what the peer has certainly executed ends here
+  uint32_t highest;           // one past the highest PSN whose first answer has come
+  uint32_t examined;          // up to here all is kept, or was asked for again, or will be
+  uint32_t end;               // from here on nothing is noted
+  std::deque<PsnRange> lost;  // to be asked for again
+  std::deque<Asked> asked;    // in that order
   uint32_t position = 0;
-  bool probing = false;         // a probe has the place `probePosition`, for what was sent before `probeEnd`
+  bool probing = false;  // a probe has the place `probePosition`, for what was sent before `probeEnd`
   uint32_t probePosition = 0, probeEnd = 0;
-  bool delivering = false;      // what the queue pair takes now was kept
+  bool delivering = false;  // what the queue pair takes now was kept
   LossMark reduced;
 
   void extend(uint32_t psn) {

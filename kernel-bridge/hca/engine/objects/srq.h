@@ -12,7 +12,7 @@ struct Srq : RingPlace {
   std::shared_ptr<Ring> ring;
   uint32_t* header = nullptr;
   uint32_t entries = 0, stride = 0, sge = 0;
-  uint32_t limit = 0;     // not 0: the event is armed
+  uint32_t limit = 0;                                  // not 0: the event is armed
   QpLine<&Qp::nextAwaiting, kAwaitsReceive> awaiting;  // whose messages wait for a receive, the oldest first
   const uint32_t* wqe(uint32_t index) const {
     return header + abi::kSrqHeaderBytes / 4 + size_t(index & (entries - 1)) * (stride / 4);

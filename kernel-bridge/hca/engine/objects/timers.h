@@ -1,5 +1,5 @@
-// When to look at a queue pair again. A timer is not moved back when work progresses: it fires too early, and is set again.
-// So the data path almost never touches the heap.
+// When to look at a queue pair again. A timer is not moved back when work progresses: it fires too early, and is set
+// again. So the data path almost never touches the heap.
 #pragma once
 #include <vector>
 #include "objects/qp.h"

@@ -1,4 +1,5 @@
-// UDP sockets as RoCEv2 uses them: datagrams come and go in batches, with the fields of their IP headers. Nothing here waits.
+// UDP sockets as RoCEv2 uses them: datagrams come and go in batches, with the fields of their IP headers. Nothing here
+// waits.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,21 +13,21 @@ namespace nd {
 struct Datagram {
   PacketMeta meta;
   const uint8_t* bytes = nullptr;
-  uint32_t length = 0;            // of all
-  uint32_t segment = 0;           // of each but the last
+  uint32_t length = 0;   // of all
+  uint32_t segment = 0;  // of each but the last
   uint16_t sourcePort = 0;
-  bool complete = false;          // false: cut off, or its addresses are not known
-  bool hasMetadata = true;        // false: only the bytes are known (receiveBytes)
+  bool complete = false;    // false: cut off, or its addresses are not known
+  bool hasMetadata = true;  // false: only the bytes are known (receiveBytes)
 };
 
-// Of sockets that share a port, each has an index. Where the byte `at` of a datagram has a value with an index, the socket of that
-// index gets it.
+// Of sockets that share a port, each has an index. Where the byte `at` of a datagram has a value with an index, the
+// socket of that index gets it.
 struct SharingRule {
   static constexpr uint8_t kNoIndex = 0xff;  // of a value: the system chooses
   uint32_t at = 0;
-  const uint8_t* indexes = nullptr;          // by value
+  const uint8_t* indexes = nullptr;  // by value
   uint32_t values = 0;
-  uint8_t direct = 0;                        // where the byte `at` is this one, the byte `directAt` is the index itself
+  uint8_t direct = 0;  // where the byte `at` is this one, the byte `directAt` is the index itself
   uint32_t directAt = 0;
 };
 // For all sockets that share this one's port. Where the system refuses, it chooses itself.
@@ -40,14 +41,16 @@ class DatagramSocket {
   static constexpr int kDefaultHopLimit = 64;
 
   // ── Opening. One that fails leaves the socket closed. 0 or an errno.
-  // Bound to a port at all addresses of the family, to send to anybody and hear everybody. Sockets of one user can share the
-  // port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined. `first`: EADDRINUSE if anybody has
-  // the port; others may share it afterwards.
+  // Bound to a port at all addresses of the family, to send to anybody and hear everybody. Sockets of one user can
+  // share the port. What it sends by IPv4 has ID 0 and is not cut up. `joined`: datagrams may come joined. `first`:
+  // EADDRINUSE if anybody has the port; others may share it afterwards.
   int openShared(IpFamily family, uint16_t port, uint32_t bufferBytes, bool joined, bool first);
-  // To send as such a socket does, beside the process that has the port, from a port of its own. What comes there is not for anybody.
+  // To send as such a socket does, beside the process that has the port, from a port of its own. What comes there is
+  // not for anybody.
   int openBeside(IpFamily family, uint32_t bufferBytes);
-  // To hear a single sender on such a port. Until hearOnly() it is the last of the sockets that share the port, may hear others,
-  // too, and reports destinations. hearOnly() is false where it does not hear what this sender sends to `own`.
+  // To hear a single sender on such a port. Until hearOnly() it is the last of the sockets that share the port, may
+  // hear others, too, and reports destinations. hearOnly() is false where it does not hear what this sender sends to
+  // `own`.
   int openListener(IpFamily family, uint16_t port, uint32_t bufferBytes);
   bool hearOnly(const Gid& sender, uint16_t senderPort, const Gid& own);
   void reportDestinations(bool on);
@@ -58,8 +61,8 @@ class DatagramSocket {
   bool isOpen() const { return fd_.valid(); }
   Descriptor fd() const { return fd_.get(); }  // readable when there is a datagram
   IpFamily family() const { return family_; }
-  bool labels() const { return labels_; }      // it sends flow labels
-  uint16_t port() const { return port_; }      // of one that does not share a port: its own
+  bool labels() const { return labels_; }  // it sends flow labels
+  uint16_t port() const { return port_; }  // of one that does not share a port: its own
 
   // Joins or leaves a multicast group on one interface. 0 or an errno: ENODEV: no such interface; ENOBUFS: the
   // system's limit (net.ipv4.igmp_max_memberships for each socket).
@@ -71,7 +74,8 @@ class DatagramSocket {
   // ── A sender's.
   // One datagram, without a batch. 0 or an errno.
   int send(const void* bytes, uint32_t length) const;
-  // The system counts the IPv4 IDs of a sender. The ID of an empty datagram that this sends; false: the system keeps it secret.
+  // The system counts the IPv4 IDs of a sender. The ID of an empty datagram that this sends; false: the system keeps it
+  // secret.
   bool learnId(const Path& path, uint16_t* id) const;
   // The ID of the last that has left of the messages with askForId().
   bool takeId(const Path& path, uint16_t* id) const;
@@ -97,7 +101,8 @@ class DatagramsOut {
   // By a sender's socket.
   void set(uint32_t index, const uint8_t* bytes, uint32_t length);
   // By another, of which this is one.
-  void set(uint32_t index, const uint8_t* bytes, uint32_t length, const Path& path, uint16_t port, const DatagramSocket& by);
+  void set(uint32_t index, const uint8_t* bytes, uint32_t length, const Path& path, uint16_t port,
+           const DatagramSocket& by);
   // takeId() answers its ID.
   void askForId(uint32_t index);
   // It has so many bytes, and leaves as datagrams of `segment` bytes, the last of which may be shorter. Once.

@@ -9,8 +9,8 @@ UniqueFd makeEvent();
 void raiseEvent(Descriptor event);
 void clearEvent(Descriptor event);
 
-// Whether a descriptor from another process is such an event that never blocks. Anything else would be written to with this
-// process's rights. Where the system cannot tell, true.
+// Whether a descriptor from another process is such an event that never blocks. Anything else would be written to with
+// this process's rights. Where the system cannot tell, true.
 bool isEvent(Descriptor fd);
 
 }  // namespace nd

@@ -16,15 +16,15 @@ struct InterfaceAddress {
 struct NetworkInterface {
   std::string name;
   uint32_t index = 0;
-  uint32_t mtu = 0;           // bytes of an IP packet
-  bool up = false;            // switched on (IFF_UP)
-  bool running = false;       // and has a carrier, if it is of a kind that has one (IFF_RUNNING)
-  std::vector<uint8_t> mac;   // of any length, 0 for none
+  uint32_t mtu = 0;          // bytes of an IP packet
+  bool up = false;           // switched on (IFF_UP)
+  bool running = false;      // and has a carrier, if it is of a kind that has one (IFF_RUNNING)
+  std::vector<uint8_t> mac;  // of any length, 0 for none
   std::vector<InterfaceAddress> addresses;
 };
 
-// All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears meanwhile is
-// left out.
+// All interfaces, with or without address and carrier, by index. Returns 0 or an errno. An interface that disappears
+// meanwhile is left out.
 int listInterfaces(std::vector<NetworkInterface>* out);
 bool hasInterface(uint32_t index);
 // A text that differs between hosts and network namespaces, and outlives a restart where it can.

@@ -10,7 +10,8 @@ Gid gidOfIpv4(uint32_t networkOrder) {
 }
 
 Gid loopbackOf(IpFamily family) {
-  static const Gid v4{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}, v6{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+  static const Gid v4{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}},
+      v6{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
   return family == IpFamily::kV4 ? v4 : v6;
 }
 

@@ -1,10 +1,10 @@
 // The names by which processes of one user and one dialect (kDialect) find each other: abstract UNIX listeners,
 // "networkdirect/<uid>/<dialect>/<what>". Dialects before the sixth had no number there.
 //
-// Abstract names have no permissions, so another user may hold a name of ours. A claimant then listens at "<name>~<random>"
-// instead, and others find that in the system's list, which has the owner of each socket. A claimant binds first and reads the
-// list afterwards: of two claims of one name, in any form, at least one sees the other and gives way. So a name has one owner
-// among the user's processes, whatever others bind or release meanwhile.
+// Abstract names have no permissions, so another user may hold a name of ours. A claimant then listens at
+// "<name>~<random>" instead, and others find that in the system's list, which has the owner of each socket. A claimant
+// binds first and reads the list afterwards: of two claims of one name, in any form, at least one sees the other and
+// gives way. So a name has one owner among the user's processes, whatever others bind or release meanwhile.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -26,8 +26,8 @@ std::string userName(const std::string& what);
 
 class LocalNames {
  public:
-  // Listens there. Returns 0; EADDRINUSE: another process of this user has it, or claims it just now; or another errno. `others`:
-  // all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
+  // Listens there. Returns 0; EADDRINUSE: another process of this user has it, or claims it just now; or another errno.
+  // `others`: all other names of this user's processes under the prefix `listed` of `what`, as seen afterwards.
   int claim(const std::string& what, const std::string& listed, UniqueFd* listener, std::vector<std::string>* others);
   int claim(const std::string& what, UniqueFd* listener) {
     std::vector<std::string> others;
@@ -36,8 +36,8 @@ class LocalNames {
   // The same without reading the list: for a name that only this process can claim.
   int listenAt(const std::string& what, UniqueFd* listener);
 
-  // Connects to the process of this user that has the name. Returns 0; ECONNREFUSED or EACCES: none has it (EACCES: but another
-  // user has); EAGAIN: it has too many unaccepted connections; or another errno.
+  // Connects to the process of this user that has the name. Returns 0; ECONNREFUSED or EACCES: none has it (EACCES: but
+  // another user has); EAGAIN: it has too many unaccepted connections; or another errno.
   enum class Look {
     kNow,
     kUsual,   // the usual name now; variants by the recent list
@@ -62,7 +62,7 @@ class LocalNames {
   void readRecent();
 
   std::mutex mutex_;  // guards the following
-  Listed recent_;  // under the user's prefix, of all users, ascending
+  Listed recent_;     // under the user's prefix, of all users, ascending
   uint64_t recentUntil_ = 0;
 };
 

@@ -23,20 +23,23 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Zeroed pages that another process can map by the descriptor; their number cannot change. False: the system has none.
+  // Zeroed pages that another process can map by the descriptor; their number cannot change. False: the system has
+  // none.
   bool create(uint64_t bytes, UniqueFd* fd);
   // Zeroed pages of this process alone.
   bool createPrivate(uint64_t bytes);
   // Maps pages that another process has created, for reading and writing. False: the size differs, or could change.
   bool open(Descriptor fd, uint64_t bytes);
-  // Pages that this process writes and others can only read: their first ones cost nothing before they are used. False: the
-  // system cannot promise that.
+  // Pages that this process writes and others can only read: their first ones cost nothing before they are used. False:
+  // the system cannot promise that.
   bool createPublished(uint64_t bytes, UniqueFd* fd);
   // Maps such pages of another process. False: as open().
   bool openPublished(Descriptor fd, uint64_t bytes);
-  // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become missing.
+  // Maps pages that another process has allocated (pages.h), for reading. False: as above, or pages are or may become
+  // missing.
   bool openForReading(Descriptor fd, uint64_t bytes);
-  // The same of pages that may be written, too, by whoever has their descriptor. `writable`: this mapping is for writing.
+  // The same of pages that may be written, too, by whoever has their descriptor. `writable`: this mapping is for
+  // writing.
   bool openShared(Descriptor fd, uint64_t bytes, bool writable);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);

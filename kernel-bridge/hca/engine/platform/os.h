@@ -19,21 +19,22 @@ void fillRandom(void* buffer, size_t bytes);
 // A process of this host.
 using ProcessId = int64_t;
 ProcessId ownProcessId();
-// Whether that process has ended, and so writes to no memory any more. An id that has gone to a successor reads as alive.
+// Whether that process has ended, and so writes to no memory any more. An id that has gone to a successor reads as
+// alive.
 bool hasEnded(ProcessId process);
 
 // Lets another ready thread run.
 void yieldThread();
 
-// What the calling thread of this process did before is seen by all its threads, and the other way round. Null: the system has no
-// such barrier. The first call takes some 20 ms.
+// What the calling thread of this process did before is seen by all its threads, and the other way round. Null: the
+// system has no such barrier. The first call takes some 20 ms.
 using Barrier = void (*)();
 Barrier barrierOfAllThreads();
 
 // This library stays in memory until the process ends, whoever else lets go of it.
 void keepLibraryLoaded();
-// Calls `end` when the process ends in order, while its threads still run. False: the system has no such time for a library; its
-// user ends it.
+// Calls `end` when the process ends in order, while its threads still run. False: the system has no such time for a
+// library; its user ends it.
 bool atEndOfProcess(void (*end)());
 // What the program, or a library that it has loaded, calls by that name; null: nothing.
 void* findSymbol(const char* name);

@@ -8,8 +8,8 @@
 
 namespace nd {
 
-// `text`: a noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel driver such as
-// rdma_rxe"; or "somebody else" if the operating system does not report it.
+// `text`: a noun phrase: "process 4711 (qemu)", "process 4711 (node) of user 1000", "a process of user 1000", "a kernel
+// driver such as rdma_rxe"; or "somebody else" if the operating system does not report it.
 struct PortHolder {
   std::string text;
   ProcessId process = 0;  // 0: not known

@@ -17,8 +17,8 @@ struct Route {
 };
 
 // Asks the system: static, policy and default routes, and its choice of a source address. kNetworkUnreachable: no route
-// takes packets from that source there, or it is a broadcast address; kInvalidParameter: addresses of two families; kInsufficientResources: no socket to
-// ask by.
+// takes packets from that source there, or it is a broadcast address; kInvalidParameter: addresses of two families;
+// kInsufficientResources: no socket to ask by.
 Status findRoute(const RouteQuery& query, Route* out);
 
 }  // namespace nd

@@ -7,8 +7,8 @@ namespace nd {
 // A thread of this process.
 using ThreadId = int32_t;
 ThreadId currentThread();
-// Whether the thread is ready to run and has no processor, be it that the caller has just taken it. False where the system does not
-// say so, and of a thread that has ended. Takes some microseconds.
+// Whether the thread is ready to run and has no processor, be it that the caller has just taken it. False where the
+// system does not say so, and of a thread that has ended. Takes some microseconds.
 bool lacksProcessor(ThreadId thread);
 // Processor time that it has used; 0: unknown.
 uint64_t processorTimeNs(ThreadId thread);

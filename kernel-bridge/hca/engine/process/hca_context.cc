@@ -63,7 +63,8 @@ const Clock& monotonicClock() {
   return *clock;
 }
 
-// How long the end of a context waits for the engine's lock and thread. It comes at once unless something holds the engine.
+// How long the end of a context waits for the engine's lock and thread. It comes at once unless something holds the
+// engine.
 constexpr uint64_t kPatienceNs = 500'000'000;
 
 }  // namespace
@@ -76,8 +77,8 @@ struct HcaContext::Parts {
 
   explicit Parts(const EngineOptions& options) : engine(host, monotonicClock(), options) {}
 
-  // Stops the thread and closes the host, so that peers and captures see an orderly end. False: the thread continues, or another
-  // one holds the engine, and uses all of this.
+  // Stops the thread and closes the host, so that peers and captures see an orderly end. False: the thread continues,
+  // or another one holds the engine, and uses all of this.
   bool end(uint64_t deadline) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (stopped_) return true;
@@ -106,8 +107,8 @@ struct HcaContext::Parts {
 
 namespace {
 
-// What contexts share because it is the process's: the barrier of its threads, and its end. A context that has not come to an end
-// in time stays here; its end is tried again.
+// What contexts share because it is the process's: the barrier of its threads, and its end. A context that has not come
+// to an end in time stays here; its end is tried again.
 class Registry {
  public:
   using Parts = std::shared_ptr<HcaContext::Parts>;
@@ -132,7 +133,9 @@ class Registry {
     atEndOfProcess([] { instance().endAll(); });
     // The system takes some 20 ms to prepare the barrier. Nobody should wait for that, so a thread of its own does it.
     Thread thread;
-    if (thread.start("rdma-barrier", [](void*) { instance().prepareBarrier(); }, nullptr)) thread.detach();
+    if (thread.start(
+            "rdma-barrier", [](void*) { instance().prepareBarrier(); }, nullptr))
+      thread.detach();
   }
 
   void remove(const Parts& parts) {
@@ -167,10 +170,8 @@ class Registry {
       late.swap(late_);
     }
     for (const Parts& parts : late) {
-      if (parts->end(monotonicNs()))
-        remove(parts);
-      else
-        keepLate(parts);
+      if (parts->end(monotonicNs())) remove(parts);
+      else keepLate(parts);
     }
   }
 
@@ -196,10 +197,8 @@ class Registry {
 
 HcaContext::~HcaContext() {
   if (parts_ == nullptr) return;
-  if (parts_->end(monotonicNs() + kPatienceNs))
-    Registry::instance().remove(parts_);
-  else
-    Registry::instance().keepLate(parts_);
+  if (parts_->end(monotonicNs() + kPatienceNs)) Registry::instance().remove(parts_);
+  else Registry::instance().keepLate(parts_);
 }
 
 Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& hostOptions, std::string* problem) {
@@ -219,16 +218,20 @@ Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& 
     return fail(status, "the processes of this user have " + std::to_string(kSlots) +
                             " HCAs on this host already, one for each thread that uses RDMA; that is the limit");
   if (status == Status::kAccessDenied)
-    return fail(status, "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
-                        "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
+    return fail(status,
+                "the option icrc is 'exact', which takes a raw socket and so the privilege CAP_NET_RAW; give it "
+                "to the process (as root, or by setcap cap_net_raw+ep for its node), or choose 'solved'");
   if (status == Status::kNotSupported)
-    return fail(status, "the option icrc is 'exact', which takes a raw socket that shows received packets, and this system has none; "
-                        "choose 'solved'");
+    return fail(
+        status,
+        "the option icrc is 'exact', which takes a raw socket that shows received packets, and this system has none; "
+        "choose 'solved'");
   if (status != Status::kSuccess)
-    return fail(status, "the host side of the HCA needs some sockets and events, and the system refused them "
-                        "(is the limit of open files too low?)");
-  // The engine's thread runs this library's code. The isolate that loaded the library may end before, and then the library would
-  // be unloaded under it.
+    return fail(status,
+                "the host side of the HCA needs some sockets and events, and the system refused them "
+                "(is the limit of open files too low?)");
+  // The engine's thread runs this library's code. The isolate that loaded the library may end before, and then the
+  // library would be unloaded under it.
   keepLibraryLoaded();
   if (!parts->thread.start()) {
     parts->host.stop();

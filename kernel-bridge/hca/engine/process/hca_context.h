@@ -1,6 +1,6 @@
-// An HCA of this process: its host, its engine and the engine's thread. Each isolate of the program that opens a device has a
-// context of its own, with a slot, sockets, objects and a lock. Two contexts of a process share nothing of these and reach each
-// other as two processes do.
+// An HCA of this process: its host, its engine and the engine's thread. Each isolate of the program that opens a device
+// has a context of its own, with a slot, sockets, objects and a lock. Two contexts of a process share nothing of these
+// and reach each other as two processes do.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -16,8 +16,9 @@ namespace nd {
 class HcaContext {
  public:
   HcaContext() = default;
-  // Ends it, in any state: peers get a goodbye, and the slot is free. Nobody may use engine() and host() any more. If the engine's
-  // thread does not end within half a second, or another thread holds the engine, the next context, or the end of the process, ends it.
+  // Ends it, in any state: peers get a goodbye, and the slot is free. Nobody may use engine() and host() any more. If
+  // the engine's thread does not end within half a second, or another thread holds the engine, the next context, or the
+  // end of the process, ends it.
   ~HcaContext();
   HcaContext(const HcaContext&) = delete;
   HcaContext& operator=(const HcaContext&) = delete;

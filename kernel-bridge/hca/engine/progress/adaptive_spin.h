@@ -1,5 +1,5 @@
-// Adaptive spinning: whether a thread polls for a moment before it sleeps. A sleep and its wake-up cost as much as that moment, so
-// spinning pays if the next event mostly comes at once. After failures it is tried ever less often.
+// Adaptive spinning: whether a thread polls for a moment before it sleeps. A sleep and its wake-up cost as much as that
+// moment, so spinning pays if the next event mostly comes at once. After failures it is tried ever less often.
 #pragma once
 #include <algorithm>
 
@@ -15,8 +15,8 @@ class AdaptiveSpin {
     skips_--;
     return false;
   }
-  // The event was there, `ns` after the poll before. If another thread had the CPU meanwhile, spinning has not brought it: the CPU is
-  // wanted, and a sleep would have released it at once.
+  // The event was there, `ns` after the poll before. If another thread had the CPU meanwhile, spinning has not brought
+  // it: the CPU is wanted, and a sleep would have released it at once.
   void found(uint64_t ns) {
     if (ns > progress::kPreemptionNs) return failed();
     next_ = 1;

@@ -1,5 +1,5 @@
-// The thread that polls: whether it waits, and when it lets others run. Engine::progress() is its poll. The engine's lock is held, but
-// for where that is said.
+// The thread that polls: whether it waits, and when it lets others run. Engine::progress() is its poll. The engine's
+// lock is held, but for where that is said.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,7 +11,9 @@ namespace nd {
 class BusyPoll {
  public:
   // Whether the thread that polls now did so a moment ago, without result: then it does nothing else.
-  bool waits(uint64_t now) const { return waitingSince_ < now && now < lastPoll_.load(std::memory_order_relaxed) + progress::kBusyGapNs; }
+  bool waits(uint64_t now) const {
+    return waitingSince_ < now && now < lastPoll_.load(std::memory_order_relaxed) + progress::kBusyGapNs;
+  }
   // Whether it has done nothing else for a while. Not so a thread that polls once more before it sleeps.
   bool waitsOn(uint64_t now) const {
     const uint64_t last = lastPoll_.load(std::memory_order_relaxed);

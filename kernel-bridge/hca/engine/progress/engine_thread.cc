@@ -69,10 +69,8 @@ bool EngineThread::isPreempted(uint64_t mark, uint32_t claim, uint64_t now) {
   if (absence.away) return false;
   const bool hasRun = !first && processorTimeNs(thread) > absence.processorTime + progress::kMarkNs / 4;
   absence.away = hasRun || now > absence.since + progress::kPreemptedNs || !lacksProcessor(thread);
-  if (!absence.away)
-    owner_.trustLonger();
-  else if (claim == 0)
-    owner_.trustLess();
+  if (!absence.away) owner_.trustLonger();
+  else if (claim == 0) owner_.trustLess();
   return !absence.away;
 }
 
@@ -132,8 +130,8 @@ void EngineThread::serve(uint64_t mark) {
 
 void EngineThread::run() {
   while (!stopping_) {
-    // After attention_, wakeMark_ is that of this wake-up or a later one; and whoever wakes the thread later finds attention_ clear, and
-    // signals. So no wake-up is lost between here and the next sleep.
+    // After attention_, wakeMark_ is that of this wake-up or a later one; and whoever wakes the thread later finds
+    // attention_ clear, and signals. So no wake-up is lost between here and the next sleep.
     if (attention_.exchange(false)) {
       ignoredMark_ = wakeMark_;
       readable_ = false;

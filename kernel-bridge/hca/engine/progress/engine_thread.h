@@ -1,8 +1,8 @@
 // The engine's own thread: owns progress when no thread of the application does.
 //
-// It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no wake-ups. While
-// another thread owns progress, it leaves the sockets to that thread and sleeps until that has ended (owner.h). owner_table.h has what it does
-// when it wakes up.
+// It sleeps in the operating system until a descriptor, a deadline or a wake-up needs it; an idle process has no
+// wake-ups. While another thread owns progress, it leaves the sockets to that thread and sleeps until that has ended
+// (owner.h). owner_table.h has what it does when it wakes up.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -41,10 +41,11 @@ class EngineThread {
   // The thread ends, and the kernels are told.
   void fail(int error);
   Turn nextTurn(uint64_t mark, uint32_t claim, uint64_t now);
-  // Sleeps until `time`, while other threads own progress until the last of them has been away for so long; at most until `deadline`.
+  // Sleeps until `time`, while other threads own progress until the last of them has been away for so long; at most
+  // until `deadline`.
   void yieldUntil(uint64_t time, uint64_t deadline);
-  // At `now`, when the thread that last polled, or has the claim, has not come in time: whether it only waits for a CPU, and
-  // comes as soon as it has one.
+  // At `now`, when the thread that last polled, or has the claim, has not come in time: whether it only waits for a
+  // CPU, and comes as soon as it has one.
   bool isPreempted(uint64_t mark, uint32_t claim, uint64_t now);
   void serve(uint64_t mark);
 
@@ -59,16 +60,16 @@ class EngineThread {
   std::atomic<uint64_t> wakeMark_{0};   // the poller's mark at the last wake-up
 
   // ── Of the thread itself
-  // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer mark means
-  // that polling continues, and that the poller handles the cause of the wake-up.
+  // The poller's mark at the last wake-up. It is ignored however recent it is, because the poller now waits; a newer
+  // mark means that polling continues, and that the poller handles the cause of the wake-up.
   uint64_t ignoredMark_ = 0;
   uint32_t passedClaim_ = 0;        // the last one that this thread has given way to
   bool readable_ = false;           // the host's descriptor, when the thread slept last
   uint64_t deadline_ = UINT64_MAX;  // of the engine's timers
   struct Absence {
-    uint64_t mark = 0;    // of the thread that does not come, and
-    uint32_t claim = 0;   // its claim
-    bool away = true;     // it does something else
+    uint64_t mark = 0;   // of the thread that does not come, and
+    uint32_t claim = 0;  // its claim
+    bool away = true;    // it does something else
     uint64_t since = 0, processorTime = 0;
   };
   Absence absence_;

@@ -1,16 +1,17 @@
-// Which thread owns progress, that is, serves sockets and timers: threads that poll, a waiting thread of the program that sleeps on
-// the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time. owner_table.h has the states.
+// Which thread owns progress, that is, serves sockets and timers: threads that poll, a waiting thread of the program
+// that sleeps on the descriptors itself (waiting_thread.h), or the engine's thread if none of these does so in time.
+// owner_table.h has the states.
 //
-// Each poll sets a mark. The engine's thread leaves the sockets to others while the newest mark is valid, and sleeps until its alarm,
-// which is set to the end of that time. Polling moves the alarm forward, twice in that time. So the thread does not wake while
-// somebody polls, and takes over when the last mark is kMarkNs old.
+// Each poll sets a mark. The engine's thread leaves the sockets to others while the newest mark is valid, and sleeps
+// until its alarm, which is set to the end of that time. Polling moves the alarm forward, twice in that time. So the
+// thread does not wake while somebody polls, and takes over when the last mark is kMarkNs old.
 //
-// Where CPUs are scarce, a thread that polls or waits may be ready to run for longer than that, without a CPU. The engine's thread
-// would take one from others each time, and serve what that thread is about to serve. So marks are valid for longer there, up to
-// kMostMarkNs.
+// Where CPUs are scarce, a thread that polls or waits may be ready to run for longer than that, without a CPU. The
+// engine's thread would take one from others each time, and serve what that thread is about to serve. So marks are
+// valid for longer there, up to kMostMarkNs.
 //
-// All of it is relaxed, but for the claim and the number of served threads: a mark that is seen late costs a wake-up, never an event.
-// No wake-up depends on a mark alone, because the alarm ends every sleep that one has caused.
+// All of it is relaxed, but for the claim and the number of served threads: a mark that is seen late costs a wake-up,
+// never an event. No wake-up depends on a mark alone, because the alarm ends every sleep that one has caused.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -34,7 +35,8 @@ class ProgressOwner {
   }
   // Sets the mark and leaves the alarm, which is a system call: the engine's thread may then wake for nothing, once.
   void mark(uint64_t now) { mark_.store(now, std::memory_order_relaxed); }
-  // Only moves the alarm. Timers that were set since the last mark belong to the engine's thread, which gives way to a newer mark.
+  // Only moves the alarm. Timers that were set since the last mark belong to the engine's thread, which gives way to a
+  // newer mark.
   void postpone(uint64_t now) {
     if (now >= renewDue_.load(std::memory_order_relaxed)) renew(now);
   }

@@ -1,11 +1,13 @@
-// The owner of progress, as two tables: for a thread of the program that waits for an event, and for the engine's thread.
+// The owner of progress, as two tables: for a thread of the program that waits for an event, and for the engine's
+// thread.
 //
 //   polling    a thread of the program calls Engine::progress() again and again: its mark (owner.h) is fresh
 //   spinning   a thread waits for an event and polls before it sleeps
 //   sleeping   it sleeps on the host's descriptors; a packet wakes it, and it takes the packet in
 //   away       none of these: the engine's thread owns progress
 //
-// One waiting thread at a time has the claim; others are served by it, or by the engine's thread, and sleep for their event alone.
+// One waiting thread at a time has the claim; others are served by it, or by the engine's thread, and sleep for their
+// event alone.
 #pragma once
 #include <cstdint>
 
@@ -30,11 +32,11 @@ enum class WaitEvent : uint8_t {
 };
 enum WaitAction : uint8_t {
   kNoAction = 0,
-  kRenew = 1,          // a new claim in place of the old one, and a mark: the engine's thread gives way to it once more
-  kRelease = 2,        // no claim any more; the engine's thread takes over at once if others are served, and else
-  kMark = 4,           //   in kMarkNs: the program most likely comes back before
-  kMarkQuietly = 8,    //   the same without moving the alarm, which is a system call between the wake-up and the event
-  kJoinServed = 16,    // the engine's thread is woken, and serves
+  kRenew = 1,        // a new claim in place of the old one, and a mark: the engine's thread gives way to it once more
+  kRelease = 2,      // no claim any more; the engine's thread takes over at once if others are served, and else
+  kMark = 4,         //   in kMarkNs: the program most likely comes back before
+  kMarkQuietly = 8,  //   the same without moving the alarm, which is a system call between the wake-up and the event
+  kJoinServed = 16,  // the engine's thread is woken, and serves
   kLeaveServed = 32,
   kImpossible = 64,
 };
@@ -52,30 +54,34 @@ constexpr WaitCell kWaitTable[kWaitStates][kWaitEvents] = {
                     /* sleep */ kNever,
                     /* spent */ kNever,
                     /* leave */ {WaitState::kAway, kNoAction}},
-    /* spinning */ {/* enter */ {WaitState::kSpinning, kRenew},
-                    /* taken */ kNever,
-                    /* empty */ {WaitState::kSpinning, kNoAction},
-                    /* sleep */ {WaitState::kSleeping, kNoAction},
-                    /* spent */ {WaitState::kServed, kRelease | kMark | kJoinServed},
-                    /* leave */ {WaitState::kAway, kRelease | kMark}},
-    /* woken    */ {/* enter */ {WaitState::kSpinning, kRenew},
-                    /* taken */ kNever,
-                    /* empty */ {WaitState::kSpinning, kNoAction},
-                    /* sleep */ kNever,
-                    /* spent */ kNever,
-                    /* leave */ {WaitState::kAway, kRelease | kMarkQuietly}},
-    /* sleeping */ {/* enter */ {WaitState::kWoken, kRenew},
-                    /* taken */ kNever,
-                    /* empty */ kNever,
-                    /* sleep */ kNever,
-                    /* spent */ kNever,
-                    /* leave */ {WaitState::kAway, kRelease | kMark}},
-    /* served   */ {/* enter */ kNever,
-                    /* taken */ {WaitState::kServed, kNoAction},
-                    /* empty */ kNever,
-                    /* sleep */ kNever,
-                    /* spent */ kNever,
-                    /* leave */ {WaitState::kAway, kLeaveServed}},
+    /* spinning */
+    {/* enter */ {WaitState::kSpinning, kRenew},
+     /* taken */ kNever,
+     /* empty */ {WaitState::kSpinning, kNoAction},
+     /* sleep */ {WaitState::kSleeping, kNoAction},
+     /* spent */ {WaitState::kServed, kRelease | kMark | kJoinServed},
+     /* leave */ {WaitState::kAway, kRelease | kMark}},
+    /* woken    */
+    {/* enter */ {WaitState::kSpinning, kRenew},
+     /* taken */ kNever,
+     /* empty */ {WaitState::kSpinning, kNoAction},
+     /* sleep */ kNever,
+     /* spent */ kNever,
+     /* leave */ {WaitState::kAway, kRelease | kMarkQuietly}},
+    /* sleeping */
+    {/* enter */ {WaitState::kWoken, kRenew},
+     /* taken */ kNever,
+     /* empty */ kNever,
+     /* sleep */ kNever,
+     /* spent */ kNever,
+     /* leave */ {WaitState::kAway, kRelease | kMark}},
+    /* served   */
+    {/* enter */ kNever,
+     /* taken */ {WaitState::kServed, kNoAction},
+     /* empty */ kNever,
+     /* sleep */ kNever,
+     /* spent */ kNever,
+     /* leave */ {WaitState::kAway, kLeaveServed}},
 };
 constexpr WaitCell waitCell(WaitState state, WaitEvent event) {
   return kWaitTable[static_cast<uint32_t>(state)][static_cast<uint32_t>(event)];
@@ -87,10 +93,10 @@ constexpr bool hasClaim(WaitState state) {
 // ── The engine's thread (engine_thread.h)
 
 enum class OwnerState : uint8_t {
-  kPolling,   // the newest mark is fresh, and newer than the last call of EngineThread::wake()
-  kWaiting,   // a thread has the claim, and this thread has not given way to that claim yet
-  kLate,      // a thread has polled, or has a claim, and has not come in its time
-  kAway,      // none
+  kPolling,  // the newest mark is fresh, and newer than the last call of EngineThread::wake()
+  kWaiting,  // a thread has the claim, and this thread has not given way to that claim yet
+  kLate,     // a thread has polled, or has a claim, and has not come in its time
+  kAway,     // none
 };
 enum class WakeCause : uint8_t {
   kReadable,  // the host's descriptor
@@ -98,19 +104,20 @@ enum class WakeCause : uint8_t {
   kElapsed,   // the time for which this thread gave way; or its first turn
 };
 enum class Turn : uint8_t {
-  kYieldToMark,       // sleep until the mark is too old. Polling moves that forward, and runs the timers
-  kYieldToClaim,      // sleep for kMarkNs, or until a timer is due: the thread with the claim was woken as well, and comes
-  kYieldIfPreempted,  // the same where that thread is ready and only lacks a CPU, which serving would take from it; else serve
+  kYieldToMark,   // sleep until the mark is too old. Polling moves that forward, and runs the timers
+  kYieldToClaim,  // sleep for kMarkNs, or until a timer is due: the thread with the claim was woken as well, and comes
+  kYieldIfPreempted,  // the same where that thread is ready and only lacks a CPU, which serving would take from it;
+                      // else serve
   kServe,
 };
 
 constexpr uint32_t kOwnerStates = 4, kWakeCauses = 3;
 constexpr Turn kTurnTable[kOwnerStates][kWakeCauses] = {
     //             readable                 due                 elapsed
-    /* polling */ {Turn::kYieldToMark,      Turn::kYieldToMark, Turn::kYieldToMark},
-    /* waiting */ {Turn::kYieldToClaim,     Turn::kServe,       Turn::kYieldIfPreempted},
-    /* late    */ {Turn::kYieldIfPreempted, Turn::kServe,       Turn::kYieldIfPreempted},
-    /* away    */ {Turn::kServe,            Turn::kServe,       Turn::kServe},
+    /* polling */ {Turn::kYieldToMark, Turn::kYieldToMark, Turn::kYieldToMark},
+    /* waiting */ {Turn::kYieldToClaim, Turn::kServe, Turn::kYieldIfPreempted},
+    /* late    */ {Turn::kYieldIfPreempted, Turn::kServe, Turn::kYieldIfPreempted},
+    /* away    */ {Turn::kServe, Turn::kServe, Turn::kServe},
 };
 constexpr Turn turnOf(OwnerState state, WakeCause cause) {
   return kTurnTable[static_cast<uint32_t>(state)][static_cast<uint32_t>(cause)];

@@ -4,18 +4,19 @@
 
 namespace nd {
 
-// Another thread with a task unparks the thread by the task's token; if that returns false, the loop itself must be woken. Any number of
-// threads unpark, one parks.
+// Another thread with a task unparks the thread by the task's token; if that returns false, the loop itself must be
+// woken. Any number of threads unpark, one parks.
 //
-// No task is lost: a thread parks by a compare-exchange from kAway, and looks once more after that; who unparks changes the word, or finds
-// kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is about to park, so that it does not.
+// No task is lost: a thread parks by a compare-exchange from kAway, and looks once more after that; who unparks changes
+// the word, or finds kAway and wakes the loop. The loop's wake-up leaves kWoken where the thread is about to park, so
+// that it does not.
 class Parking {
  public:
   // A new token for unpark(); the loop's thread.
   int32_t newToken() { return nextToken_++; }
 
-  // Waits until `look` returns true, at most for this time or until it is unparked; returns the last result of `look`. Does not
-  // wait if the loop was woken since the thread was there last.
+  // Waits until `look` returns true, at most for this time or until it is unparked; returns the last result of `look`.
+  // Does not wait if the loop was woken since the thread was there last.
   template <typename Look>
   bool park(int32_t token, int64_t microseconds, Look look) {
     int32_t word = kAway;
@@ -32,8 +33,8 @@ class Parking {
     return found || look();
   }
 
-  // ── Between begin() and end() the thread is busy with the tasks of this token, and may park in between. It looks once more
-  // after end(), so another thread that unparks or notifies meanwhile need not wake the loop.
+  // ── Between begin() and end() the thread is busy with the tasks of this token, and may park in between. It looks
+  // once more after end(), so another thread that unparks or notifies meanwhile need not wake the loop.
   void begin(int32_t token) { busy_.store(token); }
   void end() { busy_.store(kAway); }
   // Whether another thread has notified since the last call.
@@ -59,8 +60,8 @@ class Parking {
     return true;
   }
 
-  // After the loop was woken: a parked thread returns to it. With `remember` a busy one does so, too, as soon as it finds no
-  // more tasks. Its own tasks need not be remembered, because it looks for them before it parks.
+  // After the loop was woken: a parked thread returns to it. With `remember` a busy one does so, too, as soon as it
+  // finds no more tasks. Its own tasks need not be remembered, because it looks for them before it parks.
   void wokeLoop(bool remember) {
     int32_t word = word_.load();
     while (word >= kFirst || (remember && word != kWoken)) {

@@ -1,5 +1,6 @@
-// Whether a program that waits for completions between turns of its event loop should poll once more, or request a notification
-// (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has paid lately.
+// Whether a program that waits for completions between turns of its event loop should poll once more, or request a
+// notification (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has paid
+// lately.
 #pragma once
 #include "progress/adaptive_spin.h"
 #include "progress/constants.h"
@@ -9,8 +10,8 @@ namespace nd {
 // Of one completion queue.
 class PollHint {
  public:
-  // Before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the last one of this
-  // wait, so the next call begins another.
+  // Before a poll, at `now`; `taken`: completions that the program has taken so far. False: the next poll is the last
+  // one of this wait, so the next call begins another.
   bool shouldPoll(uint32_t taken, uint64_t now) {
     if (spins_ && taken == taken_) {
       if (last_ < end_) {
@@ -39,8 +40,8 @@ class PollHint {
   bool again_ = false;  // and has done so more than once
   uint32_t taken_ = 0;  // when it began
   uint64_t end_ = 0;
-  uint64_t last_ = 0;   // the poll before
-  uint64_t gap_ = 0;    // between the last two
+  uint64_t last_ = 0;  // the poll before
+  uint64_t gap_ = 0;   // between the last two
 };
 
 }  // namespace nd

@@ -1,5 +1,6 @@
-// Which descriptors a poll looks at, and when: first the socket that packets came by last, then all of them by one system call; while the
-// local link is up, none for some microseconds after a poll that found nothing. With the engine's lock held.
+// Which descriptors a poll looks at, and when: first the socket that packets came by last, then all of them by one
+// system call; while the local link is up, none for some microseconds after a poll that found nothing. With the
+// engine's lock held.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,9 +32,12 @@ class PollSchedule {
     pollsOfOne_ = 0;
     return true;
   }
-  // A thread that is busy on the local link, or waits there for an answer, polls the sockets less often as long as these have nothing.
+  // A thread that is busy on the local link, or waits there for an answer, polls the sockets less often as long as
+  // these have nothing.
   void ends(uint32_t found, uint64_t now, bool copiedMuch) {
-    gap_ = found != 0 ? 0 : std::min(2 * gap_ + progress::kFirstGapNs, copiedMuch ? progress::kCopyGapNs : progress::kLongestGapNs);
+    gap_ = found != 0 ? 0
+                      : std::min(2 * gap_ + progress::kFirstGapNs,
+                                 copiedMuch ? progress::kCopyGapNs : progress::kLongestGapNs);
     due_ = now + gap_;
   }
   // All descriptors were polled, and so many sockets had something: of several, each gets its turn.

@@ -23,7 +23,8 @@ class ProgressEngine {
   virtual Descriptor descriptor() const = 0;
   virtual uint64_t now() const = 0;  // a microsecond off at most
   virtual void wakeThread() = 0;     // EngineThread::wake(). Takes the lock
-  // `wake`: called when the engine's thread must look earlier than nextDeadline() has said, or a waiter came. Takes the lock.
+  // `wake`: called when the engine's thread must look earlier than nextDeadline() has said, or a waiter came. Takes the
+  // lock.
   virtual void setWake(void (*wake)(void*), void* argument) = 0;
 
   virtual EngineLock& lock() = 0;
@@ -32,9 +33,9 @@ class ProgressEngine {
   virtual bool contended() const = 0;  // somebody waits in hold(): release the lock soon
 
   // ── With the lock
-  virtual void look(Look next) = 0;         // what the next step polls
-  virtual bool step(Stepper stepper) = 0;   // true: there may be more to do
-  virtual uint64_t nextDeadline() = 0;      // when the next step is due (ns), or UINT64_MAX
+  virtual void look(Look next) = 0;        // what the next step polls
+  virtual bool step(Stepper stepper) = 0;  // true: there may be more to do
+  virtual uint64_t nextDeadline() = 0;     // when the next step is due (ns), or UINT64_MAX
   // From now on peers on the local link make descriptor() readable. False: there is work now.
   virtual bool fallAsleep(Sleeper& sleeper) = 0;
   virtual void forget(Sleeper& sleeper) = 0;  // before it is destroyed

@@ -43,8 +43,8 @@ void WaitingThread::on(WaitEvent event) {
   if ((cell.actions & kLeaveServed) != 0) owner.addServed(-1);
 }
 
-// A polling program most likely replies, so acknowledgements are deferred to go with the reply. After a sleep only the ACKs are
-// sent that the peer is blocked on.
+// A polling program most likely replies, so acknowledgements are deferred to go with the reply. After a sleep only the
+// ACKs are sent that the peer is blocked on.
 uint64_t WaitingThread::look() {
   const bool woken = state_ == WaitState::kWoken;
   const auto hold = engine_.hold();

@@ -1,16 +1,17 @@
-// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, and not the engine's thread
-// first, and it takes the packet in. owner_table.h has its states.
+// A thread of the program that waits for completions and meanwhile owns progress: a packet wakes it directly, and not
+// the engine's thread first, and it takes the packet in. owner_table.h has its states.
 //
-// One thread at a time has the claim. The engine's thread does not rely on it: while nobody polls it sleeps on the same descriptors
-// and wakes together with the waiting thread. It then gives way to that thread, once for each claim, for as long as a mark is valid.
+// One thread at a time has the claim. The engine's thread does not rely on it: while nobody polls it sleeps on the same
+// descriptors and wakes together with the waiting thread. It then gives way to that thread, once for each claim, for as
+// long as a mark is valid.
 //
-// No event is lost on the way to sleep. A peer's packet that comes before fallAsleep() is found by it, or by the step before; one that comes
-// later makes the descriptor readable, because fallAsleep() has asked the peers for that under the lock. An event that another thread
-// brings (NotifySink), and a signal that it has taken in (`wake`), make the thread's own descriptor readable, whether it sleeps already or
-// not.
+// No event is lost on the way to sleep. A peer's packet that comes before fallAsleep() is found by it, or by the step
+// before; one that comes later makes the descriptor readable, because fallAsleep() has asked the peers for that under
+// the lock. An event that another thread brings (NotifySink), and a signal that it has taken in (`wake`), make the
+// thread's own descriptor readable, whether it sleeps already or not.
 //
-// If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that is due or
-// before it sleeps. While it sleeps, its descriptor covers everything.
+// If there are rings of peers, the thread polls these first, which needs no system call, and everything else when that
+// is due or before it sleeps. While it sleeps, its descriptor covers everything.
 #pragma once
 #include <utility>
 
@@ -34,8 +35,8 @@ class WaitingThread {
   WaitingThread(const WaitingThread&) = delete;
   WaitingThread& operator=(const WaitingThread&) = delete;
 
-  // Before the thread sleeps: serves the host, until `done` returns true. After a few steps the rest is left to the engine's
-  // thread. `sleeps`: the thread will really sleep, and spins before, if that has paid lately.
+  // Before the thread sleeps: serves the host, until `done` returns true. After a few steps the rest is left to the
+  // engine's thread. `sleeps`: the thread will really sleep, and spins before, if that has paid lately.
   template <typename Done>
   Entry enter(Done done, bool sleeps = true) {
     if (!begin()) return Entry::kServed;

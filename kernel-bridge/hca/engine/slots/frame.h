@@ -1,5 +1,5 @@
-// Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers are in host
-// order; both ends are on the same host.
+// Frames that processes of one host exchange over their slots' and ports' sockets: a short header and a body. Numbers
+// are in host order; both ends are on the same host.
 #pragma once
 #include "schema/numbers.h"
 #include "base/ip.h"
@@ -11,14 +11,14 @@ namespace nd {
 static_assert(kDialect <= 0xff, "frames, vendor ids and hellos have a byte for it");
 
 enum class FrameKind : uint8_t {
-  kPacket = 1,       // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
-  kMad = 2,          // the same, of QP1: for a kernel of the receiver, which does not forward it
-  kProbeReply = 3,   // body: ProbeReply (steering.h)
-  kGoodbye = 4,      // no body; the last frame of a process that ends in order, on its accepted connections
+  kPacket = 1,      // body: a RoCE packet from the BTH to the last pad byte, for a QP of the receiver
+  kMad = 2,         // the same, of QP1: for a kernel of the receiver, which does not forward it
+  kProbeReply = 3,  // body: ProbeReply (steering.h)
+  kGoodbye = 4,     // no body; the last frame of a process that ends in order, on its accepted connections
   // Set-up of the local link; body: LocalHello (local_pairs.h).
-  kPairAsk = 5,      // from the higher slot: requests an offer
-  kPairOffer = 6,    // from the lower slot: with the segment and two events
-  kPairAnswer = 7,   // yes or no
+  kPairAsk = 5,     // from the higher slot: requests an offer
+  kPairOffer = 6,   // from the lower slot: with the segment and two events
+  kPairAnswer = 7,  // yes or no
   // Memory of allocate() for a pair that is up; body: LocalMemory (local_maps.h).
   kMemoryOffer = 8,  // with the file
   kMemoryAnswer = 9,
@@ -33,8 +33,8 @@ enum class FrameKind : uint8_t {
   // From any process of this user, on a connection of its own (observing.h).
   kObserve = 16,   // no body
   kObserved = 17,  // body: ObservedText; with the text, or without where there is none to have
-  // On a connection to the name of the port's owner (port_claim.h); no body. Its sender has joined, or left, the group `destination` on
-  // the interface `scopeId`. The end of the connection leaves all.
+  // On a connection to the name of the port's owner (port_claim.h); no body. Its sender has joined, or left, the group
+  // `destination` on the interface `scopeId`. The end of the connection leaves all.
   kGroupJoined = 18,
   kGroupLeft = 19,
   // To all other processes: a process of another dialect has joined UDP 4791 (port_claim.h). No body.
@@ -81,7 +81,8 @@ struct Frame {
 };
 
 // As sendLocal().
-inline int sendFrame(Descriptor connection, const Frame& frame, const Descriptor* passed = nullptr, uint32_t passedCount = 0) {
+inline int sendFrame(Descriptor connection, const Frame& frame, const Descriptor* passed = nullptr,
+                     uint32_t passedCount = 0) {
   uint8_t header[Frame::kHeaderBytes];
   frame.encodeHeader(header);
   const Piece pieces[] = {{header, sizeof header}, {const_cast<uint8_t*>(frame.body), frame.bodyLength}};

@@ -6,7 +6,18 @@
 
 namespace nd {
 
-enum class EventKind : uint32_t { kWire, kSlotListener, kInbound, kOutbound, kClaim, kLocalQueue, kPair, kPeerSocket, kPortName, kPortOwner };
+enum class EventKind : uint32_t {
+  kWire,
+  kSlotListener,
+  kInbound,
+  kOutbound,
+  kClaim,
+  kLocalQueue,
+  kPair,
+  kPeerSocket,
+  kPortName,
+  kPortOwner
+};
 
 inline uint64_t eventTag(EventKind kind, uint32_t id) { return static_cast<uint64_t>(kind) << 32 | id; }
 inline EventKind eventKind(uint64_t tag) { return static_cast<EventKind>(tag >> 32); }

@@ -16,8 +16,8 @@
 namespace nd {
 namespace {
 
-// The longest text that an asker accepts. Those of kernels are shorter, because they list only so many objects; an asker pays for all
-// that it accepts, many times over when it reads it as JSON.
+// The longest text that an asker accepts. Those of kernels are shorter, because they list only so many objects; an
+// asker pays for all that it accepts, many times over when it reads it as JSON.
 constexpr uint64_t kMostBytes = 2u << 20;
 
 void sendText(Descriptor connection, const void* text, uint64_t bytes) {

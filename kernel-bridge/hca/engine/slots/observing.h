@@ -1,5 +1,5 @@
-// What a process says of itself to other processes of this user: a text, which its soft kernel writes when it is asked. Whoever asks
-// connects to the names of slots and needs no slot of its own.
+// What a process says of itself to other processes of this user: a text, which its soft kernel writes when it is asked.
+// Whoever asks connects to the names of slots and needs no slot of its own.
 #pragma once
 #include <map>
 #include <mutex>
@@ -13,7 +13,7 @@ namespace nd {
 
 // Body of a kObserved frame. The text is at the beginning of the file that comes along.
 struct ObservedText {
-  uint64_t bytes = 0;      // 0: this process tells nothing
+  uint64_t bytes = 0;  // 0: this process tells nothing
   uint64_t fileBytes = 0;
 };
 
@@ -37,8 +37,8 @@ class Observers {
 struct Observed {
   enum class Answer : uint8_t {
     kText,
-    kRefused,  // it tells nothing
-    kSilent,   // it did not answer in time, has ended, or answered in another form
+    kRefused,       // it tells nothing
+    kSilent,        // it did not answer in time, has ended, or answered in another form
     kOtherDialect,  // it was not asked: it would not understand (kDialect)
   };
   uint32_t slot = 0;
@@ -47,8 +47,8 @@ struct Observed {
   std::string text;
 };
 
-// Asks all processes of this user, each HCA by its own slot, and waits for the answers, at most so long. In the order of slots; those of
-// other dialects last.
+// Asks all processes of this user, each HCA by its own slot, and waits for the answers, at most so long. In the order
+// of slots; those of other dialects last.
 std::vector<Observed> observeProcesses(uint64_t longestNs);
 
 }  // namespace nd

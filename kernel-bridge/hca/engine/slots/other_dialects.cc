@@ -51,8 +51,8 @@ bool slotIn(const std::string& what, uint32_t* slot) {
   return takeNumber(&rest, slot) && *slot < Slots::kMax && (rest.empty() || rest[0] == kBesides);
 }
 
-// Its owner sees a connection that ends, as from any process that looks for somebody else. False: it has none any more, or one of
-// another user.
+// Its owner sees a connection that ends, as from any process that looks for somebody else. False: it has none any more,
+// or one of another user.
 bool identify(const OtherName& name, OtherDialect* found) {
   UniqueFd connection;
   found->dialect = name.dialect;

@@ -1,5 +1,5 @@
-// Processes of this user on this host that run another dialect (kDialect). They own slots and ports under names of their own, so
-// nothing is said to them; these look-ups are for sentences, and for the port that all share.
+// Processes of this user on this host that run another dialect (kDialect). They own slots and ports under names of
+// their own, so nothing is said to them; these look-ups are for sentences, and for the port that all share.
 #pragma once
 #include <string>
 #include <vector>

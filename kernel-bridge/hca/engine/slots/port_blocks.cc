@@ -37,16 +37,13 @@ bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) 
   if (n > 0 && frame.decode(bytes, static_cast<uint32_t>(n)) && frame.kind == FrameKind::kPortAnswer &&
       frame.bodyLength == sizeof *answer)
     std::memcpy(answer, frame.body, sizeof *answer);
-  else
-    answer->verdict = PortVerdict::kNobody;
+  else answer->verdict = PortVerdict::kNobody;
   return true;
 }
 
 }  // namespace
 
-int64_t monotonicMs() {
-  return static_cast<int64_t>(monotonicNs() / 1'000'000);
-}
+int64_t monotonicMs() { return static_cast<int64_t>(monotonicNs() / 1'000'000); }
 
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline) {
   Frame frame;
@@ -61,7 +58,8 @@ PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const G
     UniqueFd connection;
     const int error = names.connect(blockName(question.service, question.first), &connection, nullptr);
     if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
-    const bool answered = error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
+    const bool answered =
+        error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
     // An owner that ends releases the name. One that only closes connections is asked less and less often.
     if (answer.verdict != PortVerdict::kNobody) return answer;
@@ -105,8 +103,9 @@ Status PortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
   return Status::kTooManyAddresses;
 }
 
-// Makes a block ours that has a free port. A process that claims one of its ports by number binds first and then looks for the
-// block's name; this binds first and then looks for such names. So of two concurrent claims at least one sees the other.
+// Makes a block ours that has a free port. A process that claims one of its ports by number binds first and then looks
+// for the block's name; this binds first and then looks for such names. So of two concurrent claims at least one sees
+// the other.
 Status PortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   if (has(service, first)) return Status::kAddressAlreadyExists;
   Block block;

@@ -1,6 +1,6 @@
-// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. A port handed out of a
-// block has no name of its own until somebody listens there. A process that wants such a port by number asks the owner of the
-// block, and the owner never hands out a port that it has lent.
+// Free RDMA ports in blocks: one name (local_names.h), "ports/<service hex>/<first>", for 64 of them. A port handed out
+// of a block has no name of its own until somebody listens there. A process that wants such a port by number asks the
+// owner of the block, and the owner never hands out a port that it has lent.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -30,8 +30,8 @@ struct PortAnswer {
   uint32_t port = 0;
 };
 
-// Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of the
-// monotonic clock.
+// Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of
+// the monotonic clock.
 PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline);
 int64_t monotonicMs();
 
@@ -49,8 +49,8 @@ class PortBlocks {
     return static_cast<uint16_t>(kFirstPort + (start + n) % kBlocks * kPorts);
   }
 
-  // A free port, if necessary of another block; its listener then belongs to the claim `id`. kTooManyAddresses: other processes
-  // have all blocks.
+  // A free port, if necessary of another block; its listener then belongs to the claim `id`. kTooManyAddresses: other
+  // processes have all blocks.
   Status take(uint32_t service, uint32_t id, uint16_t* port);
   // The port is in use from now on, or (afterwards) no longer. Ports outside of these blocks are ignored.
   void use(uint32_t service, uint16_t port);
@@ -67,11 +67,11 @@ class PortBlocks {
   struct Block {
     uint32_t id = 0;
     UniqueFd listener;
-    uint64_t used = 0;   // by claims of this process
-    uint64_t lent = 0;   // to another process, or claimed by one, at some time
-    uint32_t next = 0;   // the port after the last one handed out
+    uint64_t used = 0;  // by claims of this process
+    uint64_t lent = 0;  // to another process, or claimed by one, at some time
+    uint32_t next = 0;  // the port after the last one handed out
     uint64_t free() const { return ~(used | lent); }
-    uint32_t pick();     // requires a free one
+    uint32_t pick();  // requires a free one
   };
   static uint32_t keyOf(uint32_t service, uint16_t first) { return service << 16 | first; }
   static uint64_t bit(uint16_t port) { return uint64_t{1} << port % kPorts; }

@@ -50,9 +50,11 @@ void PortClaim::share(Family& family) {
     family.error = EMFILE;
     return;
   }
-  // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined meanwhile.
-  family.error = sharers->empty() ? family.socket.open(receiveBufferBytes_, true)
-                 : otherDialectsRun() ? EADDRINUSE : family.socket.open(receiveBufferBytes_, false);
+  // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined
+  // meanwhile.
+  family.error = sharers->empty()     ? family.socket.open(receiveBufferBytes_, true)
+                 : otherDialectsRun() ? EADDRINUSE
+                                      : family.socket.open(receiveBufferBytes_, false);
   if (family.error != 0) return;
   uint64_t random = 0;
   fillRandom(&random, sizeof random);
@@ -99,10 +101,8 @@ void PortClaim::take() {
     more = true;
     if (!family.socket.sends()) family.socket.openBeside();
   }
-  if (!heardAny())
-    listener_.reset();  // so that nobody relies on this process
-  else if (!had)
-    counters_.add(HostCounter::kPortTaken);
+  if (!heardAny()) listener_.reset();  // so that nobody relies on this process
+  else if (!had) counters_.add(HostCounter::kPortTaken);
   if (more) later();
 }
 
@@ -147,7 +147,8 @@ void PortClaim::onOwnerEnded() {
 
 void PortClaim::listen(bool on) {
   if (!listener_.valid()) return;
-  readiness_.change(listener_.get(), on ? Readiness::kReadable : Readiness::kNothing, eventTag(EventKind::kPortName, 0));
+  readiness_.change(listener_.get(), on ? Readiness::kReadable : Readiness::kNothing,
+                    eventTag(EventKind::kPortName, 0));
 }
 
 }  // namespace nd

@@ -1,16 +1,18 @@
 // UDP port 4791, and which process of this user has it.
 //
-// On Linux the processes of one user and one dialect (kDialect) share it. Linux itself would let every process of the user join
-// (SO_REUSEPORT), and whoever has joined may have the others' packets. So the first binds the port as if it were not to be shared, which
-// fails if anybody has it; the others join only where a name "wire4/<random>", "wire6/<random>" says that the port is their
-// dialect's. The name "wire" serializes this. Dialects before the sixth join without looking. Their first act is to probe the group
-// (udp/steering.h), which shows them: then all processes of this dialect give the port up. The other process has only just begun, and
-// owns no queue pair yet that could take what was sent to them.
+// On Linux the processes of one user and one dialect (kDialect) share it. Linux itself would let every process of the
+// user join (SO_REUSEPORT), and whoever has joined may have the others' packets. So the first binds the port as if it
+// were not to be shared, which fails if anybody has it; the others join only where a name "wire4/<random>",
+// "wire6/<random>" says that the port is their dialect's. The name "wire" serializes this. Dialects before the sixth
+// join without looking. Their first act is to probe the group (udp/steering.h), which shows them: then all processes of
+// this dialect give the port up. The other process has only just begun, and owns no queue pair yet that could take what
+// was sent to them.
 //
-// On Windows processes cannot share the port. One of them has it, and hands the others' datagrams to them, as on Linux a process does with
-// datagrams that are not its own. The owner has the name "wire". The others are connected to that name and send from ports of their own. When that connection ends, each of them
-// tries to claim the name and the port, and is connected to whoever was faster. What lay in the socket of a process that was killed is
-// lost, as packets may be: transports repeat it. The owner also joins the multicast groups of the others, who tell it of them by that
+// On Windows processes cannot share the port. One of them has it, and hands the others' datagrams to them, as on Linux
+// a process does with datagrams that are not its own. The owner has the name "wire". The others are connected to that
+// name and send from ports of their own. When that connection ends, each of them tries to claim the name and the port,
+// and is connected to whoever was faster. What lay in the socket of a process that was killed is lost, as packets may
+// be: transports repeat it. The owner also joins the multicast groups of the others, who tell it of them by that
 // connection.
 // With the engine's lock held.
 #pragma once
@@ -25,8 +27,8 @@ namespace nd {
 // The port's socket of one address family.
 class PortSocket {
  public:
-  // On the port, as the first or with others: 0 or an errno, and then all is as before. Beside it: from a port of its own, to send
-  // only.
+  // On the port, as the first or with others: 0 or an errno, and then all is as before. Beside it: from a port of its
+  // own, to send only.
   virtual int open(uint32_t receiveBufferBytes, bool first) = 0;
   virtual int openBeside() = 0;
   virtual void close() = 0;
@@ -43,11 +45,16 @@ class PortSocket {
 
 class PortClaim {
  public:
-  PortClaim(const Clock& clock, HostCounters& counters, LocalNames& names, Readiness& readiness, PortSocket& socket4, PortSocket& socket6)
-      : clock_(clock), counters_(counters), names_(names), readiness_(readiness), families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
+  PortClaim(const Clock& clock, HostCounters& counters, LocalNames& names, Readiness& readiness, PortSocket& socket4,
+            PortSocket& socket6)
+      : clock_(clock),
+        counters_(counters),
+        names_(names),
+        readiness_(readiness),
+        families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
 
-  // False, where ports are shared: another process is doing the same; call awaitTurn(), without the lock, and then again. `last`: that is
-  // too late, and the port counts as taken.
+  // False, where ports are shared: another process is doing the same; call awaitTurn(), without the lock, and then
+  // again. `last`: that is too late, and the port counts as taken.
   bool open(uint32_t receiveBufferBytes, bool last);
   // Until that process is done, or has ended; not beyond the deadline. It may come back earlier.
   void awaitTurn(uint64_t deadline);

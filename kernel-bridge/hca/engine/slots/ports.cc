@@ -39,8 +39,8 @@ std::string portName(uint32_t service, uint16_t port, const Gid* address) {
 Status Ports::bindName(uint32_t service, const Gid* address, uint16_t port, UniqueFd* listener) {
   const std::string prefix = portPrefix(service, port);
   UniqueFd fd;
-  // A claim of the other form (all addresses against one) has another name. Each side looks after it has bound, so of two
-  // concurrent claims at least one gives way.
+  // A claim of the other form (all addresses against one) has another name. Each side looks after it has bound, so of
+  // two concurrent claims at least one gives way.
   std::vector<std::string> others;
   const int error = names_.claim(prefix + addressName(address), prefix, &fd, &others);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
@@ -67,7 +67,8 @@ bool Ports::hasBlock(uint32_t service, uint16_t port) {
 
 uint32_t Ports::add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener) {
   const uint32_t id = nextId_++;
-  if (listener.valid() && !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, id))) return 0;
+  if (listener.valid() && !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, id)))
+    return 0;
   Claim& entry = claims_[id];
   entry.kernel = kernel;
   entry.service = service;
@@ -101,7 +102,8 @@ Status Ports::claimFree(KernelId kernel, uint32_t service, const Gid* address, u
     const PortQuestion question{service, 0, PortBlocks::nth(start, n), address == nullptr};
     if (hasBlock(service, question.first)) continue;
     const PortAnswer answer = askPortOwner(names_, question, address, deadline);
-    if (answer.verdict != PortVerdict::kYours || PortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
+    if (answer.verdict != PortVerdict::kYours ||
+        PortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
       continue;
     *port = static_cast<uint16_t>(answer.port);
     const Status status = claimNumber(kernel, service, address, *port, deadline, claim);
@@ -118,8 +120,8 @@ Status Ports::claimNumber(KernelId kernel, uint32_t service, const Gid* address,
     const PortQuestion question{service, port, PortBlocks::firstOf(port), address == nullptr};
     return askPortOwner(names_, question, address, deadline).verdict != PortVerdict::kTaken;
   };
-  // Before, so that the name is never bound while the owner may hand it out; and after, in case the block has got its owner
-  // meanwhile.
+  // Before, so that the name is never bound while the owner may hand it out; and after, in case the block has got its
+  // owner meanwhile.
   if (!ask()) return Status::kAddressAlreadyExists;
   UniqueFd listener;
   {
@@ -162,7 +164,8 @@ void Ports::onAsked(const Frame& frame, Descriptor connection) {
     } else if (question.port == 0) {
       answer.port = blocks_.lendAny(question.service, question.first);
       if (answer.port != 0) answer.verdict = PortVerdict::kYours;
-    } else if (PortBlocks::firstOf(question.port) == question.first && !isTaken(question.service, address, question.port)) {
+    } else if (PortBlocks::firstOf(question.port) == question.first &&
+               !isTaken(question.service, address, question.port)) {
       blocks_.lend(question.service, question.port);
       answer = {PortVerdict::kYours, question.port};
     }
@@ -251,7 +254,8 @@ Ports::HandOver Ports::handOver(uint32_t service, uint16_t port, const Gid& addr
   return sure ? HandOver::kNobody : HandOver::kUnsure;
 }
 
-// False: there is no connection, it has ended, or its owner reads too slowly (then another connection queues the frame).
+// False: there is no connection, it has ended, or its owner reads too slowly (then another connection queues the
+// frame).
 bool Ports::sendToKnown(const std::string& name, const Frame& frame) {
   const auto owner = std::find_if(owners_.begin(), owners_.end(), [&](const Owner& o) { return o.name == name; });
   if (owner == owners_.end()) return false;

@@ -1,5 +1,5 @@
-// RDMA ports: which process of this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and which ports
-// connections use (port_blocks.h).
+// RDMA ports: which process of this host listens on a service id (local_names.h: "port/<service>/<port>/<gid>"), and
+// which ports connections use (port_blocks.h).
 #pragma once
 #include <map>
 #include <mutex>
@@ -34,10 +34,11 @@ class Ports {
   std::vector<uint32_t> releaseKernel(KernelId kernel);  // the claims
   void releaseAll();
 
-  // The kernel of this process that listens there; a claim of the address has precedence over one of all addresses. 0: none.
+  // The kernel of this process that listens there; a claim of the address has precedence over one of all addresses. 0:
+  // none.
   KernelId find(uint32_t service, uint16_t port, const Gid& address);
-  // Forwards a frame to another process's claim. The connection to the owner is kept until the owner ends it with the claim. The
-  // engine's lock is held.
+  // Forwards a frame to another process's claim. The connection to the owner is kept until the owner ends it with the
+  // claim. The engine's lock is held.
   enum class HandOver {
     kDone,
     kNobody,  // there is none, or it does not accept the frame
@@ -62,7 +63,8 @@ class Ports {
   };
   static uint32_t keyOf(uint32_t service, uint16_t port) { return service << 16 | port; }
   Status claimFree(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
-  Status claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline, uint32_t* claim);
+  Status claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
+                     uint32_t* claim);
   bool hasBlock(uint32_t service, uint16_t port);
   // All of these with the lock held.
   uint32_t add(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, UniqueFd listener);

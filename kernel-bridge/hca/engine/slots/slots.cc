@@ -30,7 +30,8 @@ bool Inbound::accept(Descriptor listener, uint32_t budget, uint32_t claim) {
     }
     names_.forget();
     const uint32_t id = nextId_++;
-    if (!readiness_.add(fd.get(), Readiness::kReadable | Readiness::kEnded, eventTag(EventKind::kInbound, id))) continue;
+    if (!readiness_.add(fd.get(), Readiness::kReadable | Readiness::kEnded, eventTag(EventKind::kInbound, id)))
+      continue;
     Connection& connection = connections_[id];
     connection.fd = std::move(fd);
     connection.claim = claim;
@@ -41,13 +42,15 @@ bool Inbound::accept(Descriptor listener, uint32_t budget, uint32_t claim) {
 void Inbound::acceptAll(Descriptor listener) { accept(listener, kMaxConnections, 0); }
 
 void Inbound::closeClaim(uint32_t claim) {
-  for (auto i = connections_.begin(); i != connections_.end();) i = i->second.claim == claim ? connections_.erase(i) : std::next(i);
+  for (auto i = connections_.begin(); i != connections_.end();)
+    i = i->second.claim == claim ? connections_.erase(i) : std::next(i);
 }
 
 void Inbound::sayGoodbye() {
   Frame goodbye;
   goodbye.kind = FrameKind::kGoodbye;
-  for (const auto& connection : connections_) sendFrame(connection.second.fd.get(), goodbye);  // refused by one that has ended
+  for (const auto& connection : connections_)
+    sendFrame(connection.second.fd.get(), goodbye);  // refused by one that has ended
 }
 
 uint32_t Inbound::read(uint32_t id, uint32_t budget, Handler handler, void* argument) {
@@ -201,7 +204,8 @@ void Slots::sendToOthers(const Frame& frame, uint64_t now) {
 void Slots::setWantsOut(uint32_t slot, Peer& p, bool wanted) {
   if (p.wantsOut == wanted) return;
   p.wantsOut = wanted;
-  readiness_.change(p.fd.get(), Readiness::kEnded | (wanted ? Readiness::kWritable : 0u), eventTag(EventKind::kOutbound, slot));
+  readiness_.change(p.fd.get(), Readiness::kEnded | (wanted ? Readiness::kWritable : 0u),
+                    eventTag(EventKind::kOutbound, slot));
 }
 
 void Slots::drain(uint32_t slot, Peer& p) {
@@ -240,8 +244,10 @@ bool Slots::isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentit
 
 bool Slots::watch(uint32_t slot) {
   if (slot == slot_) return true;
-  // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's present owner.
-  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get())) peers_[slot].reset();
+  // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's
+  // present owner.
+  if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get()))
+    peers_[slot].reset();
   int error = 0;
   Peer* p = peer(slot, &error);
   if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
@@ -261,8 +267,8 @@ Departure Slots::onOutbound(uint32_t slot, uint32_t kinds, uint64_t now) {
     return Departure::kNone;
   }
   p.saidGoodbye |= hasGoodbye(p.fd.get());
-  // The connection has ended. Only the name shows whether the process has, too: it may have closed just this connection, or be
-  // ending with its listener not yet closed (then the next connection ends as well).
+  // The connection has ended. Only the name shows whether the process has, too: it may have closed just this
+  // connection, or be ending with its listener not yet closed (then the next connection ends as well).
   if (now - p.firstReconnect > kReconnectWindowNs) p.firstReconnect = now, p.reconnects = 0;
   UniqueFd fd;
   ProcessId process = 0;

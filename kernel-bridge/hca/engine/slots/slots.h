@@ -1,8 +1,8 @@
 // The processes of this host that use RDMA: each owns a slot and forwards packets to the others.
 //
-// A process sends on connections that it made itself and receives on those that it accepted, so two processes have one for each
-// direction. The sender's connection also shows the end of the other process. An orderly end is announced there by a Goodbye
-// frame, the only frame that comes back on it.
+// A process sends on connections that it made itself and receives on those that it accepted, so two processes have one
+// for each direction. The sender's connection also shows the end of the other process. An orderly end is announced
+// there by a Goodbye frame, the only frame that comes back on it.
 #pragma once
 #include <array>
 #include <deque>
@@ -26,20 +26,20 @@ std::string slotName(uint32_t slot);
 
 struct FrameOrigin {
   Descriptor connection = kNoDescriptor;
-  uint32_t id = 0;  // Inbound's number of that connection
+  uint32_t id = 0;            // Inbound's number of that connection
   UniqueFd fds[kMostPassed];  // that came along
   uint32_t fdCount = 0;
 };
 
-// Accepted connections, from the slot's listener and from those of RDMA ports. All input is checked; a peer that sends an invalid
-// frame is disconnected.
+// Accepted connections, from the slot's listener and from those of RDMA ports. All input is checked; a peer that sends
+// an invalid frame is disconnected.
 class Inbound {
  public:
   using Handler = void (*)(void* argument, const Frame& frame, FrameOrigin& origin);
   Inbound(HostCounters& counters, LocalNames& names, Readiness& readiness)
       : counters_(counters), names_(names), readiness_(readiness) {}
-  // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep waiting,
-  // because the system has no descriptor left.
+  // Accepts waiting connections, within limits; `claim`: the owner, if it is a port's listener. False: connections keep
+  // waiting, because the system has no descriptor left.
   bool acceptFrom(Descriptor listener, uint32_t claim = 0) { return accept(listener, kAcceptsPerEvent, claim); }
   // Closes the connections of a port's claim that has ended.
   void closeClaim(uint32_t claim);
@@ -75,9 +75,11 @@ enum class Departure { kNone, kOrderly, kLost };
 class Slots {
  public:
   static constexpr uint32_t kMax = kSlots;
-  Slots(HostCounters& counters, LocalNames& names, Readiness& readiness) : counters_(counters), names_(names), readiness_(readiness) {}
+  Slots(HostCounters& counters, LocalNames& names, Readiness& readiness)
+      : counters_(counters), names_(names), readiness_(readiness) {}
 
-  // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all slots.
+  // Takes the lowest free slot. Returns 0, EMFILE or another error, or EADDRINUSE: processes of this user have all
+  // slots.
   int claim();
   // From now on nobody can connect; the slot stays taken.
   void refuse() { refuseLocal(listener_.get()); }
@@ -96,10 +98,12 @@ class Slots {
   void sendToOthers(const Frame& frame, uint64_t now);
   // The owner of the slot, by the connection that send() uses. False: there is none, or it cannot be reached.
   bool identify(uint32_t slot, PeerIdentity* identity);
-  // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what is not
-  // its own. Not if the connection has ended: the former owner may have been an HCA of the same process. Also returns the identity.
+  // Whether frames of this accepted connection come from the slot's owner: another process could set up, or spoil, what
+  // is not its own. Not if the connection has ended: the former owner may have been an HCA of the same process. Also
+  // returns the identity.
   bool isOwner(uint32_t slot, Descriptor connection, PeerIdentity* sender);
-  // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its end.
+  // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its
+  // end.
   bool mayComeFrom(uint32_t slot, Descriptor connection);
   // Whether a process owns the slot; from now on onOutbound() reports its end.
   bool watch(uint32_t slot);

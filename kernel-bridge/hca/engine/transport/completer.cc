@@ -76,7 +76,8 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   t_.congestion.sampleRoundTrip(rq);
   t_.congestion.openWindow(qp, acknowledged);
   rq.ackStart = c_.now;
-  if (unknown && rq.roundTrip != 0 && rq.outstanding()) t_.requester.startAckTimer(qp);  // a probe may be due long before the time-out
+  if (unknown && rq.roundTrip != 0 && rq.outstanding())
+    t_.requester.startAckTimer(qp);  // a probe may be due long before the time-out
   if (qp.has(kAsking)) {
     qp.clear(kAsking);
     if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not come
@@ -223,7 +224,8 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
       // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
       c_.counters.shortenedRnrWaits++;
-      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest)) return t_.requester.repeatRefused(qp);
+      if (wire::rnrNanoseconds(syndrome) == wire::rnrNanoseconds(wire::kRnrShortest))
+        return t_.requester.repeatRefused(qp);
     } else {
       c_.counters.receivedRnrNaks++;
       if (rq.rnrRetries == 0) rq.rnrSince = c_.now;
@@ -269,8 +271,8 @@ bool Completer::scatterToHead(Qp& qp, uint32_t offset, const Packet& p) {
   const SendEntry& e = qp.entry(rq.head);
   Piece places[OutPacket::kMaxPieces];
   uint32_t count = 0;
-  const uint32_t status = c_.pieces(qp.pd, qp.scatterCache, e.sges(qp.sendWqe(rq.head)), rq.scatter, offset, p.length, true,
-                                    places, &count);
+  const uint32_t status = c_.pieces(qp.pd, qp.scatterCache, e.sges(qp.sendWqe(rq.head)), rq.scatter, offset, p.length,
+                                    true, places, &count);
   if (status) {
     failSend(qp, status, 0, QpEvent::kFatal);
     return false;

@@ -1,4 +1,5 @@
-// The completer: takes responses, completes send WQEs, and decides on repetition (IBA 1 §9.7.5–9.7.6; roce-wire §2.4–2.6).
+// The completer: takes responses, completes send WQEs, and decides on repetition (IBA 1 §9.7.5–9.7.6; roce-wire
+// §2.4–2.6).
 #pragma once
 #include "transport/scheduler.h"
 
@@ -17,7 +18,7 @@ class Completer : public Role {
   // Completes local work (bind, invalidate) that is done and has become the oldest.
   void retireLocal(Qp& qp);
   void failSend(Qp& qp, uint32_t status, uint32_t vendor, QpEvent event);
-  bool advance(Qp& qp, uint32_t limit);  // false: an unanswered READ or ATOMIC is in the way
+  bool advance(Qp& qp, uint32_t limit);      // false: an unanswered READ or ATOMIC is in the way
   void takeAnswer(Qp& qp, const Packet& p);  // of a READ or ATOMIC: the next
 
  private:

@@ -16,20 +16,21 @@ constexpr uint32_t kMostUnasked = 32;  // packets without one, however long the 
 
 }  // namespace
 
-// AckReq is set: (a) at the end of a message that is signaled; (b) when half a send queue is unsignaled, or has waited for
-// kLateAskNs; (c) when a quarter of a window has none; (d) when the window is full; (e) on what is sent again; (f) where no
-// later packet could request it. Requester::requestAck sees to the tail that this leaves.
+// AckReq is set: (a) at the end of a message that is signaled; (b) when half a send queue is unsignaled, or has waited
+// for kLateAskNs; (c) when a quarter of a window has none; (d) when the window is full; (e) on what is sent again; (f)
+// where no later packet could request it. Requester::requestAck sees to the tail that this leaves.
 bool Congestion::wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const {
   if (!qp.reliable()) return false;
   SendState& rq = qp.rq;
   const uint32_t inFlight = ((rq.psn - rq.una) & wire::kPsnMask) + span;
   rq.sinceAck += span;
-  bool asks = rq.sinceAck >= std::min((rq.window + 3) / 4, kMostUnasked) || inFlight >= rq.window || qp.has(kProbing | kAsking);
+  bool asks =
+      rq.sinceAck >= std::min((rq.window + 3) / 4, kMostUnasked) || inFlight >= rq.window || qp.has(kProbing | kAsking);
   if (last && !asks) {
     asks = qp.signalAll || (e.flags & kSendFlagSignaled) || ++rq.messagesSinceAck >= qp.sendEntries / 2 ||
            (rq.unasked() && c_.now - rq.ackStart >= kLateAskNs) || qp.has(kAwaited) || qp.local ||
-           wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork ||
-           rq.roundTrip == 0 || qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
+           wire::psnDiff(rq.psn, rq.maxPsn) < 0 || !stateRules(qp.state()).beginsWork || rq.roundTrip == 0 ||
+           qp.attributes.ackTimeout == 0 || qp.attributes.retryCount == 0;
   }
   if (asks) rq.sinceAck = rq.messagesSinceAck = 0;
   return asks;
@@ -63,8 +64,9 @@ void Congestion::onLoss(Qp& qp, uint32_t packets) const {
   else reduceWindow(qp, rq.window / 2);
 }
 
-// One reduction per interval, however many notifications arrive: they report the same queue. The interval is a round trip, since a
-// reduction has no effect on the queue before. Were alpha to decay faster, a long queue would never reduce a small window.
+// One reduction per interval, however many notifications arrive: they report the same queue. The interval is a round
+// trip, since a reduction has no effect on the queue before. Were alpha to decay faster, a long queue would never
+// reduce a small window.
 void Congestion::onNotification(Qp& qp) {
   SendState& rq = qp.rq;
   c_.counters.congestionNotifications++;
@@ -105,6 +107,8 @@ void Congestion::takeSample(SendState& rq) const {
   rq.roundTrip += sample / 8 - rq.roundTrip / 8;
 }
 
-bool Congestion::takesBesideKept(const Qp& qp, uint32_t packets) const { return t_.longWindow.takesBesideKept(qp, packets); }
+bool Congestion::takesBesideKept(const Qp& qp, uint32_t packets) const {
+  return t_.longWindow.takesBesideKept(qp, packets);
+}
 
 }  // namespace nd

@@ -1,9 +1,10 @@
-// How much of a connection may be under way: the congestion window, the answer to ECN marks (RoCEv2 congestion management,
-// IBA 1 annex A17 §17.9), the round-trip time, and which packets request an ACK.
+// How much of a connection may be under way: the congestion window, the answer to ECN marks (RoCEv2 congestion
+// management, IBA 1 annex A17 §17.9), the round-trip time, and which packets request an ACK.
 //
-// Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow again: a loss halves it, a
-// notification reduces it by half the smoothed share of marked round trips (as DCTCP does, RFC 8257 §3.3), and each window
-// acknowledged makes it one packet larger. Towards peers that take long windows, on far paths: path/long_window.h.
+// Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow
+// again: a loss halves it, a notification reduces it by half the smoothed share of marked round trips (as DCTCP does,
+// RFC 8257 §3.3), and each window acknowledged makes it one packet larger. Towards peers that take long windows, on far
+// paths: path/long_window.h.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -14,14 +15,14 @@ class Congestion : public Role {
   using Role::Role;
   static constexpr uint32_t kSmallestWindow = 4;
 
-  // Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the local link.
+  // Whether so many packets more may be under way. `mayTakeMore`: of requests that may take several windows of the
+  // local link.
   bool windowTakes(const Qp& qp, uint32_t packets, bool mayTakeMore) const {
     const SendState& rq = qp.rq;
     const uint32_t inFlight = (rq.psn - rq.una) & wire::kPsnMask;
     if (!inFlight || inFlight + packets <= rq.window) return true;
     if (qp.has(kRecovering | kAnswerGap)) return takesBesideKept(qp, inFlight + packets);
-    return mayTakeMore && qp.local && inFlight + packets <= kLocalWindows * rq.window &&
-           !qp.local->crowded();
+    return mayTakeMore && qp.local && inFlight + packets <= kLocalWindows * rq.window && !qp.local->crowded();
   }
   void openWindow(Qp& qp, uint32_t acknowledged) const;
   void reduceWindow(Qp& qp, uint32_t packets) const;
@@ -31,13 +32,13 @@ class Congestion : public Role {
   bool wantsAckRequest(Qp& qp, const SendEntry& e, bool last, uint32_t span) const;
   void sampleRoundTrip(SendState& rq) const;
   void takeSample(SendState& rq) const;  // what is timed has come
-  void onNotification(Qp& qp);  // a CNP
-  void onMarked(Qp& qp);        // a packet with the mark "congestion experienced"
+  void onNotification(Qp& qp);           // a CNP
+  void onMarked(Qp& qp);                 // a packet with the mark "congestion experienced"
 
  private:
-  // Windows of small messages, and of READs, that may be under way on the local link, where nothing is lost: while the peer
-  // takes a step's share and its program looks at the one before, there is room for the next; and a peer that sleeps is
-  // woken for twice as many large READs. More than one only in a ring that is half empty.
+  // Windows of small messages, and of READs, that may be under way on the local link, where nothing is lost: while the
+  // peer takes a step's share and its program looks at the one before, there is room for the next; and a peer that
+  // sleeps is woken for twice as many large READs. More than one only in a ring that is half empty.
   static constexpr uint32_t kLocalWindows = 2;
 
   bool takesBesideKept(const Qp& qp, uint32_t packets) const;

@@ -15,8 +15,13 @@ constexpr uint32_t kAtomicBytes = 8;
 
 // The right that each request needs; 0: it is not one for direct access.
 constexpr uint32_t kRights[] = {
-    /* SEND */ 0, /* WRITE */ kAccessRemoteWriteBit, /* READ */ kAccessRemoteRead, /* COMPARE_EXCHANGE */ kAccessRemoteAtomic,
-    /* FETCH_ADD */ kAccessRemoteAtomic, /* BIND_WINDOW */ 0, /* LOCAL_INVALIDATE */ 0,
+    /* SEND */ 0,
+    /* WRITE */ kAccessRemoteWriteBit,
+    /* READ */ kAccessRemoteRead,
+    /* COMPARE_EXCHANGE */ kAccessRemoteAtomic,
+    /* FETCH_ADD */ kAccessRemoteAtomic,
+    /* BIND_WINDOW */ 0,
+    /* LOCAL_INVALIDATE */ 0,
 };
 
 }  // namespace
@@ -27,7 +32,8 @@ void Direct::publish(Qp& qp) {
   DirectBoard* const board = c_.link.directBoard();
   if (!board) return;
   const bool open = qp.reliable() && stateRules(qp.state()).receivesRequests && qp.local && qp.local->direct();
-  const DirectBoard::Qp now = {qp.qpn, qp.attributes.destinationQpn, qp.attributes.access & kRemoteRights, qp.pd->handle, qp.pkey()};
+  const DirectBoard::Qp now = {qp.qpn, qp.attributes.destinationQpn, qp.attributes.access & kRemoteRights,
+                               qp.pd->handle, qp.pkey()};
   if (qp.has(kPublished) && (!open || !board->says(now))) withdraw(qp);
   if (!open || qp.has(kPublished)) return;
   board->publish(now);
@@ -145,7 +151,8 @@ inline bool Direct::places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t
 
 inline uint8_t* Direct::enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched) {
   DirectPeer::Refusal why;
-  const DirectPeer::Request request = {qp.qpn, qp.attributes.destinationQpn, e.rkey, kRights[e.opcode], qp.pkey(), e.remote + offset, length, touched};
+  const DirectPeer::Request request = {
+      qp.qpn, qp.attributes.destinationQpn, e.rkey, kRights[e.opcode], qp.pkey(), e.remote + offset, length, touched};
   uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, &why);
   if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
   return place;

@@ -1,10 +1,10 @@
-// Direct access: RDMA WRITEs, READs and ATOMICs that this side executes itself in the peer's memory of allocate(), which is mapped here,
-// where the peer is on this host and has published its keys (local/direct_board.h). No packet is sent and the peer's processor has no part
-// in it.
+// Direct access: RDMA WRITEs, READs and ATOMICs that this side executes itself in the peer's memory of allocate(),
+// which is mapped here, where the peer is on this host and has published its keys (local/direct_board.h). No packet is
+// sent and the peer's processor has no part in it.
 //
-// A request is taken only when nothing before it is under way, so it is executed in its turn (IBA 1 §10.8.3.3), and it completes at
-// once. It has no PSN, which only the two ends of a connection know, and both are ours. Whatever the checks refuse, or do not know, goes by
-// packets: there the peer decides, and both sides learn of it.
+// A request is taken only when nothing before it is under way, so it is executed in its turn (IBA 1 §10.8.3.3), and it
+// completes at once. It has no PSN, which only the two ends of a connection know, and both are ours. Whatever the
+// checks refuse, or do not know, goes by packets: there the peer decides, and both sides learn of it.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -16,7 +16,8 @@ class Direct : public Role {
 
   // Executes requests from the head of the send queue as long as they can be. True: there is more, for another step.
   bool run(Qp& qp);
-  // What peers may do by this queue pair has changed, or may have: publishes it. A peer that is at what it may do no more is evicted.
+  // What peers may do by this queue pair has changed, or may have: publishes it. A peer that is at what it may do no
+  // more is evicted.
   void publish(Qp& qp);
   void withdraw(Qp& qp);
   // No peer enters by this queue pair, or by its windows, any more: both may end next, or be published again.

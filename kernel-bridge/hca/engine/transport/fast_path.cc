@@ -62,11 +62,12 @@ uint32_t FastPath::send(Qp& qp) {
   for (; n < kMostInARow && rq.next != rq.producer; n++) {
     const uint8_t* data;
     const SendEntry* const e = readSmall(qp, most, most, &data);
-    if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false)) break;
+    if (!e || (e->length >= LocalPair::kNamedFrom && t_.requester.namesSource(qp, *e)) || !pair.ready(e->length, false))
+      break;
     if (n == 0) acknowledges = t_.responses.carriedAck(qp);
     // Everything is acknowledged on this link; AckReq says that somebody waits for it.
-    const bool asks = (e->flags & kSendFlagSignaled) != 0 || qp.signalAll ||
-                      4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
+    const bool asks =
+        (e->flags & kSendFlagSignaled) != 0 || qp.signalAll || 4 * ((rq.psn - rq.una) & wire::kPsnMask) >= rq.window;
     const wire::Bth bth = requestBth(qp, *e, pkey, asks);
     const uint32_t length = e->length;
     if (e->opcode == kOpSend) {
@@ -104,7 +105,8 @@ inline bool FastPath::ringWire(Qp& qp) {
   const uint32_t sinceAck = rq.sinceAck, messagesSinceAck = rq.messagesSinceAck;
   const bool asks = t_.congestion.wantsAckRequest(qp, *e, true, 1), writes = e->opcode == kOpWrite;
   const wire::Bth bth = requestBth(qp, *e, pkey, asks);
-  const uint32_t length = e->length, header = wire::kBthBytes + (writes ? wire::kRethBytes : 0), total = header + length + bth.pad;
+  const uint32_t length = e->length, header = wire::kBthBytes + (writes ? wire::kRethBytes : 0),
+                 total = header + length + bth.pad;
   uint8_t* const packet = packet_ + Link::kSingleRoom;
   wire::emitBth(packet, bth);
   if (writes) wire::emitReth(packet + wire::kBthBytes, {e->remote, e->rkey, length});
@@ -151,9 +153,10 @@ inline wire::Bth FastPath::requestBth(const Qp& qp, const SendEntry& e, uint16_t
   return bth;
 }
 
-// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most so many bytes, and there is room in the
-// window; else null. `most` is of a SEND, `mostWritten` of a WRITE. `data`: its payload; null if it has none. The entry counts from
-// leftSmall() on, and is then what the long way would have made of it, should the request have to be sent again.
+// The next request, parsed into its entry, if it is a SEND or WRITE in one piece of at most so many bytes, and there is
+// room in the window; else null. `most` is of a SEND, `mostWritten` of a WRITE. `data`: its payload; null if it has
+// none. The entry counts from leftSmall() on, and is then what the long way would have made of it, should the request
+// have to be sent again.
 inline SendEntry* FastPath::readSmall(Qp& qp, uint32_t most, uint32_t mostWritten, const uint8_t** data) {
   constexpr uint32_t kFlags = kSendFlagSignaled | kSendFlagSolicited | kSendFlagInline;
   const SendState& rq = qp.rq;

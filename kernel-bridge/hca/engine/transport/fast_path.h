@@ -12,7 +12,8 @@ class FastPath : public Role {
  public:
   using Role::Role;
 
-  // A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have left.
+  // A doorbell. True: all that was posted has left. False: the long way has to look, perhaps after some messages have
+  // left.
   bool ring(Qp& qp);
   // Sends by the local link what stands next in the queue, as far as it is small. The number of messages.
   uint32_t send(Qp& qp);

@@ -39,8 +39,8 @@ void Links::leave(Qp& qp) {
   qp.rq.referred = false;
 }
 
-// A queue pair that stands in line sends no data before its turn: one whose packets are acknowledged runs again and again, and
-// would take all the room from those that have sent nothing.
+// A queue pair that stands in line sends no data before its turn: one whose packets are acknowledged runs again and
+// again, and would take all the room from those that have sent nothing.
 bool Links::hasRoom(Qp& qp, uint32_t payload, bool reference) {
   if (!qp.has(kStalled) && qp.local->ready(payload, reference)) return true;
   waitForRoom(qp);
@@ -59,8 +59,8 @@ void Links::waitForRoom(Qp& qp) {
   s_.stalled.push(qp);
 }
 
-// It is the turn of the one that has waited longest, before all in the run queue. The room that it leaves is for the next one,
-// in the next step.
+// It is the turn of the one that has waited longest, before all in the run queue. The room that it leaves is for the
+// next one, in the next step.
 void Links::onSpace(LocalPair& pair) {
   c_.received++;
   const auto waiting = [&](Qp* qp) {

@@ -1,7 +1,7 @@
 // How a queue pair's packets travel: which link they take, room on it, and sending them.
 //
-// The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While the pair
-// is being set up, the queue pair sends nothing.
+// The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While
+// the pair is being set up, the queue pair sends nothing.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -30,7 +30,8 @@ class Links : public Role {
   bool hasRoom(Qp& qp, uint32_t payload, bool reference);
   bool hasRoomToAnswer(Qp& qp);
   void onSpace(LocalPair& pair);
-  // Whether what is left of a message is named instead of carried. `mapped` says whether the peer has the memory mapped.
+  // Whether what is left of a message is named instead of carried. `mapped` says whether the peer has the memory
+  // mapped.
   template <typename Mapped>
   static bool names(const Qp& qp, uint32_t length, bool inRing, Mapped mapped);
 
@@ -43,8 +44,8 @@ class Links : public Role {
   OutPacket out;
 
   // ── Receiving
-  // Copies the payload to its places, in order. kWcSuccess, or Context::kUnpulled: the peer is to send it again through the
-  // ring; `pullLasting`: because this would fail again.
+  // Copies the payload to its places, in order. kWcSuccess, or Context::kUnpulled: the peer is to send it again through
+  // the ring; `pullLasting`: because this would fail again.
   uint32_t copyPayload(const Packet& p, const Piece* places, uint32_t count);
   bool pullLasting = false;
 

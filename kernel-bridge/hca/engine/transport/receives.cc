@@ -22,8 +22,8 @@ bool Receives::hasReceive(Qp& qp) {
   return c_.refreshReceive(qp) && qp.rs.producer != qp.rs.head;
 }
 
-// Makes the poster of the next receive ring the doorbell. A receive that is being posted meanwhile is seen here, or its poster
-// sees the request.
+// Makes the poster of the next receive ring the doorbell. A receive that is being posted meanwhile is seen here, or its
+// poster sees the request.
 bool Receives::awaitReceive(Qp& qp) {
   if (qp.has(kAwaitsReceive)) return false;
   if (Srq* const srq = qp.srq) {
@@ -76,7 +76,8 @@ void Receives::announce(Qp& qp) {
   endAwaiting(qp);
   if (qp.has(kNakFatal) || !qp.has(kNakSent)) return;
   // A sender with kMostRnrRetries has none left after so many. One that came once more repeats for ever.
-  const bool mayAnnounce = qp.local || ((qp.attributes.patience & rnrpatience::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
+  const bool mayAnnounce =
+      qp.local || ((qp.attributes.patience & rnrpatience::kResponder) && rs.rnrNaks != wire::kMostRnrRetries);
   if (!mayAnnounce) return;
   c_.counters.lateReceives++;
   if (!qp.has(kNakPending)) rs.rnrNaks++;
@@ -87,7 +88,8 @@ void Receives::announce(Qp& qp) {
 
 uint8_t Receives::rnrCode(const Qp& qp) const {
   const uint32_t least = qp.attributes.minRnrTimer, before = qp.rs.rnrNaks;
-  // A sender's last retry is for what was posted after its patience had come to an end; there is no reason to put it off.
+  // A sender's last retry is for what was posted after its patience had come to an end; there is no reason to put it
+  // off.
   if (!(qp.attributes.patience & rnrpatience::kResponder) || before == kGrowingNaks) return uint8_t(least);
   const uint32_t shift = before < kGrowingNaks ? kGrowthShift * (kGrowingNaks - 1 - before) : 0;
   return wire::rnrCodeFor(std::max(c_.options.rnrPatienceNs >> shift, wire::rnrNanoseconds(least)));
@@ -96,7 +98,8 @@ uint8_t Receives::rnrCode(const Qp& qp) const {
 bool Receives::refreshShared(Srq& srq) {
   const bool knownBad = srq.ringFault;
   if (c_.refreshShared(srq)) return true;
-  if (KernelPort* port = c_.kernels[srq.kernel]; port && !knownBad) port->onEvent(HcaEvent::srq(srq.handle, SrqEvent::kFatal));
+  if (KernelPort* port = c_.kernels[srq.kernel]; port && !knownBad)
+    port->onEvent(HcaEvent::srq(srq.handle, SrqEvent::kFatal));
   return false;
 }
 

@@ -76,7 +76,8 @@ bool Requester::begin(Qp& qp, SendEntry& e) {
   if (!stateRules(qp.state()).beginsWork) return false;
   // Invalidating is ordered after everything before it: no answer may still use the key, here or at the peer.
   if ((e.flags & (kSendFlagFence | kSendFlagInvalidate)) && rq.reads > 0) return false;
-  // A window is only for the peer: no request before it uses its key, so its end waits for none, and holds up none behind it.
+  // A window is only for the peer: no request before it uses its key, so its end waits for none, and holds up none
+  // behind it.
   if (e.opcode == kOpLocalInvalidate && rq.next != rq.head && !c_.memory.isWindow(e.rkey)) {
     qp.set(kAwaited);
     return false;
@@ -242,7 +243,8 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   }
   const bool wasOutstanding = rq.outstanding();
   Round round{budget};
-  const bool repeats = (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
+  const bool repeats =
+      (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
   State state = repeats ? State::kMore : next(qp);
   while (state < State::kIdle) {
     switch (state) {
@@ -270,7 +272,8 @@ bool Requester::refersToSource(Qp& qp, const SendEntry& e, uint32_t length) {
   return Links::names(qp, length, qp.has(kRingOnly), [&] {
     const SgeList sges = e.sges(qp.sendWqe(qp.rq.next));
     bool all = true;  // each that is not is offered
-    for (uint32_t i = 0; i < sges.count; i++) all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, sges.lkey(i)));
+    for (uint32_t i = 0; i < sges.count; i++)
+      all &= qp.local->isMapped(c_.memory.sharedOf(qp.gatherCache, sges.lkey(i)));
     return all;
   });
 }
@@ -311,8 +314,8 @@ bool Requester::gather(Qp& qp, SendEntry& e, uint32_t offset, uint32_t length) {
     out.pieces[out.pieceCount++] = {const_cast<uint8_t*>(SendWqe::inlineBytes(w)) + offset, length};
     return true;
   }
-  e.status = c_.pieces(qp.pd, qp.gatherCache, e.sges(w), qp.rq.gather, offset, length, false, out.pieces, &out.pieceCount,
-                       out.byReference ? out.shared : nullptr);
+  e.status = c_.pieces(qp.pd, qp.gatherCache, e.sges(w), qp.rq.gather, offset, length, false, out.pieces,
+                       &out.pieceCount, out.byReference ? out.shared : nullptr);
   return e.status == 0;
 }
 

@@ -1,5 +1,6 @@
-// The requester: turns send WQEs into request packets, and repeats them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7; roce-wire
-// §2.1–2.3, §2.5). requester.cc sends what is new, retransmission.cc what has to be sent again, and keeps the timers.
+// The requester: turns send WQEs into request packets, and repeats them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7;
+// roce-wire §2.1–2.3, §2.5). requester.cc sends what is new, retransmission.cc what has to be sent again, and keeps the
+// timers.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -27,16 +28,16 @@ class Requester : public Role {
   // The requester's part of a timer that came due. When it wants the next; UINT64_MAX: never.
   uint64_t onTimer(Qp& qp);
   void goBack(Qp& qp) { goBack(qp, qp.rq.una); }  // sends everything again from the oldest packet on
-  void repeatRefused(Qp& qp);  // the RNR wait is over
+  void repeatRefused(Qp& qp);                     // the RNR wait is over
   // From the oldest packet on again, with payload in the ring until what is under way now is acknowledged.
   void carryInRing(Qp& qp, bool lasting);
-  // Whether an idle connection asks if its peer is there. On the local link the system reports a peer's end, and nothing
-  // is lost.
+  // Whether an idle connection asks if its peer is there. On the local link the system reports a peer's end, and
+  // nothing is lost.
   static bool isProbed(const Qp& qp) { return !qp.local || !qp.local->up(); }
 
  private:
-  // A round of request(). A state is what stands next in line; its function deals with it and returns the next state. The last three end
-  // the round.
+  // A round of request(). A state is what stands next in line; its function deals with it and returns the next state.
+  // The last three end the round.
   enum class State : uint8_t {
     kKeepAlive,
     kUnread,   // a WQE that has not been parsed

@@ -18,7 +18,8 @@ bool sizeFits(const Packet& p, uint32_t mtu) {
   return p.length <= most && (p.length > 0 || (p.flags & wire::kFirst) != 0);
 }
 
-// A WRITE of no bytes without immediate data: peers send it to see whether we are alive. It touches nothing, and needs no right.
+// A WRITE of no bytes without immediate data: peers send it to see whether we are alive. It touches nothing, and needs
+// no right.
 bool isProbe(const Packet& p) {
   constexpr uint32_t only = wire::kFirst | wire::kLast;
   return (p.flags & (wire::kWrite | only | wire::kConsumes)) == (wire::kWrite | only) && p.length == 0 &&
@@ -78,8 +79,7 @@ void Responder::take(Qp& qp, const Packet& p) {
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
   if (rs.rnrNaks != 0) t_.receives.endWait(qp);
-  if (!sizeFits(p, qp.mtu))
-    return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
+  if (!sizeFits(p, qp.mtu)) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & wire::kSend) {
     onSend(qp, p);
   } else if (p.flags & wire::kWrite) {
@@ -142,7 +142,8 @@ void Responder::accepted(Qp& qp, const Packet& p) {
   qp.openMessage(p.flags & wire::kLast ? 0 : p.flags);
   if (p.flags & wire::kLast) rs.msn = (rs.msn + 1) & wire::kPsnMask;
   // On the local link every message is acknowledged (fast_path.h).
-  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast)))) t_.responses.scheduleAck(qp, p.bth.ackRequest);
+  if (qp.reliable() && (p.bth.ackRequest || (qp.local && (p.flags & wire::kLast))))
+    t_.responses.scheduleAck(qp, p.bth.ackRequest);
 }
 
 bool Responder::beginReceive(Qp& qp) {
@@ -325,7 +326,8 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     job = {false, false, p.bth.psn, reth.address, reth.rkey, reth.length, rs.msn, 0, true, p.inRing()};
     if (!found) continue;
     t_.fragments.onRepeated(qp, r, job.psn, job.length, kOftenRepeated);
-    for (uint32_t later = i + 1; later < rs.resources.size(); later++) rs.resources[later].repeats = 0;  // they follow because this one does
+    for (uint32_t later = i + 1; later < rs.resources.size(); later++)
+      rs.resources[later].repeats = 0;  // they follow because this one does
   }
   if (!found) return;
   while (rs.jobs.size() && wire::psnDiff(rs.jobs[rs.jobs.size() - 1].psn, job.psn) >= 0) rs.jobs.popBack();

@@ -17,7 +17,8 @@ class Responder : public Role {
   // Writes the payload at a message offset of the receive. 0, a WV_WC_STATUS, or Context::kUnpulled.
   uint32_t scatterToReceive(Qp& qp, uint32_t offset, const Packet& p);
   void completeReceive(Qp& qp, const Packet& p, uint32_t opcode, uint32_t length);
-  // A request that cannot be executed: a NAK, after which the queue pair fails; of an unreliable one only the message is lost.
+  // A request that cannot be executed: a NAK, after which the queue pair fails; of an unreliable one only the message
+  // is lost.
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
 
  private:
@@ -33,10 +34,11 @@ class Responder : public Role {
   void refusePull(Qp& qp);
 };
 
-// The responder's packets (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion notifications.
+// The responder's packets (IBA 1 §9.7.5; roce-wire §3): READ and ATOMIC responses, ACKs, NAKs, congestion
+// notifications.
 //
-// Responses leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty. ACKs are
-// coalesced: one for all packets of a poll.
+// Responses leave in request order. READ and ATOMIC responses stand in a queue; ACKs and NAKs wait until it is empty.
+// ACKs are coalesced: one for all packets of a poll.
 class Responses : public Role {
  public:
   using Role::Role;

@@ -39,7 +39,8 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
       rs.jobs.pop();
     }
   }
-  if (qp.local && qp.has(kPullFailed | kNakPending) && (!t_.links.hasRoomToAnswer(qp) || mayBeCopying(qp))) return false;
+  if (qp.local && qp.has(kPullFailed | kNakPending) && (!t_.links.hasRoomToAnswer(qp) || mayBeCopying(qp)))
+    return false;
   if (qp.has(kPullFailed)) {
     qp.clear(kPullFailed);
     rs.ackPending = false;  // it acknowledges what came before it
@@ -78,20 +79,20 @@ bool Responses::repeat(Qp& qp, uint32_t& budget) {
   return true;
 }
 
-// A repeated READ may be a late copy of one whose answer has come: the requester ignores this NAK then, and else fails. Nothing ends
-// here by it.
+// A repeated READ may be a late copy of one whose answer has come: the requester ignores this NAK then, and else fails.
+// Nothing ends here by it.
 void Responses::refuseRepetition(Qp& qp, const ResponseJob& job) {
   c_.counters.sentFatalNaks++;
   sendAcknowledge(qp, wire::kNakRemoteAccess, job.psn);
 }
 
 bool Responses::refersToTarget(Qp& qp, const ResponseJob& job) {
-  return !job.atomic && Links::names(qp, job.length, job.inRing, [&] {
-    return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey));
-  });
+  return !job.atomic && Links::names(qp, job.length, job.inRing,
+                                     [&] { return qp.local->isMapped(c_.memory.sharedOf(qp.remoteCache, job.rkey)); });
 }
 
-// A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and goes on.
+// A NAK that ends the queue pair also ends what its answers have named: the peer has copied that first, if it lives and
+// goes on.
 bool Responses::mayBeCopying(Qp& qp) {
   ReceiveState& rs = qp.rs;
   if (!qp.has(kNakFatal) || !rs.named || !qp.local->up() || qp.local->consumed(rs.namedEnd)) return false;
@@ -156,16 +157,15 @@ bool Responses::sendReadResponse(Qp& qp, ResponseJob& job, uint32_t span) {
   }
   const bool last = job.length == length && !job.partial;
   wire::Bth bth;
-  bth.opcode = job.started ? (last ? wire::kOpReadLast : wire::kOpReadMiddle)
-                           : (last ? wire::kOpReadOnly : wire::kOpReadFirst);
+  bth.opcode =
+      job.started ? (last ? wire::kOpReadLast : wire::kOpReadMiddle) : (last ? wire::kOpReadOnly : wire::kOpReadFirst);
   bth.pad = uint8_t(-length & 3);
   bth.destinationQpn = qp.attributes.destinationQpn;
   bth.psn = job.psn;
   bth.ackRequest = job.again;
   wire::emitBth(out.header, bth);
   out.headerLength = wire::kOpcodes[bth.opcode].headerBytes;
-  if (out.headerLength > wire::kBthBytes)
-    wire::emitAeth(out.header + wire::kBthBytes, wire::kSyndromeAck, job.msn);
+  if (out.headerLength > wire::kBthBytes) wire::emitAeth(out.header + wire::kBthBytes, wire::kSyndromeAck, job.msn);
   out.payloadLength = length;
   out.padLength = bth.pad;
   job.started = true;

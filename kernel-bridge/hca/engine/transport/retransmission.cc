@@ -14,8 +14,8 @@ constexpr uint32_t kMostProbes = 4;  // in 15 intervals
 
 }  // namespace
 
-// The time-out and 25 % for clock skew. At least 2 · kDeferredAckNs: a peer defers an ACK for so long, and its engine's thread
-// may be as late again.
+// The time-out and 25 % for clock skew. At least 2 · kDeferredAckNs: a peer defers an ACK for so long, and its engine's
+// thread may be as late again.
 uint64_t Requester::ackTimeout(const Qp& qp) {
   const uint64_t timeout = wire::ackNanoseconds(qp.attributes.ackTimeout);
   return timeout == 0 ? 0 : std::max(timeout + timeout / 4, 2 * Context::kDeferredAckNs);
@@ -24,7 +24,8 @@ uint64_t Requester::ackTimeout(const Qp& qp) {
 void Requester::startAckTimer(Qp& qp) {
   const uint64_t late = ackTimeout(qp);
   if (late == 0) return;
-  qp.rq.ackStart = qp.local ? c_.now : c_.clock.now();  // on the wire: the timer must not start before the packet leaves
+  qp.rq.ackStart =
+      qp.local ? c_.now : c_.clock.now();  // on the wire: the timer must not start before the packet leaves
   qp.rq.undated = false;
   s_.setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
 }
@@ -67,7 +68,8 @@ uint64_t Requester::onTimer(Qp& qp) {
 void Requester::goBack(Qp& qp, uint32_t from) {
   SendState& rq = qp.rq;
   uint32_t wqe = rq.head, packet = 0;
-  if (from != rq.una && !Recovery::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
+  if (from != rq.una &&
+      !Recovery::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
     from = rq.una;
     wqe = rq.head;
     packet = 0;
@@ -109,9 +111,9 @@ void Requester::onAckTimeout(Qp& qp) {
   goBack(qp);
 }
 
-// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: no time can be given. A loss in the middle
-// shows by what comes after it; one at the end would cost the whole ACK time-out (as for TCP, RFC 8985 §7). Without retries
-// nothing is sent again.
+// When silence means that the newest packets, or their ACK, are lost; UINT64_MAX: no time can be given. A loss in the
+// middle shows by what comes after it; one at the end would cost the whole ACK time-out (as for TCP, RFC 8985 §7).
+// Without retries nothing is sent again.
 uint64_t Requester::probeDue(const Qp& qp) const {
   const SendState& rq = qp.rq;
   if (qp.local || rq.probes >= kMostProbes || qp.attributes.retryCount == 0 || qp.attributes.ackTimeout == 0)
@@ -136,8 +138,8 @@ void Requester::probe(Qp& qp) {
   qp.set(kProbing);
 }
 
-// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. Other traffic of the
-// queue pair goes on. On the local link everything is acknowledged without that.
+// Requests the ACK of packets that have left without AckReq, by sending the oldest of them once more. Other traffic of
+// the queue pair goes on. On the local link everything is acknowledged without that.
 void Requester::requestAck(Qp& qp) {
   if (qp.local) return;
   SendState& rq = qp.rq;
@@ -157,8 +159,9 @@ void Requester::requestAck(Qp& qp) {
   rq.packet = packet;
   rq.gather.offset = UINT32_MAX;
   if (!e.status) return;
-  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE requests the ACK in its place. In the
-  // middle of a message, or of packets that are sent again, there is no PSN for one; those request an ACK themselves, soon.
+  // Its memory is not registered any more, which matters only if it was lost: an empty WRITE requests the ACK in its
+  // place. In the middle of a message, or of packets that are sent again, there is no PSN for one; those request an ACK
+  // themselves, soon.
   e.status = 0;
   qp.clear(kAsking);
   if (qp.has(kKeepAlive)) return;

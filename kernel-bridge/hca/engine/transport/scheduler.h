@@ -1,8 +1,9 @@
-// Which queue pair is looked at next, and when: the run queue, the line of those that wait for room in a pair's ring, deferred
-// ACKs, and timers.
+// Which queue pair is looked at next, and when: the run queue, the line of those that wait for room in a pair's ring,
+// deferred ACKs, and timers.
 //
-// Work is done in rounds. A queue pair with something to send stands in the run queue; a step gives each a share of packets
-// and puts it back if it has more, so that no queue pair, and no peer's large READ, keeps the lock or starves others.
+// Work is done in rounds. A queue pair with something to send stands in the run queue; a step gives each a share of
+// packets and puts it back if it has more, so that no queue pair, and no peer's large READ, keeps the lock or starves
+// others.
 #pragma once
 #include "objects/context.h"
 
@@ -47,9 +48,7 @@ class Scheduler {
     if (wake) wake(wakeArgument);
   }
   // When the next step is due, which the thread knows from now on. UINT64_MAX: never.
-  uint64_t announceDeadline() {
-    return announced_ = running.empty() && deferred.empty() ? c_.timers.earliest() : 0;
-  }
+  uint64_t announceDeadline() { return announced_ = running.empty() && deferred.empty() ? c_.timers.earliest() : 0; }
 
   QpLine<&Qp::nextScheduled, kScheduled> running;
   QpLine<&Qp::nextStalled, kStalled> stalled;

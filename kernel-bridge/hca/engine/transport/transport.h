@@ -1,5 +1,5 @@
-// The transport: one context (context.h), what schedules its queue pairs (scheduler.h), and the roles over them. The roles say
-// in their own headers what they do; here packets and time come in.
+// The transport: one context (context.h), what schedules its queue pairs (scheduler.h), and the roles over them. The
+// roles say in their own headers what they do; here packets and time come in.
 //
 //   doorbell ─▶ FastPath::ring ─▶ (Requester) ─▶ Links::transmit ─▶ link
 //   link ─▶ FastPath ─▶ (onPacket ─▶ take ─▶ Responder or Completer) ─▶ completion queue
@@ -39,12 +39,13 @@ struct Transport final : public PacketSink {
 
   // ── Steps. True: something moved.
   bool step(uint64_t time, Stepper stepper);
-  // A step that looks at nothing but the local link, for a thread that polls. `waits`: if nothing has come, it looks on for a
-  // moment.
+  // A step that looks at nothing but the local link, for a thread that polls. `waits`: if nothing has come, it looks on
+  // for a moment.
   bool stepLocal(bool waits);
   // Whether a step would do nothing else.
   bool quiet(uint64_t time) const {
-    return scheduler.idle() && scheduler.deferred.empty() && context.timers.earliest() > time && context.link.quiet(time);
+    return scheduler.idle() && scheduler.deferred.empty() && context.timers.earliest() > time &&
+           context.link.quiet(time);
   }
   // Whether something is left to do that no packet or timer brings.
   bool hasWork() const { return !scheduler.idle() || context.link.selfPending(); }

@@ -1,6 +1,6 @@
-// The ICRC of packets that UDP sockets of one address family receive. It covers the IPv4 ID, which these hide: most senders' is 0,
-// those of a connected socket follow each other, and any other is solved for.
-// The wire receiver asks it, with the engine's lock held.
+// The ICRC of packets that UDP sockets of one address family receive. It covers the IPv4 ID, which these hide: most
+// senders' is 0, those of a connected socket follow each other, and any other is solved for. The wire receiver asks it,
+// with the engine's lock held.
 #pragma once
 #include "udp/peer_socket.h"
 
@@ -15,13 +15,14 @@ class IcrcChecker {
              IcrcHeaders* headers);
   // A small packet that came by itself, which has FlowIcrc::kRoom before it; and when it was taken.
   bool checkSingle(const PeerSocket& by, uint8_t* bth, uint32_t length) const {
-    return by.icrc.of(bth, length, counts(by) ? static_cast<uint16_t>(by.ids.last + 1) : uint16_t(0)) == loadIcrc(bth + length);
+    return by.icrc.of(bth, length, counts(by) ? static_cast<uint16_t>(by.ids.last + 1) : uint16_t(0)) ==
+           loadIcrc(bth + length);
   }
   void tookSingle(PeerSocket* by) const {
     if (counts(*by)) by->ids.last++;
   }
-  // A datagram without metadata is one packet, or several of one length: it is one, unless the first ends, by its ICRC, where
-  // there is another BTH to the same queue pair. False: the ICRCs say neither.
+  // A datagram without metadata is one packet, or several of one length: it is one, unless the first ends, by its ICRC,
+  // where there is another BTH to the same queue pair. False: the ICRCs say neither.
   bool findSegment(const PeerSocket& by, UdpWire::Datagram* datagram) const;
 
  private:

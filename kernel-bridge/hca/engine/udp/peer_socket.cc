@@ -36,7 +36,9 @@ bool PeerSockets::bind(PeerSocket& peer, uint32_t receiveBufferBytes) {
   return peer.socket_.openListener(family_, kRocePort, receiveBufferBytes) == 0;
 }
 
-bool PeerSockets::connect(PeerSocket& peer) { return peer.socket_.hearOnly(peer.source_, peer.port_, peer.destination_); }
+bool PeerSockets::connect(PeerSocket& peer) {
+  return peer.socket_.hearOnly(peer.source_, peer.port_, peer.destination_);
+}
 
 void PeerSockets::settle(PeerSocket& peer) {
   peer.socket_.reportDestinations(false);
@@ -62,7 +64,8 @@ uint32_t PeerSockets::receive(PeerSocket& from, uint32_t budget, bool withMetada
   withMetadata_ = withMetadata || count > 1 || from.withoutMetadata_ == 0;
   const uint32_t got = withMetadata_ ? in_->receive(from.fd(), count) : in_->receiveBytes(from.fd());
   const bool filled = got == count;
-  from.expected_ = filled && (count > 1 || from.filled_) ? std::min(2 * count, UdpWire::kReceiveBatch) : std::max(got, 1u);
+  from.expected_ =
+      filled && (count > 1 || from.filled_) ? std::min(2 * count, UdpWire::kReceiveBatch) : std::max(got, 1u);
   from.filled_ = filled;
   if (got != 0) from.used_ = clock_ += got;
   return got;

@@ -42,7 +42,8 @@ RawWire::Piece RawWire::piece(uint32_t index) {
     return Piece();
   };
   // The ICRC knows no options; fragments come reassembled.
-  if (total < kIp4Bytes + kUdpBytes + kBthBytes + kIcrcBytes || header[0] != ip::kVersionAndLength) return bad(HostCounter::kWireRxShort);
+  if (total < kIp4Bytes + kUdpBytes + kBthBytes + kIcrcBytes || header[0] != ip::kVersionAndLength)
+    return bad(HostCounter::kWireRxShort);
   const uint8_t* udp = header + kIp4Bytes;
   const uint32_t udpBytes = total - kIp4Bytes;
   p.length = udpBytes - kUdpBytes;
@@ -90,7 +91,8 @@ uint32_t RawWire::findSegment(const Piece& piece, uint32_t likely) {
   IcrcHeaders headers;
   uint32_t guesses = 0;
   const auto found = [&](uint32_t segment) {
-    return mayBeJoined(first, piece.length, segment) && guesses++ < kMostGuesses && right(piece, first, segment, 0, &headers);
+    return mayBeJoined(first, piece.length, segment) && guesses++ < kMostGuesses &&
+           right(piece, first, segment, 0, &headers);
   };
   const uint32_t most = std::min(kMaxDatagram, piece.length - 4);  // the whole was tried
   if (likely != 0 && likely <= most && found(likely)) return likely;

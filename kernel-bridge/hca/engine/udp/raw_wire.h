@@ -1,15 +1,15 @@
-// Exact ICRCs on IPv4 (option `icrc`): a raw socket beside the UDP socket shows the header that the ICRC covers and the UDP
-// socket hides. It takes CAP_NET_RAW.
+// Exact ICRCs on IPv4 (option `icrc`): a raw socket beside the UDP socket shows the header that the ICRC covers and the
+// UDP socket hides. It takes CAP_NET_RAW.
 //
-// What comes from other hosts to this process's queue pairs, and from this host to its reliable connections, is received by
-// the raw socket; the UDP socket, which keeps the port and the host quiet (no ICMP), drops it by a filter. Of what one
-// process of several receives, CM's MADs and datagrams to a group, the system gives every raw socket a copy, so the UDP
-// sockets' choice still counts: the copy only witnesses that the packet was whole. All else of this host has ID 0 and comes
-// by the UDP socket.
+// What comes from other hosts to this process's queue pairs, and from this host to its reliable connections, is
+// received by the raw socket; the UDP socket, which keeps the port and the host quiet (no ICMP), drops it by a filter.
+// Of what one process of several receives, CM's MADs and datagrams to a group, the system gives every raw socket a
+// copy, so the UDP sockets' choice still counts: the copy only witnesses that the packet was whole. All else of this
+// host has ID 0 and comes by the UDP socket.
 //
-// Several packets may come in one piece, with one IP header: a sender's on this machine (UDP_SEGMENT), whose ICRCs count
-// with the ID in that header; or joined by the interface, whose IDs follow each other. A raw socket does not see where they end:
-// that is where another BTH begins and the ICRC before it is right.
+// Several packets may come in one piece, with one IP header: a sender's on this machine (UDP_SEGMENT), whose ICRCs
+// count with the ID in that header; or joined by the interface, whose IDs follow each other. A raw socket does not see
+// where they end: that is where another BTH begins and the ICRC before it is right.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -36,11 +36,11 @@ class RawWire {
   // What came at once: one packet, or several of equal length, but for the last, which may be shorter.
   struct Piece {
     PacketMeta meta;
-    IcrcHeaders headers;           // of the first
+    IcrcHeaders headers;             // of the first
     const uint8_t* bytes = nullptr;  // from the first BTH on
-    uint32_t length = 0;           // of all; 0: nothing that can be used
-    uint32_t segment = 0;          // BTH to ICRC
-    uint32_t at = 0, index = 0;    // of the next
+    uint32_t length = 0;             // of all; 0: nothing that can be used
+    uint32_t segment = 0;            // BTH to ICRC
+    uint32_t at = 0, index = 0;      // of the next
   };
 
   explicit RawWire(HostCounters& counters) : counters_(counters) {}
@@ -72,7 +72,7 @@ class RawWire {
 
   HostCounters& counters_;
   UniqueFd fd_;
-  uint32_t lastSegment_ = 0;       // of the last piece of several
+  uint32_t lastSegment_ = 0;  // of the last piece of several
   std::unique_ptr<DatagramsIn> in_;
   std::vector<Witness> witnesses_;
 };

@@ -15,8 +15,8 @@ void Steering::start(Descriptor socket, uint32_t ownSlot, uint64_t now) {
   socket_ = socket;
   ownSlot_ = ownSlot;
   indexOfSlot_.fill(kUnknown);
-  // The rule is all sockets': the one that is there, which knows the probes as well, stays until the answers have made a better
-  // one.
+  // The rule is all sockets': the one that is there, which knows the probes as well, stays until the answers have made
+  // a better one.
   lastProbe_ = now;
   fillRandom(&nonce_, sizeof nonce_);
   probed_ = kFirstRound;
@@ -65,17 +65,16 @@ void Steering::onTime(uint64_t now) {
 
 void Steering::finishRound(uint64_t now) {
   deadline_ = UINT64_MAX;
-  // A probe for an index beyond the group's end goes to a process that the system chooses, which has a lower index as well.
+  // A probe for an index beyond the group's end goes to a process that the system chooses, which has a lower index as
+  // well.
   std::array<uint8_t, kSlots> found{};
   found.fill(kUnknown);
   bool sawEnd = false;
   for (uint32_t i = 0; i < probed_; i++) {
     const uint8_t slot = slotOfIndex_[i];
     if (slot == kUnknown) continue;
-    if (found[slot] == kUnknown)
-      found[slot] = static_cast<uint8_t>(i);
-    else
-      sawEnd = true;
+    if (found[slot] == kUnknown) found[slot] = static_cast<uint8_t>(i);
+    else sawEnd = true;
   }
   if (!sawEnd && answered_ != 0 && probed_ < SteeringProbe::kMaxIndex) {
     probed_ = probed_ * 2 < SteeringProbe::kMaxIndex ? probed_ * 2 : SteeringProbe::kMaxIndex;

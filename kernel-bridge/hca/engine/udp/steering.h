@@ -1,7 +1,7 @@
-// Which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN. The indexes of the
-// sockets are the operating system's and change when a socket is closed (the last takes its place). A process that receives packets
-// for others finds out the present order: it sends a probe that the rule steers to each index, and the receiver of a probe answers
-// with its slot.
+// Which of the sockets that share port 4791 gets a packet: a rule chooses by the slot in the destination QPN. The
+// indexes of the sockets are the operating system's and change when a socket is closed (the last takes its place). A
+// process that receives packets for others finds out the present order: it sends a probe that the rule steers to each
+// index, and the receiver of a probe answers with its slot.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace nd {
 
 // UDP payload of a probe: BTH with DestQP 0xFF00ii, then this.
 struct SteeringProbe {
-  static constexpr uint8_t kOpcode = 0x1f;       // no RC operation
+  static constexpr uint8_t kOpcode = 0x1f;  // no RC operation
   static constexpr uint32_t kQpnMark = 0xff0000;
   static constexpr uint32_t kMaxIndex = kSlots;
-  static constexpr uint32_t kMark = 0x4e44;      // the magic's upper half, in all dialects
+  static constexpr uint32_t kMark = 0x4e44;  // the magic's upper half, in all dialects
   static constexpr uint32_t kMagic = kMark << 16 | kDialect;
   uint32_t magic = kMagic;
-  uint32_t slot = 0;                             // of the sender
+  uint32_t slot = 0;  // of the sender
   uint32_t nonce = 0;
   uint32_t index = 0;
 };
@@ -29,7 +29,7 @@ struct SteeringProbe {
 struct ProbeReply {
   uint32_t nonce = 0;
   uint32_t index = 0;
-  uint32_t slot = 0;                             // of the process at this index
+  uint32_t slot = 0;  // of the process at this index
 };
 
 class Steering {
@@ -60,15 +60,15 @@ class Steering {
   SendProbe sendProbe_;
   void* argument_;
   Descriptor socket_ = kNoDescriptor;
-  bool ruled_ = false;                            // a rule of ours has been
+  bool ruled_ = false;  // a rule of ours has been
   uint32_t ownSlot_ = 0;
   uint32_t nonce_ = 0;
-  uint32_t probed_ = 0;                           // indexes asked in this round; 0: no probe under way
+  uint32_t probed_ = 0;  // indexes asked in this round; 0: no probe under way
   uint32_t answered_ = 0;
   uint64_t deadline_ = UINT64_MAX;
   uint64_t lastProbe_ = 0;
-  std::array<uint8_t, kSlots> slotOfIndex_{};        // of the round under way
-  std::array<uint8_t, kSlots> indexOfSlot_{};        // of the rule
+  std::array<uint8_t, kSlots> slotOfIndex_{};  // of the round under way
+  std::array<uint8_t, kSlots> indexOfSlot_{};  // of the rule
 };
 
 }  // namespace nd

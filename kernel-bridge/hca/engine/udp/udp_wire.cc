@@ -150,11 +150,13 @@ int UdpWire::flush() {
       continue;
     }
     if (isFull) {
-      // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry. Others' are not full.
+      // Sent packets give the buffer back at their own pace; waiting is not ours to do, and transports retry. Others'
+      // are not full.
       full(done, lastError);
       continue;
     }
-    // A flow label without a lease is refused if another socket of this host has an exclusive one. It is a hint; the packet counts.
+    // A flow label without a lease is refused if another socket of this host has an exclusive one. It is a hint; the
+    // packet counts.
     if ((n == -ENOENT || n == -EINVAL) && run.flow == nullptr && b.out.dropLabel(done)) continue;
     // This message only: no route, too long for the path, not our address; or a system that knows no runs.
     if (run.flow != nullptr) {
@@ -201,10 +203,8 @@ void UdpWire::full(uint32_t message, int error) {
   }
   if (flow == nullptr) return;
   // The system counts an ID when it has room; if other memory is short, that is not known.
-  if (error == EAGAIN)
-    flow->unstage(runs[message].id, lost);
-  else
-    flow->failed();
+  if (error == EAGAIN) flow->unstage(runs[message].id, lost);
+  else flow->failed();
 }
 
 // Lost: its flow has ended.

@@ -17,9 +17,10 @@ namespace nd {
 
 class UdpWire {
  public:
-  static constexpr uint32_t kBatch = DatagramsOut::kMostMessages; // packets staged
+  static constexpr uint32_t kBatch = DatagramsOut::kMostMessages;   // packets staged
   static constexpr uint32_t kStagingBytes = kBatch * kMaxDatagram;  // and their bytes
-  static constexpr uint32_t kReceiveBatch = DatagramsIn::kMost;  // datagrams, or runs of them, received at once, at most
+  static constexpr uint32_t kReceiveBatch =
+      DatagramsIn::kMost;  // datagrams, or runs of them, received at once, at most
 
   using Datagram = nd::Datagram;  // packets, from BTH to ICRC
 
@@ -46,14 +47,14 @@ class UdpWire {
   // the IPv4 IDs, which the ICRC of the packets does not know.
   uint8_t* stage();
   void commit(const Path& path, uint32_t length, bool mayRun);
-  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and answers what the
-  // ICRC must count with. `bth`: at least its first 8 bytes; `length`: of the whole packet.
+  // Before stage(), for a packet of a connection: chooses the way of the packet that is committed next, and answers
+  // what the ICRC must count with. `bth`: at least its first 8 bytes; `length`: of the whole packet.
   struct Way {
     uint16_t sourcePort = kRocePort, ipv4Id = 0;
   };
   Way prepare(const Path& path, const uint8_t* bth, uint32_t length, bool mayRun);
-  // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendSingle). False:
-  // nothing was sent.
+  // Sends one packet of a connection past the batch, which is empty, and writes its ICRC behind it (Link::sendSingle).
+  // False: nothing was sent.
   bool sendSingle(const Path& path, uint8_t* bth, uint32_t length, bool mayRun);
   // Sends the batch. 0, or the errno of the last packet that could not be sent.
   int flush();
@@ -66,15 +67,17 @@ class UdpWire {
 
  private:
   struct Buffers;
-  struct BuffersDeleter { void operator()(Buffers* buffers) const; };
-  struct Run {                       // packets in one message
-    uint32_t at, count, bytes;       // place in the staging room, packets, bytes of all
-    uint32_t segment;                // bytes of each packet but the last
+  struct BuffersDeleter {
+    void operator()(Buffers* buffers) const;
+  };
+  struct Run {                  // packets in one message
+    uint32_t at, count, bytes;  // place in the staging room, packets, bytes of all
+    uint32_t segment;           // bytes of each packet but the last
     bool open;
-    UdpFlow* flow;                   // null: the unconnected socket
-    uint16_t id;                     // IPv4, of the message
-    bool checked;                    // its ID will be looked at
-    bool lost;                       // not to be sent any more
+    UdpFlow* flow;  // null: the unconnected socket
+    uint16_t id;    // IPv4, of the message
+    bool checked;   // its ID will be looked at
+    bool lost;      // not to be sent any more
   };
   void use(DatagramSocket socket, bool beside);
   bool hasRoom() const { return staged_ < kBatch && stagedBytes_ + kMaxDatagram <= kStagingBytes; }
@@ -85,13 +88,13 @@ class UdpWire {
   bool sendOneByOne(uint32_t message, int* lastError);
   HostCounters& counters_;
   DatagramSocket socket_;
-  bool beside_ = false;              // socket_ has a port of its own
+  bool beside_ = false;  // socket_ has a port of its own
   uint32_t staged_ = 0, stagedBytes_ = 0, runs_ = 0;
-  uint32_t expected_ = 1;            // datagrams that the next receive() asks for
+  uint32_t expected_ = 1;  // datagrams that the next receive() asks for
   bool runsWork_ = true;
   UdpFlows flows_;
-  UdpFlow* prepared_ = nullptr;      // of the next packet
-  bool preparedExtends_ = false;     // then: that packet goes along with the one before it
+  UdpFlow* prepared_ = nullptr;   // of the next packet
+  bool preparedExtends_ = false;  // then: that packet goes along with the one before it
   std::unique_ptr<Buffers, BuffersDeleter> buffers_;
 };
 

@@ -62,8 +62,8 @@ void setReceivesMore(int s, bool v4) {
 // No fragments.
 bool setSends(int s, bool v4, int hopLimit) {
   return v4 ? setInt(s, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) && setInt(s, IPPROTO_IP, IP_TTL, hopLimit)
-            : setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) && setInt(s, IPPROTO_IPV6, IPV6_DONTFRAG, 1) &&
-                  setInt(s, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hopLimit);
+            : setInt(s, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+                  setInt(s, IPPROTO_IPV6, IPV6_DONTFRAG, 1) && setInt(s, IPPROTO_IPV6, IPV6_UNICAST_HOPS, hopLimit);
 }
 
 bool setSendsToGroups(int s, bool v4, int hopLimit) {
@@ -93,7 +93,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   const int s = fd.get();
   const bool v4 = family == IpFamily::kV4;
   // Unconnected with DF: Linux then sends IPv4 ID 0.
-  if (!setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit) || !setSendsToGroups(s, v4, kDefaultHopLimit)) return errno;
+  if (!setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit) || !setSendsToGroups(s, v4, kDefaultHopLimit))
+    return errno;
   if (joined) setInt(s, IPPROTO_UDP, UDP_GRO, 1);  // an older system delivers datagrams one by one
   setReceivesMore(s, v4);
   labels_ = !v4 && setInt(s, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
@@ -105,8 +106,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   return use(std::move(fd), family);
 }
 
-// Bound to all addresses it is the last of the port's group; connecting takes it out of the group. Bound to one address it
-// would have all that comes to that, until it is connected.
+// Bound to all addresses it is the last of the port's group; connecting takes it out of the group. Bound to one address
+// it would have all that comes to that, until it is connected.
 int DatagramSocket::openListener(IpFamily family, uint16_t port, uint32_t bufferBytes) {
   close();
   UniqueFd fd = makeSocket(family);
@@ -128,8 +129,9 @@ bool DatagramSocket::hearOnly(const Gid& sender, uint16_t senderPort, const Gid&
   socketAddress(own, 0, 0, &wanted);
   if (getsockname(fd(), &found.any, &bytes) != 0) return false;
   // The system chooses which address is its own.
-  return family_ == IpFamily::kV4 ? found.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
-                                  : std::memcmp(&found.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
+  return family_ == IpFamily::kV4
+             ? found.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr
+             : std::memcmp(&found.v6.sin6_addr, &wanted.v6.sin6_addr, sizeof wanted.v6.sin6_addr) == 0;
 }
 
 void DatagramSocket::reportDestinations(bool on) { setReportsDestinations(fd(), family_ == IpFamily::kV4, on); }
@@ -190,7 +192,8 @@ void setSharingRule(Descriptor socket, const SharingRule& rule) {
   }
   program.push_back(instruction(BPF_RET | BPF_K, 0, 0, kAnyIndex));
   sock_fprog attachment{static_cast<unsigned short>(program.size()), program.data()};
-  setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attachment, sizeof attachment);  // refused by seccomp, or an old kernel
+  setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attachment,
+             sizeof attachment);  // refused by seccomp, or an old kernel
 }
 
 // By the memory that they take: the system counts no datagram with less than its headers and its share of a page.
@@ -207,8 +210,8 @@ bool DatagramSocket::hasDatagram() const {
   return recv(fd(), &none, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-// send() is a point of cancellation, which the system library marks by locked instructions before and after each call as soon as
-// there are threads. The sanitizers, though, see the buffers of the library's calls only.
+// send() is a point of cancellation, which the system library marks by locked instructions before and after each call
+// as soon as there are threads. The sanitizers, though, see the buffers of the library's calls only.
 int DatagramSocket::send(const void* bytes, uint32_t length) const {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return ::send(fd(), bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
@@ -217,8 +220,8 @@ int DatagramSocket::send(const void* bytes, uint32_t length) const {
 #endif
 }
 
-// An empty datagram, which receivers drop without a word, comes back with its headers: to this host it is there as soon as it
-// was sent.
+// An empty datagram, which receivers drop without a word, comes back with its headers: to this host it is there as soon
+// as it was sent.
 bool DatagramSocket::learnId(const Path& path, uint16_t* id) const {
   alignas(cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint32_t))] = {};
   msghdr message{};
@@ -247,7 +250,8 @@ bool DatagramSocket::takeId(const Path& path, uint16_t* id) const {
     for (ssize_t at = 0; at + static_cast<ssize_t>(kIp4Bytes + kUdpBytes) <= n; at++) {
       const uint8_t* header = bytes + at;
       if (header[0] != ip::kVersionAndLength || header[ip::kProtocolAt] != IPPROTO_UDP ||
-          std::memcmp(header + ip::kSourceAt, ours, 8) != 0 || std::memcmp(header + kIp4Bytes, ports, sizeof ports) != 0)
+          std::memcmp(header + ip::kSourceAt, ours, 8) != 0 ||
+          std::memcmp(header + kIp4Bytes, ports, sizeof ports) != 0)
         continue;
       *id = static_cast<uint16_t>(wire::load16(header + ip::kIdAt));
       found = true;

@@ -89,7 +89,8 @@ void DatagramsOut::cutUp(uint32_t index, uint32_t length, uint32_t segment) {
 
 void DatagramsOut::setSingle(uint32_t index, const uint8_t* bytes, uint32_t length) {
   impl_->pieces[index] = {const_cast<uint8_t*>(bytes), length};
-  if (std::exchange(impl_->cut[index], false)) impl_->messages[index].msg_hdr.msg_controllen -= CMSG_SPACE(sizeof(uint16_t));
+  if (std::exchange(impl_->cut[index], false))
+    impl_->messages[index].msg_hdr.msg_controllen -= CMSG_SPACE(sizeof(uint16_t));
 }
 
 bool DatagramsOut::dropLabel(uint32_t index) {
@@ -105,12 +106,10 @@ int DatagramsOut::send(Descriptor by, uint32_t first, uint32_t count) {
   const msghdr& only = messages->msg_hdr;
   for (;;) {
     int n;
-    if (count != 1)
-      n = sendmmsg(by, messages, count, kFlags);
+    if (count != 1) n = sendmmsg(by, messages, count, kFlags);
     else if (only.msg_name == nullptr && only.msg_controllen == 0)
       n = ::send(by, only.msg_iov->iov_base, only.msg_iov->iov_len, kFlags) < 0 ? -1 : 1;
-    else
-      n = sendmsg(by, &only, kFlags) < 0 ? -1 : 1;
+    else n = sendmsg(by, &only, kFlags) < 0 ? -1 : 1;
     if (n >= 0) return n;
     if (errno != EINTR) return errno == EHOSTDOWN ? -EHOSTUNREACH : -errno;  // not every system has both
   }

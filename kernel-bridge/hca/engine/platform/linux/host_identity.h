@@ -6,11 +6,13 @@
 
 namespace nd {
 
-// In the host's own network namespace it outlives restarts, by the machine id (machine-id(5)). Elsewhere, and without a machine id, it
-// holds until the host restarts: containers may share the machine id of their image, and their namespaces do not outlive a restart.
-// `networkNamespace`: what /proc/self/ns/net leads to, "net:[number]". Linux numbers what it makes while it boots from 0xF0000000 on, newer
-// versions the first namespace below that; containers come later.
-inline std::string hostIdentityOf(const std::string& machineId, const std::string& bootId, const std::string& networkNamespace) {
+// In the host's own network namespace it outlives restarts, by the machine id (machine-id(5)). Elsewhere, and without a
+// machine id, it holds until the host restarts: containers may share the machine id of their image, and their
+// namespaces do not outlive a restart. `networkNamespace`: what /proc/self/ns/net leads to, "net:[number]". Linux
+// numbers what it makes while it boots from 0xF0000000 on, newer versions the first namespace below that; containers
+// come later.
+inline std::string hostIdentityOf(const std::string& machineId, const std::string& bootId,
+                                  const std::string& networkNamespace) {
   constexpr uint64_t kFirstOfContainers = 0xF0000100;
   const std::string before = "net:[";
   const bool numbered = networkNamespace.compare(0, before.size(), before) == 0;

@@ -76,19 +76,21 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
   if (!asker.valid()) return errno;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return errno;
-  // Every interface has an entry of its own, and one for each address. That of an interface without a link layer (TUN, WireGuard, PPP) has
-  // no address.
+  // Every interface has an entry of its own, and one for each address. That of an interface without a link layer (TUN,
+  // WireGuard, PPP) has no address.
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr != nullptr && i->ifa_addr->sa_family != AF_PACKET) continue;
     const auto* link = reinterpret_cast<const sockaddr_ll*>(i->ifa_addr);
     NetworkInterface found;
     found.name = i->ifa_name;
     found.index = link ? static_cast<uint32_t>(link->sll_ifindex) : if_nametoindex(i->ifa_name);
-    const bool listed = std::any_of(out->begin(), out->end(), [&](const NetworkInterface& one) { return one.index == found.index; });
+    const bool listed =
+        std::any_of(out->begin(), out->end(), [&](const NetworkInterface& one) { return one.index == found.index; });
     if (found.index == 0 || listed || !readMtu(asker.get(), found.name, &found.mtu)) continue;
     found.up = (i->ifa_flags & IFF_UP) != 0;
     found.running = (i->ifa_flags & IFF_RUNNING) != 0;
-    if (link) found.mac.assign(link->sll_addr, link->sll_addr + std::min<size_t>(link->sll_halen, sizeof link->sll_addr));
+    if (link)
+      found.mac.assign(link->sll_addr, link->sll_addr + std::min<size_t>(link->sll_halen, sizeof link->sll_addr));
     out->push_back(std::move(found));
   }
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next)

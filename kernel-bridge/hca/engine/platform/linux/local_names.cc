@@ -46,7 +46,8 @@ int LocalNames::claimBesides(const std::string& what, UniqueFd* listener, std::s
   for (int attempt = 0; attempt < kAttempts; attempt++) {
     const auto listed = read(usual);
     if (!listed) return EMFILE;
-    const auto holder = std::find_if(listed->begin(), listed->end(), [](const LocalListener& l) { return l.name.empty(); });
+    const auto holder =
+        std::find_if(listed->begin(), listed->end(), [](const LocalListener& l) { return l.name.empty(); });
     if (holder != listed->end()) {
       if (isOwn(*holder, usual)) return EADDRINUSE;
       const std::string name = usual + randomTail();
@@ -165,7 +166,8 @@ void LocalNames::readRecent() {
   }
   auto listed = read(ownName(""));
   if (!listed) return;
-  std::sort(listed->begin(), listed->end(), [](const LocalListener& a, const LocalListener& b) { return a.name < b.name; });
+  std::sort(listed->begin(), listed->end(),
+            [](const LocalListener& a, const LocalListener& b) { return a.name < b.name; });
   const uint64_t end = monotonicNs();
   std::lock_guard<std::mutex> guard(mutex_);
   recent_ = std::move(*listed);

@@ -88,7 +88,8 @@ bool peerTrusted(Descriptor connection, ProcessId* process) {
 
 namespace {
 
-// Room for as many descriptors as may be passed, and for one more where it is aligned; those beyond are dropped by the system.
+// Room for as many descriptors as may be passed, and for one more where it is aligned; those beyond are dropped by the
+// system.
 union PassedControl {
   char bytes[CMSG_SPACE(kMostPassed * sizeof(int))];
   cmsghdr align;
@@ -96,7 +97,8 @@ union PassedControl {
 
 }  // namespace
 
-int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed, uint32_t passedCount) {
+int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed,
+              uint32_t passedCount) {
   PassedControl control{};
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(vectors(pieces));
@@ -183,13 +185,15 @@ void takeDiag(const nlmsghdr* message, const std::string& prefix, Listeners* fou
     if (a->rta_type == kDiagUser && length == sizeof(uint32_t)) {
       uint32_t user;
       std::memcpy(&user, bytes, sizeof user);
-      listener.owner = user == geteuid() || user == 0 ? LocalListener::Owner::kTrusted : LocalListener::Owner::kStranger;
+      listener.owner =
+          user == geteuid() || user == 0 ? LocalListener::Owner::kTrusted : LocalListener::Owner::kStranger;
     }
   }
   if (named) found->push_back(std::move(listener));
 }
 
-// By sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not supported here.
+// By sock_diag(7), which reports the owner of each socket. Returns 0; EMFILE or another error; ENOTSUP: not supported
+// here.
 int listByDiag(const std::string& prefix, Listeners* found) {
   const UniqueFd diag(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!diag.valid()) return errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? errno : ENOTSUP;
@@ -248,7 +252,8 @@ std::optional<Listeners> listByProc(const std::string& prefix) {
     if (state != kUnconnected || type != SOCK_SEQPACKET || line[nameAt] != '@') continue;
     std::string name(line + nameAt + 1);
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
-    if (name.compare(0, prefix.size(), prefix) == 0) names.push_back({name.substr(prefix.size()), LocalListener::Owner::kUnknown});
+    if (name.compare(0, prefix.size(), prefix) == 0)
+      names.push_back({name.substr(prefix.size()), LocalListener::Owner::kUnknown});
   }
   std::fclose(file);
   return names;

@@ -40,7 +40,8 @@ bool Mapping::createPublished(uint64_t bytes, UniqueFd* fd) {
   UniqueFd file(memfd_create("networkdirect-keys", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.valid() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return false;
   Mapping pages;
-  if (!pages.take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0)), bytes)) return false;
+  if (!pages.take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0)), bytes))
+    return false;
   if (fcntl(file.get(), F_ADD_SEALS, kSealFutureWrite | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return false;
   *this = std::move(pages);
   *fd = std::move(file);

@@ -14,7 +14,8 @@ constexpr uint32_t bitOf(rtnetlink_groups group) { return 1u << (group - 1); }
 constexpr uint32_t groupsOf(NetworkPart part) {
   return part == NetworkPart::kInterfaces
              ? bitOf(RTNLGRP_LINK) | bitOf(RTNLGRP_IPV4_IFADDR) | bitOf(RTNLGRP_IPV6_IFADDR)
-             : bitOf(RTNLGRP_IPV4_ROUTE) | bitOf(RTNLGRP_IPV6_ROUTE) | bitOf(RTNLGRP_IPV4_RULE) | bitOf(RTNLGRP_IPV6_RULE);
+             : bitOf(RTNLGRP_IPV4_ROUTE) | bitOf(RTNLGRP_IPV6_ROUTE) | bitOf(RTNLGRP_IPV4_RULE) |
+                   bitOf(RTNLGRP_IPV6_RULE);
 }
 
 }  // namespace

@@ -28,15 +28,12 @@ Status statusOfPages(int error) {
   switch (error) {
     case EMFILE:
     case ENFILE:
-    case EFBIG:
-      return Status::kInsufficientResources;
+    case EFBIG: return Status::kInsufficientResources;
     case ENOSYS:
     case EPERM:
     case EACCES:
-    case EINVAL:
-      return Status::kNotSupported;
-    default:
-      return Status::kNoMemory;
+    case EINVAL: return Status::kNotSupported;
+    default: return Status::kNoMemory;
   }
 }
 
@@ -122,7 +119,9 @@ bool detachPages(Descriptor fd, uint64_t base, uint64_t offset, uint64_t length)
   // Made elsewhere and moved: a system that finds no room for a mapping may have removed the one at its place before.
   void* const fresh = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, static_cast<off_t>(offset));
   if (fresh == MAP_FAILED) return false;
-  if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base + offset)) != MAP_FAILED) return true;
+  if (mremap(fresh, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(base + offset)) !=
+      MAP_FAILED)
+    return true;
   munmap(fresh, length);
   return false;
 }

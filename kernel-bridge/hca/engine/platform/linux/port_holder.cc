@@ -69,7 +69,8 @@ PortHolder findPortHolder(IpFamily family, uint16_t port) {
     while (const dirent* entry = processes != nullptr && owner.text.empty() ? readdir(processes) : nullptr) {
       if (std::strspn(entry->d_name, "0123456789") != std::strlen(entry->d_name)) continue;
       if (ownsSocket(entry->d_name, link))
-        owner = {std::string("process ") + entry->d_name + " (" + commandName(entry->d_name) + ")", std::atoi(entry->d_name)};
+        owner = {std::string("process ") + entry->d_name + " (" + commandName(entry->d_name) + ")",
+                 std::atoi(entry->d_name)};
     }
     if (processes != nullptr) closedir(processes);
     if (!owner.text.empty() && holder.uid != geteuid()) owner.text += " of user " + std::to_string(holder.uid);

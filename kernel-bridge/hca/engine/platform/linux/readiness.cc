@@ -39,7 +39,8 @@ uint32_t Readiness::take(Event events[kMostEvents]) {
   const int count = epoll_wait(fd_.get(), found, kMostEvents, 0);
   for (int i = 0; i < count; i++) {
     const uint32_t what = found[i].events;
-    events[i] = {found[i].data.u64, ((what & EPOLLIN) != 0 ? kReadable : 0u) | ((what & EPOLLOUT) != 0 ? kWritable : 0u) |
+    events[i] = {found[i].data.u64, ((what & EPOLLIN) != 0 ? kReadable : 0u) |
+                                        ((what & EPOLLOUT) != 0 ? kWritable : 0u) |
                                         ((what & kEnds) != 0 ? kEnded : 0u)};
   }
   return count < 0 ? 0 : static_cast<uint32_t>(count);

@@ -64,10 +64,8 @@ Status statusOfRoute(int error) {
     case ENOBUFS:
     case ENOMEM:
     case EMFILE:
-    case ENFILE:
-      return Status::kInsufficientResources;
-    default:
-      return Status::kNetworkUnreachable;
+    case ENFILE: return Status::kInsufficientResources;
+    default: return Status::kNetworkUnreachable;
   }
 }
 
@@ -105,10 +103,12 @@ Status readAnswer(const Message& answer, size_t length, bool v4, Route* out) {
     std::memcpy(&error, NLMSG_DATA(&answer.head), sizeof error);
     return statusOfRoute(-error.error);
   }
-  if (length < sizeof answer.head + sizeof answer.route || answer.head.nlmsg_type != RTM_NEWROUTE) return Status::kUnsuccessful;
+  if (length < sizeof answer.head + sizeof answer.route || answer.head.nlmsg_type != RTM_NEWROUTE)
+    return Status::kUnsuccessful;
   if (answer.route.rtm_type == RTN_BROADCAST) return Status::kNetworkUnreachable;
   int left = static_cast<int>(length - offsetof(Message, attributes));
-  for (const auto* one = reinterpret_cast<const rtattr*>(answer.attributes); RTA_OK(one, left); one = RTA_NEXT(one, left))
+  for (const auto* one = reinterpret_cast<const rtattr*>(answer.attributes); RTA_OK(one, left);
+       one = RTA_NEXT(one, left))
     readAttribute(one, v4, out);
   return out->interface != 0 && out->source != Gid{} ? Status::kSuccess : Status::kNetworkUnreachable;
 }
@@ -123,8 +123,8 @@ Status findRoute(const RouteQuery& query, Route* out) {
   const Question question = questionOf(query);
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
-  if (sendto(socket.get(), &question.message, question.message.head.nlmsg_len, 0, reinterpret_cast<const sockaddr*>(&kernel),
-             sizeof kernel) < 0)
+  if (sendto(socket.get(), &question.message, question.message.head.nlmsg_len, 0,
+             reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
     return statusOfRoute(errno);
   // The answer is there when the request has been taken.
   Message answer{};

@@ -14,12 +14,14 @@
 namespace nd {
 
 struct TaskStat {
-  static constexpr uint32_t kExiting = 4;  // PF_EXITING of the kernel's sched.h: it runs none of its program's code any more
+  static constexpr uint32_t kExiting =
+      4;  // PF_EXITING of the kernel's sched.h: it runs none of its program's code any more
   char state = 0;
   uint32_t flags = 0;
 };
 
-// `path`: of the file in /proc. False: the system does not say, and why is in errno; ENOENT or ESRCH: the thread has ended.
+// `path`: of the file in /proc. False: the system does not say, and why is in errno; ENOENT or ESRCH: the thread has
+// ended.
 inline bool readTaskStat(const char* path, TaskStat* stat) {
   char text[512];
   errno = 0;

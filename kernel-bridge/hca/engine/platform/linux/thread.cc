@@ -29,8 +29,8 @@ void* run(void* self) {
   return nullptr;
 }
 
-// The clock of a thread's processor time, as clock_getcpuclockid() makes it of a process id: see clock_getres(2) and the kernel's
-// posix-timers.h.
+// The clock of a thread's processor time, as clock_getcpuclockid() makes it of a process id: see clock_getres(2) and
+// the kernel's posix-timers.h.
 clockid_t processorClock(ThreadId thread) { return static_cast<clockid_t>(~static_cast<uint32_t>(thread) << 3 | 6); }
 
 }  // namespace

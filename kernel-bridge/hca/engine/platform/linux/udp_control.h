@@ -1,4 +1,5 @@
-// Control messages of datagrams, and constants that are absent from some libc headers: Linux ≥ 3.16, 4.20, 4.18 and 5.0.
+// Control messages of datagrams, and constants that are absent from some libc headers: Linux ≥ 3.16, 4.20, 4.18
+// and 5.0.
 #pragma once
 #include <netinet/ip.h>
 #include <netinet/udp.h>

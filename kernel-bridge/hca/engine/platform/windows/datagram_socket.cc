@@ -23,14 +23,14 @@ bool socketsReady() {
 
 namespace {
 
-constexpr int kDontFragment = 14;  // IP_DONTFRAGMENT and IPV6_DONTFRAG
+constexpr int kDontFragment = 14;                             // IP_DONTFRAGMENT and IPV6_DONTFRAG
 constexpr DWORD kConnectionReset = IOC_IN | IOC_VENDOR | 12;  // SIO_UDP_CONNRESET
 
 template <typename Function>
 bool findExtension(SOCKET socket, GUID id, Function* function) {
   DWORD bytes = 0;
-  return WSAIoctl(socket, SIO_GET_EXTENSION_FUNCTION_POINTER, &id, sizeof id, function, sizeof *function, &bytes, nullptr,
-                  nullptr) == 0;
+  return WSAIoctl(socket, SIO_GET_EXTENSION_FUNCTION_POINTER, &id, sizeof id, function, sizeof *function, &bytes,
+                  nullptr, nullptr) == 0;
 }
 
 int lastError() { return errnoOf(static_cast<unsigned long>(WSAGetLastError())); }
@@ -49,7 +49,8 @@ int UdpSocket::open(int family) {
   if (!socketsReady()) return ENOBUFS;
   socket = WSASocketW(family, SOCK_DGRAM, IPPROTO_UDP, nullptr, 0, WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
   if (socket == INVALID_SOCKET) return lastError();
-  if (!findExtension(socket, WSAID_WSASENDMSG, &sendMessage) || !findExtension(socket, WSAID_WSARECVMSG, &receiveMessage))
+  if (!findExtension(socket, WSAID_WSASENDMSG, &sendMessage) ||
+      !findExtension(socket, WSAID_WSARECVMSG, &receiveMessage))
     return ENOTSUP;
   // Else a receiving call fails for what nobody has heard.
   BOOL off = FALSE;
@@ -62,7 +63,8 @@ int UdpSocket::open(int family) {
 uint32_t UdpSocket::look(uint32_t kinds, bool signalled) {
   if (signalled) {
     WSANETWORKEVENTS events;
-    WSAEnumNetworkEvents(socket, signal_->handle, &events);  // resets the signal; receiving makes the system set it again
+    WSAEnumNetworkEvents(socket, signal_->handle,
+                         &events);  // resets the signal; receiving makes the system set it again
     filled_.store(true, std::memory_order_relaxed);
   }
   return filled_.load(std::memory_order_relaxed) ? kinds & Readiness::kReadable : 0;
@@ -77,7 +79,8 @@ bool UdpSocket::waits(uint32_t kinds) const {
 namespace {
 
 bool setReceives(UdpSocket& s, bool v4) {
-  if (!(v4 ? s.setInt(IPPROTO_IP, IP_PKTINFO, 1) : s.setInt(IPPROTO_IPV6, IPV6_V6ONLY, 1) && s.setInt(IPPROTO_IPV6, IPV6_PKTINFO, 1)))
+  if (!(v4 ? s.setInt(IPPROTO_IP, IP_PKTINFO, 1)
+           : s.setInt(IPPROTO_IPV6, IPV6_V6ONLY, 1) && s.setInt(IPPROTO_IPV6, IPV6_PKTINFO, 1)))
     return false;
   // What older systems lack. Without it, congestion marks are not seen.
   if (v4) {
@@ -93,7 +96,8 @@ bool setReceives(UdpSocket& s, bool v4) {
 bool setSends(UdpSocket& s, bool v4, int hopLimit) {
   const int level = v4 ? IPPROTO_IP : IPPROTO_IPV6;
   if (!s.setInt(level, kDontFragment, 1)) return false;
-  return v4 ? s.setInt(level, IP_TTL, hopLimit) && s.setInt(level, IP_MULTICAST_TTL, hopLimit) && s.setInt(level, IP_MULTICAST_LOOP, 1)
+  return v4 ? s.setInt(level, IP_TTL, hopLimit) && s.setInt(level, IP_MULTICAST_TTL, hopLimit) &&
+                  s.setInt(level, IP_MULTICAST_LOOP, 1)
             : s.setInt(level, IPV6_UNICAST_HOPS, hopLimit) && s.setInt(level, IPV6_MULTICAST_HOPS, hopLimit) &&
                   s.setInt(level, IPV6_MULTICAST_LOOP, 1);
 }
@@ -128,7 +132,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   auto made = std::make_unique<UdpSocket>();
   UdpSocket& s = *made;
   if (const int error = s.open(v4 ? AF_INET : AF_INET6)) return error;
-  if (!s.setInt(SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1) || !setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit)) return lastError();
+  if (!s.setInt(SOL_SOCKET, SO_EXCLUSIVEADDRUSE, 1) || !setReceives(s, v4) || !setSends(s, v4, kDefaultHopLimit))
+    return lastError();
   s.cuts = s.setInt(IPPROTO_UDP, UDP_SEND_MSG_SIZE, 0);
   if (joined) s.setInt(IPPROTO_UDP, UDP_RECV_MAX_COALESCED_SIZE, DatagramsIn::kBytes - 1);
   const int wanted = static_cast<int>(std::min<uint32_t>(bufferBytes, INT32_MAX / 2));
@@ -145,8 +150,8 @@ int DatagramSocket::openShared(IpFamily family, uint16_t port, uint32_t bufferBy
   return use(descriptorOf(std::unique_ptr<Object>(std::move(made))), family);
 }
 
-// Sockets for one sender, or to one destination, would need what this system lacks: a port that two sockets share in order, and IDs
-// that can be known.
+// Sockets for one sender, or to one destination, would need what this system lacks: a port that two sockets share in
+// order, and IDs that can be known.
 int DatagramSocket::openListener(IpFamily, uint16_t, uint32_t) { return ENOTSUP; }
 bool DatagramSocket::hearOnly(const Gid&, uint16_t, const Gid&) { return false; }
 void DatagramSocket::reportDestinations(bool) {}
@@ -162,7 +167,9 @@ int divideRoce(Descriptor, Descriptor, uint32_t) { return ENOTSUP; }
 int DatagramSocket::changeGroup(bool join, const Gid& group, uint32_t interface) {
   UdpSocket& s = udpOf(fd());
   const auto set = [&](int level, int option, const auto& request) {
-    return setsockopt(s.socket, level, option, reinterpret_cast<const char*>(&request), sizeof request) == 0 ? 0 : lastError();
+    return setsockopt(s.socket, level, option, reinterpret_cast<const char*>(&request), sizeof request) == 0
+               ? 0
+               : lastError();
   };
   if (family_ == IpFamily::kV6) {
     ipv6_mreq request{};

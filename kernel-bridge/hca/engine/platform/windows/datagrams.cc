@@ -46,7 +46,7 @@ struct DatagramsOut::Impl {
   WSABUF pieces[kMostMessages];
   SocketAddress addresses[kMostMessages];
   Control control[kMostMessages];
-  ULONG classAt[kMostMessages];    // where the traffic class is among its control messages; it is the last
+  ULONG classAt[kMostMessages];  // where the traffic class is among its control messages; it is the last
   bool cut[kMostMessages], hasClass[kMostMessages];
 };
 

@@ -13,8 +13,7 @@ namespace nd {
 
 Gid gidOf(const sockaddr* address) {
   Gid gid;
-  if (address->sa_family == AF_INET)
-    gid = gidOfIpv4(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
+  if (address->sa_family == AF_INET) gid = gidOfIpv4(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr);
   else if (address->sa_family == AF_INET6)
     std::memcpy(gid.raw.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, 16);
   return gid;
@@ -41,7 +40,8 @@ int Adapters::read(unsigned long flags) {
   ULONG bytes = kFirstBytes, error = ERROR_BUFFER_OVERFLOW;
   for (int i = 0; i < kAttempts && error == ERROR_BUFFER_OVERFLOW; i++) {
     room_.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
-    error = GetAdaptersAddresses(AF_UNSPEC, flags, nullptr, reinterpret_cast<IP_ADAPTER_ADDRESSES*>(room_.data()), &bytes);
+    error =
+        GetAdaptersAddresses(AF_UNSPEC, flags, nullptr, reinterpret_cast<IP_ADAPTER_ADDRESSES*>(room_.data()), &bytes);
   }
   if (error == ERROR_NO_DATA || error == ERROR_ADDRESS_NOT_ASSOCIATED) return empty_ = true, 0;
   return error == NO_ERROR ? 0 : errnoOf(error);
@@ -72,7 +72,8 @@ bool isUsable(const IP_ADAPTER_UNICAST_ADDRESS& address) {
 int listInterfaces(std::vector<NetworkInterface>* out) {
   out->clear();
   Adapters adapters;
-  if (const int error = adapters.read(GAA_FLAG_SKIP_ANYCAST | GAA_FLAG_SKIP_MULTICAST | GAA_FLAG_SKIP_DNS_SERVER)) return error;
+  if (const int error = adapters.read(GAA_FLAG_SKIP_ANYCAST | GAA_FLAG_SKIP_MULTICAST | GAA_FLAG_SKIP_DNS_SERVER))
+    return error;
   for (const IP_ADAPTER_ADDRESSES* a = adapters.first(); a != nullptr; a = a->Next) {
     NetworkInterface found;
     found.name = narrowOf(a->FriendlyName);
@@ -81,12 +82,14 @@ int listInterfaces(std::vector<NetworkInterface>* out) {
     // An adapter that is switched off has no entry that says so; one without a carrier is down.
     found.up = a->OperStatus != IfOperStatusNotPresent;
     found.running = a->OperStatus == IfOperStatusUp;
-    found.mac.assign(a->PhysicalAddress, a->PhysicalAddress + std::min<ULONG>(a->PhysicalAddressLength, MAX_ADAPTER_ADDRESS_LENGTH));
+    found.mac.assign(a->PhysicalAddress,
+                     a->PhysicalAddress + std::min<ULONG>(a->PhysicalAddressLength, MAX_ADAPTER_ADDRESS_LENGTH));
     for (const IP_ADAPTER_UNICAST_ADDRESS* u = a->FirstUnicastAddress; u != nullptr; u = u->Next)
       if (isUsable(*u)) found.addresses.push_back(addressOf(*u, found.index));
     if (found.index != 0) out->push_back(std::move(found));
   }
-  std::sort(out->begin(), out->end(), [](const NetworkInterface& a, const NetworkInterface& b) { return a.index < b.index; });
+  std::sort(out->begin(), out->end(),
+            [](const NetworkInterface& a, const NetworkInterface& b) { return a.index < b.index; });
   return 0;
 }
 
@@ -109,8 +112,8 @@ std::string hostIdentity() {
   constexpr DWORD kMostLetters = 128;
   wchar_t text[kMostLetters];
   DWORD bytes = sizeof text;
-  if (RegGetValueW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Microsoft\\Cryptography", L"MachineGuid", RRF_RT_REG_SZ | RRF_SUBKEY_WOW6464KEY,
-                   nullptr, text, &bytes) == ERROR_SUCCESS)
+  if (RegGetValueW(HKEY_LOCAL_MACHINE, L"SOFTWARE\\Microsoft\\Cryptography", L"MachineGuid",
+                   RRF_RT_REG_SZ | RRF_SUBKEY_WOW6464KEY, nullptr, text, &bytes) == ERROR_SUCCESS)
     return narrowOf(text);
   DWORD letters = kMostLetters;
   return GetComputerNameW(text, &letters) != 0 ? narrowOf(text) : "";

@@ -12,9 +12,10 @@
 
 // Older import libraries lack them.
 extern "C" {
-__declspec(dllimport) NTSTATUS NTAPI NtOpenDirectoryObject(HANDLE* handle, ACCESS_MASK access, OBJECT_ATTRIBUTES* attributes);
-__declspec(dllimport) NTSTATUS NTAPI NtQueryDirectoryObject(HANDLE handle, void* buffer, ULONG bytes, BOOLEAN single, BOOLEAN restart,
-                                                           ULONG* context, ULONG* returned);
+__declspec(dllimport) NTSTATUS NTAPI
+    NtOpenDirectoryObject(HANDLE* handle, ACCESS_MASK access, OBJECT_ATTRIBUTES* attributes);
+__declspec(dllimport) NTSTATUS NTAPI NtQueryDirectoryObject(HANDLE handle, void* buffer, ULONG bytes, BOOLEAN single,
+                                                            BOOLEAN restart, ULONG* context, ULONG* returned);
 }
 
 namespace nd {
@@ -50,7 +51,8 @@ std::optional<std::vector<LocalListener>> listLocalListeners(const std::string& 
   std::vector<uint64_t> room(kRoomBytes / sizeof(uint64_t));
   // One by one: Wine 8 knows no other way.
   ULONG context = 0, bytes = 0;
-  for (BOOLEAN first = TRUE; NtQueryDirectoryObject(handle, room.data(), kRoomBytes, TRUE, first, &context, &bytes) == 0; first = FALSE) {
+  for (BOOLEAN first = TRUE;
+       NtQueryDirectoryObject(handle, room.data(), kRoomBytes, TRUE, first, &context, &bytes) == 0; first = FALSE) {
     const std::string one = textOf(reinterpret_cast<const Entry*>(room.data())->name);
     if (one.compare(0, prefix.size(), prefix) != 0) continue;
     found.push_back({one.substr(prefix.size()), LocalListener::Owner::kTrusted});
@@ -65,7 +67,8 @@ std::string userName(const std::string& what) {
 
 std::string ownName(const std::string& what) { return userName(std::to_string(kDialect) + "/" + what); }
 
-int LocalNames::claim(const std::string& what, const std::string& prefix, UniqueFd* listener, std::vector<std::string>* others) {
+int LocalNames::claim(const std::string& what, const std::string& prefix, UniqueFd* listener,
+                      std::vector<std::string>* others) {
   UniqueFd fd;
   if (const int error = listenLocal(ownName(what), &fd)) return error;
   const auto listed = read(ownName(prefix));

@@ -1,5 +1,6 @@
-// Connections between processes of this host: message pipes. A name is claimed by a mutex, which exists as long as the process that
-// made it. Each message begins with the number of handles that go along, and their values, which are the receiver's already.
+// Connections between processes of this host: message pipes. A name is claimed by a mutex, which exists as long as the
+// process that made it. Each message begins with the number of handles that go along, and their values, which are the
+// receiver's already.
 #include "platform/local_socket.h"
 
 #include <cerrno>
@@ -47,7 +48,8 @@ struct Operation {
 
 class Connection final : public Object {
  public:
-  Connection(UniqueFd pipe, ProcessId process) : pipe_(std::move(pipe)), process_(process), ownUser_(isOwnUser(process)) {}
+  Connection(UniqueFd pipe, ProcessId process)
+      : pipe_(std::move(pipe)), process_(process), ownUser_(isOwnUser(process)) {}
   // Sends by a connection that another one receives by.
   Connection(UniqueFd pipe, const Connection& other)
       : pipe_(std::move(pipe)), process_(other.process_), ownUser_(other.ownUser_), sendsOnly_(true) {}
@@ -168,7 +170,8 @@ class Connection final : public Object {
     if (ended_ || reading_ || sendsOnly_ || held_.size() >= kMostHeld) return;
     read_.overlapped = {};
     read_.overlapped.hEvent = signal_->handle;
-    reading_ = ReadFile(handle(), read_.bytes.data(), static_cast<DWORD>(read_.bytes.size()), nullptr, &read_.overlapped) != 0 ||
+    reading_ = ReadFile(handle(), read_.bytes.data(), static_cast<DWORD>(read_.bytes.size()), nullptr,
+                        &read_.overlapped) != 0 ||
                GetLastError() == ERROR_IO_PENDING;
     ended_ = !reading_;
   }
@@ -182,8 +185,8 @@ class Connection final : public Object {
     if (!peer_.valid()) peer_.reset(descriptorOf(OpenProcess(PROCESS_DUP_HANDLE, FALSE, static_cast<DWORD>(process_))));
     for (uint32_t i = 0; i < count; i++) {
       HANDLE theirs = nullptr;
-      if (!peer_.valid() || DuplicateHandle(GetCurrentProcess(), handleOf(passed[i]), handleOf(peer_.get()), &theirs, 0, FALSE,
-                                            DUPLICATE_SAME_ACCESS) == 0)
+      if (!peer_.valid() || DuplicateHandle(GetCurrentProcess(), handleOf(passed[i]), handleOf(peer_.get()), &theirs, 0,
+                                            FALSE, DUPLICATE_SAME_ACCESS) == 0)
         return false;
       header->values[header->handles++] = reinterpret_cast<uintptr_t>(theirs);
     }
@@ -266,9 +269,10 @@ class Listener final : public Object {
 
   bool addInstance() {
     auto one = std::make_unique<Instance>(signal_->handle);
-    one->pipe.reset(descriptorOf(CreateNamedPipeW(pipe_.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
-                                                  PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS,
-                                                  PIPE_UNLIMITED_INSTANCES, kPipeBytes, kPipeBytes, 0, ownAccess())));
+    one->pipe.reset(
+        descriptorOf(CreateNamedPipeW(pipe_.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
+                                      PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS,
+                                      PIPE_UNLIMITED_INSTANCES, kPipeBytes, kPipeBytes, 0, ownAccess())));
     if (!one->pipe.valid()) return false;
     if (ConnectNamedPipe(handleOf(one->pipe.get()), &one->operation.overlapped) == 0) {
       const DWORD error = GetLastError();
@@ -305,8 +309,8 @@ int listenLocal(const std::string& name, UniqueFd* listener) {
 }
 
 int connectLocal(const std::string& name, UniqueFd* connection, ProcessId* process) {
-  UniqueFd pipe(descriptorOf(CreateFileW(wideOf(kPipes + name).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, OPEN_EXISTING,
-                                         kClientFlags, nullptr)));
+  UniqueFd pipe(descriptorOf(CreateFileW(wideOf(kPipes + name).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr,
+                                         OPEN_EXISTING, kClientFlags, nullptr)));
   if (!pipe.valid()) {
     const DWORD error = GetLastError();
     return error == ERROR_PIPE_BUSY ? EAGAIN : error == ERROR_ACCESS_DENIED ? EACCES : ECONNREFUSED;
@@ -335,7 +339,8 @@ bool peerTrusted(Descriptor connection, ProcessId* process) {
   return connectionOf(connection).ownUser();
 }
 
-int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed, uint32_t passedCount) {
+int sendLocal(Descriptor connection, const Piece* pieces, uint32_t count, const Descriptor* passed,
+              uint32_t passedCount) {
   return connectionOf(connection).send(pieces, count, passed, passedCount);
 }
 

@@ -10,7 +10,8 @@ void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
   if (memory == nullptr) return nullptr;
   // The view has whole pages; the size of a section cannot change.
   MEMORY_BASIC_INFORMATION info{};
-  const bool whole = VirtualQuery(memory, &info, sizeof info) != 0 && info.RegionSize == (bytes + kPage - 1) / kPage * kPage;
+  const bool whole =
+      VirtualQuery(memory, &info, sizeof info) != 0 && info.RegionSize == (bytes + kPage - 1) / kPage * kPage;
   if (whole) return memory;
   UnmapViewOfFile(memory);
   return nullptr;
@@ -21,8 +22,9 @@ void* viewOf(HANDLE section, DWORD access, uint64_t bytes) {
 bool Mapping::create(uint64_t bytes, UniqueFd* fd) {
   SECURITY_ATTRIBUTES* const access = ownAccess();
   if (access == nullptr) return false;
-  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE,
-                                                   static_cast<DWORD>(bytes >> 32), static_cast<DWORD>(bytes), nullptr)));
+  UniqueFd section(
+      descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE, static_cast<DWORD>(bytes >> 32),
+                                      static_cast<DWORD>(bytes), nullptr)));
   if (!section.valid() || !take(viewOf(handleOf(section.get()), FILE_MAP_WRITE, bytes), bytes)) return false;
   *fd = std::move(section);
   return true;

@@ -1,5 +1,5 @@
-// Descriptors that are no handle of the system: objects of this process. Such a descriptor is the object's address with the lowest
-// bit set, which no handle has.
+// Descriptors that are no handle of the system: objects of this process. Such a descriptor is the object's address with
+// the lowest bit set, which no handle has.
 #pragma once
 #include <memory>
 
@@ -25,7 +25,8 @@ class Object {
   virtual ~Object() = default;
   // Signalled when there may be something. Null: the set asks without it.
   virtual const std::shared_ptr<Signal>& signal() const = 0;
-  // Which of these kinds there are (Readiness::Kind). `signalled`: the signal was. From false to true, only a signal tells.
+  // Which of these kinds there are (Readiness::Kind). `signalled`: the signal was. From false to true, only a signal
+  // tells.
   virtual uint32_t look(uint32_t kinds, bool signalled) = 0;
   // Whether look() answers something without a signal.
   virtual bool waits(uint32_t kinds) const = 0;

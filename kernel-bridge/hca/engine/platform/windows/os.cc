@@ -10,8 +10,8 @@
 #include "platform/windows/text.h"
 
 // bcrypt.h needs more of windows.h than we include.
-extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer, unsigned long bytes,
-                                                               unsigned long flags);
+extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer,
+                                                                unsigned long bytes, unsigned long flags);
 
 namespace nd {
 namespace {
@@ -78,8 +78,8 @@ void* findSymbol(const char* name) { return reinterpret_cast<void*>(GetProcAddre
 
 int createFile(const std::string& path, UniqueFd* file) {
   // For this user alone, unless the folder says otherwise.
-  file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, CREATE_NEW,
-                                       FILE_ATTRIBUTE_NORMAL, nullptr)));
+  file->reset(descriptorOf(CreateFileW(wideOf(path).c_str(), GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                                       nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr)));
   return file->valid() ? 0 : errnoOf(GetLastError());
 }
 

@@ -12,12 +12,9 @@ constexpr uint64_t kLargest = 1ull << 46;
 Status statusOf(DWORD error) {
   switch (error) {
     case ERROR_TOO_MANY_OPEN_FILES:
-    case ERROR_NO_SYSTEM_RESOURCES:
-      return Status::kInsufficientResources;
-    case ERROR_ACCESS_DENIED:
-      return Status::kNotSupported;
-    default:
-      return Status::kNoMemory;
+    case ERROR_NO_SYSTEM_RESOURCES: return Status::kInsufficientResources;
+    case ERROR_ACCESS_DENIED: return Status::kNotSupported;
+    default: return Status::kNoMemory;
   }
 }
 
@@ -35,8 +32,9 @@ Status allocatePages(uint64_t bytes, Pages* out, int* error) {
   SECURITY_ATTRIBUTES* const access = ownAccess();
   if (access == nullptr) return failed();
   // Committed, so that all pages exist from now on.
-  UniqueFd section(descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE | SEC_COMMIT,
-                                                   static_cast<DWORD>(length >> 32), static_cast<DWORD>(length), nullptr)));
+  UniqueFd section(
+      descriptorOf(CreateFileMappingW(INVALID_HANDLE_VALUE, access, PAGE_READWRITE | SEC_COMMIT,
+                                      static_cast<DWORD>(length >> 32), static_cast<DWORD>(length), nullptr)));
   if (!section.valid()) return failed();
   void* memory = MapViewOfFile(handleOf(section.get()), FILE_MAP_WRITE, 0, 0, 0);
   if (memory == nullptr) return failed();

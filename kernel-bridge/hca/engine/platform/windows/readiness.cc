@@ -22,11 +22,12 @@ std::shared_ptr<Signal> makeSignal() { return std::make_shared<Signal>(CreateEve
 
 }  // namespace
 
-// A member that the system watches, by a thread of its own: where a thread that waits has no place left for its handle. It watches
-// until the handle is signalled, once.
+// A member that the system watches, by a thread of its own: where a thread that waits has no place left for its handle.
+// It watches until the handle is signalled, once.
 class Watched {
  public:
-  Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> tell) : handle_(std::move(handle)), tell_(std::move(tell)) {}
+  Watched(std::shared_ptr<Signal> handle, std::shared_ptr<Signal> tell)
+      : handle_(std::move(handle)), tell_(std::move(tell)) {}
   // Waits for the system, which may be calling.
   ~Watched() { stop(); }
   Watched(const Watched&) = delete;
@@ -59,9 +60,10 @@ class Watched {
   std::atomic<bool> seen_{false};
 };
 
-// The members of a set. A thread waits for the first kDirect of them by itself, and for the others by an event that the system's
-// threads signal. The first are the process's sockets, and two or three of each process of this host that it speaks to.
-// A completion port would not take them all: only a call that is not documented binds events of other processes to one.
+// The members of a set. A thread waits for the first kDirect of them by itself, and for the others by an event that the
+// system's threads signal. The first are the process's sockets, and two or three of each process of this host that it
+// speaks to. A completion port would not take them all: only a call that is not documented binds events of other
+// processes to one.
 class ReadinessSet {
  public:
   bool valid() const { return changed_->handle != nullptr && others_->handle != nullptr; }
@@ -179,7 +181,9 @@ class ReadinessSet {
   bool anything() {
     HANDLE handles[kMostHandles];
     DWORD count = 0;
-    const auto ask = [&] { return count != 0 && WaitForMultipleObjects(std::exchange(count, 0), handles, FALSE, 0) != WAIT_TIMEOUT; };
+    const auto ask = [&] {
+      return count != 0 && WaitForMultipleObjects(std::exchange(count, 0), handles, FALSE, 0) != WAIT_TIMEOUT;
+    };
     for (const Member& m : members_) {
       if (m.kinds == Readiness::kNothing) continue;
       if (isObject(m.descriptor) && !objectOf(m.descriptor)->waits(m.kinds)) return true;
@@ -206,7 +210,8 @@ class ReadinessSet {
   std::mutex mutex_;  // guards the following
   std::vector<Member> members_;
   std::shared_ptr<Signal> changed_ = makeSignal();
-  const std::shared_ptr<Signal> others_ = makeSignal();  // the system has seen a member that no thread waits for by itself
+  const std::shared_ptr<Signal> others_ =
+      makeSignal();   // the system has seen a member that no thread waits for by itself
   size_t first_ = 0;  // begins the next take()
 };
 
@@ -252,7 +257,9 @@ bool Readiness::add(Descriptor descriptor, uint32_t kinds, uint64_t tag) {
   const std::shared_ptr<ReadinessSet>& set = setOf(fd_.get());
   return set->add(descriptor, kinds, tag, set);
 }
-void Readiness::change(Descriptor descriptor, uint32_t kinds, uint64_t tag) { setOf(fd_.get())->change(descriptor, kinds, tag); }
+void Readiness::change(Descriptor descriptor, uint32_t kinds, uint64_t tag) {
+  setOf(fd_.get())->change(descriptor, kinds, tag);
+}
 void Readiness::remove(Descriptor descriptor) {
   if (isObject(descriptor)) objectOf(descriptor)->set.reset();
   setOf(fd_.get())->remove(descriptor);

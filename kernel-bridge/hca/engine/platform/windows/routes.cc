@@ -15,7 +15,8 @@ namespace {
 
 class AskingSocket {
  public:
-  explicit AskingSocket(int family) : socket(socketsReady() ? ::socket(family, SOCK_DGRAM, IPPROTO_UDP) : INVALID_SOCKET) {}
+  explicit AskingSocket(int family)
+      : socket(socketsReady() ? ::socket(family, SOCK_DGRAM, IPPROTO_UDP) : INVALID_SOCKET) {}
   ~AskingSocket() {
     if (socket != INVALID_SOCKET) closesocket(socket);
   }
@@ -28,10 +29,8 @@ Status statusOfLast() {
   switch (errnoOf(static_cast<unsigned long>(WSAGetLastError()))) {
     case ENOBUFS:
     case ENOMEM:
-    case EMFILE:
-      return Status::kInsufficientResources;
-    default:
-      return Status::kNetworkUnreachable;
+    case EMFILE: return Status::kInsufficientResources;
+    default: return Status::kNetworkUnreachable;
   }
 }
 
@@ -62,7 +61,8 @@ bool isBroadcast(const Gid& gid, const std::vector<NetworkInterface>& all) {
 bool setInterface(SOCKET socket, bool v4, uint32_t interface) {
   constexpr int kUnicastInterface = 31;  // IP_UNICAST_IF and IPV6_UNICAST_IF
   const DWORD value = v4 ? htonl(interface) : interface;
-  return setsockopt(socket, v4 ? IPPROTO_IP : IPPROTO_IPV6, kUnicastInterface, reinterpret_cast<const char*>(&value), sizeof value) == 0;
+  return setsockopt(socket, v4 ? IPPROTO_IP : IPPROTO_IPV6, kUnicastInterface, reinterpret_cast<const char*>(&value),
+                    sizeof value) == 0;
 }
 
 }  // namespace

@@ -25,56 +25,38 @@ std::string narrowOf(const wchar_t* wide) {
 int errnoOf(unsigned long error) {
   switch (error) {
     case WSAEWOULDBLOCK:
-    case ERROR_IO_PENDING:
-      return EAGAIN;
+    case ERROR_IO_PENDING: return EAGAIN;
     case WSAENOBUFS:
-    case ERROR_NO_SYSTEM_RESOURCES:
-      return ENOBUFS;
+    case ERROR_NO_SYSTEM_RESOURCES: return ENOBUFS;
     case WSAEMFILE:
-    case ERROR_TOO_MANY_OPEN_FILES:
-      return EMFILE;
+    case ERROR_TOO_MANY_OPEN_FILES: return EMFILE;
     case ERROR_NOT_ENOUGH_MEMORY:
-    case ERROR_OUTOFMEMORY:
-      return ENOMEM;
+    case ERROR_OUTOFMEMORY: return ENOMEM;
     case WSAEADDRINUSE:
-    case ERROR_ALREADY_EXISTS:
-      return EADDRINUSE;
-    case ERROR_FILE_EXISTS:
-      return EEXIST;
+    case ERROR_ALREADY_EXISTS: return EADDRINUSE;
+    case ERROR_FILE_EXISTS: return EEXIST;
     case WSAEACCES:
     case ERROR_ACCESS_DENIED:
-    case ERROR_SHARING_VIOLATION:
-      return EACCES;
-    case WSAEADDRNOTAVAIL:
-      return EADDRNOTAVAIL;
+    case ERROR_SHARING_VIOLATION: return EACCES;
+    case WSAEADDRNOTAVAIL: return EADDRNOTAVAIL;
     case WSAEAFNOSUPPORT:
-    case WSAEPROTONOSUPPORT:
-      return EAFNOSUPPORT;
+    case WSAEPROTONOSUPPORT: return EAFNOSUPPORT;
     case WSAENETUNREACH:
-    case WSAENETDOWN:
-      return ENETUNREACH;
+    case WSAENETDOWN: return ENETUNREACH;
     case WSAEHOSTUNREACH:
-    case WSAEHOSTDOWN:
-      return EHOSTUNREACH;
+    case WSAEHOSTDOWN: return EHOSTUNREACH;
     case WSAECONNREFUSED:
-    case WSAECONNRESET:
-      return ECONNREFUSED;
-    case WSAEMSGSIZE:
-      return EMSGSIZE;
+    case WSAECONNRESET: return ECONNREFUSED;
+    case WSAEMSGSIZE: return EMSGSIZE;
     case WSAEINVAL:
-    case ERROR_INVALID_PARAMETER:
-      return EINVAL;
+    case ERROR_INVALID_PARAMETER: return EINVAL;
     case WSAENOPROTOOPT:
     case WSAEOPNOTSUPP:
-    case ERROR_NOT_SUPPORTED:
-      return ENOTSUP;
+    case ERROR_NOT_SUPPORTED: return ENOTSUP;
     case ERROR_FILE_NOT_FOUND:
-    case ERROR_PATH_NOT_FOUND:
-      return ENOENT;
-    case ERROR_DISK_FULL:
-      return ENOSPC;
-    default:
-      return EIO;
+    case ERROR_PATH_NOT_FOUND: return ENOENT;
+    case ERROR_DISK_FULL: return ENOSPC;
+    default: return EIO;
   }
 }
 

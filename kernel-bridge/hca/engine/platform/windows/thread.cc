@@ -39,12 +39,15 @@ ThreadId currentThread() { return static_cast<ThreadId>(GetCurrentThreadId()); }
 bool lacksProcessor(ThreadId) { return false; }
 
 uint64_t processorTimeNs(ThreadId thread) {
-  const HANDLE handle = thread == 0 ? nullptr : OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(thread));
+  const HANDLE handle =
+      thread == 0 ? nullptr : OpenThread(THREAD_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(thread));
   if (handle == nullptr) return 0;
   FILETIME begun, ended, kernel{}, user{};
   const BOOL known = GetThreadTimes(handle, &begun, &ended, &kernel, &user);
   CloseHandle(handle);
-  const auto ticks = [](const FILETIME& time) { return static_cast<uint64_t>(time.dwHighDateTime) << 32 | time.dwLowDateTime; };
+  const auto ticks = [](const FILETIME& time) {
+    return static_cast<uint64_t>(time.dwHighDateTime) << 32 | time.dwLowDateTime;
+  };
   return known != 0 ? (ticks(kernel) + ticks(user)) * 100 : 0;
 }
 

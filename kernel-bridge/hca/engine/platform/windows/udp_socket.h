@@ -38,8 +38,8 @@ class UdpSocket final : public Object {
   SOCKET socket = INVALID_SOCKET;
   LPFN_WSASENDMSG sendMessage = nullptr;
   LPFN_WSARECVMSG receiveMessage = nullptr;
-  bool cuts = false;            // the system cuts up messages (UDP_SEND_MSG_SIZE)
-  bool takesClasses = true;     // it takes a traffic class with a message
+  bool cuts = false;         // the system cuts up messages (UDP_SEND_MSG_SIZE)
+  bool takesClasses = true;  // it takes a traffic class with a message
 
  private:
   std::shared_ptr<Signal> signal_;

@@ -28,7 +28,8 @@ SECURITY_ATTRIBUTES* makeOwnAccess() {
   // The user owns it, and has all rights; nothing is inherited.
   const std::wstring list = wideOf("O:" + sid + "D:P(A;;GA;;;" + sid + ")");
   PSECURITY_DESCRIPTOR descriptor = nullptr;
-  if (sid.empty() || ConvertStringSecurityDescriptorToSecurityDescriptorW(list.c_str(), SDDL_REVISION_1, &descriptor, nullptr) == 0)
+  if (sid.empty() ||
+      ConvertStringSecurityDescriptorToSecurityDescriptorW(list.c_str(), SDDL_REVISION_1, &descriptor, nullptr) == 0)
     return nullptr;
   return new SECURITY_ATTRIBUTES{sizeof(SECURITY_ATTRIBUTES), descriptor, FALSE};
 }
@@ -41,7 +42,8 @@ std::string ownSid() {
 }
 
 std::string sidOf(ProcessId process) {
-  const UniqueFd opened(descriptorOf(OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(process))));
+  const UniqueFd opened(
+      descriptorOf(OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, static_cast<DWORD>(process))));
   return opened.valid() ? sidOfHandle(handleOf(opened.get())) : "";
 }
 

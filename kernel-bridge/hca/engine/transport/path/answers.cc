@@ -9,7 +9,7 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kReordering = Scoreboard::kReordering;
-constexpr uint32_t kOftenRepeated = 4;  // the same answer, while others come
+constexpr uint32_t kOftenRepeated = 4;                    // the same answer, while others come
 constexpr size_t kMostRepeats = AnswerBoard::kMostAsked;  // that wait
 
 void raise(uint32_t& psn, uint32_t to) {
@@ -35,7 +35,8 @@ void Answers::keep(Qp& qp, const Packet& p) {
   uint32_t wqe = 0, packet = 0;
   const bool known = Recovery::find(qp, psn, &wqe, &packet);
   const SendEntry& e = qp.entry(wqe);
-  const bool fits = known && ((p.flags & wire::kRead) ? e.opcode == kOpRead : e.isReadOrAtomic() && e.opcode != kOpRead);
+  const bool fits =
+      known && ((p.flags & wire::kRead) ? e.opcode == kOpRead : e.isReadOrAtomic() && e.opcode != kOpRead);
   if (!fits || p.length > qp.mtu) {
     c_.counters.malformed++;
     return;
@@ -84,7 +85,8 @@ void Answers::see(Qp& qp, const Packet& p) {
     raise(b.highest, wire::psnAdd(p.bth.psn, 1));
     b.extend(b.highest);
     lost = examine(qp, wire::psnAdd(b.highest, wire::kPsnMask + 1 - kReordering));
-    while (!b.asked.empty() && wire::psnDiff(b.highest, b.asked.front().newest) > int32_t(kReordering)) lost += settle(qp, b.asked.front().end());
+    while (!b.asked.empty() && wire::psnDiff(b.highest, b.asked.front().newest) > int32_t(kReordering))
+      lost += settle(qp, b.asked.front().end());
   }
   t_.recovery.lose(qp, lost, b.reduced);
 }
@@ -122,7 +124,9 @@ uint32_t Answers::examine(Qp& qp, uint32_t end) {
   raise(b.examined, qp.rq.una);
   for (; wire::psnDiff(b.examined, end) < 0; b.examined = wire::psnAdd(b.examined, 1)) {
     const uint32_t psn = b.examined;
-    if (b.kept.has(psn) || !Recovery::find(qp, psn, &wqe, &packet) || !qp.entry(wqe).isReadOrAtomic() || b.question(psn)) continue;
+    if (b.kept.has(psn) || !Recovery::find(qp, psn, &wqe, &packet) || !qp.entry(wqe).isReadOrAtomic() ||
+        b.question(psn))
+      continue;
     b.lose(psn);
     lost++;
   }
@@ -162,7 +166,8 @@ void Answers::deliver(Qp& qp) {
   }
   if (!qp.has(kAnswerGap)) return;
   AnswerBoard& b = *rq.answers;
-  while (!b.asked.empty() && wire::psnDiff(wire::psnAdd(b.asked.front().first, b.asked.front().count), rq.una) <= 0) b.asked.pop_front();
+  while (!b.asked.empty() && wire::psnDiff(wire::psnAdd(b.asked.front().first, b.asked.front().count), rq.una) <= 0)
+    b.asked.pop_front();
   if (wire::psnDiff(rq.una, b.end) < 0) return;
   qp.clear(kAnswerGap);
   rq.answers.reset();
@@ -224,7 +229,8 @@ bool Answers::probe(Qp& qp) {
   b.probePosition = b.position;
   b.probeEnd = rq.maxPsn;
   // One that may not have come is sent as it was: a part would be taken for the whole.
-  t_.recovery.sendPart(qp, rq.una, wqe, packet, e.opcode == kOpRead ? missingFrom(qp, rq.una, e.leftOfRequest(packet)) : 1);
+  t_.recovery.sendPart(qp, rq.una, wqe, packet,
+                       e.opcode == kOpRead ? missingFrom(qp, rq.una, e.leftOfRequest(packet)) : 1);
   return true;
 }
 
@@ -303,8 +309,8 @@ void Answers::onRepeated(Qp& qp, const Packet& p) {
   }
   if (!rs.repeats) rs.repeats = std::make_unique<std::deque<ResponseJob>>();
   if (rs.repeats->size() >= kMostRepeats) return;
-  // What waits for its turn is not answered twice, so there are never more answers than were asked for: the part begins behind what waits,
-  // and ends before it.
+  // What waits for its turn is not answered twice, so there are never more answers than were asked for: the part begins
+  // behind what waits, and ends before it.
   for (bool again = true; again;) {
     again = false;
     for (const ResponseJob& other : *rs.repeats) {

@@ -1,14 +1,15 @@
-// Answers to READs and ATOMICs that are lost, between two ends that have agreed on it (extensions::kAnswers, which needs kRecovery): the
-// requester keeps what comes behind a gap and asks again for exactly what is missing; the responder goes on with what it has to send.
-// Towards all other peers the requester goes back, and no packet of its own leaves.
+// Answers to READs and ATOMICs that are lost, between two ends that have agreed on it (extensions::kAnswers, which
+// needs kRecovery): the requester keeps what comes behind a gap and asks again for exactly what is missing; the
+// responder goes on with what it has to send. Towards all other peers the requester goes back, and no packet of its own
+// leaves.
 //
-// A question is a request with the PSN of the first that is missing, and for a READ with the address and length of a part. It has the
-// solicited-event bit, which a READ or ATOMIC has not, and its answer has AckReq, which the standard's answers have not: so
-// the requester knows which answers came because of it. Answers that are repeated leave before others, and in the order of the questions. What is
-// still to be sent for the first time is not repeated.
+// A question is a request with the PSN of the first that is missing, and for a READ with the address and length of a
+// part. It has the solicited-event bit, which a READ or ATOMIC has not, and its answer has AckReq, which the standard's
+// answers have not: so the requester knows which answers came because of it. Answers that are repeated leave before
+// others, and in the order of the questions. What is still to be sent for the first time is not repeated.
 //
-// So there are two orders, and in each an answer is lost when three later ones have come: that of the PSNs, for what is sent
-// for the first time, and that of the questions. An ACK comes after all answers.
+// So there are two orders, and in each an answer is lost when three later ones have come: that of the PSNs, for what is
+// sent for the first time, and that of the questions. An ACK comes after all answers.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -28,10 +29,10 @@ class Answers : public Role {
     const SendState& rq = qp.rq;
     return qp.has(kAnswerGap) && wire::psnDiff(rq.answers->executed, rq.una) > 0 ? rq.answers->executed : rq.una;
   }
-  void keep(Qp& qp, const Packet& p);          // an answer behind a gap
-  void onNext(Qp& qp, const Packet& p);        // the next one, which has been taken
-  void onExecuted(Qp& qp, uint32_t end);       // an ACK or NAK says that everything before `end` is executed, and answered
-  void deliver(Qp& qp);                        // the gap may be closed: takes what follows
+  void keep(Qp& qp, const Packet& p);     // an answer behind a gap
+  void onNext(Qp& qp, const Packet& p);   // the next one, which has been taken
+  void onExecuted(Qp& qp, uint32_t end);  // an ACK or NAK says that everything before `end` is executed, and answered
+  void deliver(Qp& qp);                   // the gap may be closed: takes what follows
   // Whether the request that is to leave, for so many PSNs, is one that the peer may have answered.
   bool asksAgain(Qp& qp, uint32_t span);
   // Asks for what is lost, within the budget. False: there is more.

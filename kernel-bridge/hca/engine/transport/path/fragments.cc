@@ -8,9 +8,10 @@ using namespace abi;
 
 namespace {
 
-// From any length the first step leads to what almost every path takes; from there on sizes are these, times or by kStep.
+// From any length the first step leads to what almost every path takes; from there on sizes are these, times or by
+// kStep.
 constexpr uint32_t kFirst = 1024, kSmallest = 256, kStep = 4;
-constexpr uint32_t kMostProbes = 3;                                                       // in a row, RFC 8899 §5.1.2: MAX_PROBES
+constexpr uint32_t kMostProbes = 3;  // in a row, RFC 8899 §5.1.2: MAX_PROBES
 constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000;  // RFC 8899 §5.1.1: PMTU_RAISE_TIMER
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }
@@ -139,8 +140,8 @@ bool Fragments::send(Qp& qp, const Path& path, OutPacket& whole) {
   return sent;
 }
 
-const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, const uint8_t* bytes, uint32_t bytesLength,
-                                  uint32_t* length) {
+const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, const uint8_t* bytes,
+                                  uint32_t bytesLength, uint32_t* length) {
   Qp* const qp = c_.byQpn(bth.destinationQpn);
   if (!qp) {
     c_.counters.unknownQp++;
@@ -156,7 +157,8 @@ const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, 
   }
   constexpr uint32_t header = wire::kBthBytes + kPlaceBytes;
   const uint32_t n = bytesLength > header ? bytesLength - header : 0;
-  const uint32_t offset = n ? wire::load16(bytes + wire::kBthBytes) : 0, total = n ? wire::load16(bytes + wire::kBthBytes + 2) : 0;
+  const uint32_t offset = n ? wire::load16(bytes + wire::kBthBytes) : 0,
+                 total = n ? wire::load16(bytes + wire::kBthBytes + 2) : 0;
   constexpr uint32_t unit = FragmentAssembly::kUnit;
   const bool fits = n != 0 && offset % unit == 0 && (n % unit == 0 || offset + n == total) && offset + n <= total;
   if (!fits || total > OutPacket::kMaxHeader + qp->mtu) {

@@ -25,10 +25,10 @@ constexpr uint32_t kFewLost = 50;
 constexpr uint32_t kFewPackets = 8;  // nor do so few
 // RFC 9438 §4.1, §4.6.
 constexpr double kCubic = 0.4, kDecrease = 0.7, kFriendlyIncrease = 3 * (1 - kDecrease) / (1 + kDecrease);
-// TCP fills the interface's MTU, of 9000 or 1500 bytes; packets of the standard have 4096 or 1024. Where each packet is as likely to be
-// lost as another, throughput is the packet's size times the root of the increase (RFC 5348 §3.1). So the increase is the square of the
-// sizes' ratio. Packets of an agreed length keep it: without it a rate that CNPs have cut comes back in twice the time, and
-// CUBIC beside this has more than its part.
+// TCP fills the interface's MTU, of 9000 or 1500 bytes; packets of the standard have 4096 or 1024. Where each packet is
+// as likely to be lost as another, throughput is the packet's size times the root of the increase (RFC 5348 §3.1). So
+// the increase is the square of the sizes' ratio. Packets of an agreed length keep it: without it a rate that CNPs have
+// cut comes back in twice the time, and CUBIC beside this has more than its part.
 constexpr uint32_t kJumbo = 4096;
 constexpr double kJumboShare = 4.8, kShare = 2;
 // Packets leave a quarter faster than one window in a round trip; and what is late by no more than this leaves at once.
@@ -45,7 +45,8 @@ bool hasQueue(const SendState& rq, uint64_t ns) {
   return std::min(rq.lastRoundTrip, rq.roundTrip) > rq.leastRoundTrip + ns;
 }
 
-// The queue that the start has made is drained in the next round, which also shows the least round trip behind others' queues.
+// The queue that the start has made is drained in the next round, which also shows the least round trip behind others'
+// queues.
 void endStart(PathModel& m) {
   m.started = true;
   m.leastAt = 0;
@@ -83,7 +84,8 @@ void LongWindow::onLoss(Qp& qp, uint32_t packets) const {
 }
 
 bool LongWindow::takesBesideKept(const Qp& qp, uint32_t packets) const {
-  const uint32_t kept = (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
+  const uint32_t kept =
+      (qp.has(kRecovering) ? qp.rq.board->kept : 0) + (qp.has(kAnswerGap) ? qp.rq.answers->kept.count() : 0);
   return packets - std::min(kept, packets) <= qp.rq.window && packets <= limitOf(qp);
 }
 
@@ -101,7 +103,8 @@ void LongWindow::grow(Qp& qp, uint32_t acknowledged) const {
   m.delivered += acknowledged;
   // One late answer may be a busy host's: the start goes on when the delay is gone.
   if (m.stagnant != kStagnantRounds)
-    m.started = rq.lastRoundTrip > rq.leastRoundTrip + std::max(std::min(rq.leastRoundTrip / 8, kMostDelayNs), kLeastDelayNs);
+    m.started =
+        rq.lastRoundTrip > rq.leastRoundTrip + std::max(std::min(rq.leastRoundTrip / 8, kMostDelayNs), kLeastDelayNs);
   if (m.draining == 0 && (m.limited || rq.window < c_.options.window)) {
     if (!m.started) rq.window += acknowledged;
     else growByCurve(rq, acknowledged, shareOf(qp));

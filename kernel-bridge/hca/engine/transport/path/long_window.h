@@ -1,5 +1,6 @@
-// A congestion window beyond the option `window`, on far paths between two ends that have agreed on it (extensions::kLongWindow).
-// path_model.h says by which rules it grows, and where they come from. congestion.h has what all peers get.
+// A congestion window beyond the option `window`, on far paths between two ends that have agreed on it
+// (extensions::kLongWindow). path_model.h says by which rules it grows, and where they come from. congestion.h has what
+// all peers get.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -14,7 +15,8 @@ class LongWindow : public Role {
   // Something could be sent, were the window not full.
   void onFull(Qp& qp) const;
   void sample(SendState& rq, uint64_t sample) const;  // a round trip
-  // Packets that the peer keeps, and answers that this side keeps, have left the network: they count for the limit of PSNs, not for the window.
+  // Packets that the peer keeps, and answers that this side keeps, have left the network: they count for the limit of
+  // PSNs, not for the window.
   bool takesBesideKept(const Qp& qp, uint32_t packets) const;
 
   // ── Where there is a model

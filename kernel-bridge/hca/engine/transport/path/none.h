@@ -1,4 +1,5 @@
-// Stand-ins for the roles of this folder, where it is compiled out (ND_WITHOUT_PATH): every connection is the standard's.
+// Stand-ins for the roles of this folder, where it is compiled out (ND_WITHOUT_PATH): every connection is the
+// standard's.
 #pragma once
 #include "transport/scheduler.h"
 

@@ -117,7 +117,9 @@ bool Recovery::isReport(const Qp& qp, const Packet& p) {
   if (p.length % kRangeBytes != 0 || p.bth.pad != 0) return false;
   for (uint32_t at = 0; at < p.length; at += kRangeBytes) {
     const uint32_t psn = wire::load32(p.payload + at), last = wire::load32(p.payload + at + 4);
-    if (psn > wire::kPsnMask || last > wire::kPsnMask || wire::psnDiff(last, psn) < 0 || wire::psnDiff(last, qp.rq.maxPsn) >= 0) return false;
+    if (psn > wire::kPsnMask || last > wire::kPsnMask || wire::psnDiff(last, psn) < 0 ||
+        wire::psnDiff(last, qp.rq.maxPsn) >= 0)
+      return false;
     if (at != 0 && wire::psnDiff(psn, wire::load32(p.payload + at - 4)) <= 0) return false;
   }
   return true;
@@ -222,7 +224,8 @@ void Recovery::onProbed(Qp& qp) {
 
 void Recovery::giveUp(Qp& qp, uint32_t end) {
   SendState& rq = qp.rq;
-  if (rq.psn != rq.maxPsn || qp.has(kRnrWait) || wire::psnDiff(end, rq.una) <= 0 || wire::psnDiff(end, rq.maxPsn) > 0) return;
+  if (rq.psn != rq.maxPsn || qp.has(kRnrWait) || wire::psnDiff(end, rq.una) <= 0 || wire::psnDiff(end, rq.maxPsn) > 0)
+    return;
   Scoreboard& b = board(qp);
   b.lost.clear();
   b.again.clear();

@@ -1,9 +1,10 @@
-// Selective recovery, between two ends that have agreed on it (extensions::kRecovery): the responder keeps what comes behind a gap and
-// says in its acknowledgements what it keeps; the requester sends only what is missing. Towards all other peers it does nothing, and no
-// packet of its own leaves.
+// Selective recovery, between two ends that have agreed on it (extensions::kRecovery): the responder keeps what comes
+// behind a gap and says in its acknowledgements what it keeps; the requester sends only what is missing. Towards all
+// other peers it does nothing, and no packet of its own leaves.
 //
-// A report is an ACK or a sequence NAK with a payload, which the standard's have not: pairs of PSNs, from the first to the last of what
-// is kept, in order. What counts as lost is decided as TCP does (RFC 6675, and RFC 8985 for what was sent again).
+// A report is an ACK or a sequence NAK with a payload, which the standard's have not: pairs of PSNs, from the first to
+// the last of what is kept, in order. What counts as lost is decided as TCP does (RFC 6675, and RFC 8985 for what was
+// sent again).
 #pragma once
 #include "transport/scheduler.h"
 
@@ -39,16 +40,18 @@ class Recovery : public Role {
   bool resend(Qp& qp, uint32_t& budget);
 
   // ── Of both, and of answers (answers.h)
-  // Whether so many bytes more may be kept, of a packet behind `expected`. A connection may take half of what all others leave: so
-  // there is always room for one more, whoever keeps much for long.
+  // Whether so many bytes more may be kept, of a packet behind `expected`. A connection may take half of what all
+  // others leave: so there is always room for one more, whoever keeps much for long.
   bool mayKeep(const KeptPackets& kept, uint32_t expected, uint32_t psn, uint32_t length) const;
   // The packet that `bytes` have.
   static Packet keptPacket(const uint8_t* bytes, uint32_t length);
-  // Sends the packet of a request again; of a READ, one for so many PSNs at most. What else is to be sent stays as it is.
+  // Sends the packet of a request again; of a READ, one for so many PSNs at most. What else is to be sent stays as it
+  // is.
   void sendPart(Qp& qp, uint32_t psn, uint32_t wqe, uint32_t packet, uint32_t most);
   // So many packets, of requests or answers, are lost.
   void lose(Qp& qp, uint32_t packets, LossMark& mark);
-  // The request that has a PSN, and the packet of it. False: a keep-alive has it, or none, and what is set says nothing.
+  // The request that has a PSN, and the packet of it. False: a keep-alive has it, or none, and what is set says
+  // nothing.
   static bool find(Qp& qp, uint32_t psn, uint32_t* wqe, uint32_t* packet);
 
  private:
