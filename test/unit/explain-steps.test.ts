@@ -94,7 +94,7 @@ test('the steps are those of the engine', () => {
       Error: 'ERROR',
     })[text]!;
   const steps = [
-    ...table.matchAll(/\{kQps(\w+),\s*kQps(\w+),\s*\{\{(\w+)[^}]*\}, \{(\w+)[^}]*\}, \{(\w+)/g),
+    ...table.matchAll(/\{kQps(\w+),\s*kQps(\w+),\s*\{\{(\w+)[^}]*\},\s*\{(\w+)[^}]*\},\s*\{(\w+)/g),
   ].map(
     ([, from, to, ...possible]) =>
       `${nameOf(from!)} to ${nameOf(to!)}: ${qpTypes.filter((_, n) => possible[n] === 'true').join(' ')}`,

@@ -47,6 +47,7 @@ struct WaitCell {
 
 constexpr uint32_t kWaitStates = 5, kWaitEvents = 6;
 constexpr WaitCell kNever = {WaitState::kAway, kImpossible};
+// clang-format off
 constexpr WaitCell kWaitTable[kWaitStates][kWaitEvents] = {
     /* away     */ {/* enter */ {WaitState::kSpinning, kNoAction},
                     /* taken */ {WaitState::kServed, kJoinServed},
@@ -54,35 +55,32 @@ constexpr WaitCell kWaitTable[kWaitStates][kWaitEvents] = {
                     /* sleep */ kNever,
                     /* spent */ kNever,
                     /* leave */ {WaitState::kAway, kNoAction}},
-    /* spinning */
-    {/* enter */ {WaitState::kSpinning, kRenew},
-     /* taken */ kNever,
-     /* empty */ {WaitState::kSpinning, kNoAction},
-     /* sleep */ {WaitState::kSleeping, kNoAction},
-     /* spent */ {WaitState::kServed, kRelease | kMark | kJoinServed},
-     /* leave */ {WaitState::kAway, kRelease | kMark}},
-    /* woken    */
-    {/* enter */ {WaitState::kSpinning, kRenew},
-     /* taken */ kNever,
-     /* empty */ {WaitState::kSpinning, kNoAction},
-     /* sleep */ kNever,
-     /* spent */ kNever,
-     /* leave */ {WaitState::kAway, kRelease | kMarkQuietly}},
-    /* sleeping */
-    {/* enter */ {WaitState::kWoken, kRenew},
-     /* taken */ kNever,
-     /* empty */ kNever,
-     /* sleep */ kNever,
-     /* spent */ kNever,
-     /* leave */ {WaitState::kAway, kRelease | kMark}},
-    /* served   */
-    {/* enter */ kNever,
-     /* taken */ {WaitState::kServed, kNoAction},
-     /* empty */ kNever,
-     /* sleep */ kNever,
-     /* spent */ kNever,
-     /* leave */ {WaitState::kAway, kLeaveServed}},
+    /* spinning */ {/* enter */ {WaitState::kSpinning, kRenew},
+                    /* taken */ kNever,
+                    /* empty */ {WaitState::kSpinning, kNoAction},
+                    /* sleep */ {WaitState::kSleeping, kNoAction},
+                    /* spent */ {WaitState::kServed, kRelease | kMark | kJoinServed},
+                    /* leave */ {WaitState::kAway, kRelease | kMark}},
+    /* woken    */ {/* enter */ {WaitState::kSpinning, kRenew},
+                    /* taken */ kNever,
+                    /* empty */ {WaitState::kSpinning, kNoAction},
+                    /* sleep */ kNever,
+                    /* spent */ kNever,
+                    /* leave */ {WaitState::kAway, kRelease | kMarkQuietly}},
+    /* sleeping */ {/* enter */ {WaitState::kWoken, kRenew},
+                    /* taken */ kNever,
+                    /* empty */ kNever,
+                    /* sleep */ kNever,
+                    /* spent */ kNever,
+                    /* leave */ {WaitState::kAway, kRelease | kMark}},
+    /* served   */ {/* enter */ kNever,
+                    /* taken */ {WaitState::kServed, kNoAction},
+                    /* empty */ kNever,
+                    /* sleep */ kNever,
+                    /* spent */ kNever,
+                    /* leave */ {WaitState::kAway, kLeaveServed}},
 };
+// clang-format on
 constexpr WaitCell waitCell(WaitState state, WaitEvent event) {
   return kWaitTable[static_cast<uint32_t>(state)][static_cast<uint32_t>(event)];
 }
