@@ -71,7 +71,10 @@ export function runCommand([program, ...args], idleSeconds, onStart = () => {}) 
       const seconds = (performance.now() - begun) / 1000;
       const passed = count(output, 'Passed');
       const failed = count(output, 'Total') - passed; // the total is of the tests that ran
-      resolve({ code, signal, output, seconds, timedOut, passed, failed, skipped: count(output, 'Skipped') });
+      // uvu exits with 0 when a hook has thrown, though tests of its suite did not run to their end.
+      const result = code === 0 && failed > 0 ? 1 : code;
+      const skipped = count(output, 'Skipped');
+      resolve({ code: result, signal, output, seconds, timedOut, passed, failed, skipped });
     });
   });
 }

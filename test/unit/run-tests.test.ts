@@ -33,6 +33,7 @@ const files: Record<string, string> = {
   partly: `test('a', pass); needing(test, 'setpriv')('b', fail); needing(test, 'namespaces')('c', fail); test.run();`,
   unexplained: `test('a', pass); test.skip('b', fail); test.run();`,
   empty: `test.run();`,
+  hooks: `test.before(fail); test('a', pass); test('b', pass); test.run();`,
   crashes: `needing(test, 'tshark')('a', pass); test('b', () => process.exit(7)); test.run();`,
   'fails-once': `
     import { existsSync, writeFileSync } from 'node:fs';
@@ -116,6 +117,14 @@ test('a failure is counted beside what is skipped, and a crash, and a file witho
   const empty = run(folder, 'empty');
   assert.equal([empty.code, empty.totals], [1, '0 passed, 1 failed, 0 skipped']);
   assert.equal(linesOf(empty, 'FAIL'), ['FAIL  unit/empty  ran no test']);
+  // uvu itself exits with 0.
+  const hooked = run(folder, 'hooks');
+  assert.equal([hooked.code, hooked.totals], [1, '0 passed, 2 failed, 0 skipped']);
+  assert.equal(linesOf(hooked, 'FAIL'), ['FAIL  unit/hooks  exit code 1']);
+  assert.is(
+    hunt(folder, '--runs', '1', '--loads', 'none', '--table', join(folder, 'hooks.txt'), 'hooks').code,
+    1,
+  );
   assert.equal(run(folder, 'no-such-file').code, 1);
 });
 
