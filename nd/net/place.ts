@@ -148,7 +148,12 @@ export class Place {
   /** Memory for a Read or a Write. */
   async borrow(bytes: number): Promise<Bounce> {
     if (bytes <= BOUNCE_BYTES) {
-      this.#bounces ??= this.#makeBounces();
+      if (this.#bounces === undefined) {
+        const made = this.#makeBounces();
+        this.#bounces = made;
+        // The next one tries again.
+        made.catch(() => (this.#bounces = undefined));
+      }
       const bounce = (await this.#bounces).pop();
       if (bounce !== undefined) return bounce;
     }
@@ -161,9 +166,14 @@ export class Place {
   }
 
   async #makeBounces(): Promise<Bounce[]> {
-    const memory = await this.blank(BOUNCES * BOUNCE_BYTES);
-    this.#bounceRegion = memory.region;
-    return Array.from({ length: BOUNCES }, (_, i) => ({ ...memory, offset: i * BOUNCE_BYTES, own: false }));
+    this.hold();
+    try {
+      const memory = await this.blank(BOUNCES * BOUNCE_BYTES);
+      this.#bounceRegion = memory.region;
+      return Array.from({ length: BOUNCES }, (_, i) => ({ ...memory, offset: i * BOUNCE_BYTES, own: false }));
+    } finally {
+      this.letGo();
+    }
   }
 
   /** The lent memory that these bytes are a part of. */

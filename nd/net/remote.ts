@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { Nd2RemoteMemory, type Nd2Sge } from '../index.js';
 import { kindOf, outOfRange, wrongType } from './checks.js';
-import { aborted, NetError, refusalBy } from './errors.js';
+import { aborted, NetError, netError, refusalBy } from './errors.js';
 import type { Link } from './link.js';
 import { Transfer } from './operations.js';
 import type { Bounce } from './place.js';
@@ -63,7 +63,7 @@ export class RemoteMemory {
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
     const { place } = this.link;
-    const bounce = await place.borrow(length);
+    const bounce = await this.#borrow('read', length);
     const from = bounce.offset;
     await this.#operate(false, bounce, length, offset, options?.signal);
     const bytes = bounce.bytes.subarray(from, from + length);
@@ -88,7 +88,7 @@ export class RemoteMemory {
     this.#checkWritable();
     if (bytes.length === 0) return;
     const { place } = this.link;
-    const bounce = await place.borrow(bytes.length);
+    const bounce = await this.#borrow('write', bytes.length);
     bounce.bytes.set(bytes, bounce.offset);
     await this.#operate(true, bounce, bytes.length, offset, options?.signal);
     if (!bounce.own) place.giveBack(bounce);
@@ -161,6 +161,15 @@ export class RemoteMemory {
 
   #checkWritable(): void {
     if (!this.writable) throw new NetError('EACCES', 'The peer has exposed this memory for reading only.');
+  }
+
+  /** Registered memory for an operation. @throws NetError */
+  async #borrow(what: string, bytes: number): Promise<Bounce> {
+    try {
+      return await this.link.place.borrow(bytes);
+    } catch (error) {
+      throw netError(error, what);
+    }
   }
 
   /** The memory is given back when the request has ended, also if nobody waits for it any more. */

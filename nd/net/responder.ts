@@ -27,7 +27,7 @@ export interface Answering {
   readonly channel: Channel;
   /** Requests that are answered at the same time. */
   readonly limit: number;
-  /** Answers; undefined: at once. Otherwise `gone` is called when the answer is not held any more, unless it was withdrawn. */
+  /** Answers; undefined: at once. Otherwise `gone` is called when the answer is not held any more. */
   answer(id: number, bytes: Uint8Array, gone: () => void): Held | undefined;
   /** As {@link answer}, with the text of an error. */
   fail(id: number, text: string, gone: () => void): Held | undefined;
@@ -224,9 +224,10 @@ export class Responder {
     if (answer === undefined) this.#gone(serving);
   }
 
-  /** Nothing of the request is left. */
+  /** Nothing of the request is left. It may be called twice, when the memory of a withdrawn answer is free, too. */
   #gone(serving: Serving): void {
-    if (this.#ended) return;
+    // The peer may have used the id again.
+    if (this.#ended || this.#serving.get(serving.id) !== serving) return;
     this.#serving.delete(serving.id);
     if (this.#waiting.length === 0) {
       if (this.#serving.size === 0) this.#answering.idle();

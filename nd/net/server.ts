@@ -140,6 +140,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Connections of this call of listen, and of earlier ones, do not reach the program any more. */
   #endedAttempt = 0;
   #closed = false;
+  /** The end of {@link close}, as long as it has not come. */
+  #over: Promise<void> | undefined;
   /** It was closed, and `'close'` is still to be emitted. */
   #ending = false;
 
@@ -513,9 +515,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
   close(done?: (error?: Error) => void): Promise<void> {
     if (this.#closed || !this.#begun) {
       if (done !== undefined) process.nextTick(done, notRunning());
-      return Promise.resolve();
+      return this.#over ?? Promise.resolve();
     }
-    const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
+    const over = new Promise<void>((resolve) => this.once('close', () => resolve()));
+    this.#over = over;
+    void over.then(() => (this.#over = undefined));
     if (done !== undefined) this.once('close', () => done());
     this.#closed = true;
     this.#drop();
@@ -526,7 +530,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     if (!this.#wanted) patience.unref();
     this.once('close', () => clearTimeout(patience));
     setImmediate(() => this.#endIfEmpty());
-    return gone;
+    return over;
   }
 
   /** Ends the connections that are being accepted since this call of listen, or an earlier one. */

@@ -51,7 +51,7 @@ export class ExposedMemory implements Disposable {
   /** The memory itself. */
   readonly bytes: Uint8Array;
 
-  /** @internal */
+  /** Takes over a reference to each place. @internal */
   constructor(bytes: Uint8Array, writable: boolean, regions: ReadonlyMap<Place, IND2MemoryRegion>) {
     this.bytes = bytes;
     this.#rights = writable ? 'read and write' : 'read';
@@ -60,7 +60,7 @@ export class ExposedMemory implements Disposable {
       writable && aligned ? new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3) : undefined;
     this.#parts = Array.from(regions, ([place, region]) => {
       const token = region.getRemoteToken();
-      place.hold().exposed.set(token, { bytes, atomics });
+      place.exposed.set(token, { bytes, atomics });
       const id = writable ? WRITABLE : 0;
       const handle = encodeMemory({ address: region.address, token, id, length: bytes.length });
       return { place, region, token, handle };
@@ -133,9 +133,9 @@ export class LentMemory implements Disposable {
   readonly #memory: Registered;
   #released = false;
 
-  /** @internal */
+  /** Takes over a reference to the place. @internal */
   constructor(place: Place, memory: Registered) {
-    this.#place = place.hold();
+    this.#place = place;
     this.#memory = memory;
     const { buffer } = memory.bytes;
     const before = place.lent.get(buffer);
@@ -187,21 +187,27 @@ export async function exposeAt(
     ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE
     : Nd2MrFlag.ALLOW_REMOTE_READ;
   const regions = new Map<Place, IND2MemoryRegion>();
+  // The connections that hold the places may end while the memory is registered.
+  for (const place of places) place.hold();
   try {
     for (const place of places) regions.set(place, (await place.register(buffer, flags)).region);
     return new ExposedMemory(buffer, writable, regions);
   } catch (error) {
     for (const region of regions.values()) region.release();
+    for (const place of places) place.letGo();
     throw netError(error, 'expose');
   }
 }
 
 /** Lends memory to a place. @internal */
 export async function lendAt(place: Place, buffer: Uint8Array): Promise<LentMemory> {
+  // The connection that holds the place may end while the memory is registered.
+  place.hold();
   try {
     const memory = await place.registerFor(buffer, 0);
     return new LentMemory(place, { ...memory, grants: new Set() });
   } catch (error) {
+    place.letGo();
     throw netError(error, 'lend');
   }
 }
