@@ -119,6 +119,27 @@ TEST(verbs_one_failure_does_not_touch_others) {
   if (!cqes.empty()) CHECK_EQ(cqes[0].status(), kWcSuccess);
 }
 
+// The end of a queue pair's flush is fetched when another one of the same CQ goes.
+TEST(verbs_held_requests_complete_though_another_queue_pair_has_fetched_the_flush) {
+  Ready r;
+  TestQp other;
+  CHECK(r.world.make(&other, r.sendCq, r.receiveCq) == Status::kSuccess);
+  CHECK(r.world.run(other) == Status::kSuccess);
+  post(r, 2, 0);
+  r.world.rdma.flushAfterPolls = 2;
+  r.world.rdma.qpEvent(r.qp.qpn, kEventQpFatal);
+  r.world.await(Event::Kind::kQp);
+  post(r, 1, 0);
+  CHECK(take(r.sendCq).empty());
+  CHECK(r.world.host->destroyQp(other.handle) == Status::kSuccess);
+  // Nobody polls. The event thread may have fetched the flush as well, and completes the third then.
+  std::vector<Cqe> all;
+  for (const auto end = std::chrono::steady_clock::now() + kPatience;
+       all.size() < 3 && std::chrono::steady_clock::now() < end; std::this_thread::yield())
+    for (const Cqe& cqe : take(r.sendCq)) all.push_back(cqe);
+  inOrder(all, 3, kWcFlushed);
+}
+
 TEST(verbs_reset_begins_anew) {
   Ready r;
   post(r, 4, 4);

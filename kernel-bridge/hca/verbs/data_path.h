@@ -24,8 +24,11 @@ void postShared(SrqObject& srq);
 void enterError(QpObject& qp);
 // Fetches completions; `event`: the device has reported one. Neither the CQ nor a queue pair is locked.
 void drain(CqObject& cq, Handle handle, bool event = false);
-// As drain(), of both CQs of a queue pair, which is locked. What follows from it is done by the next drain().
+// As drain(), of both CQs of a queue pair, which is locked. What follows from it, for other queue pairs, too, is done
+// by settleLater() or the next drain() of those CQs.
 void drainOf(QpObject& qp);
+// Neither the CQ nor a queue pair is locked.
+void settleLater(CqObject& cq);
 // In ERROR: completes what the device has not and will not; `force`: also what it should have. The queue pair is
 // locked.
 void flushHeld(QpObject& qp, bool force = false);

@@ -263,6 +263,7 @@ void Host::closeDevice(Device& device) {
     lib_.ibv_destroy_qp(std::exchange(qp.qp, nullptr));
     qp.errorEntered = true;
   });
+  all.cqs.forEach(settleLater);
   all.srqs.forEach([&](SrqObject& srq) {
     std::lock_guard<std::mutex> own(srq.mutex);
     if (srq.device == &device && srq.srq != nullptr) lib_.ibv_destroy_srq(std::exchange(srq.srq, nullptr));

@@ -73,6 +73,11 @@ struct PdObject {
   }
 };
 
+struct QpObject;
+// Queue pairs, with the handles that they had, of which completions were fetched that move them to ERROR or end their
+// flush.
+using Later = std::vector<std::pair<QpObject*, Handle>>;
+
 struct CqObject {
   std::atomic<Handle> handle{0};
   std::mutex mutex;
@@ -81,9 +86,11 @@ struct CqObject {
   Cq ring;
   enum class Arm : uint8_t { kNone, kSolicited, kAny } armed = Arm::kNone;  // what the device was last asked for
   bool overrunTold = false;
+  Later later;  // fetched by drainOf(), and not settled yet
   uint32_t users = 0;
   void clear() {
     device = nullptr;
+    later.clear();
     cq = nullptr;
     ring = Cq();
     armed = Arm::kNone;

@@ -16,9 +16,6 @@ namespace {
 
 constexpr int kBatch = 32;
 
-// Queue pairs that have to be looked at once the CQ is free: they failed, or their last requests have completed.
-using Later = std::vector<std::pair<QpObject*, Handle>>;
-
 uint32_t wcStatusOf(int status) {
   switch (status) {
     case kIbSuccess: return kWcSuccess;
@@ -213,6 +210,8 @@ void drain(CqObject& cq, Handle handle, bool event) {
     }
     const bool solicited = event && cq.armed == CqObject::Arm::kSolicited;
     if (event) cq.armed = CqObject::Arm::kNone;
+    now.insert(now.end(), cq.later.begin(), cq.later.end());
+    cq.later.clear();
     fetch(cq, &now);
     if (solicited) cq.ring.solicitedCame();
     if (event) {
@@ -232,13 +231,20 @@ void drain(CqObject& cq, Handle handle, bool event) {
 }
 
 void drainOf(QpObject& qp) {
-  Later ignored;
-  CqObject* const both[] = {qp.sendCq, qp.receiveCq};
-  for (CqObject* cq : both) {
-    if (cq == nullptr || (cq == qp.sendCq && cq != both[0])) continue;
+  for (CqObject* cq : {qp.sendCq, qp.receiveCq == qp.sendCq ? nullptr : qp.receiveCq}) {
+    if (cq == nullptr) continue;
     std::lock_guard<std::mutex> lock(cq->mutex);
-    if (cq->cq != nullptr) fetch(*cq, &ignored);
+    if (cq->cq != nullptr) fetch(*cq, &cq->later);
   }
+}
+
+void settleLater(CqObject& cq) {
+  Later now;
+  {
+    std::lock_guard<std::mutex> lock(cq.mutex);
+    now.swap(cq.later);
+  }
+  settle(now);
 }
 
 void flushHeld(QpObject& qp, bool force) {

@@ -196,7 +196,7 @@ Status Host::toEnd(QpObject& qp, uint32_t state) {
     return Status::kSuccess;
   }
   both();
-  std::lock_guard<std::mutex> lock(qp.mutex);
+  std::unique_lock<std::mutex> lock(qp.mutex);
   if (qp.qp != nullptr) {
     ibv_qp_attr attributes{};
     attributes.qp_state = static_cast<int>(kQpsReset);
@@ -217,6 +217,9 @@ Status Host::toEnd(QpObject& qp, uint32_t state) {
   fresh.port = 1;
   qp.attributes = fresh;
   qp.publish(kQpsReset);
+  lock.unlock();
+  settleLater(*qp.sendCq);
+  settleLater(*qp.receiveCq);
   return Status::kSuccess;
 }
 
@@ -327,7 +330,7 @@ Status Host::destroyQp(Handle handle) {
   }
   // It waits for the event thread, which may want the lock.
   const int error = ended != nullptr ? lib_.ibv_destroy_qp(ended) : 0;
-  std::lock_guard<std::mutex> lock(qp->mutex);
+  std::unique_lock<std::mutex> lock(qp->mutex);
   if (error != 0) {
     qp->qp = ended;
     return statusOf(error);
@@ -339,16 +342,22 @@ Status Host::destroyQp(Handle handle) {
     if (it != qp->device->byQpn.end() && it->second == qp) qp->device->byQpn.erase(it);
   }
   CqObject *const sendCq = qp->sendCq, *const receiveCq = qp->receiveCq;
-  for (CqObject* cq : {sendCq, receiveCq}) --cq->users;
   if (qp->srq != nullptr) --qp->srq->users;
-  // Who fetches completions finds queue pairs with the CQ's lock alone.
-  std::unique_lock<std::mutex> first(sendCq->mutex), second;
-  if (receiveCq != sendCq) {
-    first.unlock();
-    second = std::unique_lock<std::mutex>(receiveCq->mutex, std::defer_lock);
-    std::lock(first, second);
+  {
+    // Who fetches completions finds queue pairs with the CQ's lock alone.
+    std::unique_lock<std::mutex> first(sendCq->mutex), second;
+    if (receiveCq != sendCq) {
+      first.unlock();
+      second = std::unique_lock<std::mutex>(receiveCq->mutex, std::defer_lock);
+      std::lock(first, second);
+    }
+    all.qps.release(qp, handle);
   }
-  all.qps.release(qp, handle);
+  lock.unlock();
+  for (CqObject* cq : {sendCq, receiveCq}) {
+    settleLater(*cq);
+    --cq->users;
+  }
   return Status::kSuccess;
 }
 
