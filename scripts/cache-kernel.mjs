@@ -2,8 +2,7 @@
 //
 //   node scripts/cache-kernel.mjs [DIST]
 //
-// Runs when the bundle is made, and when the package is installed, because a code cache fits one version of Node only
-// and is ignored by others. Does nothing if there is no bundle or no addon.
+// Runs when the bundle of a clone is made. A code cache fits one version of Node only, and is ignored by others. Does nothing if there is no bundle or no addon.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';

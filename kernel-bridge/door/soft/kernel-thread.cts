@@ -2,7 +2,7 @@
  * Entry of the soft kernel's thread. It loads the kernel, and reports to the user side why the kernel could not be loaded or has
  * failed. The user side may be blocked in native code then, so the reason goes through the channel and not by a message.
  *
- * The kernel is sixty modules, and loading them one by one takes longer than starting the thread. If the build has put them into one
+ * The kernel is many modules, and loading them one by one takes longer than starting the thread. If the build has put them into one
  * file (scripts/bundle-kernel.mjs), this loads that file; so this is a CommonJS module.
  */
 import fs = require('node:fs');
