@@ -153,9 +153,9 @@ for (const link of ['auto', 'wire'] as const) {
     const [lost] = await take(a.cq, 1);
     assert.equal([lost!.context, lost!.status], ['foreign', WcStatus.TIMEOUT_RETRY_ERROR]);
     const badPkeys = () => b.device.queryPort(1).badPkeyCounter - before;
-    // On the local link only packets that the other side has seen are repeated.
-    const least = link === 'wire' ? 3 : 1;
-    assert.ok(await comesTo(least, badPkeys), 'the packet, and by the wire both repetitions, were counted');
+    // On the local link only packets that the other side has seen are repeated. By the wire the disconnect may overtake the repetitions,
+    // which a queue pair in ERROR does not count. How many are counted is a test of the engine (engine_pkeys.cc).
+    assert.ok(await comesTo(1, badPkeys), 'the packet was counted');
     assert.ok(badPkeys() <= 3, `${badPkeys()} were counted`);
     const [never] = await take(b.cq, 1);
     assert.equal([never!.context, never!.status], ['never', WcStatus.FLUSHED]);

@@ -12,7 +12,7 @@ const section = table.split('\n## ')[0]!;
 
 /** A constant of the source: a number, or one shifted to the left. */
 function constantOf(name: string): number {
-  const [, value, shift = '0'] = new RegExp(`\\b${name} = (\\d+)u?(?: << (\\d+))?;`).exec(source)!;
+  const [, value, shift = '0'] = new RegExp(`\\b${name} =\\s+(\\d+)u?(?: << (\\d+))?;`).exec(source)!;
   return Number(value) << Number(shift);
 }
 
