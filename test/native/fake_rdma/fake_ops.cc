@@ -28,6 +28,7 @@ int deallocMw(ibv_mw* mw) {
 
 // Queue pairs whose flush takes some polls.
 void flushDue(CompletionQueue& cq) {
+  std::shared_lock<std::shared_mutex> none(s().ends);
   std::vector<QueuePair*> all;
   {
     std::lock_guard<std::mutex> hold(s().mutex);

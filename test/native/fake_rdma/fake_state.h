@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <shared_mutex>
 #include <set>
 #include <utility>
 
@@ -180,7 +181,8 @@ class State final : public Fake {
   QueuePair* find(uint32_t qpn);
   CmId* idOf(uint32_t context);
 
-  std::mutex mutex;  // all below, and the sets and queues of events of contexts and channels
+  std::shared_mutex ends;  // of queue pairs: shared by who has a list of them; before `mutex`
+  std::mutex mutex;        // all below, and the sets and queues of events of contexts and channels
   std::condition_variable acknowledged;
   std::set<Context*> contexts;
   std::set<CmId*> ids;

@@ -403,6 +403,7 @@ FAKE int ibv_destroy_qp(ibv_qp* which) {
     cq.head = to;
   }
   s().count(kGroup, -static_cast<int>(qp.groups.size()));
+  std::lock_guard<std::shared_mutex> alone(s().ends);
   return ended(of(which->context).qps, &qp, kQp);
 }
 
