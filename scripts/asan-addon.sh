@@ -10,4 +10,4 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # The runtime must be there before Node's own libraries.
 runtime="$(${CXX:-g++} -print-file-name=libasan.so) $(${CXX:-g++} -print-file-name=libstdc++.so.6)"
 LD_PRELOAD="$runtime" node scripts/run-tests.mjs --jobs 2 "$@" \
-  unit/door integration/detach integration/winverbs-loopback integration/nd-loopback integration/nd1-loopback integration/kernel fuzz/door
+  unit/door integration/detach integration/winverbs-loopback integration/nd-loopback integration/kernel conformance/v1 fuzz/door

@@ -10,7 +10,7 @@ test('SPI v1, both halves in one process', () => passesAll('v1', here));
 long(test, 'SPI v1, in two processes', () => passesAll('v1', here, '--processes', '2'));
 
 // By default two processes of one host use shared memory.
-const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };
+const onTheWire = { by: [], kernel: { link: 'wire' } } as const;
 
 long(test, 'SPI v1, in two processes, on the wire', () => passesAll('v1', onTheWire, '--processes', '2'));
 

@@ -10,7 +10,7 @@ long(test, 'SPI v2, both halves in one process', () => passesAll('v2', here));
 long(test, 'SPI v2, in two processes', () => passesAll('v2', here, '--processes', '2'));
 
 // By default two processes of one host use shared memory.
-const onTheWire = { by: ['env', 'ND_OPTIONS={"link":"wire"}'] };
+const onTheWire = { by: [], kernel: { link: 'wire' } } as const;
 
 test('SPI v2, in two processes, on the wire', () => passesAll('v2', onTheWire, '--processes', '2'));
 

@@ -1,7 +1,9 @@
 /** `nd conformance` as a process, for tests. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { programFile } from './programs.js';
 
 /** The file of the command. */
@@ -14,9 +16,10 @@ export interface Ended {
   readonly errors: string;
 }
 
-/** Where the command runs: the command that starts a process there. */
+/** Where and how the command runs: the command that starts a process there, and options of its kernel. */
 export interface Place {
   readonly by: readonly string[];
+  readonly kernel?: KernelOptionsInput;
 }
 
 /** A process that serves the other half. */
@@ -27,10 +30,15 @@ export interface Serving {
   readonly token: string;
 }
 
+function start({ by, kernel }: Place, stdio: StdioOptions, ...args: string[]) {
+  const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', ...args];
+  const env = kernel === undefined ? process.env : { ...process.env, ND_OPTIONS: JSON.stringify(kernel) };
+  return spawn(file, rest, { stdio, env }) as ChildProcessByStdio<null, Readable, Readable>;
+}
+
 /** Starts a process that serves the other half; the caller must kill it. */
-export async function serving({ by }: Place, ...args: string[]): Promise<Serving> {
-  const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', '--serve', ...args];
-  const child = spawn(file, rest, { stdio: ['ignore', 'ignore', 'pipe'] });
+export async function serving(place: Place, ...args: string[]): Promise<Serving> {
+  const child = start(place, ['ignore', 'ignore', 'pipe'], '--serve', ...args);
   const [line] = (await once(createInterface({ input: child.stderr }), 'line')) as [string];
   const [, token, peer] = /ND_CONFORMANCE_TOKEN=([0-9a-f]{32}) .* --peer (\S+)$/.exec(line) ?? [];
   if (token === undefined || peer === undefined) {
@@ -46,9 +54,8 @@ export function conformance(...args: string[]): Promise<Ended> {
 }
 
 /** Runs the command to its end, on another host. */
-export async function conformanceAt({ by }: Place, ...args: string[]): Promise<Ended> {
-  const [file = '', ...rest] = [...by, process.execPath, command, 'conformance', ...args];
-  const child = spawn(file, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+export async function conformanceAt(place: Place, ...args: string[]): Promise<Ended> {
+  const child = start(place, ['ignore', 'pipe', 'pipe'], ...args);
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

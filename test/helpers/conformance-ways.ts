@@ -26,7 +26,7 @@ const PATIENCE_MS = 10_000;
 /** Runs the cases with one way for both processes, this one and another. This thread keeps the option. */
 export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
   const { child, peer, token } = await serving(
-    { by: ['env', `ND_OPTIONS={"direct":${direct}}`] },
+    { by: [], kernel: { direct } },
     ...['--spi', spi, '--address', ADDRESS, '--port', '0', '--memory', 'allocate'],
   );
   const ended = once(child, 'close');

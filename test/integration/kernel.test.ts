@@ -205,29 +205,6 @@ test('the devices of this host, and the route between two of its addresses', () 
   caller.file.close();
 });
 
-test('two files connect, disconnect, and both learn how it ended', async () => {
-  const { a, b, qa, qb, ea, eb } = await connected();
-  const notified = b.notify(eb);
-  const own = a.notify(ea);
-  assert.is(QpStateOut.decode(await a.disconnect(ea)).state, QpState.ERROR);
-  assert.is(await outcome(notified), 'CONNECTION_DISCONNECTED');
-  assert.is(await outcome(own), 'CONNECTION_DISCONNECTED');
-  assert.is(a.state(qa.qp), QpState.ERROR);
-  assert.is(b.state(qb.qp), QpState.ERROR);
-  assert.is(await outcome(b.disconnect(eb)), 'SUCCESS');
-  assert.is(await outcome(b.disconnect(eb)), 'INVALID_DEVICE_STATE');
-  a.file.close();
-  b.file.close();
-});
-
-test('both sides disconnect at once, and both succeed', async () => {
-  const { a, b, ea, eb } = await connected();
-  const [first, second] = [a.disconnect(ea), b.disconnect(eb)];
-  assert.equal([await outcome(first), await outcome(second)], ['SUCCESS', 'SUCCESS']);
-  a.file.close();
-  b.file.close();
-});
-
 test('closing a file disconnects: the peer is told, its own requests end in CANCELED', async () => {
   const { a, b, ea, eb, qb } = await connected();
   const [mine, theirs] = [a.notify(ea), b.notify(eb)];
@@ -236,61 +213,6 @@ test('closing a file disconnects: the peer is told, its own requests end in CANC
   assert.is(await outcome(mine), 'CANCELED');
   assert.is(b.state(qb.qp), QpState.ERROR);
   b.file.close();
-});
-
-test('a queue pair whose connection’s other end is destroyed under it is told so', async () => {
-  const { a, b, ea, eb } = await connected();
-  const theirs = b.notify(eb);
-  a.file.ioctl(IoctlCode.EP_DESTROY, a.id(ea), 0);
-  assert.is(await outcome(theirs), 'CONNECTION_DISCONNECTED');
-  a.file.close();
-  b.file.close();
-});
-
-test('nobody listens: CONNECTION_REFUSED; the listener’s backlog is full: CONNECTION_REFUSED', async () => {
-  const [a, b] = [new Caller(), new Caller()];
-  const { qp } = a.queuePair();
-  const endpoint = a.routed();
-  const unused = b.endpoint();
-  const port = b.bind(unused);
-  assert.is(await outcome(a.connect(endpoint, qp, port)), 'CONNECTION_REFUSED');
-  const listener = b.listener(1n);
-  const waiting = a.connect(endpoint, qp, listener.port);
-  const other = a.routed();
-  assert.is(await outcome(a.connect(other, a.queuePair().qp, listener.port)), 'CONNECTION_REFUSED');
-  assert.not.ok(waiting.completed);
-  waiting.cancel();
-  assert.is(await outcome(waiting), 'CANCELED');
-  a.file.close();
-  b.file.close();
-});
-
-test('a port is exclusive while somebody listens on it, and free afterwards', () => {
-  const [a, b] = [new Caller(), new Caller()];
-  const { id, port } = a.listener();
-  const second = b.endpoint();
-  b.bind(second, port);
-  const listen = () => b.file.ioctl(IoctlCode.EP_LISTEN, s.WvIoEpListen.encode({ id: second }), 0);
-  assert.is(failure(listen), 'ADDRESS_ALREADY_EXISTS');
-  a.file.ioctl(IoctlCode.EP_DESTROY, a.id(id), 0);
-  assert.is(failure(listen), 'SUCCESS');
-  a.file.close();
-  b.file.close();
-});
-
-test('a CQ’s notification is cancelled alone, by CQ_CANCEL, and by closing the file', async () => {
-  const caller = new Caller();
-  const { cq } = caller.queuePair();
-  const notify = () => caller.start(IoctlCode.CQ_NOTIFY, s.WvIoId.encode({ id: cq, data: 1 }));
-  const [first, second, third] = [notify(), notify(), notify()];
-  first.cancel();
-  assert.is(await outcome(first), 'CANCELED');
-  assert.not.ok(second.completed);
-  caller.file.ioctl(IoctlCode.CQ_CANCEL, caller.id(cq), 0);
-  assert.equal([await outcome(second), await outcome(third)], ['CANCELED', 'CANCELED']);
-  const last = notify();
-  caller.file.close();
-  assert.is(await outcome(last), 'CANCELED');
 });
 
 test('a flush completes an armed notification, blocking too, and only an armed one', async () => {

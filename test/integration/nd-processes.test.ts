@@ -1,15 +1,13 @@
-/** ND SPI v1 between processes, and the `nd` command as users run it. */
+/** The `nd` command as users run it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Report } from '../../nd/cli/report.js';
-import { LOOPBACK as ADDRESS, take, takeOne } from '../../nd/cli/sides/connected-side.js';
-import { HostV1, newResult, SideV1 } from '../../nd/cli/sides/v1.js';
-import { Status } from '../../nd/index.js';
+import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
+import { HostV1 } from '../../nd/cli/sides/v1.js';
 import { ND } from '../helpers/nd-tool.js';
-import { outcome } from '../helpers/outcome.js';
 import { firstIf, long } from '../helpers/tiers.js';
 
 interface Ended {
@@ -139,28 +137,6 @@ test('a server address that is not ours is refused with the reason', async () =>
   const { code, stderr } = await ended(nd('demo', '--server', '--address', '192.0.2.1'));
   assert.is(code, 1);
   assert.match(stderr, 'INVALID_ADDRESS');
-});
-
-test('a peer process that is killed: notified, and everything comes back canceled', async () => {
-  const { child, port } = await startServer();
-  const server = ended(child);
-  const host = new HostV1();
-  const side = new SideV1(host.adapter);
-  for (let i = 0; i < 4; i += 1) side.receive(i, side.sge(0, 1000));
-  await side.connector.connect(side.endpoint, `${ADDRESS}:${port}`);
-  await side.connector.completeConnect();
-  const gone = side.connector.notifyDisconnect();
-  child.kill('SIGKILL');
-  await server;
-  assert.is(await outcome(gone), Status.SUCCESS);
-  const results = await take(side.inbound, 4);
-  assert.ok(results.every(({ status }) => status === Status.CANCELED));
-  // A request on the ended connection completes, too.
-  side.endpoint.send(newResult(), side.sge(0, 10));
-  assert.is((await takeOne(side.outbound)).status, Status.CANCELED);
-  assert.is(await outcome(side.connector.disconnect()), Status.SUCCESS);
-  side.release();
-  host.release();
 });
 
 test('a port that another process listens on is taken', async () => {

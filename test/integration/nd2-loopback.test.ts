@@ -1,26 +1,29 @@
 /**
- * What requests and memory have in ND SPI v2 alone, through the whole stack: both sides in this process. T and G in names
- * number the traps and gaps that nd2-coverage.test.ts lists.
+ * What ND SPI v2 has alone and the conformance suite does not ask of every provider, through the whole stack: both sides in this
+ * process. T and G in names number the traps and gaps that nd2-coverage.test.ts lists.
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
-import { textOf } from '../../nd/cli/sides/connected-side.js';
-import { ALL_RIGHTS, HostV2, type SideV2 } from '../../nd/cli/sides/v2.js';
+import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
+import { ALL_RIGHTS, HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
 import {
   type IND2MemoryWindow,
   Nd2MrFlag,
   Nd2OpFlag,
   Nd2RemoteMemory,
-  Nd2RequestType,
+  type Overlapped,
+  openNetworkDirect,
+  openNetworkDirect2,
   Status,
   statusName,
 } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
+import { outcome } from '../helpers/outcome.js';
 
 const test = suite<{ host: HostV2 }>('ND v2 in one process: what it has alone');
-const { ALLOW_READ, INLINE, SILENT_SUCCESS, READ_FENCE } = Nd2OpFlag;
-const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE } = Nd2MrFlag;
+const { ALLOW_READ, INLINE } = Nd2OpFlag;
+const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ } = Nd2MrFlag;
 
 test.before((context) => {
   context.host = new HostV2();
@@ -28,11 +31,6 @@ test.before((context) => {
 test.after(({ host }) => {
   host.release();
 });
-
-const text = (value: string) => {
-  const memory = new TextEncoder().encode(value);
-  return [{ memory, offset: 0, length: memory.length }];
-};
 
 const names = (results: readonly { status: number }[]) => results.map(({ status }) => statusName(status));
 
@@ -72,120 +70,6 @@ test('a local token names the memory of its region in every list, until it is de
   passive.release();
 });
 
-test('INLINE: free at once, more entries than the queue pair takes, up to its size and not beyond', async ({
-  host,
-}) => {
-  const { active, passive } = await host.pair({ active: { inlineDataSize: 16 } });
-  passive.queuePair.receive('r', passive.sge(0, 100));
-  const memory = new TextEncoder().encode('0123456789abcdef!');
-  active.queuePair.send(
-    's',
-    Array.from({ length: 16 }, (_, offset) => ({ memory, offset, length: 1 })),
-    INLINE,
-  );
-  memory.fill(0);
-  await passive.received();
-  assert.is(textOf(passive.bytes.subarray(0, 16)), '0123456789abcdef');
-  const beyond = [{ memory, offset: 0, length: 17 }];
-  assert.is(
-    statusOf(() => active.queuePair.send('s', beyond, INLINE)),
-    Status.BUFFER_OVERFLOW,
-  );
-  const { maxInitiatorRequestSge } = active.queuePair;
-  const tooMany = Array.from({ length: maxInitiatorRequestSge + 1 }, (_, at) => active.sge(at, 1)[0]!);
-  assert.is(
-    statusOf(() => active.queuePair.send('s', tooMany)),
-    Status.DATA_OVERRUN,
-  );
-  active.release();
-  passive.release();
-  const none = await host.pair({ active: { inlineDataSize: 0 } });
-  none.passive.queuePair.receive('r', []);
-  none.active.queuePair.send('s', [], INLINE);
-  assert.equal(names(await none.passive.received()), ['SUCCESS']);
-  none.active.release();
-  none.passive.release();
-});
-
-test('T22 a region’s remote token travels as four bytes, and peers read and write by it', async ({
-  host,
-}) => {
-  const { active, passive } = await host.pair();
-  const message = Buffer.alloc(12);
-  message.writeBigUInt64BE(passive.region.address, 0);
-  message.writeUInt32BE(passive.region.getRemoteToken(), 8);
-  const remote = new Nd2RemoteMemory(message.readBigUInt64BE(0), message.readUInt32BE(8));
-  active.queuePair.write('w', text('written'), remote, 100, INLINE | SILENT_SUCCESS);
-  active.queuePair.read('r', active.sge(500, 7), remote, 100, READ_FENCE);
-  const [result] = await active.initiated();
-  assert.equal([result!.requestType, result!.status], [Nd2RequestType.READ, 0]);
-  assert.is(textOf(active.bytes.subarray(500, 507)), 'written');
-  // 0 bytes need no memory at all.
-  active.queuePair.read('nothing', [], new Nd2RemoteMemory(0n, 0));
-  active.queuePair.write('nothing', [], new Nd2RemoteMemory(0n, 0));
-  assert.equal(names(await active.initiated(2)), ['SUCCESS', 'SUCCESS']);
-  active.release();
-  passive.release();
-});
-
-const rights: [string, number, 'read' | 'write', string][] = [
-  ['nothing', 0, 'read', 'ACCESS_VIOLATION'],
-  ['nothing', 0, 'write', 'ACCESS_VIOLATION'],
-  ['ALLOW_LOCAL_WRITE', ALLOW_LOCAL_WRITE, 'read', 'ACCESS_VIOLATION'],
-  ['ALLOW_LOCAL_WRITE', ALLOW_LOCAL_WRITE, 'write', 'ACCESS_VIOLATION'],
-  ['ALLOW_REMOTE_READ', ALLOW_REMOTE_READ, 'read', 'SUCCESS'],
-  ['ALLOW_REMOTE_READ', ALLOW_REMOTE_READ, 'write', 'ACCESS_VIOLATION'],
-  ['ALLOW_REMOTE_WRITE', ALLOW_REMOTE_WRITE, 'read', 'ACCESS_VIOLATION'],
-  ['ALLOW_REMOTE_WRITE', ALLOW_REMOTE_WRITE, 'write', 'SUCCESS'],
-];
-for (const [name, flags, operation, expected] of rights) {
-  test(`T2 T6 a peer’s ${operation} of a region with ${name}: ${expected}`, async ({ host }) => {
-    const { active, passive } = await host.pair();
-    const region = host.adapter.createMemoryRegion();
-    await region.register(new Uint8Array(64), flags);
-    const remote = new Nd2RemoteMemory(region.address, region.getRemoteToken());
-    active.queuePair[operation]('x', active.sge(0, 64), remote);
-    const [result] = await active.initiated();
-    assert.is(statusName(result!.status), expected);
-    if (expected !== 'SUCCESS') await passive.connector.notifyDisconnect();
-    active.release();
-    passive.release();
-    region.release();
-  });
-}
-
-test('T6 beyond a region by one byte is ACCESS_VIOLATION, and ends the connection on both sides', async ({
-  host,
-}) => {
-  const { active, passive } = await host.pair();
-  passive.queuePair.receive('r', passive.sge(0, 10));
-  active.queuePair.read('x', active.sge(0, 2), passive.remote, passive.bytes.length - 1);
-  assert.equal(names(await active.initiated()), ['ACCESS_VIOLATION']);
-  assert.equal(names(await passive.received()), ['CANCELED']);
-  await passive.connector.notifyDisconnect();
-  active.release();
-  passive.release();
-});
-
-test('a queue pair made for one entry a request takes as many as it says it grants', async ({ host }) => {
-  const one = { maxInitiatorRequestSge: 1, maxReceiveRequestSge: 1 };
-  const { active, passive } = await host.pair({ active: one, passive: one });
-  const { maxInitiatorRequestSge: granted, maxReceiveRequestSge } = active.queuePair;
-  assert.ok(granted >= 2, `its ring has room for more than one entry, and ${granted} are granted`);
-  assert.is(maxReceiveRequestSge, 1);
-  for (const entries of [2, granted]) {
-    const sgl = Array.from({ length: entries }, (_, at) => active.sge(at * 10, 3)[0]!);
-    passive.queuePair.receive('r', passive.sge(0, 100));
-    active.queuePair.send('s', sgl);
-    assert.equal(names(await passive.received()), ['SUCCESS']);
-    assert.equal(names(await active.initiated()), ['SUCCESS']);
-    const sent = sgl.flatMap((_, at) => [...active.bytes.subarray(at * 10, at * 10 + 3)]);
-    assert.equal([...passive.bytes.subarray(0, entries * 3)], sent);
-  }
-  active.release();
-  passive.release();
-});
-
 test('inline bytes that a region does not have are refused by the call, which copies them', async ({
   host,
 }) => {
@@ -200,50 +84,6 @@ test('inline bytes that a region does not have are refused by the call, which co
   active.release();
   passive.release();
   region.release();
-});
-
-test('bad local memory is ACCESS_VIOLATION: no right to write, deregistered meanwhile', async ({ host }) => {
-  const unwritable = await host.pair();
-  const region = host.adapter.createMemoryRegion();
-  await region.register(new Uint8Array(16), 0);
-  unwritable.passive.queuePair.receive('r', [{ memory: region, offset: 0, length: 16 }]);
-  unwritable.active.queuePair.send('s', unwritable.active.sge(0, 16));
-  assert.equal(names(await unwritable.passive.received()), ['ACCESS_VIOLATION']);
-  unwritable.active.release();
-  unwritable.passive.release();
-  await region.deregister();
-  const { active, passive } = await host.pair();
-  await region.register(new Uint8Array(16), ALLOW_LOCAL_WRITE);
-  passive.queuePair.receive('r', [{ memory: region, offset: 0, length: 16 }]);
-  await region.deregister();
-  active.queuePair.send('s', active.sge(0, 16));
-  assert.equal(names(await passive.received()), ['ACCESS_VIOLATION']);
-  await region.register(new Uint8Array(16), ALLOW_LOCAL_WRITE);
-  active.release();
-  passive.release();
-  region.release();
-});
-
-test('T16 G9 a window’s token goes with the next Send, before the Bind has completed', async ({ host }) => {
-  const { active, passive } = await host.pair();
-  active.queuePair.receive('token', active.sge(0, 4));
-  const window = passive.adapter.createMemoryWindow();
-  passive.queuePair.bind('bind', passive.region, window, 1000, 100, ALLOW_READ | SILENT_SUCCESS);
-  const message = Buffer.alloc(4);
-  message.writeUInt32BE(window.getRemoteToken());
-  passive.queuePair.send('send', [{ memory: message, offset: 0, length: 4 }], INLINE);
-  await active.received();
-  const token = new DataView(active.bytes.buffer).getUint32(0);
-  passive.bytes.fill(9, 1000, 1100);
-  active.queuePair.read(
-    'read',
-    active.sge(100, 100),
-    new Nd2RemoteMemory(passive.region.address + 1000n, token),
-  );
-  assert.equal(names(await active.initiated()), ['SUCCESS']);
-  assert.ok(active.bytes.subarray(100, 200).every((byte) => byte === 9));
-  active.release();
-  passive.release();
 });
 
 test('T19 a region that is released before its windows is deregistered when the last of them is gone', async ({
@@ -280,6 +120,145 @@ test('T19 a region that is released before its windows is deregistered when the 
     passive.release();
   }
   assert.is(registered(), before);
+});
+
+test('the hint to poll ends with each wait that brings nothing', ({ host }) => {
+  using queue = host.adapter.createCompletionQueue(4);
+  assert.type(queue.shouldPoll, 'function');
+  let waits = 0;
+  for (; waits < 10; waits += 1) while (queue.shouldPoll!()) assert.is(queue.getResults([]), 0);
+  assert.is(waits, 10);
+});
+
+test('T8 cancelling a completion queue: all Notify are done on return, in order, and it can be armed again', async ({
+  host,
+}) => {
+  const { active, passive } = await host.pair();
+  const order: number[] = [];
+  const requests = (['any', 'solicited', 'errors', 'any'] as const).map((type, i) => {
+    const request = passive.inbound.notify(type);
+    request.catch(() => order.push(i));
+    return request;
+  });
+  const elsewhere = passive.outbound.notify('any');
+  passive.inbound.cancelOverlappedRequests();
+  for (const request of requests) {
+    assert.is(request.completed, true);
+    assert.is(request.status, Status.CANCELED);
+  }
+  assert.is(elsewhere.completed, false, 'requests of other objects go on');
+  await outcome(requests[3]!);
+  assert.equal(order, [0, 1, 2, 3]);
+  const again = passive.inbound.notify('any');
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  await again;
+  passive.inbound.cancelOverlappedRequests();
+  passive.outbound.cancelOverlappedRequests();
+  active.release();
+  passive.release();
+});
+
+test('T7 what is known at once is delivered all the same: exactly once, after the call', async ({ host }) => {
+  const { active, passive } = await host.pair();
+  passive.queuePair.receive('r', []);
+  active.queuePair.send('s', []);
+  await active.initiated();
+  // The completion is there already, and so is that of the failed Connect.
+  const connector = host.adapter.createConnector();
+  connector.bind(ADDRESS);
+  const lonely = new SideV2(host.adapter);
+  const requests: Overlapped<void>[] = [
+    passive.inbound.notify('any'),
+    connector.connect(lonely.queuePair, '0.0.0.0:1'),
+  ];
+  const calls: string[] = [];
+  for (const [i, request] of requests.entries()) {
+    request.then(
+      () => calls.push(`${i} done`),
+      () => calls.push(`${i} failed`),
+    );
+  }
+  assert.equal(calls, [], 'not during the calls');
+  for (const request of requests) await outcome(request);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(calls.sort(), ['0 done', '1 failed']);
+  assert.is(requests[1]!.status, Status.BAD_NETWORK_NAME);
+  for (const side of [active, passive, lonely]) side.release();
+  connector.release();
+});
+
+test('keepQueuePairsOnDisconnect is a boolean', ({ host }) => {
+  for (const wrong of [null, 0, 'yes', {}]) {
+    const options = { keepQueuePairsOnDisconnect: wrong as never };
+    assert.is(
+      statusOf(() => host.provider.openAdapter(ADDRESS, options)),
+      Status.INVALID_PARAMETER,
+    );
+  }
+});
+
+test('T24 ports are numbers in host order, in both versions, and v1 and v2 talk with each other', async ({
+  host,
+}) => {
+  const v1 = openNetworkDirect();
+  const adapter = v1.openAdapter(ADDRESS);
+  const listen = adapter.listen();
+  const side = new SideV2(host.adapter);
+  const queue = adapter.createCompletionQueue(8);
+  const connector = adapter.createConnector();
+  const endpoint = connector.createEndpoint({
+    inboundCompletionQueue: queue,
+    outboundCompletionQueue: queue,
+    inboundEntries: 4,
+    outboundEntries: 4,
+  });
+  side.connector.bind({ family: 4, address: ADDRESS, port: 50_505 });
+  const requested = listen.getConnectionRequest(connector);
+  const connected = side.connector.connect(side.queuePair, `${ADDRESS}:${listen.port}`);
+  await requested;
+  assert.is(connector.getPeerAddress().port, 50_505);
+  assert.is(side.connector.getPeerAddress().port, listen.port);
+  const accepted = connector.accept(endpoint);
+  await connected;
+  await side.connector.completeConnect();
+  await accepted;
+  // A window of v1 and a Read of v2.
+  const bytes = new Uint8Array(64).fill(5);
+  const memory = await adapter.registerMemory(bytes);
+  const result = { status: 0, bytesTransferred: 0 };
+  const descriptor = endpoint.bind(result, memory, adapter.createMemoryWindow(), 0, 64, ALLOW_READ);
+  await queue.notify('any');
+  side.queuePair.read('r', side.sge(0, 64), new Nd2RemoteMemory(descriptor.base, descriptor.token));
+  assert.equal(names(await side.initiated()), ['SUCCESS']);
+  assert.ok(side.bytes.subarray(0, 64).every((byte) => byte === 5));
+  await side.connector.disconnect();
+  side.release();
+  for (const object of [connector, endpoint, queue, listen, adapter, v1]) object.release();
+});
+
+test('the peer that a loopback address leads to is told with its scope, as it is bound', async () => {
+  const provider = openNetworkDirect2();
+  const own = provider.queryAddressList().find(({ address }) => address.startsWith('fe80:'));
+  if (own !== undefined) {
+    const adapter = provider.openAdapter(provider.resolveAddress(own));
+    const side = new SideV2(adapter);
+    const listener = adapter.createListener();
+    listener.bind(own);
+    listener.listen();
+    const local = listener.getLocalAddress();
+    const passive = adapter.createConnector();
+    const requested = listener.getConnectionRequest(passive);
+    side.connector.bind(own);
+    const connect = side.connector.connect(side.queuePair, { ...local, address: '0:0:0:0:0:0:0:1' });
+    await requested;
+    assert.match(local.address, /%\d+$/);
+    assert.equal(side.connector.getPeerAddress(), local);
+    passive.reject();
+    assert.is(await outcome(connect), Status.CONNECTION_REFUSED);
+    for (const object of [passive, listener, side, adapter]) object.release();
+  }
+  provider.release();
 });
 
 test.run();

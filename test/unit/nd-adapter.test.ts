@@ -147,33 +147,6 @@ test('listen binds the adapter address and tells the port', () => {
   assert.is(adapter.listen({ port: 7, protocol: 123 }).port, 7);
 });
 
-test('listen refuses bad arguments', () => {
-  const { adapter, wv } = openFake();
-  assert.is(
-    statusOf(() => adapter.listen({ protocol: 17 })),
-    Status.NOT_SUPPORTED,
-  );
-  for (const protocol of [-1, 256, 1.5]) {
-    assert.is(
-      statusOf(() => adapter.listen({ protocol })),
-      Status.INVALID_PARAMETER_3,
-    );
-  }
-  for (const port of [-1, 65_536, Number.NaN]) {
-    assert.is(
-      statusOf(() => adapter.listen({ port })),
-      Status.INVALID_PARAMETER,
-    );
-  }
-  for (const backlog of [-1, 0.5]) {
-    assert.is(
-      statusOf(() => adapter.listen({ backlog })),
-      Status.INVALID_PARAMETER_1,
-    );
-  }
-  assert.is(wv.endpoints.length, 0);
-});
-
 test('N9: a listen that fails lets its endpoint go, once', () => {
   const { adapter, wv } = openFake();
   wv.failures.set('listen', Status.ADDRESS_ALREADY_EXISTS);

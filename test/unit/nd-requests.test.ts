@@ -256,16 +256,6 @@ test('silent requests free their places when a later request comes back', () => 
   );
 });
 
-test('silent requests that fail come back', () => {
-  const { endpoint, qp, sgl, outbound, results } = rig();
-  const silent = result();
-  endpoint.send(silent, sgl, SILENT_SUCCESS);
-  qp.complete(qp.posted[0]!, { status: WcStatus.FLUSHED });
-  assert.is(outbound.getResults(results, 5), 1);
-  assert.is(results[0], silent);
-  assert.is(silent.status, Status.CANCELED);
-});
-
 test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () => {
   const { endpoint, qp, sgl, wv, inbound, outbound, results } = rig({ outbound: 1, inbound: 1 });
   for (const [below, above] of [
@@ -288,32 +278,6 @@ test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () =>
   endpoint.receive(result(), sgl);
   for (const posted of qp.posted) qp.complete(posted);
   assert.is(outbound.getResults(results, 2) + inbound.getResults(results, 2), 2);
-});
-
-test('before the connection, only Receives are taken', () => {
-  const { endpoint, adapter, memory, sgl } = rig({ connected: false });
-  endpoint.receive(result(), sgl);
-  const window = adapter.createMemoryWindow();
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl)),
-    Status.CONNECTION_INVALID,
-  );
-  assert.is(
-    statusOf(() => endpoint.read(result(), sgl, remote, 0)),
-    Status.CONNECTION_INVALID,
-  );
-  assert.is(
-    statusOf(() => endpoint.write(result(), sgl, remote, 0)),
-    Status.CONNECTION_INVALID,
-  );
-  assert.is(
-    statusOf(() => endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
-    Status.CONNECTION_INVALID,
-  );
-  assert.is(
-    statusOf(() => endpoint.invalidate(result(), window)),
-    Status.CONNECTION_INVALID,
-  );
 });
 
 test('flush moves the queue pair to ERROR', () => {

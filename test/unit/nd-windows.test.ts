@@ -2,7 +2,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdOpFlag, type NdResult, Status } from '../../nd/index.js';
-import { WcStatus } from '../../winverbs/index.js';
 import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
 
 const { SILENT_SUCCESS, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
@@ -96,23 +95,6 @@ test('a window can be bound again after an Invalidate, at once on the same endpo
   first.qp.complete(first.qp.posted[4]!);
   assert.is(outbound.getResults(results, 8), 1);
   assert.is(statusOf(onSecond), Status.SUCCESS);
-});
-
-test('a window dies with the connection that it was bound on', () => {
-  const { endpoint, adapter, memory, pd } = rig();
-  const window = adapter.createMemoryWindow();
-  endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
-  endpoint.flush();
-  const next = endpointOf(adapter, pd).endpoint;
-  next.bind(result(), memory, window, 0, 8, ALLOW_READ);
-});
-
-test('Invalidate of an unbound window is told by its result', () => {
-  const { endpoint, adapter, qp, outbound, results } = rig();
-  endpoint.invalidate(result(), adapter.createMemoryWindow());
-  qp.complete(qp.posted[0]!, { status: WcStatus.MW_BIND_ERROR });
-  outbound.getResults(results, 1);
-  assert.is(results[0]!.status, Status.INVALID_DEVICE_REQUEST);
 });
 
 test("the peer's invalidation brings the window's own result, also where the array is full", () => {
