@@ -7,7 +7,7 @@ export type QpTypeName = keyof typeof QpType;
 export type QpStateName = keyof typeof QpState;
 
 /** A valid transition; attributes are names separated by blanks. */
-export interface QpRule {
+interface QpRule {
   from: QpStateName;
   to: QpStateName;
   types: QpTypeName[];
@@ -17,7 +17,7 @@ export interface QpRule {
 
 export const qpTypes: QpTypeName[] = ['RC', 'UC', 'UD'];
 const connected = 'path pathMtu destinationQpn receivePsn';
-export const qpRules: QpRule[] = [
+const qpRules: QpRule[] = [
   { from: 'RESET', to: 'INIT', types: ['RC', 'UC'], required: 'pkeyIndex port access', optional: '' },
   { from: 'RESET', to: 'INIT', types: ['UD'], required: 'pkeyIndex port qkey', optional: '' },
   { from: 'INIT', to: 'INIT', types: ['RC', 'UC'], required: '', optional: 'pkeyIndex port access' },

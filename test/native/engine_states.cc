@@ -1,141 +1,210 @@
 // The state table walked for every cell, SQD, RESET, flushing, object life, and what creation refuses.
 #include <functional>
-#include "world.h"
+
+#include "ud_world.h"
 
 using namespace world;
 
-static const uint32_t kAllBits = 0x20000 * 2 - 1;
+using namespace qpmask;
 
-// Brings a fresh QP into a state by legal steps; SQE cannot be reached by RC.
+static const uint32_t kAllBits = 0x20000 * 2 - 1;
+static const uint32_t kTypes[] = {kQptRc, kQptUc, kQptUd};
+
+static QpShape shapeOf(uint32_t type) {
+  QpShape s;
+  s.type = type;
+  return s;
+}
+
+// Brings a fresh QP into a state by legal steps. RC has no send queue error: there a failed send ends in ERROR.
 static void into(TestQp& qp, Node& peer, uint32_t state) {
   if (state == kQpsReset) return;
   if (state == kQpsError) {
     CHECK(qp.toState(kQpsError) == Status::kSuccess);
     return;
   }
-  bring(qp, peer.gid, peer.engine.options().maxQp, {}, true, state == kQpsSqd ? kQpsRts : state);
+  const uint32_t upTo = std::min(state, uint32_t(kQpsRts));
+  if (qp.shape.type == kQptUd) bringUd(qp, kKey, upTo);
+  else bring(qp, peer.gid, peer.engine.options().maxQp, {}, true, upTo);
   if (state == kQpsSqd) CHECK(qp.toState(kQpsSqd) == Status::kSuccess);
+  if (state == kQpsSqError) qp.post({kOpRead, 0});
+  CHECK_EQ(qp.state(), state);
 }
 
-// What §3.4 of the wire reference says, written down independently of the engine's table.
+// IBA 1 §11.2.5.2 (the tables of Modify QP), written down independently of the engine's table: what a transition needs
+// and may have, by type. The current state may always be named.
+constexpr uint32_t kNever = UINT32_MAX;
+constexpr uint32_t kInit = kPkeyIndex | kPort | kAccess, kInitUd = kPkeyIndex | kPort | kQkey;
+constexpr uint32_t kConnected = kPath | kPathMtu | kDestinationQpn | kReceivePsn;
 struct Cell {
-  uint32_t from, to, required, optional;
+  uint32_t from, to;
+  struct {
+    uint32_t required, optional;
+  } of[3];  // RC, UC, UD
 };
 static const Cell kCells[] = {
-    {kQpsReset, kQpsInit, 4 | 8 | 2, 0},
-    {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
-    {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400, 2 | 4 | 0x40000 | 0x80000},
-    {kQpsRtr, kQpsRts, 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x8000, 2 | 0x400},
-    {kQpsRts, kQpsRts, 0, 2 | 0x400},
-    {kQpsRts, kQpsSqd, 0, 0x20000},
-    {kQpsSqd, kQpsSqd, 0, 8 | 0x20 | 0x800 | 0x1000 | 0x2000 | 0x8000 | 0x200 | 2 | 4 | 0x400},
-    {kQpsSqd, kQpsRts, 0, 2 | 0x400},
+    {kQpsReset, kQpsInit, {{kInit, 0}, {kInit, 0}, {kInitUd, 0}}},
+    {kQpsInit, kQpsInit, {{0, kInit}, {0, kInit}, {0, kInitUd}}},
+    {kQpsInit,
+     kQpsRtr,
+     {{kConnected | kResponderResources | kMinRnrTimer, kAccess | kPkeyIndex | kPatience | kExtensions},
+      {kConnected, kAccess | kPkeyIndex},
+      {0, kPkeyIndex | kQkey}}},
+    {kQpsRtr,
+     kQpsRts,
+     {{kAckTimeout | kRetryCount | kRnrRetry | kSendPsn | kInitiatorDepth, kAccess | kMinRnrTimer},
+      {kSendPsn, kAccess},
+      {kSendPsn, kQkey}}},
+    {kQpsRts, kQpsRts, {{0, kAccess | kMinRnrTimer}, {0, kAccess}, {0, kQkey}}},
+    {kQpsRts, kQpsSqd, {{0, kDrainNotify}, {0, kDrainNotify}, {0, kDrainNotify}}},
+    {kQpsSqd,
+     kQpsSqd,
+     {{0, kPort | kPath | kAckTimeout | kRetryCount | kRnrRetry | kInitiatorDepth | kResponderResources | kAccess |
+              kPkeyIndex | kMinRnrTimer},
+      {0, kPath | kAccess | kPkeyIndex},
+      {0, kPkeyIndex | kQkey}}},
+    {kQpsSqd, kQpsRts, {{0, kAccess | kMinRnrTimer}, {0, kAccess}, {0, kQkey}}},
+    {kQpsSqError, kQpsRts, {{kNever, 0}, {0, kAccess}, {0, kQkey}}},
 };
 
-TEST(every_transition_with_every_mask_bit) {
-  World w;
-  const uint32_t states[] = {kQpsReset, kQpsInit, kQpsRtr, kQpsRts, kQpsSqd, kQpsError};
-  for (const uint32_t from : states) {
-    for (uint32_t to = 0; to <= 8; to++) {
-      check::note = "from*10+to";
-      check::noteNumber = from * 10 + to;
-      const Cell* cell = nullptr;
-      for (const Cell& c : kCells)
-        if (c.from == from && c.to == to) cell = &c;
-      const bool always = to == kQpsReset || to == kQpsError;
-      const auto attempt = [&](uint32_t mask, uint32_t current) {
-        TestQp qp(*w.a);
-        into(qp, *w.b, from);
-        QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
-        a.state = to;
-        a.currentState = current;
-        const Status s = qp.modify(mask | qpmask::kState, a);
-        const uint32_t expected = s == Status::kSuccess ? to : from;
-        CHECK_EQ(qp.state(), expected);
-        CHECK_EQ(qp.stateWord(), expected);
-        return s;
-      };
-      if (!cell && !always) {
-        CHECK(attempt(0, 0) == Status::kInvalidDeviceState);
-        CHECK(attempt(kAllBits & ~qpmask::kCurrentState, 0) == Status::kInvalidDeviceState);
-        continue;
-      }
-      const uint32_t required = cell ? cell->required : 0, optional = cell ? cell->optional : 0;
-      CHECK(attempt(required, 0) == Status::kSuccess);
-      CHECK(attempt(required | optional, 0) == Status::kSuccess);
-      CHECK(attempt(required | qpmask::kCurrentState, from) == Status::kSuccess);
-      CHECK(attempt(required | qpmask::kCurrentState, from + 1) == Status::kInvalidDeviceState);
-      for (uint32_t bit = 2; bit <= 0x100000; bit <<= 1) {
-        if (bit == qpmask::kCurrentState) continue;
-        if (required & bit) {
-          CHECK(attempt(required & ~bit, 0) == Status::kInvalidParameter);
-        } else {
-          CHECK(attempt(required | bit, 0) == (optional & bit ? Status::kSuccess : Status::kInvalidParameter));
-        }
+static void everyTransition(World& w, uint32_t type, uint32_t from) {
+  for (uint32_t to = 0; to <= 8; to++) {
+    check::note = "type*100+from*10+to";
+    check::noteNumber = type * 100 + from * 10 + to;
+    const Cell* cell = nullptr;
+    for (const Cell& c : kCells)
+      if (c.from == from && c.to == to) cell = &c;
+    const bool always = to == kQpsReset || to == kQpsError;
+    const auto attempt = [&](uint32_t mask, uint32_t current) {
+      TestQp qp(*w.a, shapeOf(kTypes[type]));
+      into(qp, *w.b, from);
+      QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
+      a.state = to;
+      a.currentState = current;
+      const Status s = qp.modify(mask | kState, a);
+      const uint32_t expected = s == Status::kSuccess ? to : from;
+      CHECK_EQ(qp.state(), expected);
+      CHECK_EQ(qp.stateWord(), expected);
+      return s;
+    };
+    if (!cell && !always) {
+      CHECK(attempt(0, 0) == Status::kInvalidDeviceState);
+      CHECK(attempt(kAllBits & ~kCurrentState, 0) == Status::kInvalidDeviceState);
+      continue;
+    }
+    const uint32_t required = cell ? cell->of[type].required : 0, optional = cell ? cell->of[type].optional : 0;
+    CHECK(attempt(required, 0) == Status::kSuccess);
+    CHECK(attempt(required | optional, 0) == Status::kSuccess);
+    CHECK(attempt(required | kCurrentState, from) == Status::kSuccess);
+    CHECK(attempt(required | kCurrentState, from + 1) == Status::kInvalidDeviceState);
+    for (uint32_t bit = 2; bit <= 0x100000; bit <<= 1) {
+      if (bit == kCurrentState) continue;
+      if (required & bit) {
+        CHECK(attempt(required & ~bit, 0) == Status::kInvalidParameter);
+      } else {
+        CHECK(attempt(required | bit, 0) == (optional & bit ? Status::kSuccess : Status::kInvalidParameter));
       }
     }
   }
 }
 
+TEST(every_transition_with_every_mask_bit) {
+  World w;
+  for (uint32_t type = 0; type < 3; type++)
+    for (uint32_t from = kQpsReset; from <= kQpsError; from++)
+      if (kTypes[type] != kQptRc || from != kQpsSqError) everyTransition(w, type, from);
+}
+
 TEST(connecting_is_the_three_steps_and_ends_at_the_one_that_is_refused) {
   World w;
-  const std::array<uint32_t, 3> steps{kCells[0].required, kCells[2].required, kCells[3].required};
-  const QpAttributes attributes = attributesFor(*w.a, w.b->gid, 5, {}, true);
-  for (const uint32_t from : {kQpsReset, kQpsInit, kQpsRtr, kQpsRts, kQpsSqd, kQpsError}) {
-    check::note = "from";
-    check::noteNumber = from;
-    TestQp qp(*w.a);
-    into(qp, *w.b, from);
-    const bool may = from == kQpsReset || from == kQpsInit;
-    CHECK(w.a->engine.connectQp(qp.handle, steps, attributes) ==
-          (may ? Status::kSuccess : Status::kInvalidDeviceState));
-    const uint32_t expected = may ? kQpsRts : from;
-    CHECK_EQ(qp.state(), expected);
-    CHECK_EQ(qp.stateWord(), expected);
+  const QpAttributes attributes = attributesFor(*w.a, w.b->gid, w.b->engine.options().maxQp, {}, true);
+  for (uint32_t type = 0; type < 2; type++) {
+    const QpShape shape = shapeOf(kTypes[type]);
+    const auto required = [&](uint32_t cell) { return kCells[cell].of[type].required; };
+    const std::array<uint32_t, 3> steps{required(0), required(2), required(3)};
+    TestQp stepped(*w.a, shape);
+    into(stepped, *w.b, kQpsRts);
+    QpAttributes expected, found;
+    CHECK(w.a->engine.queryQp(stepped.handle, &expected) == Status::kSuccess);
+    for (uint32_t from = kQpsReset; from <= kQpsError; from++) {
+      if (kTypes[type] == kQptRc && from == kQpsSqError) continue;
+      check::note = "type*10+from";
+      check::noteNumber = type * 10 + from;
+      TestQp qp(*w.a, shape);
+      into(qp, *w.b, from);
+      const bool may = from == kQpsReset || from == kQpsInit;
+      CHECK(w.a->engine.connectQp(qp.handle, steps, attributes) ==
+            (may ? Status::kSuccess : Status::kInvalidDeviceState));
+      CHECK_EQ(qp.state(), may ? uint32_t(kQpsRts) : from);
+      CHECK_EQ(qp.stateWord(), may ? uint32_t(kQpsRts) : from);
+      if (!may) continue;
+      CHECK(w.a->engine.queryQp(qp.handle, &found) == Status::kSuccess);
+      QpAttributes::each(
+          [&](const char*, auto member, double, uint32_t) { return CHECK_EQ(found.*member, expected.*member); });
+      CHECK(found.path.source == expected.path.source && found.path.destination == expected.path.destination);
+    }
+    for (uint32_t step = 0; step < steps.size(); step++) {
+      check::note = "type*10+step";
+      check::noteNumber = type * 10 + step;
+      TestQp qp(*w.a, shape);
+      std::array<uint32_t, 3> masks = steps;
+      masks[step] &= masks[step] - 1;
+      CHECK(w.a->engine.connectQp(qp.handle, masks, attributes) == Status::kInvalidParameter);
+      CHECK_EQ(qp.state(), step);
+    }
+    CHECK(w.a->engine.connectQp(0, steps, attributes) == Status::kInvalidHandle);
   }
-  for (uint32_t step = 0; step < steps.size(); step++) {
-    check::note = "step";
-    check::noteNumber = step;
-    TestQp qp(*w.a);
-    std::array<uint32_t, 3> masks = steps;
-    masks[step] &= masks[step] - 1;
-    CHECK(w.a->engine.connectQp(qp.handle, masks, attributes) == Status::kInvalidParameter);
-    CHECK_EQ(qp.state(), step);
-  }
-  CHECK(w.a->engine.connectQp(0, steps, attributes) == Status::kInvalidHandle);
 }
 
 TEST(attribute_values_are_checked) {
   World w;
-  const auto rejects = [&](uint32_t from, uint32_t to, uint32_t mask, const std::function<void(QpAttributes&)>& spoil) {
-    TestQp qp(*w.a);
-    into(qp, *w.b, from);
-    QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
-    a.state = to;
-    spoil(a);
-    CHECK(qp.modify(mask, a) == Status::kInvalidParameter);
-    CHECK_EQ(qp.state(), from);
-  };
-  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.port = 2; });
-  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.pkeyIndex = 1; });
-  rejects(kQpsReset, kQpsInit, kInitMask, [](QpAttributes& a) { a.access = 0x100; });
-  for (const uint32_t mtu : {0u, 128u, 255u, 1000u, 8192u})
-    rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.pathMtu = mtu; });
   constexpr uint32_t kBits = 1u << extensions::kPacketBytesShift;
-  for (const uint32_t word :
-       {extensions::kAll + 1, 0xFFFFu, 0xFFFFFFFFu, withPackets(8), withPackets(252), withPackets(1428),
+  const struct {
+    uint32_t from, to, mask;
+    uint32_t QpAttributes::*member;
+    std::vector<uint32_t> bad, good;
+  } ranges[] = {
+      {kQpsReset, kQpsInit, kInitMask, &QpAttributes::port, {0, 2, 255}, {1}},
+      {kQpsReset, kQpsInit, kInitMask, &QpAttributes::pkeyIndex, {1}, {0}},
+      {kQpsReset, kQpsInit, kInitMask, &QpAttributes::access, {0x20, 0x80, 0x100}, {0, 0x1F}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::pathMtu, {0, 128, 255, 1000, 8192}, {256, 512, 1024, 2048, 4096}},
+      {kQpsInit,
+       kQpsRtr,
+       kRtrMask,
+       &QpAttributes::extensions,
+       {extensions::kAll + 1, 0xFFFF, 0xFFFFFFFF, withPackets(8), withPackets(252), withPackets(1428),
         withPackets(kJumboPacket + 4), withPackets(extensions::kPacketBytesLongest + extensions::kPacketBytesStep),
-        withPackets(0xFFF8), kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery})
-    rejects(kQpsInit, kQpsRtr, kRtrMask, [=](QpAttributes& a) { a.extensions = word; });
-  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.destinationQpn = 1u << 24; });
-  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.receivePsn = 1u << 24; });
-  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.responderResources = 129; });
-  rejects(kQpsInit, kQpsRtr, kRtrMask, [](QpAttributes& a) { a.minRnrTimer = 32; });
-  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.sendPsn = 1u << 24; });
-  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.initiatorDepth = 129; });
-  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.ackTimeout = 32; });
-  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.retryCount = 8; });
-  rejects(kQpsRtr, kQpsRts, kRtsMask, [](QpAttributes& a) { a.rnrRetry = 8; });
+        withPackets(0xFFF8), kEthernetPacket * kBits, kEthernetPacket * kBits | extensions::kRecovery},
+       {0, extensions::kAll & ~extensions::kLongPackets, withPackets(kJumboPacket)}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::destinationQpn, {1u << 24, UINT32_MAX}, {2, 0xFFFFFE}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::receivePsn, {1u << 24, UINT32_MAX}, {0, 0xFFFFFF}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::responderResources, {129}, {0, 128}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::minRnrTimer, {32}, {0, 31}},
+      {kQpsInit, kQpsRtr, kRtrMask, &QpAttributes::patience, {4}, {0, 3}},
+      {kQpsRtr, kQpsRts, kRtsMask, &QpAttributes::sendPsn, {1u << 24}, {0, 0xFFFFFF}},
+      {kQpsRtr, kQpsRts, kRtsMask, &QpAttributes::initiatorDepth, {129}, {0, 128}},
+      {kQpsRtr, kQpsRts, kRtsMask, &QpAttributes::ackTimeout, {32}, {0, 31}},
+      {kQpsRtr, kQpsRts, kRtsMask, &QpAttributes::retryCount, {8}, {0, 7}},
+      {kQpsRtr, kQpsRts, kRtsMask, &QpAttributes::rnrRetry, {8}, {0, 7}},
+  };
+  check::note = "range";
+  check::noteNumber = 0;
+  for (const auto& range : ranges) {
+    const auto attempt = [&](uint32_t value, bool good) {
+      TestQp qp(*w.a);
+      into(qp, *w.b, range.from);
+      QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true), found;
+      a.state = range.to;
+      a.*range.member = value;
+      CHECK(qp.modify(range.mask, a) == (good ? Status::kSuccess : Status::kInvalidParameter));
+      CHECK_EQ(qp.state(), good ? range.to : range.from);
+      CHECK(w.a->engine.queryQp(qp.handle, &found) == Status::kSuccess);
+      if (good) CHECK_EQ(found.*range.member, value);
+    };
+    for (const uint32_t value : range.bad) attempt(value, false);
+    for (const uint32_t value : range.good) attempt(value, true);
+    check::noteNumber++;
+  }
 }
 
 TEST(creation_refuses) {

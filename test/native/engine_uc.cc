@@ -235,65 +235,6 @@ TEST(uc_and_rc_do_not_mix) {
   CHECK_EQ(rc.b->counter("rcvd_pkts"), 2u);
 }
 
-// §3.4 of the wire reference, written down independently of the engine's table.
-TEST(uc_transitions) {
-  struct Cell {
-    uint32_t from, to, required, optional;
-  };
-  const Cell cells[] = {
-      {kQpsReset, kQpsInit, 4 | 8 | 2, 0},
-      {kQpsInit, kQpsInit, 0, 4 | 8 | 2},
-      {kQpsInit, kQpsRtr, 0x20 | 0x40 | 0x80 | 0x100, 2 | 4},
-      {kQpsRtr, kQpsRts, 0x4000, 2},
-      {kQpsRts, kQpsRts, 0, 2},
-      {kQpsRts, kQpsSqd, 0, 0x20000},
-      {kQpsSqd, kQpsSqd, 0, 0x20 | 2 | 4},
-      {kQpsSqd, kQpsRts, 0, 2},
-      {kQpsSqError, kQpsRts, 0, 2},
-  };
-  World w;
-  for (uint32_t from = kQpsReset; from <= kQpsError; from++) {
-    for (uint32_t to = 0; to <= 8; to++) {
-      check::note = "from*10+to";
-      check::noteNumber = from * 10 + to;
-      const Cell* cell = nullptr;
-      for (const Cell& c : cells)
-        if (c.from == from && c.to == to) cell = &c;
-      const bool always = to == kQpsReset || to == kQpsError;
-      const auto attempt = [&](uint32_t mask) {
-        TestQp qp(*w.a, uc());
-        if (from == kQpsError) {
-          qp.toState(kQpsError);
-        } else if (from != kQpsReset) {
-          bring(qp, w.b->gid, 5, {}, true, std::min(from, uint32_t(kQpsRts)));
-          if (from == kQpsSqd) qp.toState(kQpsSqd);
-          if (from == kQpsSqError) qp.post({kOpRead, 0});
-        }
-        CHECK_EQ(qp.state(), from);
-        QpAttributes a = attributesFor(*w.a, w.b->gid, 5, {}, true);
-        a.state = to;
-        const Status s = qp.modify(mask | qpmask::kState, a);
-        CHECK_EQ(qp.state(), s == Status::kSuccess ? to : from);
-        return s;
-      };
-      if (!cell && !always) {
-        CHECK(attempt(0) == Status::kInvalidDeviceState);
-        continue;
-      }
-      const uint32_t required = cell ? cell->required : 0, optional = cell ? cell->optional : 0;
-      CHECK(attempt(required | optional) == Status::kSuccess);
-      for (uint32_t bit = 2; bit <= 0x20000; bit <<= 1) {
-        if (bit == qpmask::kCurrentState) continue;
-        if (required & bit) {
-          CHECK(attempt(required & ~bit) == Status::kInvalidParameter);
-        } else {
-          CHECK(attempt(required | bit) == (optional & bit ? Status::kSuccess : Status::kInvalidParameter));
-        }
-      }
-    }
-  }
-}
-
 // Under loss, doubling and disorder: what arrives is whole and in order of its sending.
 TEST(fuzz_uc) {
   for (uint64_t seed = 1; seed <= 100; seed++) {

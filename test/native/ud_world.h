@@ -21,6 +21,7 @@ inline void bringUd(TestQp& qp, uint32_t qkey = kKey, uint32_t upTo = kQpsRts, u
   a.sendPsn = 77;
   a.state = kQpsInit;
   CHECK_EQ(uint32_t(qp.modify(qpmask::kState | qpmask::kPkeyIndex | qpmask::kPort | qpmask::kQkey, a)), 0u);
+  if (upTo == kQpsInit) return;
   a.state = kQpsRtr;
   CHECK_EQ(uint32_t(qp.modify(qpmask::kState, a)), 0u);
   if (upTo == kQpsRtr) return;
