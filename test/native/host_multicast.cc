@@ -6,6 +6,7 @@
 #include "base/wire.h"
 #include "host_node.h"
 #include "platform/unique_fd.h"
+#include "ring_user.h"
 
 using namespace hosttest;
 using namespace nd;
@@ -28,40 +29,18 @@ struct Message {
 };
 
 // An HCA with a UD queue pair, as one process has it.
-struct Side {
+struct Side : RingUser {
   int ns;
   RealClock clock;
   Host host{clock};
-  Engine engine{host, clock, EngineOptions()};
+  Engine own{host, clock, EngineOptions()};
   Receiver port;
-  KernelId kernel = 0;
-  Handle pd = 0, cq = 0, qp = 0;
-  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
-  uint64_t cqRing = 0, ring = 0, range = 0;
   std::vector<uint8_t> memory = std::vector<uint8_t>(kEntries * kSlot + kSlot);
 
-  explicit Side(int nsFd) : ns(nsFd) {
+  explicit Side(int nsFd) : RingUser(own, {kEntries, kStride, kReceiveStride, 256, 1, 0, kQptUd}), ns(nsFd) {
     enter();
     HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
-    HOST_CHECK(engine.attachKernel(&port, &kernel) == Status::kSuccess);
-    HOST_CHECK(engine.allocatePd(kernel, &pd) == Status::kSuccess);
-    HOST_CHECK(engine.pinRange(at(0), memory.size(), &range) == Status::kSuccess);
-    HOST_CHECK(engine.registerMr(pd, at(0), memory.size(), kAccessLocalWrite, &lkey, &rkey) == Status::kSuccess);
-    const uint64_t cqBytes = kCqHeaderBytes + 256 * kCqeBytes;
-    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
-    HOST_CHECK(engine.createCq(kernel, cqRing, cqBytes, 256, &cq) == Status::kSuccess);
-    QpCreate r;
-    r.pd = pd;
-    r.sendCq = r.receiveCq = cq;
-    r.type = kQptUd;
-    r.ringBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
-    HOST_CHECK(engine.allocateRing(r.ringBytes, &ring) == Status::kSuccess);
-    r.ringAddress = ring;
-    r.sendEntries = r.receiveEntries = kEntries;
-    r.sendStride = kStride;
-    r.receiveStride = kReceiveStride;
-    r.sendSge = r.receiveSge = 1;
-    HOST_CHECK(engine.createQp(r, &qp, &qpn) == Status::kSuccess);
+    open(port, memory.data(), memory.size(), kAccessLocalWrite);
     QpAttributes a;
     a.port = 1;
     a.qkey = kQkey;
@@ -76,24 +55,11 @@ struct Side {
   }
   ~Side() {
     enter();
-    engine.detachKernel(kernel);
+    engine.detachKernel(id);
     host.stop();
   }
   void enter() const { HOST_CHECK(setns(ns, CLONE_NEWNET) == 0); }
-  uint64_t at(uint32_t offset) { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
-  void putSge(uint32_t* w, uint64_t address, uint32_t length) {
-    w[kSgeAddressLo] = static_cast<uint32_t>(address);
-    w[kSgeAddressHi] = static_cast<uint32_t>(address >> 32);
-    w[kSgeLength] = length;
-    w[kSgeLkey] = lkey;
-  }
-  void receive() {
-    const uint32_t place = received % kEntries;
-    auto* w = reinterpret_cast<uint32_t*>(ring + kQpHeaderBytes + kEntries * kStride + place * kReceiveStride);
-    w[kRwSgeCount] = 1;
-    putSge(w + kReceiveWqeHeaderBytes / 4, at(place * kSlot), kSlot);
-    __atomic_store_n(reinterpret_cast<uint32_t*>(ring) + kQpReceiveProducer, ++received, __ATOMIC_RELEASE);
-  }
+  void receive() { postReceive(received % kEntries * kSlot, kSlot); }
   void send(const Gid& source, const Gid& destination, uint32_t toQpn, const std::string& text) {
     enter();
     Path path;
@@ -102,14 +68,13 @@ struct Side {
     Handle ah = 0;
     HOST_CHECK(engine.createAh(pd, path, 1024, &ah) == Status::kSuccess);
     std::memcpy(memory.data() + kEntries * kSlot, text.data(), text.size());
-    auto* w = reinterpret_cast<uint32_t*>(ring + kQpHeaderBytes + sent % kEntries * kStride);
-    std::memset(w, 0, kStride);
+    uint32_t* const w = request();
     w[kSwSgeCount] = 1;
     w[kSwAh] = ah;
     w[kSwRemoteQpn] = toQpn;
     w[kSwRemoteQkey] = kQkey;
-    putSge(w + kSendWqeHeaderBytes / 4, at(kEntries * kSlot), static_cast<uint32_t>(text.size()));
-    __atomic_store_n(reinterpret_cast<uint32_t*>(ring) + kQpSendProducer, ++sent, __ATOMIC_RELEASE);
+    sge(w + kSendWqeHeaderBytes / 4, kEntries * kSlot, static_cast<uint32_t>(text.size()));
+    publish();
     engine.doorbell(qp);
     HOST_CHECK(engine.destroyAh(ah) == Status::kSuccess);
   }
@@ -121,9 +86,7 @@ struct Side {
   // What has come since the last time.
   std::vector<Message> messages() {
     std::vector<Message> out;
-    auto* words = reinterpret_cast<uint32_t*>(cqRing);
-    while (__atomic_load_n(words + kCqProducer, __ATOMIC_ACQUIRE) != taken) {
-      const uint32_t* cqe = words + kCqHeaderBytes / 4 + taken++ % 256 * (kCqeBytes / 4);
+    for (uint32_t cqe[kCqeBytes / 4]; completion(cqe);) {
       HOST_CHECK(cqe[kCqeStatus] == kWcSuccess);
       if (cqe[kCqeFlags] & kCqeFlagReceiveQueue) {
         HOST_CHECK((cqe[kCqeFlags] & kCqeFlagGrh) != 0 && cqe[kCqeLength] >= kGrhBytes);
@@ -132,7 +95,6 @@ struct Side {
                        std::vector<uint8_t>(bytes, bytes + kGrhBytes)});
         receive();
       }
-      __atomic_store_n(words + kCqConsumer, taken, __ATOMIC_RELEASE);
     }
     return out;
   }
@@ -358,7 +320,7 @@ void onTheWire(int here, int there) {
   // MADs under their P_Keys.
   const Gid own = parseAddress("10.50.0.1"), far = parseAddress("10.50.0.2");
   Handle table = 0;
-  HOST_CHECK(b.engine.createPkeyTable(b.kernel, &table) == Status::kSuccess);
+  HOST_CHECK(b.engine.createPkeyTable(b.id, &table) == Status::kSuccess);
   HOST_CHECK(b.engine.setPkeyTable(table, {0x8123}, {far}) == Status::kSuccess);
   Path path;
   path.source = own;
@@ -371,7 +333,7 @@ void onTheWire(int here, int there) {
   HOST_CHECK(until([&] { return b.port.pkeys.size() >= 2; }));
   HOST_CHECK((b.port.pkeys == std::vector<uint16_t>{0x0123, 0x8123}));
   PkeyViolations v;
-  HOST_CHECK(b.engine.queryPkeyTable(b.kernel, table, &v) == Status::kSuccess && v.badPkeys == 2);
+  HOST_CHECK(b.engine.queryPkeyTable(b.id, table, &v) == Status::kSuccess && v.badPkeys == 2);
 }
 
 // Somebody holds the port: the processes of this host hand each other what is for a group.

@@ -162,26 +162,9 @@ inline int peerMain(const std::string& words) {
   return hosttest::failures;
 }
 
-struct Peer {
-  pid_t pid;
-  int in, out;
+struct Peer : Child {
   Hello hello{};
-  explicit Peer(const char* words = "") {
-    int to[2], from[2];
-    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
-    pid = fork();
-    if (pid == 0) {
-      dup2(to[0], 0);
-      dup2(from[1], 1);
-      execl("/proc/self/exe", "peer", "peer", words, nullptr);
-      _exit(127);
-    }
-    ::close(to[0]);
-    ::close(from[1]);
-    in = to[1];
-    out = from[0];
-    HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
-  }
+  explicit Peer(const char* words = "") : Child(words) { HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello); }
   void greet(Side& side, char how) {
     const Hello own = side.hello();
     HOST_CHECK(write(in, &own, sizeof own) == sizeof own && write(in, &how, 1) == 1);

@@ -7,9 +7,9 @@
 
 #include <atomic>
 
-#include "host_test.h"
 #include "platform/shared_memory.h"
 #include "process/hca_context.h"
+#include "ring_user.h"
 
 namespace hosttest {
 
@@ -22,6 +22,7 @@ inline HcaContext& hca() {
   return *context;
 }
 
+constexpr uint32_t kSideAccess = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead | kAccessRemoteAtomic;
 constexpr uint32_t kBytes = 4u << 20, kEntries = 256, kStride = 128, kReceiveStride = 64;
 
 inline uint64_t clockNow() {
@@ -60,6 +61,27 @@ struct Waiter final : NotifySink {
   }
 };
 
+// This program once more, as a peer; `in` is its standard input, `out` its standard output.
+struct Child {
+  pid_t pid;
+  int in, out;
+  explicit Child(const char* words = nullptr) {
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
+    pid = fork();
+    if (pid == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/proc/self/exe", "peer", "peer", words, nullptr);
+      _exit(127);
+    }
+    ::close(to[0]);
+    ::close(from[1]);
+    in = to[1];
+    out = from[0];
+  }
+};
+
 inline bool readable(int fd, int ms) {
   pollfd p = {fd, POLLIN, 0};
   uint64_t count;
@@ -71,9 +93,6 @@ struct Hello {
   uint32_t qpn, rkey;
   uint64_t address;
 };
-
-inline uint32_t load(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-inline void store(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
 // What a side registers: the heap's, or of allocate().
 struct Registered {
@@ -96,37 +115,13 @@ struct Registered {
   uint8_t& operator[](size_t i) { return bytes[i]; }
 };
 
-struct Side {
-  Engine& engine;
+struct Side : RingUser {
   Kernel kernel;
-  KernelId id = 0;
-  Handle pd = 0, cq = 0, qp = 0;
-  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0;
-  uint64_t cqRing = 0, qpRing = 0, range = 0;
   Registered memory;
 
-  explicit Side(bool ofAllocate = false, Engine& e = *hca().engine()) : engine(e), memory(ofAllocate) {
-    HOST_CHECK(engine.attachKernel(&kernel, &id) == Status::kSuccess);
-    HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
-    const auto address = reinterpret_cast<uint64_t>(memory.data());
-    HOST_CHECK(engine.pinRange(address, kBytes, &range) == Status::kSuccess);
-    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead | kAccessRemoteAtomic;
-    HOST_CHECK(engine.registerMr(pd, address, kBytes, access, &lkey, &rkey) == Status::kSuccess);
-    const uint64_t cqBytes = kCqHeaderBytes + 1024 * kCqeBytes;
-    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
-    HOST_CHECK(engine.createCq(id, cqRing, cqBytes, 1024, &cq) == Status::kSuccess);
-    const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
-    HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
-    QpCreate request;
-    request.pd = pd;
-    request.sendCq = request.receiveCq = cq;
-    request.ringAddress = qpRing;
-    request.ringBytes = qpBytes;
-    request.sendEntries = request.receiveEntries = kEntries;
-    request.sendStride = kStride;
-    request.receiveStride = kReceiveStride;
-    request.sendSge = request.receiveSge = 2;
-    HOST_CHECK(engine.createQp(request, &qp, &qpn) == Status::kSuccess);
+  explicit Side(bool ofAllocate = false, Engine& e = *hca().engine())
+      : RingUser(e, {kEntries, kStride, kReceiveStride, 1024}), memory(ofAllocate) {
+    open(kernel, memory.data(), kBytes, kSideAccess);
   }
   ~Side() {
     engine.detachKernel(id);
@@ -141,7 +136,7 @@ struct Side {
   void listen(const Hello& peer, uint32_t pathMtu) {
     QpAttributes a;
     a.state = kQpsInit;
-    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead | kAccessRemoteAtomic;
+    a.access = kSideAccess;
     a.port = 1;
     HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
                Status::kSuccess);
@@ -174,17 +169,9 @@ struct Side {
     HOST_CHECK(speak(ackTimeout) == Status::kSuccess);
   }
 
-  void sge(uint32_t* at, uint32_t offset, uint32_t length) {
-    const uint64_t address = reinterpret_cast<uint64_t>(memory.data()) + offset;
-    at[kSgeAddressLo] = static_cast<uint32_t>(address);
-    at[kSgeAddressHi] = static_cast<uint32_t>(address >> 32);
-    at[kSgeLength] = length;
-    at[kSgeLkey] = lkey;
-  }
   void post(uint32_t opcode, uint32_t offset, uint32_t length, uint64_t remote = 0, uint32_t remoteKey = 0,
             uint32_t flags = kSendFlagSignaled) {
-    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
-    std::memset(wqe, 0, kStride);
+    uint32_t* const wqe = request();
     wqe[kSwOpcode] = opcode;
     wqe[kSwFlags] = flags;
     wqe[kSwSgeCount] = 1;
@@ -192,22 +179,8 @@ struct Side {
     wqe[kSwRemoteHi] = static_cast<uint32_t>(remote >> 32);
     wqe[kSwRkey] = remoteKey;
     sge(wqe + kSendWqeHeaderBytes / 4, offset, length);
-    store(reinterpret_cast<uint32_t*>(qpRing) + kQpSendProducer, ++sent);
+    publish();
     engine.doorbell(qp);
-  }
-  void postReceive(uint32_t offset, uint32_t length) {
-    auto* wqe = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride +
-                                            (received % kEntries) * kReceiveStride);
-    wqe[kRwSgeCount] = 1;
-    sge(wqe + kReceiveWqeHeaderBytes / 4, offset, length);
-    store(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received);
-  }
-  bool completion(uint32_t out[16]) {
-    auto* words = reinterpret_cast<uint32_t*>(cqRing);
-    if (load(words + kCqProducer) == taken) return false;
-    std::memcpy(out, reinterpret_cast<uint8_t*>(cqRing) + kCqHeaderBytes + (taken % 1024) * kCqeBytes, kCqeBytes);
-    store(words + kCqConsumer, ++taken);
-    return true;
   }
   // Polls for one: moves the engine itself. Status, 99 after kPatienceNs.
   uint32_t polled() {

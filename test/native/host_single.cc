@@ -8,6 +8,7 @@
 #include "base/wire.h"
 #include "host/host.h"
 #include "host_members.h"
+#include "ring_user.h"
 
 using hosttest::flows, hosttest::ownPort, hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
@@ -16,46 +17,24 @@ using namespace nd::abi;
 namespace {
 
 constexpr uint32_t kEntries = 16, kStride = 256, kReceiveStride = 64, kCqEntries = 256, kInline = 128;
+constexpr uint32_t kAccess = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
 constexpr uint32_t kMemory = 8192, kFrom = 0, kTo = 4096;  // where messages come from, and go to
 constexpr uint32_t kWarm = 200;                            // messages after which both have sockets for each other
 
 // A process of its own, but for the operating system: host, engine and one queue pair.
-struct Peer final : KernelPort {
+struct Peer final : KernelPort, hosttest::RingUser {
   RealClock clock;
   Host host{clock};
-  Engine engine{host, clock, EngineOptions()};
-  KernelId id = 0;
-  Handle pd = 0, cq = 0, qp = 0;
-  uint32_t qpn = 0, lkey = 0, rkey = 0, sent = 0, received = 0, taken = 0, events = 0;
-  uint64_t cqRing = 0, qpRing = 0, range = 0;
+  Engine own{host, clock, EngineOptions()};
+  uint32_t events = 0;
   std::vector<uint8_t> memory = std::vector<uint8_t>(kMemory);
 
-  Peer() {
+  Peer() : RingUser(own, {kEntries, kStride, kReceiveStride, kCqEntries, 2, kInline}) {
     HostOptions options;
     options.link = LinkChoice::kWire;
     HOST_CHECK(host.start(options, engine) == Status::kSuccess && host.wireReady());
     engine.setSlot(host.slot());
-    HOST_CHECK(engine.attachKernel(this, &id) == Status::kSuccess);
-    HOST_CHECK(engine.allocatePd(id, &pd) == Status::kSuccess);
-    const uint32_t access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
-    HOST_CHECK(engine.pinRange(address(0), kMemory, &range) == Status::kSuccess);
-    HOST_CHECK(engine.registerMr(pd, address(0), kMemory, access, &lkey, &rkey) == Status::kSuccess);
-    const uint64_t cqBytes = kCqHeaderBytes + kCqEntries * kCqeBytes;
-    HOST_CHECK(engine.allocateRing(cqBytes, &cqRing) == Status::kSuccess);
-    HOST_CHECK(engine.createCq(id, cqRing, cqBytes, kCqEntries, &cq) == Status::kSuccess);
-    const uint64_t qpBytes = kQpHeaderBytes + kEntries * (kStride + kReceiveStride);
-    HOST_CHECK(engine.allocateRing(qpBytes, &qpRing) == Status::kSuccess);
-    QpCreate r;
-    r.pd = pd;
-    r.sendCq = r.receiveCq = cq;
-    r.ringAddress = qpRing;
-    r.ringBytes = qpBytes;
-    r.sendEntries = r.receiveEntries = kEntries;
-    r.sendStride = kStride;
-    r.receiveStride = kReceiveStride;
-    r.sendSge = r.receiveSge = 2;
-    r.maxInline = kInline;
-    HOST_CHECK(engine.createQp(r, &qp, &qpn) == Status::kSuccess);
+    open(*this, memory.data(), kMemory, kAccess);
   }
   ~Peer() override {
     engine.detachKernel(id);
@@ -66,10 +45,9 @@ struct Peer final : KernelPort {
     events += e.kind == HcaEvent::Kind::kQp && QpEvent(e.words[2]) != QpEvent::kCommunicationEstablished;
   }
 
-  uint64_t address(uint32_t offset) { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
   void connect(const Peer& peer, const Gid& gid) {
     QpAttributes a;
-    a.access = kAccessLocalWrite | kAccessRemoteWriteBit | kAccessRemoteRead;
+    a.access = kAccess;
     a.port = 1;
     a.path.source = a.path.destination = gid;
     a.pathMtu = 1024;
@@ -78,30 +56,15 @@ struct Peer final : KernelPort {
     a.minRnrTimer = 1;
     a.ackTimeout = 12;
     a.retryCount = a.rnrRetry = 7;
-    a.state = kQpsInit;
-    HOST_CHECK(engine.modifyQp(qp, qpmask::kState | qpmask::kAccess | qpmask::kPkeyIndex | qpmask::kPort, a) ==
-               Status::kSuccess);
-    a.state = kQpsRtr;
-    HOST_CHECK(engine.modifyQp(qp,
-                               qpmask::kState | qpmask::kPath | qpmask::kPathMtu | qpmask::kDestinationQpn |
-                                   qpmask::kReceivePsn | qpmask::kResponderResources | qpmask::kMinRnrTimer,
-                               a) == Status::kSuccess);
-    a.state = kQpsRts;
-    HOST_CHECK(engine.modifyQp(qp,
-                               qpmask::kState | qpmask::kAckTimeout | qpmask::kRetryCount | qpmask::kRnrRetry |
-                                   qpmask::kSendPsn | qpmask::kInitiatorDepth,
-                               a) == Status::kSuccess);
-  }
-  void sge(uint32_t* at, uint32_t offset, uint32_t length) {
-    at[kSgeAddressLo] = static_cast<uint32_t>(address(offset));
-    at[kSgeAddressHi] = static_cast<uint32_t>(address(offset) >> 32);
-    at[kSgeLength] = length;
-    at[kSgeLkey] = lkey;
+    using namespace qpmask;
+    constexpr uint32_t rtr =
+        kState | kPath | kPathMtu | kDestinationQpn | kReceivePsn | kResponderResources | kMinRnrTimer;
+    constexpr uint32_t rts = kState | kAckTimeout | kRetryCount | kRnrRetry | kSendPsn | kInitiatorDepth;
+    HOST_CHECK(engine.connectQp(qp, {kState | qpmask::kAccess | kPkeyIndex | kPort, rtr, rts}, a) == Status::kSuccess);
   }
   // Without the doorbell. RDMA Writes go to `remote`.
   void queue(uint32_t opcode, uint32_t flags, uint32_t length, const Peer* remote = nullptr, uint32_t key = 0) {
-    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + (sent % kEntries) * kStride);
-    std::memset(w, 0, kStride);
+    uint32_t* const w = request();
     w[kSwOpcode] = opcode;
     w[kSwFlags] = flags;
     if (remote != nullptr) {
@@ -117,26 +80,13 @@ struct Peer final : KernelPort {
       w[kSwSgeCount] = 1;
       sge(w + kSendWqeHeaderBytes / 4, kFrom, length);
     }
-    __atomic_store_n(reinterpret_cast<uint32_t*>(qpRing) + kQpSendProducer, ++sent, __ATOMIC_RELEASE);
+    publish();
   }
   void post(uint32_t opcode, uint32_t flags, uint32_t length, const Peer* remote = nullptr, uint32_t key = 0) {
     queue(opcode, flags, length, remote, key);
     engine.doorbell(qp);
   }
-  void receive(uint32_t length) {
-    auto* w = reinterpret_cast<uint32_t*>(qpRing + kQpHeaderBytes + kEntries * kStride +
-                                          (received % kEntries) * kReceiveStride);
-    w[kRwSgeCount] = 1;
-    sge(w + kReceiveWqeHeaderBytes / 4, kTo, length);
-    __atomic_store_n(reinterpret_cast<uint32_t*>(qpRing) + kQpReceiveProducer, ++received, __ATOMIC_RELEASE);
-  }
-  bool completion(uint32_t* cqe) {
-    auto* words = reinterpret_cast<uint32_t*>(cqRing);
-    if (__atomic_load_n(words + kCqProducer, __ATOMIC_ACQUIRE) == taken) return false;
-    std::memcpy(cqe, reinterpret_cast<uint8_t*>(cqRing) + kCqHeaderBytes + (taken % kCqEntries) * kCqeBytes, kCqeBytes);
-    __atomic_store_n(words + kCqConsumer, ++taken, __ATOMIC_RELEASE);
-    return true;
-  }
+  void receive(uint32_t length) { postReceive(kTo, length); }
   uint64_t counter(const char* name) {
     const auto& ours = Engine::counterNames();
     for (size_t i = 0; i < ours.size(); i++)

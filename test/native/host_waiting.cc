@@ -116,24 +116,9 @@ int peerMain() {
   }
 }
 
-struct Peer {
-  pid_t pid;
-  int in, out;
+struct Peer : Child {
   Hello hello{};
   Peer(char how, Side& side) {
-    int to[2], from[2];
-    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
-    pid = fork();
-    if (pid == 0) {
-      dup2(to[0], 0);
-      dup2(from[1], 1);
-      execl("/proc/self/exe", "peer", "peer", nullptr);
-      _exit(127);
-    }
-    close(to[0]);
-    close(from[1]);
-    in = to[1];
-    out = from[0];
     const Hello own = side.hello();
     HOST_CHECK(write(in, &how, 1) == 1 && write(in, &own, sizeof own) == sizeof own);
     HOST_CHECK(read(out, &hello, sizeof hello) == sizeof hello);
