@@ -11,7 +11,6 @@ import type {
   IWVMemoryWindow,
   IWVProtectionDomain,
   IWVProvider,
-  IWVSharedReceiveQueue,
   RemoteMemoryRef,
   SocketAddress,
   WvCompletion,
@@ -28,6 +27,13 @@ import type {
   WvUnknown,
 } from '../../winverbs/index.js';
 import { Overlapped, QpState, Status, StatusError } from '../../winverbs/index.js';
+
+const notUsed = (): never => {
+  throw new Error('not used by ND');
+};
+const notSupported = (): never => {
+  throw new StatusError(Status.NOT_SUPPORTED);
+};
 
 /** An overlapped request that the test ends. */
 export class FakeRequest<T> {
@@ -85,9 +91,7 @@ abstract class FakeObject implements WvUnknown {
     return this.references;
   }
 
-  queryInterface(): never {
-    throw new Error('not used by ND');
-  }
+  queryInterface = notUsed;
 
   [Symbol.dispose](): void {
     this.release();
@@ -97,9 +101,7 @@ abstract class FakeObject implements WvUnknown {
     this.release();
   }
 
-  getOverlappedResult(): never {
-    throw new Error('not used by ND');
-  }
+  getOverlappedResult = notUsed;
 
   cancelOverlappedRequests(): void {
     for (const request of this.requests) if (request.pending) request.fail(Status.CANCELED);
@@ -195,9 +197,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     super();
   }
 
-  getFileHandle(): never {
-    throw new Error('not used by ND');
-  }
+  getFileHandle = notUsed;
 
   queryDeviceList(): bigint[] {
     return [7n];
@@ -217,9 +217,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     return { deviceGuid: 7n, pkey: 0xffff, portNumber: 1 };
   }
 
-  resolvePath(): never {
-    throw new Error('not used by ND');
-  }
+  resolvePath = notUsed;
 
   openDevice(): FakeDevice {
     this.trip('openDevice');
@@ -234,9 +232,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
     return endpoint;
   }
 
-  createDatagramEndpoint(): never {
-    throw new Error('not used by ND');
-  }
+  createDatagramEndpoint = notUsed;
 
   trip(name: string): void {
     const status = this.failures.get(name);
@@ -267,13 +263,8 @@ export class FakeDevice extends FakeObject implements IWVDevice {
     return { ...portAttributes, maxMessageSize: this.provider.maxMessageSize };
   }
 
-  queryGid(): Uint8Array {
-    throw new StatusError(Status.NOT_SUPPORTED);
-  }
-
-  findGid(): number {
-    throw new StatusError(Status.NOT_SUPPORTED);
-  }
+  queryGid = notSupported;
+  findGid = notSupported;
 
   queryPkey(): number {
     return 0xffff;
@@ -365,21 +356,10 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     this.deregistered.push(region);
   }
 
-  deregisterMemoryOverlapped(): never {
-    throw new Error('not used by ND');
-  }
-
-  createDatagramQueuePair(): never {
-    throw new Error('not used by ND');
-  }
-
-  createAddressHandle(): never {
-    throw new Error('not used by ND');
-  }
-
-  createSharedReceiveQueue(): IWVSharedReceiveQueue {
-    throw new StatusError(Status.NOT_SUPPORTED);
-  }
+  deregisterMemoryOverlapped = notUsed;
+  createDatagramQueuePair = notUsed;
+  createAddressHandle = notUsed;
+  createSharedReceiveQueue = notSupported;
 
   allocateMemoryWindow(): FakeMw {
     const window = new FakeMw();
@@ -387,9 +367,7 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
     return window;
   }
 
-  allocateFastRegion(): never {
-    throw new Error('not used by ND');
-  }
+  allocateFastRegion = notUsed;
 
   createConnectQueuePair(create: WvQpCreate): FakeQp {
     const qp = new FakeQp(create, this.provider);
@@ -434,9 +412,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     this.receiveSge = create.receiveSge + 1;
   }
 
-  query(): WvQpAttributes {
-    throw new StatusError(Status.NOT_SUPPORTED);
-  }
+  query = notSupported;
 
   modify(attributesToSet: Partial<WvQpAttributes>, options: number): void {
     this.provider.trip('modify');
@@ -444,21 +420,10 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     if (attributesToSet.qpState !== undefined) this.state = attributesToSet.qpState;
   }
 
-  modifyOverlapped(): never {
-    throw new Error('not used by ND');
-  }
-
-  postSend(): never {
-    throw new Error('not used by ND');
-  }
-
-  fastRegister(): never {
-    throw new Error('not used by ND');
-  }
-
-  invalidateRegion(): never {
-    throw new Error('not used by ND');
-  }
+  modifyOverlapped = notUsed;
+  postSend = notUsed;
+  fastRegister = notUsed;
+  invalidateRegion = notUsed;
 
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.#post('receive', context, sgl, 0, {}, this.create.receiveCq as FakeCq);
@@ -492,13 +457,8 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     this.#start('write', context, sgl, flags, { remote, offset });
   }
 
-  compareExchange(): void {
-    throw new Error('not used by ND');
-  }
-
-  fetchAdd(): void {
-    throw new Error('not used by ND');
-  }
+  compareExchange = notUsed;
+  fetchAdd = notUsed;
 
   bindMemoryWindow(
     window: IWVMemoryWindow,
