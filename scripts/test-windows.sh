@@ -58,7 +58,7 @@ done
 app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
 for folder in dist build kernel-bridge test; do ln -sfn "$root/$folder" "$app/$folder"; done
-for package in cli-table3 commander dequal diff kleur mri sade uvu zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
+for package in ansi-regex cli-table3 commander dequal diff emoji-regex is-fullwidth-code-point kleur mri sade string-width strip-ansi uvu zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
 
 # Prefixes of their own, which end with the tests, each in a network namespace where that can be had: programs of this system that use UDP
 # port 4791 disturb nobody there. Wine's server opens the sockets.
