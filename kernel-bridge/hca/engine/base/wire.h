@@ -250,8 +250,8 @@ constexpr uint64_t rnrNanoseconds(uint32_t code) { return uint64_t(kRnrUnits[cod
 constexpr uint8_t kRnrLongest = 0, kRnrShortest = 1;
 // The code of the shortest timer of at least `ns`, or of the longest timer.
 constexpr uint8_t rnrCodeFor(uint64_t ns) {
-  for (uint8_t code = kRnrShortest; code < kRnrUnits.size(); code++)
-    if (rnrNanoseconds(code) >= ns) return code;
+  for (uint32_t code = kRnrShortest; code < kRnrUnits.size(); code++)
+    if (rnrNanoseconds(code) >= ns) return uint8_t(code);
   return kRnrLongest;
 }
 // RNR retry counts (IBA 1 §9.7.5.2.8): the infinite one, and the largest finite one.
