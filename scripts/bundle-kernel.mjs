@@ -5,7 +5,6 @@
 // Reads the compiled modules from `dist`, from the kernel's entry on, and writes them to one CommonJS module. Where the file is missing, or
 // older than one of its modules, the thread loads the modules themselves (kernel-bridge/door/soft/kernel-thread.cts), so a
 // forgotten build does no harm. The package has the same module, which shares code with others (pack-code.mjs).
-import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,10 +29,9 @@ async function kernelScript(dist) {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
-    // Names stay: stack traces need them. The text is ASCII, as the reader takes it.
+    // Names stay: stack traces need them.
     minifyWhitespace: true,
     minifySyntax: true,
-    charset: 'ascii',
     packages: 'external',
     legalComments: 'none',
     logLevel: 'warning',
@@ -45,9 +43,7 @@ async function kernelScript(dist) {
   });
   const { source: _, ...inputs } = metafile.inputs;
   const files = Object.keys(inputs).map((path) => relative(place, resolve(place, path)));
-  const text = `${outputFiles[0].text}module.exports.files = ${JSON.stringify(files)};\n`;
-  // V8 identifies cached code only by the length of its source; this mark identifies the source.
-  return { files, text: `/* ${createHash('sha256').update(text).digest('hex')} */${text}` };
+  return { files, text: `${outputFiles[0].text}module.exports.files = ${JSON.stringify(files)};\n` };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -55,5 +51,4 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { files, text } = await kernelScript(dist);
   writeFileSync(join(dist, bundle), text);
   console.log(`${files.length} modules in dist/${bundle}`);
-  await import('./cache-kernel.mjs'); // takes the same argument
 }

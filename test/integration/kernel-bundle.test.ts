@@ -15,7 +15,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { long } from '../helpers/tiers.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const addon = join(root, 'build/Release/networkdirect_hca.node');
@@ -23,12 +22,11 @@ const home = mkdtempSync(join(tmpdir(), 'kernel-bundle-'));
 const dist = join(home, 'dist');
 const kernel = join(dist, 'kernel-bridge/kernel');
 const bundle = join(kernel, 'bundle.cjs');
-const cache = join(kernel, 'bundle.cache');
 
 const env = { ...process.env, NETWORKDIRECT_HCA_ADDON: addon };
 
-/** The files that scripts/bundle-kernel.mjs makes, each as it was. */
-const made = new Map<string, Buffer>();
+/** The bundle as scripts/bundle-kernel.mjs makes it. */
+let made: Buffer;
 
 /** Opens a provider, and reports the source of its kernel. */
 function open(): { ended: number | null; said: string; from: string } {
@@ -63,10 +61,10 @@ test.before(() => {
   writeFileSync(join(home, 'package.json'), '{"type":"module"}');
   symlinkSync(join(root, 'node_modules'), join(home, 'node_modules'));
   execFileSync(process.execPath, [join(root, 'scripts/bundle-kernel.mjs'), dist], { env, stdio: 'ignore' });
-  for (const file of [bundle, cache]) made.set(file, readFileSync(file));
+  made = readFileSync(bundle);
 });
 test.before.each(() => {
-  for (const [file, bytes] of made) writeFileSync(file, bytes);
+  writeFileSync(bundle, made);
   appendFileSync(bundle, report);
 });
 test.after(() => rmSync(home, { recursive: true, force: true }));
@@ -104,34 +102,6 @@ test('without a bundle, or with a broken one, the modules start', () => {
     assert.is(ended, 0, `${content}: ${said}`);
     assert.is(from, 'modules');
   }
-});
-
-long(test, 'kept code of another bundle, or none at all, is not used', () => {
-  // Of the same length, which V8 itself would not notice.
-  const source = readFileSync(bundle, 'utf8');
-  const kept = readFileSync(cache);
-  const mark = source.slice(0, source.indexOf('*/') + 2);
-  assert.is(kept.toString('latin1', 0, mark.length), mark, 'it is of this bundle');
-  for (const other of [
-    Buffer.alloc(0),
-    Buffer.from('*/'),
-    Buffer.concat([Buffer.from(mark), Buffer.alloc(100, 7)]),
-  ]) {
-    writeFileSync(cache, other);
-    const { ended, from, said } = open();
-    assert.is(ended, 0, said);
-    assert.is(from, 'bundle');
-  }
-  // A code cache with another mark: the present text must run.
-  execFileSync(process.execPath, [join(root, 'scripts/cache-kernel.mjs'), dist], { env, stdio: 'ignore' });
-  assert.is(open().from, 'bundle');
-  const changed = readFileSync(bundle, 'utf8')
-    .replace('started from the bundle', 'started from a new one!')
-    .replace(mark, `/*${'0'.repeat(mark.length - 4)}*/`);
-  writeFileSync(bundle, changed);
-  const { ended, said } = open();
-  assert.is(ended, 0, said);
-  assert.match(said, 'started from a new one!');
 });
 
 test.run();

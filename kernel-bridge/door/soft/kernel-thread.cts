@@ -6,9 +6,7 @@
  * file (scripts/bundle-kernel.mjs), this loads that file; so this is a CommonJS module.
  */
 import fs = require('node:fs');
-import NodeModule = require('node:module');
 import path = require('node:path');
-import vm = require('node:vm');
 import worker = require('node:worker_threads');
 
 interface Addon {
@@ -46,27 +44,11 @@ function modifiedAt(file: string): number {
   return fs.statSync(file).mtimeMs;
 }
 
-/** Runs the bundle with V8's code cache, made by the build; undefined: there is none, or it belongs to another bundle. */
-function cachedBundle(file: string): Bundle | undefined {
-  const cache = file.replace(/cjs$/, 'cache');
-  if (!fs.existsSync(cache)) return undefined;
-  const kept = fs.readFileSync(cache);
-  const end = kept.indexOf('*/') + 2;
-  // The build leaves no other characters than ASCII in it, and this is the fastest way to read those.
-  const source = fs.readFileSync(file, 'latin1');
-  if (!source.startsWith(kept.toString('latin1', 0, end))) return undefined;
-  // V8 rejects a cache that another version of Node or other flags have made.
-  const script = new vm.Script(NodeModule.wrap(source), { filename: file, cachedData: kept.subarray(end) });
-  const made = { exports: {} as Bundle };
-  script.runInThisContext()(made.exports, require, made, file, path.dirname(file));
-  return made.exports;
-}
-
 /** The bundle; undefined if it cannot be loaded, or one of its modules was compiled after it. */
 function freshBundle(file: string): Bundle | undefined {
   try {
     const madeAt = modifiedAt(file);
-    const made = cachedBundle(file) ?? (require(file) as Bundle);
+    const made = require(file) as Bundle;
     const isOld = made.files.some((one) => modifiedAt(path.join(path.dirname(file), one)) > madeAt);
     return isOld ? undefined : made;
   } catch {
