@@ -1,33 +1,11 @@
 /** Common parts of the command lines of all programs here. */
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
-import { isIP, isIPv6, SocketAddress } from 'node:net';
+import { isIPv6, SocketAddress } from 'node:net';
 import type { Command } from 'commander';
-import * as z from 'zod';
-
-/** A whole number within limits. */
-export const count = (low: number, high: number) =>
-  z.coerce
-    .number('must be a number')
-    .int('must be a whole number')
-    .min(low, `must be ${low} or more`)
-    .max(high, `must be ${high} or less`);
-
-/** An IP address; an IPv6 one may have a scope. */
-export const ipAddress = z
-  .string()
-  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
 
 /** A host name, of this host or of another. */
 const HOST_NAME = /^(?!-)[\w-]+(\.[\w-]+)*\.?$/;
-
-/** An IP address or the name of a host; {@link addressOfHost} finds the address. */
-export const hostAddress = z
-  .string()
-  .refine(
-    (text) => isIP(text.replace(/%.*$/, '')) !== 0 || isHostName(text),
-    'must be an IP address, as in 192.0.2.1, or the name of a host',
-  );
 
 /** Whether a text can be the name of a host; numbers with dots are mistyped addresses. */
 export const isHostName = (text: string): boolean => HOST_NAME.test(text) && !/^[\d.]*$/.test(text);

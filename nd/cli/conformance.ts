@@ -23,7 +23,8 @@ import {
   totalsOf,
 } from '../conformance/index.js';
 import type { MutantResult } from '../conformance/mutants/index.js';
-import { count, ipAddress, isLoopback, isWildcard } from './command-line.js';
+import { count, ipAddress } from './argument-schemas.js';
+import { isLoopback, isWildcard } from './command-line.js';
 
 /** The environment variable for the token: other users see command lines, but not the environment. */
 const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';

@@ -1,166 +1,51 @@
 #!/usr/bin/env node
-/** The `nd` command. */
-import { type ChildProcess, fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+/** The `nd` command. It loads the command that its arguments name; all commands together take longer to load than most of them run. */
 import { Command } from 'commander';
-import * as z from 'zod';
-import { NdError } from '../index.js';
-import { buildCommand } from './build.js';
-import { addressOfHost, count, endsInTwo, errorLine, hostAddress, packageVersion } from './command-line.js';
-import { conformanceCommand } from './conformance.js';
-import { type ClientOptions, format, runClient, runServer } from './demo.js';
-import { nvmeCommand } from './nvme/command.js';
-import { exitCodeOf, meaningOf } from './peer-lost.js';
-import { formatReport, type Report } from './report.js';
-import { statCommand } from './stat/stat.js';
-import { topCommand } from './stat/top.js';
-import { adapterinfoCommand } from './tools/adapterinfo.js';
-import { catCommand } from './tools/cat.js';
-import { connCommand } from './tools/conn.js';
-import { mrlatCommand } from './tools/mrlat.js';
-import { mrrateCommand } from './tools/mrrate.js';
-import { pingCommand } from './tools/ping.js';
-import { pingpongCommand } from './tools/pingpong.js';
-import { rpingCommand } from './tools/rping.js';
-import { rpingpongCommand } from './tools/rpingpong.js';
-import { verbsInfoCommand } from './verbs-info.js';
+import { endsInTwo, packageVersion } from './command-line.js';
 
-const demoOptions = z
-  .object({
-    server: z.boolean().default(false),
-    client: z.boolean().default(false),
-    address: hostAddress.default('127.0.0.1'),
-    port: count(0, 65_535).default(0),
-    iterations: count(1, 1_000_000).default(1000),
-    rounds: count(1, 10_000).default(4),
-    seed: count(0, 0x7fff_ffff).default(1),
-    json: z.boolean().default(false),
-  })
-  .refine((options) => !(options.server && options.client), '--server and --client exclude each other')
-  .refine((options) => !options.client || options.port !== 0, {
-    path: ['port'],
-    message: "is needed: the server's port",
-  });
+type Fail = (error: unknown) => void;
 
-type DemoOptions = z.output<typeof demoOptions>;
+/** The commands, in the order of `nd --help`. `fail` prints an error. */
+const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
+  demo: async (fail) => (await import('./demo-command.js')).demoCommand(fail),
+  build: async (fail) => (await import('./build.js')).buildCommand(fail),
+  'verbs-info': async (fail) => (await import('./verbs-info.js')).verbsInfoCommand(fail),
+  stat: async (fail) => (await import('./stat/stat.js')).statCommand(fail),
+  top: async (fail) => (await import('./stat/top.js')).topCommand(fail),
+  conformance: async (fail) => (await import('./conformance.js')).conformanceCommand(fail),
+  nvme: async (fail) => (await import('./nvme/command.js')).nvmeCommand(fail),
+  adapterinfo: async () => (await import('./tools/adapterinfo.js')).adapterinfoCommand,
+  cat: async () => (await import('./tools/cat.js')).catCommand,
+  ping: async () => (await import('./tools/ping.js')).pingCommand,
+  pingpong: async () => (await import('./tools/pingpong.js')).pingpongCommand,
+  rping: async () => (await import('./tools/rping.js')).rpingCommand,
+  rpingpong: async () => (await import('./tools/rpingpong.js')).rpingpongCommand,
+  mrlat: async () => (await import('./tools/mrlat.js')).mrlatCommand,
+  mrrate: async () => (await import('./tools/mrrate.js')).mrrateCommand,
+  conn: async () => (await import('./tools/conn.js')).connCommand,
+};
 
-/** What a new user may try after the demo. */
-const NEXT = `
-What to try next:
-  nd pingpong -s 127.0.0.1          half a round trip by message size: this in one terminal,
-  nd pingpong -c 127.0.0.1          and this in another, or on another host with the server's address
-  nd cat -s --file copy 127.0.0.1   a file from a client: nd cat -c --file original 127.0.0.1
-  nd verbs-info                     the devices of this host
-  nd --help                         all tools
-A first program is in README.md, and the guides are in docs/guide.
-`;
+/** The names of the commands that a command line needs: one, none for the version, and all for the help and for mistyped names. */
+function namesFor([first = '', second = '']: readonly string[]): readonly string[] {
+  const name = first === 'help' ? second : first;
+  if (Object.hasOwn(commands, name)) return [name];
+  return first === '-V' || first === '--version' ? [] : Object.keys(commands);
+}
 
-/** A message of the demo's child process to its parent. */
-type Message = { readonly listening: number } | { readonly report: Report };
-
-/** Runs one role in this process. */
-async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
-  const report =
-    role === 'server'
-      ? await runServer(options, (address) => {
-          if (process.send !== undefined) process.send({ listening: address.port } satisfies Message);
-          else process.stderr.write(`Listening on ${format(address)}\n`);
-        })
-      : await runClient(options, progress);
-  if (process.send !== undefined) {
-    process.send({ report } satisfies Message, undefined, {}, () => process.disconnect());
-  } else {
-    print(report, options.json);
+async function main(): Promise<void> {
+  // Errors are printed with their stacks then. Reading the source maps takes a tenth of the start.
+  if (process.env.ND_DEBUG !== undefined) process.setSourceMapsEnabled(true);
+  const program = endsInTwo(new Command('nd'))
+    .description('NetworkDirect for Node.js')
+    .version(packageVersion())
+    .showHelpAfterError();
+  const names = namesFor(process.argv.slice(2));
+  if (names.length > 0) {
+    const { fail } = await import('./peer-lost.js');
+    const loaded = await Promise.all(names.map((name) => commands[name]!(fail)));
+    for (const command of loaded) program.addCommand(command.copyInheritedSettings(program));
   }
-}
-
-/** Runs both roles, each in a process of its own. */
-async function runBoth(options: DemoOptions): Promise<void> {
-  const server = startRole('server', options);
-  try {
-    const serverReport = server.report;
-    const port = await server.listening;
-    const client = startRole('client', { ...options, port });
-    try {
-      const report = await Promise.race([client.report, serverReport.then(() => client.report)]);
-      const { disconnect } = await serverReport;
-      // Both must end by themselves: a closed connection must not keep a process alive.
-      await Promise.all([client.ended, server.ended]);
-      print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json, NEXT);
-    } finally {
-      client.process.kill();
-    }
-  } finally {
-    server.process.kill();
-  }
-}
-
-interface Role {
-  readonly process: ChildProcess;
-  readonly listening: Promise<number>;
-  readonly report: Promise<Report>;
-  /** Resolves when the process has ended with exit code 0. */
-  readonly ended: Promise<void>;
-}
-
-function startRole(role: 'server' | 'client', options: DemoOptions): Role {
-  const { address, port, iterations, rounds, seed } = options;
-  const values = Object.entries({ address, port, iterations, rounds, seed } satisfies ClientOptions);
-  const child = fork(fileURLToPath(import.meta.url), [
-    'demo',
-    `--${role}`,
-    ...values.flatMap(([name, value]) => [`--${name}`, String(value)]),
-  ]);
-  const exited = new Promise<string>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
-  });
-  const disconnected = new Promise<void>((resolve) => child.once('disconnect', resolve));
-  const heard = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
-    const promise = new Promise<T>((resolve, reject) => {
-      child.on('message', (message) => {
-        const value = pick(message as Message);
-        if (value !== undefined) resolve(value);
-      });
-      // Its last messages arrive before the channel closes, but perhaps after its exit.
-      Promise.all([exited, disconnected]).then(
-        ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
-        reject,
-      );
-    });
-    // Only callers that await it get the error.
-    promise.catch(() => {});
-    return promise;
-  };
-  const ended = exited.then((how) => {
-    if (how !== 'exit code 0') throw new Error(`The ${role} did not end well (${how}).`);
-  });
-  ended.catch(() => {});
-  return {
-    process: child,
-    listening: heard((message) => ('listening' in message ? message.listening : undefined)),
-    report: heard((message) => ('report' in message ? message.report : undefined)),
-    ended,
-  };
-}
-
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
-}
-
-function print(report: Report, json: boolean, hints = ''): void {
-  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n${hints}`);
-}
-
-/** Prints an error for people, and sets the exit code. */
-function fail(thrown: unknown): void {
-  const error = meaningOf(thrown);
-  progress('');
-  const message = error instanceof Error ? error.message : String(error);
-  const code = error instanceof NdError ? ` [${error.code}]` : '';
-  process.stderr.write(`nd: ${message}${code}\n`);
-  if (process.env.ND_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  process.exitCode = exitCodeOf(error);
+  await program.parseAsync();
 }
 
 // The output's reader may end early, as `head` does: that is no error. A full disk is one. A tool with a listener of its own ends by itself.
@@ -170,64 +55,5 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   process.exit(code === 'EPIPE' ? 0 : 1);
 });
 
-const program = endsInTwo(new Command('nd'))
-  .description('NetworkDirect for Node.js')
-  .version(packageVersion())
-  .showHelpAfterError();
-program
-  .command('demo')
-  .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
-  .option('--server', 'be the server only')
-  .option('--client', 'be the client only')
-  .option('--address <ip>', "the server's address (default: 127.0.0.1)")
-  .option('--port <n>', "the server's port (default: a free one)")
-  .option('--iterations <n>', 'round trips per message size (default: 1000)')
-  .option('--rounds <n>', 'windows of 8 MiB per stream (default: 4)')
-  .option('--seed <n>', 'of the test data (default: 1)')
-  .option('--json', 'print the report as JSON')
-  .action(async (values: unknown) => {
-    const parsed = demoOptions.safeParse(values);
-    if (!parsed.success) {
-      const problems = parsed.error.issues.map(
-        ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
-      );
-      if ((values as { json?: boolean }).json)
-        process.stdout.write(errorLine('nd demo', new Error(problems.join('; '))));
-      for (const problem of problems) process.stderr.write(`nd demo: ${problem}\n`);
-      process.exitCode = 2;
-      return;
-    }
-    const { json } = parsed.data;
-    try {
-      const options = { ...parsed.data, address: await addressOfHost(parsed.data.address) };
-      if (options.server) await runRole('server', options);
-      else if (options.client) await runRole('client', options);
-      else await runBoth(options);
-    } catch (error) {
-      if (json) process.stdout.write(errorLine('nd demo', meaningOf(error)));
-      fail(error);
-    }
-  });
-
-program.addCommand(endsInTwo(buildCommand(fail)).showHelpAfterError());
-program.addCommand(endsInTwo(verbsInfoCommand(fail)).showHelpAfterError());
-program.addCommand(endsInTwo(statCommand(fail)).showHelpAfterError());
-program.addCommand(endsInTwo(topCommand(fail)).showHelpAfterError());
-program.addCommand(endsInTwo(conformanceCommand(fail)).showHelpAfterError());
-program.addCommand(endsInTwo(nvmeCommand(fail)));
-for (const command of [
-  adapterinfoCommand,
-  catCommand,
-  pingCommand,
-  pingpongCommand,
-  rpingCommand,
-  rpingpongCommand,
-  mrlatCommand,
-  mrrateCommand,
-  connCommand,
-]) {
-  program.addCommand(command);
-}
-
 // Not awaited: the package is CommonJS. A rejection ends the process.
-void program.parseAsync();
+void main();

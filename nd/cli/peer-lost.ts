@@ -1,4 +1,4 @@
-/** What the programs make of a peer that is gone: one error, and an exit code of its own. */
+/** How commands report errors. A peer that is gone is one error, with an exit code of its own. */
 import { NdError, Status, statusText } from '../index.js';
 
 /** The peer has ended or lost the connection before the work was done. */
@@ -35,4 +35,15 @@ export function requestFailure(status: number): Error {
 /** The exit code of a program that has failed. */
 export function exitCodeOf(error: unknown): number {
   return error instanceof ConnectionEnded ? EXIT_PEER_LOST : 1;
+}
+
+/** Prints an error of a command for people, and sets the exit code. */
+export function fail(thrown: unknown): void {
+  const error = meaningOf(thrown);
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K'); // in place of the progress
+  const message = error instanceof Error ? error.message : String(error);
+  const code = error instanceof NdError ? ` [${error.code}]` : '';
+  process.stderr.write(`nd: ${message}${code}\n`);
+  if (process.env.ND_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  process.exitCode = exitCodeOf(error);
 }

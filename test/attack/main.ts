@@ -5,7 +5,8 @@
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import * as z from 'zod';
-import { count, endsInTwo } from '../../nd/cli/command-line.js';
+import { count } from '../../nd/cli/argument-schemas.js';
+import { endsInTwo } from '../../nd/cli/command-line.js';
 import { apart, runApart } from '../helpers/apart.js';
 import { lacking } from '../helpers/needs.js';
 import type { Attack, Outcome } from './attack.js';

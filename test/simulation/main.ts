@@ -4,7 +4,8 @@
  */
 import { Command } from 'commander';
 import * as z from 'zod';
-import { count, endsInTwo } from '../../nd/cli/command-line.js';
+import { count } from '../../nd/cli/argument-schemas.js';
+import { endsInTwo } from '../../nd/cli/command-line.js';
 import { seeded } from '../helpers/random.js';
 import { draw, type Plan, type Report, type Scenario } from './scenario.js';
 import { scenarios } from './scenarios.js';

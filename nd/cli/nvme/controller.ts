@@ -17,7 +17,7 @@ import {
   ndStartup,
   type SocketAddress,
 } from '../../index.js';
-import { count } from '../command-line.js';
+import { count } from '../argument-schemas.js';
 import { Disk } from './disk.js';
 import {
   BlockFormat,

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import * as z from 'zod';
 import type { IWVConnectEndpoint, SocketAddress } from '../../../winverbs/index.js';
-import { count, ipAddress } from '../command-line.js';
+import { count, ipAddress } from '../argument-schemas.js';
 import { HostWv, type ListenerWv } from '../sides/winverbs.js';
 import type { Store } from './store.js';
 import { adminCommands, type CommandPlace, ioCommands, propertyGet, propertySet } from './target-commands.js';

@@ -3,7 +3,8 @@ import { statSync } from 'node:fs';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { type KernelStatistics, type ObservedKernel, readProcesses } from '../../../kernel-bridge/index.js';
-import { count, errorLine } from '../command-line.js';
+import { count } from '../argument-schemas.js';
+import { errorLine } from '../command-line.js';
 import { type Row, Sampler, type Seen } from './sample.js';
 import { bytes, problemText, qpnText, short, table } from './text.js';
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { NdError, type SocketAddress, Status } from '../../index.js';
-import { count } from '../command-line.js';
+import { count } from '../argument-schemas.js';
 import { ConnectionEnded } from '../peer-lost.js';
 import {
   commonOptions,

@@ -2,7 +2,7 @@
 import { cpus } from 'node:os';
 import type { Command } from 'commander';
 import * as z from 'zod';
-import { count } from '../command-line.js';
+import { count } from '../argument-schemas.js';
 import {
   commonOptions,
   format,

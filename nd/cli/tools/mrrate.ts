@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { Command } from 'commander';
 import * as z from 'zod';
 import type { SocketAddress } from '../../index.js';
-import { count } from '../command-line.js';
+import { count } from '../argument-schemas.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
 import type { ThreadData, ThreadOrder } from './mrrate-thread.js';
 import { commonOptions, Interrupted, tool } from './tool.js';

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import * as z from 'zod';
 import { parseSocketAddress } from '../../../winverbs/index.js';
 import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../index.js';
-import { addressOfHost, endsInTwo, errorLine, isHostName } from '../command-line.js';
+import { addressOfHost, errorLine, isHostName } from '../command-line.js';
 import { exitCodeOf, meaningOf } from '../peer-lost.js';
 
 const flag = z.boolean().default(false);
@@ -167,13 +167,12 @@ export function tool<T>(
   run: (tool: Tool, address: SocketAddress, values: T) => Promise<void>,
 ): Command {
   const name = `nd ${command.name()}`;
-  return endsInTwo(withCommon(command))
+  return withCommon(command)
     .argument(
       port === 0 ? '<host>' : '<host[:port]>',
       port === 0 ? 'address of the adapter' : `of the server, which has it; default port ${port}`,
     )
     .allowExcessArguments(false)
-    .showHelpAfterError()
     .action(async (text: string) => {
       const given: Record<string, unknown> = command.opts();
       for (const [upper, long] of Object.entries(upperCaseNames)) {

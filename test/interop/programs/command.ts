@@ -4,7 +4,7 @@ import type * as z from 'zod';
 import { endsInTwo } from '../../../nd/cli/command-line.js';
 import { WvError } from '../../../winverbs/index.js';
 
-export { count as number, ipAddress } from '../../../nd/cli/command-line.js';
+export { count as number, ipAddress } from '../../../nd/cli/argument-schemas.js';
 
 /** Parses and checks the command line, and runs the program; prints an error as one sentence. */
 export async function run<T>(

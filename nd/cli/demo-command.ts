@@ -1,0 +1,174 @@
+/** `nd demo`: starts the two processes of the demo, or is one of them. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import * as z from 'zod';
+import { count, hostAddress } from './argument-schemas.js';
+import { addressOfHost, errorLine } from './command-line.js';
+import { type ClientOptions, format, runClient, runServer } from './demo.js';
+import { meaningOf } from './peer-lost.js';
+import { formatReport, type Report } from './report.js';
+
+const demoOptions = z
+  .object({
+    server: z.boolean().default(false),
+    client: z.boolean().default(false),
+    address: hostAddress.default('127.0.0.1'),
+    port: count(0, 65_535).default(0),
+    iterations: count(1, 1_000_000).default(1000),
+    rounds: count(1, 10_000).default(4),
+    seed: count(0, 0x7fff_ffff).default(1),
+    json: z.boolean().default(false),
+  })
+  .refine((options) => !(options.server && options.client), '--server and --client exclude each other')
+  .refine((options) => !options.client || options.port !== 0, {
+    path: ['port'],
+    message: "is needed: the server's port",
+  });
+
+type DemoOptions = z.output<typeof demoOptions>;
+
+/** What a new user may try after the demo. */
+const NEXT = `
+What to try next:
+  nd pingpong -s 127.0.0.1          half a round trip by message size: this in one terminal,
+  nd pingpong -c 127.0.0.1          and this in another, or on another host with the server's address
+  nd cat -s --file copy 127.0.0.1   a file from a client: nd cat -c --file original 127.0.0.1
+  nd verbs-info                     the devices of this host
+  nd --help                         all tools
+A first program is in README.md, and the guides are in docs/guide.
+`;
+
+/** A message of the demo's child process to its parent. */
+type Message = { readonly listening: number } | { readonly report: Report };
+
+/** Runs one role in this process. */
+async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
+  const report =
+    role === 'server'
+      ? await runServer(options, (address) => {
+          if (process.send !== undefined) process.send({ listening: address.port } satisfies Message);
+          else process.stderr.write(`Listening on ${format(address)}\n`);
+        })
+      : await runClient(options, progress);
+  if (process.send !== undefined) {
+    process.send({ report } satisfies Message, undefined, {}, () => process.disconnect());
+  } else {
+    print(report, options.json);
+  }
+}
+
+/** Runs both roles, each in a process of its own. */
+async function runBoth(options: DemoOptions): Promise<void> {
+  const server = startRole('server', options);
+  try {
+    const serverReport = server.report;
+    const port = await server.listening;
+    const client = startRole('client', { ...options, port });
+    try {
+      const report = await Promise.race([client.report, serverReport.then(() => client.report)]);
+      const { disconnect } = await serverReport;
+      // Both must end by themselves: a closed connection must not keep a process alive.
+      await Promise.all([client.ended, server.ended]);
+      print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json, NEXT);
+    } finally {
+      client.process.kill();
+    }
+  } finally {
+    server.process.kill();
+  }
+}
+
+interface Role {
+  readonly process: ChildProcess;
+  readonly listening: Promise<number>;
+  readonly report: Promise<Report>;
+  /** Resolves when the process has ended with exit code 0. */
+  readonly ended: Promise<void>;
+}
+
+function startRole(role: 'server' | 'client', options: DemoOptions): Role {
+  const { address, port, iterations, rounds, seed } = options;
+  const values = Object.entries({ address, port, iterations, rounds, seed } satisfies ClientOptions);
+  const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
+    'demo',
+    `--${role}`,
+    ...values.flatMap(([name, value]) => [`--${name}`, String(value)]),
+  ]);
+  const exited = new Promise<string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
+  });
+  const disconnected = new Promise<void>((resolve) => child.once('disconnect', resolve));
+  const heard = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
+    const promise = new Promise<T>((resolve, reject) => {
+      child.on('message', (message) => {
+        const value = pick(message as Message);
+        if (value !== undefined) resolve(value);
+      });
+      // Its last messages arrive before the channel closes, but perhaps after its exit.
+      Promise.all([exited, disconnected]).then(
+        ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
+        reject,
+      );
+    });
+    // Only callers that await it get the error.
+    promise.catch(() => {});
+    return promise;
+  };
+  const ended = exited.then((how) => {
+    if (how !== 'exit code 0') throw new Error(`The ${role} did not end well (${how}).`);
+  });
+  ended.catch(() => {});
+  return {
+    process: child,
+    listening: heard((message) => ('listening' in message ? message.listening : undefined)),
+    report: heard((message) => ('report' in message ? message.report : undefined)),
+    ended,
+  };
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function print(report: Report, json: boolean, hints = ''): void {
+  process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n${hints}`);
+}
+
+/** The command, for `nd`; `fail` prints an error. */
+export function demoCommand(fail: (error: unknown) => void): Command {
+  return new Command('demo')
+    .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
+    .option('--server', 'be the server only')
+    .option('--client', 'be the client only')
+    .option('--address <ip>', "the server's address (default: 127.0.0.1)")
+    .option('--port <n>', "the server's port (default: a free one)")
+    .option('--iterations <n>', 'round trips per message size (default: 1000)')
+    .option('--rounds <n>', 'windows of 8 MiB per stream (default: 4)')
+    .option('--seed <n>', 'of the test data (default: 1)')
+    .option('--json', 'print the report as JSON')
+    .action(async (values: unknown) => {
+      const parsed = demoOptions.safeParse(values);
+      if (!parsed.success) {
+        const problems = parsed.error.issues.map(
+          ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
+        );
+        if ((values as { json?: boolean }).json)
+          process.stdout.write(errorLine('nd demo', new Error(problems.join('; '))));
+        for (const problem of problems) process.stderr.write(`nd demo: ${problem}\n`);
+        process.exitCode = 2;
+        return;
+      }
+      const { json } = parsed.data;
+      try {
+        const options = { ...parsed.data, address: await addressOfHost(parsed.data.address) };
+        if (options.server) await runRole('server', options);
+        else if (options.client) await runRole('client', options);
+        else await runBoth(options);
+      } catch (error) {
+        if (json) process.stdout.write(errorLine('nd demo', meaningOf(error)));
+        fail(error);
+      }
+    });
+}
