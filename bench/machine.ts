@@ -1,5 +1,7 @@
 /** The machine that the figures were measured on. */
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Placement } from './processes.js';
 
 export interface Machine {
@@ -8,6 +10,8 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly kernel: string;
   readonly node: string;
+  /** The module of this library that is measured: the package's, or with plain `node` the clone's. */
+  readonly library: string;
   /** Processors of the two processes; undefined: not pinned. */
   readonly pinned?: readonly number[];
   readonly realtime?: boolean;
@@ -22,14 +26,19 @@ export function describeMachine({ cpus: pinned, realtime }: Placement): Machine 
     memoryBytes: totalmem(),
     kernel: `${process.platform} ${release()}`,
     node: process.version,
+    library: relative(
+      fileURLToPath(new URL('../../', import.meta.url)),
+      fileURLToPath(import.meta.resolve('networkdirect')),
+    ),
     ...(pinned === undefined ? {} : { pinned }),
     ...(realtime === true ? { realtime } : {}),
     load: loadavg()[0] ?? 0,
   };
 }
 
-export function machineText({ cpu, processors, kernel, node, pinned, realtime, load }: Machine): string {
+export function machineText(machine: Machine): string {
+  const { cpu, processors, kernel, node, library, pinned, realtime, load } = machine;
   const places = pinned === undefined ? 'not pinned' : `on processors ${pinned.join(' and ')}`;
   const busy = load > 0.5 ? `; it is busy: load ${load.toFixed(1)}` : '';
-  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${places}${realtime === true ? ', real-time' : ''}${busy}`;
+  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${library}, ${places}${realtime === true ? ', real-time' : ''}${busy}`;
 }

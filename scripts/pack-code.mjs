@@ -4,13 +4,21 @@
 // searches a CommonJS module that is imported for its names, which takes longer than running it.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { rollup } from 'rollup';
 import { bundle as kernel, kernelSource } from './bundle-kernel.mjs';
+
+/** The package's own name: parts that import the library as programs do get the modules that everything else has. */
+const isOwn = (id) => /^networkdirect(\/|$)/.test(id);
 
 /** Modules of `dist` with the maps that esbuild has written, and the entry of the kernel's thread. */
 const compiled = (dist) => ({
   name: 'compiled',
-  resolveId: (id) => (id === join(dist, kernel) ? id : undefined),
+  resolveId(id) {
+    if (isOwn(id)) return fileURLToPath(import.meta.resolve(id));
+    return id === join(dist, kernel) ? id : undefined;
+  },
   load: (id) =>
     id === join(dist, kernel)
       ? `${kernelSource}export const files = [];`
@@ -24,16 +32,26 @@ const compiled = (dist) => ({
   },
 });
 
-/** Programs have no source maps, which would be a fifth of the package. */
-const withoutMaps = (programs) => ({
-  name: 'without-maps',
+/** Maps name lines and no columns, which would take a fifth of the package. */
+const byLine = {
+  name: 'by-line',
   generateBundle(_, files) {
-    for (const path of programs) {
-      delete files[`${path}.map`];
-      files[path].code = files[path].code.replace(/\/\/# sourceMappingURL=.*\n$/, '');
+    for (const [path, file] of Object.entries(files)) {
+      if (!path.endsWith('.map')) continue;
+      const map = JSON.parse(file.source);
+      const lines = decode(map.mappings).map((segments) => {
+        let [source, line] = [];
+        return segments.filter((one) => {
+          if (one[1] === source && one[2] === line) return false;
+          [, source, line] = one;
+          return true;
+        });
+      });
+      const mappings = encode(lines.map((segments) => segments.map((one) => one.slice(0, 4))));
+      file.source = JSON.stringify({ ...map, names: [], mappings });
     }
   },
-});
+};
 
 /**
  * Writes the JavaScript to a folder like `dist`.
@@ -49,7 +67,7 @@ export async function packCode(dist, target, entries, programs, left) {
   const bundle = await rollup({
     input: Object.fromEntries(input),
     external(id, importer) {
-      if (!id.startsWith('.')) return !isAbsolute(id);
+      if (!id.startsWith('.')) return !isAbsolute(id) && !isOwn(id);
       return left.includes(relative(dist, resolve(dirname(importer), id)));
     },
     plugins: [compiled(dist)],
@@ -68,7 +86,7 @@ export async function packCode(dist, target, entries, programs, left) {
       relative(dirname(map), join(target, relative(dist, resolve(dirname(map), source)))),
     entryFileNames: '[name]',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    plugins: [withoutMaps(programs)],
+    plugins: [byLine],
   });
   for (const { fileName, exports } of output)
     if (entries.includes(fileName))

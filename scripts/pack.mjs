@@ -1,11 +1,12 @@
 // Writes the tarballs of a release to build/package:
 //
-//   node scripts/pack.mjs [--local]
+//   node scripts/pack.mjs [--local | --code]
 //
 // The package's JavaScript is joined to few files, each module once (pack-code.mjs), and so are its declarations (pack-types.mjs). Each
 // folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. The C++ sources are one archive, a package
 // of their own that `networkdirect build` fetches: most systems never need it. With --local the addons of build/Release are this platform's
-// package: for tests, not for others, because they need this system's libraries.
+// package: for tests, not for others, because they need this system's libraries. With --code it writes the package's folder alone, without
+// declarations: `npm run bench` measures that, with the addons of build/Release.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -15,6 +16,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -25,7 +27,7 @@ import { packCode } from './pack-code.mjs';
 import { packTypes } from './pack-types.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const { values } = parseArgs({ options: { local: { type: 'boolean', default: false } } });
+const { values } = parseArgs({ options: { local: { type: 'boolean' }, code: { type: 'boolean' } } });
 const own = JSON.parse(readFileSync('package.json', 'utf8'));
 const packages = resolve('build/package');
 const stage = join(packages, own.name);
@@ -57,6 +59,32 @@ const left = ['nd/conformance/mutants/index.js'];
 await packCode(dist, join(stage, 'dist'), entries, programs, left);
 for (const file of ['kernel-thread.cjs', 'kernel-thread.cjs.map'])
   copy(`dist/kernel-bridge/door/soft/${file}`);
+
+/** The package is CommonJS, and has ES modules that export the same (pack-code.mjs). */
+const forms = ({ types, default: file }) => ({
+  import: { types: types.replace(/ts$/, 'mts'), default: file.replace(/js$/, 'mjs') },
+  default: { types, default: file },
+});
+
+function writeManifest(more) {
+  const { private: _, scripts: __, devDependencies: ___, ...kept } = own;
+  json(join(stage, 'package.json'), {
+    ...kept,
+    type: 'commonjs',
+    exports: Object.fromEntries(
+      Object.entries(own.exports).map(([name, target]) => [name, target.types ? forms(target) : target]),
+    ),
+    files: ['dist', 'CHANGELOG.md', 'SECURITY.md'],
+    ...more,
+  });
+}
+
+if (values.code) {
+  mkdirSync(join(stage, 'build'));
+  symlinkSync(resolve('build/Release'), join(stage, 'build/Release'));
+  writeManifest({});
+  process.exit();
+}
 execFileSync('npm', ['run', '--silent', 'types'], { stdio: 'inherit' });
 await packTypes(dist, entries, join(stage, 'dist'));
 
@@ -118,19 +146,7 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   return { name, target };
 });
 
-/** The package is CommonJS, and has ES modules that export the same (pack-code.mjs). */
-const forms = ({ types, default: file }) => ({
-  import: { types: types.replace(/ts$/, 'mts'), default: file.replace(/js$/, 'mjs') },
-  default: { types, default: file },
-});
-const { private: _, scripts: __, devDependencies: ___, ...kept } = own;
-json(join(stage, 'package.json'), {
-  ...kept,
-  type: 'commonjs',
-  exports: Object.fromEntries(
-    Object.entries(own.exports).map(([name, target]) => [name, target.types ? forms(target) : target]),
-  ),
-  files: ['dist', 'CHANGELOG.md', 'SECURITY.md'],
+writeManifest({
   // `networkdirect build` compiles these sources and no others.
   sourcesIntegrity: `sha512-${createHash('sha512').update(compressed).digest('base64')}`,
   optionalDependencies: {

@@ -1,6 +1,5 @@
 /** The crowd's connections by this library: queue pairs of one process, with one completion queue or one for each. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { wcName } from '../../nd/cli/sides/winverbs.js';
 import {
   type IWVCompletionQueue,
   type RemoteMemory,
@@ -9,7 +8,8 @@ import {
   type WvCompletion,
   WvOpcode,
   WvSend,
-} from '../../winverbs/index.js';
+} from 'networkdirect/winverbs';
+import { wcName } from '../../nd/cli/sides/winverbs.js';
 import { type Connection, Side } from '../ours/side.js';
 import { BULK_BYTES, BYTES, type Client, type Part } from './messages.js';
 

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { connect, connectChannel, createChannelServer, createServer } from '../../nd/net/index.js';
+import { connect, connectChannel, createChannelServer, createServer } from 'networkdirect/net';
 import { Framed } from './framed.js';
 import { HOW_MUCH, LOOPBACK, type NetJob, netJobSchema, REQUEST_BYTES, WRITE_BYTES } from './job.js';
 

@@ -1,5 +1,5 @@
 /** RDMA Writes or Reads to a host far away, by programs that sleep while they wait: bytes per second. */
-import { WvSend } from '../../winverbs/index.js';
+import { WvSend } from 'networkdirect/winverbs';
 import { CommonCount } from '../common-time.js';
 import { perSecond, type Sample, timedAsync } from '../statistics.js';
 import type { JobOf } from './job.js';

@@ -1,6 +1,6 @@
 /** The library's options and memory for a job, and the link that it used. */
-import { readCounters } from '../../kernel-bridge/index.js';
-import { allocate, type KernelOptionsInput } from '../../winverbs/index.js';
+import { readCounters } from 'networkdirect/kernel-bridge';
+import { allocate, type KernelOptionsInput } from 'networkdirect/winverbs';
 import type { Job } from './job.js';
 
 /** Undefined for the default link, because most programs open the library without options. */

@@ -1,14 +1,14 @@
 /** Ping-pong of Send and Receive through the NetworkDirect SPI (v1). An empty message ends it. */
 
-import { acceptSide, LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1.js';
 import {
   type INDCompletionQueue,
   type INDEndpoint,
   NdOpFlag,
   type NdResult,
   type NdSge,
-} from '../../nd/index.js';
+} from 'networkdirect';
+import { acceptSide, LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { libraryOptions } from './library.js';

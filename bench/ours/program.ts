@@ -2,7 +2,7 @@
  * One of the two processes of a measurement. `program.js server JOB` prints the port that it listens on, `program.js client JOB PORT`
  * prints the sample, each as one line of JSON. The server ends with the client.
  */
-import { openProvider } from '../../winverbs/index.js';
+import { openProvider } from 'networkdirect/winverbs';
 import type { Sample } from '../statistics.js';
 import { farMemory, farQueuePair, farTransfer } from './far.js';
 import { type Job, type JobOf, jobSchema } from './job.js';

@@ -3,8 +3,8 @@
  * message arrives before its receive. An empty message ends the stream.
  */
 
+import { WvOpcode, WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
-import { WvOpcode, WvSend } from '../../winverbs/index.js';
 import { perSecond, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';

@@ -1,6 +1,5 @@
 /** One side of a measurement: a device with one completion queue, and connections that exchange addresses and keys of memory. */
-import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
+
 import {
   type IWVCompletionQueue,
   type IWVConnectEndpoint,
@@ -10,7 +9,9 @@ import {
   WcStatus,
   WvAccess,
   type WvCompletion,
-} from '../../winverbs/index.js';
+} from 'networkdirect/winverbs';
+import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
+import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import type { Job } from './job.js';
 import { libraryOptions } from './library.js';
 

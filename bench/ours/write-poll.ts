@@ -3,8 +3,8 @@
  * The number -1 ends it.
  */
 
+import { WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
-import { WvSend } from '../../winverbs/index.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';

@@ -1,7 +1,22 @@
 /** A client of the block device, over WinVerbs: it names its memory, and the device moves the blocks. */
-
-import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
-import { WvAccess, WvSend } from '../../winverbs/index.js';
+import {
+  allocate,
+  type IWVCompletionQueue,
+  type IWVConnectEndpoint,
+  type IWVConnectQueuePair,
+  type IWVDevice,
+  type IWVProtectionDomain,
+  type IWVProvider,
+  openProvider,
+  QpAttr,
+  QpState,
+  WcStatus,
+  WvAccess,
+  type WvCompletion,
+  type WvMemoryRegion,
+  WvSend,
+  type WvSge,
+} from 'networkdirect/winverbs';
 import { ANSWER_BYTES, Operation, REQUEST_BYTES, Result, WINDOW, writeRequest } from './protocol.js';
 
 const RESULTS: Readonly<Record<number, string>> = {
@@ -9,49 +24,101 @@ const RESULTS: Readonly<Record<number, string>> = {
   [Result.UNKNOWN]: 'the device does not know this request',
 };
 
-export class BlockClient implements Disposable {
-  private constructor(
-    private readonly host: HostWv,
-    private readonly parts: Awaited<ReturnType<typeof connected>>,
-    readonly blockSize: number,
-    readonly blocks: number,
+/** What the device does with a client's memory. */
+const BY_DEVICE = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE;
+
+/** Registered memory. */
+export class BlockBuffer {
+  constructor(
+    private readonly pd: IWVProtectionDomain,
+    readonly bytes: Uint8Array,
+    readonly region: WvMemoryRegion,
   ) {}
 
+  sge(offset: number, length: number): readonly [WvSge] {
+    return [{ region: this.region, offset, length }];
+  }
+
+  release(): void {
+    this.pd.deregisterMemory(this.region);
+  }
+}
+
+export class BlockClient implements Disposable {
+  /** As the device has reported them. */
+  readonly blockSize: number = 0;
+  readonly blocks: number = 0;
+  private readonly provider: IWVProvider;
+  private readonly device: IWVDevice;
+  private readonly pd: IWVProtectionDomain;
+  private readonly cq: IWVCompletionQueue;
+  private readonly qp: IWVConnectQueuePair;
+  private readonly endpoint: IWVConnectEndpoint;
+  /** A request, and its answer. */
+  private readonly messages: BlockBuffer;
   private tag = 0;
 
-  /** Connects to the device's port. */
+  private constructor(address: string) {
+    this.provider = openProvider();
+    this.device = this.provider.openDevice(this.provider.translateAddress(address).deviceGuid);
+    this.pd = this.device.allocateProtectionDomain();
+    this.cq = this.device.createCompletionQueue(2 * WINDOW);
+    const depths = { sendDepth: WINDOW, receiveDepth: WINDOW, sendSge: 1, receiveSge: 1 };
+    this.qp = this.pd.createConnectQueuePair({ sendCq: this.cq, receiveCq: this.cq, ...depths });
+    this.qp.modify(
+      { qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags: BY_DEVICE },
+      QpAttr.STATE | QpAttr.PKEY_INDEX | QpAttr.PORT_NUMBER | QpAttr.ACCESS_FLAGS,
+    );
+    this.messages = this.memory(REQUEST_BYTES + ANSWER_BYTES, WvAccess.LOCAL_WRITE);
+    this.endpoint = this.provider.createConnectEndpoint();
+  }
+
+  /** Connects to the device's port at an address of this host. */
   static async connect(address: string, port: number): Promise<BlockClient> {
-    const host = HostWv.open(address);
-    const parts = await connected(host, address, port);
-    const [blockSize = 0, blocks = 0] = new Uint32Array(parts.size.buffer, 0, 2);
-    return new BlockClient(host, parts, blockSize, blocks);
+    const client = new BlockClient(address);
+    const { endpoint } = client;
+    const peer = { family: address.includes(':') ? 6 : 4, address, port } as const;
+    try {
+      endpoint.bindAddress({ ...peer, port: 0 });
+      endpoint.resolveRoute(peer);
+      await endpoint.connect(client.qp, peer, { responderResources: WINDOW, initiatorDepth: WINDOW });
+      // The reply has the size of the device.
+      const size = Uint8Array.from(endpoint.query().privateData);
+      const [blockSize, blocks] = new Uint32Array(size.buffer, 0, 2);
+      await endpoint.accept(null, {});
+      return Object.assign(client, { blockSize, blocks });
+    } catch (error) {
+      client[Symbol.dispose]();
+      throw error;
+    }
   }
 
   /** Memory that requests may name. */
-  buffer(bytes: number): MemoryWv {
-    return this.host.memory(bytes, WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE);
+  buffer(bytes: number): BlockBuffer {
+    return this.memory(bytes, BY_DEVICE);
   }
 
   /** Reads blocks into a buffer, from its start. */
-  read(buffer: MemoryWv, block: number, count: number): Promise<void> {
+  read(buffer: BlockBuffer, block: number, count: number): Promise<void> {
     return this.ask(Operation.READ, buffer, block, count);
   }
 
   /** Writes blocks from a buffer, from its start. */
-  write(buffer: MemoryWv, block: number, count: number): Promise<void> {
+  write(buffer: BlockBuffer, block: number, count: number): Promise<void> {
     return this.ask(Operation.WRITE, buffer, block, count);
   }
 
   /** One request, and its answer. @throws Error if the device refuses it. */
-  async ask(operation: number, buffer: MemoryWv, block: number, count: number): Promise<void> {
-    const { qp, queue, memory } = this.parts;
-    const view = new DataView(memory.bytes.buffer);
+  async ask(operation: number, buffer: BlockBuffer, block: number, count: number): Promise<void> {
+    const { qp, messages } = this;
+    const { buffer: memory, byteOffset } = messages.bytes;
+    const view = new DataView(memory, byteOffset, REQUEST_BYTES + ANSWER_BYTES);
     const { address, rkey } = buffer.region;
     const tag = ++this.tag;
     writeRequest(view, 0, { operation, tag, block, count, rkey, address: BigInt(address) });
-    qp.postReceive('answer', memory.sge(REQUEST_BYTES, ANSWER_BYTES));
-    qp.send('request', memory.sge(0, REQUEST_BYTES), WvSend.SIGNALED);
-    await queue.take(2);
+    qp.postReceive('answer', messages.sge(REQUEST_BYTES, ANSWER_BYTES));
+    qp.send('request', messages.sge(0, REQUEST_BYTES), WvSend.SIGNALED);
+    await this.completions(2);
     const [answered, result] = [view.getUint32(REQUEST_BYTES, true), view.getUint32(REQUEST_BYTES + 4, true)];
     if (answered !== tag) throw new Error(`The answer has the tag ${answered}, not ${tag}.`);
     if (result !== Result.DONE) throw new Error(RESULTS[result] ?? `The device answers ${result}.`);
@@ -59,29 +126,34 @@ export class BlockClient implements Disposable {
 
   /** Ends the connection. */
   async close(): Promise<void> {
-    await this.parts.endpoint.disconnect();
+    await this.endpoint.disconnect();
     this[Symbol.dispose]();
   }
 
   [Symbol.dispose](): void {
-    const { endpoint, qp, queue, memory } = this.parts;
-    endpoint.release();
-    qp.release();
-    queue.cq.release();
-    memory.release();
-    this.host.release();
+    this.endpoint.release();
+    this.qp.release();
+    this.cq.release();
+    this.messages.release();
+    this.pd.release();
+    this.device.release();
+    this.provider.release();
   }
-}
 
-async function connected(host: HostWv, address: string, port: number) {
-  const queue = host.queue(64);
-  const shape = { sendDepth: WINDOW, receiveDepth: WINDOW, sendSge: 1, receiveSge: 1 };
-  const access = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE;
-  const qp = host.queuePair(queue.cq, shape, access);
-  const memory = host.memory(REQUEST_BYTES + ANSWER_BYTES, WvAccess.LOCAL_WRITE);
-  const endpoint = host.provider.createConnectEndpoint();
-  const peer = { family: address.includes(':') ? 6 : 4, address, port } as const;
-  const limits = { responderResources: WINDOW, initiatorDepth: WINDOW };
-  const { privateData } = await connectEndpoint(endpoint, qp, peer, limits);
-  return { queue, qp, memory, endpoint, size: Uint8Array.from(privateData) };
+  private memory(bytes: number, access: number): BlockBuffer {
+    const memory = allocate(bytes);
+    return new BlockBuffer(this.pd, memory, this.pd.registerMemory(memory, access));
+  }
+
+  /** Waits for so many completions. @throws Error if a request has failed. */
+  private async completions(count: number): Promise<void> {
+    const polled: WvCompletion[] = [];
+    for (let left = count; left > 0; ) {
+      const found = this.cq.poll(polled, left);
+      for (const { context, status } of polled.slice(0, found))
+        if (status !== WcStatus.SUCCESS) throw new Error(`The ${String(context)} failed: status ${status}.`);
+      left -= found;
+      if (found === 0) await this.cq.notify('any');
+    }
+  }
 }

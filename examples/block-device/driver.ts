@@ -24,7 +24,7 @@ import {
   WvAccess,
   WvOpcode,
   WvSend,
-} from '../../kernel-bridge/kernel/index.js';
+} from 'networkdirect/kernel';
 import {
   ANSWER_BYTES,
   Operation,

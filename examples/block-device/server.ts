@@ -3,7 +3,7 @@
  *
  *   node dist/examples/block-device/server.js [address]
  */
-import { loadDriver, openDeviceFile } from '../../kernel-bridge/index.js';
+import { loadDriver, openDeviceFile } from 'networkdirect/kernel-bridge';
 import { DEVICE_FILE, QUERY, QUERY_BYTES } from './protocol.js';
 
 const address = process.argv[2] ?? '127.0.0.1';

@@ -10,7 +10,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { connect, createServer, type Socket } from '../../nd/net/index.js';
+import { connect, createServer, type Socket } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
 /** Bytes read from the file at a time: as many as a frame of the stream has. */

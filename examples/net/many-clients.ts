@@ -5,7 +5,7 @@
  *     node dist/examples/net/many-clients.js join <host> <port> <name>      says the lines of its input
  */
 import { createInterface } from 'node:readline';
-import { type Channel, connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { type Channel, connectChannel, createChannelServer } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
 /** Messages that wait for a client, at most. */

@@ -4,7 +4,7 @@
  *     node dist/examples/net/rpc.js serve [port]
  *     node dist/examples/net/rpc.js call <host> <port> <function> <number>...
  */
-import { connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { connectChannel, createChannelServer } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
 /** What clients may call. */

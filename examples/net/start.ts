@@ -1,5 +1,5 @@
 // The command lines of the programs in this folder.
-import type { Server } from '../../nd/net/index.js';
+import type { Server } from 'networkdirect/net';
 
 /** A port from a command line; 0 is a free one. @throws RangeError */
 export function portOf(text: string): number {

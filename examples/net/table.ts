@@ -5,7 +5,7 @@
  *     node dist/examples/net/table.js serve [port]
  *     node dist/examples/net/table.js read <host> <port> <row> [times]
  */
-import { allocate, connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { allocate, connectChannel, createChannelServer } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
 const ROWS = 100;

@@ -1,6 +1,6 @@
 // The benchmark as users run it, as short as possible: it must measure everything; speed is not checked.
 
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type CrowdFigures, crowdSample } from '../../bench/crowd/crowd.js';
 import { plan } from '../../bench/plan.js';
+import { root } from '../helpers/root.js';
 import { firstIf, long } from '../helpers/tiers.js';
 
 const program = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
@@ -64,6 +65,25 @@ for (const kind of kinds) {
     }
   });
 }
+
+long(test, 'npm run bench measures the package', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: Readonly<Record<string, string>>;
+  };
+  const pack = scripts.prebench!.split(' && ').at(-1)!;
+  const quick = "--json --no-peers --rounds 1 --scale 0.002 --only '^ping-pong local 8$'";
+  execFileSync('sh', ['-c', pack], { cwd: root });
+  const [head, ...rows] = execFileSync('sh', ['-c', `${scripts.bench} ${quick}`], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+    .trim()
+    .split('\n');
+  const { machine } = JSON.parse(head!) as { machine: { library: string } };
+  assert.is(machine.library, 'build/package/networkdirect/dist/nd/index.mjs');
+  assert.ok(rows.length > 0);
+  for (const row of rows) assert.ok((JSON.parse(row) as Line).value! > 0, row);
+});
 
 long(test, 'a crowd, half of it by the wire, with bulk data: every connection gets answers', async () => {
   for (const who of ['apart', 'together', 'net'] as const) {

@@ -6,10 +6,9 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BlockClient } from '../../examples/block-device/client.js';
+import { type BlockBuffer, BlockClient } from '../../examples/block-device/client.js';
 import { DEVICE_FILE, QUERY, QUERY_BYTES } from '../../examples/block-device/protocol.js';
 import { loadDriver, openDeviceFile, readCounters, unloadDriver } from '../../kernel-bridge/index.js';
-import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
 import { long } from '../helpers/tiers.js';
 
 const test = suite('block device');
@@ -70,9 +69,9 @@ test('reads and writes of several clients end while the device’s program is bl
 });
 
 /** A buffer that the client does not have, by the keys that it sends. */
-function foreignOf(buffer: MemoryWv): MemoryWv {
+function foreignOf(buffer: BlockBuffer): BlockBuffer {
   const foreign = { ...buffer, bytes: buffer.bytes, region: { ...buffer.region, rkey: 1, address: 4096 } };
-  return Object.setPrototypeOf(foreign, Object.getPrototypeOf(buffer)) as MemoryWv;
+  return Object.setPrototypeOf(foreign, Object.getPrototypeOf(buffer)) as BlockBuffer;
 }
 
 test('a client that names memory it does not have loses its connection, and no other does', async () => {

@@ -9,6 +9,10 @@ import * as assert from 'uvu/assert';
 import { long } from '../helpers/tiers.js';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
+const ownPackage = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  readonly name: string;
+  readonly exports: Readonly<Record<string, { readonly types?: string }>>;
+};
 
 /** A room: the files with this prefix. The first matching entry is a file's room. */
 const rooms = [
@@ -191,23 +195,38 @@ function roomOf(file: string): Room {
   return room;
 }
 
-function sources(): string[] {
-  return ['nd', 'winverbs', 'kernel-bridge', 'examples'].flatMap((folder) =>
+function sources(folders = ['nd', 'winverbs', 'kernel-bridge', 'examples']): string[] {
+  return folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.c?ts$/.test(name) && !name.endsWith('.test.ts'))
       .map((name) => join(folder, name)),
   );
 }
 
-/** The imports of a source: project files as paths from the root, packages by name. */
-function importsOf(file: string): string[] {
+/** The sources of the public modules, by the names that programs import them by. */
+const publicModules = new Map(
+  Object.entries(ownPackage.exports).flatMap(([path, { types }]) =>
+    types === undefined
+      ? []
+      : [[path.replace('.', ownPackage.name), relative('dist', types).replace(/d\.ts$/, 'ts')] as const],
+  ),
+);
+
+/** The imports of a source as it has them. */
+function namesIn(file: string): string[] {
   const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), 'utf8'), true, true);
-  return importedFiles.map(({ fileName }) =>
-    fileName.startsWith('.')
-      ? relative('.', normalize(join(dirname(file), fileName.replace(/\.js$/, '.ts'))))
-      : fileName,
-  );
+  return importedFiles.map(({ fileName }) => fileName);
 }
+
+/** A relative import as a path from the root. */
+const pathOf = (file: string, name: string): string =>
+  relative('.', normalize(join(dirname(file), name.replace(/\.js$/, '.ts'))));
+
+/** The imports of a source: project files as paths from the root, packages by name. */
+const importsOf = (file: string): string[] =>
+  namesIn(file).map((name) =>
+    name.startsWith('.') ? pathOf(file, name) : (publicModules.get(name) ?? name),
+  );
 
 /** Descriptions of imports that break a rule. */
 function violations(file: string, imports: readonly string[]): string[] {
@@ -286,6 +305,40 @@ long(test, 'the library loads no package but its own when it is imported', () =>
       .importedFiles.some(({ fileName }) => !fileName.startsWith('.') && !fileName.startsWith('node:'));
   });
   assert.equal(loading, []);
+});
+
+test('examples, benchmarks and the sides that they share import the library as programs do', () => {
+  const programs = sources(['examples', 'bench', 'nd/cli/sides']);
+  const modules = new Set(publicModules.values());
+  assert.ok(modules.size >= 5);
+  const relatively = programs.filter((file) =>
+    namesIn(file).some((name) => name.startsWith('.') && modules.has(pathOf(file, name))),
+  );
+  assert.equal(relatively, []);
+});
+
+test('nd loads nothing for its version but the parser of command lines', () => {
+  // Loading zod and the library takes several times as long as all else that it does.
+  const loaded = new Set<string>();
+  const load = (file: string): void => {
+    const text = ts.transpile(readFileSync(join(root, file), 'utf8'), {
+      module: ts.ModuleKind.ESNext,
+      verbatimModuleSyntax: true,
+    });
+    // Without those that it loads later by `import()`.
+    for (const statement of ts.createSourceFile(file, text, ts.ScriptTarget.ES2022).statements) {
+      const of =
+        ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement) ? statement : undefined;
+      if (of?.moduleSpecifier === undefined || !ts.isStringLiteral(of.moduleSpecifier)) continue;
+      const name = of.moduleSpecifier.text;
+      const path = name.startsWith('.') ? pathOf(file, name) : name;
+      if (loaded.has(path) || path.startsWith('node:')) continue;
+      loaded.add(path);
+      if (name.startsWith('.')) load(path);
+    }
+  };
+  load('nd/cli/nd.ts');
+  assert.equal([...loaded].sort(), ['commander', 'nd/cli/command-line.ts']);
 });
 
 test('no source takes refuge from the type system', () => {

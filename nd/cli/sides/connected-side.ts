@@ -4,7 +4,7 @@
  * {@link connectSides} connects two sides of one process; in two processes, one accepts what its listener gives it
  * ({@link acceptSide}), and the other connects ({@link Side.establish}).
  */
-import { allocate, type Nd2RequestType, type Overlapped, type SocketAddress } from '../../index.js';
+import { allocate, type Nd2RequestType, type Overlapped, type SocketAddress } from 'networkdirect';
 
 /** The loopback address: every host has it, and no other host reaches it. */
 export const LOOPBACK = '127.0.0.1';

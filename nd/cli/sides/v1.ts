@@ -20,7 +20,7 @@ import {
   type SocketAddress,
   Status,
   statusName,
-} from '../../index.js';
+} from 'networkdirect';
 import {
   Host,
   type Listener,

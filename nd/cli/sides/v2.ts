@@ -19,7 +19,7 @@ import {
   openNetworkDirect2,
   type SocketAddress,
   statusName,
-} from '../../index.js';
+} from 'networkdirect';
 import {
   Host,
   type Listener,

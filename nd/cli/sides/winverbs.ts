@@ -22,7 +22,7 @@ import {
   type WvQpCreate,
   WvSend,
   type WvSge,
-} from '../../../winverbs/index.js';
+} from 'networkdirect/winverbs';
 import {
   Host,
   type Listener,
