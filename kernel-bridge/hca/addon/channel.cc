@@ -99,6 +99,8 @@ int32_t Channel::submit(uint32_t major, uint32_t fileId, uint32_t code, const ui
     request.serial = serial;
     if (!refused && !s.event) wake = push(std::move(request));
   }
+  // The request of an event was not moved.
+  // NOLINTNEXTLINE(bugprone-use-after-move)
   if (!refused && slots_[slot].event && !submitEvent(slot, serial, fileId, request.input)) {
     std::lock_guard<std::mutex> lock(mutex_);
     refused = ended_;
@@ -282,7 +284,7 @@ void Channel::closeUser() {
 
 // ── Server side ─────────────────────────────────────────────────────────────────────────────────────────────
 
-bool Channel::serve(std::shared_ptr<Wake> wake) {
+bool Channel::serve(const std::shared_ptr<Wake>& wake) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (served_ || ended_) return false;

@@ -132,7 +132,7 @@ class Channel final : public std::enable_shared_from_this<Channel> {
   // ── Server side, one thread ────────────────────────────────────────────────────────────────────────────
   // False: the channel has a server already, or has ended. `wake` is called when a request arrives after take() has
   // found none.
-  bool serve(std::shared_ptr<Wake> wake);
+  bool serve(const std::shared_ptr<Wake>& wake);
   bool take(Request* out);
   // From now on requests for the same event as the pending one in `slot` go to the source.
   void bindEvent(uint32_t slot, uint32_t serial, std::shared_ptr<EventSource> source);
