@@ -51,9 +51,9 @@ function sourcesIn(folder) {
 }
 
 // The flag that leaves out what serves long distances between two instances of this package (docs/internals/wire.md).
-const standardOnly = words(process.env.CXXFLAGS).includes('-DND_WITHOUT_PATH');
+const standardOnly = words(process.env.CXXFLAGS).includes('-DND_WITHOUT_EXTENSIONS');
 const ofEngine = sourcesIn(`${hca}/engine`).filter(
-  (file) => !standardOnly || !file.includes('/transport/path/'),
+  (file) => !standardOnly || !file.includes('/transport/extensions/'),
 );
 
 /** The sources of each addon. */

@@ -29,7 +29,7 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   readonly kernelId: number;
   readonly slot: number;
   readonly wireReady: boolean;
-  /** Bits of `PeerExtensions` that this build of the engine has: all, or none (ND_WITHOUT_PATH). */
+  /** Bits of `PeerExtensions` that this build of the engine has: all, or none (ND_WITHOUT_EXTENSIONS). */
   readonly peerExtensions: number;
   /** Why there is no wire (the holder of UDP port 4791), or ''. Finding the holder takes some milliseconds. */
   readonly wireProblem: string;

@@ -111,10 +111,16 @@ export const numbers: readonly NumberTable[] = [
       longWindow: [1, 'More PSNs in flight than the option `window`.'],
       recovery: [
         2,
-        'Acknowledgements that report packets received behind a gap (transport/path/recovery.h).',
+        'Acknowledgements that report packets received behind a gap (transport/extensions/selective_ack.h).',
       ],
-      fragments: [4, 'Packets that are too long for the path, in fragments (transport/path/fragments.h).'],
-      answers: [8, 'Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h).'],
+      fragments: [
+        4,
+        'Packets that are too long for the path, in fragments (transport/extensions/fragments.h).',
+      ],
+      answers: [
+        8,
+        'Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).',
+      ],
       longPackets: [
         16,
         'Full packets have a length of their own, which is in the upper half of the word (PacketBytes).',

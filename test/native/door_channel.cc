@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "addon/channel.h"
+#include "addon/request_channel.h"
 #include "progress/parking.h"
 #include "check.h"
 

@@ -365,7 +365,7 @@ TEST(direct_memory_of_one_hca_only) {
 // More keys than the table has places for: those go by packets, and places are used again.
 TEST(direct_table_is_finite) {
   HostCounters counters;
-  DirectBoard board(counters);
+  DirectOwner board(counters);
   CHECK(board.create());
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(4096, &memory) == Status::kSuccess);

@@ -307,7 +307,7 @@ struct Peers {
 // Two peers are stopped in the same memory: it is taken back once.
 TEST(direct_end_under_two_stopped_peers) {
   Peers peers;
-  DirectBoard board(peers.counters);
+  DirectOwner board(peers.counters);
   CHECK(board.create());
   board.setPatience(kShort);
   std::shared_ptr<const SharedRange> memory;
@@ -315,7 +315,7 @@ TEST(direct_end_under_two_stopped_peers) {
   const uint32_t place = board.publish({0x100, kAccessRemoteWriteBit, 1, 0, memory->base, 4096}, memory.get());
   for (int i = 0; i < 2; i++) peers.goInside(i, *memory);
   board.withdraw(0x100, place);
-  CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
+  CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 2u);
   CHECK_EQ(peers.counters.get(HostCounter::kDirectTakenBack), 1u);
 }
@@ -326,7 +326,7 @@ TEST(direct_end_under_two_stopped_peers) {
 TEST(direct_end_beside_another_peer) {
   for (const bool stopped : {false, true}) {
     Peers peers;
-    DirectBoard board(peers.counters);
+    DirectOwner board(peers.counters);
     CHECK(board.create());
     std::shared_ptr<const SharedRange> memory;
     CHECK(allocateShared(8 * kPage, &memory) == Status::kSuccess);
@@ -338,11 +338,11 @@ TEST(direct_end_beside_another_peer) {
     peers.goInside(1, *memory, 0x200, 4 * kPage);
     const uint64_t second = DirectMark::look(&peers.own[1].directVisit()->mark);
     board.withdraw(0x300, three);
-    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);  // nobody is inside by it
+    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);  // nobody is inside by it
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), 0u);
     if (!stopped) CHECK(DirectMark::leave(&peers.own[1].directVisit()->mark, second));
     board.withdraw(0x100, one);
-    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
+    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
     CHECK_EQ(peers.counters.get(HostCounter::kDirectEvictions), stopped ? 2u : 1u);
     if (stopped) CHECK(!DirectMark::leave(&peers.own[1].directVisit()->mark, second));
     Mapping file;
@@ -353,7 +353,7 @@ TEST(direct_end_beside_another_peer) {
       CHECK_EQ(bytes[page * kPage] == 0xEE, !(page == 0 || (stopped && page == 4)));
     }
     board.withdraw(0x200, two);
-    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);
+    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
   }
 }
 
@@ -393,7 +393,7 @@ TEST(direct_end_without_memory) {
 // The memory of a peer that could not be moved stays, whoever gives it back, until that process has ended.
 TEST(direct_memory_stays_while_it_could_not_be_moved) {
   Peers peers;
-  DirectBoard board(peers.counters);
+  DirectOwner board(peers.counters);
   CHECK(board.create());
   std::shared_ptr<const SharedRange> memory;
   CHECK(allocateShared(1024 * kPage, &memory) == Status::kSuccess);
@@ -406,12 +406,12 @@ TEST(direct_memory_stays_while_it_could_not_be_moved) {
   rlimit none = before;
   none.rlim_cur = kPage;
   CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
-  const DirectBoard::Settled settled = board.settle(peers.all, 2);
+  const DirectOwner::Settled settled = board.settle(peers.all, 2);
   CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
-  CHECK(settled == DirectBoard::Settled::kNoMemory && board.unsafe(*memory));
+  CHECK(settled == DirectOwner::Settled::kNoMemory && board.unsafe(*memory));
   memory.reset();
   CHECK(!alive.expired());
-  CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kQuiet);
+  CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kQuiet);
   CHECK(alive.expired());
 }
 #endif
@@ -435,7 +435,7 @@ TEST(direct_end_leaves_the_lock_to_others) {
 // chance.
 TEST(direct_end_under_a_peer_that_always_comes_back) {
   Peers peers(endedProcess());
-  DirectBoard board(peers.counters);
+  DirectOwner board(peers.counters);
   CHECK(board.create());
   board.setPatience(kShort);
   uint64_t* const mark = &peers.own[0].directVisit()->mark;
@@ -456,7 +456,7 @@ TEST(direct_end_under_a_peer_that_always_comes_back) {
     peers.goInside(0, *memory);
     const uint64_t before = peers.counters.get(HostCounter::kDirectEvictions);
     board.withdraw(0x100, place);
-    CHECK(board.settle(peers.all, 2) == DirectBoard::Settled::kTakenBack);
+    CHECK(board.settle(peers.all, 2) == DirectOwner::Settled::kTakenBack);
     CHECK(memory->takenBack);
     CHECK(peers.counters.get(HostCounter::kDirectEvictions) <= before + 2);
   }

@@ -1,6 +1,6 @@
-// Paths on which long packets vanish (class Fragments of transport/path/fragments.h): a connection of two that have
-// agreed on it goes on in fragments, and whole again when the path allows it; towards others no packet differs from the
-// standard's.
+// Paths on which long packets vanish (class Fragments of transport/extensions/fragments.h): a connection of two that
+// have agreed on it goes on in fragments, and whole again when the path allows it; towards others no packet differs
+// from the standard's.
 #include <cstdio>
 #include <utility>
 

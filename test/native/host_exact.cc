@@ -4,7 +4,7 @@
 #include <netinet/ip.h>
 #include <sys/syscall.h>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "host_node.h"
 #include "platform/unique_fd.h"
 

@@ -8,7 +8,7 @@
 
 #include <cinttypes>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "host_impostor.h"
 #include "world_net.h"
 

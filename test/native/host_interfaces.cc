@@ -1,5 +1,5 @@
 // What the system tells of its interfaces: a cable's two ends in a network namespace of this test's own.
-#include "platform/interfaces.h"
+#include "platform/network_interfaces.h"
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <poll.h>

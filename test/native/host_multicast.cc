@@ -3,7 +3,7 @@
 #include <fstream>
 #include <functional>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "host_node.h"
 #include "platform/unique_fd.h"
 #include "ring_user.h"

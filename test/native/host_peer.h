@@ -13,7 +13,7 @@
 
 #include "host_side.h"
 #include "local/local_pairs.h"
-#include "slots/port_blocks.h"
+#include "slots/rdma_port_blocks.h"
 
 namespace hosttest {
 

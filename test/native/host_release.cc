@@ -7,7 +7,7 @@
 
 #include "host_node.h"
 #include "platform/local_socket.h"
-#include "slots/ports.h"
+#include "slots/rdma_ports.h"
 
 using hosttest::parseAddress, hosttest::RealClock;
 using namespace nd;
@@ -139,7 +139,7 @@ void releases(void (*release)(Member& owner, uint32_t claim)) {
   do {
     asked = monotonicMs();
     status = next.claim(&port, &other);
-  } while (status == Status::kAddressAlreadyExists && monotonicMs() - asked >= Ports::kAnswersMs && asked < end);
+  } while (status == Status::kAddressAlreadyExists && monotonicMs() - asked >= RdmaPorts::kAnswersMs && asked < end);
   HOST_CHECK(status == Status::kSuccess);
   claimed = true;
   answering.join();

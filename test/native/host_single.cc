@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "host/host.h"
 #include "host_members.h"
 #include "ring_user.h"

@@ -9,7 +9,7 @@
 #include "host_node.h"
 #include "host_test.h"
 #include "platform/local_names.h"
-#include "slots/ports.h"
+#include "slots/rdma_ports.h"
 
 using namespace hosttest;
 
@@ -80,7 +80,7 @@ std::vector<std::string> slots() {
 std::vector<std::string> ports() {
   std::vector<std::string> names;
   for (const char* service : {"0106", "0111"})
-    for (unsigned first = nd::PortBlocks::kFirstPort; first < 65536; first += nd::PortBlocks::kPorts)
+    for (unsigned first = nd::RdmaPortBlocks::kFirstPort; first < 65536; first += nd::RdmaPortBlocks::kPorts)
       names.push_back(std::string("ports/") + service + "/" + std::to_string(first));
   for (const char* port : {"port/0106/7000/*", "port/0106/7001/*", "port/0106/7000/00000000000000000000ffff7f000001"})
     names.push_back(port);

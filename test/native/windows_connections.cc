@@ -11,8 +11,8 @@
 #include "platform/mapping.h"
 #include "platform/pages.h"
 #include "platform/readiness.h"
-#include "platform/windows/text.h"
-#include "platform/windows/user.h"
+#include "platform/windows/error_text.h"
+#include "platform/windows/user_sid.h"
 #include "windows_processes.h"
 
 namespace {

@@ -98,7 +98,7 @@ void FakeLink::revoke(uint64_t epoch) {
 }
 
 bool FakeLink::publish() {
-  board = std::make_unique<DirectBoard>(directCounters);
+  board = std::make_unique<DirectOwner>(directCounters);
   return board->create();
 }
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "check.h"
 #include "engine/engine.h"
-#include "local/direct_board.h"
+#include "local/direct_owner.h"
 #include "local/local_pair.h"
 #include "platform/os.h"
 
@@ -93,9 +93,9 @@ struct FakeLink final : Link {
   void revoke(uint64_t epoch) override;
   // Direct access, where a test has begun it.
   HostCounters directCounters;
-  std::unique_ptr<DirectBoard> board;
+  std::unique_ptr<DirectOwner> board;
   bool publish();
-  DirectBoard* directBoard() override { return board.get(); }
+  DirectOwner* directOwner() override { return board.get(); }
   void settleDirect() override;
   bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;

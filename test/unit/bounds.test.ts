@@ -107,7 +107,7 @@ test('each kind of packet has a row', () => {
     ...{ kOpFetchAdd: 'Atomic', kUcOpcodes: 'Send', kOpUdSendOnly: 'Datagram' },
     ...{ kOpUdSendOnlyImmediate: 'Datagram', kOpCnp: 'CongestionNotification', kOpFragment: 'Fragment' },
   };
-  const opcodes = enumerators('kernel-bridge/hca/engine/base/wire.h', 'Opcode');
+  const opcodes = enumerators('kernel-bridge/hca/engine/base/packet_headers.h', 'Opcode');
   const missing = opcodes.filter((name) => kinds[name] === undefined);
   assert.equal(missing, [], 'opcodes without a kind');
   const named = namesOf(/^packet /);

@@ -48,7 +48,7 @@ function definedTwice(all: readonly Source[]): string[] {
 const named: readonly (readonly [what: string, home: string, written: RegExp])[] = [
   ['RNR retry counts', 'kernel-bridge/ioctl/constants.ts', /\brnr_?retry\w*"?\s*(:|=|\?\?)\s*[67]\b/i],
   ['the slots of a host', 'kernel-bridge/schema/numbers.ts', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
-  ['masks of QPNs and PSNs', 'kernel-bridge/hca/engine/base/wire.h', /[=&<({,]\s*0x(00)?[fF]{6}\b/],
+  ['masks of QPNs and PSNs', 'kernel-bridge/hca/engine/base/packet_headers.h', /[=&<({,]\s*0x(00)?[fF]{6}\b/],
   ["the size of EP_QUERY's answer", 'kernel-bridge/ioctl/structs.ts', /WvIoEpAttributes\.size\s*\+/],
 ];
 

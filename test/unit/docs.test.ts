@@ -140,18 +140,7 @@ test('every property of the interfaces of networkdirect and networkdirect/net ha
   const sample = 'export interface A { /** Told. */ a: 1; b: 2 } interface Own { c: 3 }';
   assert.equal(bareProperties('x.ts', sample), ['A.b']);
   // Not part of the package's interface.
-  const inside = [
-    'place',
-    'outbox',
-    'inbox',
-    'link',
-    'poller',
-    'wire',
-    'opening',
-    'remote',
-    'shared',
-    'helpers',
-  ];
+  const inside = ['local-context', 'outbox', 'inbox', 'link', 'poller', 'frames', 'open-link'];
   const files = [...filesOf('nd/spi'), ...filesOf('nd'), ...filesOf('nd/net')].filter(
     (name) => !inside.some((one) => name === `nd/net/${one}.ts`),
   );

@@ -141,7 +141,7 @@ test('what the rules are against is found', () => {
     ['transport/core.h', '#include "udp/udp_wire.h"'],
     ['udp/udp_wire.cc', '#include "local/local_pair.h"'],
     ['host/host.h', '#include "process/hca_context.h"'],
-    ['host/host.h', '#include "parts.h"'],
+    ['host/host.h', '#include "host_parts.h"'],
   ] as const) {
     const includes = includesOf(file, `#pragma once\n${line}\n`);
     assert.equal(violations(includes), [`${file} includes ${includes[0]!.target}`]);

@@ -5,8 +5,8 @@
 #include "env.h"
 #include "hca.h"
 #include "network_watch.h"
-#include "interfaces.h"
-#include "memory.h"
+#include "network_interfaces.h"
+#include "user_memory.h"
 #include "observing.h"
 #include "wakers.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <unordered_map>
 
-#include "channel.h"
+#include "request_channel.h"
 #include "engine/engine.h"
 
 namespace nd::js {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "convert.h"
-#include "memory.h"
+#include "user_memory.h"
 #include "own_methods.h"
 
 namespace nd::js {

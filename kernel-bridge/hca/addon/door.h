@@ -1,6 +1,6 @@
 // The JavaScript classes of a channel: NativeChannel (user side) and NativeChannelServer (kernel side).
 #pragma once
-#include "channel.h"
+#include "request_channel.h"
 #include "env.h"
 #include "loop_wait.h"
 

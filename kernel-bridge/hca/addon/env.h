@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "channel.h"
+#include "request_channel.h"
 #include "progress/parking.h"
 #include "process/hca_context.h"
 
@@ -66,7 +66,7 @@ class EnvData {
   Napi::FunctionReference hcaClass;
   Napi::Reference<Napi::Uint32Array> doorbell;  // one word: the queue pair of the new work requests
   const uint32_t* doorbellWord = nullptr;
-  std::unique_ptr<Closable> memory;                // the Memory of this environment (memory.h)
+  std::unique_ptr<Closable> memory;                // the Memory of this environment (user_memory.h)
   std::vector<std::unique_ptr<Closable>> watches;  // network_watch.h
 
  private:

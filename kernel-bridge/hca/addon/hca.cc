@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "base/mad.h"
-#include "memory.h"
+#include "user_memory.h"
 
 namespace nd::js {
 

@@ -66,11 +66,13 @@ export const RnrPatience = {
 export const PeerExtensions = {
   /** More PSNs in flight than the option `window`. */
   longWindow: 1,
-  /** Acknowledgements that report packets received behind a gap (transport/path/recovery.h). */
+  /** Acknowledgements that report packets received behind a gap (transport/extensions/selective_ack.h). */
   recovery: 2,
-  /** Packets that are too long for the path, in fragments (transport/path/fragments.h). */
+  /** Packets that are too long for the path, in fragments (transport/extensions/fragments.h). */
   fragments: 4,
-  /** Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h). */
+  /**
+   * Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
+   */
   answers: 8,
   /** Full packets have a length of their own, which is in the upper half of the word (PacketBytes). */
   longPackets: 16,

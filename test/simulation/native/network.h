@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "seeded.h"
 
 namespace simulation {

@@ -1,6 +1,6 @@
 #include "addon/loop_poll.h"
 
-#include "platform/windows/object.h"
+#include "platform/windows/descriptor_object.h"
 
 namespace nd::js {
 

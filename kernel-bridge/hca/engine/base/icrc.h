@@ -3,9 +3,9 @@
 #pragma once
 #include <cstddef>
 #include "base/ip.h"
-#include "base/link.h"
+#include "base/packet_link.h"
 #include "base/types.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd {
 

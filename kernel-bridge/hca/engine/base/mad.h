@@ -1,7 +1,7 @@
 // CM messages on QP1, as far as the host side reads them to find the kernel of a MAD (IBA 1 §13.4.2 MAD header, §12.6
 // CM messages; the RDMA IP CM service of annex A11 for service ids).
 #pragma once
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd::mad {
 

@@ -7,7 +7,7 @@
 #pragma once
 #include "schema/ring.h"
 #include "base/ring_words.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd {
 

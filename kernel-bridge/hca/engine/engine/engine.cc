@@ -14,7 +14,7 @@ Engine::~Engine() = default;
 EngineLock& Engine::lock() { return impl_->transport.lock; }
 const EngineOptions& Engine::options() const { return impl_->transport.context.options; }
 
-uint32_t Engine::extensions() { return kPathExtensions; }
+uint32_t Engine::extensions() { return kBuiltExtensions; }
 
 void Engine::setSlot(uint32_t slot) {
   Command command(impl_->transport);

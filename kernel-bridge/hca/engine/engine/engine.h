@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 #include "platform/engine_lock.h"
-#include "base/link.h"
+#include "base/packet_link.h"
 #include "base/types.h"
 #include "progress/owner.h"
 #include "objects/hca_commands.h"

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "local/direct_board.h"
+#include "local/direct_owner.h"
 #include "platform/os.h"
 #include "transport/transport.h"
 
@@ -39,7 +39,7 @@ class Command {
   // Before what was withdrawn from direct access ends: peers that are inside by it have some time to leave, in which
   // others have the lock, so that everything is to be looked up again. After that they are evicted.
   void letPeersLeave() {
-    DirectBoard* const board = t_.context.link.directBoard();
+    DirectOwner* const board = t_.context.link.directOwner();
     if (!board) return;
     const std::vector<DirectWithdrawn> withdrawn = board->takeWithdrawn();
     if (withdrawn.empty()) return;

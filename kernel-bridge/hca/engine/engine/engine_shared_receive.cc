@@ -61,12 +61,12 @@ Status Engine::modifySrq(Handle handle, uint32_t mask, const SrqAttributes& a) {
     std::shared_ptr<Ring> ring;
     Status status = checkSrqRing(t, a.ringAddress, a.ringBytes, entries, srq->stride, &ring);
     if (status == Status::kSuccess && ring == srq->ring) status = Status::kInvalidParameter;  // both are in use
-    if (status == Status::kSuccess) status = t.receives.resizeSrq(*srq, std::move(ring), a.ringAddress, entries);
+    if (status == Status::kSuccess) status = t.sharedReceives.resize(*srq, std::move(ring), a.ringAddress, entries);
     if (status != Status::kSuccess) return status;
   }
   if (mask & srqmask::kLimit) {
     srq->limit = a.limit;
-    t.receives.checkLimit(*srq);
+    t.sharedReceives.checkLimit(*srq);
   }
   return Status::kSuccess;
 }

@@ -7,8 +7,8 @@
 
 namespace nd {
 
-Dispatcher::Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim,
-                       Inbound& inbound, Ports& ports, LocalPairs& pairs, LocalDelivery& local,
+Dispatcher::Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, UdpPortClaim& claim,
+                       Inbound& inbound, RdmaPorts& ports, LocalPairs& pairs, LocalDelivery& local,
                        Inbound::Handler handler, void* argument)
     : parts_(parts),
       receiver4_(receiver4),

@@ -6,16 +6,16 @@
 #include "host/local_delivery.h"
 #include "progress/poll_schedule.h"
 #include "progress/sleepers.h"
-#include "slots/port_claim.h"
-#include "slots/ports.h"
+#include "slots/udp_port_claim.h"
+#include "slots/rdma_ports.h"
 
 namespace nd {
 
 class Dispatcher {
  public:
   // `handler`: takes the frames of other processes.
-  Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, PortClaim& claim,
-             Inbound& inbound, Ports& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler,
+  Dispatcher(const HostParts& parts, WireReceiver& receiver4, WireReceiver& receiver6, UdpPortClaim& claim,
+             Inbound& inbound, RdmaPorts& ports, LocalPairs& pairs, LocalDelivery& local, Inbound::Handler handler,
              void* argument);
   void stop();
 
@@ -50,9 +50,9 @@ class Dispatcher {
   const HostParts parts_;
   WireReceiver& receiver4_;
   WireReceiver& receiver6_;
-  PortClaim& claim_;
+  UdpPortClaim& claim_;
   Inbound& inbound_;
-  Ports& ports_;
+  RdmaPorts& ports_;
   LocalPairs& pairs_;
   LocalDelivery& local_;
   const Inbound::Handler handler_;

@@ -87,7 +87,7 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
     const auto service = static_cast<uint32_t>(serviceId >> 16);
     const KernelId own = ports_.find(service, port, meta.destination);
     if (own != 0) return toKernel(own, meta, bth);
-    using HandOver = Ports::HandOver;
+    using HandOver = RdmaPorts::HandOver;
     const auto handed = mayHandOver
                             ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now())
                             : HandOver::kNobody;

@@ -7,14 +7,14 @@
 #include "base/host_counters.h"
 #include "engine/engine.h"
 #include "slots/frame.h"
-#include "slots/ports.h"
+#include "slots/rdma_ports.h"
 #include "slots/slots.h"
 
 namespace nd {
 
 class Gsi {
  public:
-  Gsi(const Clock& clock, HostCounters& counters, Ports& ports, Slots& slots)
+  Gsi(const Clock& clock, HostCounters& counters, RdmaPorts& ports, Slots& slots)
       : clock_(clock), counters_(counters), ports_(ports), slots_(slots) {}
   void setEngine(Engine* engine) { engine_ = engine; }
 
@@ -33,7 +33,7 @@ class Gsi {
 
   const Clock& clock_;
   HostCounters& counters_;
-  Ports& ports_;
+  RdmaPorts& ports_;
   Slots& slots_;
   Engine* engine_ = nullptr;
 };

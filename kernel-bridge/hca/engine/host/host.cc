@@ -5,9 +5,8 @@
 
 #include "base/mad.h"
 #include "host/dispatcher.h"
-#include "platform/port_holder.h"
+#include "host/udp_port_warning.h"
 #include "slots/observing.h"
-#include "slots/other_dialects.h"
 
 namespace nd {
 namespace {
@@ -31,14 +30,6 @@ Status statusOfErrno(int error) {
 
 // How long a process may wait for its turn to take the port.
 constexpr uint64_t kPortPatienceNs = 1'000'000'000;
-
-std::string describeHolder(IpFamily family) {
-  const PortHolder holder = findPortHolder(family, kRocePort);
-  if (holder.process == 0) return holder.text;
-  for (const OtherDialect& other : otherDialects())
-    if (other.process == holder.process) return holder.text + ", which runs another version of this package";
-  return holder.text;
-}
 
 }  // namespace
 
@@ -65,7 +56,7 @@ struct Host::Impl {
   LocalNames names;
   Inbound inbound{counters, names, readiness};
   Slots slots{counters, names, readiness};
-  Ports ports{names, readiness};
+  RdmaPorts ports{names, readiness};
   Gsi gsi{clock, counters, ports, slots};
   Addresses addresses{clock};
   GroupCopies copies;
@@ -74,7 +65,7 @@ struct Host::Impl {
   const HostParts parts{clock, counters, slots, addresses, copies, tap, intake, readiness};
   RawReceiver raw{parts};
   Wire wire4{parts, &raw, IpFamily::kV4}, wire6{parts, nullptr, IpFamily::kV6};
-  PortClaim claim{clock, counters, names, readiness, wire4.receiver, wire6.receiver};
+  UdpPortClaim claim{clock, counters, names, readiness, wire4.receiver, wire6.receiver};
   LocalPairs pairs{counters, slots, readiness};
   LocalDelivery local{parts, pairs, gsi, raw, wire4.receiver, wire6.receiver};
   Dispatcher dispatcher{parts, wire4.receiver, wire6.receiver, claim, inbound, ports, pairs, local, &onFrame, this};
@@ -105,23 +96,6 @@ struct Host::Impl {
 
 Host::Host(const Clock& clock) : impl_(new Impl(clock)) {}
 Host::~Host() { stop(); }
-
-namespace {
-
-// Why nobody of this user hears the family; empty: somebody does, or the host has no such family.
-std::string describeProblem(IpFamily family, int error) {
-  const bool absent = error == EAFNOSUPPORT || error == EADDRNOTAVAIL || error == EPROTONOSUPPORT;
-  if (error == 0 || (absent && family == IpFamily::kV6)) return "";  // a host without IPv6 lacks nothing
-  std::string problem = std::string("UDP port 4791 (RoCEv2) on ") + (family == IpFamily::kV4 ? "IPv4" : "IPv6");
-  if (error == EADDRINUSE)
-    problem += " is held by " + describeHolder(family) +
-               "; until it is released only processes on this host can be reached that are "
-               "this user's and of this version of the package";
-  else problem += std::string(" cannot be bound: ") + std::strerror(error);
-  return problem;
-}
-
-}  // namespace
 
 // A process of another dialect shares the port, and would have what is sent to this one.
 void Host::Impl::leaveWire() {
@@ -210,12 +184,11 @@ std::string Host::wireProblem() const {
     for (IpFamily family : {IpFamily::kV4, IpFamily::kV6})
       errors[family == IpFamily::kV6] = impl_->claim.problem(family);
   }
-  const std::string v4 = describeProblem(IpFamily::kV4, errors[0]), v6 = describeProblem(IpFamily::kV6, errors[1]);
-  return v4 + (v4.empty() || v6.empty() ? "" : "; ") + v6;
+  return udpPortWarning(errors[0], errors[1]);
 }
 Descriptor Host::pollFd() const { return impl_->readiness.fd(); }
 
-// ── Ports and QP1 ───────────────────────────────────────────────────────────────────────────────────────────
+// ── RDMA ports and QP1 ──────────────────────────────────────────────────────────────────────────────────────
 
 Status Host::claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
   return impl_->ports.claim(kernel, service, address, port, claim);
@@ -448,7 +421,7 @@ std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
   return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
 }
 void Host::revoke(uint64_t epoch) { impl_->pairs.revoke(epoch); }
-DirectBoard* Host::directBoard() { return impl_->pairs.board(); }
+DirectOwner* Host::directOwner() { return impl_->pairs.board(); }
 void Host::settleDirect() { impl_->pairs.settle(); }
 bool Host::directOccupied(const std::vector<DirectWithdrawn>& withdrawn) { return impl_->pairs.occupied(withdrawn); }
 bool Host::selfPending() const { return impl_->pairs.selfPending(); }

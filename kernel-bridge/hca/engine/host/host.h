@@ -7,12 +7,12 @@
 // Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT. A BPF selector steers by the slot
 //          in the destination QPN. A packet that lands in the wrong process is forwarded over the
 //          SEQPACKET connection between the two slots. One process has the port where they cannot share it:
-//          port_claim.h. Without a wire (port held by another user or driver) same-host packets take that
+//          udp_port_claim.h. Without a wire (port held by another user or driver) same-host packets take that
 //          connection from the start.
 // Port     an RDMA port is claimed by the name
 //          "port/<service hex>/<port>/<gid hex or *>". A REQ that another process received is
 //          handed to the owner by connecting to that name. Wildcard and single-address claims conflict. A port that the
-//          system chose has no name until it is listened on: port_blocks.h.
+//          system chose has no name until it is listened on: rdma_port_blocks.h.
 //
 // What leaves goes by a wire sender or the local delivery, what comes by a wire receiver or the local delivery; see
 // wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes
@@ -20,7 +20,7 @@
 #pragma once
 #include <atomic>
 #include <string>
-#include "base/link.h"
+#include "base/packet_link.h"
 #include "engine/engine.h"
 #include "platform/unique_fd.h"
 #include "progress/poll_schedule.h"
@@ -94,7 +94,7 @@ class Host final : public Link {
   uint32_t interfaceOf(const Gid& address) override;
   std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
   void revoke(uint64_t epoch) override;
-  DirectBoard* directBoard() override;
+  DirectOwner* directOwner() override;
   void settleDirect() override;
   bool directOccupied(const std::vector<DirectWithdrawn>& withdrawn) override;
   bool selfPending() const override;

@@ -2,7 +2,7 @@
 // otherwise whether they are known to be whole. The IPv4 wire receiver has it, and the local delivery asks about what
 // other processes hand over; with the engine's lock held.
 #pragma once
-#include "host/parts.h"
+#include "host/host_parts.h"
 #include "udp/raw_wire.h"
 
 namespace nd {

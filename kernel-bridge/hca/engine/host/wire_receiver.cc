@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/joined.h"
-#include "base/wire.h"
+#include "base/joined_packets.h"
+#include "base/packet_headers.h"
 #include "slots/host_events.h"
 
 namespace nd {

@@ -9,7 +9,7 @@
 
 #include "host/raw_receiver.h"
 #include "host/wire_sender.h"
-#include "slots/port_claim.h"
+#include "slots/udp_port_claim.h"
 #include "udp/icrc_checker.h"
 
 namespace nd {

@@ -2,7 +2,7 @@
 // port 4791, in batches; or one small packet at once. Owns what it knows of its last packets. Host::send(),
 // sendSingle() and flush() call it, and the tap for packets that it lets pass; with the engine's lock held.
 #pragma once
-#include "host/parts.h"
+#include "host/host_parts.h"
 #include "udp/steering.h"
 
 namespace nd {

@@ -2,7 +2,7 @@
 
 #include "base/fence.h"
 #include "base/ring_words.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "platform/event.h"
 #include "platform/os.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/host_counters.h"
 #include "base/ip.h"
-#include "base/link.h"
-#include "base/wire.h"
+#include "base/packet_link.h"
+#include "base/packet_headers.h"
 #include "local/direct_peer.h"
 #include "local/local_maps.h"
 #include "local/local_ring.h"
@@ -167,7 +167,7 @@ class LocalPair {
   void flush(bool all = true);
   void setEpoch(uint64_t epoch);
 
-  // ── Direct access (direct_board.h)
+  // ── Direct access (direct_owner.h)
   // Whether both sides publish their keys: known when the pair is up.
   bool direct() const { return up() && !self && publishes_ && __atomic_load_n(&peer_->direct, __ATOMIC_ACQUIRE) == 1; }
   // Where the peer is in this side's memory, or null.

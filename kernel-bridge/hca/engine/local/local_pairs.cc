@@ -5,7 +5,7 @@
 
 #include "base/fence.h"
 #include "platform/event.h"
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 #include "slots/host_events.h"
 
 namespace nd {
@@ -379,7 +379,7 @@ void LocalPairs::revoke(uint64_t epoch) {
 }
 
 void LocalPairs::settle() {
-  if (board_.settle(up_.data(), up_.size()) == DirectBoard::Settled::kQuiet) return;
+  if (board_.settle(up_.data(), up_.size()) == DirectOwner::Settled::kQuiet) return;
   for (LocalPair* pair : up_) pair->offers.sweep();
 }
 

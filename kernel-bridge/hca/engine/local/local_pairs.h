@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "local/direct_board.h"
+#include "local/direct_owner.h"
 #include "local/local_pair.h"
 #include "slots/frame.h"
 #include "slots/slots.h"
@@ -53,7 +53,7 @@ class LocalPairs {
   void flush();
   void revoke(uint64_t epoch);
   // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
-  DirectBoard* board() { return board_.created() ? &board_ : nullptr; }
+  DirectOwner* board() { return board_.created() ? &board_ : nullptr; }
   void settle();
   bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
     return board_.occupied(up_.data(), up_.size(), withdrawn);
@@ -103,7 +103,7 @@ class LocalPairs {
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen
-  DirectBoard board_{counters_};
+  DirectOwner board_{counters_};
   uint32_t next_ = 0;  // index in up_ of the next in turn
   std::shared_ptr<LocalPair> self_;
   std::vector<uint32_t> rang_;  // slots whose descriptors are readable

@@ -4,9 +4,9 @@
 #include <array>
 #include <map>
 #include <vector>
-#include "base/counters.h"
-#include "base/link.h"
-#include "base/table.h"
+#include "base/transport_counters.h"
+#include "base/packet_link.h"
+#include "base/handle_table.h"
 #include "objects/cq.h"
 #include "objects/memory.h"
 #include "objects/packet.h"
@@ -78,7 +78,7 @@ struct Context {
   Counters counters;
   uint64_t now = 0;                            // at the start of the present step
   uint32_t received = 0;                       // in the present step
-  uint64_t keptBytes = 0;                      // by all connections, behind gaps (recovery.h)
+  uint64_t keptBytes = 0;                      // by all connections, behind gaps (selective_ack.h)
   QpLine<&Qp::nextFailing, kFailing> failing;  // Lifecycle::settle ends them
   // Orders what every thread of the process stored before against what it loads after; null: nothing does, and
   // posters of receives fence for themselves.

@@ -1,5 +1,5 @@
-// What a connection remembers where large packets vanish on its path (transport/path/fragments.h). Its memory comes
-// with the first suspicion.
+// What a connection remembers where large packets vanish on its path (transport/extensions/fragments.h). Its memory
+// comes with the first suspicion.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 #include "objects/memory.h"
-#include "local/direct_board.h"
+#include "local/direct_owner.h"
 #include "platform/os.h"
 #include "objects/qp.h"
 
@@ -167,7 +167,7 @@ void Memory::revoke() {
 
 void Memory::publish(MemoryKey& key) {
   const PinnedRange* const range = key.window ? key.region->range : key.range;
-  DirectBoard* const board = link_.directBoard();
+  DirectOwner* const board = link_.directOwner();
   if (!board || !key.live || !range || (key.access & kRemoteRights) == 0) return;
   key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0,
                                   key.address, key.length, key.shift},
@@ -180,7 +180,7 @@ void Memory::withdraw(MemoryKey& key) {
 }
 
 void Memory::retire(const MemoryKey& key) {
-  if (key.published != 0) link_.directBoard()->withdraw(key.key, key.published);
+  if (key.published != 0) link_.directOwner()->withdraw(key.key, key.published);
 }
 
 const SharedRange* Memory::sharedOf(const MemoryKey& key) {
@@ -190,7 +190,7 @@ const SharedRange* Memory::sharedOf(const MemoryKey& key) {
 
 // An evicted peer may still write to it.
 bool Memory::isUnsafe(const SharedRange* memory) const {
-  const DirectBoard* const board = link_.directBoard();
+  const DirectOwner* const board = link_.directOwner();
   return board && memory && board->unsafe(*memory);
 }
 

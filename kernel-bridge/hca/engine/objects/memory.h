@@ -4,8 +4,8 @@
 #include <atomic>
 #include <map>
 #include <unordered_map>
-#include "base/link.h"
-#include "base/table.h"
+#include "base/packet_link.h"
+#include "base/handle_table.h"
 #include "platform/shared_memory.h"
 #include "objects/parameters.h"
 
@@ -43,7 +43,7 @@ struct MemoryKey {
   uint64_t address = 0, length = 0;
   uint64_t shift = 0;  // address + shift is the caller's own address
   uint32_t access = 0;
-  uint32_t published = 0;  // DirectBoard::publish()
+  uint32_t published = 0;  // DirectOwner::publish()
   uint64_t start() const { return address + shift; }
   // Region
   uint32_t windows = 0;  // bound to it
@@ -169,7 +169,7 @@ class Memory {
   void place(MemoryKey& region, uint64_t start, uint64_t length, uint32_t access);
   static void attach(MemoryKey& region, PinnedRange* range);
   static void detach(MemoryKey& region);
-  // For direct access by peers (direct_board.h). withdraw() is followed by revoke().
+  // For direct access by peers (direct_owner.h). withdraw() is followed by revoke().
   void publish(MemoryKey& key);
   void withdraw(MemoryKey& key);
   void retire(const MemoryKey& key);

@@ -1,6 +1,6 @@
 // A received packet after the checks that need no queue pair.
 #pragma once
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "local/local_pair.h"
 
 namespace nd {

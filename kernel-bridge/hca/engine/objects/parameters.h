@@ -1,7 +1,7 @@
 // Parameters and results of the HCA's commands: options, sizes, attributes of objects and the masks that name them.
 #pragma once
 #include "base/types.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "schema/attributes.h"
 #include "schema/options.h"
 #include "schema/ring.h"

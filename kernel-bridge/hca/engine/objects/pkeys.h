@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 #include "base/types.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "objects/parameters.h"
 
 namespace nd {

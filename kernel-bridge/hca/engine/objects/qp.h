@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 #include <vector>
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "base/wqe.h"
 #include "local/local_pair.h"
 #include "objects/cq.h"
@@ -10,7 +10,7 @@
 #include "objects/path_model.h"
 #include "objects/pkeys.h"
 #include "objects/qp_states.h"
-#include "objects/recovery_state.h"
+#include "objects/selective_ack_state.h"
 
 namespace nd {
 
@@ -34,7 +34,7 @@ enum Mark : uint32_t {
   kCnpPending = 1u << 10,
   kAckDeferred = 1u << 22,    // in line for the next step, with an ACK
   kKeeps = 1u << 26,          // packets behind a gap
-  kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (receives.h)
+  kAwaitsReceive = 1u << 23,  // a message found no receive; the next that is posted is announced (rnr.h)
   // Of the requester
   kNotRts = 1u << 11,      // not RC, or not in RTS
   kScheduled = 1u << 12,   // in the run queue
@@ -47,7 +47,7 @@ enum Mark : uint32_t {
   kRnrWait = 1u << 19,     // the peer asked for silence until `rnrUntil`
   kRingOnly = 1u << 20,    // local link: payload is copied through the ring, never named
   kNarrowed = 1u << 21,    // acknowledgements may make the congestion window larger
-  kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct.h)
+  kNotDirect = 1u << 24,   // the peer's memory cannot be accessed directly (direct_access.h)
   kRecovering = 1u << 27,  // the scoreboard has notes about what is under way
   kAnswerGap = 1u << 28,   // answers are missing, or were asked for again
   // Of both
@@ -153,7 +153,7 @@ struct ResponseJob {
   uint64_t result = 0;
   bool replay = false;   // of a request that came again
   bool inRing = false;   // local link: the payload may not be named
-  bool again = false;    // to a request that was sent again (transport/path/answers.h)
+  bool again = false;    // to a request that was sent again (transport/extensions/lost_responses.h)
   bool partial = false;  // it ends before its request does
 };
 

@@ -1,6 +1,6 @@
 #include "objects/qp_states.h"
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd {
 

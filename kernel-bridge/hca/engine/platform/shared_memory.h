@@ -40,7 +40,7 @@ struct SharedRange : std::enable_shared_from_this<SharedRange> {
 
   mutable std::atomic<bool> told{false};  // peers have the file: its end must be sent to them
   mutable std::atomic<bool> sealed{false}, takenBack{false};
-  // The one HCA of this process that lets peers access it directly (direct_board.h); null: none does.
+  // The one HCA of this process that lets peers access it directly (direct_owner.h); null: none does.
   mutable std::atomic<const void*> publisher{nullptr};
 };
 

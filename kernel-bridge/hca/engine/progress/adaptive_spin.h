@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 
 namespace nd {
 

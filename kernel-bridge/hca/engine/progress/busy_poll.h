@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 
 namespace nd {
 

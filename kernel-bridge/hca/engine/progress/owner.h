@@ -20,7 +20,7 @@
 #include "base/types.h"
 #include "platform/alarm.h"
 #include "platform/thread.h"
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 
 namespace nd {
 

@@ -3,7 +3,7 @@
 // lately.
 #pragma once
 #include "progress/adaptive_spin.h"
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 
 namespace nd {
 

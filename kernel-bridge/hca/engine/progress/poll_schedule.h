@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 
 namespace nd {
 

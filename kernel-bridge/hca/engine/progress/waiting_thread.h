@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "progress/adaptive_spin.h"
-#include "progress/constants.h"
+#include "progress/thresholds.h"
 #include "progress/progress_engine.h"
 #include "progress/owner_table.h"
 

@@ -79,9 +79,11 @@ constexpr uint32_t kRequester = 2;  // Retries go on beyond a count of RnrRetry.
 // have agreed; other peers receive standard packets only.
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // More PSNs in flight than the option `window`.
-constexpr uint32_t kRecovery = 2;  // Acknowledgements that report packets received behind a gap (transport/path/recovery.h).
-constexpr uint32_t kFragments = 4;  // Packets that are too long for the path, in fragments (transport/path/fragments.h).
-constexpr uint32_t kAnswers = 8;  // Selective retransmission of lost READ and ATOMIC responses (transport/path/answers.h).
+// Acknowledgements that report packets received behind a gap (transport/extensions/selective_ack.h).
+constexpr uint32_t kRecovery = 2;
+constexpr uint32_t kFragments = 4;  // Packets that are too long for the path, in fragments (transport/extensions/fragments.h).
+// Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
+constexpr uint32_t kAnswers = 8;
 // Full packets have a length of their own, which is in the upper half of the word (PacketBytes).
 constexpr uint32_t kLongPackets = 16;
 }  // namespace extensions

@@ -24,7 +24,7 @@ enum class FrameKind : uint8_t {
   kMemoryAnswer = 9,
   kMemoryGone = 10,  // it was freed: unmap it
   kStray = 11,       // as kPacket, but it arrived by the wire at a socket that was not the receiver's
-  // On a connection to a block's name (port_blocks.h); body: PortQuestion, PortAnswer.
+  // On a connection to a block's name (rdma_port_blocks.h); body: PortQuestion, PortAnswer.
   kPortAsk = 12,
   kPortAnswer = 13,
   // For a pair whose sides both publish their keys; body: LocalMemory.
@@ -33,11 +33,11 @@ enum class FrameKind : uint8_t {
   // From any process of this user, on a connection of its own (observing.h).
   kObserve = 16,   // no body
   kObserved = 17,  // body: ObservedText; with the text, or without where there is none to have
-  // On a connection to the name of the port's owner (port_claim.h); no body. Its sender has joined, or left, the group
-  // `destination` on the interface `scopeId`. The end of the connection leaves all.
+  // On a connection to the name of the port's owner (udp_port_claim.h); no body. Its sender has joined, or left, the
+  // group `destination` on the interface `scopeId`. The end of the connection leaves all.
   kGroupJoined = 18,
   kGroupLeft = 19,
-  // To all other processes: a process of another dialect has joined UDP 4791 (port_claim.h). No body.
+  // To all other processes: a process of another dialect has joined UDP 4791 (udp_port_claim.h). No body.
   kPortLost = 20,
 };
 

@@ -5,7 +5,7 @@
 #include "schema/numbers.h"
 #include "platform/local_names.h"
 #include "platform/local_socket.h"
-#include "slots/ports.h"
+#include "slots/rdma_ports.h"
 #include "slots/slots.h"
 
 namespace nd {

@@ -53,7 +53,7 @@ class Inbound {
   size_t size() const { return connections_.size(); }
 
  private:
-  // For each other process one, and one for each of its Ports::kMaxOwners, at most.
+  // For each other process one, and one for each of its RdmaPorts::kMaxOwners, at most.
   static constexpr size_t kMaxConnections = 4096;
   static constexpr uint32_t kAcceptsPerEvent = 16;
   struct Connection {

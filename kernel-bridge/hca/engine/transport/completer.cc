@@ -67,8 +67,8 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   rq.fastRetried = false;
   qp.clear(kProbing);
   if (qp.has(kRecovering)) {
-    acknowledged -= t_.recovery.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
-    if (probed) t_.recovery.onProbed(qp);
+    acknowledged -= t_.selectiveAck.onProgress(qp, wire::psnAdd(rq.una, wire::kPsnMask + 1 - acknowledged));
+    if (probed) t_.selectiveAck.onProbed(qp);
   }
   if (qp.has(kAnswerGap) && rq.answers->delivering) acknowledged = 0;  // they made the window larger when they came
   if (qp.has(kRingOnly) && !rq.ringOnlyAlways && wire::psnDiff(rq.una, rq.ringOnlyEnd) >= 0) qp.clear(kRingOnly);
@@ -81,7 +81,7 @@ void Completer::progressed(Qp& qp, uint32_t acknowledged) {
   if (qp.has(kAsking)) {
     qp.clear(kAsking);
     if (!qp.has(kRnrWait) && wire::psnDiff(rq.una, rq.askLimit) < 0) {  // the rest has not come
-      if (Recovery::agreed(qp)) t_.recovery.giveUp(qp, rq.askLimit);
+      if (SelectiveAck::agreed(qp)) t_.selectiveAck.giveUp(qp, rq.askLimit);
       else t_.requester.goBack(qp);
     }
   }
@@ -160,33 +160,33 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
       return;
     }
     if (!advance(qp, psn)) {
-      if (Answers::agreed(qp)) return t_.answers.keep(qp, p);
+      if (LostResponses::agreed(qp)) return t_.lostResponses.keep(qp, p);
       c_.counters.responseGaps++;
       retryNow(qp);
       return;
     }
     if (qp.has(kFailing)) return;
     takeAnswer(qp, p);
-    if (qp.has(kAnswerGap)) t_.answers.onNext(qp, p);
+    if (qp.has(kAnswerGap)) t_.lostResponses.onNext(qp, p);
     return;
   }
 
   const uint8_t syndrome = p.extension[0];
-  if (p.length != 0 && !Recovery::agreed(qp)) {
+  if (p.length != 0 && !SelectiveAck::agreed(qp)) {
     c_.counters.malformed++;
     return;
   }
   if ((syndrome & wire::kSyndromeClass) == wire::kClassAck) {
     if (!advance(qp, wire::psnAdd(psn, 1))) {
-      if (!Answers::agreed(qp)) {
+      if (!LostResponses::agreed(qp)) {
         c_.counters.responseGaps++;
         return retryNow(qp);
       }
-      t_.answers.onExecuted(qp, wire::psnAdd(psn, 1));
+      t_.lostResponses.onExecuted(qp, wire::psnAdd(psn, 1));
     } else if (qp.has(kAnswerGap)) {
-      t_.answers.deliver(qp);
+      t_.lostResponses.deliver(qp);
     }
-    if (p.length != 0 && !qp.has(kFailing)) t_.recovery.onReport(qp, p);
+    if (p.length != 0 && !qp.has(kFailing)) t_.selectiveAck.onReport(qp, p);
     return;
   }
   const uint8_t kind = syndrome & wire::kSyndromeClass;
@@ -195,18 +195,18 @@ void Completer::onResponse(Qp& qp, const Packet& p) {
     return;
   }
   if (!advance(qp, psn)) {
-    if (!Answers::agreed(qp) || (kind != wire::kClassRnr && (p.length == 0 || syndrome != wire::kNakSequence))) {
+    if (!LostResponses::agreed(qp) || (kind != wire::kClassRnr && (p.length == 0 || syndrome != wire::kNakSequence))) {
       c_.counters.responseGaps++;
       return retryNow(qp);
     }
-    if (wire::psnDiff(psn, Answers::executed(qp)) < 0) {
+    if (wire::psnDiff(psn, LostResponses::executed(qp)) < 0) {
       c_.counters.staleResponses++;
       return;
     }
-    t_.answers.onExecuted(qp, psn);
+    t_.lostResponses.onExecuted(qp, psn);
   }
   if (qp.has(kFailing)) return;
-  if (p.length != 0 && syndrome == wire::kNakSequence) t_.recovery.onReport(qp, p);
+  if (p.length != 0 && syndrome == wire::kNakSequence) t_.selectiveAck.onReport(qp, p);
   else onNak(qp, syndrome, psn);
 }
 
@@ -220,7 +220,7 @@ void Completer::onNak(Qp& qp, uint8_t syndrome, uint32_t psn) {
       rq.rnrRetries = 0;
     }
     if (qp.has(kRnrWait)) {
-      // A copy; or there is a receive now, and the peer asks for less (receives.h). The 10 µs are over when another
+      // A copy; or there is a receive now, and the peer asks for less (rnr.h). The 10 µs are over when another
       // thread has been woken for them: it goes on at once.
       if (until >= rq.rnrUntil) return;
       c_.counters.shortenedRnrWaits++;

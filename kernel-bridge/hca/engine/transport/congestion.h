@@ -4,7 +4,7 @@
 // Towards any peer: losses and congestion notifications make the window smaller, acknowledged packets make it grow
 // again: a loss halves it, a notification reduces it by half the smoothed share of marked round trips (as DCTCP does,
 // RFC 8257 §3.3), and each window acknowledged makes it one packet larger. Towards peers that take long windows, on far
-// paths: path/long_window.h.
+// paths: extensions/long_window.h.
 #pragma once
 #include "transport/scheduler.h"
 

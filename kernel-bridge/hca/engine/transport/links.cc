@@ -15,14 +15,14 @@ void Links::choose(Qp& qp) {
   setMtu(qp);
   if (qp.peerLocal && !qp.datagram()) qp.local = c_.link.localPair(qp.attributes.destinationQpn >> 16);
   if (qp.local) settle(qp);
-  else Direct::settle(qp);
+  else DirectAccess::settle(qp);
 }
 
 void Links::settle(Qp& qp) {
   qp.put(kPairPending, qp.local->state == LocalPair::State::kAsking);
   if (qp.local->state == LocalPair::State::kRefused) qp.local.reset();
   setMtu(qp);
-  Direct::settle(qp);
+  DirectAccess::settle(qp);
   t_.direct.publish(qp);
   if (!qp.has(kPairPending)) s_.schedule(qp);
 }

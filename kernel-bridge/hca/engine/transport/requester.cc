@@ -219,7 +219,7 @@ inline Requester::State Requester::packets(Qp& qp, Round& round) {
     SendEntry& e = qp.entry(rq.next);
     const bool reads = e.opcode == kOpRead;
     if (e.isReadOrAtomic() && rq.reads >= qp.attributes.initiatorDepth) return State::kIdle;
-    if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != Answers::executed(qp)) return State::kIdle;
+    if (qp.has(kProbing) && rq.psn != rq.una && rq.psn != LostResponses::executed(qp)) return State::kIdle;
     uint32_t span = reads ? e.leftOfRequest(rq.packet) : 1;
     if (!mayLeave(qp, span, reads)) return State::kIdle;
     if (round.budget == 0) return State::kMore;
@@ -234,7 +234,7 @@ inline Requester::State Requester::packets(Qp& qp, Round& round) {
 bool Requester::request(Qp& qp, uint32_t& budget) {
   SendState& rq = qp.rq;
   if (!stateRules(qp.state()).continuesWork || qp.has(kFailing | kPairPending)) return false;
-  if (qp.has(kRnrWait)) return qp.has(kAnswerGap) && !t_.answers.ask(qp, budget);
+  if (qp.has(kRnrWait)) return qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget);
   if (!c_.refreshSend(qp)) {
     Failure failure;
     failure.reason = kWcLocalOp;
@@ -244,7 +244,7 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   const bool wasOutstanding = rq.outstanding();
   Round round{budget};
   const bool repeats =
-      (qp.has(kRecovering) && !t_.recovery.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.answers.ask(qp, budget));
+      (qp.has(kRecovering) && !t_.selectiveAck.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget));
   State state = repeats ? State::kMore : next(qp);
   while (state < State::kIdle) {
     switch (state) {
@@ -362,7 +362,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
   SendState& rq = qp.rq;
   const uint32_t offset = rq.packet * qp.mtu;
   const uint64_t room = uint64_t(span) * qp.mtu;
-  const bool again = t_.answers.asksAgain(qp, span);
+  const bool again = t_.lostResponses.asksAgain(qp, span);
   wire::emitReth(t_.links.begin(qp, wire::kOpReadRequest, rq.psn, true, again),
                  {e.remote + offset, e.rkey, uint32_t(std::min<uint64_t>(room, e.length - offset))});
   if (qp.has(kRingOnly)) t_.links.out.localFlags = LocalEntry::kInRing;
@@ -375,7 +375,7 @@ void Requester::sendRead(Qp& qp, SendEntry& e, uint32_t span) {
 void Requester::sendAtomic(Qp& qp, SendEntry& e) {
   SendState& rq = qp.rq;
   const bool add = e.opcode == kOpFetchAdd;
-  const bool again = t_.answers.asksAgain(qp, 1);
+  const bool again = t_.lostResponses.asksAgain(qp, 1);
   wire::emitAtomicEth(t_.links.begin(qp, add ? wire::kOpFetchAdd : wire::kOpCompareSwap, rq.psn, true, again),
                       {e.remote, e.rkey, add ? e.compare : e.swap, add ? uint64_t(0) : e.compare});
   rq.sinceAck = 0;

@@ -37,7 +37,7 @@ uint32_t qpRight(uint32_t flags) {
 
 void Responder::onRequest(Qp& qp, const Packet& p) {
   take(qp, p);
-  if (qp.has(kKeeps)) t_.recovery.deliver(qp);
+  if (qp.has(kKeeps)) t_.selectiveAck.deliver(qp);
 }
 
 void Responder::take(Qp& qp, const Packet& p) {
@@ -52,7 +52,7 @@ void Responder::take(Qp& qp, const Packet& p) {
   }
   if (distance > 0) {
     c_.counters.outOfSequence++;
-    if (!t_.recovery.keep(qp, p) && !qp.has(kNakSent)) {
+    if (!t_.selectiveAck.keep(qp, p) && !qp.has(kNakSent)) {
       qp.set(kNakSent | kNakPending);
       rs.nakSyndrome = wire::kNakSequence;
       rs.nakPsn = rs.expected;
@@ -78,7 +78,7 @@ void Responder::take(Qp& qp, const Packet& p) {
   }
   const bool takes = (p.flags & wire::kSend) ? (p.flags & wire::kFirst) != 0 : (p.flags & wire::kConsumes) != 0;
   if (takes && !takeReceive(qp, p)) return;
-  if (rs.rnrNaks != 0) t_.receives.endWait(qp);
+  if (rs.rnrNaks != 0) t_.rnr.endWait(qp);
   if (!sizeFits(p, qp.mtu)) return refuse(qp, wire::kNakInvalidRequest, p.bth.psn, 0, kWcRemoteInvalidRequest);
   if (p.flags & wire::kSend) {
     onSend(qp, p);
@@ -108,26 +108,26 @@ bool Responder::inSequence(Qp& qp, const Packet& p) {
 // A receive WQE for this packet, or an RNR NAK. False: the packet is done with.
 bool Responder::takeReceive(Qp& qp, const Packet& p) {
   ReceiveState& rs = qp.rs;
-  const bool good = qp.srq ? qp.shared.held || t_.receives.refreshShared(*qp.srq) : c_.refreshReceive(qp);
+  const bool good = qp.srq ? qp.shared.held || t_.sharedReceives.refresh(*qp.srq) : c_.refreshReceive(qp);
   if (!good) {
     refuse(qp, wire::kNakRemoteOperation, p.bth.psn, 0, kWcLocalOp);
     return false;
   }
-  const auto take = [&] { return qp.srq ? t_.receives.takeShared(qp) : rs.producer != rs.head; };
+  const auto take = [&] { return qp.srq ? t_.sharedReceives.take(qp) : rs.producer != rs.head; };
   if (take()) return true;
   if (!qp.reliable()) {
     qp.openMessage(0);
     c_.counters.droppedMessages++;
     return false;
   }
-  if (t_.receives.awaitReceive(qp) && take()) {
-    t_.receives.endAwaiting(qp);
+  if (t_.rnr.awaitReceive(qp) && take()) {
+    t_.rnr.endAwaiting(qp);
     return true;
   }
   c_.counters.sentRnrNaks++;
   // Later packets that are under way are dropped silently until this PSN comes again.
   qp.set(kNakSent | kNakPending);
-  rs.nakSyndrome = uint8_t(wire::kClassRnr | t_.receives.rnrCode(qp));
+  rs.nakSyndrome = uint8_t(wire::kClassRnr | t_.rnr.rnrCode(qp));
   rs.nakPsn = rs.expected;
   rs.rnrNaks++;
   s_.schedule(qp);
@@ -291,7 +291,7 @@ void Responder::remember(Qp& qp, const Resource& resource, const Packet& p) {
   rs.msn = (rs.msn + 1) & wire::kPsnMask;
   rs.ackPending = rs.unanswered = false;  // the response acknowledges what came before it
   rs.jobs.push({resource.atomic, false, resource.psn, resource.address, resource.rkey, resource.length, rs.msn,
-                resource.result, false, p.inRing(), p.bth.solicited && Answers::agreed(qp)});
+                resource.result, false, p.inRing(), p.bth.solicited && LostResponses::agreed(qp)});
   s_.schedule(qp);
 }
 
@@ -308,7 +308,7 @@ void Responder::onDuplicate(Qp& qp, const Packet& p) {
     c_.counters.malformed++;
     return;
   }
-  if (Answers::agreed(qp)) return t_.answers.onRepeated(qp, p);
+  if (LostResponses::agreed(qp)) return t_.lostResponses.onRepeated(qp, p);
   ResponseJob job;
   bool found = false;
   for (uint32_t i = 0; i < rs.resources.size() && !found; i++) {

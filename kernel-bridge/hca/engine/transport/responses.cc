@@ -10,7 +10,7 @@ bool Responses::respond(Qp& qp, uint32_t& budget) {
   OutPacket& out = t_.links.out;
   ReceiveState& rs = qp.rs;
   if (!stateRules(qp.state()).receivesRequests || qp.has(kFailing | kPairPending)) return false;
-  if (qp.has(kAwaitsReceive) && t_.receives.hasReceive(qp)) t_.receives.offer(qp);
+  if (qp.has(kAwaitsReceive) && t_.rnr.hasReceive(qp)) t_.rnr.offer(qp);
   if (rs.repeats && !repeat(qp, budget)) return true;
   while (rs.jobs.size()) {
     if (budget == 0) return true;
@@ -190,7 +190,7 @@ void Responses::sendAtomicResponse(Qp& qp, const ResponseJob& job) {
 
 void Responses::sendAcknowledge(Qp& qp, uint8_t syndrome, uint32_t psn) {
   wire::emitAeth(t_.links.begin(qp, wire::kOpAcknowledge, psn), syndrome, qp.rs.msn);
-  t_.recovery.report(qp, &t_.links.out);
+  t_.selectiveAck.report(qp, &t_.links.out);
   qp.rs.unanswered = false;
   t_.links.transmit(qp, qp.route);
 }

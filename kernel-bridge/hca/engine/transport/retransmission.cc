@@ -69,14 +69,14 @@ void Requester::goBack(Qp& qp, uint32_t from) {
   SendState& rq = qp.rq;
   uint32_t wqe = rq.head, packet = 0;
   if (from != rq.una &&
-      !Recovery::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
+      !SelectiveAck::find(qp, from, &wqe, &packet)) {  // what was refused is executed meanwhile, or a keep-alive
     from = rq.una;
     wqe = rq.head;
     packet = 0;
   }
   qp.clear(kProbing | kAsking);
-  t_.recovery.forget(qp);
-  rq.reads = t_.answers.startOver(qp, from);
+  t_.selectiveAck.forget(qp);
+  rq.reads = t_.lostResponses.startOver(qp, from);
   rq.timing = false;  // an answer does not say which transmission it is for
   rq.psn = from;
   rq.next = wqe;
@@ -132,7 +132,7 @@ void Requester::probe(Qp& qp) {
   if (rq.unasked() && !qp.has(kKeepAlive)) return requestAck(qp);
   c_.counters.tailProbes++;
   if (rq.probes == kMostProbes) t_.fragments.suspect(qp);
-  if (Recovery::agreed(qp) && (t_.recovery.probe(qp) || t_.answers.probe(qp))) return;
+  if (SelectiveAck::agreed(qp) && (t_.selectiveAck.probe(qp) || t_.lostResponses.probe(qp))) return;
   goBack(qp);
   rq.ackStart = ackStart;  // a probe is no reason to wait longer for the time-out
   qp.set(kProbing);
@@ -176,7 +176,7 @@ void Requester::requestAck(Qp& qp) {
 
 // Only the oldest packet that was not executed: if there is no receive yet, those after it would be dropped.
 void Requester::repeatRefused(Qp& qp) {
-  const uint32_t executed = Answers::executed(qp);
+  const uint32_t executed = LostResponses::executed(qp);
   qp.clear(kRnrWait);
   goBack(qp, wire::psnDiff(qp.rq.psn, executed) < 0 ? qp.rq.una : executed);
   qp.set(kProbing);

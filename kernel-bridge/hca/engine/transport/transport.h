@@ -13,19 +13,21 @@
 #include "progress/owner.h"
 #include "transport/completer.h"
 #include "transport/congestion.h"
-#include "transport/direct.h"
+#include "transport/direct_access.h"
 #include "transport/fast_path.h"
-#include "transport/lifecycle.h"
+#include "transport/qp_lifecycle.h"
 #include "transport/links.h"
-#include "transport/receives.h"
+#include "transport/rnr.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
+#include "transport/shared_receives.h"
 #include "transport/ud.h"
-// The flag, and leaving out the sources in path/, is all it takes to have the standard alone (docs/internals/wire.md).
-#ifdef ND_WITHOUT_PATH
-#include "transport/path/none.h"
+// The flag, and leaving out the sources in extensions/, is all it takes to have the standard alone
+// (docs/internals/wire.md).
+#ifdef ND_WITHOUT_EXTENSIONS
+#include "transport/extensions/none.h"
 #else
-#include "transport/path/all.h"
+#include "transport/extensions/all.h"
 #endif
 
 namespace nd {
@@ -83,13 +85,14 @@ struct Transport final : public PacketSink {
   Completer completer{*this};
   Responder responder{*this};
   Responses responses{*this};
-  Receives receives{*this};
-  Recovery recovery{*this};
-  Answers answers{*this};
+  Rnr rnr{*this};
+  SharedReceives sharedReceives{*this};
+  SelectiveAck selectiveAck{*this};
+  LostResponses lostResponses{*this};
   Fragments fragments{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};
-  Direct direct{*this};
+  DirectAccess direct{*this};
   FastPath fastPath{*this};
 
   // QP1's packets.

@@ -1,6 +1,6 @@
 #include "udp/icrc_checker.h"
 
-#include "base/joined.h"
+#include "base/joined_packets.h"
 
 namespace nd {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd {
 

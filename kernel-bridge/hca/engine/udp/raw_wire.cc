@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/crc32.h"
-#include "base/joined.h"
-#include "base/wire.h"
+#include "base/joined_packets.h"
+#include "base/packet_headers.h"
 #include "platform/local_addresses.h"
 #include "platform/raw_socket.h"
 #include "udp/udp_wire.h"

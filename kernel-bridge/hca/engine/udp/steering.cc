@@ -1,6 +1,6 @@
 #include "udp/steering.h"
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "platform/os.h"
 
 namespace nd {

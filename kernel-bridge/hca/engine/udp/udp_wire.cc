@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/wire.h"
+#include "base/packet_headers.h"
 
 namespace nd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/host_counters.h"
 #include "base/icrc.h"
-#include "base/link.h"
+#include "base/packet_link.h"
 #include "platform/datagram_socket.h"
 #include "udp/udp_flow.h"
 

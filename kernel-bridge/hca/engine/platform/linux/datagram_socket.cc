@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/icrc.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "platform/linux/socket_options.h"
 #include "platform/linux/udp_control.h"
 #include "platform/local_addresses.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/icrc.h"
-#include "base/wire.h"
+#include "base/packet_headers.h"
 #include "platform/linux/socket_options.h"
 
 namespace nd {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "platform/interfaces.h"
+#include "platform/network_interfaces.h"
 #include "platform/local_addresses.h"
 #include "platform/raw_socket.h"
 #include "platform/readiness.h"
-#include "platform/windows/text.h"
+#include "platform/windows/error_text.h"
 
 namespace nd {
 

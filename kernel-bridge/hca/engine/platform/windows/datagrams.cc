@@ -6,7 +6,7 @@
 #include "base/ip.h"
 #include "platform/datagram_socket.h"
 #include "platform/local_addresses.h"
-#include "platform/windows/text.h"
+#include "platform/windows/error_text.h"
 
 namespace nd {
 namespace {

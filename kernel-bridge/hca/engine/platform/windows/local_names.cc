@@ -1,14 +1,14 @@
 // The names of this user's processes, which have the user's SID, are named objects of the system.
 #include "platform/local_names.h"
 
-#include "platform/windows/user.h"
+#include "platform/windows/user_sid.h"
 
 #include <winternl.h>
 
 #include <cerrno>
 
 #include "schema/numbers.h"
-#include "platform/windows/text.h"
+#include "platform/windows/error_text.h"
 
 // Older import libraries lack them.
 extern "C" {

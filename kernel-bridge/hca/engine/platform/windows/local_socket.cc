@@ -9,9 +9,9 @@
 #include <mutex>
 
 #include "platform/readiness.h"
-#include "platform/windows/object.h"
-#include "platform/windows/text.h"
-#include "platform/windows/user.h"
+#include "platform/windows/descriptor_object.h"
+#include "platform/windows/error_text.h"
+#include "platform/windows/user_sid.h"
 
 namespace nd {
 namespace {

@@ -1,6 +1,6 @@
 #include "platform/mapping.h"
 
-#include "platform/windows/user.h"
+#include "platform/windows/user_sid.h"
 
 namespace nd {
 namespace {

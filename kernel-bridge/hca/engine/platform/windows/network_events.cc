@@ -1,11 +1,11 @@
-#include "platform/windows/sockets.h"
+#include "platform/windows/winsock.h"
 
 #include "platform/network_events.h"
 
 #include <netioapi.h>
 
 #include "platform/readiness.h"
-#include "platform/windows/object.h"
+#include "platform/windows/descriptor_object.h"
 
 namespace nd {
 namespace {

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "platform/windows/object.h"
-#include "platform/windows/text.h"
+#include "platform/windows/descriptor_object.h"
+#include "platform/windows/error_text.h"
 
 // bcrypt.h needs more of windows.h than we include.
 extern "C" __declspec(dllimport) long __stdcall BCryptGenRandom(void* algorithm, unsigned char* buffer,

@@ -1,8 +1,8 @@
 #include "platform/pages.h"
 
 #include "platform/windows/system.h"
-#include "platform/windows/text.h"
-#include "platform/windows/user.h"
+#include "platform/windows/error_text.h"
+#include "platform/windows/user_sid.h"
 
 namespace nd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "platform/alarm.h"
 #include "platform/os.h"
-#include "platform/windows/object.h"
+#include "platform/windows/descriptor_object.h"
 
 namespace nd {
 namespace {

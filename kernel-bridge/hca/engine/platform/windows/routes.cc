@@ -1,4 +1,4 @@
-#include "platform/windows/sockets.h"
+#include "platform/windows/winsock.h"
 
 #include "platform/routes.h"
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/ip.h"
-#include "platform/interfaces.h"
-#include "platform/windows/text.h"
+#include "platform/network_interfaces.h"
+#include "platform/windows/error_text.h"
 
 namespace nd {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "platform/windows/system.h"
-#include "platform/windows/text.h"
+#include "platform/windows/error_text.h"
 
 namespace nd {
 namespace {

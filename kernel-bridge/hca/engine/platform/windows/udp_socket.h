@@ -1,10 +1,10 @@
 // A UDP socket as a descriptor.
 #pragma once
-#include "platform/windows/sockets.h"
+#include "platform/windows/winsock.h"
 
 #include <atomic>
 
-#include "platform/windows/object.h"
+#include "platform/windows/descriptor_object.h"
 
 // Of systems that are newer than some headers: Windows 10, 2004.
 #ifndef UDP_SEND_MSG_SIZE

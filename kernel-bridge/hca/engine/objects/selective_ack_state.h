@@ -1,0 +1,301 @@
+// What both ends of a connection remember about losses, where both recover selectively (extensions::kRecovery). Its
+// memory comes with the first loss.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/packet_headers.h"
+
+namespace nd {
+
+// A range of PSNs: from the first to the last.
+struct PsnRange {
+  uint32_t first, last;
+};
+
+// One bit for each PSN of a window that is a power of two of them, at least 64.
+class PsnBits {
+ public:
+  uint32_t size() const { return static_cast<uint32_t>(words_.size()) * 64; }
+  void resize(uint32_t psns) { words_.assign(psns / 64, 0); }
+  void put(uint32_t psn, bool on) {
+    uint64_t& word = words_[at(psn) / 64];
+    const uint64_t bit = 1ull << (psn % 64);
+    word = on ? word | bit : word & ~bit;
+  }
+  // The first from `psn` on that is `on`, as a distance; `most`: there is none before.
+  uint32_t next(uint32_t psn, bool on, uint32_t most) const {
+    for (uint32_t n = 0; n < most;) {
+      const uint32_t i = at(psn + n);
+      const uint64_t word = (on ? words_[i / 64] : ~words_[i / 64]) >> (i % 64);
+      if (word != 0) return std::min(most, n + static_cast<uint32_t>(__builtin_ctzll(word)));
+      n += 64 - i % 64;
+    }
+    return most;
+  }
+
+ private:
+  uint32_t at(uint32_t psn) const { return psn & (size() - 1); }
+  std::vector<uint64_t> words_;
+};
+
+// The responder's packets behind a gap, in copies: they are executed in order, as if they came then. That keeps the
+// order in which memory changes, on which programs rely that poll it.
+class KeptPackets {
+ public:
+  static constexpr uint32_t kMostAhead = 1u << 16;  // PSNs
+
+  // `total`: bytes that all connections keep.
+  explicit KeptPackets(uint64_t* total) : total_(total) {}
+  KeptPackets(const KeptPackets&) = delete;
+  KeptPackets& operator=(const KeptPackets&) = delete;
+  ~KeptPackets() { *total_ -= bytes_; }
+
+  uint32_t count() const { return count_; }
+  // With the table of them, which one packet far ahead makes large.
+  uint64_t bytes() const { return bytes_; }
+  // How much more that is with one packet more, so far ahead of what is expected.
+  uint64_t costOf(uint32_t ahead, uint32_t length) const {
+    return length + kEachBytes + (ahead < capacity() ? 0 : uint64_t(sizeFor(ahead) - capacity()) * kSlotBytes);
+  }
+  bool has(uint32_t psn) const { return capacity() != 0 && at(psn).bytes && at(psn).psn == psn; }
+  // One that is not there yet, less than kMostAhead after `expected`.
+  void put(uint32_t expected, uint32_t psn, const uint8_t* bth, uint32_t length) {
+    advance(expected);
+    const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, expected));
+    add(costOf(ahead, length));
+    if (ahead >= capacity()) grow(sizeFor(ahead));
+    Slot& slot = at(psn);
+    slot.bytes.reset(new uint8_t[length]);
+    std::memcpy(slot.bytes.get(), bth, length);
+    slot.length = length;
+    slot.psn = psn;
+    there_.put(psn, true);
+    count_++;
+  }
+  // The one that is expected, or null.
+  std::unique_ptr<uint8_t[]> take(uint32_t expected, uint32_t* length) {
+    advance(expected);
+    if (!has(expected)) return nullptr;
+    Slot& slot = at(expected);
+    *length = slot.length;
+    std::unique_ptr<uint8_t[]> bytes = std::move(slot.bytes);
+    remove(&slot);
+    return bytes;
+  }
+  // What is there from `expected` on, in order, at most so many ranges.
+  uint32_t ranges(uint32_t expected, PsnRange* out, uint32_t most) {
+    advance(expected);
+    uint32_t n = 0;
+    for (uint32_t from = 0; n < most && from < capacity(); n++) {
+      const uint32_t first = from + there_.next(expected + from, true, capacity() - from);
+      if (first >= capacity()) break;
+      from = first + there_.next(expected + first, false, capacity() - first);
+      out[n] = {wire::psnAdd(expected, first), wire::psnAdd(expected, from - 1)};
+    }
+    return n;
+  }
+  uint32_t sinceReport = 0;
+
+ private:
+  struct Slot {
+    uint32_t psn = 0, length = 0;
+    std::unique_ptr<uint8_t[]> bytes;
+  };
+  static constexpr uint32_t kLeastSlots = 64, kSlotBytes = sizeof(Slot),
+                            kEachBytes = 16;  // that the heap takes beside them
+  static uint32_t sizeFor(uint32_t ahead) {
+    uint32_t size = kLeastSlots;
+    while (size <= ahead) size *= 2;
+    return size;
+  }
+  uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()); }
+  Slot& at(uint32_t psn) { return slots_[psn & (capacity() - 1)]; }
+  const Slot& at(uint32_t psn) const { return slots_[psn & (capacity() - 1)]; }
+  void add(uint64_t bytes) {
+    bytes_ += bytes;
+    *total_ += bytes;
+  }
+  void remove(Slot* slot) {
+    slot->bytes.reset();
+    there_.put(slot->psn, false);
+    count_--;
+    add(-(uint64_t(slot->length) + kEachBytes));
+  }
+  // What the peer has sent with PSNs that a request before it took as well is dropped.
+  void advance(uint32_t expected) {
+    const uint32_t passed = std::min((expected - base_) & wire::kPsnMask, capacity());
+    for (uint32_t n = 0; count_ != 0 && n < passed; n++) {
+      n += there_.next(base_ + n, true, passed - n);
+      if (n < passed) remove(&at(base_ + n));
+    }
+    base_ = expected;
+  }
+  void grow(uint32_t size) {
+    std::vector<Slot> old(size);
+    old.swap(slots_);
+    there_.resize(size);
+    for (Slot& slot : old) {
+      if (!slot.bytes) continue;
+      there_.put(slot.psn, true);
+      at(slot.psn) = std::move(slot);
+    }
+  }
+
+  uint64_t* const total_;
+  std::vector<Slot> slots_;
+  PsnBits there_;
+  uint32_t base_ = 0;  // what was expected when it was last looked at
+  uint32_t count_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// Losses before `end` have made the window smaller.
+struct LossMark {
+  bool known = false;
+  uint32_t end = 0;
+};
+
+// The requester's view of what the peer has. Of each PSN under way: whether the peer keeps it, or it was sent again,
+// when the newest PSN was the one noted.
+class Scoreboard {
+ public:
+  // So much later packets may overtake one that is not lost (RFC 6675's DupThresh).
+  static constexpr uint32_t kReordering = 3;
+
+  uint32_t kept = 0;      // PSNs
+  uint32_t highest = 0;   // one past the highest that the peer keeps
+  uint32_t end = 0;       // from here on nothing is noted
+  uint32_t examined = 0;  // up to here each PSN is kept, or known to be lost
+  uint32_t probeEnd = 0;  // a probe asked for what was sent before this
+  LossMark reduced;
+  uint32_t oldestAgain = 0;   // how often the oldest was sent again
+  std::deque<uint32_t> lost;  // to be sent again
+  struct Again {
+    uint32_t psn, newest;
+  };
+  std::deque<Again> again;  // sent again, in that order
+
+  bool isKept(uint32_t psn) const { return noted(psn) == kKept; }
+  // From the first to the last. How many of them were not noted before.
+  uint32_t keep(uint32_t una, uint32_t first, uint32_t last) {
+    place(una, last);
+    const uint32_t before = kept, count = ((last - first) & wire::kPsnMask) + 1;
+    for (uint32_t n = keptBits_.next(first, false, count); n < count; n += keptBits_.next(first + n, false, count - n))
+      mark(wire::psnAdd(first, n), kKept);
+    return kept - before;
+  }
+  void sentAgain(uint32_t una, uint32_t psn, uint32_t newest) {
+    place(una, psn);
+    mark(psn, kSent | newest);
+    again.push_back({psn, newest});
+  }
+  bool wasSentAgain(const Again& a) const { return noted(a.psn) == (kSent | a.newest); }
+  // The PSN is acknowledged. True: the peer had said that it keeps it.
+  bool forget(uint32_t psn) {
+    if (!covers(psn)) return false;
+    const bool was = isKept(psn);
+    mark(psn, 0);
+    return was;
+  }
+  void clear() {
+    marks_.clear();
+    lost.clear();
+    again.clear();
+    kept = oldestAgain = 0;
+  }
+
+ private:
+  static constexpr uint32_t kKept = 0xFFFFFFFF, kSent = 0x80000000;
+  // Later PSNs have the places of earlier ones.
+  bool covers(uint32_t psn) const { return !marks_.empty() && wire::psnDiff(psn, top_) < 0; }
+  uint32_t noted(uint32_t psn) const { return covers(psn) ? marks_[psn & (marks_.size() - 1)] : 0; }
+  // Of a PSN that has a place.
+  void mark(uint32_t psn, uint32_t as) {
+    uint32_t& now = marks_[psn & (marks_.size() - 1)];
+    kept += (as == kKept) - (now == kKept);
+    now = as;
+    keptBits_.put(psn, as == kKept);
+  }
+  void place(uint32_t una, uint32_t psn) {
+    const uint32_t ahead = static_cast<uint32_t>(wire::psnDiff(psn, una));
+    const bool first = marks_.empty();
+    if (ahead >= marks_.size()) {
+      uint32_t size = 256;
+      while (size <= ahead) size *= 2;
+      std::vector<uint32_t> old(size);
+      old.swap(marks_);
+      keptBits_.resize(size);
+      for (uint32_t i = 0; i < old.size(); i++) {
+        const uint32_t from = wire::psnAdd(una, i), was = old[from & (old.size() - 1)];
+        marks_[from & (size - 1)] = was;
+        keptBits_.put(from, was == kKept);
+      }
+    }
+    if (first || wire::psnDiff(psn, top_) >= 0) top_ = wire::psnAdd(psn, 1);
+  }
+  std::vector<uint32_t> marks_;  // by PSN; a power of two
+  PsnBits keptBits_;             // those of them that are kKept
+  uint32_t top_ = 0;             // one past the highest that was noted
+};
+
+// The requester's view of the answers to its READs and ATOMICs, from the first that is missing on: what came behind it,
+// in copies, and what has been asked for again.
+class AnswerBoard {
+ public:
+  static constexpr size_t kMostAsked = 1024;  // questions under way; the peer has room for no more
+
+  // So many PSNs from `first` on, asked for when `newest` was the next new PSN. `position`: how many had been asked for
+  // before.
+  struct Asked {
+    uint32_t first, count, newest, position;
+    bool has(uint32_t psn) const { return ((psn - first) & wire::kPsnMask) < count; }
+    uint32_t end() const { return position + count; }
+  };
+
+  // `total`: bytes that all connections keep.
+  AnswerBoard(uint64_t* total, uint32_t una) : kept(total), executed(una), highest(una), examined(una), end(una) {}
+
+  KeptPackets kept;
+  uint32_t executed;          // what the peer has certainly executed ends here
+  uint32_t highest;           // one past the highest PSN whose first answer has come
+  uint32_t examined;          // up to here all is kept, or was asked for again, or will be
+  uint32_t end;               // from here on nothing is noted
+  std::deque<PsnRange> lost;  // to be asked for again
+  std::deque<Asked> asked;    // in that order
+  uint32_t position = 0;
+  bool probing = false;  // a probe has the place `probePosition`, for what was sent before `probeEnd`
+  uint32_t probePosition = 0, probeEnd = 0;
+  bool delivering = false;  // what the queue pair takes now was kept
+  LossMark reduced;
+
+  void extend(uint32_t psn) {
+    if (wire::psnDiff(psn, end) > 0) end = psn;
+  }
+  void ask(uint32_t psn, uint32_t count, uint32_t newest) {
+    asked.push_back({psn, count, newest, position});
+    position += count;
+    extend(wire::psnAdd(psn, count));
+  }
+  // The newest question for a PSN behind the first `passed` of them, or null.
+  const Asked* question(uint32_t psn, size_t passed = 0) const {
+    for (size_t i = asked.size(); i > passed; i--)
+      if (asked[i - 1].has(psn)) return &asked[i - 1];
+    return nullptr;
+  }
+  // From here on everything is sent again.
+  void forget(uint32_t from) {
+    while (!asked.empty() && wire::psnDiff(asked.back().first, from) >= 0) asked.pop_back();
+    while (!lost.empty() && wire::psnDiff(lost.back().first, from) >= 0) lost.pop_back();
+  }
+  void lose(uint32_t psn) {
+    if (!lost.empty() && wire::psnAdd(lost.back().last, 1) == psn) lost.back().last = psn;
+    else lost.push_back({psn, psn});
+  }
+};
+
+}  // namespace nd

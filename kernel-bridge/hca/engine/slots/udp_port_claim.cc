@@ -1,0 +1,154 @@
+#include "slots/udp_port_claim.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "platform/datagram_socket.h"
+#include "platform/os.h"
+#include "slots/host_events.h"
+#include "slots/other_dialects.h"
+
+namespace nd {
+namespace {
+
+const char kName[] = "wire";
+
+// Another process has the port, of whatever user: it may give it up. All else stays as it is.
+bool mayPass(int error) { return error == EADDRINUSE; }
+
+}  // namespace
+
+bool UdpPortClaim::open(uint32_t receiveBufferBytes, bool last) {
+  receiveBufferBytes_ = receiveBufferBytes;
+  if (!portsAreShared()) {
+    take();
+    return true;
+  }
+  UniqueFd turn;
+  const int error = names_.claim(kName, &turn);
+  if (error == EADDRINUSE && !last) return false;
+  for (Family& family : families_) {
+    family.error = error;
+    if (error == 0) share(family);
+  }
+  return true;
+}
+
+// Whoever has the name accepts no connection; they end with its claim.
+void UdpPortClaim::awaitTurn(uint64_t deadline) {
+  UniqueFd turn;
+  if (names_.connect(kName, &turn, nullptr) != 0) return yieldThread();
+  const Descriptor waited = turn.get();
+  const uint64_t now = clock_.now();
+  waitReadable(&waited, 1, deadline > now ? deadline - now : 0);
+}
+
+// With the name `wire`, so that nobody of this dialect comes or goes unseen between the steps.
+void UdpPortClaim::share(Family& family) {
+  const auto sharers = names_.list(family.names);
+  if (!sharers) {
+    family.error = EMFILE;
+    return;
+  }
+  // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined
+  // meanwhile.
+  family.error = sharers->empty()     ? family.socket.open(receiveBufferBytes_, true)
+                 : otherDialectsRun() ? EADDRINUSE
+                                      : family.socket.open(receiveBufferBytes_, false);
+  if (family.error != 0) return;
+  uint64_t random = 0;
+  fillRandom(&random, sizeof random);
+  family.error = names_.listenAt(family.names + std::to_string(random), &family.name);
+  if (family.error != 0) return family.socket.close();
+  refuseLocal(family.name.get());  // it is only to be seen
+}
+
+bool UdpPortClaim::leaveToOther() {
+  bool probed = false;
+  for (Family& family : families_) probed |= family.socket.wasProbedByOther();
+  if (!probed || !otherDialectsRun()) return false;
+  bool left = false;
+  for (Family& family : families_) {
+    if (!family.socket.hears()) continue;
+    family.name.reset();
+    family.socket.close();
+    family.error = EADDRINUSE;
+    left = true;
+  }
+  return left;
+}
+
+void UdpPortClaim::close() {
+  for (Family& family : families_) {
+    family.name.reset();  // before the socket: whoever sees it may join
+    family.socket.close();
+  }
+  listener_.reset();  // after the sockets: whoever gets the name gets the port
+  owner_.reset();
+  due_ = UINT64_MAX;
+  pause_ = kFirstPauseNs;
+}
+
+void UdpPortClaim::take() {
+  due_ = UINT64_MAX;
+  if (!listener_.valid() && !claimName()) return followOwner();
+  const bool had = heardAny();
+  bool more = false;
+  for (Family& family : families_) {
+    if (family.socket.hears()) continue;
+    family.error = family.socket.open(receiveBufferBytes_, true);
+    if (!mayPass(family.error)) continue;
+    more = true;
+    if (!family.socket.sends()) family.socket.openBeside();
+  }
+  if (!heardAny()) listener_.reset();  // so that nobody relies on this process
+  else if (!had) counters_.add(HostCounter::kPortTaken);
+  if (more) later();
+}
+
+bool UdpPortClaim::heardAny() const { return families_[0].socket.hears() || families_[1].socket.hears(); }
+
+bool UdpPortClaim::claimName() {
+  if (names_.listenAt(kName, &listener_) != 0) return false;
+  if (!readiness_.add(listener_.get(), Readiness::kReadable, eventTag(EventKind::kPortName, 0))) {
+    listener_.reset();
+    return false;
+  }
+  return true;
+}
+
+void UdpPortClaim::followOwner() {
+  for (Family& family : families_) {
+    family.error = 0;
+    if (!family.socket.sends()) family.socket.openBeside();
+  }
+  const bool found = names_.connect(kName, &owner_, nullptr) == 0 &&
+                     readiness_.add(owner_.get(), Readiness::kEnded, eventTag(EventKind::kPortOwner, 0));
+  if (!found) {  // it has just claimed the name, or just ended
+    owner_.reset();
+    return later();
+  }
+  followedAt_ = clock_.now();
+  for (Family& family : families_) family.socket.tellGroups(owner_.get());
+}
+
+void UdpPortClaim::later() {
+  due_ = clock_.now() + pause_;
+  pause_ = std::min(2 * pause_, kLongestPauseNs);
+}
+
+void UdpPortClaim::onOwnerEnded() {
+  owner_.reset();
+  // One that had the name for a moment has not got the port. Else all would try again and again together.
+  if (clock_.now() - followedAt_ < kLongestPauseNs) return later();
+  pause_ = kFirstPauseNs;
+  take();
+}
+
+void UdpPortClaim::listen(bool on) {
+  if (!listener_.valid()) return;
+  readiness_.change(listener_.get(), on ? Readiness::kReadable : Readiness::kNothing,
+                    eventTag(EventKind::kPortName, 0));
+}
+
+}  // namespace nd

@@ -1,0 +1,217 @@
+#include "transport/direct_access.h"
+
+#include "local/direct_owner.h"
+#include "platform/os.h"
+#include "transport/transport.h"
+
+namespace nd {
+
+using namespace abi;
+
+namespace {
+
+constexpr uint32_t kRemoteRights = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic;
+constexpr uint32_t kAtomicBytes = 8;
+
+// The right that each request needs; 0: it is not one for direct access.
+constexpr uint32_t kRights[] = {
+    /* SEND */ 0,
+    /* WRITE */ kAccessRemoteWriteBit,
+    /* READ */ kAccessRemoteRead,
+    /* COMPARE_EXCHANGE */ kAccessRemoteAtomic,
+    /* FETCH_ADD */ kAccessRemoteAtomic,
+    /* BIND_WINDOW */ 0,
+    /* LOCAL_INVALIDATE */ 0,
+};
+
+}  // namespace
+
+// ── The peer's side ─────────────────────────────────────────────────────────────────────────────
+
+void DirectAccess::publish(Qp& qp) {
+  DirectOwner* const board = c_.link.directOwner();
+  if (!board) return;
+  const bool open = qp.reliable() && stateRules(qp.state()).receivesRequests && qp.local && qp.local->direct();
+  const DirectOwner::Qp now = {qp.qpn, qp.attributes.destinationQpn, qp.attributes.access & kRemoteRights,
+                               qp.pd->handle, qp.pkey()};
+  if (qp.has(kPublished) && (!open || !board->says(now))) withdraw(qp);
+  if (!open || qp.has(kPublished)) return;
+  board->publish(now);
+  qp.set(kPublished);
+}
+
+void DirectAccess::withdraw(Qp& qp) {
+  if (!qp.has(kPublished)) return;
+  c_.link.directOwner()->withdrawQp(qp.qpn);
+  qp.clear(kPublished);
+  c_.link.settleDirect();
+}
+
+void DirectAccess::retire(Qp& qp, bool windows) {
+  if (qp.has(kPublished)) c_.link.directOwner()->withdrawQp(qp.qpn);
+  if (windows) c_.memory.retireWindowsOf(qp);
+}
+
+void DirectAccess::retireKernel(KernelId kernel) {
+  c_.qps.forEach([&](Qp& qp) {
+    if (qp.kernel == kernel) retire(qp, false);
+  });
+  c_.memory.retireKernel(kernel);
+}
+
+bool DirectAccess::mayInvalidate(Qp& qp, uint32_t key) {
+  DirectOwner* const board = c_.link.directOwner();
+  if (!board) return true;
+  const std::vector<DirectWithdrawn> others = board->takeWithdrawn();
+  c_.memory.retireKey(qp, key);
+  const bool inside = c_.link.directOccupied(board->takeWithdrawn());
+  board->giveBack(others);
+  uint64_t& until = qp.rq.leaveUntil;
+  if (inside && until == 0) {
+    board->countWait();
+    until = monotonicNs() + board->patience();
+  }
+  if (inside && monotonicNs() < until) return false;
+  until = 0;
+  return true;
+}
+
+void DirectAccess::settle(Qp& qp) {
+  qp.put(kNotDirect, !qp.reliable() || !qp.local || !qp.local->direct() || !qp.local->peer.ready());
+}
+
+// ── Ours ────────────────────────────────────────────────────────────────────────────────────────
+
+bool DirectAccess::run(Qp& qp) {
+  SendState& rq = qp.rq;
+  if (!qp.local->peer.ready()) return settle(qp), false;  // the pair is closed; its connections end next
+  uint32_t budget = LocalPair::kStepBytes;
+  while (!qp.has(kBlocksDirect) && rq.head == rq.next && rq.next == rq.parsed && rq.next != rq.producer) {
+    SendEntry& e = qp.entry(rq.next);
+    if (!read(qp, e)) break;
+    const Outcome outcome = execute(qp, e, &budget);
+    if (outcome == Outcome::kMore) return true;
+    rq.directDone = 0;  // what is refused begins anew
+    if (outcome == Outcome::kRefused) break;
+    rq.begun = rq.parsed = ++rq.next;
+    t_.completer.completeHead(qp);
+    if (budget == 0) return rq.next != rq.producer;
+  }
+  return false;
+}
+
+// The next request, parsed into its entry, if it is one for direct access. Errors in it are left to the requester.
+inline bool DirectAccess::read(Qp& qp, SendEntry& e) {
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
+  e.readKind(w);
+  if (e.opcode > kOpFetchAdd || kRights[e.opcode] == 0) return false;
+  if ((e.flags & (~kWqeRules[e.opcode].flags | kSendFlagImmediate)) != 0) return false;
+  if (e.opcode != kOpWrite && qp.attributes.initiatorDepth == 0) return false;
+  if (e.readLength(w, qp.sendSge, qp.maxInline, wire::kMaxMessage) != 0) return false;
+  if (e.length == 0 || (e.isAtomic() && e.length != kAtomicBytes)) return false;
+  e.readTarget(w);
+  if (e.isAtomic()) e.readOperands(w);
+  return true;
+}
+
+inline DirectAccess::Outcome DirectAccess::execute(Qp& qp, const SendEntry& e, uint32_t* budget) {
+  if (e.isAtomic()) return change(qp, e);
+  uint32_t& done = qp.rq.directDone;
+  SgeCursor cursor;
+  if (qp.rq.directWqe != qp.rq.next) done = 0;  // the long way has taken that one
+  qp.rq.directWqe = qp.rq.next;
+  if (done != 0) cursor.offset = UINT32_MAX;
+  while (done < e.length) {
+    if (*budget == 0) return Outcome::kMore;
+    const uint32_t length = std::min({e.length - done, DirectVisit::kMostBytes, *budget});
+    if (!copy(qp, e, done, length, &cursor)) return Outcome::kRefused;
+    done += length;
+    *budget -= length;
+  }
+  (e.opcode == kOpRead ? c_.counters.directReads : c_.counters.directWrites)++;
+  return Outcome::kDone;
+}
+
+// Our memory for a part of the request, in pieces_.
+inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
+  const bool write = e.opcode != kOpWrite;
+  pieceCount_ = 0;
+  const uint32_t* const w = qp.sendWqe(qp.rq.next);
+  if (e.isInline()) {
+    pieces_[pieceCount_++] = {const_cast<uint8_t*>(SendWqe::inlineBytes(w)) + offset, length};
+    return true;
+  }
+  const SgeList sges = e.sges(w);
+  KeyCache& cache = write ? qp.scatterCache : qp.gatherCache;
+  if (sges.count != 1) return c_.pieces(qp.pd, cache, sges, *cursor, offset, length, write, pieces_, &pieceCount_) == 0;
+  uint8_t* const data = c_.memory.local(cache, qp.pd, sges.lkey(0), sges.address(0) + offset, length, write);
+  pieces_[pieceCount_++] = {data, length};
+  return data != nullptr;
+}
+
+inline uint8_t* DirectAccess::enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched) {
+  DirectPeer::Refusal why;
+  const DirectPeer::Request request = {
+      qp.qpn, qp.attributes.destinationQpn, e.rkey, kRights[e.opcode], qp.pkey(), e.remote + offset, length, touched};
+  uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, &why);
+  if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
+  return place;
+}
+
+inline bool DirectAccess::leave(Qp& qp) {
+  if (qp.local->peer.leave()) return true;
+  c_.counters.directEvicted++;
+  return false;
+}
+
+inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
+  if (!places(qp, e, offset, length, cursor)) return false;
+  // As the responder would, all of the message is checked before its first byte is moved.
+  uint8_t* at = enter(qp, e, offset, offset == 0 ? e.length : length, length);
+  if (!at) return false;
+  for (uint32_t i = 0; i < pieceCount_; i++) {
+    auto* const own = static_cast<uint8_t*>(pieces_[i].data);
+    const auto bytes = static_cast<uint32_t>(pieces_[i].length);
+    if (e.opcode == kOpWrite) {
+      copyInOrder(at, own, bytes);
+    } else if (bytes <= 64) {
+      copySmall(own, at, bytes);
+    } else {
+      std::memcpy(own, at, bytes);
+    }
+    at += bytes;
+  }
+  return leave(qp);
+}
+
+// An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
+inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
+  SgeCursor cursor;
+  if ((e.remote & (kAtomicBytes - 1)) != 0 || !places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
+  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, e, 0, kAtomicBytes, kAtomicBytes));
+  if (!word) return Outcome::kRefused;
+  if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
+    static_cast<void>(leave(qp));
+    return Outcome::kRefused;
+  }
+  uint64_t result = e.compare;
+  if (e.opcode == kOpFetchAdd) {
+    result = __atomic_fetch_add(word, result, __ATOMIC_SEQ_CST);
+  } else {
+    __atomic_compare_exchange_n(word, &result, e.swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  }
+  if (!leave(qp)) {
+    // Nobody knows whether it was executed before the memory was taken away, so it cannot be repeated.
+    t_.completer.failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
+    return Outcome::kRefused;
+  }
+  const auto* from = reinterpret_cast<const uint8_t*>(&result);
+  for (uint32_t i = 0; i < pieceCount_; i++) {
+    std::memcpy(pieces_[i].data, from, pieces_[i].length);
+    from += pieces_[i].length;
+  }
+  c_.counters.directAtomics++;
+  return Outcome::kDone;
+}
+
+}  // namespace nd

@@ -1,0 +1,302 @@
+#include "transport/qp_lifecycle.h"
+
+#include "base/fence.h"
+#include "transport/transport.h"
+
+namespace nd {
+
+using namespace abi;
+
+Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
+  const uint32_t from = qp.state();
+  uint32_t to;
+  const Status status = checkModify(c_.options, qp.attributes.type, from, mask, a, &to);
+  if (status != Status::kSuccess) return status;
+  if ((mask & qpmask::kPkeyIndex) && a.pkeyIndex >= qp.pkeyTable->entries.size()) return Status::kInvalidParameter;
+  c_.now = c_.clock.now();
+  if (to == kQpsReset) {
+    toReset(qp);
+    return Status::kSuccess;
+  }
+  if (to == kQpsError) {
+    qp.will.reset();  // whoever disconnects has said goodbye itself
+    Failure quiet;
+    quiet.report = false;
+    fail(qp, quiet);
+    return Status::kSuccess;
+  }
+  if (!mayModify(qp, mask, a, from, to)) return Status::kInvalidDeviceState;
+  applyAttributes(qp.attributes, mask, a);
+  if (from == kQpsSqd && to == kQpsSqd) {
+    qp.rq.parsed = qp.rq.begun;  // WQEs that wait are read again, with these attributes
+    qp.settleRequester();
+  }
+  if (mask & qpmask::kPath) {
+    qp.route = qp.attributes.path;
+    // The ECN bits are not the application's.
+    const uint8_t dscp = qp.route.trafficClass & wire::kDscpMask;
+    if (!qp.datagram()) qp.route.trafficClass = uint8_t(dscp | (c_.options.ecn ? wire::kEct0 : 0));
+  }
+  if (!qp.rq.window) qp.rq.window = c_.options.window;
+  qp.setState(to);
+  qp.lastActivity = c_.now;
+  if (mask & (qpmask::kPath | qpmask::kPathMtu)) t_.links.setMtu(qp);
+  if (mask & qpmask::kResponderResources) t_.responses.resizeResources(qp);
+  enter(qp, mask, a, from, to);
+  if (mask & qpmask::kPath) meetPeer(qp);
+  t_.direct.publish(qp);
+  return Status::kSuccess;
+}
+
+// Whether the present moment allows it; checkModify() has looked at the masks.
+bool Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
+  if ((mask & qpmask::kPath) && c_.link.isLocal(a.path.destination)) {
+    const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
+    c_.link.reportEnd(whose.destinationQpn >> 16, t_);
+    if (qp.state() != from) return false;  // it was connected to that process itself
+  }
+  // Packets that are under way were sent with the old attributes.
+  return from != kQpsSqd || to != kQpsSqd || !(mask & ~(qpmask::kState | qpmask::kCurrentState)) || qp.drained;
+}
+
+void Lifecycle::enter(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
+  if (to == kQpsRtr && from == kQpsInit) qp.rs.expected = a.receivePsn;
+  if (to == kQpsRts && from == kQpsRtr) qp.rq.una = qp.rq.psn = qp.rq.maxPsn = qp.rq.askedEnd = a.sendPsn;
+  if (to == kQpsSqd && from == kQpsRts) {
+    qp.drained = false;
+    qp.drainNotify = (mask & qpmask::kDrainNotify) != 0;
+    qp.set(kAwaited);
+    s_.schedule(qp);
+    checkDrained(qp);
+  }
+  if (to == kQpsRts) {
+    const uint64_t keepAlive = c_.options.keepAliveNs;
+    if (keepAlive && qp.reliable() && Requester::isProbed(qp)) s_.setTimer(qp, c_.now + keepAlive);
+    s_.schedule(qp);
+  }
+}
+
+void Lifecycle::meetPeer(Qp& qp) {
+  qp.peerLocal = c_.link.isLocal(qp.attributes.path.destination);
+  const uint32_t peer = qp.attributes.destinationQpn >> 16;
+  if (qp.peerLocal && peer != c_.slot && !c_.link.watchPeer(peer)) {
+    peerGone(qp);
+  } else {
+    t_.links.choose(qp);
+  }
+}
+
+void Lifecycle::toReset(Qp& qp) {
+  t_.direct.withdraw(qp);
+  t_.responses.acknowledgeLast(qp);
+  c_.timers.clear(qp);
+  qp.goneAt = 0;
+  s_.running.remove(qp);
+  s_.cancelDeferred(qp);
+  t_.links.leave(qp);
+  t_.rnr.leave(qp);
+  qp.local.reset();
+  c_.memory.unbindAll(qp);
+  // Counters run on; what is posted is forgotten without completions.
+  const uint32_t send = loadWord(qp.header + kQpSendProducer), receive = loadWord(qp.header + kQpReceiveProducer);
+  std::vector<SendEntry> entries = std::move(qp.rq.entries);
+  qp.rq = SendState{};
+  qp.rq.entries = std::move(entries);
+  qp.rq.head = qp.rq.next = qp.rq.begun = qp.rq.parsed = qp.rq.producer = send;
+  qp.rs = ReceiveState{};
+  qp.fragments.reset();
+  qp.assemblies.reset();
+  qp.clear(~uint32_t(kFailing));
+  qp.set(kUnheard | kNotDirect);
+  qp.cnpSentAt = 0;
+  qp.shared.held = false;
+  qp.rs.head = qp.rs.producer = receive;
+  qp.drainNotify = qp.drained = qp.peerLocal = false;
+  qp.will.reset();
+  const uint32_t type = qp.attributes.type, qpn = qp.attributes.qpn;
+  qp.attributes = QpAttributes{};
+  qp.attributes.type = type;
+  qp.attributes.qpn = qpn;
+  qp.setState(kQpsReset);
+}
+
+void Lifecycle::fail(Qp& qp, const Failure& failure) {
+  if (qp.state() == kQpsError) return;
+  if (failure.event != QpEvent::kPeerLost) t_.responses.acknowledgeLast(qp);
+  const bool wasConnected = qp.state() != kQpsReset && qp.state() != kQpsInit;
+  t_.rnr.leave(qp);
+  qp.setState(kQpsError);
+  t_.direct.withdraw(qp);
+  // A receive that is being posted is seen below, or its poster sees that it is to ring.
+  if (c_.barrier) c_.barrier();
+  else fullFence();
+  c_.timers.clear(qp);
+  qp.goneAt = 0;
+  c_.memory.unbindAll(qp);
+  while (qp.rs.jobs.size()) qp.rs.jobs.pop();
+  qp.rs.ackPending = false;
+  qp.clear(kNakPending | kKeepAlive | kRnrWait | kKeeps | kRecovering | kAnswerGap);
+  qp.rs.kept.reset();
+  qp.rs.repeats.reset();
+  qp.rq.board.reset();
+  qp.rq.answers.reset();
+  qp.fragments.reset();
+  qp.rq.reads = 0;
+  t_.links.leave(qp);
+  flushSends(qp, failure.sendStatus, failure.vendor);
+  flushReceives(qp, failure.receiveStatus, failure.vendor);
+  if (qp.srq) c_.report(qp, QpEvent::kLastWqe, 0);
+  if (failure.report && wasConnected) {
+    (failure.event == QpEvent::kPeerLost ? c_.counters.peersLost : c_.counters.qpErrors)++;
+    c_.report(qp, failure.event, failure.reason);
+  }
+}
+
+void Lifecycle::flushSends(Qp& qp, uint32_t status, uint32_t vendor) {
+  c_.refreshSend(qp);
+  SendState& rq = qp.rq;
+  for (; rq.head != rq.producer; rq.head++) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = rq.head;
+    c.opcode = int32_t(rq.parsed - rq.head) > 0 ? qp.entry(rq.head).opcode : peekWord(qp.sendWqe(rq.head) + kSwOpcode);
+    c.status = status ? status : kWcFlushed;
+    if (status) c.vendor = vendor;
+    if (!status) c_.counters.flushed++;
+    status = 0;
+    c_.write(*qp.sendCq, c);
+  }
+  rq.next = rq.begun = rq.parsed = rq.head;
+  qp.settleRequester();
+}
+
+void Lifecycle::flushReceives(Qp& qp, uint32_t status, uint32_t vendor) {
+  ReceiveState& rs = qp.rs;
+  const auto complete = [&](uint32_t wqe, uint32_t flags) {
+    Completion c;
+    c.token = qp.token;
+    c.wqe = wqe;
+    c.opcode = kOpReceive;
+    c.flags = kCqeFlagReceiveQueue | flags;
+    c.status = status ? status : kWcFlushed;
+    if (status) c.vendor = vendor;
+    if (!status) c_.counters.flushed++;
+    status = 0;
+    c_.write(*qp.receiveCq, c);
+  };
+  // Of a shared queue only what this QP has taken.
+  if (qp.srq) {
+    if (qp.shared.held) complete(qp.shared.wqe, kCqeFlagSharedReceive);
+    qp.shared.held = false;
+    return;
+  }
+  c_.refreshReceive(qp);
+  for (; rs.head != rs.producer; rs.head++) complete(rs.head, 0);
+}
+
+void Lifecycle::toSendQueueError(Qp& qp, uint32_t status) {
+  qp.setState(kQpsSqError);
+  flushSends(qp, status, 0);
+  qp.rq.packet = 0;
+  qp.rq.gather = {};
+}
+
+void Lifecycle::peerGone(Qp& qp) {
+  Failure failure;
+  if (qp.rq.head != qp.rq.begun) failure.sendStatus = kWcTimeoutRetry;
+  failure.event = QpEvent::kPeerLost;
+  failure.reason = kWcTimeoutRetry;
+  fail(qp, failure);
+}
+
+void Lifecycle::settleFailing() {
+  settling_ = true;
+  while (Qp* const qp = c_.failing.pop()) {
+    Failure failure;
+    failure.reason = kWcError;
+    fail(*qp, failure);
+  }
+  settling_ = false;
+}
+
+void Lifecycle::checkDrained(Qp& qp) {
+  if (qp.state() != kQpsSqd || qp.drained || qp.rq.head != qp.rq.begun || qp.has(kKeepAlive)) return;
+  qp.drained = true;
+  if (qp.drainNotify) c_.report(qp, QpEvent::kSendQueueDrained, 0);
+}
+
+void Lifecycle::sendWill(Qp& qp) {
+  OutPacket& out = t_.links.out;
+  t_.responses.acknowledgeLast(qp);
+  if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
+  if (!isPkey(qp.pkey())) return;
+  wire::Bth bth;
+  bth.pkey = qp.pkey();
+  bth.opcode = wire::kOpUdSendOnly;
+  bth.destinationQpn = wire::kGsiQpn;
+  bth.psn = gsiPsn_;
+  gsiPsn_ = wire::psnAdd(gsiPsn_, 1);
+  wire::emitDeth(t_.links.begin(bth), {wire::kGsiQkey, wire::kGsiQpn});
+  out.pieces[0] = {qp.will->mad, wire::kMadBytes};
+  out.pieceCount = 1;
+  out.payloadLength = wire::kMadBytes;
+  c_.counters.willsSent++;
+  if (!c_.link.send(qp.will->path, out)) c_.counters.sendFailures++;
+}
+
+void Lifecycle::destroy(Qp& qp) {
+  t_.direct.withdraw(qp);
+  t_.responses.acknowledgeLast(qp);
+  c_.timers.clear(qp);
+  s_.running.remove(qp);
+  s_.cancelDeferred(qp);
+  t_.links.leave(qp);
+  t_.rnr.leave(qp);
+  c_.memory.unbindAll(qp);
+  t_.datagrams.detachFromAll(qp);
+  qp.setState(kQpsReset);
+  qp.sendCq->users--;
+  qp.receiveCq->users--;
+  if (qp.srq) qp.srq->users--;
+  qp.pkeyTable->users--;
+  qp.pd->users--;
+  c_.qps.remove(qp.handle);
+}
+
+void Lifecycle::detachKernel(KernelId kernel) {
+  settle();
+  c_.kernels[kernel] = nullptr;
+  std::vector<Qp*> mine;
+  c_.qps.forEach([&](Qp& qp) {
+    if (qp.kernel == kernel) mine.push_back(&qp);
+  });
+  for (Qp* qp : mine) sendWill(*qp);
+  c_.link.flush();  // the wills' bytes go away with their QPs
+  for (Qp* qp : mine) {
+    Failure quiet;
+    quiet.report = false;
+    fail(*qp, quiet);
+  }
+  settle();
+  for (Qp* qp : mine) destroy(*qp);
+  c_.ahs.forEach([&](AddressHandle& ah) {
+    if (ah.pd->kernel == kernel) c_.ahs.remove(ah.handle);
+  });
+  c_.srqs.forEach([&](Srq& srq) {
+    if (srq.kernel == kernel) c_.srqs.remove(srq.handle);
+  });
+  c_.pkeyTables.forEach([&](PkeyTable& table) {
+    if (table.kernel == kernel) c_.pkeyTables.remove(table.handle);
+  });
+  c_.memory.dropKernel(kernel);
+  c_.cqs.forEach([&](Cq& cq) {
+    if (cq.kernel != kernel) return;
+    cq.notifyAll(Status::kCancelled);
+    c_.cqs.remove(cq.handle);
+  });
+  c_.pds.forEach([&](Pd& pd) {
+    if (pd.kernel == kernel) c_.pds.remove(pd.handle);
+  });
+}
+
+}  // namespace nd

@@ -1,0 +1,17 @@
+// Receives of shared receive queues (IBA 1 §10.2.9; networkdirect §6.12): queue pairs take them as messages arrive.
+#pragma once
+#include "transport/scheduler.h"
+
+namespace nd {
+
+class SharedReceives : public Role {
+ public:
+  using Role::Role;
+
+  bool refresh(Srq& srq);  // false: the ring is garbage
+  bool take(Qp& qp);       // false: there is none
+  void checkLimit(Srq& srq);
+  Status resize(Srq& srq, std::shared_ptr<Ring> ring, uint64_t address, uint32_t entries);
+};
+
+}  // namespace nd
