@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "fake_rdma/fake.h"
 #include "verbs/data_path.h"
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 using namespace nd;
 using namespace nd::abi;

@@ -9,7 +9,7 @@ import * as z from 'zod';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { commandsOf } from '../../kernel-bridge/hca/command-words.js';
 import { type HcaCommands, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
-import { loadVerbsAddon, type VerbsBinding, type VerbsHost } from '../../kernel-bridge/hca/verbs-binding.js';
+import { loadVerbsAddon, type VerbsBinding, type VerbsHca } from '../../kernel-bridge/hca/verbs-binding.js';
 import { QpState, QpType, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
@@ -40,8 +40,8 @@ function bareTime(batch: number): number {
 }
 
 /** Has the rings of a queue pair and a completion queue served by the fake device. */
-function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQueue; host: VerbsHost } {
-  const host = new binding.VerbsHost(loadAddon().createWaker(() => {}));
+function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQueue; host: VerbsHca } {
+  const host = new binding.VerbsHca(loadAddon().createWaker(() => {}));
   const device = host.openDevice('fake0');
   if (typeof device === 'string') throw new Error(device);
   const commands = commandsOf(host.commands, host, () => device.number);

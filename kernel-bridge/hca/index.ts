@@ -4,7 +4,7 @@ import { channelServer, type RawChannelServer } from './channel-server.js';
 import { type RawHca, softHcaOf } from './command-words.js';
 
 /** The addon as native code makes it. */
-type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceive'> & {
+type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceiveDoorbell'> & {
   openHca(...parameters: Parameters<AddonBinding['openHca']>): RawHca;
   serveChannel(id: number, onRequest: () => void): RawChannelServer;
 };
@@ -22,7 +22,7 @@ export function loadAddon(): AddonBinding {
     addon = {
       ...raw,
       // One doorbell for both queues of a queue pair: the engine looks at whatever is new.
-      ringReceive: raw.ring,
+      ringReceiveDoorbell: raw.ringDoorbell,
       openHca: (options, onEvent, server) => softHcaOf(raw.openHca(options, onEvent, server)),
       serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),
     };

@@ -40,14 +40,14 @@ export interface UserHca {
    */
   readonly doorbell: Uint32Array;
   /** New send requests are on the queue pair in {@link doorbell}. */
-  ring(): void;
+  ringDoorbell(): void;
   /**
    * New receives have been posted where the HCA asks for this doorbell: on the queue pair in {@link doorbell}, or on a shared
    * receive queue whose header word is in it. The HCA asks by a word in the ring's header that is not 0 (`qpReceiveBell`,
    * `srqReceiveBell`). The software HCA does so only while a message waits for a receive, and in ERROR; an HCA that reads receives
    * from elsewhere sets the words once and for all.
    */
-  ringReceive(): void;
+  ringReceiveDoorbell(): void;
   /**
    * A poll has found the ring of the CQ in {@link doorbell} empty: the HCA puts there what has completed. The software HCA, for
    * which one CQ is as good as another, moves the engine one step if nobody else does, and marks this thread as polling. Asked

@@ -122,7 +122,7 @@ type CmCommand =
   | 'cmAttributes';
 
 /** The devices and connections of one soft kernel. */
-export interface VerbsHost extends SharedWords {
+export interface VerbsHca extends SharedWords {
   /**
    * Those of every HCA, where an owner is the number of a device and `pkeyTable` the number of the physical port; and those of
    * librdmacm.
@@ -144,9 +144,9 @@ export interface VerbsHost extends SharedWords {
 
 export interface VerbsBinding extends UserHca {
   /** @throws Error: rdma-core or the kernel's modules are missing; the message is a part of a sentence. */
-  VerbsHost: new (
+  VerbsHca: new (
     waker: object,
-  ) => VerbsHost;
+  ) => VerbsHca;
 }
 
 let addon: VerbsBinding | undefined;

@@ -288,13 +288,13 @@ export class SoftQueuePair {
   private ringDoorbell(): void {
     const { hca } = this;
     hca.doorbell[0] = this.handle;
-    hca.ring();
+    hca.ringDoorbell();
   }
 
   private ringReceiveDoorbell(): void {
     const { hca } = this;
     hca.doorbell[0] = this.handle;
-    hca.ringReceive();
+    hca.ringReceiveDoorbell();
   }
 
   startBatch(): void {

@@ -105,7 +105,7 @@ export class SoftSharedReceiveQueue {
     const named = Atomics.load(words, abi.srqReceiveBell);
     if (named !== 0) {
       this.hca.doorbell[0] = named;
-      this.hca.ringReceive();
+      this.hca.ringReceiveDoorbell();
     }
   }
 

@@ -174,7 +174,7 @@ async function attackDoor2(): Promise<void> {
     if (below(2) === 0) a.qp.send('s', sgl, WvSend.SIGNALED);
     else a.qp.write('w', sgl, WvSend.SIGNALED, remote, below(4096));
     addon.doorbell[0] = below(2) === 0 ? below(2 ** 32) : below(4096);
-    addon.ring();
+    addon.ringDoorbell();
     a.cq.poll([], 16);
     b.cq.poll([], 16);
   } catch {

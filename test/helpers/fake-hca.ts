@@ -48,12 +48,12 @@ export class FakeHca implements UserHca {
 
   readonly doorbell = new Uint32Array(1);
 
-  ring(): void {
+  ringDoorbell(): void {
     this.log.push(`doorbell ${this.doorbell[0]}`);
   }
 
-  ringReceive(): void {
-    this.ring();
+  ringReceiveDoorbell(): void {
+    this.ringDoorbell();
   }
 
   progress(): boolean {

@@ -41,7 +41,7 @@ export const SHARED = 0x8000_0000;
 
 /** The user side: which call was about which object. */
 export class SecondUserHca extends FakeUserHca {
-  override ringReceive(): void {
+  override ringReceiveDoorbell(): void {
     this.log.push(`receive doorbell ${this.doorbell[0]}`);
   }
   override progress(): boolean {

@@ -61,7 +61,7 @@ class Program {
   TestSrq srq_;
   TestQp rc_, shared_, ud_, connected_;
 
-  Host& host() { return *w.host; }
+  VerbsHca& host() { return *w.host; }
   uint64_t address() const { return reinterpret_cast<uintptr_t>(memory_); }
   bool good(Status status) {
     if (status == Status::kSuccess) return true;
@@ -243,7 +243,7 @@ TEST(verbs_each_call_of_opening_fails_once) {
     w.rdma.neverFail();
     w.rdma.failAt = at;
     std::string why;
-    w.host = Host::open(&w.sleeper, &why);
+    w.host = VerbsHca::open(&w.sleeper, &why);
     if (w.host != nullptr) w.device = w.host->openDevice("fake0", &why);
     const std::string failed = w.rdma.failed();
     if (at + 1 == all && !failed.empty()) ++all;  // there may be one more
@@ -292,7 +292,7 @@ TEST(verbs_a_device_file_that_cannot_be_opened_says_what_helps) {
       w.rdma.failName = call;
       w.rdma.failAt = 0;
       std::string why;
-      w.host = Host::open(&w.sleeper, &why);
+      w.host = VerbsHca::open(&w.sleeper, &why);
       if (w.host != nullptr) CHECK(w.host->openDevice("fake0", &why) == nullptr);
       CHECK(why.find("/dev/infiniband/") == 0);
       CHECK(why.find(sentence) != std::string::npos);

@@ -210,7 +210,7 @@ TEST(verbs_attributes_on_the_way_to_rts) {
 
 TEST(verbs_events_of_connections) {
   World w;
-  Host& host = *w.host;
+  VerbsHca& host = *w.host;
   const CmAddress local{World::localGid(), 0, 0};
   Handle listener = 0;
   uint16_t port = 0;
@@ -273,7 +273,7 @@ TEST(verbs_events_of_connections) {
 
 TEST(verbs_files_of_a_removed_device_are_closed) {
   World w;
-  Host& host = *w.host;
+  VerbsHca& host = *w.host;
   const auto isClosed = [](int fd) {
     char file[64] = {};
     return readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), file, sizeof file - 1) > 0 &&

@@ -188,7 +188,7 @@ TEST(verbs_a_device_that_goes_flushes_all) {
   inOrder(take(r.receiveCq), 2, kWcFlushed);
   CHECK(r.world.rdma.left().empty() || r.world.rdma.alive(fake::kContext) == 0);
   // Its owners find out, and end what they have.
-  Host& host = *r.world.host;
+  VerbsHca& host = *r.world.host;
   Handle other = 0;
   uint32_t key = 0;
   CHECK(host.allocateMw(r.world.pd, &other, &key) == Status::kDeviceRemoved);

@@ -105,7 +105,7 @@ TEST(verbs_inline_data) {
 
 TEST(verbs_bind_and_invalidate_a_window) {
   Ready r;
-  Host& host = *r.world.host;
+  VerbsHca& host = *r.world.host;
   alignas(64) static uint8_t memory[4096];
   const uint64_t address = reinterpret_cast<uintptr_t>(memory), range = Ranges::all().add(address, sizeof memory);
   uint32_t lkey = 0, rkey = 0, windowKey = 0;

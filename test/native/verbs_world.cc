@@ -121,7 +121,7 @@ World::~World() {
 
 void World::open() {
   std::string why;
-  host = Host::open(&sleeper, &why);
+  host = VerbsHca::open(&sleeper, &why);
   CHECK(host != nullptr);
   device = host->openDevice("fake0", &why);
   CHECK(device != nullptr);

@@ -13,7 +13,7 @@
 #include "check.h"
 #include "fake_rdma/fake.h"
 #include "verbs/data_path.h"
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace verbstest {
 
@@ -23,10 +23,10 @@ using nd::verbs::CmAddress;
 using nd::verbs::CmParameters;
 using nd::verbs::Device;
 using nd::verbs::Event;
-using nd::verbs::Host;
 using nd::verbs::PrivateData;
 using nd::verbs::RingMemory;
 using nd::verbs::Rings;
+using nd::verbs::VerbsHca;
 
 // What has not come by then does not come.
 constexpr auto kPatience = std::chrono::seconds(30);
@@ -121,7 +121,7 @@ class World {
  public:
   fake::Fake& rdma = theFake();
   Sleeper sleeper;
-  std::unique_ptr<Host> host;
+  std::unique_ptr<VerbsHca> host;
   Device* device = nullptr;
   Handle pd = 0;
   std::vector<std::shared_ptr<RingMemory>> rings;

@@ -39,7 +39,7 @@ class Queues {
   completeOne(): void {
     Atomics.add(this.#qpWords, abi.qpReceiveProducer, 1);
     addon.doorbell[0] = this.#qp;
-    addon.ring();
+    addon.ringDoorbell();
   }
 
   /** Takes all completions; returns the first one's status. */

@@ -228,7 +228,7 @@ test('the HCA itself calls back: armed, a completion comes as one event; not arm
   const flush = (): void => {
     Atomics.add(header, abi.qpReceiveProducer, 1);
     addon.doorbell[0] = qp.handle;
-    addon.ring();
+    addon.ringDoorbell();
   };
   flush();
   await new Promise<void>((resolve) => setImmediate(resolve));

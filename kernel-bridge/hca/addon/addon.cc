@@ -14,9 +14,9 @@ namespace nd::js {
 
 namespace {
 
-// ring(), progress() and shouldPoll() are the speed path: plain N-API, no arguments, no allocation.
+// ringDoorbell(), progress() and shouldPoll() are the speed path: plain N-API, no arguments, no allocation.
 
-napi_value ring(napi_env env, napi_callback_info) {
+napi_value ringDoorbell(napi_env env, napi_callback_info) {
   void* data = nullptr;
   napi_get_instance_data(env, &data);
   const auto* const own = static_cast<const EnvData*>(data);
@@ -118,7 +118,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &made) == napi_ok)
       exports.Set(name, Napi::Value(env, made));
   };
-  addPlain("ring", ring);
+  addPlain("ringDoorbell", ringDoorbell);
   addPlain("progress", progress);
   addPlain("shouldPoll", shouldPoll);
   Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace nd::verbs {
 
@@ -83,7 +83,7 @@ int accessOf(uint32_t access) {
   return static_cast<int>(out);
 }
 
-std::vector<std::string> Host::deviceNames() const {
+std::vector<std::string> VerbsHca::deviceNames() const {
   std::vector<std::string> names;
   int count = 0;
   ibv_device** list = lib_.ibv_get_device_list(&count);
@@ -94,7 +94,7 @@ std::vector<std::string> Host::deviceNames() const {
 }
 
 // What every queue pair gets: providers grant less than the attributes say, depending on the rest.
-bool Host::probe(Device& device, std::string* why) {
+bool VerbsHca::probe(Device& device, std::string* why) {
   ibv_pd* pd = lib_.ibv_alloc_pd(device.context);
   ibv_cq* cq = pd != nullptr ? lib_.ibv_create_cq(device.context, 1, nullptr, nullptr, 0) : nullptr;
   int error = errno;
@@ -168,7 +168,7 @@ void setLimits(Device& device) {
 
 }  // namespace
 
-Device* Host::openDevice(const std::string& name, std::string* why) {
+Device* VerbsHca::openDevice(const std::string& name, std::string* why) {
   if (devices_.size() == kMostDevices) {
     *why = "too many devices were opened since this kernel started";
     return nullptr;
@@ -216,12 +216,12 @@ Device* Host::openDevice(const std::string& name, std::string* why) {
   return out;
 }
 
-Device* Host::device(uint32_t number) {
+Device* VerbsHca::device(uint32_t number) {
   Device* const found = number >= 1 && number <= devices_.size() ? devices_[number - 1] : nullptr;
   return found != nullptr && found->context != nullptr ? found : nullptr;
 }
 
-bool Host::queryPort(Device& device, uint32_t port, PortInfo* out) {
+bool VerbsHca::queryPort(Device& device, uint32_t port, PortInfo* out) {
   constexpr size_t kMostGids = 1024;
   if (device.context == nullptr || port == 0 || port > device.attributes.phys_port_cnt) return false;
   if (lib_.ibv_query_port(device.context, static_cast<uint8_t>(port), &out->attributes) != 0) return false;
@@ -240,7 +240,7 @@ bool Host::queryPort(Device& device, uint32_t port, PortInfo* out) {
   return true;
 }
 
-void Host::closeDevice(Device& device) {
+void VerbsHca::closeDevice(Device& device) {
   // The event thread lets go of it first.
   std::lock_guard<std::mutex> lock(device.threads);
   if (device.context == nullptr) return;

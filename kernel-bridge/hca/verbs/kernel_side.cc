@@ -73,34 +73,34 @@ KernelSide::KernelSide(const Info& info) : Napi::ObjectWrap<KernelSide>(info), e
   Napi::Env env = info.Env();
   std::string why;
   if (!info[0].IsExternal()) {
-    napi_throw_type_error(env, nullptr, "VerbsHost(waker): a waker of createWaker()");
+    napi_throw_type_error(env, nullptr, "VerbsHca(waker): a waker of createWaker()");
     return;
   }
   if (!face_.open(env)) return;
-  host_ = Host::open(info[0].As<Napi::External<Waker>>().Data(), &why);
+  host_ = VerbsHca::open(info[0].As<Napi::External<Waker>>().Data(), &why);
   if (host_ == nullptr) {
     napi_throw_error(env, nullptr, why.c_str());
     return;
   }
   waker_ = Napi::Persistent(Napi::Value(info[0]));
   js::CommandFace::Members members = face_.define(Value(), host_.get());
-  members.add<&Host::cmCreate>("cmCreate");
-  members.add<&Host::cmDestroy>("cmDestroy");
-  members.add<&Host::cmBind>("cmBind");
-  members.add<&Host::cmResolve>("cmResolve");
-  members.add<&Host::cmResolveRoute>("cmResolveRoute");
-  members.add<&Host::cmSetOptions>("cmSetOptions");
-  members.add<&Host::cmListen>("cmListen");
-  members.add<&Host::cmConnect>("cmConnect");
-  members.add<&Host::cmEstablish>("cmEstablish");
-  members.add<&Host::cmAccept>("cmAccept");
-  members.add<&Host::cmReject>("cmReject");
-  members.add<&Host::cmDisconnect>("cmDisconnect");
-  members.add<&Host::cmNotify>("cmNotify");
-  members.add<&Host::cmJoin>("cmJoin");
-  members.add<&Host::cmCloseRemoved>("cmCloseRemoved");
-  members.add<&Host::cmAddresses>("cmAddresses");
-  members.add<&Host::cmAttributes>("cmAttributes");
+  members.add<&VerbsHca::cmCreate>("cmCreate");
+  members.add<&VerbsHca::cmDestroy>("cmDestroy");
+  members.add<&VerbsHca::cmBind>("cmBind");
+  members.add<&VerbsHca::cmResolve>("cmResolve");
+  members.add<&VerbsHca::cmResolveRoute>("cmResolveRoute");
+  members.add<&VerbsHca::cmSetOptions>("cmSetOptions");
+  members.add<&VerbsHca::cmListen>("cmListen");
+  members.add<&VerbsHca::cmConnect>("cmConnect");
+  members.add<&VerbsHca::cmEstablish>("cmEstablish");
+  members.add<&VerbsHca::cmAccept>("cmAccept");
+  members.add<&VerbsHca::cmReject>("cmReject");
+  members.add<&VerbsHca::cmDisconnect>("cmDisconnect");
+  members.add<&VerbsHca::cmNotify>("cmNotify");
+  members.add<&VerbsHca::cmJoin>("cmJoin");
+  members.add<&VerbsHca::cmCloseRemoved>("cmCloseRemoved");
+  members.add<&VerbsHca::cmAddresses>("cmAddresses");
+  members.add<&VerbsHca::cmAttributes>("cmAttributes");
   napi_add_env_cleanup_hook(env, closeAtEnd, this);
   Ref();  // until close()
 }
@@ -198,8 +198,8 @@ Napi::Value KernelSide::counters(const Info& info) {
 
 void KernelSide::define(Napi::Env env, Napi::Object exports) {
   using K = KernelSide;
-  exports.Set("VerbsHost",
-              DefineClass(env, "VerbsHost",
+  exports.Set("VerbsHca",
+              DefineClass(env, "VerbsHca",
                           {InstanceMethod<&K::deviceNames>("deviceNames"), InstanceMethod<&K::openDevice>("openDevice"),
                            InstanceMethod<&K::closeDevice>("closeDevice"), InstanceMethod<&K::queryPort>("queryPort"),
                            InstanceMethod<&K::takeEvent>("takeEvent"), InstanceMethod<&K::counters>("counters"),

@@ -1,7 +1,7 @@
-// Devices and connections for one soft kernel, in JavaScript: VerbsHost of hca/verbs-binding.ts.
+// Devices and connections for one soft kernel, in JavaScript: VerbsHca of hca/verbs-binding.ts.
 #pragma once
 #include "addon/command_face.h"
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace nd::verbs {
 
@@ -26,7 +26,7 @@ class KernelSide final : public Napi::ObjectWrap<KernelSide> {
   void close(const Info&) { closeNow(); }
   Device* deviceOf(const Info& info);
 
-  std::unique_ptr<Host> host_;
+  std::unique_ptr<VerbsHca> host_;
   napi_env env_;
   Napi::Reference<Napi::Value> waker_;
   js::CommandFace face_;

@@ -1,5 +1,5 @@
-// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end (places.h),
-// and so do devices.
+// The objects of devices. Those that programs' threads reach by a handle stay where they are when they end
+// (slot_table.h), and so do devices.
 //
 // Locks, in the order in which one thread takes several: QpObject or SrqObject, Device::keys, CqObject, and then any of
 // Device::qpns, Device::bounds, SrqObject::consumer and Events. A call into a device is made with the lock of the
@@ -10,9 +10,9 @@
 
 #include "objects/cq.h"
 #include "verbs/event_queue.h"
-#include "verbs/library.h"
-#include "verbs/places.h"
-#include "verbs/shared_memory.h"
+#include "verbs/rdma_core_library.h"
+#include "verbs/slot_table.h"
+#include "verbs/program_memory.h"
 
 namespace nd::verbs {
 
@@ -211,13 +211,13 @@ struct CmObject {
 // Of the whole process.
 struct Tables {
   static Tables& all();
-  Places<PdObject> pds;
-  Places<CqObject> cqs;
-  Places<SrqObject> srqs;
-  Places<QpObject> qps;
-  Places<AhObject> ahs;
-  Places<MwObject> mws;
-  Places<CmObject> cms;
+  SlotTable<PdObject> pds;
+  SlotTable<CqObject> cqs;
+  SlotTable<SrqObject> srqs;
+  SlotTable<QpObject> qps;
+  SlotTable<AhObject> ahs;
+  SlotTable<MwObject> mws;
+  SlotTable<CmObject> cms;
   // A device stays: objects that its owners have not ended yet name it.
   void keep(Device* device);
 

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "objects/qp_states.h"
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace nd::verbs {
 
@@ -74,7 +74,7 @@ int typeOf(uint32_t type) {
 
 }  // namespace
 
-Status Host::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
+Status VerbsHca::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   Tables& all = Tables::all();
   PdObject* const pd = all.pds.find(q.pd);
   CqObject *const sendCq = all.cqs.find(q.sendCq), *const receiveCq = all.cqs.find(q.receiveCq);
@@ -144,7 +144,7 @@ Status Host::createQp(const QpCreate& q, Handle* out, uint32_t* qpn) {
   return Status::kSuccess;
 }
 
-int Host::sgidIndex(Device& device, uint32_t port, const Gid& source) {
+int VerbsHca::sgidIndex(Device& device, uint32_t port, const Gid& source) {
   PortInfo info;
   if (!queryPort(device, port, &info)) return -1;
   int found = -1;
@@ -157,7 +157,7 @@ int Host::sgidIndex(Device& device, uint32_t port, const Gid& source) {
   return found;
 }
 
-bool Host::fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_attr* out) {
+bool VerbsHca::fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_attr* out) {
   const int index = sgidIndex(device, port, path.source);
   if (index < 0) return false;
   std::memcpy(out->dgid, path.destination.raw.data(), sizeof out->dgid);
@@ -171,7 +171,7 @@ bool Host::fillAh(Device& device, uint32_t port, const Path& path, ibv_ah_attr* 
 }
 
 // To ERROR or RESET: what was posted has been flushed, or is gone, when this returns. The queue pair is not locked.
-Status Host::toEnd(QpObject& qp, uint32_t state) {
+Status VerbsHca::toEnd(QpObject& qp, uint32_t state) {
   const Handle handle = qp.handle;
   const auto both = [&] {
     drain(*qp.sendCq, qp.sendCq->handle);
@@ -224,7 +224,7 @@ Status Host::toEnd(QpObject& qp, uint32_t state) {
 }
 
 // One step by attributes that are all given. Locked; checked.
-Status Host::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
+Status VerbsHca::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
   ibv_qp_attr out{};
   int theirs = theirMask(mask);
   if ((mask & qpmask::kState) != 0) {
@@ -257,7 +257,7 @@ Status Host::moveQp(QpObject& qp, uint32_t mask, const QpAttributes& a) {
   return Status::kSuccess;
 }
 
-Status Host::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {
+Status VerbsHca::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {
   QpObject* const qp = Tables::all().qps.find(handle);
   if (qp == nullptr) return Status::kInvalidHandle;
   uint32_t target;
@@ -274,7 +274,7 @@ Status Host::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attribut
   return moved;
 }
 
-Status Host::connectQp(Handle handle, const ConnectMasks& masks, const QpAttributes& a, Handle connection) {
+Status VerbsHca::connectQp(Handle handle, const ConnectMasks& masks, const QpAttributes& a, Handle connection) {
   QpObject* const qp = Tables::all().qps.find(handle);
   rdma_cm_id* const id = idOf(connection);
   if (qp == nullptr || id == nullptr) return Status::kInvalidHandle;
@@ -309,7 +309,7 @@ Status Host::connectQp(Handle handle, const ConnectMasks& masks, const QpAttribu
   return Status::kSuccess;
 }
 
-Status Host::queryQp(Handle handle, QpAttributes* out) {
+Status VerbsHca::queryQp(Handle handle, QpAttributes* out) {
   QpObject* const qp = Tables::all().qps.find(handle);
   if (qp == nullptr) return Status::kInvalidHandle;
   std::lock_guard<std::mutex> lock(qp->mutex);
@@ -318,7 +318,7 @@ Status Host::queryQp(Handle handle, QpAttributes* out) {
   return Status::kSuccess;
 }
 
-Status Host::destroyQp(Handle handle) {
+Status VerbsHca::destroyQp(Handle handle) {
   Tables& all = Tables::all();
   QpObject* const qp = all.qps.find(handle);
   if (qp == nullptr) return Status::kInvalidHandle;
@@ -361,11 +361,11 @@ Status Host::destroyQp(Handle handle) {
   return Status::kSuccess;
 }
 
-Status Host::attachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, true); }
+Status VerbsHca::attachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, true); }
 
-Status Host::detachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, false); }
+Status VerbsHca::detachMulticast(Handle qp, const Gid& group, uint32_t) { return changeGroup(qp, group, false); }
 
-Status Host::changeGroup(Handle handle, const Gid& group, bool attach) {
+Status VerbsHca::changeGroup(Handle handle, const Gid& group, bool attach) {
   QpObject* const qp = Tables::all().qps.find(handle);
   if (qp == nullptr) return Status::kInvalidHandle;
   if (qp->type != kQptUd) return Status::kInvalidDeviceRequest;

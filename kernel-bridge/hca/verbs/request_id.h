@@ -20,7 +20,7 @@ struct RequestId {
   }
 
  private:
-  // Handles have 30 bits (places.h).
+  // Handles have 30 bits (slot_table.h).
   static uint64_t make(Queue queue, Handle handle, uint32_t index) {
     return uint64_t{static_cast<uint32_t>(queue)} << 62 | uint64_t{handle} << 32 | index;
   }

@@ -1,7 +1,7 @@
 #include "verbs/user_side.h"
 
 #include "addon/convert.h"
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace nd::verbs {
 
@@ -13,12 +13,12 @@ using js::toU32;
 using js::toUint;
 
 // The speed path: plain N-API, no arguments, no allocation.
-napi_value ring(napi_env env, napi_callback_info) {
+napi_value ringDoorbell(napi_env env, napi_callback_info) {
   ringSends(*UserSide::of(env).doorbellWord());
   return nullptr;
 }
 
-napi_value ringReceive(napi_env env, napi_callback_info) {
+napi_value ringReceiveDoorbell(napi_env env, napi_callback_info) {
   ringReceives(*UserSide::of(env).doorbellWord());
   return nullptr;
 }
@@ -168,8 +168,8 @@ void UserSide::define(Napi::Env env, Napi::Object exports) {
     if (napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &made) == napi_ok)
       exports.Set(name, Napi::Value(env, made));
   };
-  addPlain("ring", ring);
-  addPlain("ringReceive", ringReceive);
+  addPlain("ringDoorbell", ringDoorbell);
+  addPlain("ringReceiveDoorbell", ringReceiveDoorbell);
   addPlain("progress", progressOf);
   Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);
   self->doorbell_ = Napi::Persistent(doorbell);

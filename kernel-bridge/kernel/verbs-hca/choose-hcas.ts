@@ -1,5 +1,5 @@
 /** Which real HCAs a kernel has, by the option `hca`. */
-import type { VerbsBinding, VerbsHost } from '../../hca/verbs-binding.js';
+import type { VerbsBinding, VerbsHca } from '../../hca/verbs-binding.js';
 import type { HcaMaker } from '../hca-driver/backend.js';
 import type { HostNetwork } from '../hca-driver/host-interfaces.js';
 import { CmCore } from './cm-core.js';
@@ -29,18 +29,18 @@ export interface RealHcas {
 const help = 'docs/guide/real-hcas.md has what it takes';
 
 /** Opens the host for the devices that are wanted. @throws Error: a sentence that names what is missing. */
-function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHost {
+function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHca {
   const why = (error: unknown): string =>
     error instanceof Error ? error.message.split('\n')[0]! : String(error);
   try {
-    return new (load().VerbsHost)(makeWaker());
+    return new (load().VerbsHca)(makeWaker());
   } catch (error) {
     throw new Error(`RDMA devices cannot be used (option hca: '${choice}'): ${why(error)}; ${help}`);
   }
 }
 
 /** Devices that an unprivileged process, or a container, sees and may not open are left out under `auto`. */
-function openAll(host: VerbsHost, names: readonly string[], parts: RealHcaParts): HcaMaker[] {
+function openAll(host: VerbsHca, names: readonly string[], parts: RealHcaParts): HcaMaker[] {
   const core = new CmCore(new VerbsPool(host));
   const guids: GuidTable = new Map();
   const makers: HcaMaker[] = [];

@@ -1,7 +1,7 @@
 /** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
 
 import type { HcaEvent } from '../../hca/binding.js';
-import type { VerbsHost } from '../../hca/verbs-binding.js';
+import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { RnrRetry } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { madAt, putPath } from '../../schema/generated/attributes.js';
@@ -56,7 +56,7 @@ export function padded(data: Uint8Array, length: number): Uint8Array {
 export class CmIds {
   private readonly owners = new Map<number, CmOwner>();
 
-  constructor(private readonly host: VerbsHost) {}
+  constructor(private readonly host: VerbsHca) {}
 
   get size(): number {
     return this.owners.size;

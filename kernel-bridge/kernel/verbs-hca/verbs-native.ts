@@ -1,7 +1,7 @@
 /** The commands of a real HCA: {@link NativeHca} over the native host's, which serves all devices. */
 import type { ConnectAttributes, HcaEvent, HcaLimits, NativeHca } from '../../hca/binding.js';
 import { commandsOf, type RawCommand, type RawCommands } from '../../hca/command-words.js';
-import type { VerbsHost } from '../../hca/verbs-binding.js';
+import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { Status } from '../../ioctl/status.js';
 import { isMulticast } from '../hca-driver/ports.js';
 
@@ -53,7 +53,7 @@ function counting(raw: RawCommands, counts: Counts): RawCommands {
 }
 
 /** The commands of one device, which may come and go. */
-export function verbsNative(host: VerbsHost, around: VerbsSurroundings): NativeHca {
+export function verbsNative(host: VerbsHca, around: VerbsSurroundings): NativeHca {
   const counts: Counts = {
     pd: 0,
     mr: 0,

@@ -2,7 +2,7 @@
  * The real HCAs of a kernel together: one native host with its events, which go to the device or the connection that they are about.
  */
 import type { HcaEvent } from '../../hca/binding.js';
-import type { VerbsHost } from '../../hca/verbs-binding.js';
+import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { ownerAt } from '../../schema/generated/attributes.js';
 import { eventOf, word } from '../../schema/generated/events.js';
 import type { CmMessage } from './cm-ids.js';
@@ -24,7 +24,7 @@ export class VerbsPool {
   onCm: (message: CmMessage) => void = () => {};
   private users = 0;
 
-  constructor(readonly host: VerbsHost) {}
+  constructor(readonly host: VerbsHca) {}
 
   /** One more HCA uses the host; the last to let go closes it. */
   acquire(): void {

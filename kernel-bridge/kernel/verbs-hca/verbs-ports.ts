@@ -1,6 +1,6 @@
 /** The ports of a real device, as the kernel's table has them: addresses are those of its network interfaces. */
 import { readdirSync, statSync } from 'node:fs';
-import type { VerbsDevice, VerbsGid, VerbsHost, VerbsPort } from '../../hca/verbs-binding.js';
+import type { VerbsDevice, VerbsGid, VerbsHca, VerbsPort } from '../../hca/verbs-binding.js';
 import { PortTransport } from '../../ioctl/constants.js';
 import type { HcaPort } from '../hca-driver/backend.js';
 import type { HostInterface, HostNetwork } from '../hca-driver/host-interfaces.js';
@@ -50,7 +50,7 @@ function uniqueGuid(taken: GuidTable, wanted: bigint, owner: string): bigint {
 
 export class VerbsPorts {
   constructor(
-    private readonly host: Pick<VerbsHost, 'queryPort'>,
+    private readonly host: Pick<VerbsHca, 'queryPort'>,
     private readonly network: Pick<HostNetwork, 'interfaces'>,
     private readonly name: string,
     private readonly guids: GuidTable,

@@ -1,5 +1,6 @@
-// A stand-in for libibverbs and librdmacm, in one shared object that verbs/library.cc is told to load. It has no
-// network: a test looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches it.
+// A stand-in for libibverbs and librdmacm, in one shared object that verbs/rdma_core_library.cc is told to load. It has
+// no network: a test looks at what was posted, and says what completes, and how. `fake_rdma()` is how the test reaches
+// it.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The commands of an HCA, by which the soft kernel's HCA driver manages its objects: the engine (engine/engine.h)
-// executes them for the software HCA, verbs/host.h for real ones. addon/command_face.h has them for JavaScript.
+// executes them for the software HCA, verbs/verbs_hca.h for real ones. addon/command_face.h has them for JavaScript.
 #pragma once
 #include "objects/parameters.h"
 

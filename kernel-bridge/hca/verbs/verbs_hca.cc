@@ -1,12 +1,12 @@
-// The event thread: it sleeps until a device or the connection manager has something to tell.
-#include "verbs/host.h"
+// A kernel's real HCAs: opening and closing, counters, and the event thread, which sleeps until a device or the
+// connection manager has something to report.
+#include "verbs/verbs_hca.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,26 +20,24 @@ constexpr uint64_t kTagBits = 2;
 // Device numbers as tags begin behind those.
 constexpr uint64_t kDeviceTag = uint64_t{1} << 32;
 
-Handle handleIn(void* context) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(context)); }
-
 bool notBlocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0; }
 
 }  // namespace
 
-Host::Host(const Library& lib, Waker* waker) : lib_(lib), events_(std::make_shared<Events>(waker)) {
+VerbsHca::VerbsHca(const Library& lib, Waker* waker) : lib_(lib), events_(std::make_shared<Events>(waker)) {
   devices_.reserve(kMostDevices);  // the event thread reads it while it grows
 }
 
-Host::~Host() { close(); }
+VerbsHca::~VerbsHca() { close(); }
 
-std::unique_ptr<Host> Host::open(Waker* waker, std::string* why) {
+std::unique_ptr<VerbsHca> VerbsHca::open(Waker* waker, std::string* why) {
   const Library* const lib = library(why);
   if (lib == nullptr) return nullptr;
-  std::unique_ptr<Host> host(new Host(*lib, waker));
+  std::unique_ptr<VerbsHca> host(new VerbsHca(*lib, waker));
   return host->start(why) ? std::move(host) : nullptr;
 }
 
-bool Host::start(std::string* why) {
+bool VerbsHca::start(std::string* why) {
   cm_ = lib_.rdma_create_event_channel();
   if (cm_ == nullptr) {
     const int error = errno;
@@ -62,7 +60,7 @@ bool Host::start(std::string* why) {
   return true;
 }
 
-void Host::watch(int fd, uint64_t tag, bool on) {
+void VerbsHca::watch(int fd, uint64_t tag, bool on) {
   if (on && tag != kStopTag && tag != kCmTag) {
     notBlocking(fd);
     tag |= kDeviceTag;
@@ -73,7 +71,7 @@ void Host::watch(int fd, uint64_t tag, bool on) {
   epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event);
 }
 
-void Host::run() {
+void VerbsHca::run() {
   for (;;) {
     epoll_event ready[16];
     const int count = epoll_wait(epoll_.get(), ready, 16, -1);
@@ -97,7 +95,7 @@ void Host::run() {
   }
 }
 
-void Host::serveCompletions(Device& device) {
+void VerbsHca::serveCompletions(Device& device) {
   ibv_cq* cq;
   void* context;
   while (lib_.ibv_get_cq_event(device.channel, &cq, &context) == 0) {
@@ -108,71 +106,7 @@ void Host::serveCompletions(Device& device) {
   }
 }
 
-namespace {
-
-struct QpEventPair {
-  int theirs;
-  QpEvent ours;
-};
-constexpr QpEventPair kQpEvents[] = {
-    {kEventQpFatal, QpEvent::kFatal},
-    {kEventQpReqErr, QpEvent::kFatal},
-    {kEventQpAccessErr, QpEvent::kFatal},
-    {kEventCommEst, QpEvent::kCommunicationEstablished},
-    {kEventSqDrained, QpEvent::kSendQueueDrained},
-    {kEventLastWqe, QpEvent::kLastWqe},
-};
-
-}  // namespace
-
-void Host::serveAsync(Device& device) {
-  ibv_async_event event;
-  while (lib_.ibv_get_async_event(device.context, &event) == 0) {
-    HcaEvent out;
-    const int type = event.event_type;
-    const auto pair = std::find_if(std::begin(kQpEvents), std::end(kQpEvents),
-                                   [&](const QpEventPair& p) { return p.theirs == type; });
-    Handle handle = 0;
-    QpObject *failed = nullptr, *last = nullptr;
-    CqObject* overrun = nullptr;
-    if (pair != std::end(kQpEvents)) {
-      handle = handleIn(event.element.qp->qp_context);
-      QpObject* const qp = Tables::all().qps.find(handle);
-      // It cannot end before the acknowledgement.
-      out = HcaEvent::qp(handle, qp != nullptr ? qp->token : 0, pair->ours, abi::kWcError);
-      failed = pair->ours == QpEvent::kFatal ? qp : nullptr;
-      last = pair->ours == QpEvent::kLastWqe ? qp : nullptr;
-    } else if (type == kEventSrqErr || type == kEventSrqLimit) {
-      out = HcaEvent::srq(handleIn(event.element.srq->srq_context),
-                          type == kEventSrqErr ? SrqEvent::kFatal : SrqEvent::kLimit);
-    } else if (type == kEventCqErr) {
-      handle = handleIn(event.element.cq->cq_context);
-      overrun = Tables::all().cqs.find(handle);
-    } else {
-      out = type == kEventDeviceFatal ? HcaEvent::gone() : HcaEvent::port();
-    }
-    lib_.ibv_ack_async_event(&event);
-    if (failed != nullptr) {
-      if (failed->failed.exchange(true)) continue;  // a completion has told
-      std::lock_guard<std::mutex> lock(failed->mutex);
-      if (failed->handle == handle) enterError(*failed);
-    }
-    if (last != nullptr) {
-      std::lock_guard<std::mutex> lock(last->mutex);
-      if (last->handle == handle && std::exchange(last->lastWqeTold, true)) continue;
-    }
-    if (overrun != nullptr) {
-      {
-        std::lock_guard<std::mutex> lock(overrun->mutex);
-        if (overrun->handle == handle && !overrun->ring.dead) overrun->ring.die();
-      }
-      drain(*overrun, handle);
-    }
-    if (out.kind != HcaEvent::Kind::kNone) events_->push(device.number, out);
-  }
-}
-
-void Host::counters(std::vector<std::pair<const char*, uint64_t>>* out) const {
+void VerbsHca::counters(std::vector<std::pair<const char*, uint64_t>>* out) const {
   uint64_t posts = 0, calls = 0, polled = 0, events = 0;
   for (const Device* device : devices_) {
     posts += device->posts;
@@ -183,7 +117,7 @@ void Host::counters(std::vector<std::pair<const char*, uint64_t>>* out) const {
   *out = {{"verbs_posts", posts}, {"verbs_post_calls", calls}, {"verbs_completions", polled}, {"verbs_events", events}};
 }
 
-void Host::close() {
+void VerbsHca::close() {
   if (!open_) return;
   open_ = false;
   events_->close();

@@ -1,4 +1,4 @@
-#include "verbs/shared_memory.h"
+#include "verbs/program_memory.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "verbs/host.h"
+#include "verbs/verbs_hca.h"
 
 namespace nd::verbs {
 
@@ -68,12 +68,12 @@ Handle handleOf(const rdma_cm_id* id) { return static_cast<Handle>(reinterpret_c
 
 }  // namespace
 
-rdma_cm_id* Host::idOf(Handle handle) const {
+rdma_cm_id* VerbsHca::idOf(Handle handle) const {
   const CmObject* const object = Tables::all().cms.find(handle);
   return object != nullptr ? object->id : nullptr;
 }
 
-Status Host::cmCreate(bool datagrams, Handle* out) {
+Status VerbsHca::cmCreate(bool datagrams, Handle* out) {
   Handle handle;
   CmObject* const object = Tables::all().cms.take(&handle);
   if (object == nullptr) return Status::kInsufficientResources;
@@ -92,7 +92,7 @@ Status Host::cmCreate(bool datagrams, Handle* out) {
   return Status::kSuccess;
 }
 
-Status Host::cmDestroy(Handle handle) {
+Status VerbsHca::cmDestroy(Handle handle) {
   CmObject* const object = Tables::all().cms.find(handle);
   if (object == nullptr) return Status::kInvalidHandle;
   rdma_cm_id* const id = object->id;
@@ -108,7 +108,7 @@ Status Host::cmDestroy(Handle handle) {
   return Status::kSuccess;
 }
 
-Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t* port) {
+Status VerbsHca::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t* port) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   int yes = 1;
@@ -122,7 +122,7 @@ Status Host::cmBind(Handle handle, const CmAddress& local, bool shared, uint16_t
   return status;
 }
 
-Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& peer, uint32_t timeoutMs) {
+Status VerbsHca::cmResolve(Handle handle, const CmAddress& local, const CmAddress& peer, uint32_t timeoutMs) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   sockaddr_storage from, to;
@@ -135,12 +135,12 @@ Status Host::cmResolve(Handle handle, const CmAddress& local, const CmAddress& p
       lib_.rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to), timeout));
 }
 
-Status Host::cmResolveRoute(Handle handle, uint32_t timeoutMs) {
+Status VerbsHca::cmResolveRoute(Handle handle, uint32_t timeoutMs) {
   rdma_cm_id* const id = idOf(handle);
   return id != nullptr ? done(lib_.rdma_resolve_route(id, static_cast<int>(timeoutMs))) : Status::kInvalidHandle;
 }
 
-Status Host::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t trafficClass) {
+Status VerbsHca::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t trafficClass) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   auto timeout = static_cast<uint8_t>(ackTimeout), tos = static_cast<uint8_t>(trafficClass);
@@ -150,46 +150,46 @@ Status Host::cmSetOptions(Handle handle, uint32_t ackTimeout, uint32_t trafficCl
   return Status::kSuccess;
 }
 
-Status Host::cmListen(Handle handle, uint32_t backlog) {
+Status VerbsHca::cmListen(Handle handle, uint32_t backlog) {
   rdma_cm_id* const id = idOf(handle);
   return id != nullptr ? done(lib_.rdma_listen(id, static_cast<int>(std::min(backlog, 1024u))))
                        : Status::kInvalidHandle;
 }
 
-Status Host::cmConnect(Handle handle, const CmParameters& parameters) {
+Status VerbsHca::cmConnect(Handle handle, const CmParameters& parameters) {
   rdma_cm_id* const id = idOf(handle);
   rdma_conn_param param = paramOf(parameters);
   return id != nullptr ? done(lib_.rdma_connect(id, &param)) : Status::kInvalidHandle;
 }
 
-Status Host::cmEstablish(Handle handle) {
+Status VerbsHca::cmEstablish(Handle handle) {
   rdma_cm_id* const id = idOf(handle);
   return id != nullptr ? done(lib_.rdma_establish(id)) : Status::kInvalidHandle;
 }
 
-Status Host::cmAccept(Handle handle, const CmParameters& parameters) {
+Status VerbsHca::cmAccept(Handle handle, const CmParameters& parameters) {
   rdma_cm_id* const id = idOf(handle);
   rdma_conn_param param = paramOf(parameters);
   return id != nullptr ? done(lib_.rdma_accept(id, &param)) : Status::kInvalidHandle;
 }
 
-Status Host::cmReject(Handle handle, const PrivateData& from) {
+Status VerbsHca::cmReject(Handle handle, const PrivateData& from) {
   rdma_cm_id* const id = idOf(handle);
   const auto length = static_cast<uint8_t>(std::min<size_t>(from.length, 255));
   return id != nullptr ? done(lib_.rdma_reject(id, from.data, length)) : Status::kInvalidHandle;
 }
 
-Status Host::cmDisconnect(Handle handle) {
+Status VerbsHca::cmDisconnect(Handle handle) {
   rdma_cm_id* const id = idOf(handle);
   return id != nullptr ? done(lib_.rdma_disconnect(id)) : Status::kInvalidHandle;
 }
 
-Status Host::cmNotify(Handle handle) {
+Status VerbsHca::cmNotify(Handle handle) {
   rdma_cm_id* const id = idOf(handle);
   return id != nullptr ? done(lib_.rdma_notify(id, kEventCommEst)) : Status::kInvalidHandle;
 }
 
-Status Host::cmJoin(Handle handle, const CmAddress& group) {
+Status VerbsHca::cmJoin(Handle handle, const CmAddress& group) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   sockaddr_storage address;
@@ -197,7 +197,7 @@ Status Host::cmJoin(Handle handle, const CmAddress& group) {
   return done(lib_.rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&address), nullptr));
 }
 
-Status Host::cmCloseRemoved(Handle handle) {
+Status VerbsHca::cmCloseRemoved(Handle handle) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   if (id->verbs == nullptr) return Status::kSuccess;
@@ -209,7 +209,7 @@ Status Host::cmCloseRemoved(Handle handle) {
   return Status::kSuccess;
 }
 
-Status Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Owner* number) {
+Status VerbsHca::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Owner* number) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   *local = addressOf(id->source);
@@ -221,7 +221,7 @@ Status Host::cmAddresses(Handle handle, CmAddress* local, CmAddress* peer, Owner
   return Status::kSuccess;
 }
 
-Status Host::cmAttributes(Handle handle, CmAttributes* out) {
+Status VerbsHca::cmAttributes(Handle handle, CmAttributes* out) {
   rdma_cm_id* const id = idOf(handle);
   if (id == nullptr) return Status::kInvalidHandle;
   ibv_qp_attr rtr{}, rts{};
@@ -242,7 +242,7 @@ Status Host::cmAttributes(Handle handle, CmAttributes* out) {
   return Status::kSuccess;
 }
 
-void Host::serveCm() {
+void VerbsHca::serveCm() {
   rdma_cm_event* event;
   while (lib_.rdma_get_cm_event(cm_, &event) == 0) {
     Handle listener = 0;

@@ -15,7 +15,7 @@ namespace nd::verbs {
 // release()), and then compares the handle. Handles have 18 bits of index and 12 of generation: bits 30 and 31 are free
 // for those who combine them.
 template <typename T>
-class Places {
+class SlotTable {
  public:
   static constexpr uint32_t kIndexBits = 18, kMost = 1u << kIndexBits, kChunk = 256;
 

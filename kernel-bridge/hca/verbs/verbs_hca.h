@@ -9,6 +9,9 @@
 
 namespace nd::verbs {
 
+// The handle of an object, which is its context at the device.
+inline Handle handleIn(void* context) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(context)); }
+
 inline bool powerOfTwo(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // What a port is now.
@@ -41,12 +44,12 @@ struct CmParameters : PrivateData {
   bool srq = false;
 };
 
-class Host final : public HcaCommands {
+class VerbsHca final : public HcaCommands {
  public:
   static constexpr size_t kMostDevices = 4096;  // counting one again each time that it comes back
   // Null: `why` is the reason, a part of a sentence.
-  static std::unique_ptr<Host> open(Waker* waker, std::string* why);
-  ~Host();
+  static std::unique_ptr<VerbsHca> open(Waker* waker, std::string* why);
+  ~VerbsHca();
 
   // ── Devices. Numbers are never used again.
   std::vector<std::string> deviceNames() const;
@@ -113,7 +116,7 @@ class Host final : public HcaCommands {
   void close();
 
  private:
-  Host(const Library& lib, Waker* waker);
+  VerbsHca(const Library& lib, Waker* waker);
   bool start(std::string* why);
   void run();
   void serveCm();

@@ -1,4 +1,4 @@
-#include "verbs/library.h"
+#include "verbs/rdma_core_library.h"
 
 #include <dlfcn.h>
 
