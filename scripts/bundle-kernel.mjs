@@ -16,7 +16,7 @@ export const bundle = 'kernel-bridge/kernel/bundle.cjs';
 /** What it gives to the kernel's thread, as a module in its place. */
 export const kernelSource = `
 export { loadAddon as addon } from '../hca/index.js';
-export { startKernel as start } from './thread.js';
+export { startKernel as start } from './start-kernel.js';
 `;
 
 /** The module's text. */

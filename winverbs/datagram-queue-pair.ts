@@ -1,7 +1,7 @@
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { QpAttr, QpState, QpType, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
-import { randomBits } from '../kernel-bridge/ioctl/random.js';
+import { randomBits } from '../kernel-bridge/ioctl/random-bits.js';
 import { WvIoQpMulticast } from '../kernel-bridge/ioctl/structs.js';
 import { WVAddressHandle } from './address-handle.js';
 import { gidOf } from './address-vector.js';

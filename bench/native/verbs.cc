@@ -33,7 +33,7 @@ std::shared_ptr<RingMemory> ringOf(uint64_t bytes) {
 
 // A queue pair in RTS with its rings, as the user-mode provider has them.
 struct Side {
-  std::unique_ptr<Host> host;
+  std::unique_ptr<VerbsHca> host;
   Waker waker{[](Waker*) {}};
   std::shared_ptr<RingMemory> cqRing, qpRing;
   Handle cq = 0, qp = 0;
@@ -41,7 +41,7 @@ struct Side {
 
   explicit Side(fake::Fake& rdma) {
     std::string why;
-    host = Host::open(&waker, &why);
+    host = VerbsHca::open(&waker, &why);
     must(host != nullptr, why.c_str());
     Device* const device = host->openDevice("fake0", &why);
     must(device != nullptr, why.c_str());
@@ -84,7 +84,7 @@ struct Side {
     }
     storeWord(words + kQpSendProducer, producer);
     ringSends(qp);
-    progress(cq);
+    nd::verbs::progress(cq);
     uint32_t consumer = cqes[kCqConsumer];
     const uint32_t end = loadWord(cqes + kCqProducer);
     must(end - consumer == static_cast<uint32_t>(batch), "a poll");

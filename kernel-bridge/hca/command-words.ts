@@ -17,9 +17,9 @@ import {
   type SrqCreateParameters,
 } from '../schema/generated/attributes.js';
 import { eventOf, type HcaEvent, word } from '../schema/generated/events.js';
-import type { SoftHca } from './binding.js';
 import type { ConnectAttributes, ConnectSteps } from './hca-parameters.js';
 import type { HcaCommands } from './native-hca.js';
+import type { SoftHca } from './soft-hca-binding.js';
 
 /** INVALID_PARAMETER, as native code returns it. */
 const invalidParameter = 0xc000_000d;

@@ -1,7 +1,7 @@
 import { loadAddonFile } from './addon-file.js';
-import type { AddonBinding } from './binding.js';
-import { channelServer, type RawChannelServer } from './channel-server.js';
 import { type RawHca, softHcaOf } from './command-words.js';
+import { channelServer, type RawChannelServer } from './request-channel-server.js';
+import type { AddonBinding } from './soft-hca-binding.js';
 
 /** The addon as native code makes it. */
 type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceiveDoorbell'> & {
@@ -30,6 +30,6 @@ export function loadAddon(): AddonBinding {
   return addon;
 }
 
-export * from './binding.js';
-export * from './channel-binding.js';
 export { checkThreadsAllowed } from './permissions.js';
+export * from './request-channel-binding.js';
+export * from './soft-hca-binding.js';

@@ -16,8 +16,8 @@ import type {
   SrqCreateParameters,
 } from '../schema/generated/attributes.js';
 import type { HcaEvent } from '../schema/generated/events.js';
-import type { NativeChannelServer } from './channel-binding.js';
 import type { ConnectAttributes, ConnectSteps } from './hca-parameters.js';
+import type { NativeChannelServer } from './request-channel-binding.js';
 
 /** Records of numbers, one after the other, in the order of `schema/statistics.ts`. */
 export interface NativeStatistics {

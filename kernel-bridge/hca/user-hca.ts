@@ -6,7 +6,7 @@
  *
  * Which provider, and so which HCA, belongs to a device is the name that LIBRARY_QUERY answers (`uvp/index.ts`).
  */
-import type { AddonBinding } from './binding.js';
+import type { AddonBinding } from './soft-hca-binding.js';
 
 /** LIBRARY_QUERY's answer for the devices of the software HCA. */
 export const SOFT_USER_LIBRARY = 'networkdirect_uvp';

@@ -1,6 +1,6 @@
 /**
  * What the addon of real HCAs offers, in TypeScript: devices of libibverbs, connections of librdmacm. It is loaded where there is a
- * device. Numbers are as in `binding.ts`, commands as in `command-words.ts`.
+ * device. Numbers are as in `soft-hca-binding.ts`, commands as in `command-words.ts`.
  */
 import type { HcaLimits, SharedWords } from '../schema/generated/attributes.js';
 import { loadAddonFile } from './addon-file.js';

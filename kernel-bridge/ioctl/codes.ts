@@ -3,7 +3,7 @@
  * and size checks, its callers and the tests all use this table. Source: WinVerbs IOCTL interface; IBAT interface
  * version 6.
  */
-import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from './ca.js';
+import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from './hca-file.js';
 import type { AnyStruct } from './layout.js';
 import { statusHex } from './status.js';
 import * as s from './structs.js';

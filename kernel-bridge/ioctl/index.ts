@@ -3,9 +3,10 @@
  *
  * @module
  */
-export * from './ca.js';
+
 export * from './codes.js';
 export * from './constants.js';
+export * from './hca-file.js';
 export * from './layout.js';
 export * from './provider-data.js';
 export * from './sockaddr.js';

@@ -1,6 +1,7 @@
 /** The statistics of a soft kernel, for other processes of its user. */
-import { guidText } from '../ioctl/ca.js';
+
 import { QpState, QpType, WvAccess } from '../ioctl/constants.js';
+import { guidText } from '../ioctl/hca-file.js';
 import { addressOfGid } from '../ioctl/sockaddr.js';
 import {
   type ConnectionStatistics,
@@ -13,11 +14,11 @@ import {
 import { gidBytes } from '../schema/generated/attributes.js';
 import { memoryAt, memoryNumbers, queuePairAt, queuePairNumbers } from '../schema/generated/statistics.js';
 import type { CounterGroups } from './control-driver.js';
-import { Endpoint } from './filter/endpoint.js';
+import { Endpoint } from './filter/connect-endpoint.js';
 import type { EndpointAddress } from './filter/endpoint-types.js';
 import type { AnyEndpoint } from './filter/file-objects.js';
 import type { HcaBackend } from './hca-driver/backend.js';
-import type { KnownPort } from './hca-driver/ports.js';
+import type { KnownPort } from './hca-driver/hca-ports.js';
 
 /** What a kernel has to tell. */
 export interface StatisticsSource {

@@ -1,7 +1,7 @@
 /** Which HCA of the kernel serves an endpoint: the one that has its address; all of them for one on all addresses. */
-import type { PathParameters } from '../hca/binding.js';
+import type { PathParameters } from '../hca/soft-hca-binding.js';
 import { Status } from '../ioctl/status.js';
-import type { RcOptions } from '../options/options.js';
+import type { RcOptions } from '../options/option-schemas.js';
 import type {
   CmConnectParameters,
   CmEvents,
@@ -12,7 +12,7 @@ import type {
 } from './cm/service.js';
 import type { EndpointServices, PortClaim } from './filter/endpoint-types.js';
 import type { HcaBackend, HcaConnections } from './hca-driver/backend.js';
-import type { PortTable } from './hca-driver/ports.js';
+import type { PortTable } from './hca-driver/hca-ports.js';
 import { assertPassive } from './io-manager/irql.js';
 
 /** Free ports that are tried until one is free with all HCAs. */

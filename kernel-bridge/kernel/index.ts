@@ -47,6 +47,7 @@ export type {
   IbPortAttributes,
 } from './hca-driver/ci-attributes.js';
 export type { IbSrqAttributes } from './hca-driver/ci-srq.js';
+export type { IbAddressVector } from './hca-driver/hca-ports.js';
 export type {
   Hca,
   IbAv,
@@ -64,8 +65,7 @@ export type {
   IbSrq,
   IbSrqDispatch,
   WithProvider,
-} from './hca-driver/objects.js';
-export type { IbAddressVector } from './hca-driver/ports.js';
+} from './hca-driver/ib-objects.js';
 export type {
   DeviceObject,
   DriverDispatch,

@@ -1,10 +1,10 @@
 /** The soft kernel: I/O manager, HCA driver, filter driver and IBAT, put together over a list of HCAs and one channel. */
-import type { NativeChannelServer } from '../hca/channel-binding.js';
-import { guidText } from '../ioctl/ca.js';
+import type { NativeChannelServer } from '../hca/request-channel-binding.js';
 import { controlNames } from '../ioctl/control.js';
+import { guidText } from '../ioctl/hca-file.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { KernelOptions } from '../options/options.js';
+import type { KernelOptions } from '../options/option-schemas.js';
 import { kernelStatistics } from './collect-statistics.js';
 import { ControlDriver, type CounterGroups, type InterfaceRecord } from './control-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
@@ -12,9 +12,9 @@ import { EndpointRouting } from './endpoint-routing.js';
 import { FilterDriver } from './filter/filter-driver.js';
 import { IbatDriver } from './filter/ibat-driver.js';
 import type { HcaBackend, HcaMaker } from './hca-driver/backend.js';
-import { HcaDriver } from './hca-driver/driver.js';
-import type { HostNetwork } from './hca-driver/host-interfaces.js';
-import { freshMs, PortTable } from './hca-driver/ports.js';
+import { HcaDriver } from './hca-driver/hca-driver.js';
+import { freshMs, PortTable } from './hca-driver/hca-ports.js';
+import type { HostNetwork } from './hca-driver/network-interfaces.js';
 import { IoManager } from './io-manager/io-manager.js';
 
 /** HCA events passed on per turn of the event loop. */

@@ -1,4 +1,4 @@
 /** Entry of the soft kernel's Worker, where it loads the modules one by one; else it has them in one file (scripts/bundle-kernel.mjs). */
-import { startKernel } from './thread.js';
+import { startKernel } from './start-kernel.js';
 
 startKernel();

@@ -5,7 +5,7 @@
  * @internal
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { KernelOptions } from './options.js';
+import type { KernelOptions } from './option-schemas.js';
 
 /** The kernel's end: part of the Worker's data. */
 export interface OptionsDelivery {

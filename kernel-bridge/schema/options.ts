@@ -1,82 +1,16 @@
 /** Options of the soft kernel and its HCA: meanings, defaults and limits. */
 import { DEFAULT_PKEY } from '../ioctl/constants.js';
+import { cmOptions } from './cm-options.js';
 import type { OptionGroup } from './describe.js';
-
-const cm: OptionGroup = {
-  interface: 'CmOptions',
-  about:
-    'Connection manager settings, complete; times in milliseconds unless named a code (4.096 µs × 2^code).',
-  options: {
-    responseTimeoutCode: {
-      about: 'How long a sent message (REQ, REP, DREQ) waits for its reply before it is retransmitted.',
-      range: [0, 31],
-      default: 20,
-    },
-    maxRetries: { about: 'How often a message is retransmitted.', range: [0, 15], default: 15 },
-    timewaitMs: {
-      about: "How long an ended connection's ids stay reserved.",
-      range: [0, 60_000],
-      default: 500,
-    },
-    mraServiceTimeoutCode: {
-      about: 'Service timeout code announced in an MRA when a request waits for its application.',
-      range: [0, 31],
-      default: 24,
-    },
-  },
-};
-
-const rc: OptionGroup = {
-  interface: 'RcOptions',
-  about: 'RC settings, complete.',
-  options: {
-    ackTimeoutCode: {
-      about: 'ACK timeout code of the QP, 4.096 µs × 2^code.',
-      range: [1, 31],
-      // 0.54 s, as in Linux 6.12.
-      default: 17,
-    },
-    minRnrTimerCode: {
-      about:
-        'Code of the shortest wait that this side requests of a peer whose message finds no Receive (12 is 0.64 ms, 0 is 655 ms).',
-      range: [0, 31],
-      default: 12,
-    },
-    trafficClass: {
-      about:
-        'Traffic class of connections whose path has none: six bits of DSCP above two that are 0 (ECN has its own option). The REQ carries ' +
-        'it to the passive side, which sends with the same. 0xa0 is DSCP 40.',
-      range: [0, 0xfc],
-      multipleOf: [4, 'it takes a DSCP shifted left by two: a multiple of 4'],
-      default: 0,
-    },
-  },
-};
-
-const faults: OptionGroup = {
-  interface: 'FaultOptions',
-  about: "A seeded fault layer under the wire's transmit side, for tests.",
-  cpp: 'FaultRates',
-  options: {
-    seed: { about: 'Seed of the random numbers.', range: [0, Number.MAX_SAFE_INTEGER], default: 1 },
-    drop: { about: 'Probability that a packet is lost, 0 to 1.', probability: true, default: 0 },
-    duplicate: { about: 'Probability that a packet arrives twice.', probability: true, default: 0 },
-    reorder: { about: 'Probability that a packet arrives late.', probability: true, default: 0 },
-    corrupt: { about: 'Probability that a byte of a packet is changed.', probability: true, default: 0 },
-    dropMads: {
-      about: 'CM attribute id, in decimal (16 REQ … 26 APR) → how many of the first such messages to drop.',
-      checked: 'Record<string, number>',
-      default: {},
-    },
-  },
-};
+import { faultOptions } from './fault-options.js';
+import { rcOptions } from './rc-options.js';
 
 export const options: OptionGroup = {
   interface: 'KernelOptions',
   about: 'Options of the soft kernel and its HCA, complete.',
   options: {
-    cm: { about: 'The connection manager.', group: cm },
-    rc: { about: 'Reliable connections.', group: rc },
+    cm: { about: 'The connection manager.', group: cmOptions },
+    rc: { about: 'Reliable connections.', group: rcOptions },
     keepAliveMs: {
       about: 'Interval of probes on idle established wire connections (zero-length RDMA WRITE); 0: none.',
       range: [0, 3_600_000],
@@ -163,7 +97,7 @@ export const options: OptionGroup = {
       default: 4 * 2 ** 20,
       cpp: 'LinkOptions',
     },
-    faults: { about: 'Faults of the link, for tests.', group: faults, cpp: 'LinkOptions' },
+    faults: { about: 'Faults of the link, for tests.', group: faultOptions, cpp: 'LinkOptions' },
     pkeys: {
       about:
         'P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other interfaces have the default ' +

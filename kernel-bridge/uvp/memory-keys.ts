@@ -4,7 +4,7 @@
  */
 
 import type { UvpBindRequest, UvpSendRequest } from '../door/user-verbs.js';
-import { randomBits } from '../ioctl/random.js';
+import { randomBits } from '../ioctl/random-bits.js';
 import { abi } from '../schema/generated/ring.js';
 import { badRange, invalid, MAX_ADDRESS, UPPER } from './work-request.js';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { Handle, Native, NativeMemory } from './native.js';
+import type { Handle, Native, NativeMemory } from './win32.js';
 
 /** OVERLAPPED_ENTRY: key at 0, context at 8, NTSTATUS at 16, bytes at 24. */
 const entrySize = 32;

@@ -1,5 +1,5 @@
 import { Status, StatusError } from '../ioctl/status.js';
-import type { Address, Handle, Native, NativeMemory } from './native.js';
+import type { Address, Handle, Native, NativeMemory } from './win32.js';
 
 /** IO_STATUS_BLOCK: NTSTATUS at 0, Information at 8. */
 const ioStatusSize = 16;

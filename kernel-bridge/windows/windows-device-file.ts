@@ -3,7 +3,7 @@ import { Overlapped } from '../door/overlapped.js';
 import { ioctlName } from '../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import { IoRequest } from './io-request.js';
-import type { Handle } from './native.js';
+import type { Handle } from './win32.js';
 import type { WindowsDoor } from './windows-door.js';
 
 /** A file of a Windows driver: `NtDeviceIoControlFile`, which answers the driver's own NTSTATUS, also where it fails at once. */

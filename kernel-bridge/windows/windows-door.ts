@@ -1,7 +1,7 @@
 import { Status, StatusError, statusText } from '../ioctl/status.js';
 import { CompletionPort } from './completion-port.js';
-import { type Address, type Handle, loadNative, type Native } from './native.js';
 import { type RequestBlock, RequestMemory } from './request-memory.js';
+import { type Address, type Handle, loadNative, type Native } from './win32.js';
 
 /** GENERIC_READ, GENERIC_WRITE, SYNCHRONIZE. */
 const access = 0xc010_0000;

@@ -5,7 +5,7 @@
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { IP_CM_HEADER_SIZE, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { IP_CM_HEADER_SIZE, parseMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { seeded } from '../helpers/random.js';
 import { NONCE_BYTES } from './lookups.js';
 import {

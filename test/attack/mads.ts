@@ -8,7 +8,7 @@ import {
   emitMad,
   MAD_HEADER_SIZE,
   MAD_SIZE,
-} from '../../kernel-bridge/kernel/cm/wire.js';
+} from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { forgedReq, ipCmHeaderOf } from '../helpers/forged-mads.js';
 import { qkeyOf, qpnOf, REFUSED_STATUS, Wish } from './lookups.js';
 

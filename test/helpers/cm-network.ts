@@ -2,6 +2,7 @@
 
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import { gidEquals } from '../../kernel-bridge/kernel/cm/gids.js';
+import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import type {
   CmConnection,
   CmConnectParameters,
@@ -17,9 +18,8 @@ import type {
   ConnectionManager,
   Gid,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import { type CmMessage, type CmMessageName, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
-import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 
 interface ClockEntry {
   readonly at: number;

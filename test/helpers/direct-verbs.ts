@@ -1,10 +1,10 @@
 /** The HCA driver's verbs as other kernel code calls them: directly, with its own IRP. */
 
-import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
+import { hcaFileName } from '../../kernel-bridge/ioctl/hca-file.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { type IbAl, ibOpenAl } from '../../kernel-bridge/kernel/hca-driver/al.js';
 import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
-import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { type DeviceObject, DriverObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import type { Kernel } from '../../kernel-bridge/kernel/kernel.js';

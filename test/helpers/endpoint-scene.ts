@@ -3,8 +3,11 @@ import * as assert from 'uvu/assert';
 import { sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { Endpoint } from '../../kernel-bridge/kernel/filter/endpoint.js';
-import type { EndpointRequest, EndpointState } from '../../kernel-bridge/kernel/filter/endpoint-states.js';
+import { Endpoint } from '../../kernel-bridge/kernel/filter/connect-endpoint.js';
+import type {
+  EndpointRequest,
+  EndpointState,
+} from '../../kernel-bridge/kernel/filter/connect-endpoint-states.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { KernelRig, type Submitted } from './kernel-rig.js';
 import { cmReply, type FakeConnection, type FakeListener } from './rig-cm.js';

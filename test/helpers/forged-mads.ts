@@ -1,6 +1,6 @@
 /** MADs of an attacker that can only send UDP from this host: RoCEv2 packets of QP1 over IPv4, with a right ICRC. */
 import { createSocket, type Socket } from 'node:dgram';
-import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { expectedIcrc } from './pcap.js';
 
 export const ROCE_PORT = 4791;

@@ -6,7 +6,7 @@ import {
   ChannelMajor,
   type ChannelRequest,
   type NativeChannelServer,
-} from '../../kernel-bridge/hca/channel-binding.js';
+} from '../../kernel-bridge/hca/request-channel-binding.js';
 import { type IoctlName, ioctls } from '../../kernel-bridge/ioctl/codes.js';
 import type { Input } from '../../kernel-bridge/ioctl/layout.js';
 import {
@@ -19,16 +19,16 @@ import { addressOfGid, gidOfAddress, sockaddrData } from '../../kernel-bridge/io
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaMaker } from '../../kernel-bridge/kernel/hca-driver/backend.js';
+import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import type {
   HostInterface,
   HostNetwork,
   HostRoute,
-} from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+} from '../../kernel-bridge/kernel/hca-driver/network-interfaces.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
 import { FakeHca, noPath } from './rig-hca.js';
 

@@ -3,7 +3,7 @@
  * fuzzing starts.
  */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
-import type { AddonBinding } from '../../kernel-bridge/hca/binding.js';
+import type { AddonBinding } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
 import {
   type HcaFileName,

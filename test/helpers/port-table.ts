@@ -1,8 +1,8 @@
-import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import { PortTable } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import { PortTable } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
+import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/network-interfaces.js';
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { FakeCm } from './rig-cm.js';
 import { FakeHca } from './rig-hca.js';
 

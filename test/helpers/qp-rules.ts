@@ -1,5 +1,5 @@
 /** Modify QP according to IBA 1 §11.2.5.2, written independently of the product's tables, as tests' expectation. */
-import { QpMask } from '../../kernel-bridge/hca/binding.js';
+import { QpMask } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import type { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 
 export type QpAttributeName = keyof typeof QpMask;

@@ -15,7 +15,7 @@ import type {
   SidrLookupEvents,
   SidrLookupParameters,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
 import { noPath } from './rig-hca.js';
 

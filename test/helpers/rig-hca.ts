@@ -1,4 +1,6 @@
 /** An HCA in memory: its objects, recorded commands, and events that a test makes. */
+
+import type { NativeChannelServer } from '../../kernel-bridge/hca/request-channel-binding.js';
 import {
   ALL_PEER_EXTENSIONS,
   type ConnectAttributes,
@@ -12,8 +14,7 @@ import {
   type SoftHca,
   type SrqAttributeValues,
   type SrqCreateParameters,
-} from '../../kernel-bridge/hca/binding.js';
-import type { NativeChannelServer } from '../../kernel-bridge/hca/channel-binding.js';
+} from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 

@@ -9,7 +9,7 @@ import type {
   NativeHca,
   QpCreateParameters,
   SrqCreateParameters,
-} from '../../kernel-bridge/hca/binding.js';
+} from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { PortState, PortTransport, QpState, WvCapability } from '../../kernel-bridge/ioctl/constants.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import type {

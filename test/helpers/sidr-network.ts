@@ -7,7 +7,7 @@ import type {
   SidrReply,
   SidrRequest,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import type { CmOptions } from '../../kernel-bridge/options/options.js';
+import type { CmOptions } from '../../kernel-bridge/options/option-schemas.js';
 import { type Host, ipv4, Network } from './cm-network.js';
 
 export const UDP_SERVICE = 0x0111_1c06n;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
-import { CmAttribute } from '../../kernel-bridge/kernel/cm/wire.js';
+import { CmAttribute } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { needing } from '../helpers/needs.js';
 import { expectedIcrc, icrcField } from '../helpers/pcap.js';
 import { readPcapng } from '../helpers/pcapng.js';

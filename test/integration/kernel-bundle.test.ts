@@ -79,19 +79,19 @@ test('files of one age, as a package manager unpacks them, are a bundle and its 
   const sources = /exports\.files = \["\.\.\//;
   assert.match(readFileSync(bundle, 'utf8'), sources);
   const age = new Date(1985, 9, 26);
-  for (const name of ['kernel-bridge/kernel/thread.js', 'kernel-bridge/ioctl/structs.js'])
+  for (const name of ['kernel-bridge/kernel/start-kernel.js', 'kernel-bridge/ioctl/structs.js'])
     utimesSync(join(dist, name), age, age);
   assert.is(open().from, 'bundle');
 });
 
 test('a module that was compiled later counts', () => {
   const later = new Date(Date.now() + 60_000);
-  utimesSync(join(kernel, 'cm/wire.js'), later, later);
+  utimesSync(join(kernel, 'cm/mad-layouts.js'), later, later);
   const { ended, from, said } = open();
   assert.is(ended, 0, said);
   assert.is(from, 'modules');
   const now = new Date(0);
-  utimesSync(join(kernel, 'cm/wire.js'), now, now);
+  utimesSync(join(kernel, 'cm/mad-layouts.js'), now, now);
 });
 
 test('without a bundle, or with a broken one, the modules start', () => {

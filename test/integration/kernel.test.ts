@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import type { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { openDeviceFile } from '../../kernel-bridge/door/soft/index.js';
-import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
 import { ChannelMajor, loadAddon } from '../../kernel-bridge/hca/index.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';

@@ -6,7 +6,7 @@ import * as codes from '../../kernel-bridge/ioctl/codes.js';
 import { TIMEWAIT_LIMIT } from '../../kernel-bridge/kernel/cm/connection-table.js';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
 import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
-import { counterNames } from '../../kernel-bridge/kernel/cm/wire.js';
+import { counterNames } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { MOST_DRIVERS } from '../../kernel-bridge/kernel/drivers/driver-host.js';
 import { GROUPS_MOST } from '../../kernel-bridge/kernel/filter/datagram-endpoint.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
-import { encodeMessage, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { encodeMessage, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { captureFiles, expectedIcrc, icrcField, madOf, readCapture } from '../helpers/pcap.js';
 
 const addon = loadAddon();

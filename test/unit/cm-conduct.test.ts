@@ -1,9 +1,14 @@
 /** Every state and event with an action: the messages sent, the owner's events, the next state. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import {
+  type CmEvent,
+  cmEvents,
+  cmStates,
+  transitions,
+} from '../../kernel-bridge/kernel/cm/connection-states.js';
+import { emitMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import type { CmState } from '../../kernel-bridge/kernel/cm/service.js';
-import { type CmEvent, cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/states.js';
-import { emitMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { connectParameters, type Host, Pair, qp, SERVICE, type Side } from '../helpers/cm-network.js';
 
 const NOTHING = new Uint8Array(0);

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { TIMEWAIT_LIMIT } from '../../kernel-bridge/kernel/cm/connection-table.js';
-import { type CmBody, emitMad, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmBody, emitMad, parseMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { ipv4, Pair, qp, type Side } from '../helpers/cm-network.js';
 
 const INTERVAL = 4295;

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { emitMad, emitMadOnce, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { emitMad, emitMadOnce, ipCmHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { connectParameters, ipv4, Network, Pair, PORT, qp, SERVICE, Side } from '../helpers/cm-network.js';
 
 const NOTHING = new Uint8Array(0);

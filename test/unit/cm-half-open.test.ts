@@ -2,11 +2,11 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BY_WIRE } from '../../kernel-bridge/hca/binding.js';
+import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { LONGEST_WAIT_CODE } from '../../kernel-bridge/kernel/cm/connection.js';
 import { HalfOpenLimits } from '../../kernel-bridge/kernel/cm/half-open.js';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
-import { type CmBody, timeoutCodeToMs } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmBody, timeoutCodeToMs } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { connectParameters, ipv4, Pair, PORT, qp, SERVICE, Side } from '../helpers/cm-network.js';
 import { forgedReq, gidOf } from '../helpers/forged-mads.js';
 import { long } from '../helpers/tiers.js';

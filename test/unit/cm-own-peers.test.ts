@@ -1,9 +1,13 @@
 // How two ends of this package know each other: by vendor ids in REQ and REP, which others ignore or echo.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../kernel-bridge/hca/binding.js';
+import {
+  ALL_PEER_EXTENSIONS,
+  PacketBytes,
+  PeerExtensions,
+} from '../../kernel-bridge/hca/soft-hca-binding.js';
+import { type CmBody, OwnVendorId, TransportType } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { readReq, replyOf } from '../../kernel-bridge/kernel/cm/messages.js';
-import { type CmBody, OwnVendorId, TransportType } from '../../kernel-bridge/kernel/cm/wire.js';
 import { Pair, qp } from '../helpers/cm-network.js';
 
 const PATH_MTU = 5;

@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CmAttribute, type CmMessageName, MAD_SIZE } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import type { CmEvents } from '../../kernel-bridge/kernel/cm/service.js';
-import { CmAttribute, type CmMessageName, MAD_SIZE } from '../../kernel-bridge/kernel/cm/wire.js';
 import { ipv4, Pair, qp, SERVICE, type Side } from '../helpers/cm-network.js';
 import { perTier } from '../helpers/tiers.js';
 

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
+import { type CmBody, emitMad, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { hasIpCmHeader } from '../../kernel-bridge/kernel/cm/messages.js';
-import { type CmBody, emitMad, ipCmHeader, parseMad } from '../../kernel-bridge/kernel/cm/wire.js';
 import { connectParameters, ipv4, Pair, qp, SERVICE, Side } from '../helpers/cm-network.js';
 import { captureFiles, madOf, readCapture } from '../helpers/pcap.js';
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BY_WIRE } from '../../kernel-bridge/hca/binding.js';
+import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { Shares, sourceOf } from '../../kernel-bridge/kernel/cm/shares.js';
 import { ipv4 } from '../helpers/cm-network.js';
 

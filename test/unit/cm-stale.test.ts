@@ -1,8 +1,8 @@
 /** Which messages end a connection: only a valid request that could come from its peer (IBA 1 §12.9.8.3). */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BY_WIRE } from '../../kernel-bridge/hca/binding.js';
-import { type CmBody, emitMad } from '../../kernel-bridge/kernel/cm/wire.js';
+import { BY_WIRE } from '../../kernel-bridge/hca/soft-hca-binding.js';
+import { type CmBody, emitMad } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { connectParameters, ipv4, Pair, qp, SERVICE, Side } from '../helpers/cm-network.js';
 
 const CLIENT_SLOT = 1;

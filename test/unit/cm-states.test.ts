@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/states.js';
+import { cmEvents, cmStates, transitions } from '../../kernel-bridge/kernel/cm/connection-states.js';
 import { sameTable } from '../helpers/state-table.js';
 
 /**

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AnyStruct, bits, bytes, layouts, u8, u32be, u64be } from '../../kernel-bridge/ioctl/layout.js';
-import { madeCode } from '../../kernel-bridge/kernel/cm/made-code.js';
 import {
   CmAttribute,
   type CmBody,
@@ -18,7 +17,8 @@ import {
   madHeader,
   parseMad,
   timeoutCodeToMs,
-} from '../../kernel-bridge/kernel/cm/wire.js';
+} from '../../kernel-bridge/kernel/cm/mad-layouts.js';
+import { madeCode } from '../../kernel-bridge/kernel/cm/made-code.js';
 import { expectedIcrc, fromHex, icrcField } from '../helpers/pcap.js';
 
 /** Whole packets of a Linux 6.1 pair, from the IP header to the ICRC (test/fixtures/captures). */

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
-import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
 import { SoftKernel } from '../../kernel-bridge/door/soft/soft-kernel.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
 import { Status, type StatusError } from '../../kernel-bridge/ioctl/status.js';

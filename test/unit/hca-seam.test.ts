@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
-import { CqEventType } from '../../kernel-bridge/hca/binding.js';
+import { CqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { CountersCode, FaultsCode, IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {

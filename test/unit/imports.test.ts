@@ -53,7 +53,7 @@ const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
 const numbers = 'kernel-bridge/schema/generated/numbers.ts';
-const options = 'kernel-bridge/options/options.ts';
+const options = 'kernel-bridge/options/option-schemas.ts';
 const delivery = 'kernel-bridge/options/options-delivery.ts';
 const overlapped = 'kernel-bridge/door/overlapped.ts';
 const deviceFile = 'kernel-bridge/door/device-file.ts';
@@ -134,7 +134,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     schema,
     userVerbs,
     // A vendor's provider is called as the system is.
-    'kernel-bridge/windows/native.ts',
+    'kernel-bridge/windows/win32.ts',
     'kernel-bridge/windows/allocate.ts',
   ],
   'kernel-bridge/door/soft/': [ioctl, hca, deviceFile, overlapped, options, delivery, schema, 'zod'],
@@ -273,11 +273,11 @@ test('what the rules are against is found', () => {
     ['kernel-bridge/kernel/filter/call.ts', 'winverbs/interfaces.ts'],
     ['kernel-bridge/kernel/filter/call.ts', 'kernel-bridge/hca/index.ts'],
     ['kernel-bridge/kernel/filter/call.ts', 'kernel-bridge/kernel/cm/connection.ts'],
-    ['kernel-bridge/kernel/hca-driver/ports.ts', 'kernel-bridge/kernel/soft-hca/soft-ports.ts'],
-    ['kernel-bridge/kernel/cm/wire.ts', 'kernel-bridge/kernel/filter/call.ts'],
+    ['kernel-bridge/kernel/hca-driver/hca-ports.ts', 'kernel-bridge/kernel/soft-hca/soft-hca-ports.ts'],
+    ['kernel-bridge/kernel/cm/mad-layouts.ts', 'kernel-bridge/kernel/filter/call.ts'],
     ['kernel-bridge/uvp/queue-pair.ts', 'kernel-bridge/hca/index.ts'],
     ['kernel-bridge/door/soft/soft-kernel.ts', 'kernel-bridge/kernel/kernel.ts'],
-    ['kernel-bridge/hca/binding.ts', 'kernel-bridge/ioctl/status.ts'],
+    ['kernel-bridge/hca/soft-hca-binding.ts', 'kernel-bridge/ioctl/status.ts'],
     ['kernel-bridge/ioctl/codes.ts', 'zod'],
     ['kernel-bridge/windows/windows-door.ts', 'kernel-bridge/door/soft/soft-kernel.ts'],
     ['nd/cli/demo.ts', 'winverbs/device.ts'],

@@ -33,7 +33,7 @@ import {
   union,
 } from '../../kernel-bridge/ioctl/layout.js';
 import { madeCode } from '../../kernel-bridge/ioctl/made-code.js';
-import { cmLayouts, ipCmHeader, madHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { cmLayouts, ipCmHeader, madHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { root } from '../helpers/root.js';
 
 const dist = join(root, 'dist');

@@ -1,14 +1,14 @@
 // Verbs of the IRP-based verbs RFC (2005) on an HCA instance: events, attributes with their size rules, changes.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
   IbCaAttr,
   IbPortAttr,
   ModifyCaFlag,
   ModifyPortFlag,
   PortCapability,
-} from '../../kernel-bridge/ioctl/ca.js';
-import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+} from '../../kernel-bridge/ioctl/hca-file.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { WvGidList } from '../../kernel-bridge/ioctl/structs.js';
@@ -25,7 +25,7 @@ import {
   ciGetCaPortEvent,
   raiseFatalEvent,
 } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
-import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { Asked, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 

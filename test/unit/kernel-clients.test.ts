@@ -2,10 +2,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { UmvBuffer, UserVerbs, UvpHandle } from '../../kernel-bridge/door/user-verbs.js';
-import { CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
-import { hcaFileName, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../kernel-bridge/ioctl/ca.js';
+import { CqEventType, QpEventType, SrqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { FaultsCode, IoctlCode, ioctlRow, SettingsCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvAccess, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import {
+  hcaFileName,
+  ModifyCaFlag,
+  ModifyPortFlag,
+  PortCapability,
+} from '../../kernel-bridge/ioctl/hca-file.js';
 import {
   CaProviderOut,
   CqProviderIn,
@@ -57,7 +62,7 @@ import type {
   IbQpDispatch,
   IbSrq,
   IbSrqDispatch,
-} from '../../kernel-bridge/kernel/hca-driver/objects.js';
+} from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import {
   DeviceObject,
   DriverObject,

@@ -9,11 +9,11 @@ import {
   type ConnectAttributes,
   QpMask,
   RnrPatience,
-} from '../../kernel-bridge/hca/binding.js';
+} from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { type ConnectionAttributes, connectQp } from '../../kernel-bridge/kernel/filter/endpoint-qp.js';
-import type { IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { IbQp } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 
 const gid = new Uint8Array(16);
 const connection: ConnectionAttributes = {

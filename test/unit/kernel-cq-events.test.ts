@@ -2,9 +2,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CqEventType, loadAddon, QpMask } from '../../kernel-bridge/hca/index.js';
-import { hcaFileName } from '../../kernel-bridge/ioctl/ca.js';
 import { FaultsCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqNotifyType, QpState } from '../../kernel-bridge/ioctl/constants.js';
+import { hcaFileName } from '../../kernel-bridge/ioctl/hca-file.js';
 import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -20,14 +20,20 @@ import {
   ciGetCqEvent,
   ciModifyQp,
 } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
-import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
-import type { IbCa, IbCq, IbCqDispatch, IbPd, IbQp } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type {
+  IbCa,
+  IbCq,
+  IbCqDispatch,
+  IbPd,
+  IbQp,
+} from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
+import { SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/network-interfaces.js';
 import type { FileObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';

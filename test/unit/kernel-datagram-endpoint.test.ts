@@ -16,7 +16,7 @@ import {
   datagramRequests,
   datagramSignals,
   datagramStates,
-} from '../../kernel-bridge/kernel/filter/datagram-states.js';
+} from '../../kernel-bridge/kernel/filter/datagram-endpoint-states.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import type { FakeInquiry, FakeSidrListener } from '../helpers/fake-sidr.js';
 import { KernelRig, type Submitted } from '../helpers/kernel-rig.js';

@@ -1,7 +1,7 @@
 // Address handles, multicast groups and UD queue pairs in the filter and the HCA driver: statuses, owners, cleanup.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpMask } from '../../kernel-bridge/hca/binding.js';
+import { QpMask } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpAttr, QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import type { Input } from '../../kernel-bridge/ioctl/layout.js';
 import { AvProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
@@ -10,8 +10,8 @@ import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { ciCreateAv, ciDestroyAv, ciQueryAv } from '../../kernel-bridge/kernel/hca-driver/ci-datagram.js';
 import { ciModifyQp } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
-import type { IbAv } from '../../kernel-bridge/kernel/hca-driver/objects.js';
-import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
+import type { IbAv } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { Asked } from '../helpers/direct-verbs.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 

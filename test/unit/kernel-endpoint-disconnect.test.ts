@@ -1,7 +1,7 @@
 /** The ends of connections: disconnects of either side, losses, cancelled and destroyed endpoints. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType } from '../../kernel-bridge/hca/binding.js';
+import { QpEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';

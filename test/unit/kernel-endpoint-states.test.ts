@@ -9,7 +9,7 @@ import {
   endpointRequests,
   endpointSignals,
   endpointStates,
-} from '../../kernel-bridge/kernel/filter/endpoint-states.js';
+} from '../../kernel-bridge/kernel/filter/connect-endpoint-states.js';
 import { ask, expect, scene } from '../helpers/endpoint-scene.js';
 import { cmReply } from '../helpers/rig-cm.js';
 

@@ -2,7 +2,7 @@
 
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType, QpMask } from '../../kernel-bridge/hca/binding.js';
+import { QpEventType, QpMask } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';

@@ -1,10 +1,10 @@
 /** IOCTLs of the filter: names, sizes, ids, devices, and the objects of a file. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ChannelMajor } from '../../kernel-bridge/hca/channel-binding.js';
-import { guidText } from '../../kernel-bridge/ioctl/ca.js';
+import { ChannelMajor } from '../../kernel-bridge/hca/request-channel-binding.js';
 import { CountersCode, IoctlCode, type IoctlName, ioctlTable } from '../../kernel-bridge/ioctl/codes.js';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import { guidText } from '../../kernel-bridge/ioctl/hca-file.js';
 import { CaProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';

@@ -2,14 +2,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
-  guidText,
-  hcaFileName,
-  IbCaAttr,
-  IbIoCaModify,
-  IbIoPortModify,
-  IbPortAttr,
-} from '../../kernel-bridge/ioctl/ca.js';
-import {
   FaultsCode,
   HcaFileCode,
   type HcaFileName,
@@ -18,6 +10,14 @@ import {
   ioctlTable,
 } from '../../kernel-bridge/ioctl/codes.js';
 import { WvEvent } from '../../kernel-bridge/ioctl/constants.js';
+import {
+  guidText,
+  hcaFileName,
+  IbCaAttr,
+  IbIoCaModify,
+  IbIoPortModify,
+  IbPortAttr,
+} from '../../kernel-bridge/ioctl/hca-file.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { FileObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';

@@ -9,7 +9,7 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Call, callVerbFor } from '../../kernel-bridge/kernel/filter/call.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { ciModifyCa, ciModifyPort } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
-import { freshMs } from '../../kernel-bridge/kernel/hca-driver/ports.js';
+import { freshMs } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';
 import {
   assertPassive,

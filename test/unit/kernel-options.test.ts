@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import type { KernelOptionsInput } from '../../kernel-bridge/options/options.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
 
 function message(run: () => unknown): string {
   try {

@@ -1,11 +1,11 @@
 // P_Key tables in the kernel: options, the HCA's tables, the ports' answers, and the entry of a connection.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { resolveKernelOptions } from '../../kernel-bridge/door/soft/kernel-options.js';
+import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { managementPkey, pkeyIndexFor, pkeysFit } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/options.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { ethGuid, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 
 test('members of a partition may talk if at least one is a full one', () => {

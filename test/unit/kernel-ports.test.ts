@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PacketBytes } from '../../kernel-bridge/hca/binding.js';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
+import { PacketBytes } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { PortState, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
 import {
@@ -12,14 +12,14 @@ import {
 } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { ethernetMac, SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/host-interfaces.js';
 import {
   activeMtuOf,
   mtuBytes,
   mtuCode,
   type PortTable,
   portEvents,
-} from '../../kernel-bridge/kernel/hca-driver/ports.js';
+} from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
+import { ethernetMac, SystemNetwork } from '../../kernel-bridge/kernel/hca-driver/network-interfaces.js';
 import { guidOfMac, localGuid } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { ethGuid, FakeNetwork, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 import { tableOf } from '../helpers/port-table.js';

@@ -8,7 +8,7 @@ import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
 import { ciQueryCa } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
 import { ciGetCaFatalEvent, ciGetCaPortEvent } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
-import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/objects.js';
+import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';

@@ -1,7 +1,7 @@
 // IOCTLs of shared receive queues: their answers, and the receivers of the HCA's events.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/binding.js';
+import { QpEventType, SrqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
 import { SrqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';

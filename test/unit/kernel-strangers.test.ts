@@ -2,7 +2,7 @@
 // for many.
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { BY_WIRE, type HcaEvent } from '../../kernel-bridge/hca/binding.js';
+import { BY_WIRE, type HcaEvent } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { KernelRig } from '../helpers/kernel-rig.js';
 
 const test = suite('MADs of strangers');

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { randomBits } from '../../kernel-bridge/ioctl/random.js';
+import { randomBits } from '../../kernel-bridge/ioctl/random-bits.js';
 
 test('numbers have the bits that were asked for, each of them now and then', () => {
   for (const bits of [1, 8, 18, 24, 31, 32]) {

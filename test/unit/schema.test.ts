@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SLOTS } from '../../kernel-bridge/hca/binding.js';
+import { SLOTS } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { Status, statusText } from '../../kernel-bridge/ioctl/status.js';
 import { root } from '../helpers/root.js';
 

@@ -5,8 +5,8 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CmAttribute, emitMad, MAD_SIZE } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
-import { CmAttribute, emitMad, MAD_SIZE } from '../../kernel-bridge/kernel/cm/wire.js';
 import { ipv4 } from '../helpers/cm-network.js';
 import { SidrPair, UDP_SERVICE } from '../helpers/sidr-network.js';
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
-import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/wire.js';
+import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { ipv4, Network } from '../helpers/cm-network.js';
 import { madOf, readCapture } from '../helpers/pcap.js';
 import { SidrPair, UDP_QKEY, UDP_SERVICE } from '../helpers/sidr-network.js';

@@ -12,7 +12,7 @@ import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
 import type { SteadyMemory, UvpNative, UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
 import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { VendorUserVerbs } from '../../kernel-bridge/uvp/vendor/vendor-user-verbs.js';
-import type { NativeFunction } from '../../kernel-bridge/windows/native.js';
+import type { NativeFunction } from '../../kernel-bridge/windows/win32.js';
 
 /** Native memory by its made-up addresses. */
 class FakeNative implements UvpNative {

@@ -1,7 +1,7 @@
 import { loadAddon } from '../../hca/index.js';
 
 export { allocate } from './allocate.js';
-export { resolveKernelOptions } from './kernel-options.js';
+export { resolveKernelOptions } from './resolve-options.js';
 export { openDeviceFile } from './soft-kernel.js';
 
 /** What {@link observe} answers: a process, and the text that it has answered with. */

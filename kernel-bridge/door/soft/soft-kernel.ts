@@ -9,12 +9,12 @@ import {
 } from '../../hca/index.js';
 import { IoctlCode, ioctlName } from '../../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../../ioctl/status.js';
-import type { KernelOptions, KernelOptionsInput } from '../../options/options.js';
+import type { KernelOptions, KernelOptionsInput } from '../../options/option-schemas.js';
 import { optionsDelivery } from '../../options/options-delivery.js';
 import type { DeviceFile } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
 import { IbatCache } from './caches.js';
-import { resolveKernelOptions } from './kernel-options.js';
+import { resolveKernelOptions } from './resolve-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
 

@@ -1,4 +1,4 @@
-// createWaker() of binding.ts.
+// createWaker() of soft-hca-binding.ts.
 #pragma once
 #include "env.h"
 #include "waker.h"

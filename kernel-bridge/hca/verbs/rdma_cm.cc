@@ -115,7 +115,7 @@ Status VerbsHca::cmBind(Handle handle, const CmAddress& local, bool shared, uint
   if (shared) lib_.rdma_set_option(id, kOptionId, kOptionReuseAddress, &yes, sizeof yes);
   sockaddr_storage address;
   fillAddress(local, &address);
-  // All IPv6 addresses, and no others: see port-claims.ts.
+  // All IPv6 addresses, and no others: see rdma-port-claims.ts.
   if (local.gid == Gid()) lib_.rdma_set_option(id, kOptionId, kOptionOneFamily, &yes, sizeof yes);
   const Status status = done(lib_.rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)));
   if (status == Status::kSuccess) *port = addressOf(id->source).port;

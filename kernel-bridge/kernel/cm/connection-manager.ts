@@ -2,14 +2,24 @@
  * The connection manager: takes MADs from QP1, finds the connection that they belong to, and runs its state machine
  * (IBA 1 §12; RDMA IP CM Service, annex A11). No message of a peer can do worse than a counted drop.
  */
-import { BY_WIRE } from '../../hca/binding.js';
+import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
-import type { CmOptions } from '../../options/options.js';
+import type { CmOptions } from '../../options/option-schemas.js';
 import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
 import { ConnectionTable } from './connection-table.js';
 import { gidEquals } from './gids.js';
 import { HalfOpen } from './half-open.js';
 import { type Listener, ListenerTable } from './listener-table.js';
+import {
+  AnsweredMessage,
+  type CmBody,
+  type CmMessage,
+  type CmMessageName,
+  counterNames,
+  emitMad,
+  parseMad,
+  RejReason,
+} from './mad-layouts.js';
 import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
 import type {
   CmConnection,
@@ -30,16 +40,6 @@ import type {
 } from './service.js';
 import { sourceOf } from './shares.js';
 import { SidrManager } from './sidr-manager.js';
-import {
-  AnsweredMessage,
-  type CmBody,
-  type CmMessage,
-  type CmMessageName,
-  counterNames,
-  emitMad,
-  parseMad,
-  RejReason,
-} from './wire.js';
 
 const NOTHING = new Uint8Array(0);
 const LARGEST_PATH_MTU = 5;

@@ -1,6 +1,17 @@
-/** One connection: the actions of the state machine in `states.ts`, its messages and its one timer. */
-import type { CmOptions } from '../../options/options.js';
+/** One connection: the actions of the state machine in `connection-states.ts`, its messages and its one timer. */
+import type { CmOptions } from '../../options/option-schemas.js';
+import { type CmAction, type CmEvent, transitions } from './connection-states.js';
 import { ownPath } from './gids.js';
+import {
+  AnsweredMessage,
+  type CmBody,
+  type CmMessageName,
+  counterNames,
+  emitMad,
+  emitMadOnce,
+  RejReason,
+  timeoutCodeToMs,
+} from './mad-layouts.js';
 import { checkPrivateData, makeRep, makeReq, type RequestIdentity } from './messages.js';
 import type {
   CmConnection,
@@ -15,17 +26,6 @@ import type {
   CmState,
   CmTimer,
 } from './service.js';
-import { type CmAction, type CmEvent, transitions } from './states.js';
-import {
-  AnsweredMessage,
-  type CmBody,
-  type CmMessageName,
-  counterNames,
-  emitMad,
-  emitMadOnce,
-  RejReason,
-  timeoutCodeToMs,
-} from './wire.js';
 
 const NOTHING = new Uint8Array(0);
 const SENT = counterNames('sent');

@@ -1,9 +1,8 @@
 /** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
-import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../hca/binding.js';
+import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../hca/soft-hca-binding.js';
 import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { isIpCmService } from '../../ioctl/port-space.js';
 import { gidEquals, headerAddressOf, isIpv4Gid, isUnicastGid, rdmaCmFlowLabel } from './gids.js';
-import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
 import {
   type CmBody,
   emitMad,
@@ -13,7 +12,8 @@ import {
   PrivateDataSize,
   RejReason,
   TransportType,
-} from './wire.js';
+} from './mad-layouts.js';
+import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
 
 /** RoCE has no LIDs; this value says so where the hop limit is above one. */
 const PERMISSIVE_LID = 0xffff;

@@ -2,7 +2,7 @@
  * The interface between connection management and its users: what the filter driver calls, and what the CM needs of its
  * platform. Connection states and messages are those of IBA 1 §12.
  */
-import type { CmOptions } from '../../options/options.js';
+import type { CmOptions } from '../../options/option-schemas.js';
 
 /** A 16-byte GID; IPv4 is `::ffff:a.b.c.d`. */
 export type Gid = Uint8Array;
@@ -267,7 +267,7 @@ export interface SidrLookupParameters {
   privateData: Uint8Array;
 }
 
-/** A received SIDR_REP. QPN and Q_Key are valid when `status` is 0 (SidrStatus of `wire.ts`). */
+/** A received SIDR_REP. QPN and Q_Key are valid when `status` is 0 (SidrStatus of `mad-layouts.ts`). */
 export interface SidrReply {
   status: number;
   qpn: number;

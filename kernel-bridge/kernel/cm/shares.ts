@@ -1,5 +1,5 @@
 /** Who has how much of what strangers can make this side keep. */
-import { BY_WIRE } from '../../hca/binding.js';
+import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { gidKey } from './gids.js';
 import type { Gid } from './service.js';
 

@@ -2,7 +2,8 @@
  * One SIDR exchange (IBA 1 §12.11): its state machine as data, active and passive in one table, then the actions, the
  * message and the one timer of an exchange.
  */
-import type { CmOptions } from '../../options/options.js';
+import type { CmOptions } from '../../options/option-schemas.js';
+import { type CmBody, emitMad, SidrStatus, timeoutCodeToMs } from './mad-layouts.js';
 import { checkPrivateData, withIpCmHeader } from './messages.js';
 import type {
   CmPath,
@@ -16,7 +17,6 @@ import type {
   SidrRequest,
   SidrState,
 } from './service.js';
-import { type CmBody, emitMad, SidrStatus, timeoutCodeToMs } from './wire.js';
 
 export const sidrStates = [
   'idle',

@@ -4,6 +4,7 @@
  */
 import { gidEquals, gidKey, isUnicastGid } from './gids.js';
 import { type Listener, ListenerTable } from './listener-table.js';
+import { type CmBody, type CmMessage, emitMad, SidrStatus } from './mad-layouts.js';
 import { answerPath, isConnectableQpn, readIpCmHeader } from './messages.js';
 import type {
   CmListenParameters,
@@ -19,7 +20,6 @@ import type {
 } from './service.js';
 import { sourceOf } from './shares.js';
 import { type ReceivedSidrReq, SidrExchange, type SidrHost } from './sidr-exchange.js';
-import { type CmBody, type CmMessage, emitMad, SidrStatus } from './wire.js';
 
 /** Maximum of stored answers for peers that may repeat their request; beyond it the oldest are released early. */
 export const SIDR_ANSWER_LIMIT = 4096;

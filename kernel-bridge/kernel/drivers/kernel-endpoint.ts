@@ -4,7 +4,7 @@ import { addressOfGid, checkSocketAddress, type SocketAddress } from '../../ioct
 import { Status, StatusError } from '../../ioctl/status.js';
 import { IbPathRecord } from '../../ioctl/structs.js';
 import { callVerb } from '../filter/call.js';
-import { Endpoint } from '../filter/endpoint.js';
+import { Endpoint } from '../filter/connect-endpoint.js';
 import { routeOf } from '../filter/endpoint-requests.js';
 import {
   type EndpointAddress,
@@ -15,7 +15,7 @@ import {
 } from '../filter/endpoint-types.js';
 import type { WvFile } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';
-import type { IbQp } from '../hca-driver/objects.js';
+import type { IbQp } from '../hca-driver/ib-objects.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import type { KernelVerbs } from './kernel-verbs.js';

@@ -19,7 +19,7 @@ import type {
   IbMw,
   IbPd,
   WithProvider,
-} from '../hca-driver/objects.js';
+} from '../hca-driver/ib-objects.js';
 import type { DeviceObject } from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import { IbFastRegion, IbMemory, statusOf } from './kernel-memory.js';

@@ -2,7 +2,7 @@
 
 import type { UserVerbs, UvpHandle, UvpMemory, UvpPin } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { IbCq, IbMr, IbSrq } from '../hca-driver/objects.js';
+import type { IbCq, IbMr, IbSrq } from '../hca-driver/ib-objects.js';
 
 /** Registered memory of a kernel client; requests name it in their SGEs, by offset. */
 export class IbMemory implements UvpMemory {

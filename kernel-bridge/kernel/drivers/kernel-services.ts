@@ -1,7 +1,7 @@
 /** The kernel's services for a loaded driver: I/O manager, verbs, connections, timers. */
 
 import type { UserVerbs } from '../../door/user-verbs.js';
-import { hcaFileName } from '../../ioctl/ca.js';
+import { hcaFileName } from '../../ioctl/hca-file.js';
 import { gidOfAddress, scopeIdOfAddress } from '../../ioctl/sockaddr.js';
 import { Status, StatusError, statusText } from '../../ioctl/status.js';
 import { callVerb } from '../filter/call.js';
@@ -14,7 +14,7 @@ import { ciAttachMcast, ciDetachMcast, ciQueryAv } from '../hca-driver/ci-datagr
 import * as events from '../hca-driver/ci-events.js';
 import * as queues from '../hca-driver/ci-queues.js';
 import * as srqs from '../hca-driver/ci-srq.js';
-import { Hca } from '../hca-driver/objects.js';
+import { Hca } from '../hca-driver/ib-objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import type { IoManager } from '../io-manager/io-manager.js';
 import type { Irp } from '../io-manager/irp.js';

@@ -7,7 +7,7 @@
  */
 
 import type { UvpBindRequest, UvpCompletion, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';
-import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { type QpAttributeValues, QpMask } from '../../hca/soft-hca-binding.js';
 import { QpFlag, QpState, QpType } from '../../ioctl/constants.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -16,6 +16,7 @@ import { WvQp } from '../filter/endpoint-qp.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import * as queues from '../hca-driver/ci-queues.js';
 import * as srqs from '../hca-driver/ci-srq.js';
+import { type IbAddressVector, sameGid } from '../hca-driver/hca-ports.js';
 import type {
   IbAv,
   IbCa,
@@ -27,8 +28,7 @@ import type {
   IbQpDispatch,
   IbSrq,
   IbSrqDispatch,
-} from '../hca-driver/objects.js';
-import { type IbAddressVector, sameGid } from '../hca-driver/ports.js';
+} from '../hca-driver/ib-objects.js';
 import type { Irp } from '../io-manager/irp.js';
 import { type IbQpAsked, statusOf } from './kernel-memory.js';
 import { KernelMemoryVerbs } from './kernel-memory-verbs.js';

@@ -2,7 +2,7 @@
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { readVerbInfo, writeVerbInfo } from '../../ioctl/verb-info.js';
-import type { CiUdata } from '../hca-driver/objects.js';
+import type { CiUdata } from '../hca-driver/ib-objects.js';
 import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable, type WvFile } from './file-objects.js';
 

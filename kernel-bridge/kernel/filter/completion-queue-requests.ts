@@ -8,7 +8,7 @@ import {
   ciGetCqEvent,
   ciResizeCq,
 } from '../hca-driver/ci-queues.js';
-import type { IbCq } from '../hca-driver/objects.js';
+import type { IbCq } from '../hca-driver/ib-objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { idOf } from './file-objects.js';

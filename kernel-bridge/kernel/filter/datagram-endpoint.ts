@@ -1,8 +1,8 @@
 /**
- * A datagram endpoint: executes the actions of datagram-states.ts. endpoint-machine.ts has the part common to all
+ * A datagram endpoint: executes the actions of datagram-endpoint-states.ts. endpoint-machine.ts has the part common to all
  * endpoints; connection management sends look-ups and their answers (SIDR, IBA 1 §12.11).
  */
-import type { PathParameters } from '../../hca/binding.js';
+import type { PathParameters } from '../../hca/soft-hca-binding.js';
 import { EpType, WvDatagram } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -14,7 +14,7 @@ import type {
   SidrReply,
   SidrRequest,
 } from '../cm/service.js';
-import { isLoopback, isMulticast, isUnspecified, isV4, sameGid } from '../hca-driver/ports.js';
+import { isLoopback, isMulticast, isUnspecified, isV4, sameGid } from '../hca-driver/hca-ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
   type DatagramAction,
@@ -23,7 +23,7 @@ import {
   type DatagramSignalAction,
   type DatagramState,
   datagramTables,
-} from './datagram-states.js';
+} from './datagram-endpoint-states.js';
 import {
   type CommonAction,
   type CommonRequest,

@@ -1,7 +1,8 @@
 /** IOCTLs of devices: list, open, attributes, events. Source: WinVerbs IOCTL interface. */
-import { hcaFileName } from '../../ioctl/ca.js';
+
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, WvEvent } from '../../ioctl/constants.js';
+import { hcaFileName } from '../../ioctl/hca-file.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { ciCloseCa, ciOpenCa } from '../hca-driver/ci.js';
@@ -13,7 +14,7 @@ import {
   type IbCaAttributes,
   type IbPortAttributes,
 } from '../hca-driver/ci-attributes.js';
-import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/objects.js';
+import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/ib-objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
 import { idOf, WvDevice } from './file-objects.js';

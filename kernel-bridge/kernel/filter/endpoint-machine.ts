@@ -14,9 +14,9 @@ import type {
   SidrInquiry,
   SidrRequest,
 } from '../cm/service.js';
-import type { Hca } from '../hca-driver/objects.js';
+import type { Hca } from '../hca-driver/ib-objects.js';
 import { pkeysFit } from '../hca-driver/pkeys.js';
-import { isUnspecified, sameGid } from '../hca-driver/ports.js';
+import { isUnspecified, sameGid } from '../hca-driver/hca-ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { WvQp } from './endpoint-qp.js';
 import type {

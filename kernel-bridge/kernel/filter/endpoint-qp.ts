@@ -2,16 +2,16 @@
  * The queue pair of a connection: which one Connect and Accept take, its attributes from REQ and REP, and connection
  * management's changes of its state: INIT → RTR → RTS (IBA 1 §12.9.7, RDMA IP CM service), and ERROR at the end.
  */
-import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/binding.js';
+import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/soft-hca-binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { RcOptions } from '../../options/options.js';
+import type { RcOptions } from '../../options/option-schemas.js';
 import type { CmConnection, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
 import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
-import type { IbQp } from '../hca-driver/objects.js';
+import { mtuBytes, sameGid } from '../hca-driver/hca-ports.js';
+import type { IbQp } from '../hca-driver/ib-objects.js';
 import { pkeyIndexFor, pkeysFit } from '../hca-driver/pkeys.js';
-import { mtuBytes, sameGid } from '../hca-driver/ports.js';
 import type { EndpointAddress, EndpointParam, EndpointRoute, EndpointServices } from './endpoint-types.js';
 
 /** A queue pair, and the endpoint that uses it for a connection. */

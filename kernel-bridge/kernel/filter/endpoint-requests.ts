@@ -9,12 +9,12 @@ import { isIpCmService } from '../../ioctl/port-space.js';
 import { decodeOptionalSockaddr, decodeSockaddr, gidOfSockaddr, sharedGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
+import { isLinkLocal, isMulticast, isUnspecified, isV4, mtuBytes } from '../hca-driver/hca-ports.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isLinkLocal, isMulticast, isUnspecified, isV4, mtuBytes } from '../hca-driver/ports.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { Call, Handler } from './call.js';
+import { Endpoint, writeAttributes } from './connect-endpoint.js';
 import { DatagramEndpoint } from './datagram-endpoint.js';
-import { Endpoint, writeAttributes } from './endpoint.js';
 import type { WvQp } from './endpoint-qp.js';
 import {
   addressData,

@@ -1,5 +1,5 @@
 /** What both types of endpoints share: addresses, parameters, routes, and the services of the kernel that they use. */
-import type { PathParameters } from '../../hca/binding.js';
+import type { PathParameters } from '../../hca/soft-hca-binding.js';
 import type { Input } from '../../ioctl/layout.js';
 import {
   gidOfAddress,
@@ -9,10 +9,10 @@ import {
   sockaddrOfGid,
 } from '../../ioctl/sockaddr.js';
 import type { WvIoDeviceAddress } from '../../ioctl/structs.js';
-import type { RcOptions } from '../../options/options.js';
+import type { RcOptions } from '../../options/option-schemas.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
+import { isUnspecified } from '../hca-driver/hca-ports.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isUnspecified } from '../hca-driver/ports.js';
 
 const NO_SOCKADDR = new Uint8Array(SOCKADDR_BYTES);
 

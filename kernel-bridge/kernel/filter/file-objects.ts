@@ -1,10 +1,10 @@
 /** The objects of one open file of `\\.\WinVerbs`, and their tables. */
 import type { IbAl } from '../hca-driver/al.js';
-import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbSrq } from '../hca-driver/objects.js';
+import type { Hca, IbAv, IbCa, IbCq, IbMr, IbMw, IbPd, IbSrq } from '../hca-driver/ib-objects.js';
 import type { DeviceObject } from '../io-manager/device-object.js';
 import { IrpQueue } from '../io-manager/irp.js';
+import type { Endpoint } from './connect-endpoint.js';
 import type { DatagramEndpoint } from './datagram-endpoint.js';
-import type { Endpoint } from './endpoint.js';
 import type { WvQp } from './endpoint-qp.js';
 
 const indexBits = 20;

@@ -10,7 +10,7 @@ import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hc
 import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
 import { ciDestroySrq } from '../hca-driver/ci-srq.js';
-import { Hca } from '../hca-driver/objects.js';
+import { Hca } from '../hca-driver/ib-objects.js';
 import { samePartition } from '../hca-driver/pkeys.js';
 import {
   DeviceObject,
@@ -25,7 +25,7 @@ import type { WorkItems } from '../io-manager/work-items.js';
 import { Call, callVerb, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
-import { Endpoint } from './endpoint.js';
+import { Endpoint } from './connect-endpoint.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-types.js';
 import { type AnyEndpoint, WvFile, WvPd } from './file-objects.js';

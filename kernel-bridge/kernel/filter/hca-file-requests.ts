@@ -1,18 +1,19 @@
 /**
  * IOCTLs of an HCA's own file, `\Device\ibal\<CA GUID>`: the verbs of the IRP-based verbs RFC (2005) as requests. Verbs
- * of the WinVerbs interface are the same IOCTLs with the same structures; `ioctl/ca.ts` has the others. Ids are those
+ * of the WinVerbs interface are the same IOCTLs with the same structures; `ioctl/hca-file.ts` has the others. Ids are those
  * of the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
  *
  * No buffer contains call-backs: the sender of an IOCTL waits by requests, whatever its mode.
  */
-import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from '../../ioctl/ca.js';
+
 import type { HcaFileName, IoctlName } from '../../ioctl/codes.js';
+import { IbIoCaModify, IbIoPortEvent, IbIoPortModify } from '../../ioctl/hca-file.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { ciOpenCa } from '../hca-driver/ci.js';
 import { ciModifyCa, ciModifyPort, ciQueryCa, ciQueryPort } from '../hca-driver/ci-attributes.js';
 import { ciCancelCaEvents, ciGetCaFatalEvent, ciGetCaPortEvent } from '../hca-driver/ci-events.js';
-import type { IbCa } from '../hca-driver/objects.js';
+import type { IbCa } from '../hca-driver/ib-objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { WvDevice } from './file-objects.js';

@@ -12,7 +12,7 @@ import {
   isV4,
   mtuCode,
   type PortTable,
-} from '../hca-driver/ports.js';
+} from '../hca-driver/hca-ports.js';
 import { DeviceObject, DriverObject, IoctlTable } from '../io-manager/device-object.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';

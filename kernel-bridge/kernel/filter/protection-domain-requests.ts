@@ -15,7 +15,7 @@ import {
   ciRegisterMr,
 } from '../hca-driver/ci.js';
 import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
-import type { IbAv, IbMr, IbMw, IbPd } from '../hca-driver/objects.js';
+import type { IbAv, IbMr, IbMw, IbPd } from '../hca-driver/ib-objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';
 import { idOf, WvPd } from './file-objects.js';

@@ -1,5 +1,5 @@
 /** IOCTLs of queue pairs, their multicast groups included. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
-import { type QpAttributeValues, QpMask } from '../../hca/binding.js';
+import { type QpAttributeValues, QpMask } from '../../hca/soft-hca-binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { QpAttr, QpFlag, QpState, QpType } from '../../ioctl/constants.js';
 import type { Input, Value } from '../../ioctl/layout.js';
@@ -8,8 +8,8 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
 import { ciAttachMcast, ciDetachMcast } from '../hca-driver/ci-datagram.js';
 import { ciCreateQp, ciDestroyQp, ciModifyQp, ciQueryQp } from '../hca-driver/ci-queues.js';
-import type { IbQp, IbQpDispatch } from '../hca-driver/objects.js';
-import { pathOfAv } from '../hca-driver/ports.js';
+import { pathOfAv } from '../hca-driver/hca-ports.js';
+import type { IbQp, IbQpDispatch } from '../hca-driver/ib-objects.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
 import { stateOfQp, WvQp } from './endpoint-qp.js';
 import { idOf } from './file-objects.js';

@@ -10,7 +10,7 @@ import {
   ciQuerySrq,
   type IbSrqAttributes,
 } from '../hca-driver/ci-srq.js';
-import type { IbSrq } from '../hca-driver/objects.js';
+import type { IbSrq } from '../hca-driver/ib-objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { idOf } from './file-objects.js';
 

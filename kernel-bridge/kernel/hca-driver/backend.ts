@@ -4,14 +4,14 @@
  *
  * | part | who calls it |
  * |---|---|
- * | {@link HcaBackend.readPorts}, `watch` | the table of ports (`ports.ts`): devices, their GUIDs, GIDs, P_Keys |
- * | {@link HcaBackend.addDevice} | the HCA driver (`driver.ts`), once for each device that has come |
+ * | {@link HcaBackend.readPorts}, `watch` | the table of ports (`hca-ports.ts`): devices, their GUIDs, GIDs, P_Keys |
+ * | {@link HcaBackend.addDevice} | the HCA driver (`hca-driver.ts`), once for each device that has come |
  * | {@link HcaBackend.native} | the verbs (`ci*.ts`), and the kernel, which passes its events on when the HCA has woken it |
  * | {@link HcaBackend.connections} | endpoints (`kernel/filter/`), through `kernel/endpoint-routing.ts` |
  *
  * The user side is {@link UserHca} of `hca/user-hca.ts`: rings, doorbells and polls, on the program's threads.
  */
-import type { HcaEvent, NativeHca } from '../../hca/binding.js';
+import type { HcaEvent, NativeHca } from '../../hca/soft-hca-binding.js';
 import type { Input } from '../../ioctl/layout.js';
 import type { PkeyTables } from '../../ioctl/pkey-tables.js';
 import type { WvIoDeviceAttributes, WvIoPortAttributes } from '../../ioctl/structs.js';
@@ -24,7 +24,7 @@ import type {
   SidrLookupEvents,
   SidrLookupParameters,
 } from '../cm/service.js';
-import type { InterfaceAddress } from './host-interfaces.js';
+import type { InterfaceAddress } from './network-interfaces.js';
 
 /** What DEVICE_QUERY answers beside GUIDs and {@link NativeHca.limits}. */
 export type DeviceAttributes = Pick<

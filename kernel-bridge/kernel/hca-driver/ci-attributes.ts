@@ -2,8 +2,9 @@
  * Querying and modifying attributes of an HCA and its port. Source: IRP-based verbs RFC (2005), CiQueryCa, CiQueryPort,
  * CiModifyCa and CiModifyPort.
  */
-import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/ca.js';
+
 import { PortState, WvEvent } from '../../ioctl/constants.js';
+import { IbCaAttr, IbPortAttr, ModifyCaFlag, ModifyPortFlag, PortCapability } from '../../ioctl/hca-file.js';
 import type { Input } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
 import {
@@ -14,7 +15,7 @@ import {
 } from '../../ioctl/structs.js';
 import type { Irp } from '../io-manager/irp.js';
 import { raisePortEvents } from './ci-events.js';
-import { finish, type Hca, type IbCa } from './objects.js';
+import { finish, type Hca, type IbCa } from './ib-objects.js';
 
 /** Attributes of an HCA as DEVICE_QUERY carries them. */
 export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;

@@ -6,6 +6,7 @@ import { AvProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from '../io-manager/irp.js';
 import { assertPassive } from '../io-manager/irql.js';
+import { type IbAddressVector, isMulticast, pathOfAv, sameGid } from './hca-ports.js';
 import {
   type CiUdata,
   finish,
@@ -15,8 +16,7 @@ import {
   type IbQp,
   outputFits,
   putOutput,
-} from './objects.js';
-import { type IbAddressVector, isMulticast, pathOfAv, sameGid } from './ports.js';
+} from './ib-objects.js';
 
 /**
  * Creates an address handle, by which a datagram's work request names its destination. Datagrams sent with it have at

@@ -5,7 +5,7 @@
  */
 import { Status } from '../../ioctl/status.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
-import { finish, type Hca, type IbCa, type IbQp } from './objects.js';
+import { finish, type Hca, type IbCa, type IbQp } from './ib-objects.js';
 
 /** Stored events of one object; of more, the oldest are dropped. */
 const mostUntold = 64;

@@ -9,7 +9,7 @@ import {
   type PathParameters,
   type QpAttributeValues,
   QpMask,
-} from '../../hca/binding.js';
+} from '../../hca/soft-hca-binding.js';
 import { CqNotifyType, QpFlag, QpState } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
 import { CqProviderIn, CqProviderOut, QpProviderIn, QpProviderOut } from '../../ioctl/provider-data.js';
@@ -31,7 +31,7 @@ import {
   providerInput,
   putOutput,
   ringAddress,
-} from './objects.js';
+} from './ib-objects.js';
 
 /**
  * Creates a completion queue of at least `entries` entries over the provider's ring. Call-backs get `context`; their

@@ -1,7 +1,7 @@
 /**
  * IRP-based verbs of the HCA: shared receive queues (IBA 1 §10.2.9, §11.2.3). The rules are those of ci.ts.
  */
-import { type SrqAttributeValues, SrqEventType, SrqMask } from '../../hca/binding.js';
+import { type SrqAttributeValues, SrqEventType, SrqMask } from '../../hca/soft-hca-binding.js';
 import { SrqProviderIn, SrqProviderOut } from '../../ioctl/provider-data.js';
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from '../io-manager/irp.js';
@@ -16,7 +16,7 @@ import {
   providerInput,
   putOutput,
   ringAddress,
-} from './objects.js';
+} from './ib-objects.js';
 
 /** Attributes of a shared receive queue. */
 export interface IbSrqAttributes {

@@ -27,7 +27,7 @@ import {
   IbPd,
   outputFits,
   putOutput,
-} from './objects.js';
+} from './ib-objects.js';
 
 /** Native addresses are below this. */
 const maxAddress = 2n ** 47n;

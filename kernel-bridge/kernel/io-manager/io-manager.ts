@@ -1,5 +1,9 @@
 /** The I/O manager: turns requests of a door's channel into IRPs, and completed IRPs into answers. */
-import { ChannelMajor, type ChannelRequest, type NativeChannelServer } from '../../hca/channel-binding.js';
+import {
+  ChannelMajor,
+  type ChannelRequest,
+  type NativeChannelServer,
+} from '../../hca/request-channel-binding.js';
 import { Status, statusHex } from '../../ioctl/status.js';
 import {
   DeviceNamespace,

@@ -1,8 +1,8 @@
 /** Connections of the software HCA: MADs on QP1, by our own connection manager. */
-import type { SoftHca } from '../../hca/binding.js';
-import { randomBits } from '../../ioctl/random.js';
+import type { SoftHca } from '../../hca/soft-hca-binding.js';
+import { randomBits } from '../../ioctl/random-bits.js';
 import { Status } from '../../ioctl/status.js';
-import type { CmOptions } from '../../options/options.js';
+import type { CmOptions } from '../../options/option-schemas.js';
 import type {
   CmConnectParameters,
   CmEvents,
@@ -14,8 +14,8 @@ import type {
   SidrLookupParameters,
 } from '../cm/service.js';
 import type { HcaConnections, HcaPort, MadEvent } from '../hca-driver/backend.js';
+import { isV4, mtuCode, packetBytesOf } from '../hca-driver/hca-ports.js';
 import { DEFAULT_PKEY, managementPkey, pkeyIndexFor } from '../hca-driver/pkeys.js';
-import { isV4, mtuCode, packetBytesOf } from '../hca-driver/ports.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */

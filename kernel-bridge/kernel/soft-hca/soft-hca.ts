@@ -1,9 +1,9 @@
 /** The software HCA behind the kernel side of the seam. */
-import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/binding.js';
+import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/soft-hca-binding.js';
 import { AtomicCapability, DeviceType, WvCapability } from '../../ioctl/constants.js';
 import { isPkeyTable, type PkeyTables } from '../../ioctl/pkey-tables.js';
 import { Status } from '../../ioctl/status.js';
-import type { KernelOptions } from '../../options/options.js';
+import type { KernelOptions } from '../../options/option-schemas.js';
 import type { CmPlatform, ConnectionManager } from '../cm/service.js';
 import type {
   BackendDevice,
@@ -12,10 +12,10 @@ import type {
   HcaMaker,
   HcaPort,
 } from '../hca-driver/backend.js';
-import type { HostNetwork } from '../hca-driver/host-interfaces.js';
+import type { HostNetwork } from '../hca-driver/network-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { SoftConnections } from './soft-connections.js';
-import { SoftPorts } from './soft-ports.js';
+import { SoftPorts } from './soft-hca-ports.js';
 
 /** What the software HCA is made of; tests bring their own. */
 export interface SoftHcaParts {

@@ -1,11 +1,11 @@
 /** Which real HCAs a kernel has, by the option `hca`. */
 import type { VerbsBinding, VerbsHca } from '../../hca/verbs-binding.js';
 import type { HcaMaker } from '../hca-driver/backend.js';
-import type { HostNetwork } from '../hca-driver/host-interfaces.js';
+import type { HostNetwork } from '../hca-driver/network-interfaces.js';
 import { CmCore } from './cm-core.js';
 import { verbsHca } from './verbs-hca.js';
+import { type GuidTable, systemDevices } from './verbs-hca-ports.js';
 import { VerbsPool } from './verbs-pool.js';
-import { type GuidTable, systemDevices } from './verbs-ports.js';
 
 export interface RealHcaParts {
   /** The option `hca`. */

@@ -1,7 +1,7 @@
 /** librdmacm for all real HCAs of a kernel: its ids, ports, and the requests that come to listeners. */
 import { CmEventType } from '../../hca/verbs-binding.js';
 import { type CmEnds, CmIds, type CmMessage } from './cm-ids.js';
-import { PortClaims } from './port-claims.js';
+import { PortClaims } from './rdma-port-claims.js';
 import type { VerbsPool } from './verbs-pool.js';
 
 /** An HCA's connections, for requests at listeners on all addresses. */

@@ -1,6 +1,6 @@
 /** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
 
-import type { HcaEvent } from '../../hca/binding.js';
+import type { HcaEvent } from '../../hca/soft-hca-binding.js';
 import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { RnrRetry } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';

@@ -1,5 +1,5 @@
 /** The connections of a real HCA: those of the system, by librdmacm. */
-import type { ConnectAttributes } from '../../hca/binding.js';
+import type { ConnectAttributes } from '../../hca/soft-hca-binding.js';
 import { QpType } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type {
@@ -14,11 +14,11 @@ import type {
   SidrRequest,
 } from '../cm/service.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
+import { isLinkLocal, mtuCode } from '../hca-driver/hca-ports.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isLinkLocal, mtuCode } from '../hca-driver/ports.js';
 import type { CmCore } from './cm-core.js';
 import { type CmEnds, type CmMessage, type CmNegotiated, padded } from './cm-ids.js';
-import type { PortClaim, RequestSink } from './port-claims.js';
+import type { PortClaim, RequestSink } from './rdma-port-claims.js';
 import { type ConnectionOwner, VerbsConnection } from './verbs-connection.js';
 import { VerbsInquiry, VerbsLookup } from './verbs-lookups.js';
 

@@ -1,7 +1,7 @@
 /** A real HCA behind the kernel side of the seam: one device of libibverbs, with a port or more. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { ConnectAttributes, HcaEvent, NativeHca } from '../../hca/binding.js';
+import type { ConnectAttributes, HcaEvent, NativeHca } from '../../hca/soft-hca-binding.js';
 import { VERBS_USER_LIBRARY, type VerbsDevice } from '../../hca/verbs-binding.js';
 import { DeviceType, PortState, WvCapability } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
@@ -13,15 +13,15 @@ import type {
   HcaMaker,
   HcaPort,
 } from '../hca-driver/backend.js';
-import type { HostNetwork } from '../hca-driver/host-interfaces.js';
+import { isV4 } from '../hca-driver/hca-ports.js';
+import type { HostNetwork } from '../hca-driver/network-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isV4 } from '../hca-driver/ports.js';
 import type { CmCore } from './cm-core.js';
 import type { CmOwner } from './cm-ids.js';
 import { VerbsConnections } from './verbs-connections.js';
+import { type GuidTable, SYSTEM_DEVICES, systemDeviceId, VerbsPorts } from './verbs-hca-ports.js';
 import { verbsNative } from './verbs-native.js';
 import type { DeviceSink } from './verbs-pool.js';
-import { type GuidTable, SYSTEM_DEVICES, systemDeviceId, VerbsPorts } from './verbs-ports.js';
 
 /** What a real HCA is made of. */
 export interface VerbsHcaParts {

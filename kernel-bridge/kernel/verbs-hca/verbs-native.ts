@@ -1,9 +1,10 @@
 /** The commands of a real HCA: {@link NativeHca} over the native host's, which serves all devices. */
-import type { ConnectAttributes, HcaEvent, HcaLimits, NativeHca } from '../../hca/binding.js';
+
 import { commandsOf, type RawCommand, type RawCommands } from '../../hca/command-words.js';
+import type { ConnectAttributes, HcaEvent, HcaLimits, NativeHca } from '../../hca/soft-hca-binding.js';
 import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { Status } from '../../ioctl/status.js';
-import { isMulticast } from '../hca-driver/ports.js';
+import { isMulticast } from '../hca-driver/hca-ports.js';
 
 /** What the commands need to know besides. */
 export interface VerbsSurroundings {

@@ -1,7 +1,7 @@
 /**
  * The real HCAs of a kernel together: one native host with its events, which go to the device or the connection that they are about.
  */
-import type { HcaEvent } from '../../hca/binding.js';
+import type { HcaEvent } from '../../hca/soft-hca-binding.js';
 import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { ownerAt } from '../../schema/generated/attributes.js';
 import { eventOf, word } from '../../schema/generated/events.js';

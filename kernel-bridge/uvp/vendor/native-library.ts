@@ -5,7 +5,7 @@
 import { readdirSync, realpathSync, statSync } from 'node:fs';
 import { win32 } from 'node:path';
 import { Status, StatusError } from '../../ioctl/status.js';
-import { type Address, type Koffi, loadKoffi, type NativeFunction } from '../../windows/native.js';
+import { type Address, type Koffi, loadKoffi, type NativeFunction } from '../../windows/win32.js';
 import { type UvpSlotName, uvpSlots } from './uvp-slots.js';
 
 /** A driver answers at most 32 bytes, with ".dll" and the zero behind it (WV_MAX_LIB_NAME). */

@@ -1,6 +1,6 @@
 import type { UvpCompletion } from '../../door/user-verbs.js';
 import { WcStatus, WvOpcode, WvWc } from '../../ioctl/constants.js';
-import type { NativeFunction } from '../../windows/native.js';
+import type { NativeFunction } from '../../windows/win32.js';
 import { Completion } from '../completion-queue.js';
 import type { TokenTable } from '../token-table.js';
 import type { SteadyMemory, UvpNative, UvpTable } from './native-library.js';

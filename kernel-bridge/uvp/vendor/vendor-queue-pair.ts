@@ -1,7 +1,7 @@
 import type { UvpBindRequest, UvpQpCreate, UvpSendRequest, UvpSge } from '../../door/user-verbs.js';
 import { QpType, WvOpcode, WvSend } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { NativeFunction } from '../../windows/native.js';
+import type { NativeFunction } from '../../windows/win32.js';
 import type { TokenOwner, TokenTable } from '../token-table.js';
 import {
   badRange,

@@ -3,10 +3,10 @@
  * ways in which a process can end. Commands come over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
-import { resolveKernelOptions } from '../../../kernel-bridge/door/soft/kernel-options.js';
+import { resolveKernelOptions } from '../../../kernel-bridge/door/soft/resolve-options.js';
 import { loadAddon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
-import { faultOptionsSchema } from '../../../kernel-bridge/options/options.js';
+import { faultOptionsSchema } from '../../../kernel-bridge/options/option-schemas.js';
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import { collect } from '../collect.js';

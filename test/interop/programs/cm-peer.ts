@@ -15,7 +15,7 @@ import {
 } from './cm-lost.js';
 import { mraAsClient, mraAsServer, mraOptions } from './cm-mra.js';
 import { privateOfOurs, privateOfTheirs, sidrOfOurs, sidrOfTheirs } from './cm-private.js';
-import { optionsWith } from './options.js';
+import { optionsWith } from './with-options.js';
 
 interface Behaviour {
   readonly options?: KernelOptionsInput;

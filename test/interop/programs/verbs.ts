@@ -1,6 +1,5 @@
 /** Requests between our queue pairs and the guest's, one behaviour a run: `verbs BEHAVIOUR OWN-ADDRESS GUEST-ADDRESS`. */
 import { openProvider } from '../../../winverbs/index.js';
-import { optionsWith } from './options.js';
 import { gapsOfOurs, gapsOfTheirs, lossyOptions } from './verbs-gaps.js';
 import { Hosts } from './verbs-guest.js';
 import { naksOfOurs, naksOfTheirs } from './verbs-naks.js';
@@ -9,6 +8,7 @@ import { regionsOfOurs, regionsOfTheirs } from './verbs-regions.js';
 import { routeOfOurs } from './verbs-route.js';
 import { transferOfOurs, transferOfTheirs, windowsOfOurs, windowsOfTheirs } from './verbs-transfer.js';
 import { checksums, marksOfTheirs } from './verbs-wire.js';
+import { optionsWith } from './with-options.js';
 
 const behaviours: Record<string, (hosts: Hosts) => Promise<void>> = {
   'naks-of-theirs': naksOfTheirs,

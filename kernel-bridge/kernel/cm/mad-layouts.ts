@@ -2,7 +2,7 @@
  * Communication management messages on the wire (IBA 1 §12.6, §13.4.3; RDMA IP CM Service, IBA 1 annex A11):
  * 256-byte MADs, a 24-byte header and a 232-byte message. Offsets in the comments are within the message.
  */
-import { DIALECT } from '../../hca/binding.js';
+import { DIALECT } from '../../hca/soft-hca-binding.js';
 import {
   bits,
   bytes,

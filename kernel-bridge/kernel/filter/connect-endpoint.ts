@@ -1,5 +1,5 @@
-/** A connect endpoint: executes the actions of endpoint-states.ts. endpoint-machine.ts has the part common to all endpoints. */
-import { QpEventType } from '../../hca/binding.js';
+/** A connect endpoint: executes the actions of connect-endpoint-states.ts. endpoint-machine.ts has the part common to all endpoints. */
+import { QpEventType } from '../../hca/soft-hca-binding.js';
 import { Capacity, type EpOption, EpType, QpState } from '../../ioctl/constants.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
@@ -14,9 +14,9 @@ import type {
   CmReply,
   CmRequest,
 } from '../cm/service.js';
-import type { Hca } from '../hca-driver/objects.js';
+import type { Hca } from '../hca-driver/ib-objects.js';
 import { DEFAULT_PKEY, samePartition } from '../hca-driver/pkeys.js';
-import { isLoopback, mtuCode, sameGid } from '../hca-driver/ports.js';
+import { isLoopback, mtuCode, sameGid } from '../hca-driver/hca-ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
   type CommonAction,
@@ -50,7 +50,7 @@ import {
   requestTable,
   type SignalAction,
   signalTable,
-} from './endpoint-states.js';
+} from './connect-endpoint-states.js';
 import {
   addressData,
   deviceAddress,

@@ -2,10 +2,11 @@
  * The HCA driver: the devices of all HCAs of a kernel, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
  * events on their way to whom they concern.
  */
-import { type HcaEvent, QpEventType, QpMask } from '../../hca/binding.js';
-import type { NativeChannelServer } from '../../hca/channel-binding.js';
-import { guidText } from '../../ioctl/ca.js';
+
+import type { NativeChannelServer } from '../../hca/request-channel-binding.js';
+import { type HcaEvent, QpEventType, QpMask } from '../../hca/soft-hca-binding.js';
 import { QpState, WvEvent } from '../../ioctl/constants.js';
+import { guidText } from '../../ioctl/hca-file.js';
 import { Status } from '../../ioctl/status.js';
 import {
   type DeviceNamespace,
@@ -22,8 +23,8 @@ import type { HcaBackend, MadEvent } from './backend.js';
 import { endCaEvents, raiseFatalEvent, raisePortEvents, raiseQpEvent } from './ci-events.js';
 import { ciCqEventDelivered, ciEndCqEvents, raiseCqEvent } from './ci-queues.js';
 import { raiseLastWqe, raiseSrqEvent } from './ci-srq.js';
-import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './objects.js';
-import { type PortChange, type PortTable, portEvents } from './ports.js';
+import { type PortChange, type PortTable, portEvents } from './hca-ports.js';
+import { Hca, type HcaRegistry, type IbCq, type IbQp, type IbSrq } from './ib-objects.js';
 
 /** The driver's platform. */
 export interface HcaDriverPlatform {

@@ -2,7 +2,7 @@
  * The devices of all HCAs of this kernel, with one port each: which device has an address, and the choice of a local address for a
  * remote one.
  */
-import { PacketBytes, type PathParameters } from '../../hca/binding.js';
+import { PacketBytes, type PathParameters } from '../../hca/soft-hca-binding.js';
 import { WvEvent } from '../../ioctl/constants.js';
 import type { Value } from '../../ioctl/layout.js';
 import { Status } from '../../ioctl/status.js';
@@ -10,7 +10,7 @@ import type { WvIoAv } from '../../ioctl/structs.js';
 import { assertPassive, isPassive } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import type { HcaBackend, HcaPort } from './backend.js';
-import type { HostNetwork } from './host-interfaces.js';
+import type { HostNetwork } from './network-interfaces.js';
 
 /** IB's code of a path MTU in bytes: 256 is 1 … 4096 is 5. */
 export function mtuCode(bytes: number): number {

@@ -1,6 +1,6 @@
 /**
  * What the native addon of the software HCA offers, in TypeScript. Three groups: the door's request slots (user and kernel side,
- * `channel-binding.ts`), the HCA's command interface (kernel side only, `native-hca.ts`), and the speed path (user side only,
+ * `request-channel-binding.ts`), the HCA's command interface (kernel side only, `native-hca.ts`), and the speed path (user side only,
  * `user-hca.ts`).
  *
  * Numbers: handles, keys, lengths and counters are unsigned 32-bit unless stated otherwise. Native addresses are plain
@@ -10,8 +10,8 @@
 import type { PathParameters } from '../schema/generated/attributes.js';
 import type { DIALECT } from '../schema/generated/numbers.js';
 import type { HcaOptions } from '../schema/generated/options.js';
-import type { NativeChannel, NativeChannelServer, ServedChannel } from './channel-binding.js';
 import type { CqWaiters, HcaCommands } from './native-hca.js';
+import type { NativeChannel, NativeChannelServer, ServedChannel } from './request-channel-binding.js';
 import type { UserHca } from './user-hca.js';
 
 export * from '../schema/generated/attributes.js';

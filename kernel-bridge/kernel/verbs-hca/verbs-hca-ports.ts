@@ -3,9 +3,9 @@ import { readdirSync, statSync } from 'node:fs';
 import type { VerbsDevice, VerbsGid, VerbsHca, VerbsPort } from '../../hca/verbs-binding.js';
 import { PortTransport } from '../../ioctl/constants.js';
 import type { HcaPort } from '../hca-driver/backend.js';
-import type { HostInterface, HostNetwork } from '../hca-driver/host-interfaces.js';
+import { isLinkLocal, mtuBytes, sameGid } from '../hca-driver/hca-ports.js';
+import type { HostInterface, HostNetwork } from '../hca-driver/network-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { isLinkLocal, mtuBytes, sameGid } from '../hca-driver/ports.js';
 
 const roceV2 = 2;
 const linkEthernet = 2;

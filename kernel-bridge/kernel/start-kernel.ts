@@ -4,16 +4,16 @@
  */
 import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
-import type { SoftHca } from '../hca/binding.js';
-import { ChannelMajor, type NativeChannelServer } from '../hca/channel-binding.js';
 import { loadAddon } from '../hca/index.js';
+import { ChannelMajor, type NativeChannelServer } from '../hca/request-channel-binding.js';
+import type { SoftHca } from '../hca/soft-hca-binding.js';
 import { loadVerbsAddon } from '../hca/verbs-binding.js';
 import { Status } from '../ioctl/status.js';
-import type { KernelOptions } from '../options/options.js';
+import type { KernelOptions } from '../options/option-schemas.js';
 import { awaitOptions, type OptionsDelivery, tellWarning } from '../options/options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
-import { SystemNetwork } from './hca-driver/host-interfaces.js';
+import { SystemNetwork } from './hca-driver/network-interfaces.js';
 import { Kernel } from './kernel.js';
 import { softHca } from './soft-hca/soft-hca.js';
 import { realHcas } from './verbs-hca/choose-hcas.js';

@@ -1,5 +1,5 @@
 /** This host's network interfaces and routes, as far as RDMA devices need them: from the system, or simulated by tests. */
-import type { AddonBinding } from '../../hca/binding.js';
+import type { AddonBinding } from '../../hca/soft-hca-binding.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 
 /** An address of an interface. */

@@ -2,8 +2,9 @@
  * The HCA driver's objects, parameters and results of verbs. As in the IRP-based verbs RFC (2005) they are public
  * structures, not opaque handles, and each may have a dispatch table for events.
  */
-import type { HcaLimits, NativeHca, QpCreateParameters } from '../../hca/binding.js';
-import type { NativeChannelServer } from '../../hca/channel-binding.js';
+
+import type { NativeChannelServer } from '../../hca/request-channel-binding.js';
+import type { HcaLimits, NativeHca, QpCreateParameters } from '../../hca/soft-hca-binding.js';
 import { PortState } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, References } from '../io-manager/device-object.js';
@@ -11,7 +12,7 @@ import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import type { IbAl } from './al.js';
 import type { BackendDevice, HcaBackend } from './backend.js';
-import type { IbAddressVector, KnownPort, PortTable } from './ports.js';
+import type { IbAddressVector, KnownPort, PortTable } from './hca-ports.js';
 
 /**
  * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets

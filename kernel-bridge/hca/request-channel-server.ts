@@ -1,4 +1,4 @@
-import type { ChannelRequest, ServedChannel } from './channel-binding.js';
+import type { ChannelRequest, ServedChannel } from './request-channel-binding.js';
 
 /** {@link RawChannelServer.next}: there is no request. */
 const none = -1;

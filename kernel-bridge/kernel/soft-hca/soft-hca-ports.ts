@@ -1,9 +1,9 @@
 /** The devices of the software HCA: one for each network interface, with one RoCE port. */
 import { PortState, PortTransport, WvCapability } from '../../ioctl/constants.js';
 import type { HcaPort, LinkAttributes } from '../hca-driver/backend.js';
-import type { HostInterface, HostNetwork } from '../hca-driver/host-interfaces.js';
+import { activeMtuOf, isLinkLocal } from '../hca-driver/hca-ports.js';
+import type { HostInterface, HostNetwork } from '../hca-driver/network-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { activeMtuOf, isLinkLocal } from '../hca-driver/ports.js';
 import { guidOfMac, localGuid } from './guids.js';
 
 const link: LinkAttributes = {

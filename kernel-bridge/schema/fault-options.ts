@@ -1,0 +1,20 @@
+/** Options of the faults that are injected into what leaves. */
+import type { OptionGroup } from './describe.js';
+
+export const faultOptions: OptionGroup = {
+  interface: 'FaultOptions',
+  about: "A seeded fault layer under the wire's transmit side, for tests.",
+  cpp: 'FaultRates',
+  options: {
+    seed: { about: 'Seed of the random numbers.', range: [0, Number.MAX_SAFE_INTEGER], default: 1 },
+    drop: { about: 'Probability that a packet is lost, 0 to 1.', probability: true, default: 0 },
+    duplicate: { about: 'Probability that a packet arrives twice.', probability: true, default: 0 },
+    reorder: { about: 'Probability that a packet arrives late.', probability: true, default: 0 },
+    corrupt: { about: 'Probability that a byte of a packet is changed.', probability: true, default: 0 },
+    dropMads: {
+      about: 'CM attribute id, in decimal (16 REQ … 26 APR) → how many of the first such messages to drop.',
+      checked: 'Record<string, number>',
+      default: {},
+    },
+  },
+};
