@@ -5,8 +5,8 @@
 import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
-import type { NetworkDirectOptions } from './core/provider.js';
-import type { NdAdapterOptions } from './spi/types.js';
+import type { NetworkDirectOptions } from './core/provider-base.js';
+import type { NdAdapterOptions } from './spi/common-types.js';
 import type { INDAdapter } from './spi/v1.js';
 import type { IND2Adapter } from './spi/v2.js';
 import { type NdError, refuse } from './status.js';

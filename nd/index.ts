@@ -17,7 +17,7 @@ export {
   type NdAcceptingOptions,
   type NdConnectingOptions,
 } from './connecting.js';
-export type { NetworkDirectOptions } from './core/provider.js';
+export type { NetworkDirectOptions } from './core/provider-base.js';
 export {
   NdQueryFlag,
   ndCheckAddress,

@@ -3,9 +3,9 @@ import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoAhCreate } from '../kernel-bridge/ioctl/structs.js';
 import { gidOf } from './address-vector.js';
 import type { IWVAddressHandle, WvAddressVector } from './interfaces.js';
-import { WvObject } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { guarded } from './status.js';
+import { WvObject } from './wv-object.js';
 
 /** IWVAddressHandle: the destination of datagrams from a protection domain's queue pairs. */
 export class WVAddressHandle extends WvObject implements IWVAddressHandle {

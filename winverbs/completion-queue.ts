@@ -5,8 +5,8 @@ import { CqNotifyType } from '../kernel-bridge/ioctl/constants.js';
 import { WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import type { WVDevice } from './device.js';
 import type { IWVCompletionQueue, WvCompletion, WvCqNotifyType } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import { guarded, Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 const NOTIFY_TYPES = {
   any: CqNotifyType.NEXT_COMPLETION,

@@ -20,10 +20,10 @@ import type {
   WvDeviceAttributes,
   WvPortAttributes,
 } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import { WVProtectionDomain } from './protection-domain.js';
 import type { WVProvider } from './provider.js';
 import { Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 /** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;

@@ -5,11 +5,11 @@ import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../kernel-bridge/i
 import { WvIoEpBind, WvIoEpGetRequest, WvIoEpListen, WvIoId } from '../kernel-bridge/ioctl/structs.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { IWVEndpoint, SocketAddress, WvDeviceAddress, WvPathRecord } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import { encodePathRecord } from './path-record.js';
 import type { WVProvider } from './provider.js';
 import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -6,9 +6,9 @@ import type { WVDevice } from './device.js';
 import { explainLength } from './explain.js';
 import type { IWVFastRegion, WvSge } from './interfaces.js';
 import { MemoryRegion } from './memory-region.js';
-import { WvObject } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { Status, WvError } from './status.js';
+import { WvObject } from './wv-object.js';
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -43,7 +43,6 @@ export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
-export { WvObject, WvOverlapped } from './object.js';
 export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
 export { WVQueuePair } from './queue-pair.js';
@@ -60,3 +59,4 @@ export {
   WvError,
 } from './status.js';
 export { firstCompletion, firstTaken, nextCompletion, type WaitOptions } from './waiting.js';
+export { WvObject, WvOverlapped } from './wv-object.js';

@@ -2,8 +2,8 @@ import type { UvpHandle } from '../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoId, WvIoMwKey } from '../kernel-bridge/ioctl/structs.js';
 import type { IWVMemoryWindow } from './interfaces.js';
-import { WvObject } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
+import { WvObject } from './wv-object.js';
 
 /**
  * IWVMemoryWindow: a part of a registered region that peers may access while it is bound

@@ -23,9 +23,9 @@ import type {
 } from './interfaces.js';
 import { MemoryRegion, refuseTransfers, registrableBytes } from './memory-region.js';
 import { WVMemoryWindow } from './memory-window.js';
-import { WvOverlapped } from './object.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 /** The members without a default. */
 const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiveSge';

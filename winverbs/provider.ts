@@ -38,10 +38,10 @@ import type {
   WvPath,
 } from './interfaces.js';
 import { KernelFile } from './kernel-file.js';
-import { WvObject } from './object.js';
 import { decodePathRecord } from './path-record.js';
 import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
+import { WvObject } from './wv-object.js';
 
 /** The two doors of a provider. */
 export interface ProviderDoors {

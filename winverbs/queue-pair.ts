@@ -19,10 +19,10 @@ import { WvIoQpAttributes, WvIoQpCreate } from '../kernel-bridge/ioctl/structs.j
 import { WVCompletionQueue } from './completion-queue.js';
 import { explainModify, explainQp } from './explain.js';
 import type { IWVQueuePair, WvQpAttributes, WvQpCreate, WvSendRequest, WvSge } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 /** @internal */

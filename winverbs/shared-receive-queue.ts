@@ -3,9 +3,9 @@ import type { UserVerbs, UvpHandle, UvpSrqAttributes } from '../kernel-bridge/do
 import { IoctlCode } from '../kernel-bridge/ioctl/codes.js';
 import { WvIoObject, WvIoSrqAttributes } from '../kernel-bridge/ioctl/structs.js';
 import type { IWVSharedReceiveQueue, WvSge, WvSrqAttributes, WvSrqEvent } from './interfaces.js';
-import { WvOverlapped } from './object.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { refusal, Status, WvError } from './status.js';
+import { WvOverlapped } from './wv-object.js';
 
 /** The events that the statuses of a Notify mean (in WinVerbs their severity is success). */
 const EVENTS: Partial<Record<number, WvSrqEvent>> = {

@@ -9,7 +9,7 @@ import {
   WvOpcode,
   WvSend,
 } from 'networkdirect/winverbs';
-import { wcName } from '../../nd/cli/sides/winverbs.js';
+import { wcName } from '../../nd/cli/sides/winverbs-side.js';
 import { type Connection, Side } from '../ours/side.js';
 import { BULK_BYTES, BYTES, type Client, type Part } from './messages.js';
 

@@ -8,7 +8,7 @@ import {
   type NdSge,
 } from 'networkdirect';
 import { acceptSide, LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1.js';
+import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1-side.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { libraryOptions } from './library.js';

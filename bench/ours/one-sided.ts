@@ -1,7 +1,7 @@
 /** RDMA Writes, Reads or fetch-and-adds of one buffer. */
 
 import { WvSend } from 'networkdirect/winverbs';
-import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
 import { perRequest, perSecond, type Sample, spin, timed, without } from '../statistics.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';

@@ -1,7 +1,7 @@
 /** Ping-pong of Send and Receive. An empty message ends it. */
 
 import { WvOpcode, WvSend } from 'networkdirect/winverbs';
-import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
 import { each, type Sample, spin, timed, timedAsync, without } from '../statistics.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';

@@ -11,7 +11,7 @@ import {
   type WvCompletion,
 } from 'networkdirect/winverbs';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs.js';
+import { connectEndpoint, HostWv, type MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
 import type { Job } from './job.js';
 import { libraryOptions } from './library.js';
 

@@ -4,7 +4,7 @@
  */
 
 import { WvSend } from 'networkdirect/winverbs';
-import type { MemoryWv } from '../../nd/cli/sides/winverbs.js';
+import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
 import { each, type Sample, timed } from '../statistics.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';

@@ -6,8 +6,8 @@ import * as z from 'zod';
 import { count, hostAddress } from './argument-schemas.js';
 import { addressOfHost, errorLine } from './command-line.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
+import { formatReport, type Report } from './demo-report.js';
 import { meaningOf } from './peer-lost.js';
-import { formatReport, type Report } from './report.js';
 
 const demoOptions = z
   .object({

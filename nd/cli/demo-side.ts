@@ -8,7 +8,7 @@ import {
 } from '../index.js';
 import { requestFailure } from './peer-lost.js';
 import { memoryFor } from './sides/connected-side.js';
-import { newResult, SideV1 } from './sides/v1.js';
+import { newResult, SideV1 } from './sides/v1-side.js';
 
 /** Bytes of the longest message, and of each buffer for one. */
 export const MESSAGE = 65_536;

@@ -13,11 +13,11 @@ import {
   type SocketAddress,
   Status,
 } from '../index.js';
+import type { BandwidthRow, DisconnectRow, LatencyRow, Report } from './demo-report.js';
 import { DEPTH, MESSAGE, next, RECEIVES, Side, WINDOW } from './demo-side.js';
 import { fillPattern, firstDifference } from './pattern.js';
-import type { BandwidthRow, DisconnectRow, LatencyRow, Report } from './report.js';
 import { textOf } from './sides/connected-side.js';
-import { newResult } from './sides/v1.js';
+import { newResult } from './sides/v1-side.js';
 
 export interface ServerOptions {
   address: string;

@@ -13,7 +13,7 @@ const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
   stat: async (fail) => (await import('./stat/stat.js')).statCommand(fail),
   top: async (fail) => (await import('./stat/top.js')).topCommand(fail),
   conformance: async (fail) => (await import('./conformance.js')).conformanceCommand(fail),
-  nvme: async (fail) => (await import('./nvme/command.js')).nvmeCommand(fail),
+  nvme: async (fail) => (await import('./nvme/nvme-command-line.js')).nvmeCommand(fail),
   adapterinfo: async () => (await import('./tools/adapterinfo.js')).adapterinfoCommand,
   cat: async () => (await import('./tools/cat.js')).catCommand,
   ping: async () => (await import('./tools/ping.js')).pingCommand,

@@ -4,10 +4,12 @@
  *
  * @module conformance
  */
+
+export { NotApplicable, Violation } from './case-context.js';
 export { cases } from './cases/index.js';
-export { NotApplicable, Violation } from './context.js';
 export { type Half, type HalfInfo, type Party, type Spi, spiVersions } from './half.js';
 export { makeToken } from './handshake.js';
+export { loadSubject, makeHalf, openerNames, type Subject } from './load-provider.js';
 export {
   CONTROL_PORT,
   HalfError,
@@ -18,6 +20,5 @@ export {
   type ServeOptions,
   serveHalf,
 } from './party.js';
-export { loadSubject, makeHalf, openerNames, type Subject } from './provider.js';
-export { formatResults, type Totals, totalsOf } from './report.js';
+export { formatResults, type Totals, totalsOf } from './result-table.js';
 export { type Case, type CaseResult, type RunOptions, runCases, selectCases } from './runner.js';

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { CaseContext, type LocalHalf, NotApplicable, Violation } from './context.js';
+import { CaseContext, type LocalHalf, NotApplicable, Violation } from './case-context.js';
 import type { Party, Spi } from './half.js';
 import { localParty } from './party.js';
 import { Strays } from './strays.js';

@@ -3,9 +3,9 @@ import { QpState, Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import type { IND2MemoryWindow } from '../spi/v2.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter.js';
-import { NdObject } from './object.js';
-import type { QueuePairBase } from './queue-pair.js';
+import type { AdapterBase } from './adapter-base.js';
+import { NdObject } from './nd-object.js';
+import type { QueuePairBase } from './queue-pair-base.js';
 
 /**
  * INDMemoryWindow and IND2MemoryWindow, which share an id, over IWVMemoryWindow: tracks whether, where and by which key

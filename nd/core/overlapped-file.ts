@@ -1,5 +1,5 @@
 import type { Overlapped } from '../../winverbs/index.js';
-import type { NdCompletedRequest, NdOverlappedFile, NdOverlappedObject } from '../spi/types.js';
+import type { NdCompletedRequest, NdOverlappedFile, NdOverlappedObject } from '../spi/common-types.js';
 
 /** An overlapped file as a completion port: collects requests that have ended, in the order in which they were delivered. */
 export class OverlappedFile implements NdOverlappedFile {

@@ -28,9 +28,9 @@ import type {
   NdResult,
   NdSge,
   NdUnknown,
-} from './types.js';
+} from './common-types.js';
 
-export * from './types.js';
+export * from './common-types.js';
 
 export type { GetResultOptions, Overlapped, SocketAddress };
 
@@ -403,7 +403,7 @@ export interface INDEndpoint extends NdUnknown {
   ): void;
 }
 
-declare module './types.js' {
+declare module './common-types.js' {
   interface NdInterfaces {
     /** Every object of the first version with requests that can wait. */
     INDOverlapped: INDOverlapped;

@@ -3,7 +3,7 @@
  * remote memory, adapter information, and options of the Create… methods. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
 import { asAddress } from '../../winverbs/index.js';
-import { NdOpFlag, type NdOverlappedFile, wireView } from './types.js';
+import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
 import type { IND2CompletionQueue, IND2MemoryRegion, IND2SharedReceiveQueue } from './v2.js';
 
 /** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits are refused with INVALID_PARAMETER_n. */

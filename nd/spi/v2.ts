@@ -24,7 +24,7 @@ import type {
   NdOverlappedFile,
   NdOverlappedObject,
   NdUnknown,
-} from './types.js';
+} from './common-types.js';
 import type { INDMemoryWindow } from './v1.js';
 import type {
   Nd2AdapterInfo,
@@ -46,7 +46,7 @@ export type {
   NdOverlappedFile,
   NdOverlappedObject,
   NdUnknown,
-} from './types.js';
+} from './common-types.js';
 export * from './v2-types.js';
 export type { GetResultOptions, Overlapped, SocketAddress };
 
@@ -437,7 +437,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
   receive(context: unknown, sgl: readonly Nd2Sge[]): void;
 }
 
-declare module './types.js' {
+declare module './common-types.js' {
   interface NdInterfaces {
     /** Every object of the second version with requests that can wait. */
     IND2Overlapped: IND2Overlapped;

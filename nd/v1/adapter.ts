@@ -6,7 +6,7 @@ import {
   Status,
   type WvDeviceAttributes,
 } from '../../winverbs/index.js';
-import { AdapterBase } from '../core/adapter.js';
+import { AdapterBase } from '../core/adapter-base.js';
 import {
   checkCount,
   checkOptions,
@@ -15,7 +15,7 @@ import {
   readLimit,
 } from '../core/argument-checks.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
-import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
+import type { NdAdapterOptions, NdOverlappedFile } from '../spi/common-types.js';
 import {
   type INDAdapter,
   type INDCompletionQueue,
@@ -34,7 +34,7 @@ import { CompletionQueue } from './completion-queue.js';
 import { Connector } from './connector.js';
 import { Endpoint } from './endpoint.js';
 import { Listen } from './listen.js';
-import { MemoryTable } from './memory.js';
+import { MemoryTable } from './memory-handle.js';
 import { checkResult } from './result.js';
 
 /** Inline bytes that an endpoint requests: enough for control messages, small enough to keep WQEs short. */

@@ -1,8 +1,8 @@
 import type { WvCompletion } from '../../winverbs/index.js';
 import { Status, WcStatus } from '../../winverbs/index.js';
-import { CompletionQueueBase } from '../core/completion-queue.js';
+import { CompletionQueueBase } from '../core/completion-queue-base.js';
 import type { MemoryWindow } from '../core/memory-window.js';
-import { type RequestRecord, RequestType } from '../core/requests.js';
+import { type RequestRecord, RequestType } from '../core/request-queue.js';
 import type { INDCompletionQueue, NdResult } from '../spi/v1.js';
 import { tell } from './result.js';
 

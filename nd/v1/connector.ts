@@ -1,6 +1,6 @@
 import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
 import { checkOptions } from '../core/argument-checks.js';
-import { ConnectorBase } from '../core/connector.js';
+import { ConnectorBase } from '../core/connector-base.js';
 import type {
   INDConnector,
   INDEndpoint,

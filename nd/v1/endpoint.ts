@@ -1,10 +1,10 @@
 import { Status } from '../../winverbs/index.js';
-import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
+import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair-base.js';
 import { plainRefused } from '../core/scatter-gather.js';
 import type { INDEndpoint, INDMemoryWindow, NdMemoryHandle, NdResult, NdSge } from '../spi/v1.js';
 import { NdMwDescriptor, NdOpFlag } from '../spi/v1.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
-import type { MemoryTable } from './memory.js';
+import type { MemoryTable } from './memory-handle.js';
 import { checkResult } from './result.js';
 
 // Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).

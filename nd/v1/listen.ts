@@ -1,6 +1,6 @@
 import { IpProtocol, type IWVConnectEndpoint, type SocketAddress, Status } from '../../winverbs/index.js';
 import { checkOptions, isCount } from '../core/argument-checks.js';
-import { checkBacklog, ListenerBase } from '../core/listener.js';
+import { checkBacklog, ListenerBase } from '../core/listener-base.js';
 import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';

@@ -1,8 +1,8 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { addressStatuses, parseAddress } from '../core/address.js';
-import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
-import type { NdAdapterOptions } from '../spi/types.js';
+import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider-base.js';
+import type { NdAdapterOptions } from '../spi/common-types.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
 import { Adapter } from './adapter.js';

@@ -8,13 +8,13 @@ import {
   type WvDeviceAttributes,
   type WvMemoryRegion,
 } from '../../winverbs/index.js';
-import { AdapterBase } from '../core/adapter.js';
+import { AdapterBase } from '../core/adapter-base.js';
 import { checkCount, checkOptions, MAX_CALLER_DATA, type OptionNames } from '../core/argument-checks.js';
-import type { NdOverlappedBase } from '../core/object.js';
+import type { NdOverlappedBase } from '../core/nd-object.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
-import { addressesOf } from '../core/provider.js';
+import { addressesOf } from '../core/provider-base.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
-import type { NdAdapterOptions, NdOverlappedFile } from '../spi/types.js';
+import type { NdAdapterOptions, NdOverlappedFile } from '../spi/common-types.js';
 import {
   type IND2Adapter,
   type IND2CompletionQueue,

@@ -1,8 +1,8 @@
 import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
 import { Status, WcStatus } from '../../winverbs/index.js';
-import type { AdapterBase } from '../core/adapter.js';
-import { CompletionQueueBase } from '../core/completion-queue.js';
-import { type RequestRecord, RequestType } from '../core/requests.js';
+import type { AdapterBase } from '../core/adapter-base.js';
+import { CompletionQueueBase } from '../core/completion-queue-base.js';
+import { type RequestRecord, RequestType } from '../core/request-queue.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
 import { notifyAffinity } from './affinity.js';
 

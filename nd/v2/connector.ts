@@ -1,6 +1,6 @@
 import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
 import { checkOptions, readLimit } from '../core/argument-checks.js';
-import { ConnectorBase, type ReadLimits } from '../core/connector.js';
+import { ConnectorBase, type ReadLimits } from '../core/connector-base.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';

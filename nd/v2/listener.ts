@@ -1,7 +1,7 @@
 import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { isWildcard, parseAddress } from '../core/address.js';
-import { checkBacklog, ListenerBase } from '../core/listener.js';
+import { checkBacklog, ListenerBase } from '../core/listener-base.js';
 import type { IND2Listener } from '../spi/v2.js';
 import { refuse } from '../status.js';
 

@@ -1,6 +1,6 @@
 import type { WvMemoryRegion } from '../../winverbs/index.js';
 import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
-import { NdOverlappedBase } from '../core/object.js';
+import { NdOverlappedBase } from '../core/nd-object.js';
 import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';

@@ -1,7 +1,7 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider, Status } from '../../winverbs/index.js';
-import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider.js';
-import type { NdAdapterOptions } from '../spi/types.js';
+import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider-base.js';
+import type { NdAdapterOptions } from '../spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
 import { type StatusMap, v2Terms } from '../status.js';
 import { Adapter } from './adapter.js';

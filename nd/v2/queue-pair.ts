@@ -1,5 +1,5 @@
 import { Status } from '../../winverbs/index.js';
-import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair.js';
+import { checkOffset, checkRemote, QueuePairBase, type QueuePairParts } from '../core/queue-pair-base.js';
 import type { IND2MemoryRegion, IND2MemoryWindow, IND2QueuePair, Nd2Sge } from '../spi/v2.js';
 import { Nd2OpFlag, Nd2RemoteMemory } from '../spi/v2.js';
 import { refuse } from '../status.js';

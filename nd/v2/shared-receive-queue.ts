@@ -6,8 +6,8 @@ import {
   type WvSrqEvent,
 } from '../../winverbs/index.js';
 import { isCount } from '../core/argument-checks.js';
-import { NdOverlappedBase } from '../core/object.js';
-import { type RecordOwner, RequestRecord, RequestType } from '../core/requests.js';
+import { NdOverlappedBase } from '../core/nd-object.js';
+import { type RecordOwner, RequestRecord, RequestType } from '../core/request-queue.js';
 import { ScatterGather } from '../core/scatter-gather.js';
 import type { IND2SharedReceiveQueue, Nd2Affinity, Nd2Sge } from '../spi/v2.js';
 import { refuse } from '../status.js';

@@ -6,7 +6,7 @@ import {
   SideWv,
   type SideWvOptions,
   toInit,
-} from '../../nd/cli/sides/winverbs.js';
+} from '../../nd/cli/sides/winverbs-side.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
 /** The address of the device under test, on which both sides are; `test/rdma` runs tests on addresses of real devices. */

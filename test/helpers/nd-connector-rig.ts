@@ -1,8 +1,8 @@
 /** A connector of either version of the SPI on WinVerbs in memory, with a queue pair and a listener, in any state. */
 import * as assert from 'uvu/assert';
-import type { ConnectorBase } from '../../nd/core/connector.js';
+import type { ConnectorBase } from '../../nd/core/connector-base.js';
 import type { ConnectorMethod, ConnectorState } from '../../nd/core/connector-states.js';
-import type { QueuePairBase } from '../../nd/core/queue-pair.js';
+import type { QueuePairBase } from '../../nd/core/queue-pair-base.js';
 import { type IND2Listener, type INDListen, type Overlapped, Status } from '../../nd/index.js';
 import type { Connector as ConnectorV1 } from '../../nd/v1/connector.js';
 import type { Endpoint } from '../../nd/v1/endpoint.js';

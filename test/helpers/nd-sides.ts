@@ -9,8 +9,8 @@ import {
   socketAddress,
   type Which,
 } from '../../nd/cli/sides/connected-side.js';
-import { HostV1, newResult, SideV1 } from '../../nd/cli/sides/v1.js';
-import { HostV2, type SideV2 } from '../../nd/cli/sides/v2.js';
+import { HostV1, newResult, SideV1 } from '../../nd/cli/sides/v1-side.js';
+import { HostV2, type SideV2 } from '../../nd/cli/sides/v2-side.js';
 import {
   type IND2MemoryRegion,
   type IND2MemoryWindow,

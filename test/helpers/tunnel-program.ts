@@ -7,7 +7,7 @@
 import { createInterface } from 'node:readline';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { ALL_ACCESS, connectEndpoint, HostWv, remoteOf, wcName } from '../../nd/cli/sides/winverbs.js';
+import { ALL_ACCESS, connectEndpoint, HostWv, remoteOf, wcName } from '../../nd/cli/sides/winverbs-side.js';
 import {
   type IWVConnectQueuePair,
   RemoteMemory,

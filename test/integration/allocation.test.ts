@@ -1,8 +1,8 @@
 /** Posting, polling and the native calls in between leave nothing on the heap, with the real HCA. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { HostV1, newResult } from '../../nd/cli/sides/v1.js';
-import { HostV2 } from '../../nd/cli/sides/v2.js';
+import { HostV1, newResult } from '../../nd/cli/sides/v1-side.js';
+import { HostV2 } from '../../nd/cli/sides/v2-side.js';
 import { Nd2OpFlag, type Nd2Result, type NdResult } from '../../nd/index.js';
 import { type WvCompletion, WvSend } from '../../winverbs/index.js';
 import { bytesPerRound } from '../helpers/allocates.js';

@@ -3,7 +3,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { SideWv } from '../../nd/cli/sides/winverbs.js';
+import { SideWv } from '../../nd/cli/sides/winverbs-side.js';
 import { openProvider } from '../../winverbs/index.js';
 import { runApart } from '../helpers/apart.js';
 import { Forger, forgedReq } from '../helpers/forged-mads.js';

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Report } from '../../nd/cli/report.js';
+import type { Report } from '../../nd/cli/demo-report.js';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
-import { HostV1 } from '../../nd/cli/sides/v1.js';
+import { HostV1 } from '../../nd/cli/sides/v1-side.js';
 import { ND } from '../helpers/nd-tool.js';
 import { firstIf, long } from '../helpers/tiers.js';
 

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
-import { HostV1 } from '../../nd/cli/sides/v1.js';
+import { HostV1 } from '../../nd/cli/sides/v1-side.js';
 import { Status } from '../../nd/index.js';
 import { statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';

@@ -6,7 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
-import { ALL_RIGHTS, HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
+import { ALL_RIGHTS, HostV2, SideV2 } from '../../nd/cli/sides/v2-side.js';
 import {
   type IND2MemoryWindow,
   Nd2MrFlag,

@@ -2,7 +2,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS, take } from '../../nd/cli/sides/connected-side.js';
-import { HostV2, SideV2 } from '../../nd/cli/sides/v2.js';
+import { HostV2, SideV2 } from '../../nd/cli/sides/v2-side.js';
 import {
   type IND2CompletionQueue,
   type IND2SharedReceiveQueue,

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SideV2 } from '../../nd/cli/sides/v2.js';
+import { SideV2 } from '../../nd/cli/sides/v2-side.js';
 import {
   type IND2Adapter,
   type IND2Provider,

@@ -10,7 +10,6 @@ import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { memoryStore, NvmeController, NvmeTarget } from '../../nd/cli/nvme/index.js';
 import {
   Admin,
   Command,
@@ -29,9 +28,10 @@ import {
   PropertyCommand,
   RejectStatus,
   Sgl,
-} from '../../nd/cli/nvme/wire.js';
+} from '../../nd/cli/nvme/capsules.js';
+import { memoryStore, NvmeController, NvmeTarget } from '../../nd/cli/nvme/index.js';
 import { type Memory, socketAddress } from '../../nd/cli/sides/connected-side.js';
-import { HostV2, type SideV2 } from '../../nd/cli/sides/v2.js';
+import { HostV2, type SideV2 } from '../../nd/cli/sides/v2-side.js';
 import { Status } from '../../nd/index.js';
 import { ND, runNd } from '../helpers/nd-tool.js';
 

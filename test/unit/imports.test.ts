@@ -187,7 +187,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
 };
 
 /** Only the soft kernel's entry loads the addon; the rest of the kernel gets the HCA passed in and uses its types. */
-const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|door\/soft\/|kernel\/thread\.ts)/;
+const addonLoaders = /^kernel-bridge\/(hca\/|uvp\/index\.ts|door\/soft\/|kernel\/start-kernel\.ts)/;
 
 function roomOf(file: string): Room {
   const room = rooms.find((prefix) => file.startsWith(prefix));
@@ -281,9 +281,9 @@ test('what the rules are against is found', () => {
     ['kernel-bridge/ioctl/codes.ts', 'zod'],
     ['kernel-bridge/windows/windows-door.ts', 'kernel-bridge/door/soft/soft-kernel.ts'],
     ['nd/cli/demo.ts', 'winverbs/device.ts'],
-    ['nd/cli/sides/v1.ts', 'nd/v1/adapter.ts'],
-    ['nd/cli/sides/v1.ts', 'nd/cli/report.ts'],
-    ['nd/v1/adapter.ts', 'nd/cli/sides/v1.ts'],
+    ['nd/cli/sides/v1-side.ts', 'nd/v1/adapter.ts'],
+    ['nd/cli/sides/v1-side.ts', 'nd/cli/demo-report.ts'],
+    ['nd/v1/adapter.ts', 'nd/cli/sides/v1-side.ts'],
     ['nd/v1/adapter.ts', 'lodash'],
   ] as const) {
     assert.equal(violations(file, [target]), [`${file} imports ${target}`]);

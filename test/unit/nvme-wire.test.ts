@@ -2,13 +2,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
-  BlockFormat,
-  DiscoveryEntry,
-  IdentifyController,
-  IdentifyNamespace,
-} from '../../nd/cli/nvme/identify.js';
-import { Layout, text, u8, u32, u64 } from '../../nd/cli/nvme/layout.js';
-import {
   BlockCommand,
   Cap,
   Command,
@@ -22,7 +15,14 @@ import {
   NvmeError,
   NvmeStatus,
   PropertyCommand,
-} from '../../nd/cli/nvme/wire.js';
+} from '../../nd/cli/nvme/capsules.js';
+import {
+  BlockFormat,
+  DiscoveryEntry,
+  IdentifyController,
+  IdentifyNamespace,
+} from '../../nd/cli/nvme/identify.js';
+import { Layout, text, u8, u32, u64 } from '../../nd/cli/nvme/little-endian.js';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 

@@ -4,7 +4,7 @@
 import { readCounters } from '../../kernel-bridge/index.js';
 import { fillPattern, firstDifference } from '../../nd/cli/pattern.js';
 import { acceptSide, type Side, socketAddress, type Which } from '../../nd/cli/sides/connected-side.js';
-import { HostWv } from '../../nd/cli/sides/winverbs.js';
+import { HostWv } from '../../nd/cli/sides/winverbs-side.js';
 import { HANG_MS } from '../helpers/within.js';
 
 const PORT = 54_321;

@@ -18,6 +18,7 @@ import {
   type SocketAddress,
 } from '../../index.js';
 import { count } from '../argument-schemas.js';
+import { DISCOVERY_NQN, Log, NQN_BYTES, NVME_PORT, NvmeConnectionError, NvmeError } from './capsules.js';
 import { Disk } from './disk.js';
 import {
   BlockFormat,
@@ -27,10 +28,9 @@ import {
   Identify,
   IdentifyNamespace,
 } from './identify.js';
-import type { Parsed } from './layout.js';
+import type { Parsed } from './little-endian.js';
 import type { Data, NvmeQueue } from './queue.js';
 import { Session } from './session.js';
-import { DISCOVERY_NQN, Log, NQN_BYTES, NVME_PORT, NvmeConnectionError, NvmeError } from './wire.js';
 
 const nqn = z
   .string()

@@ -1,8 +1,8 @@
 /** A namespace as a program uses it: like a FileHandle, and as streams. */
 import { Duplex, Readable, Writable } from 'node:stream';
+import { BlockCommand, Command, Io, NvmeConnectionError } from './capsules.js';
 import type { NvmeController } from './controller.js';
 import type { Data, Direction, NvmeQueue } from './queue.js';
-import { BlockCommand, Command, Io, NvmeConnectionError } from './wire.js';
 
 /** A part of a namespace, for streams: bytes from `start` to before `end`; default: all. */
 export interface Part {

@@ -1,5 +1,5 @@
 /** The structures by which a controller and its namespaces describe themselves, and the log of a discovery subsystem. */
-import { Layout, raw, text, u8, u16, u32, u64 } from './layout.js';
+import { Layout, raw, text, u8, u16, u32, u64 } from './little-endian.js';
 
 /** CNS values of Identify (Base §5.17.1). */
 export const Identify = {

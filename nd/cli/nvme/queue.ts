@@ -17,7 +17,6 @@ import {
   statusName,
 } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import type { Parsed } from './layout.js';
 import {
   Command,
   Completion,
@@ -29,7 +28,8 @@ import {
   RejectStatus,
   Sgl,
   USES_SGL,
-} from './wire.js';
+} from './capsules.js';
+import type { Parsed } from './little-endian.js';
 
 const COMMAND = Command.bytes;
 const COMPLETION = Completion.bytes;

@@ -1,8 +1,5 @@
 /** One life of a controller, from its admin queue's connection to that one's end: what a reconnect makes anew. */
 import type { IND2Adapter, SocketAddress } from '../../index.js';
-import { IDENTIFY_BYTES, Identify, IdentifyController, LOG_OFFSETS } from './identify.js';
-import type { Parsed } from './layout.js';
-import { NvmeQueue, type Slot } from './queue.js';
 import {
   Admin,
   ANY_CONTROLLER,
@@ -22,7 +19,10 @@ import {
   PAGE,
   Property,
   PropertyCommand,
-} from './wire.js';
+} from './capsules.js';
+import { IDENTIFY_BYTES, Identify, IdentifyController, LOG_OFFSETS } from './identify.js';
+import type { Parsed } from './little-endian.js';
+import { NvmeQueue, type Slot } from './queue.js';
 
 /** Commands in flight on the admin queue. */
 const ADMIN_DEPTH = 32;

@@ -1,14 +1,5 @@
 /** The commands of the target, by queue and opcode. */
-import { IDENTIFY_BYTES, Identify } from './identify.js';
-import { Layout, u8, u16 } from './layout.js';
-import {
-  discoveryLog,
-  IO_QUEUES,
-  type Namespace,
-  type Subsystem,
-  type TargetController,
-} from './target-controller.js';
-import type { DataPlan, TargetCommand, Work } from './target-queue.js';
+
 import {
   Admin,
   ALL_NAMESPACES,
@@ -23,7 +14,17 @@ import {
   LogCommand,
   NvmeStatus,
   PropertyCommand,
-} from './wire.js';
+} from './capsules.js';
+import { IDENTIFY_BYTES, Identify } from './identify.js';
+import { Layout, u8, u16 } from './little-endian.js';
+import {
+  discoveryLog,
+  IO_QUEUES,
+  type Namespace,
+  type Subsystem,
+  type TargetController,
+} from './target-controller.js';
+import type { DataPlan, TargetCommand, Work } from './target-queue.js';
 
 /** What the commands need of their target. */
 export interface CommandPlace {

@@ -1,6 +1,18 @@
 /** A controller of the target: what one host has, from Connect on its admin queue to that queue's end. */
 import { createHash } from 'node:crypto';
 import {
+  ANY_CONTROLLER,
+  CAP_NVM,
+  Cap,
+  Cc,
+  Command,
+  CommandError,
+  Completion,
+  Csts,
+  NvmeStatus,
+  Property,
+} from './capsules.js';
+import {
   AddressFamily,
   BlockFormat,
   ControllerType,
@@ -25,18 +37,6 @@ import {
 } from './identify.js';
 import type { Store } from './store.js';
 import { IN_CAPSULE_BYTES, type TargetQueue, TRANSFER_BITS } from './target-queue.js';
-import {
-  ANY_CONTROLLER,
-  CAP_NVM,
-  Cap,
-  Cc,
-  Command,
-  CommandError,
-  Completion,
-  Csts,
-  NvmeStatus,
-  Property,
-} from './wire.js';
 
 /** Most entries of a queue. */
 export const QUEUE_ENTRIES = 128;

@@ -13,8 +13,7 @@ import {
   type WvCompletion,
   WvSend,
 } from '../../../winverbs/index.js';
-import type { HostWv, MemoryWv } from '../sides/winverbs.js';
-import type { Parsed } from './layout.js';
+import type { HostWv, MemoryWv } from '../sides/winverbs-side.js';
 import {
   Command,
   CommandError,
@@ -24,7 +23,8 @@ import {
   NvmeStatus,
   PAGE,
   Sgl,
-} from './wire.js';
+} from './capsules.js';
+import type { Parsed } from './little-endian.js';
 
 /** 2^n pages are the most data of a command (MDTS). */
 export const TRANSFER_BITS = 5;

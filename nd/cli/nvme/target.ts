@@ -4,17 +4,7 @@ import { EventEmitter } from 'node:events';
 import * as z from 'zod';
 import type { IWVConnectEndpoint, SocketAddress } from '../../../winverbs/index.js';
 import { count, ipAddress } from '../argument-schemas.js';
-import { HostWv, type ListenerWv } from '../sides/winverbs.js';
-import type { Store } from './store.js';
-import { adminCommands, type CommandPlace, ioCommands, propertyGet, propertySet } from './target-commands.js';
-import { IO_QUEUES, QUEUE_ENTRIES, type Subsystem, TargetController } from './target-controller.js';
-import {
-  type QueueRequest,
-  type QueueUser,
-  type TargetCommand,
-  TargetQueue,
-  type Work,
-} from './target-queue.js';
+import { HostWv, type ListenerWv } from '../sides/winverbs-side.js';
 import {
   Admin,
   ANY_CONTROLLER,
@@ -31,7 +21,17 @@ import {
   NVME_PORT,
   NvmeStatus,
   RejectStatus,
-} from './wire.js';
+} from './capsules.js';
+import type { Store } from './store.js';
+import { adminCommands, type CommandPlace, ioCommands, propertyGet, propertySet } from './target-commands.js';
+import { IO_QUEUES, QUEUE_ENTRIES, type Subsystem, TargetController } from './target-controller.js';
+import {
+  type QueueRequest,
+  type QueueUser,
+  type TargetCommand,
+  TargetQueue,
+  type Work,
+} from './target-queue.js';
 
 /** Most connections of a target. */
 const CONNECTIONS = 1024;

@@ -1,6 +1,6 @@
 /**
  * Two connected sides: what examples, benchmarks and tests share. A {@link Host} is an address of this host, opened by one of
- * the interfaces: SPI v1 (`v1.ts`), SPI v2 (`v2.ts`) or WinVerbs (`winverbs.ts`). A {@link Side} is one end of a connection.
+ * the interfaces: SPI v1 (`v1-side.ts`), SPI v2 (`v2-side.ts`) or WinVerbs (`winverbs-side.ts`). A {@link Side} is one end of a connection.
  * {@link connectSides} connects two sides of one process; in two processes, one accepts what its listener gives it
  * ({@link acceptSide}), and the other connects ({@link Side.establish}).
  */

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import * as z from 'zod';
 import { memoryFor } from '../sides/connected-side.js';
 import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
-import { openRegistrar, type Registration } from './memory.js';
+import { openRegistrar, type Registration } from './registrar.js';
 import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
 
 const ITERATIONS = 10_000;

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { ndCleanup, ndStartup, type Overlapped, type SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import { openRegistrar, type Registration } from './memory.js';
+import { openRegistrar, type Registration } from './registrar.js';
 
 /** The data with which a thread is started. */
 export interface ThreadData {

@@ -15,8 +15,8 @@ import type { Done, Listener, Piece, Memory as Registered, Remote } from '../sid
 export type { Piece, Remote };
 
 import { ConnectionEnded, requestFailure } from '../peer-lost.js';
-import { HostV1, type SideV1 } from '../sides/v1.js';
-import { HostV2, type SideV2 } from '../sides/v2.js';
+import { HostV1, type SideV1 } from '../sides/v1-side.js';
+import { HostV2, type SideV2 } from '../sides/v2-side.js';
 import { format, Interrupted, type Tool } from './tool.js';
 
 export { ConnectionEnded };

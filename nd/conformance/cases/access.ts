@@ -1,5 +1,5 @@
 /** Accesses to a peer's memory, for cases. */
-import { CANCELED, type CaseContext, type End, receives, SUCCESS, sends } from '../context.js';
+import { CANCELED, type CaseContext, type End, receives, SUCCESS, sends } from '../case-context.js';
 import type { Post, Target } from '../half.js';
 
 /** A Read or Write of one piece. */

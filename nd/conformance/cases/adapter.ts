@@ -1,6 +1,6 @@
 /** Provider and adapter: addresses, limits, instances, references. These cases use near's objects directly. */
 import { type INDProvider, type NdResult, Status } from '../../index.js';
-import { SUCCESS } from '../context.js';
+import { SUCCESS } from '../case-context.js';
 import { Group } from './define.js';
 
 const group = new Group('adapter');

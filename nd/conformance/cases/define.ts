@@ -1,4 +1,4 @@
-import type { CaseContext } from '../context.js';
+import type { CaseContext } from '../case-context.js';
 import { type Spi, spiVersions } from '../half.js';
 import type { Case } from '../runner.js';
 

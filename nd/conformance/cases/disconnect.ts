@@ -9,7 +9,7 @@ import {
   SILENT_SUCCESS,
   SUCCESS,
   sends,
-} from '../context.js';
+} from '../case-context.js';
 import { Group } from './define.js';
 
 const group = new Group('disconnect');

@@ -11,7 +11,7 @@ import { scaleCases } from './scale.js';
 import { sharedReceiveCases } from './srq.js';
 import { stateCases } from './states.js';
 import { transferCases } from './transfer.js';
-import { v2Cases } from './v2.js';
+import { v2Cases } from './v2-only.js';
 import { windowCases } from './windows.js';
 
 /** All cases, in the order in which they are run. */

@@ -1,6 +1,6 @@
 /** Listeners: waiting requests, backlogs, ports. */
 import { Status } from '../../index.js';
-import { CANCELED, End, receives, SUCCESS, sends } from '../context.js';
+import { CANCELED, End, receives, SUCCESS, sends } from '../case-context.js';
 import { Group } from './define.js';
 
 const group = new Group('connect');

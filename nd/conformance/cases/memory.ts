@@ -1,6 +1,6 @@
 /** Memory: registration, bounds, windows, rights. */
 import { Status } from '../../index.js';
-import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends } from '../context.js';
+import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends } from '../case-context.js';
 import { type Post, patternByte } from '../half.js';
 import { access, mustFail } from './access.js';
 import { Group } from './define.js';

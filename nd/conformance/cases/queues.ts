@@ -9,7 +9,7 @@ import {
   SILENT_SUCCESS,
   SUCCESS,
   sends,
-} from '../context.js';
+} from '../case-context.js';
 import type { Piece, Post } from '../half.js';
 import { Group } from './define.js';
 

@@ -1,6 +1,6 @@
 /** Memory regions of SPI v2: rights, bounds, lifetime. */
 import { Nd2MrFlag, Status } from '../../index.js';
-import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf } from '../context.js';
+import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf } from '../case-context.js';
 import type { Post } from '../half.js';
 import { Group } from './define.js';
 

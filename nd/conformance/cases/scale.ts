@@ -1,5 +1,5 @@
 /** Many objects at once. */
-import { CANCELED, End, receives, SUCCESS, sends } from '../context.js';
+import { CANCELED, End, receives, SUCCESS, sends } from '../case-context.js';
 import { Group } from './define.js';
 
 const group = new Group('scale');

@@ -1,6 +1,6 @@
 /** Shared receive queues of SPI v2. */
 import { Status } from '../../index.js';
-import { CANCELED, type CaseContext, type End, receives, SUCCESS, sends } from '../context.js';
+import { CANCELED, type CaseContext, type End, receives, SUCCESS, sends } from '../case-context.js';
 import type { Post } from '../half.js';
 import { Group } from './define.js';
 

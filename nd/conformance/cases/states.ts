@@ -1,6 +1,6 @@
 /** The connector's states: the status for each method that a state forbids, which changes nothing. */
 import { Status } from '../../index.js';
-import { type CaseContext, End, SUCCESS, statusOf } from '../context.js';
+import { type CaseContext, End, SUCCESS, statusOf } from '../case-context.js';
 import type { HalfAddress } from '../half.js';
 import { Group } from './define.js';
 

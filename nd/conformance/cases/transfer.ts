@@ -1,6 +1,15 @@
 /** Messages, Reads and Writes: lengths, lists, contents, order, errors. */
 import { Status } from '../../index.js';
-import { ALLOW_READ, ALLOW_WRITE, CANCELED, End, READ_FENCE, receives, SUCCESS, sends } from '../context.js';
+import {
+  ALLOW_READ,
+  ALLOW_WRITE,
+  CANCELED,
+  End,
+  READ_FENCE,
+  receives,
+  SUCCESS,
+  sends,
+} from '../case-context.js';
 import { type Post, patternByte } from '../half.js';
 import { Group } from './define.js';
 

@@ -1,6 +1,14 @@
 /** Memory windows: Bind, Invalidate, tokens, lifetime. */
 import { Status } from '../../index.js';
-import { ALLOW_READ, ALLOW_WRITE, READ_FENCE, receives, SILENT_SUCCESS, SUCCESS, sends } from '../context.js';
+import {
+  ALLOW_READ,
+  ALLOW_WRITE,
+  READ_FENCE,
+  receives,
+  SILENT_SUCCESS,
+  SUCCESS,
+  sends,
+} from '../case-context.js';
 import type { Post } from '../half.js';
 import { access, mustFail } from './access.js';
 import { Group } from './define.js';

@@ -18,7 +18,7 @@ import { connectionMutants } from './connections-v1.js';
 import type { Mutant } from './mutant.js';
 import { queueMutants } from './queues-v1.js';
 import { requestMutants } from './requests-v1.js';
-import { v2Mutants } from './v2.js';
+import { v2Mutants } from './rules-v2.js';
 
 export type { Mutant };
 

@@ -8,9 +8,9 @@ import {
   textOf,
   type Which,
 } from '../../../nd/cli/sides/connected-side.js';
-import { HostV1 } from '../../../nd/cli/sides/v1.js';
-import { HostV2 } from '../../../nd/cli/sides/v2.js';
-import { HostWv } from '../../../nd/cli/sides/winverbs.js';
+import { HostV1 } from '../../../nd/cli/sides/v1-side.js';
+import { HostV2 } from '../../../nd/cli/sides/v2-side.js';
+import { HostWv } from '../../../nd/cli/sides/winverbs-side.js';
 import { type Overlapped, Status } from '../../../nd/index.js';
 import { type Completions, type Layer, LINK_DEPTH, MESSAGE_BYTES, type Told } from './protocol.js';
 

@@ -1,5 +1,5 @@
 import { takeOne } from '../../../nd/cli/sides/connected-side.js';
-import { SideV1 } from '../../../nd/cli/sides/v1.js';
+import { SideV1 } from '../../../nd/cli/sides/v1-side.js';
 import {
   allocate,
   type INDMemoryWindow,

@@ -3,7 +3,7 @@
  * WinVerbs interface, so that the other side can be that tool on a Linux host.
  */
 import { createSocket } from 'node:dgram';
-import { connectEndpoint, type HostWv, toInit } from '../../../nd/cli/sides/winverbs.js';
+import { connectEndpoint, type HostWv, toInit } from '../../../nd/cli/sides/winverbs-side.js';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,
@@ -23,7 +23,7 @@ export {
   MemoryWv as Memory,
   Queue,
   wcName,
-} from '../../../nd/cli/sides/winverbs.js';
+} from '../../../nd/cli/sides/winverbs-side.js';
 
 /** What a tool's own QPs allow of the peer: remote reads, writes and atomics. */
 const PEER_ACCESS = 0xf;

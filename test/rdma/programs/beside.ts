@@ -3,7 +3,7 @@
  * messages both ways over all at once. Prints a line of JSON: the kind of device of each address.
  */
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
-import { ListenerWv } from '../../../nd/cli/sides/winverbs.js';
+import { ListenerWv } from '../../../nd/cli/sides/winverbs-side.js';
 import { openProvider, WvSend } from '../../../winverbs/index.js';
 import { openSide, take } from '../../helpers/loopback.js';
 

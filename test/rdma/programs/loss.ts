@@ -3,7 +3,7 @@
  * ADDRESS OWN-ADDRESS` asks, disturbs its own link, and prints a line of JSON for each case.
  */
 
-import { connectEndpoint, HostWv, ListenerWv, type MemoryWv } from '../../../nd/cli/sides/winverbs.js';
+import { connectEndpoint, HostWv, ListenerWv, type MemoryWv } from '../../../nd/cli/sides/winverbs-side.js';
 import {
   type IWVConnectEndpoint,
   type IWVConnectQueuePair,

@@ -1,9 +1,9 @@
 import { type IWVConnectEndpoint, type Overlapped, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter.js';
+import type { AdapterBase } from './adapter-base.js';
 import { isCount } from './argument-checks.js';
-import { ConnectorBase } from './connector.js';
-import { NdOverlappedBase } from './object.js';
+import { ConnectorBase } from './connector-base.js';
+import { NdOverlappedBase } from './nd-object.js';
 
 /** The common part of INDListen and IND2Listener, over an IWVConnectEndpoint. */
 export abstract class ListenerBase extends NdOverlappedBase {

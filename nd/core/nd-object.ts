@@ -1,5 +1,5 @@
 import { type GetResultOptions, type Overlapped, Status } from '../../winverbs/index.js';
-import type { NdInterfaces, NdOverlappedObject, NdUnknown } from '../spi/types.js';
+import type { NdInterfaces, NdOverlappedObject, NdUnknown } from '../spi/common-types.js';
 import { refuse } from '../status.js';
 import type { OverlappedFile } from './overlapped-file.js';
 

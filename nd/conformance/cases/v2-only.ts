@@ -10,7 +10,7 @@ import {
   sends,
   statusOf,
   Violation,
-} from '../context.js';
+} from '../case-context.js';
 import type { Post } from '../half.js';
 import { Group } from './define.js';
 

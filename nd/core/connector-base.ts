@@ -9,7 +9,7 @@ import {
   type WvConnectParam,
 } from '../../winverbs/index.js';
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
-import type { AdapterBase } from './adapter.js';
+import type { AdapterBase } from './adapter-base.js';
 import { isLoopback, parseAddress } from './address.js';
 import { checkPrivateData, isCount, MAX_CALLER_DATA } from './argument-checks.js';
 import {
@@ -19,8 +19,8 @@ import {
   legalityOf,
   nextState,
 } from './connector-states.js';
-import { NdOverlappedBase } from './object.js';
-import type { QueuePairBase } from './queue-pair.js';
+import { NdOverlappedBase } from './nd-object.js';
+import type { QueuePairBase } from './queue-pair-base.js';
 import { RequestTracker } from './tracker.js';
 
 /**

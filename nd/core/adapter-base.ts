@@ -16,14 +16,14 @@ import {
   type WvMemoryRegion,
   type WvQpCreate,
 } from '../../winverbs/index.js';
-import type { NdAdapterOptions, NdResult } from '../spi/types.js';
+import type { NdAdapterOptions, NdResult } from '../spi/common-types.js';
 import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import { checkOptions, isCount } from './argument-checks.js';
-import type { CompletionQueueBase } from './completion-queue.js';
+import type { CompletionQueueBase } from './completion-queue-base.js';
 import { measureLargeRequest } from './large-request.js';
 import { MemoryWindow } from './memory-window.js';
-import { NdObject } from './object.js';
+import { NdObject } from './nd-object.js';
 import { OverlappedFile } from './overlapped-file.js';
 import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
 

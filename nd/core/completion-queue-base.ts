@@ -1,11 +1,11 @@
 import type { IWVCompletionQueue, WvCompletion } from '../../winverbs/index.js';
 import { Overlapped, Status, WcStatus, WvWc } from '../../winverbs/index.js';
-import type { NdNotifyType } from '../spi/types.js';
+import type { NdNotifyType } from '../spi/common-types.js';
 import { refuse } from '../status.js';
-import type { AdapterBase } from './adapter.js';
+import type { AdapterBase } from './adapter-base.js';
 import type { MemoryWindow } from './memory-window.js';
-import { NdOverlappedBase } from './object.js';
-import { RequestRecord, RequestType } from './requests.js';
+import { NdOverlappedBase } from './nd-object.js';
+import { RequestRecord, RequestType } from './request-queue.js';
 
 /** Completions taken from WinVerbs at a time. */
 const BATCH = 32;

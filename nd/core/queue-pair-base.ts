@@ -2,12 +2,12 @@ import type { IWVConnectQueuePair, RemoteMemoryRef, WvMemoryRegion } from '../..
 import { QpAttr, QpState, Status, WvAccess, WvSend } from '../../winverbs/index.js';
 import { Nd2OpFlag } from '../spi/v2-types.js';
 import { type NdError, refuse, type StatusMap } from '../status.js';
-import type { AdapterBase } from './adapter.js';
-import type { CompletionQueueBase } from './completion-queue.js';
-import type { ConnectorBase } from './connector.js';
+import type { AdapterBase } from './adapter-base.js';
+import type { CompletionQueueBase } from './completion-queue-base.js';
+import type { ConnectorBase } from './connector-base.js';
 import { MemoryWindow } from './memory-window.js';
-import { NdObject } from './object.js';
-import { RequestQueue, type RequestRecord, RequestType } from './requests.js';
+import { NdObject } from './nd-object.js';
+import { RequestQueue, type RequestRecord, RequestType } from './request-queue.js';
 import { ScatterGather, type SpiSge } from './scatter-gather.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE } = Nd2OpFlag;

@@ -2,7 +2,7 @@
  * What initiator and target exchange: capsules, completions, and the private data of connections. Sources: NVMe Base
  * Specification 2.0 ("Base"), NVMe RDMA Transport Specification 1.0 ("RDMA").
  */
-import { big64, Layout, raw, text, u8, u16, u24, u32, u64 } from './layout.js';
+import { big64, Layout, raw, text, u8, u16, u24, u32, u64 } from './little-endian.js';
 
 /** The port of NVMe over RDMA, also of discovery (IANA). */
 export const NVME_PORT = 4420;

@@ -9,7 +9,7 @@ import type {
 import { addressOfGid, gidOf, Status, StatusError, scopeIdOfAddress } from '../../winverbs/index.js';
 import { refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
-import { NdObject } from './object.js';
+import { NdObject } from './nd-object.js';
 
 /** The statuses of the layer below for a destination that is no host. */
 const routeStatuses: StatusMap = {

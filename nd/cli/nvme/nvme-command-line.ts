@@ -6,10 +6,10 @@ import * as z from 'zod';
 import { count, ipAddress } from '../argument-schemas.js';
 import { addressOfHost, endsInTwo, errorLine } from '../command-line.js';
 import { ConnectionEnded } from '../peer-lost.js';
+import { NVME_PORT, NvmeConnectionError, NvmeRefusedError } from './capsules.js';
 import { NvmeController } from './controller.js';
 import { fileStore, memoryStore } from './store.js';
 import { NvmeTarget } from './target.js';
-import { NVME_PORT, NvmeConnectionError, NvmeRefusedError } from './wire.js';
 
 const MEGABYTE = 1 << 20;
 const bytes = count(0, Number.MAX_SAFE_INTEGER);
