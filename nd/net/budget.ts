@@ -1,6 +1,6 @@
 /** One bound for what peers make this side hold: large payloads they have sent, and answers they have not read (docs/internals/net.md). */
+import { checkSizes } from './checks.js';
 import { Fifo } from './fifo.js';
-import { checkSizes } from './helpers.js';
 
 /** Default of {@link setMaxBufferedBytes}: twice the default of `maxMessageBytes`. */
 const DEFAULT_BYTES = 2 ** 29;
@@ -82,21 +82,21 @@ export function setMaxBufferedBytes(bytes: number): void {
 
 /** A payload that is held. */
 export class Charge {
-  /** @param beside - for each level of the gate, whether the payload is beside its bound */
+  /** @param beside - for each level of the admission, whether the payload is beside its bound */
   constructor(
-    private readonly gate: Gate,
+    private readonly admission: Admission,
     readonly bytes: number,
     readonly beside: readonly boolean[],
   ) {}
 
   /** Ends the charge; a second call has no effect. */
   release(): void {
-    this.gate.released(this);
+    this.admission.released(this);
   }
 }
 
 /** Admits the payloads of one class and connection in their order. A payload that waits stays with the peer, and keeps its slot here. */
-export class Gate implements Waiter {
+export class Admission implements Waiter {
   readonly #class: Class;
   /** The budget, and those that contain it. */
   readonly #levels: Budget[] = [];
@@ -201,21 +201,21 @@ export class Gate implements Waiter {
 /** Everything that one channel holds. */
 export class Account {
   /** Large messages, until the program takes them. */
-  readonly messages: Gate;
+  readonly messages: Admission;
   /** Large requests, until their handlers have answered. */
-  readonly requests: Gate;
+  readonly requests: Admission;
   /** Large replies, while they are read: no program delays them. */
-  readonly replies: Gate;
+  readonly replies: Admission;
   /** Answers that wait for credits, or until the peer has read them. */
-  readonly answers: Gate;
+  readonly answers: Admission;
   #waiter: Waiter | undefined;
 
   /** @param owner - its collection ends the account */
   constructor(budget: Budget, owner: object) {
-    this.messages = new Gate(budget, Class.MESSAGES);
-    this.requests = new Gate(budget, Class.REQUESTS);
-    this.replies = new Gate(budget, Class.REPLIES);
-    this.answers = new Gate(budget, Class.ANSWERS);
+    this.messages = new Admission(budget, Class.MESSAGES);
+    this.requests = new Admission(budget, Class.REQUESTS);
+    this.replies = new Admission(budget, Class.REPLIES);
+    this.answers = new Admission(budget, Class.ANSWERS);
     collected.register(owner, this);
   }
 
@@ -241,7 +241,7 @@ export class Account {
   close(): void {
     this.#forget();
     this.messages.close();
-    for (const gate of [this.requests, this.replies, this.answers]) gate.end();
+    for (const admission of [this.requests, this.replies, this.answers]) admission.end();
   }
 
   /** Releases everything. */

@@ -1,6 +1,5 @@
 import type { Channel } from './channel.js';
-import { checkHandler, checkNames } from './checks.js';
-import { checkSizes } from './helpers.js';
+import { checkHandler, checkNames, checkSizes } from './checks.js';
 
 /** Bytes of a message; text is sent as UTF-8. */
 export type MessageBytes = Uint8Array | string;

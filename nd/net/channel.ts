@@ -1,3 +1,7 @@
+import { type LentMemory, lendAt } from './lent-memory.js';
+import { abortable, iterate } from './promises.js';
+import { unwatchChannel, watchChannel } from './unclosed-channels.js';
+import { peerText } from './address-text.js';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
@@ -11,28 +15,19 @@ import {
   type MessageBytes,
   type RequestHandler,
 } from './channel-options.js';
-import { checkHandler, checkSignal } from './checks.js';
+import { checkHandler, checkSignal, bytesOf, defined } from './checks.js';
 import { aborted, closed, NetError, refusalBy, tooLong, violation } from './errors.js';
-import { Held, heldUser, peerText, unwatchChannel, watchChannel } from './held.js';
-import { abortable, bytesOf, defined } from './helpers.js';
-import { type Arrival, Inbox, iterate } from './inbox.js';
+import { WeakHandle, weakUser } from './weak-handle.js';
+import { type Arrival, Inbox } from './inbox.js';
 import type { Link, LinkUser, Slot } from './link.js';
 import { type Entry, Outbox } from './outbox.js';
-import type { Place } from './place.js';
-import { Questions } from './questions.js';
+import type { LocalContext } from './local-context.js';
+import { PendingRequests } from './pending-requests.js';
 import { type Fetched, Reader } from './reader.js';
-import { RemoteMemory } from './remote.js';
-import { type Arrived, type Held as HeldAnswer, Responder } from './responder.js';
-import {
-  type ExposedMemory,
-  type ExposeOptions,
-  executeAtomic,
-  exposeAt,
-  isAtomic,
-  type LentMemory,
-  lendAt,
-} from './shared.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './wire.js';
+import { RemoteMemory } from './remote-memory.js';
+import { type Arrived, type HeldAnswer, IncomingRequests } from './incoming-requests.js';
+import { type ExposedMemory, type ExposeOptions, executeAtomic, exposeAt, isAtomic } from './exposed-memory.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './frames.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -55,8 +50,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   readonly #inbox = new Inbox();
   readonly #account: Account;
   #reader!: Reader;
-  readonly #questions = new Questions();
-  readonly #responder: Responder;
+  readonly #pendingRequests = new PendingRequests();
+  readonly #incomingRequests: IncomingRequests;
   #closing = false;
   #endSent = false;
   #endReceived = false;
@@ -64,7 +59,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Large messages that are not read yet. */
   #reading = 0;
   /** How others refer to it. @internal */
-  readonly held = new Held<Channel>(this);
+  readonly handle = new WeakHandle<Channel>(this);
   /** Peers may be using memory that it has exposed. */
   #exposes = false;
 
@@ -75,7 +70,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const { onRequest, ...sizes } = options;
     this.#options = { ...channelDefaults, ...defined(sizes) };
     this.#account = new Account(budget, this);
-    this.#responder = new Responder(
+    this.#incomingRequests = new IncomingRequests(
       {
         channel: this,
         limit: this.#options.maxRequests,
@@ -109,7 +104,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   get linkNeeds() {
     const { slots, slotBytes, maxMessageBytes } = this.#options;
     const options = { kind: Kind.CHANNEL, slots, slotBytes, maxMessageBytes, ringBytes: 0 };
-    return { options, user: heldUser(this.held) };
+    return { options, user: weakUser(this.handle) };
   }
 
   /** @internal */
@@ -122,19 +117,19 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Whether something besides the program can still have a use for it. */
   get #needed(): boolean {
     if (this.#ended) return false;
-    const awaited = this.#questions.size > 0 || this.#inbox.awaited || !this.#outbox.done;
-    const serves = this.#responder.serves || this.#exposes || this.listenerCount('close') > 0;
+    const awaited = this.#pendingRequests.size > 0 || this.#inbox.awaited || !this.#outbox.done;
+    const serves = this.#incomingRequests.serves || this.#exposes || this.listenerCount('close') > 0;
     return awaited || serves || this.#closing;
   }
 
   /** Lets go of itself when nothing but the program needs it. */
   #settle(): void {
-    this.held.strong = this.#needed ? this : undefined;
+    this.handle.strong = this.#needed ? this : undefined;
   }
 
   /** As in EventEmitter. @internal */
   override on(event: string | symbol, listener: (...parameters: never[]) => void): this {
-    this.held.strong = this;
+    this.handle.strong = this;
     return super.on(event, listener as (...parameters: unknown[]) => void);
   }
 
@@ -145,13 +140,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** As in EventEmitter. @internal */
   override prependListener(event: string | symbol, listener: (...parameters: never[]) => void): this {
-    this.held.strong = this;
+    this.handle.strong = this;
     return super.prependListener(event, listener as (...parameters: unknown[]) => void);
   }
 
   /** What it shares with other connections. @internal */
-  get place(): Place {
-    return this.#link.place;
+  get context(): LocalContext {
+    return this.#link.context;
   }
 
   /** This side's address and port. */
@@ -184,8 +179,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Answers the peer's requests from now on. Without a handler they fail. */
   onRequest(handler: RequestHandler): this {
     checkHandler(handler);
-    this.held.strong = this;
-    this.#responder.use(handler);
+    this.handle.strong = this;
+    this.#incomingRequests.use(handler);
     return this;
   }
 
@@ -213,7 +208,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       (error) => settle(error),
     );
     if (entry === undefined) return sent;
-    this.held.strong = this;
+    this.handle.strong = this;
     return abortable(
       (resolve, reject) => {
         resolved = () => resolve();
@@ -249,20 +244,20 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     // A peer that has sent END answers nothing any more.
     if (this.#closing || this.#endReceived || this.#ended)
       return Promise.reject(this.error ?? closed('request'));
-    const id = this.#questions.nextId();
-    this.held.strong = this;
+    const id = this.#pendingRequests.nextId();
+    this.handle.strong = this;
     let entry: Entry | undefined;
     const promise = abortable<Buffer>(
-      (resolve, reject) => this.#questions.add(id, { resolve, reject }),
+      (resolve, reject) => this.#pendingRequests.add(id, { resolve, reject }),
       signal,
       () => {
-        this.#questions.take(id);
+        this.#pendingRequests.take(id);
         const unsent = entry !== undefined && this.#outbox.cancel(entry);
         if (!unsent && !this.#ended) this.#outbox.send(Frame.CANCEL, id, undefined);
         return true;
       },
     );
-    entry = this.#outbox.send(type, id, data, undefined, (error) => this.#questions.take(id)?.reject(error));
+    entry = this.#outbox.send(type, id, data, undefined, (error) => this.#pendingRequests.take(id)?.reject(error));
     return promise;
   }
 
@@ -293,8 +288,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));
     this.#exposes = true;
-    this.held.strong = this;
-    return exposeAt([this.#link.place], buffer, options);
+    this.handle.strong = this;
+    return exposeAt([this.#link.context], buffer, options);
   }
 
   /**
@@ -321,7 +316,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    */
   lend(buffer: Uint8Array): Promise<LentMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('lend'));
-    return lendAt(this.#link.place, buffer);
+    return lendAt(this.#link.context, buffer);
   }
 
   /**
@@ -334,7 +329,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     checkSignal(signal);
     this.#closing = true;
     if (this.#ended) return;
-    this.held.strong = this;
+    this.handle.strong = this;
     const gone = new Promise<void>((resolve) => this.once('close', () => resolve()));
     const abort = (): void => void this.destroy(signal && aborted(signal));
     if (signal?.aborted) abort();
@@ -347,7 +342,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Ends the connection at once. What is outstanding fails with the error; the peer gets `ECONNRESET`. */
   destroy(error?: Error): this {
-    if (!this.#ended) this.#link.abort(error ?? closed('destroy'));
+    if (!this.#ended) this.#link.end(error ?? closed('destroy'));
     return this;
   }
 
@@ -365,7 +360,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** Sends END, and ends the link, as soon as all that comes before is done. */
   #proceed(): void {
     if (this.#ended) return;
-    const busy = this.#responder.busy || this.#questions.size > 0;
+    const busy = this.#incomingRequests.busy || this.#pendingRequests.size > 0;
     if (!this.#endSent && !busy && this.#outbox.done && this.#link.takes(Frame.END, 0)) {
       this.#endSent = true;
       this.#closing = true;
@@ -382,36 +377,36 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const error = clean || reason === undefined ? undefined : (reason as Error);
     this.error = error;
     this.#outbox.end(error);
-    this.#responder.end();
+    this.#incomingRequests.end();
     this.#account.close();
-    this.#questions.reject(error ?? closed('request'));
+    this.#pendingRequests.reject(error ?? closed('request'));
     this.#inbox.end(error);
     if (closings.hasSubscribers) closings.publish({ connection: this, error });
     unwatchChannel(this);
-    this.held.strong = undefined;
+    this.handle.strong = undefined;
     setImmediate(() => {
-      this.held.gone?.();
+      this.handle.gone?.();
       this.emit('close', error !== undefined);
     });
   }
 
   #frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
     if (this.#endReceived) {
-      this.#link.abort(violation('a frame came behind END'));
+      this.#link.end(violation('a frame came behind END'));
       return;
     }
     if (exceeds(type, flags, length, this.#options.maxMessageBytes)) {
-      this.#link.abort(violation(`a message of ${length} bytes is longer than this side takes`));
+      this.#link.end(violation(`a message of ${length} bytes is longer than this side takes`));
       return;
     }
-    if (type === Frame.REQUEST && this.#responder.has(id)) {
-      this.#link.abort(violation(`it has not heard of the end of its request with the id ${id}`));
+    if (type === Frame.REQUEST && this.#incomingRequests.has(id)) {
+      this.#link.end(violation(`it has not heard of the end of its request with the id ${id}`));
       return;
     }
     if (type === Frame.END) {
       this.#link.release(slot);
       this.#endReceived = true;
-      this.#questions.reject(closed('request'));
+      this.#pendingRequests.reject(closed('request'));
       if (this.#reading === 0) this.#inbox.end(undefined);
     } else if (flags === LARGE) this.#large(type, id, slot, at, length);
     else if (this.#endSent && asks(type)) this.#link.release(slot);
@@ -424,9 +419,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   #request(id: number, slot: Slot, at: number, length: number): void {
-    if (this.#responder.free) this.#responder.serve(id, this.#take(slot, at, length));
+    if (this.#incomingRequests.free) this.#incomingRequests.serve(id, this.#take(slot, at, length));
     else
-      this.#responder.arrive({
+      this.#incomingRequests.arrive({
         id,
         take: () => this.#take(slot, at, length),
         drop: () => this.#link.release(slot),
@@ -442,12 +437,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   #cancelled(id: number, slot: Slot): void {
     this.#link.release(slot);
-    this.#responder.cancel(id);
+    this.#incomingRequests.cancel(id);
   }
 
   /** Somebody may wait for this reply. */
   #settleQuestion(type: number, id: number, bytes: Buffer): void {
-    const question = this.#questions.take(id);
+    const question = this.#pendingRequests.take(id);
     if (type === Frame.ANSWER) question?.resolve(bytes);
     else question?.reject(new NetError('ERR_REMOTE', bytes.toString()));
   }
@@ -457,10 +452,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const link = this.#link;
     const operation = link.payload(at, length);
     if (!isAtomic(operation)) {
-      link.abort(violation('there is no such atomic operation'));
+      link.end(violation('there is no such atomic operation'));
       return;
     }
-    const answer = executeAtomic(link.place, operation);
+    const answer = executeAtomic(link.context, operation);
     const release = (): void => link.release(slot);
     const waits =
       typeof answer === 'string'
@@ -493,20 +488,20 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #large(type: number, id: number, slot: Slot, at: number, length: number): void {
     const memory = decodeMemory(this.#link.payload(at, length));
     if (memory === undefined) {
-      this.#link.abort(violation('a long message has no description of its memory'));
+      this.#link.end(violation('a long message has no description of its memory'));
       return;
     }
     const most = this.#options.maxMessageBytes;
     if (memory.length > most || memory.length === 0) {
-      this.#link.abort(
+      this.#link.end(
         violation(`a long message has ${memory.length} bytes; this side takes from 1 to ${most}`),
       );
       return;
     }
     if (this.#endSent && asks(type)) this.#reader.decline(memory, slot);
     else if (type === Frame.DATA) this.#message(memory, slot);
-    else if (type === Frame.REQUEST) this.#responder.arrive(this.#largeRequest(id, memory, slot));
-    else if (!this.#questions.has(id)) this.#reader.decline(memory, slot);
+    else if (type === Frame.REQUEST) this.#incomingRequests.arrive(this.#largeRequest(id, memory, slot));
+    else if (!this.#pendingRequests.has(id)) this.#reader.decline(memory, slot);
     else
       void this.#reader.fetch(this.#account.replies, memory, slot).then((fetched) => {
         fetched?.charge.release();
@@ -532,7 +527,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #message(memory: MemoryDescription, slot: Slot): void {
     this.#reading += 1;
     const place = this.#inbox.reserve();
-    deliver(this.held, this.#reader.fetch(this.#account.messages, memory, slot), place);
+    deliver(this.handle, this.#reader.fetch(this.#account.messages, memory, slot), place);
   }
 
   /** A large message was read. @internal */
@@ -547,7 +542,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   [inspect.custom](): string {
     const peer = this.#link === undefined ? 'no peer' : peerText(this.#link);
     const state = this.#ended ? (this.error?.message ?? 'closed') : this.#closing ? 'closing' : 'open';
-    return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#questions.size} requests, ${this.#inbox.length} unread }`;
+    return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#pendingRequests.size} requests, ${this.#inbox.length} unread }`;
   }
 }
 
@@ -559,8 +554,8 @@ const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame
 const sent = Promise.resolve();
 
 /** Apart from the channel, so that one that the program has lost is collected though messages wait for their turn. */
-function deliver(held: Held<Channel>, fetching: Promise<Fetched | undefined>, place: Arrival): void {
+function deliver(handle: WeakHandle<Channel>, fetching: Promise<Fetched | undefined>, place: Arrival): void {
   void fetching.then((fetched) => {
-    if (fetched !== undefined) held.get()?.fetched(place, fetched);
+    if (fetched !== undefined) handle.get()?.fetched(place, fetched);
   });
 }

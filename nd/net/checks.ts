@@ -1,4 +1,6 @@
-/** Refusals of what a program gives, with the codes that Node.js has for them. */
+/** Checks of what a program gives: refusals with the codes that Node.js has for them. */
+import type { MessageBytes } from './channel-options.js';
+import { MOST_RING_BYTES } from './frames.js';
 
 /** What a value is, for a sentence. */
 export function kindOf(value: unknown): string {
@@ -65,4 +67,61 @@ export function checkNames(
     const sentence = `The option '${name}' of ${what} is not known; there are ${names.join(', ')}.`;
     throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
   }
+}
+
+/** Bounds of the sizes of connections. */
+const bounds = {
+  slots: [1, 65_535],
+  slotBytes: [64, 2 ** 26],
+  ringBytes: [0, MOST_RING_BYTES],
+  maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
+  maxRequests: [1, Number.MAX_SAFE_INTEGER],
+  maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
+} as const;
+
+/** @throws RangeError: which size is not a whole number within its bounds */
+export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number | undefined }): void {
+  for (const [name, [least, most]] of Object.entries(bounds)) {
+    const value = sizes[name as keyof typeof bounds];
+    if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
+    throw outOfRange(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
+  }
+}
+
+/** The longest time of a timer. */
+const MOST_MS = 2 ** 31 - 1;
+
+/** @throws TypeError, RangeError, with the codes that Node.js has for them: not the time of a timer */
+export function checkMs(ms: number): void {
+  if (typeof ms !== 'number')
+    throw wrongType(`The time is of type ${typeof ms}; it is a number of milliseconds.`);
+  if (!(ms >= 0 && ms <= MOST_MS))
+    throw outOfRange(`The time is ${ms} ms; it is a number from 0 to ${MOST_MS}.`);
+}
+
+/** The bytes of a message. */
+export function bytesOf(bytes: MessageBytes): Uint8Array {
+  if (bytes instanceof Uint8Array) return bytes;
+  if (typeof bytes === 'string') return Buffer.from(bytes);
+  throw wrongType(`A message is a Uint8Array or a string, not ${kindOf(bytes)}.`);
+}
+
+/**
+ * A port: a number or, as Node.js takes it from an environment variable, its digits.
+ *
+ * @throws RangeError, with the code that Node.js has for it
+ */
+export function portOf(port: unknown, least: 0 | 1): number {
+  const value = typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port;
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 65_535) return value;
+  const shown = typeof port === 'string' ? `'${port}'` : String(port);
+  const error = new RangeError(`Port ${shown} is not a whole number from ${least} to 65535.`);
+  throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
+}
+
+/** The properties that are not undefined. */
+export function defined<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
 }

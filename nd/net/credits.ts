@@ -1,4 +1,4 @@
-import { CONTROL_SLOTS, type Hello, Kind, leaves, REPLY_SLOTS } from './wire.js';
+import { CONTROL_SLOTS, type Hello, Kind, leaves, REPLY_SLOTS } from './frames.js';
 
 /** Data credits that the field of a header holds. */
 const MOST_RETURNED = 0xffff;

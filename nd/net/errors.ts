@@ -1,3 +1,4 @@
+import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
 import { NdError, Status } from '../index.js';
 import { isSignal, wrongSignal } from './checks.js';
 
@@ -106,4 +107,13 @@ export function refusalBy(signal: AbortSignal | undefined): Error | undefined {
   if (signal === undefined) return undefined;
   if (!isSignal(signal)) return wrongSignal(signal);
   return signal.aborted ? aborted(signal) : undefined;
+}
+
+/** Of two versions of this package that have no protocol in common. */
+export function otherVersion(what: string, peer: string, version: number): NetError {
+  const cure = 'install the same version of networkdirect on both sides.';
+  return new NetError(
+    'EPROTO',
+    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
+  );
 }

@@ -1,7 +1,7 @@
 import { type IND2MemoryWindow, type IND2QueuePair, Nd2OpFlag } from '../index.js';
 import { closed } from './errors.js';
+import type { LocalContext, Registered } from './local-context.js';
 import { type Operation, Operations } from './operations.js';
-import type { Place, Registered } from './place.js';
 
 /** Binds and Invalidates that one link has in flight. */
 export const KEY_OPERATIONS = 16;
@@ -16,7 +16,7 @@ export type Right = (typeof Right)[keyof typeof Right];
 
 /** A range of registered memory. */
 export interface Range {
-  /** The memory, of {@link Place.registerFor}. */
+  /** The memory, of {@link LocalContext.registerFor}. */
   readonly memory: Registered;
   /** Bytes from the start of the memory. */
   readonly offset: number;
@@ -137,7 +137,7 @@ export class Grants {
 
   /** @param posted - called when a request was posted */
   constructor(
-    private readonly place: Place,
+    private readonly context: LocalContext,
     queuePair: IND2QueuePair,
     posted: () => void,
   ) {
@@ -146,20 +146,20 @@ export class Grants {
 
   /** Registers memory for grants. @throws NdError */
   register(bytes: Uint8Array, flags: number): Promise<Registered> {
-    return this.place.registerFor(bytes, flags);
+    return this.context.registerFor(bytes, flags);
   }
 
-  /** Grants the peer access to a range of memory of {@link Place.registerFor}. */
+  /** Grants the peer access to a range of memory of {@link LocalContext.registerFor}. */
   open(range: Range, right: Right, news: GrantNews): Grant {
     const grant = new Grant(this, range, right, news);
-    if (this.place.windows) this.operations.add(grant);
+    if (this.context.windows) this.operations.add(grant);
     else news.opened(range.memory.region.getRemoteToken());
     return grant;
   }
 
   /** @internal */
   close(closing: Operation): void {
-    if (this.place.windows) this.operations.add(closing);
+    if (this.context.windows) this.operations.add(closing);
     // The region, which is the grant's own, ends with it.
     else closing.done(undefined);
   }
@@ -168,7 +168,7 @@ export class Grants {
   take(): IND2MemoryWindow {
     const spare = this.#spare.pop();
     if (spare !== undefined) return spare;
-    const window = this.place.adapter.createMemoryWindow();
+    const window = this.context.adapter.createMemoryWindow();
     this.#windows.add(window);
     return window;
   }

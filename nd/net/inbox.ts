@@ -134,16 +134,3 @@ function copyOf(link: Link, slot: Slot, at: number, length: number): Buffer {
   link.release(slot);
   return bytes;
 }
-
-/** An iterator of what `next` brings until it brings undefined. */
-export function iterate(next: () => Promise<Buffer | undefined>): AsyncIterableIterator<Buffer> {
-  const iterator: AsyncIterableIterator<Buffer> = {
-    next: async () => {
-      const value = await next();
-      return value === undefined ? { done: true, value } : { done: false, value };
-    },
-    return: async () => ({ done: true, value: undefined }),
-    [Symbol.asyncIterator]: () => iterator,
-  };
-  return iterator;
-}

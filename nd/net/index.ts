@@ -4,14 +4,15 @@
  *
  * @module networkdirect/net
  */
+
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Channel } from './channel.js';
 import type { ChannelOptions } from './channel-options.js';
-import { checkSignal, hostOf, wrongType } from './checks.js';
+import { checkSignal, hostOf, portOf, wrongType } from './checks.js';
+import { tell } from './emit.js';
 import { aborted } from './errors.js';
-import { tell } from './helpers.js';
 import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
-import { openLink, portOf } from './opening.js';
+import { openLink } from './open-link.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
 
@@ -26,13 +27,14 @@ export type {
   RequestHandler,
 } from './channel-options.js';
 export { NetError } from './errors.js';
+export type { ExposeOptions } from './exposed-memory.js';
+export { ExposedMemory } from './exposed-memory.js';
+export { LentMemory } from './lent-memory.js';
 export type { NodeServerOptions, NodeSocketOptions } from './node-options.js';
-export type { RemoteOptions } from './remote.js';
-export { RemoteMemory } from './remote.js';
+export type { RemoteOptions } from './remote-memory.js';
+export { RemoteMemory } from './remote-memory.js';
 export type { DroppedAddresses, ListenOptions, ServerOptions } from './server.js';
 export { Server } from './server.js';
-export type { ExposeOptions } from './shared.js';
-export { ExposedMemory, LentMemory } from './shared.js';
 export type { SocketOptions } from './socket.js';
 export { Socket } from './socket.js';
 

@@ -1,3 +1,4 @@
+import { uncaught } from './emit.js';
 import {
   type IND2Connector,
   type IND2MemoryRegion,
@@ -11,12 +12,11 @@ import { Credits } from './credits.js';
 import { netError, reset, violation } from './errors.js';
 import { Fifo } from './fifo.js';
 import { Grants, KEY_OPERATIONS } from './grants.js';
-import { uncaught } from './helpers.js';
 import { KeepAlive } from './keep-alive.js';
 import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
 import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
-import type { Place } from './place.js';
-import { type OutRing, StreamRings } from './ring.js';
+import type { LocalContext } from './local-context.js';
+import { type OutRing, StreamRings } from './stream-rings.js';
 import {
   CONTROL_SLOTS,
   Frame,
@@ -28,7 +28,7 @@ import {
   RING_UNIT,
   viewOf,
   writeHeader,
-} from './wire.js';
+} from './frames.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND, BIND, INVALIDATE } = Nd2RequestType;
@@ -42,7 +42,7 @@ const nothing = Promise.resolve();
 
 /** One queue pair with its slots, and the credits of both directions. */
 export class Link {
-  readonly place: Place;
+  readonly context: LocalContext;
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
   readonly hello: Hello;
@@ -92,7 +92,7 @@ export class Link {
   /** Frames that came before this side knew that the connection is made. */
   #early: (() => void)[] = [];
 
-  private constructor(place: Place, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
+  private constructor(context: LocalContext, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
     this.connector = connector;
     this.user = user;
     this.hello = options;
@@ -104,7 +104,7 @@ export class Link {
     // Zeroing could commit all pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
     this.memory = Buffer.allocUnsafeSlow(2 * this.#sends * options.slotBytes);
     this.#view = viewOf(this.memory);
-    const { adapter, poller } = place;
+    const { adapter, poller } = context;
     this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));
     try {
       poller.add(this, this.#entries);
@@ -120,12 +120,12 @@ export class Link {
       poller.remove(this, this.#entries);
       throw error;
     }
-    this.place = place.hold();
-    place.join(this);
+    this.context = context.hold();
+    context.join(this);
     this.#region = adapter.createMemoryRegion();
     const posted = (): void => poller.wake();
     this.#operations = new Operations(this.queuePair, REMOTE_OPERATIONS, posted);
-    this.grants = new Grants(place, this.queuePair, posted);
+    this.grants = new Grants(context, this.queuePair, posted);
   }
 
   /**
@@ -133,12 +133,12 @@ export class Link {
    * is made, it stays the caller's.
    */
   static async make(
-    place: Place,
+    context: LocalContext,
     connector: IND2Connector,
     options: LinkOptions,
     user: LinkUser,
   ): Promise<Link> {
-    const link = new Link(place, connector, options, user);
+    const link = new Link(context, connector, options, user);
     try {
       await link.#region.register(link.memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
       for (let i = 0; i < 2 * link.#sends; i += 1) {
@@ -174,7 +174,7 @@ export class Link {
     this.#operations.start();
     this.grants.operations.start();
     for (const deliver of this.#early.splice(0)) if (!this.over) deliver();
-    this.place.poller.wake();
+    this.context.poller.wake();
     this.user.writable();
   }
 
@@ -234,7 +234,7 @@ export class Link {
     try {
       this.#rings!.write(this.queuePair, pieces, length);
     } catch (error) {
-      this.abort(netError(error, 'send'));
+      this.end(netError(error, 'send'));
       return;
     }
     this.#frame(DATA, IN_RING, length, 0);
@@ -286,11 +286,11 @@ export class Link {
     try {
       this.queuePair.send(slot, slot.sgl);
     } catch (error) {
-      this.abort(netError(error, 'send'));
+      this.end(netError(error, 'send'));
       return;
     }
     this.keepAlive.update();
-    this.place.poller.wake();
+    this.context.poller.wake();
   }
 
   /** The payload of a frame was taken. The slot receives again after its last one. */
@@ -370,7 +370,7 @@ export class Link {
       else if (this.#rings !== undefined) this.#rings.wrote(result.requestContext as OutRing);
       else this.#operations.ended(result.requestContext as Operation, error);
     }
-    if (status !== SUCCESS && status !== Status.CANCELED && !this.over) this.abort(reset());
+    if (status !== SUCCESS && status !== Status.CANCELED && !this.over) this.end(reset());
   }
 
   /** @internal */
@@ -513,12 +513,7 @@ export class Link {
   }
 
   #refuse(sentence: string): void {
-    this.abort(violation(sentence));
-  }
-
-  /** Disconnects, and reports the error. */
-  abort(error: unknown): void {
-    this.end(error);
+    this.end(violation(sentence));
   }
 
   /**
@@ -527,7 +522,7 @@ export class Link {
   end(error: unknown): void {
     if (this.over) return;
     // Frames that came before the end are delivered before it.
-    if (!this.touched) this.place.poller.drain();
+    if (!this.touched) this.context.poller.drain();
     if (this.over) return;
     this.over = true;
     void this.#disconnect();
@@ -555,16 +550,16 @@ export class Link {
     this.keepAlive.end();
     this.#freed = true;
     this.over = true;
-    const { place } = this;
+    const { context } = this;
     // Requests that were flushed report their end.
-    while (place.poller.drain() > 0);
+    while (context.poller.drain() > 0);
     connector?.release();
     this.grants.end();
     this.queuePair.release();
     this.#region.release();
     this.#rings?.end();
-    place.poller.remove(this, this.#entries);
-    place.leave(this);
-    place.letGo();
+    context.poller.remove(this, this.#entries);
+    context.leave(this);
+    context.letGo();
   }
 }

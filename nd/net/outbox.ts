@@ -2,8 +2,8 @@ import { closed, netError, violation } from './errors.js';
 import { Fifo, type Member } from './fifo.js';
 import { type Grant, Right } from './grants.js';
 import type { Link } from './link.js';
-import type { Registered } from './place.js';
-import { encodeMemory, isHeld, LARGE } from './wire.js';
+import type { Registered } from './local-context.js';
+import { encodeMemory, isHeld, LARGE } from './frames.js';
 
 /** From this length on lent memory is read by the peer, and not copied. */
 const LENT_LEAST = 4096;
@@ -87,7 +87,7 @@ export class Outbox {
     const link = this.link();
     const queue = this.#queueOf(type);
     const length = bytes === undefined ? 0 : bytes.length;
-    const lent = length >= LENT_LEAST ? link.place.lentOf(bytes!) : undefined;
+    const lent = length >= LENT_LEAST ? link.context.lentOf(bytes!) : undefined;
     const large = length > link.most || lent !== undefined;
     if (!large && queue.length === 0 && link.takes(type, length)) {
       link.send(type, 0, id, bytes);
@@ -120,7 +120,7 @@ export class Outbox {
     reject: (error: unknown) => void,
   ): Promise<void> {
     try {
-      const memory = await this.link().place.offer(bytes);
+      const memory = await this.link().context.offer(bytes);
       if (!waits(entry)) {
         memory.region.release();
         return;
@@ -218,7 +218,7 @@ export class Outbox {
   /** The peer has read a large payload. */
   wasRead(id: number): void {
     if (this.#offers.get(id)?.sent === false)
-      this.link().abort(violation(`it has read memory ${id}, which it was not told of`));
+      this.link().end(violation(`it has read memory ${id}, which it was not told of`));
     else this.#withdraw(id);
   }
 

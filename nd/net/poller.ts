@@ -5,7 +5,7 @@ import {
   type Overlapped,
   Status,
 } from '../index.js';
-import { uncaught } from './helpers.js';
+import { uncaught } from './emit.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
 export interface ResultTaker {
@@ -27,7 +27,7 @@ const POLLS = 8;
 const LEAST_ENTRIES = 256;
 
 /**
- * Delivers the results of all connections of a place. It polls in turns of the event loop while the provider says that this pays
+ * Delivers the results of all connections of a local context. It polls in turns of the event loop while the provider says that this pays
  * (`shouldPoll`), and waits by notification otherwise. It has no timer. Without connections that keep the process alive it never polls: a turn
  * that is due would keep it alive.
  */

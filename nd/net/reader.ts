@@ -1,9 +1,9 @@
 import { Nd2RemoteMemory } from '../index.js';
-import type { Charge, Gate } from './budget.js';
+import type { Admission, Charge } from './budget.js';
 import { netError } from './errors.js';
+import type { MemoryDescription } from './frames.js';
 import type { Link, Slot } from './link.js';
 import { Transfer } from './operations.js';
-import type { MemoryDescription } from './wire.js';
 
 /** A large payload that was read, and what it is charged until it is released. */
 export interface Fetched {
@@ -24,10 +24,10 @@ export class Reader {
     this.#link = link;
   }
 
-  /** Reads a payload as soon as the gate lets it in; undefined if the connection ends meanwhile. */
-  fetch(gate: Gate, memory: MemoryDescription, slot: Slot): Promise<Fetched | undefined> {
+  /** Reads a payload as soon as the admission lets it in; undefined if the connection ends meanwhile. */
+  fetch(admission: Admission, memory: MemoryDescription, slot: Slot): Promise<Fetched | undefined> {
     return new Promise((resolve) => {
-      gate.pass(memory.length, (charge) => {
+      admission.pass(memory.length, (charge) => {
         void this.#read(memory, slot).then((bytes) => {
           if (bytes === undefined) charge.release();
           resolve(bytes && { bytes, charge });
@@ -45,7 +45,7 @@ export class Reader {
     const link = this.#link;
     if (link.over) return undefined;
     try {
-      const { region, bytes } = await link.place.blank(length);
+      const { region, bytes } = await link.context.blank(length);
       const remote = new Nd2RemoteMemory(address, token);
       const error = await new Promise<unknown>((done) =>
         link.operate(new Transfer(false, [{ memory: region, offset: 0, length }], remote, 0, done)),
@@ -55,7 +55,7 @@ export class Reader {
       if (!link.over) link.reportRead(id, slot);
       return Buffer.from(bytes.buffer, bytes.byteOffset, length);
     } catch (error) {
-      link.abort(netError(error, 'receive'));
+      link.end(netError(error, 'receive'));
       return undefined;
     }
   }

@@ -2,21 +2,22 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
-import { leave, listenAt, localAddresses, type Post } from './addresses.js';
+import { familyOf } from './address-text.js';
 import { Budget, threadBudget } from './budget.js';
 import { Channel } from './channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
-import { checkSignal, hostOf } from './checks.js';
-import { aborted, NetError, netError, reset } from './errors.js';
-import type { Held } from './held.js';
-import { checkSizes, familyOf, tell } from './helpers.js';
+import { checkSignal, checkSizes, hostOf, portOf } from './checks.js';
+import { tell } from './emit.js';
+import { aborted, NetError, netError, otherVersion, reset } from './errors.js';
+import { type ExposedMemory, type ExposeOptions, exposeAt } from './exposed-memory.js';
+import { decodeHello, encodeHello, encodeVersion, type Hello, Kind, otherVersionIn } from './frames.js';
 import { Link, type LinkUser } from './link.js';
+import { leave, listenAt, localAddresses, type Post } from './listen-addresses.js';
+import type { LocalContext } from './local-context.js';
 import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
-import { type Opening, otherVersion, portOf } from './opening.js';
-import type { Place } from './place.js';
-import { type ExposedMemory, type ExposeOptions, exposeAt } from './shared.js';
+import type { Opening } from './open-link.js';
 import { Socket, type SocketOptions } from './socket.js';
-import { decodeHello, encodeHello, encodeVersion, type Hello, Kind, otherVersionIn } from './wire.js';
+import type { WeakHandle } from './weak-handle.js';
 
 const accepted = diagnostics('networkdirect.net.accept');
 const failed = diagnostics('networkdirect.net.clientError');
@@ -126,7 +127,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #clientErrors = 0;
   readonly #options: ServerOptions;
   readonly #budget: Budget;
-  readonly #connections = new Set<Socket | Held<Channel>>();
+  readonly #connections = new Set<Socket | WeakHandle<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
   /** The pending GetConnectionRequest of each post. */
@@ -282,9 +283,9 @@ export class Server extends EventEmitter implements AsyncDisposable {
     for (const post of this.#posts) void this.#accept(post, attempt);
   }
 
-  async #accept({ place, listener }: Post, attempt: number): Promise<void> {
+  async #accept({ context, listener }: Post, attempt: number): Promise<void> {
     while (this.#goesOn(attempt)) {
-      const connector = place.adapter.createConnector();
+      const connector = context.adapter.createConnector();
       try {
         const request = listener.getConnectionRequest(connector);
         this.#waiting.set(connector, this.#wanted ? request : request.unref());
@@ -299,13 +300,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
         return;
       }
       // One after the other: at most one connection has memory before its peer is answered.
-      await this.#meet(place, connector, attempt);
+      await this.#meet(context, connector, attempt);
       while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }
   }
 
   /** Accepts or refuses a connection. Returns as soon as the reply is on its way. */
-  async #meet(place: Place, connector: IND2Connector, attempt: number): Promise<void> {
+  async #meet(context: LocalContext, connector: IND2Connector, attempt: number): Promise<void> {
     this.#entering.set(connector, attempt);
     let link: Link | undefined;
     try {
@@ -332,7 +333,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       }
       this.#promised.add(connector);
       const { options } = entrant.needs;
-      link = await Link.make(place, connector, options, nobody);
+      link = await Link.make(context, connector, options, nobody);
       if (!this.#goesOn(attempt)) throw reset();
       link.meet(hello!);
       const made = link;
@@ -459,7 +460,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   #count(connection: Socket | Channel): void {
-    if (connection instanceof Channel) this.#countHeld(connection.held);
+    if (connection instanceof Channel) this.#countChannel(connection.handle);
     else {
       this.#connections.add(connection);
       connection.once('close', () => this.#gone(connection));
@@ -467,12 +468,12 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /** Holds no reference to the channel itself. */
-  #countHeld(held: Held<Channel>): void {
-    this.#connections.add(held);
-    held.gone = () => this.#gone(held);
+  #countChannel(handle: WeakHandle<Channel>): void {
+    this.#connections.add(handle);
+    handle.gone = () => this.#gone(handle);
   }
 
-  #gone(connection: Socket | Held<Channel>): void {
+  #gone(connection: Socket | WeakHandle<Channel>): void {
     this.#connections.delete(connection);
     this.#endIfEmpty();
   }
@@ -500,7 +501,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (!this.listening) return Promise.reject(notRunning());
     return exposeAt(
-      this.#posts.map(({ place }) => place),
+      this.#posts.map(({ context }) => context),
       buffer,
       options,
     );

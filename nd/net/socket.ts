@@ -1,12 +1,14 @@
+import { familyOf } from './address-text.js';
+import { copyOf } from './slab.js';
+import { checkMs, checkSizes, defined } from './checks.js';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
 import { reset, violation } from './errors.js';
 import { Fifo } from './fifo.js';
-import { checkMs, checkSizes, copyOf, defined, familyOf } from './helpers.js';
 import type { Link, LinkUser, Slot } from './link.js';
-import { Frame, Kind, RING_UNIT } from './wire.js';
+import { Frame, Kind, RING_UNIT } from './frames.js';
 
 const closings = diagnostics('networkdirect.net.close');
 

@@ -25,7 +25,7 @@ import {
   Kind,
   type MemoryDescription,
   REPLY_SLOTS,
-} from '../../nd/net/wire.js';
+} from '../../nd/net/frames.js';
 
 const LOOPBACK = '127.0.0.1';
 const SLOT = 131_072;

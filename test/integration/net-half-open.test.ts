@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { encodeHello } from '../../nd/net/frames.js';
 import {
   connect,
   connectChannel,
@@ -15,7 +16,6 @@ import {
   type Server,
   type Socket,
 } from '../../nd/net/index.js';
-import { encodeHello } from '../../nd/net/wire.js';
 import { runApart } from '../helpers/apart.js';
 import type { CrowdOrder, CrowdReport } from '../helpers/crowd-program.js';
 import { brief, type HalfOpenTiming, halfOpenReqs, hasty, streaming } from '../helpers/half-open.js';

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/frames.js';
 import {
   allocate,
   type Channel,
@@ -14,7 +15,6 @@ import {
   type Socket,
   setMaxBufferedBytes,
 } from '../../nd/net/index.js';
-import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/wire.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { frameOf, Hoarder, honest, RawPeer } from '../helpers/net-raw.js';
 import { firstIf } from '../helpers/tiers.js';

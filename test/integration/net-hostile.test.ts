@@ -5,6 +5,16 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, Status } from '../../nd/index.js';
 import {
+  encodeHello,
+  encodeMemory,
+  Frame,
+  type Hello,
+  IN_RING,
+  Kind,
+  LARGE,
+  Notice,
+} from '../../nd/net/frames.js';
+import {
   type Channel,
   connectChannel,
   createChannelServer,
@@ -14,17 +24,7 @@ import {
   type Server,
   type Socket,
 } from '../../nd/net/index.js';
-import { Place } from '../../nd/net/place.js';
-import {
-  encodeHello,
-  encodeMemory,
-  Frame,
-  type Hello,
-  IN_RING,
-  Kind,
-  LARGE,
-  Notice,
-} from '../../nd/net/wire.js';
+import { LocalContext } from '../../nd/net/local-context.js';
 import { endAll, listening, rejection } from '../helpers/net-pair.js';
 import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 
@@ -361,8 +361,8 @@ test('a client of another version learns this one, and the server reports both, 
   await stillServes(port);
 });
 
-/** What goes wrong when a link is made, at a place; returns what undoes that. */
-const unmade: [string, { slots: number; slotBytes: number }, (place: Place) => () => void][] = [
+/** What goes wrong when a link is made, in a local context; returns what undoes that. */
+const unmade: [string, { slots: number; slotBytes: number }, (context: LocalContext) => () => void][] = [
   ['whose queue pair is too large', { slots: 65_535, slotBytes: 64 }, () => () => {}],
   [
     'whose memory cannot be registered',
@@ -385,8 +385,8 @@ const unmade: [string, { slots: number; slotBytes: number }, (place: Place) => (
 
 for (const [what, options, fail] of unmade)
   test(`a link ${what} releases its connector once, and keeps nothing`, async () => {
-    const place = Place.at('127.0.0.1');
-    const { adapter } = place;
+    const context = LocalContext.at('127.0.0.1');
+    const { adapter } = context;
     const make = adapter.createConnector;
     const released: number[] = [];
     adapter.createConnector = () => {
@@ -399,7 +399,7 @@ for (const [what, options, fail] of unmade)
       };
       return connector;
     };
-    const undo = fail(place);
+    const undo = fail(context);
     try {
       const server = createChannelServer({ channel: options });
       server.on('channel', () => assert.unreachable('it has no link'));
@@ -415,13 +415,13 @@ for (const [what, options, fail] of unmade)
     } finally {
       undo();
       adapter.createConnector = make;
-      place.letGo();
+      context.letGo();
     }
     // Nobody has a reference to the place any more.
     for (;;) {
-      const present = Place.at('127.0.0.1');
+      const present = LocalContext.at('127.0.0.1');
       present.letGo();
-      if (present !== place) break;
+      if (present !== context) break;
       await new Promise((resolve) => setImmediate(resolve));
     }
   });

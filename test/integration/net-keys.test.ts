@@ -6,9 +6,6 @@ import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { allocate, Status } from '../../nd/index.js';
-import { type Channel, createChannelServer, createServer } from '../../nd/net/index.js';
-import { Place } from '../../nd/net/place.js';
-import { rings } from '../../nd/net/ring.js';
 import {
   decodeMemory,
   encodeHello,
@@ -18,7 +15,10 @@ import {
   LARGE,
   type MemoryDescription,
   Notice,
-} from '../../nd/net/wire.js';
+} from '../../nd/net/frames.js';
+import { type Channel, createChannelServer, createServer } from '../../nd/net/index.js';
+import { LocalContext } from '../../nd/net/local-context.js';
+import { rings } from '../../nd/net/stream-rings.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { frameOf, framesOf, honest, MARK, RawPeer, reportOf } from '../helpers/net-raw.js';
 
@@ -218,9 +218,9 @@ test('a ring is written to on its stream alone, until it is given back', async (
 });
 
 test('an adapter without windows gives each message a region, and takes it back when it was read', async () => {
-  const place = Place.at('127.0.0.1');
+  const context = LocalContext.at('127.0.0.1');
   try {
-    Object.defineProperty(place, 'windows', { value: false });
+    Object.defineProperty(context, 'windows', { value: false });
     const join = await serving();
     const a = await join();
     using lent = await a.channel.lend(allocate(BYTES));
@@ -234,7 +234,7 @@ test('an adapter without windows gives each message a region, and takes it back 
       await fails(b.peer, 'read', memory);
     }
   } finally {
-    place.letGo();
+    context.letGo();
   }
 });
 

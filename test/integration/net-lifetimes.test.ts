@@ -1,12 +1,14 @@
 // What connections of networkdirect/net share ends once, in whichever order the operations that use it end.
+
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { exposeAt } from '../../nd/net/exposed-memory.js';
+import { type Answering, IncomingRequests } from '../../nd/net/incoming-requests.js';
 import { connectChannel, createChannelServer } from '../../nd/net/index.js';
-import { Place } from '../../nd/net/place.js';
-import { type Answering, Responder } from '../../nd/net/responder.js';
-import { exposeAt, lendAt } from '../../nd/net/shared.js';
+import { lendAt } from '../../nd/net/lent-memory.js';
+import { LocalContext } from '../../nd/net/local-context.js';
 import { rejection } from '../helpers/net-pair.js';
 
 const LOOPBACK = '127.0.0.1';
@@ -23,7 +25,7 @@ test('a request that repeats the id of one whose answer was withdrawn is not for
     whenReleased: () => {},
     idle: () => {},
   } as unknown as Answering;
-  const responder = new Responder(answering, () => 'answer');
+  const responder = new IncomingRequests(answering, () => 'answer');
   responder.serve(1, Buffer.from('first'));
   responder.cancel(1);
   assert.not(responder.has(1));
@@ -36,53 +38,53 @@ test('a request that repeats the id of one whose answer was withdrawn is not for
 });
 
 for (const [what, share] of [
-  ['lent', (place: Place) => lendAt(place, new Uint8Array(4096))],
-  ['exposed', (place: Place) => exposeAt([place], new Uint8Array(4096))],
+  ['lent', (context: LocalContext) => lendAt(context, new Uint8Array(4096))],
+  ['exposed', (context: LocalContext) => exposeAt([context], new Uint8Array(4096))],
 ] as const) {
   test(`memory that is being ${what} keeps its adapter when the last connection ends`, async () => {
-    const place = Place.at(LOOPBACK);
-    const sharing = share(place);
-    place.letGo(); // the connection has ended
+    const context = LocalContext.at(LOOPBACK);
+    const sharing = share(context);
+    context.letGo(); // the connection has ended
     const shared = await sharing;
-    const again = Place.at(LOOPBACK);
-    assert.is(again, place, 'the adapter is open');
+    const again = LocalContext.at(LOOPBACK);
+    assert.is(again, context, 'the adapter is open');
     again.letGo();
     shared.release();
-    const next = Place.at(LOOPBACK);
-    assert.is.not(next, place);
+    const next = LocalContext.at(LOOPBACK);
+    assert.is.not(next, context);
     await next.blank(8).then(({ region }) => region.release());
     next.letGo();
   });
 
   test(`memory that cannot be ${what} leaves the adapter to its connections`, async () => {
-    const place = Place.at(LOOPBACK);
-    const create = place.adapter.createMemoryRegion.bind(place.adapter);
-    place.adapter.createMemoryRegion = () => {
+    const context = LocalContext.at(LOOPBACK);
+    const create = context.adapter.createMemoryRegion.bind(context.adapter);
+    context.adapter.createMemoryRegion = () => {
       throw new Error('no memory');
     };
-    assert.is((await rejection(share(place))).message, 'no memory');
-    place.adapter.createMemoryRegion = create;
-    assert.is(Place.at(LOOPBACK), place);
-    place.letGo();
-    place.letGo();
-    const next = Place.at(LOOPBACK);
-    assert.is.not(next, place);
+    assert.is((await rejection(share(context))).message, 'no memory');
+    context.adapter.createMemoryRegion = create;
+    assert.is(LocalContext.at(LOOPBACK), context);
+    context.letGo();
+    context.letGo();
+    const next = LocalContext.at(LOOPBACK);
+    assert.is.not(next, context);
     next.letGo();
   });
 }
 
 test('memory for small Reads that could not be had once is asked for again', async () => {
-  const place = Place.at(LOOPBACK);
-  const create = place.adapter.createMemoryRegion.bind(place.adapter);
-  place.adapter.createMemoryRegion = () => {
+  const context = LocalContext.at(LOOPBACK);
+  const create = context.adapter.createMemoryRegion.bind(context.adapter);
+  context.adapter.createMemoryRegion = () => {
     throw new Error('no memory');
   };
-  await rejection(place.borrow(8));
-  place.adapter.createMemoryRegion = create;
-  const bounce = await place.borrow(8);
+  await rejection(context.borrow(8));
+  context.adapter.createMemoryRegion = create;
+  const bounce = await context.borrow(8);
   assert.not(bounce.own);
-  place.giveBack(bounce);
-  place.letGo();
+  context.giveBack(bounce);
+  context.letGo();
 });
 
 test('close() of a server that is closing resolves with the end of its connections', async () => {

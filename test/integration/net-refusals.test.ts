@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Frame, Header } from '../../nd/net/frames.js';
 import {
   allocate,
   type Channel,
@@ -11,7 +12,6 @@ import {
   createServer,
   type NetError,
 } from '../../nd/net/index.js';
-import { Frame, Header } from '../../nd/net/wire.js';
 import { channels, endAll, listening, rejection } from '../helpers/net-pair.js';
 import { RawPeer } from '../helpers/net-raw.js';
 

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createServer, type Socket, type SocketOptions } from '../../nd/net/index.js';
-import { MOST_BYTES, rings } from '../../nd/net/ring.js';
+import { MOST_BYTES, rings } from '../../nd/net/stream-rings.js';
 import { endAll, listening, sockets } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
 import { programFile } from '../helpers/programs.js';

@@ -5,12 +5,12 @@ import * as assert from 'uvu/assert';
 import * as codes from '../../kernel-bridge/ioctl/codes.js';
 import { TIMEWAIT_LIMIT } from '../../kernel-bridge/kernel/cm/connection-table.js';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
-import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
 import { counterNames } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
+import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
 import { MOST_DRIVERS } from '../../kernel-bridge/kernel/drivers/driver-host.js';
 import { GROUPS_MOST } from '../../kernel-bridge/kernel/filter/datagram-endpoint.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
-import { Frame, forms, IN_RING, Kind, LARGE, Notice } from '../../nd/net/wire.js';
+import { Frame, forms, IN_RING, Kind, LARGE, Notice } from '../../nd/net/frames.js';
 import { attacks } from '../attack/attacks.js';
 
 const root = new URL('../../../', import.meta.url);

@@ -1,23 +1,23 @@
 /** What peers make channels hold, apart from connections: the bound, its shares, and that whoever waits gets on. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Account, Budget, type Charge, Class, Gate } from '../../nd/net/budget.js';
-import { type Answering, Responder } from '../../nd/net/responder.js';
+import { Account, Admission, Budget, type Charge, Class } from '../../nd/net/budget.js';
+import { type Answering, IncomingRequests } from '../../nd/net/incoming-requests.js';
 import { seeded } from '../helpers/random.js';
 
 const MIB = 2 ** 20;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Lets payloads of these MiB in; returns the charges of those that have entered. */
-function entering(gate: Gate, ...mebibytes: number[]): Charge[] {
+function entering(admission: Admission, ...mebibytes: number[]): Charge[] {
   const charges: Charge[] = [];
-  for (const size of mebibytes) gate.pass(size * MIB, (charge) => charges.push(charge));
+  for (const size of mebibytes) admission.pass(size * MIB, (charge) => charges.push(charge));
   return charges;
 }
 
 test('a connection holds no more than it leaves to the others', () => {
   const budget = new Budget(64 * MIB);
-  const [one, two] = [new Gate(budget, Class.MESSAGES), new Gate(budget, Class.MESSAGES)];
+  const [one, two] = [new Admission(budget, Class.MESSAGES), new Admission(budget, Class.MESSAGES)];
   assert.is(entering(one, 8, 8, 8, 8, 8).length, 4);
   assert.is(entering(two, 8, 8, 8).length, 2);
   assert.is(budget.free, 16 * MIB);
@@ -25,19 +25,19 @@ test('a connection holds no more than it leaves to the others', () => {
 
 test('whoever holds nothing gets on: one payload of each class beside the bound, in turns', async () => {
   const budget = new Budget(64 * MIB);
-  const gates = Array.from({ length: 4 }, () => new Gate(budget, Class.MESSAGES));
-  const charges = gates.map((gate) => entering(gate, 40));
+  const admissions = Array.from({ length: 4 }, () => new Admission(budget, Class.MESSAGES));
+  const charges = admissions.map((admission) => entering(admission, 40));
   const entered = (): number[] => charges.map(({ length }) => length);
   assert.equal(entered(), [1, 0, 0, 0]);
   // Replies wait for replies alone.
-  const reply = entering(new Gate(budget, Class.REPLIES), 40);
+  const reply = entering(new Admission(budget, Class.REPLIES), 40);
   assert.is(reply.length, 1);
   for (let n = 0; n < 3; n += 1) {
     charges[n]![0]!.release();
     await turn();
     assert.equal(
       entered(),
-      [0, 1, 2, 3].map((gate) => (gate <= n + 1 ? 1 : 0)),
+      [0, 1, 2, 3].map((admission) => (admission <= n + 1 ? 1 : 0)),
     );
   }
   charges[3]![0]!.release();
@@ -48,12 +48,12 @@ test('whoever holds nothing gets on: one payload of each class beside the bound,
 test('a server’s bound is one within that of the thread', async () => {
   const thread = new Budget(64 * MIB);
   const server = new Budget(16 * MIB, thread);
-  const own = entering(new Gate(server, Class.REQUESTS), 4, 4, 4);
+  const own = entering(new Admission(server, Class.REQUESTS), 4, 4, 4);
   assert.is(own.length, 2);
-  const others = [0, 1, 2].flatMap(() => entering(new Gate(thread, Class.REQUESTS), 16));
+  const others = [0, 1, 2].flatMap(() => entering(new Admission(thread, Class.REQUESTS), 16));
   // 8 + 16 are held in it, so the second of 16 fits, and the third one is beside it.
   assert.is(others.length, 3);
-  const late = entering(new Gate(server, Class.REQUESTS), 4);
+  const late = entering(new Admission(server, Class.REQUESTS), 4);
   assert.is(late.length, 1);
   assert.is(server.held, 12 * MIB);
   for (const charge of [...own, ...others, ...late]) charge.release();
@@ -66,8 +66,8 @@ test('a server’s bound is one within that of the thread', async () => {
 test('bytes are charged at least a page, and tiny payloads cannot be many', () => {
   const budget = new Budget(MIB);
   const charges: Charge[] = [];
-  const gate = new Gate(budget, Class.MESSAGES);
-  for (let n = 0; n < 1000; n += 1) gate.pass(1, (charge) => charges.push(charge));
+  const admission = new Admission(budget, Class.MESSAGES);
+  for (let n = 0; n < 1000; n += 1) admission.pass(1, (charge) => charges.push(charge));
   assert.is(charges.length, 128);
 });
 
@@ -79,15 +79,15 @@ test('in random orders the bound holds, and everything gets in', async () => {
     const part = new Budget((4 + below(32)) * MIB, budget);
     const held: { charge: Charge; kind: number }[] = [];
     let [passed, wanted] = [0, 0];
-    const gates = Array.from({ length: 12 }, (_, n) => {
+    const admissions = Array.from({ length: 12 }, (_, n) => {
       const kind = [Class.MESSAGES, Class.REQUESTS, Class.REPLIES][n % 3]!;
-      return { kind, gate: new Gate(n < 6 ? part : budget, kind) };
+      return { kind, admission: new Admission(n < 6 ? part : budget, kind) };
     });
     for (let step = 0; step < 400; step += 1) {
       if (below(2) === 0) {
-        const { gate, kind } = gates[below(gates.length)]!;
+        const { admission, kind } = admissions[below(admissions.length)]!;
         wanted += 1;
-        gate.pass(1 + below(20) * MIB, (charge) => {
+        admission.pass(1 + below(20) * MIB, (charge) => {
           passed += 1;
           held.push({ charge, kind });
         });
@@ -130,9 +130,9 @@ test('the end of a connection releases what nobody can take, and messages when t
 });
 
 /** A responder with so many places, whose handler never answers. */
-function stuck(limit: number): Responder {
+function stuck(limit: number): IncomingRequests {
   const answering: Partial<Answering> = { limit, full: () => false, whenReleased: () => {}, idle: () => {} };
-  return new Responder(answering as Answering, () => new Promise(() => {}));
+  return new IncomingRequests(answering as Answering, () => new Promise(() => {}));
 }
 
 test('to cancel what is not there takes as long however many requests wait', () => {
@@ -172,7 +172,7 @@ test('answers that peers do not take keep further requests from beginning, but f
       return { withdraw: () => false };
     },
   };
-  const responder = new Responder(answering as Answering, (bytes) => {
+  const responder = new IncomingRequests(answering as Answering, (bytes) => {
     served += 1;
     return bytes;
   });

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Credits } from '../../nd/net/credits.js';
-import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/wire.js';
+import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/frames.js';
 
 const SLOTS = 8;
 

@@ -7,11 +7,11 @@ import {
   Nd2RemoteMemory,
   type Nd2Sge,
 } from '../index.js';
+import { decodeMemory, encodeMemory, type MemoryDescription, Notice, RING_UNIT } from './frames.js';
 import { type Grant, type Grants, Right } from './grants.js';
 import type { Slot } from './link-types.js';
+import type { Registered } from './local-context.js';
 import { REMOTE_OPERATIONS } from './operations.js';
-import type { Registered } from './place.js';
-import { decodeMemory, encodeMemory, type MemoryDescription, Notice, RING_UNIT } from './wire.js';
 
 /** A stream is busy that has received so many bytes within so many ms. */
 const BUSY_BYTES = 2 ** 22;
@@ -105,10 +105,10 @@ class RingMemory {
   ) {}
 
   /** Undefined: there is none. */
-  static async of(place: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
+  static async of(registrar: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
     if (!rings.take(bytes)) return undefined;
     try {
-      const memory = await place.register(allocate(bytes), flags);
+      const memory = await registrar.register(allocate(bytes), flags);
       const all = memory.bytes;
       return new RingMemory(Buffer.from(all.buffer, all.byteOffset, bytes), memory);
     } catch {
@@ -122,10 +122,10 @@ class RingMemory {
   }
 
   /** Lets the peer write to it. */
-  open(place: Registrar, opened: (description: Uint8Array) => void): void {
+  open(registrar: Registrar, opened: (description: Uint8Array) => void): void {
     const { memory, region } = this;
     const { length } = this.bytes;
-    this.#access = place.open({ memory, offset: 0, length }, Right.WRITE, {
+    this.#access = registrar.open({ memory, offset: 0, length }, Right.WRITE, {
       opened: (token) => opened(encodeMemory({ address: region.address, token, id: 0, length })),
       // The connection has ended with it.
       failed: () => {},
@@ -167,7 +167,7 @@ export class InRing {
    * @param tell - sends a notice
    */
   constructor(
-    private readonly place: Registrar,
+    private readonly registrar: Registrar,
     bytes: number,
     private readonly tell: (kind: number, payload: Uint8Array) => void,
   ) {
@@ -189,7 +189,7 @@ export class InRing {
     const bytes = this.#units * RING_UNIT;
     this.#state = 'making';
     const flags = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_WRITE;
-    const made = await RingMemory.of(this.place, bytes, flags);
+    const made = await RingMemory.of(this.registrar, bytes, flags);
     if (made === undefined) {
       // Without memory the stream goes on with its slots.
       this.#wasRefused();
@@ -208,7 +208,7 @@ export class InRing {
     this.#owed = 0;
     this.#still = false;
     rings.add(this);
-    made.open(this.place, (description) => this.tell(Notice.OFFER, description));
+    made.open(this.registrar, (description) => this.tell(Notice.OFFER, description));
   }
 
   /** It is tried again, but later. */
@@ -327,8 +327,8 @@ export class OutRing {
   }
 
   /** Gets its memory. False: there is none. */
-  async make(place: Registrar): Promise<boolean> {
-    const made = await RingMemory.of(place, RING_UNIT * this.#units, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+  async make(registrar: Registrar): Promise<boolean> {
+    const made = await RingMemory.of(registrar, RING_UNIT * this.#units, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     if (made === undefined) return false;
     this.#memory = made;
     this.#sgl = [{ memory: made.region, offset: 0, length: 0 }];
@@ -396,7 +396,7 @@ export class StreamRings {
   #out: OutRing | undefined;
   /** At most one of each kind: a peer that goes on before it has heard one is refused. */
   #notices: RingNotice[] = [];
-  readonly #place: Registrar;
+  readonly #registrar: Registrar;
   readonly #bytes: number;
   readonly #news: () => void;
   /** Writes to this ring, and to those before it, in flight. */
@@ -406,11 +406,11 @@ export class StreamRings {
    * @param bytes - of a ring, as both sides want it
    * @param news - called when there is something to say
    */
-  constructor(place: Registrar, bytes: number, news: () => void) {
-    this.#place = place;
+  constructor(registrar: Registrar, bytes: number, news: () => void) {
+    this.#registrar = registrar;
     this.#bytes = bytes;
     this.#news = news;
-    this.#in = new InRing(place, bytes, (kind, payload) => this.#say(kind, payload));
+    this.#in = new InRing(registrar, bytes, (kind, payload) => this.#say(kind, payload));
   }
 
   #say(kind: number, payload: Uint8Array): void {
@@ -479,7 +479,7 @@ export class StreamRings {
       if (out === undefined)
         return `its ring of ${memory.length} bytes is none for this side, which wants at most ${this.#bytes}`;
       this.#out = out;
-      void out.make(this.#place).then((made) => {
+      void out.make(this.#registrar).then((made) => {
         if (made || this.#out !== out) return;
         this.#out = undefined;
         this.#say(Notice.GIVE_BACK, EMPTY);

@@ -5,7 +5,7 @@ export interface Waiting {
 }
 
 /** The requests of this side that wait for their answers, by their ids. */
-export class Questions {
+export class PendingRequests {
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
 

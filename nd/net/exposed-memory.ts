@@ -2,8 +2,9 @@ import { inspect } from 'node:util';
 import { type IND2MemoryRegion, Nd2MrFlag } from '../index.js';
 import type { Channel } from './channel.js';
 import { NetError, netError } from './errors.js';
-import type { Place, Registered } from './place.js';
-import { encodeMemory, viewOf } from './wire.js';
+import { encodeMemory, viewOf } from './frames.js';
+import type { LocalContext } from './local-context.js';
+import { unreleased } from './unreleased-memory.js';
 
 /** Rights of exposed memory. */
 export interface ExposeOptions {
@@ -20,14 +21,9 @@ export const WRITABLE = 1;
  */
 export const Atomic = { COMPARE_EXCHANGE: 0, FETCH_ADD: 1 } as const;
 
-/** Warns of memory whose object was collected without release. The region is not released here: peers may be using it. */
-const unreleased = new FinalizationRegistry<string>((what) => {
-  process.emitWarning(`${what} was not released: call release(), or use \`using\`.`, 'NetworkDirectWarning');
-});
-
 /** Exposed memory as the connections of one local address reach it. */
 interface Part {
-  readonly place: Place;
+  readonly context: LocalContext;
   readonly region: IND2MemoryRegion;
   readonly token: number;
   readonly handle: Uint8Array;
@@ -51,19 +47,19 @@ export class ExposedMemory implements Disposable {
   /** The memory itself. */
   readonly bytes: Uint8Array;
 
-  /** Takes over a reference to each place. @internal */
-  constructor(bytes: Uint8Array, writable: boolean, regions: ReadonlyMap<Place, IND2MemoryRegion>) {
+  /** Takes over a reference to each context. @internal */
+  constructor(bytes: Uint8Array, writable: boolean, regions: ReadonlyMap<LocalContext, IND2MemoryRegion>) {
     this.bytes = bytes;
     this.#rights = writable ? 'read and write' : 'read';
     const aligned = bytes.byteOffset % 8 === 0;
     const atomics =
       writable && aligned ? new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3) : undefined;
-    this.#parts = Array.from(regions, ([place, region]) => {
+    this.#parts = Array.from(regions, ([context, region]) => {
       const token = region.getRemoteToken();
-      place.exposed.set(token, { bytes, atomics });
+      context.exposed.set(token, { bytes, atomics });
       const id = writable ? WRITABLE : 0;
       const handle = encodeMemory({ address: region.address, token, id, length: bytes.length });
-      return { place, region, token, handle };
+      return { context, region, token, handle };
     });
     unreleased.register(this, `Exposed memory of ${bytes.length} bytes`, this);
   }
@@ -88,7 +84,7 @@ export class ExposedMemory implements Disposable {
    * @throws NetError `EINVAL`: another channel
    */
   handleFor(channel: Channel): Uint8Array {
-    const part = this.#parts.find(({ place }) => place === channel.place);
+    const part = this.#parts.find(({ context }) => context === channel.context);
     if (part !== undefined) return part.handle;
     throw new NetError('EINVAL', 'The memory is not exposed at the local address of this channel.');
   }
@@ -98,10 +94,10 @@ export class ExposedMemory implements Disposable {
     if (this.#released) return;
     this.#released = true;
     unreleased.unregister(this);
-    for (const { place, region, token } of this.#parts) {
-      place.exposed.delete(token);
+    for (const { context, region, token } of this.#parts) {
+      context.exposed.delete(token);
       region.release();
-      place.letGo();
+      context.letGo();
     }
   }
 
@@ -116,99 +112,25 @@ export class ExposedMemory implements Disposable {
   }
 }
 
-/**
- * Memory that was registered once for many messages, of all connections of a local address. A peer can read the bytes of each message
- * that it gets, on its connection alone, until it has reported that it has read them; it never sees the rest.
- *
- * @example
- * ```ts
- * using lent = await channel.lend(allocate(1 << 20));
- * lent.bytes.fill(7);
- * // Sent from where it is, without a copy.
- * await channel.send(lent.bytes);
- * ```
- */
-export class LentMemory implements Disposable {
-  readonly #place: Place;
-  readonly #memory: Registered;
-  #released = false;
-
-  /** Takes over a reference to the place. @internal */
-  constructor(place: Place, memory: Registered) {
-    this.#place = place;
-    this.#memory = memory;
-    const { buffer } = memory.bytes;
-    const before = place.lent.get(buffer);
-    if (before === undefined) place.lent.set(buffer, [memory]);
-    else before.push(memory);
-    unreleased.register(this, `Lent memory of ${memory.bytes.length} bytes`, this);
-  }
-
-  /** The memory itself. */
-  get bytes(): Uint8Array {
-    return this.#memory.bytes;
-  }
-
-  /**
-   * Ends the registration, and the access of peers that are reading messages from it: release it after the sends from it have resolved. It
-   * never fails.
-   */
-  release(): void {
-    if (this.#released) return;
-    this.#released = true;
-    unreleased.unregister(this);
-    const { lent } = this.#place;
-    const left = (lent.get(this.bytes.buffer) ?? []).filter((memory) => memory !== this.#memory);
-    if (left.length === 0) lent.delete(this.bytes.buffer);
-    else lent.set(this.bytes.buffer, left);
-    for (const grant of this.#memory.grants ?? []) grant.cut();
-    this.#memory.region.release();
-    this.#place.letGo();
-  }
-
-  /** {@link release}, for `using`. */
-  [Symbol.dispose](): void {
-    this.release();
-  }
-
-  /** @internal */
-  [inspect.custom](): string {
-    return `LentMemory { ${this.bytes.length} bytes${this.#released ? ', released' : ''} }`;
-  }
-}
-
-/** Exposes memory to the peers of places. @internal */
+/** Exposes memory to the peers of contexts. @internal */
 export async function exposeAt(
-  places: readonly Place[],
+  contexts: readonly LocalContext[],
   buffer: Uint8Array,
   { writable = false }: ExposeOptions = {},
 ): Promise<ExposedMemory> {
   const flags = writable
     ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE
     : Nd2MrFlag.ALLOW_REMOTE_READ;
-  const regions = new Map<Place, IND2MemoryRegion>();
-  // The connections that hold the places may end while the memory is registered.
-  for (const place of places) place.hold();
+  const regions = new Map<LocalContext, IND2MemoryRegion>();
+  // The connections that hold the contexts may end while the memory is registered.
+  for (const context of contexts) context.hold();
   try {
-    for (const place of places) regions.set(place, (await place.register(buffer, flags)).region);
+    for (const context of contexts) regions.set(context, (await context.register(buffer, flags)).region);
     return new ExposedMemory(buffer, writable, regions);
   } catch (error) {
     for (const region of regions.values()) region.release();
-    for (const place of places) place.letGo();
+    for (const context of contexts) context.letGo();
     throw netError(error, 'expose');
-  }
-}
-
-/** Lends memory to a place. @internal */
-export async function lendAt(place: Place, buffer: Uint8Array): Promise<LentMemory> {
-  // The connection that holds the place may end while the memory is registered.
-  place.hold();
-  try {
-    const memory = await place.registerFor(buffer, 0);
-    return new LentMemory(place, { ...memory, grants: new Set() });
-  } catch (error) {
-    place.letGo();
-    throw netError(error, 'lend');
   }
 }
 
@@ -222,9 +144,9 @@ export function isAtomic(payload: Uint8Array): boolean {
 }
 
 /** Executes a peer's operation, which {@link isAtomic}. Returns the previous value in 8 bytes, or why there is none. @internal */
-export function executeAtomic(place: Place, payload: Uint8Array): Uint8Array | string {
+export function executeAtomic(context: LocalContext, payload: Uint8Array): Uint8Array | string {
   const view = viewOf(payload);
-  const memory = place.exposed.get(view.getUint32(4));
+  const memory = context.exposed.get(view.getUint32(4));
   if (memory === undefined) return 'The memory is not exposed any more.';
   const { atomics } = memory;
   if (atomics === undefined) return 'The memory is not writable, or does not begin at a multiple of 8 bytes.';

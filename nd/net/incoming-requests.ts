@@ -1,7 +1,7 @@
 import type { Channel } from './channel.js';
 import { type MessageBytes, Request, type RequestHandler } from './channel-options.js';
+import { bytesOf } from './checks.js';
 import { Fifo, type Member } from './fifo.js';
-import { bytesOf } from './helpers.js';
 
 /** A request that has come, and is still in its slot or in the peer's memory. */
 export interface Arrived {
@@ -16,21 +16,21 @@ export interface Arrived {
 }
 
 /** An answer that the peer has not taken. */
-export interface Held {
+export interface HeldAnswer {
   /** Takes it back, if nothing of it was sent. */
   withdraw(): boolean;
 }
 
-/** What a responder does for its channel. */
+/** What its channel does for its channel. */
 export interface Answering {
   /** Where the requests come from. */
   readonly channel: Channel;
   /** Requests that are answered at the same time. */
   readonly limit: number;
   /** Answers; undefined: at once. Otherwise `gone` is called when the answer is not held any more. */
-  answer(id: number, bytes: Uint8Array, gone: () => void): Held | undefined;
+  answer(id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined;
   /** As {@link answer}, with the text of an error. */
-  fail(id: number, text: string, gone: () => void): Held | undefined;
+  fail(id: number, text: string, gone: () => void): HeldAnswer | undefined;
   /** So much is held that no further request should begin. */
   full(): boolean;
   /** Calls `retry` whenever less is held, until it returns true. */
@@ -41,7 +41,7 @@ export interface Answering {
 
 /** A request whose answer is awaited, or held for the peer. */
 class Serving extends Request {
-  answer: Held | undefined;
+  answer: HeldAnswer | undefined;
 
   constructor(
     channel: Channel,
@@ -58,7 +58,7 @@ const EMPTY = Buffer.alloc(0);
  * Answers the peer's requests: as many at once as the limit allows, counted until the peer has their answers. The others wait where they
  * are, which holds the peer back.
  */
-export class Responder {
+export class IncomingRequests {
   #handler: RequestHandler | undefined;
   /** The handler that caused a warning: one is enough. */
   #warned: RequestHandler | undefined;
@@ -218,7 +218,7 @@ export class Responder {
   }
 
   /** The handler has answered. The request counts until the peer has the answer. */
-  #hold(serving: Serving, answer: Held | undefined): void {
+  #hold(serving: Serving, answer: HeldAnswer | undefined): void {
     serving.arrived?.answered?.();
     serving.answer = answer;
     if (answer === undefined) this.#gone(serving);

@@ -1,12 +1,12 @@
 import { lookup } from 'node:dns/promises';
 import { type IND2Listener, ndCleanup, ndQueryAddressList, ndStartup, type SocketAddress } from '../index.js';
 import { NetError, netError } from './errors.js';
-import { Place } from './place.js';
+import { LocalContext } from './local-context.js';
 
 /** A listener at one local address, and what it belongs to. */
 export interface Post {
   /** The adapter at which it listens. */
-  readonly place: Place;
+  readonly context: LocalContext;
   /** Of that adapter. */
   readonly listener: IND2Listener;
 }
@@ -50,15 +50,15 @@ function listenOnce(addresses: readonly SocketAddress[], port: number, backlog: 
   try {
     let common = port;
     for (const address of addresses) {
-      const place = Place.at(address.address);
+      const context = LocalContext.at(address.address);
       let listener: IND2Listener;
       try {
-        listener = place.adapter.createListener();
+        listener = context.adapter.createListener();
       } catch (error) {
-        place.letGo();
+        context.letGo();
         throw error;
       }
-      posts.push({ place, listener });
+      posts.push({ context, listener });
       listener.bind({ ...address, port: common });
       listener.listen(backlog);
       common = listener.getLocalAddress().port;
@@ -71,7 +71,7 @@ function listenOnce(addresses: readonly SocketAddress[], port: number, backlog: 
 }
 
 /** Ends a listener. */
-export function leave({ place, listener }: Post): void {
+export function leave({ context, listener }: Post): void {
   listener.release();
-  place.letGo();
+  context.letGo();
 }

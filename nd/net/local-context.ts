@@ -28,16 +28,16 @@ export interface Registered {
 /** Registered memory for one Read or Write. */
 export interface Bounce extends Registered {
   readonly offset: number;
-  /** Made for this use alone; otherwise a part of the place's own memory, to be given back. */
+  /** Made for this use alone; otherwise a part of the context's own memory, to be given back. */
   readonly own: boolean;
 }
 
-/** Parts of the place's own memory for Reads and Writes: their number, and bytes of each. */
+/** Parts of the context's own memory for Reads and Writes: their number, and bytes of each. */
 const BOUNCES = 64;
 const BOUNCE_BYTES = 4096;
 
 /** What all connections from one local address share. */
-export class Place {
+export class LocalContext {
   readonly adapter: IND2Adapter;
   readonly poller: Poller;
   /**
@@ -68,16 +68,16 @@ export class Place {
     }
   }
 
-  static readonly #places = new Map<string, Place>();
+  static readonly #contexts = new Map<string, LocalContext>();
 
-  /** The place of a local address, with a reference for the caller. @throws NdError */
-  static at(address: string): Place {
-    let place = Place.#places.get(address);
-    if (place === undefined) {
-      place = new Place(address);
-      Place.#places.set(address, place);
+  /** The context of a local address, with a reference for the caller. @throws NdError */
+  static at(address: string): LocalContext {
+    let context = LocalContext.#contexts.get(address);
+    if (context === undefined) {
+      context = new LocalContext(address);
+      LocalContext.#contexts.set(address, context);
     }
-    return place.hold();
+    return context.hold();
   }
 
   /** Adds a reference. */
@@ -90,7 +90,7 @@ export class Place {
   letGo(): void {
     this.#references -= 1;
     if (this.#references > 0) return;
-    Place.#places.delete(this.address);
+    LocalContext.#contexts.delete(this.address);
     this.poller.close();
     this.#bounceRegion?.release();
     this.adapter.release();

@@ -1,28 +1,15 @@
 import { lookup } from 'node:dns/promises';
-import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
-import { aborted, NetError, netError, refusalBy, textOf } from './errors.js';
+import { portOf } from './checks.js';
+import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from './errors.js';
+import { decodeHello, encodeHello, otherVersionIn } from './frames.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
-import { Place } from './place.js';
-import { decodeHello, encodeHello, otherVersionIn } from './wire.js';
+import { LocalContext } from './local-context.js';
 
 /** What connecting needs from a socket or channel. */
 export interface Opening {
   readonly options: LinkOptions;
   readonly user: LinkUser;
-}
-
-/**
- * A port: a number or, as Node.js takes it from an environment variable, its digits.
- *
- * @throws RangeError, with the code that Node.js has for it
- */
-export function portOf(port: unknown, least: 0 | 1): number {
-  const value = typeof port === 'string' && /^\d+$/.test(port) ? Number(port) : port;
-  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 65_535) return value;
-  const shown = typeof port === 'string' ? `'${port}'` : String(port);
-  const error = new RangeError(`Port ${shown} is not a whole number from ${least} to 65535.`);
-  throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
 }
 
 /** A link to a server, established; `attach` gets it before anything can arrive. @throws NetError, AbortError */
@@ -63,15 +50,15 @@ async function openTo(
 ): Promise<Link> {
   const call = { syscall: 'connect', address: peer.address, port: peer.port } as const;
   const what = textOf(call);
-  let place: Place | undefined;
+  let context: LocalContext | undefined;
   let link: Link | undefined;
   try {
     const local = localFor(peer);
-    place = Place.at(local.address);
-    const connector = place.adapter.createConnector();
+    context = LocalContext.at(local.address);
+    const connector = context.adapter.createConnector();
     try {
       connector.bind(local);
-      link = await Link.make(place, connector, options, user);
+      link = await Link.make(context, connector, options, user);
     } catch (error) {
       connector.release();
       throw error;
@@ -109,7 +96,7 @@ async function openTo(
     link?.free();
     throw netError(error, call);
   } finally {
-    place?.letGo();
+    context?.letGo();
   }
 }
 
@@ -120,15 +107,6 @@ function rejectedWith({ connector }: Link): Uint8Array {
   } catch {
     return new Uint8Array(0);
   }
-}
-
-/** Of two versions of this package that have no protocol in common. */
-export function otherVersion(what: string, peer: string, version: number): NetError {
-  const cure = 'install the same version of networkdirect on both sides.';
-  return new NetError(
-    'EPROTO',
-    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
-  );
 }
 
 function localFor(peer: SocketAddress): SocketAddress {

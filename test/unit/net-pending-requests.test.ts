@@ -1,7 +1,7 @@
 /** The requests of a channel that wait for their answers. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Questions, type Waiting } from '../../nd/net/questions.js';
+import { PendingRequests, type Waiting } from '../../nd/net/pending-requests.js';
 
 const waiting = (seen: string[] = [], name = ''): Waiting => ({
   resolve: () => seen.push(`${name} resolved`),
@@ -9,7 +9,7 @@ const waiting = (seen: string[] = [], name = ''): Waiting => ({
 });
 
 test('an id of a request that waits is not given again, although ids wrap', () => {
-  const questions = new Questions();
+  const questions = new PendingRequests();
   assert.is(questions.nextId(), 1);
   // Those of the round before.
   for (const id of [2, 3, 5]) questions.add(id, waiting());
@@ -17,7 +17,7 @@ test('an id of a request that waits is not given again, although ids wrap', () =
 });
 
 test('whoever waits is answered once, or told that nobody answers any more', () => {
-  const questions = new Questions();
+  const questions = new PendingRequests();
   const seen: string[] = [];
   for (const id of [1, 2, 3]) questions.add(id, waiting(seen, `${id}`));
   questions.take(2)?.resolve(Buffer.of(7));

@@ -2,11 +2,11 @@ import { inspect } from 'node:util';
 import { Nd2RemoteMemory, type Nd2Sge } from '../index.js';
 import { kindOf, outOfRange, wrongType } from './checks.js';
 import { aborted, NetError, netError, refusalBy } from './errors.js';
+import { Atomic, WRITABLE } from './exposed-memory.js';
+import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from './frames.js';
 import type { Link } from './link.js';
+import type { Bounce } from './local-context.js';
 import { Transfer } from './operations.js';
-import type { Bounce } from './place.js';
-import { Atomic, WRITABLE } from './shared.js';
-import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from './wire.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {
@@ -62,14 +62,14 @@ export class RemoteMemory {
     this.checkOpen('read');
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
-    const { place } = this.link;
+    const { context } = this.link;
     const bounce = await this.#borrow('read', length);
     const from = bounce.offset;
     await this.#operate(false, bounce, length, offset, options?.signal);
     const bytes = bounce.bytes.subarray(from, from + length);
     if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
     const copy = Buffer.from(bytes);
-    place.giveBack(bounce);
+    context.giveBack(bounce);
     return copy;
   }
 
@@ -87,11 +87,11 @@ export class RemoteMemory {
     this.#check(offset, bytes.length, options);
     this.#checkWritable();
     if (bytes.length === 0) return;
-    const { place } = this.link;
+    const { context } = this.link;
     const bounce = await this.#borrow('write', bytes.length);
     bounce.bytes.set(bytes, bounce.offset);
     await this.#operate(true, bounce, bytes.length, offset, options?.signal);
-    if (!bounce.own) place.giveBack(bounce);
+    if (!bounce.own) context.giveBack(bounce);
   }
 
   /**
@@ -166,7 +166,7 @@ export class RemoteMemory {
   /** Registered memory for an operation. @throws NetError */
   async #borrow(what: string, bytes: number): Promise<Bounce> {
     try {
-      return await this.link.place.borrow(bytes);
+      return await this.link.context.borrow(bytes);
     } catch (error) {
       throw netError(error, what);
     }
@@ -191,7 +191,7 @@ export class RemoteMemory {
       const done = (error: unknown): void => {
         signal?.removeEventListener('abort', onAbort);
         if (bounce.own) bounce.region.release();
-        else if (abandoned || error !== undefined) link.place.giveBack(bounce);
+        else if (abandoned || error !== undefined) link.context.giveBack(bounce);
         if (error === undefined) resolve();
         else reject(error);
       };
