@@ -2,7 +2,7 @@
 import { US } from './plan.js';
 import { numberText } from './report.js';
 import type { RowOutcome } from './run.js';
-import { bytesText } from './statistics.js';
+import { bytesText } from './samples.js';
 
 const WIDTH = 1000;
 const HEIGHT = 440;

@@ -3,7 +3,7 @@
  * system's monotonic clock, which all processes of the machine read alike.
  */
 import * as z from 'zod';
-import type { Sample } from './statistics.js';
+import type { Sample } from './samples.js';
 
 /** Two instants of {@link monotonicSeconds}. */
 export const commonTimeSchema = z

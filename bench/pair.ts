@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { type Placement, Program, placed } from './processes.js';
-import type { Sample } from './statistics.js';
+import type { Sample } from './samples.js';
 
 const portSchema = z.strictObject({ port: z.int().min(1).max(65_535) });
 const sampleSchema = z.strictObject({

@@ -1,6 +1,7 @@
 /** Rows over a link with delay, beside TCP of `node:net` on the same link. They need root. */
+
+import type { LinkShape } from './distance/delayed-link.js';
 import type { DistanceJob } from './distance/distance.js';
-import type { LinkShape } from './distance/link.js';
 import { type Amount, MEGABYTES, MIB, type Row, SHARE, TCP, US } from './row.js';
 
 const IN_FLIGHT = 64;

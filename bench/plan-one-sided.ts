@@ -14,7 +14,7 @@ import {
   UCX,
   US,
 } from './row.js';
-import { bytesText } from './statistics.js';
+import { bytesText } from './samples.js';
 
 export function oneSided(amount: Amount, kind: 'write' | 'read', size: number): Row {
   const { seconds } = amount;

@@ -1,7 +1,7 @@
 /** Rows about many threads and processes at once. */
 import { availableParallelism } from 'node:os';
 import type { CrowdFigures } from './crowd/crowd.js';
-import { BULK_BYTES, BULK_EVERY, type Load, type Who } from './crowd/messages.js';
+import { BULK_BYTES, BULK_EVERY, type Load, type Who } from './crowd/crowd-messages.js';
 import {
   type Amount,
   type Contestant,

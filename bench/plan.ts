@@ -27,7 +27,7 @@ import {
   UCX,
   US,
 } from './row.js';
-import { bytesText } from './statistics.js';
+import { bytesText } from './samples.js';
 
 export type { Contestant, Row, Target, Unit } from './row.js';
 export { US } from './row.js';

@@ -1,7 +1,7 @@
 /** The results of a run: a table for people, and JSON lines for programs. */
 import type { Row, Unit } from './plan.js';
 import type { Outcome, RowOutcome, TargetOutcome } from './run.js';
-import type { Figure } from './statistics.js';
+import type { Figure } from './samples.js';
 
 /** A number with three significant digits. */
 export function numberText(value: number): string {

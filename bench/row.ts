@@ -5,7 +5,7 @@ import type { DistanceJob } from './distance/distance.js';
 import type { NetJobInput } from './net/job.js';
 import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
-import type { NativeJob } from './peers/native.js';
+import type { NativeJob } from './peers/native-baselines.js';
 import type { NodeJob } from './peers/node-program.js';
 import type { UcxJob } from './peers/ucx.js';
 

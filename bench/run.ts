@@ -1,15 +1,15 @@
 /** Runs rows: each round measures all contestants in turn. */
 import { crowdSample } from './crowd/crowd.js';
+import { missingLink } from './distance/delayed-link.js';
 import { measureDistance } from './distance/distance.js';
-import { missingLink } from './distance/link.js';
 import type { JobInput } from './ours/job.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
-import { measureNative, missingNative } from './peers/native.js';
+import { measureNative, missingNative } from './peers/native-baselines.js';
 import { measureUcx, missingUcx } from './peers/ucx.js';
 import { type Contestant, type Row, type Target, US } from './plan.js';
 import type { Placement } from './processes.js';
-import { type Figure, figureOf, type Sample } from './statistics.js';
+import { type Figure, figureOf, type Sample } from './samples.js';
 
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';

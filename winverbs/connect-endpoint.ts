@@ -25,16 +25,9 @@ import type {
   WvConnectParam,
 } from './interfaces.js';
 import type { WVProvider } from './provider.js';
+import { defaultRetryCount, defaultRnrRetryCount } from './retry-counts.js';
 import { socketAddress } from './socket-address.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
-
-/** Retries after a lost packet where WvConnectParam leaves them out: the most that three bits hold (IBA 1 §9.9.2.1.1). */
-const defaultRetryCount = 7;
-
-/** The same of retries that the peer makes while this side has no receive. On a shared receive queue it may wait for receives that others post. */
-function defaultRnrRetryCount(usesSrq: boolean): number {
-  return usesSrq ? RnrRetry.FOR_EVER : RnrRetry.MOST;
-}
 
 const NO_BYTES = new Uint8Array(0);
 

@@ -4,8 +4,8 @@ import { once, setMaxListeners } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { quantile, type Sample } from '../statistics.js';
-import type { ClientReport, Command, Event, Expense, Load, Part, Who } from './messages.js';
+import { quantile, type Sample } from '../samples.js';
+import type { ClientReport, Command, Event, Expense, Load, Part, Who } from './crowd-messages.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
 /** Of a process that has a processor: V8 compiles the measured code meanwhile. */

@@ -11,7 +11,7 @@ import {
 } from 'networkdirect/winverbs';
 import { wcName } from '../../nd/cli/sides/winverbs-side.js';
 import { type Connection, Side } from '../ours/side.js';
-import { BULK_BYTES, BYTES, type Client, type Part } from './messages.js';
+import { BULK_BYTES, BYTES, type Client, type Part } from './crowd-messages.js';
 
 const DEPTH = 16;
 /** One Send in this many is signaled; its completion is that of all before it. */

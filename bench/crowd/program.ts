@@ -11,7 +11,7 @@ import {
   type Event,
   type Expense,
   type Part,
-} from './messages.js';
+} from './crowd-messages.js';
 import { connectOurs, serveOurs } from './ours.js';
 import { connectNet, serveNet } from './sockets.js';
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import { LOOPBACK } from '../../nd/cli/sides/connected-side.js';
-import { BULK_BYTES, BYTES, type Client, type Part } from './messages.js';
+import { BULK_BYTES, BYTES, type Client, type Part } from './crowd-messages.js';
 
 /** The first byte of a request that asks for bulk data. */
 const BULK = 2;

@@ -2,8 +2,8 @@
 import { type CommonTime, monotonicSeconds } from '../common-time.js';
 import { measurePair } from '../pair.js';
 import type { Placement } from '../processes.js';
-import type { Sample } from '../statistics.js';
-import { type LinkShape, withLink } from './link.js';
+import type { Sample } from '../samples.js';
+import { type LinkShape, withLink } from './delayed-link.js';
 
 export interface DistanceJob {
   readonly link: LinkShape;

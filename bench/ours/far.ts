@@ -1,7 +1,7 @@
 /** RDMA Writes or Reads to a host far away, by programs that sleep while they wait: bytes per second. */
 import { WvSend } from 'networkdirect/winverbs';
 import { CommonCount } from '../common-time.js';
-import { perSecond, type Sample, timedAsync } from '../statistics.js';
+import { perSecond, type Sample, timedAsync } from '../samples.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
 import type { Connection, Side } from './side.js';

@@ -1,7 +1,7 @@
 /** Many connections: their rate, their memory, and their processor time at rest. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ListenerWv } from '../../nd/cli/sides/winverbs-side.js';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 import type { JobOf } from './job.js';
 import { DEPTH } from './ping-pong.js';
 import type { Connection, Side } from './side.js';

@@ -9,7 +9,7 @@ import {
 } from 'networkdirect';
 import { acceptSide, LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
 import { HostV1, newResult, type SideV1 } from '../../nd/cli/sides/v1-side.js';
-import { each, type Sample, timed } from '../statistics.js';
+import { each, type Sample, timed } from '../samples.js';
 import type { JobOf } from './job.js';
 import { libraryOptions } from './library.js';
 

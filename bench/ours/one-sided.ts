@@ -2,7 +2,7 @@
 
 import { WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
-import { perRequest, perSecond, type Sample, spin, timed, without } from '../statistics.js';
+import { perRequest, perSecond, type Sample, spin, timed, without } from '../samples.js';
 import type { JobOf } from './job.js';
 import { makeMemory } from './library.js';
 import type { Connection, Side } from './side.js';

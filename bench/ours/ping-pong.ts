@@ -2,7 +2,7 @@
 
 import { WvOpcode, WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
-import { each, type Sample, spin, timed, timedAsync, without } from '../statistics.js';
+import { each, type Sample, spin, timed, timedAsync, without } from '../samples.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';
 

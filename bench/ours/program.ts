@@ -3,7 +3,7 @@
  * prints the sample, each as one line of JSON. The server ends with the client.
  */
 import { openProvider } from 'networkdirect/winverbs';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 import { farMemory, farQueuePair, farTransfer } from './far.js';
 import { type Job, type JobOf, jobSchema } from './job.js';
 import { libraryOptions, linkUsed } from './library.js';

@@ -5,7 +5,7 @@
 
 import { WvOpcode, WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
-import { perSecond, type Sample, timed } from '../statistics.js';
+import { perSecond, type Sample, timed } from '../samples.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';
 

@@ -16,7 +16,7 @@ import { cqRingBytes, SoftCompletionQueue } from '../../kernel-bridge/uvp/comple
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
-import { each, type Sample, timed, without } from '../statistics.js';
+import { each, type Sample, timed, without } from '../samples.js';
 import type { JobOf } from './job.js';
 
 /** Built by bench/native/Makefile before this program starts. */

@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 import { type JobOf, jobSchema } from './job.js';
 import { answer, Player } from './ping-pong.js';
 import { Side } from './side.js';

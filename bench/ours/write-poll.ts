@@ -5,7 +5,7 @@
 
 import { WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
-import { each, type Sample, timed } from '../statistics.js';
+import { each, type Sample, timed } from '../samples.js';
 import type { JobOf } from './job.js';
 import type { Connection, Side } from './side.js';
 

@@ -1,6 +1,6 @@
 /** libfabric's own ping-pong, fi_pingpong. It reports means only, and its bandwidth is that of a ping-pong. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 
 export interface LibfabricJob {
   readonly provider: 'shm' | 'tcp' | 'udp';

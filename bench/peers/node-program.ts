@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 import * as z from 'zod';
 import { CommonCount, type CommonTime, commonTimeSchema, monotonicSeconds } from '../common-time.js';
-import { each, perSecond, type Sample, timed, timedAsync } from '../statistics.js';
+import { each, perSecond, type Sample, timed, timedAsync } from '../samples.js';
 
 const size = z
   .int()

@@ -1,6 +1,6 @@
 /** UCX's own benchmark, ucx_perftest, over shared memory. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 
 export interface UcxJob {
   readonly test: 'tag_lat' | 'ucp_put_lat' | 'ucp_put_bw' | 'ucp_get' | 'ucp_fadd' | 'tag_bw';

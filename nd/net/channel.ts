@@ -1,11 +1,8 @@
-import { type LentMemory, lendAt } from './lent-memory.js';
-import { abortable, iterate } from './promises.js';
-import { unwatchChannel, watchChannel } from './unclosed-channels.js';
-import { peerText } from './address-text.js';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
+import { peerText } from './address-text.js';
 import { Account, type Budget, type Charge, threadBudget } from './budget.js';
 import {
   type AbortOptions,
@@ -15,19 +12,28 @@ import {
   type MessageBytes,
   type RequestHandler,
 } from './channel-options.js';
-import { checkHandler, checkSignal, bytesOf, defined } from './checks.js';
+import { bytesOf, checkHandler, checkSignal, defined } from './checks.js';
 import { aborted, closed, NetError, refusalBy, tooLong, violation } from './errors.js';
-import { WeakHandle, weakUser } from './weak-handle.js';
+import {
+  type ExposedMemory,
+  type ExposeOptions,
+  executeAtomic,
+  exposeAt,
+  isAtomic,
+} from './exposed-memory.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './frames.js';
 import { type Arrival, Inbox } from './inbox.js';
+import { type Arrived, type HeldAnswer, IncomingRequests } from './incoming-requests.js';
+import { type LentMemory, lendAt } from './lent-memory.js';
 import type { Link, LinkUser, Slot } from './link.js';
-import { type Entry, Outbox } from './outbox.js';
 import type { LocalContext } from './local-context.js';
+import { type Entry, Outbox } from './outbox.js';
 import { PendingRequests } from './pending-requests.js';
+import { abortable, iterate } from './promises.js';
 import { type Fetched, Reader } from './reader.js';
 import { RemoteMemory } from './remote-memory.js';
-import { type Arrived, type HeldAnswer, IncomingRequests } from './incoming-requests.js';
-import { type ExposedMemory, type ExposeOptions, executeAtomic, exposeAt, isAtomic } from './exposed-memory.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './frames.js';
+import { unwatchChannel, watchChannel } from './unclosed-channels.js';
+import { WeakHandle, weakUser } from './weak-handle.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -166,13 +172,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** The connection keeps the process alive, as it does before {@link unref}. */
   ref(): this {
-    this.#link.keepAlive.want(true);
+    this.#link.processRef.want(true);
     return this;
   }
 
   /** The connection does not keep the process alive, nor do requests that wait for their answers. What is not sent yet does. */
   unref(): this {
-    this.#link.keepAlive.want(false);
+    this.#link.processRef.want(false);
     return this;
   }
 
@@ -257,7 +263,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
         return true;
       },
     );
-    entry = this.#outbox.send(type, id, data, undefined, (error) => this.#pendingRequests.take(id)?.reject(error));
+    entry = this.#outbox.send(type, id, data, undefined, (error) =>
+      this.#pendingRequests.take(id)?.reject(error),
+    );
     return promise;
   }
 

@@ -1,4 +1,3 @@
-import { uncaught } from './emit.js';
 import {
   type IND2Connector,
   type IND2MemoryRegion,
@@ -9,14 +8,9 @@ import {
   Status,
 } from '../index.js';
 import { Credits } from './credits.js';
+import { uncaught } from './emit.js';
 import { netError, reset, violation } from './errors.js';
 import { Fifo } from './fifo.js';
-import { Grants, KEY_OPERATIONS } from './grants.js';
-import { KeepAlive } from './keep-alive.js';
-import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
-import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
-import type { LocalContext } from './local-context.js';
-import { type OutRing, StreamRings } from './stream-rings.js';
 import {
   CONTROL_SLOTS,
   Frame,
@@ -29,6 +23,12 @@ import {
   viewOf,
   writeHeader,
 } from './frames.js';
+import { Grants, KEY_OPERATIONS } from './grants.js';
+import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
+import type { LocalContext } from './local-context.js';
+import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
+import { ProcessRef } from './process-ref.js';
+import { type OutRing, StreamRings } from './stream-rings.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND, BIND, INVALIDATE } = Nd2RequestType;
@@ -46,7 +46,7 @@ export class Link {
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
   readonly hello: Hello;
-  readonly keepAlive: KeepAlive;
+  readonly processRef: ProcessRef;
   /** What the peer may access. */
   readonly grants: Grants;
   /** All slots. */
@@ -105,7 +105,7 @@ export class Link {
     this.memory = Buffer.allocUnsafeSlow(2 * this.#sends * options.slotBytes);
     this.#view = viewOf(this.memory);
     const { adapter, poller } = context;
-    this.keepAlive = new KeepAlive(poller, () => !this.over && (!this.quiet || this.user.unsent()));
+    this.processRef = new ProcessRef(poller, () => !this.over && (!this.quiet || this.user.unsent()));
     try {
       poller.add(this, this.#entries);
       this.queuePair = adapter.createQueuePair({
@@ -116,7 +116,7 @@ export class Link {
         initiatorQueueDepth: requests,
       });
     } catch (error) {
-      this.keepAlive.end();
+      this.processRef.end();
       poller.remove(this, this.#entries);
       throw error;
     }
@@ -166,7 +166,7 @@ export class Link {
   establish(): void {
     this.#established = true;
     const ending = this.connector.notifyDisconnect();
-    this.keepAlive.waitFor(ending);
+    this.processRef.waitFor(ending);
     ending.then(
       () => this.end(reset()),
       (error) => this.end(netError(error, 'connection')),
@@ -289,7 +289,7 @@ export class Link {
       this.end(netError(error, 'send'));
       return;
     }
-    this.keepAlive.update();
+    this.processRef.update();
     this.context.poller.wake();
   }
 
@@ -381,7 +381,7 @@ export class Link {
     this.user.writable();
     this.flush();
     this.#report();
-    this.keepAlive.update();
+    this.processRef.update();
   }
 
   #received(slot: Slot, bytes: number): void {
@@ -547,7 +547,7 @@ export class Link {
 
   #release(connector: IND2Connector | undefined): void {
     if (this.#freed) return;
-    this.keepAlive.end();
+    this.processRef.end();
     this.#freed = true;
     this.over = true;
     const { context } = this;

@@ -1,9 +1,9 @@
 import { closed, netError, violation } from './errors.js';
 import { Fifo, type Member } from './fifo.js';
+import { encodeMemory, isHeld, LARGE } from './frames.js';
 import { type Grant, Right } from './grants.js';
 import type { Link } from './link.js';
 import type { Registered } from './local-context.js';
-import { encodeMemory, isHeld, LARGE } from './frames.js';
 
 /** From this length on lent memory is read by the peer, and not copied. */
 const LENT_LEAST = 4096;
@@ -106,7 +106,7 @@ export class Outbox {
       reject,
     };
     entry.member = queue.push(entry);
-    link.keepAlive.update();
+    link.processRef.update();
     if (lent !== undefined) {
       this.#offer(entry, { ...fresh, memory: lent, lent: true, resolve, reject }, bytes!);
     } else if (large) void this.#register(entry, bytes!, resolve, reject);

@@ -1,14 +1,14 @@
-import { familyOf } from './address-text.js';
-import { copyOf } from './slab.js';
-import { checkMs, checkSizes, defined } from './checks.js';
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import type { SocketAddress } from '../index.js';
+import { familyOf } from './address-text.js';
+import { checkMs, checkSizes, defined } from './checks.js';
 import { reset, violation } from './errors.js';
 import { Fifo } from './fifo.js';
-import type { Link, LinkUser, Slot } from './link.js';
 import { Frame, Kind, RING_UNIT } from './frames.js';
+import type { Link, LinkUser, Slot } from './link.js';
+import { copyOf } from './slab.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -88,7 +88,7 @@ export class Socket extends Duplex {
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
-    if (!this.#wanted) link.keepAlive.want(false);
+    if (!this.#wanted) link.processRef.want(false);
   }
 
   /** The connection keeps the process alive, as it does before {@link unref}. */
@@ -103,7 +103,7 @@ export class Socket extends Duplex {
 
   #keepAlive(wanted: boolean): this {
     this.#wanted = wanted;
-    this.#link?.keepAlive.want(wanted);
+    this.#link?.processRef.want(wanted);
     return this;
   }
 
@@ -314,7 +314,7 @@ export class Socket extends Duplex {
     const pieces = this.#pieces;
     while (pieces.length > 0 && this.#sendSome(link)) this.#active();
     if (pieces.length > 0) {
-      link.keepAlive.update();
+      link.processRef.update();
       return;
     }
     if (this.#written !== undefined) {

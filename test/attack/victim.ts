@@ -6,11 +6,11 @@ import { readFileSync } from 'node:fs';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 import type { Activity, ActivityHealth } from './activity.js';
+import { openConnectionTarget, openDatagramTarget, type Target } from './attack-target.js';
 import { ask, type BystanderHealth, serve } from './bystander.js';
 import { askChurn, serveChurn } from './churn.js';
 import { askLookups, serveLookups } from './lookups.js';
 import type { AimMessage } from './packets.js';
-import { openConnectionTarget, openDatagramTarget, type Target } from './target.js';
 
 /** The ports of a victim: for the bystanders' connection, for connections that come and go, for look-ups. */
 export interface Ports {

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
 import { address, type Rig } from './rig.js';
-import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
+import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 
 const CM_PORT = 7471;
 const SIDR_PORT = 7174;

@@ -15,10 +15,10 @@ import {
   queueCounter,
   withNetemInwards,
 } from './case.js';
-import { withOpcode } from './packets.js';
+import { withOpcode } from './packet-filters.js';
 import type { Program } from './process.js';
 import { address, type Rig } from './rig.js';
-import { RPING_PORT, RPING_SERVER_ENDS } from './rping.js';
+import { RPING_PORT, RPING_SERVER_ENDS } from './rping-ends.js';
 
 /** Longer than rping takes from a SEND to the next READ, shorter than rxe's wait for an answer. */
 const LATE = 'delay 200ms';

@@ -1,7 +1,7 @@
 /** Cases of partitions. rxe has one partition, the default one, of which it is a full member. */
 import { askGuest, FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import { address, type Rig } from './rig.js';
-import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
+import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 
 const PINGS = 5;
 /** Longer than all attempts to connect. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { FAMILIES, GUEST, HERE, type InteropCase } from './case.js';
 import type { Program } from './process.js';
 import { address, type Rig } from './rig.js';
-import { clientEnded } from './rping.js';
+import { clientEnded } from './rping-ends.js';
 
 const PORTS = [7174, 7175, 7176, 7177] as const;
 /** Each process of this side, with its port. */

@@ -6,7 +6,7 @@
  */
 import * as z from 'zod';
 import { GUEST, HERE, type InteropCase } from './case.js';
-import { withOpcode } from './packets.js';
+import { withOpcode } from './packet-filters.js';
 import { address, type Rig } from './rig.js';
 
 const PORT = 18_520;

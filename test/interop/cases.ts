@@ -28,9 +28,9 @@ import { processCases } from './cases-processes.js';
 import { qperfCases } from './cases-qperf.js';
 import { recoveryCases } from './cases-recovery.js';
 import { ucCases } from './cases-uc.js';
-import { withOpcode } from './packets.js';
+import { withOpcode } from './packet-filters.js';
 import { address, type Rig } from './rig.js';
-import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping.js';
+import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 
 function rping(): InteropCase[] {
   const variants: readonly (readonly [operation: string, pings: number, flags: readonly string[]])[] = [

@@ -1,7 +1,7 @@
 /** A program's connections in the simulation: each carries a flow, ends when that is done, and tells when it is lost. */
 import type { CmConnection, CmPath, CmQpParameters } from '../../kernel-bridge/kernel/cm/service.js';
 import type { SimulatedHost } from './host.js';
-import type { Traffic } from './native.js';
+import type { Traffic } from './native-simulation.js';
 import type { World } from './world.js';
 
 export const SERVICE = 0x0106_1c06n;

@@ -2,7 +2,7 @@
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import type { CmPlatform, CmTimer, ConnectionManager, Gid } from '../../kernel-bridge/kernel/cm/service.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
-import type { HostOptions } from './native.js';
+import type { HostOptions } from './native-simulation.js';
 import type { World } from './world.js';
 
 const NS_PER_MS = 1e6;

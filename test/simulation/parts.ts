@@ -1,7 +1,7 @@
 /** What several scenarios have in common: topologies, ranges, kinds of traffic, figures. */
 import type { SimulatedHost } from './host.js';
-import type { FaultRates, HostOptions, PortOptions, Traffic } from './native.js';
-import { FLOW_FIGURES } from './native.js';
+import type { FaultRates, HostOptions, PortOptions, Traffic } from './native-simulation.js';
+import { FLOW_FIGURES } from './native-simulation.js';
 import { rate, whole } from './scenario.js';
 import { Violation, type World } from './world.js';
 

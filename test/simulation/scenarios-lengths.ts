@@ -1,7 +1,7 @@
 /** Paths on which packets vanish by their length alone, and nothing tells of it. */
 import { WcStatus } from '../../kernel-bridge/ioctl/constants.js';
 import type { FlowConnection } from './connection.js';
-import { FLOW_FIGURES, type PortOptions, type Traffic } from './native.js';
+import { FLOW_FIGURES, type PortOptions, type Traffic } from './native-simulation.js';
 import { demand, faultRanges, faultsOf, hostOf, mixed, nsPerByte } from './parts.js';
 import { persist } from './persistence.js';
 import { type Range, scenario, whole } from './scenario.js';

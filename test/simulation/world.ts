@@ -20,7 +20,7 @@ import {
   NewsKind,
   type PortOptions,
   QpEvent,
-} from './native.js';
+} from './native-simulation.js';
 
 export const NS_PER_MS = 1e6;
 /** No host's clock. */

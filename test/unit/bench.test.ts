@@ -8,7 +8,7 @@ import { parse as parseUcx } from '../../bench/peers/ucx.js';
 import { plan, type Row, US } from '../../bench/plan.js';
 import { absences, jsonLines, markdown, numberText, table } from '../../bench/report.js';
 import { outcomeOf, type RowOutcome } from '../../bench/run.js';
-import { bytesText, each, figureOf, Parts, perSecond, quantile, timed } from '../../bench/statistics.js';
+import { bytesText, each, figureOf, Parts, perSecond, quantile, timed } from '../../bench/samples.js';
 
 const everything = plan(1, /(?:)/);
 

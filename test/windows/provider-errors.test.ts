@@ -17,8 +17,8 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 import { WVProvider } from '../../winverbs/provider.js';
-import { pairOf, StandinProvider } from './provider.js';
 import { clean as cleanDriver, GUID, Standin, statusOf } from './standin.js';
+import { pairOf, StandinProvider } from './standin-provider.js';
 
 const standin = new Standin();
 const uvp = new StandinProvider();

@@ -5,8 +5,8 @@ import type { Host, Side } from '../../nd/cli/sides/connected-side.js';
 import { HostV1 } from '../../nd/cli/sides/v1-side.js';
 import { HostV2 } from '../../nd/cli/sides/v2-side.js';
 import { allocate, Status } from '../../nd/index.js';
-import { StandinProvider } from './provider.js';
 import { clean as cleanDriver, Standin, statusOf } from './standin.js';
+import { StandinProvider } from './standin-provider.js';
 
 const standin = new Standin();
 const uvp = new StandinProvider();

@@ -17,8 +17,8 @@ import {
   WvWc,
 } from '../../winverbs/index.js';
 import { remoteOf, take } from '../helpers/loopback.js';
-import { disconnectPair, pairOf, StandinProvider } from './provider.js';
 import { clean as cleanDriver, GUID, Standin, statusOf } from './standin.js';
+import { disconnectPair, pairOf, StandinProvider } from './standin-provider.js';
 
 const standin = new Standin();
 const uvp = new StandinProvider();

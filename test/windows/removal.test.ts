@@ -7,8 +7,8 @@ import * as assert from 'uvu/assert';
 import { openNetworkDirect2 } from '../../nd/index.js';
 import { openProvider, Status, StatusError, statusName, WvSend } from '../../winverbs/index.js';
 import { openPlain } from './plain-verbs.js';
-import { pairOf } from './provider.js';
 import { GUID, inTime, Standin, statusOf, TestCode, u32, until, words } from './standin.js';
+import { pairOf } from './standin-provider.js';
 
 function service(verb: 'start' | 'stop'): void {
   const { status } = spawnSync('sc.exe', [verb, 'WinVerbs'], { stdio: 'ignore' });

@@ -243,8 +243,8 @@ bool Requester::request(Qp& qp, uint32_t& budget) {
   }
   const bool wasOutstanding = rq.outstanding();
   Round round{budget};
-  const bool repeats =
-      (qp.has(kRecovering) && !t_.selectiveAck.resend(qp, budget)) || (qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget));
+  const bool repeats = (qp.has(kRecovering) && !t_.selectiveAck.resend(qp, budget)) ||
+                       (qp.has(kAnswerGap) && !t_.lostResponses.ask(qp, budget));
   State state = repeats ? State::kMore : next(qp);
   while (state < State::kIdle) {
     switch (state) {
@@ -392,13 +392,6 @@ void Requester::sendOne(Qp& qp, SendEntry& e, uint32_t most) {
   } else {
     sendData(qp, e, 1);
   }
-}
-
-void Requester::sendKeepAlive(Qp& qp) {
-  wire::emitReth(t_.links.begin(qp, wire::kOpWriteOnly, qp.rq.psn, true), {});
-  qp.rq.sinceAck = 0;
-  c_.counters.keepAlives++;
-  sent(qp, 1, qp.route);
 }
 
 }  // namespace nd

@@ -1,6 +1,6 @@
 // The requester: turns send WQEs into request packets, and repeats them (IBA 1 §9.7.2–9.7.3, §9.7.5.1, §9.7.7;
 // roce-wire §2.1–2.3, §2.5). requester.cc sends what is new, retransmission.cc what has to be sent again, and keeps the
-// timers.
+// timers; keep_alive.cc is for idle connections.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -73,6 +73,7 @@ class Requester : public Role {
   void sendRead(Qp& qp, SendEntry& e, uint32_t span);
   void sendAtomic(Qp& qp, SendEntry& e);
   void sendKeepAlive(Qp& qp);
+  uint64_t onIdle(Qp& qp);  // as onTimer(), with nothing outstanding
   void requestAck(Qp& qp);
   void onAckTimeout(Qp& qp);
   uint64_t probeDue(const Qp& qp) const;

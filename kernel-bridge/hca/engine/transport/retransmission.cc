@@ -53,15 +53,7 @@ uint64_t Requester::onTimer(Qp& qp) {
     if (c_.now >= probeDue(qp)) probe(qp);
     return std::min(due, probeDue(qp));
   }
-  if (!keepAlive || qp.state() != kQpsRts || !qp.reliable() || !isProbed(qp)) return UINT64_MAX;
-  const uint64_t due = qp.lastActivity + keepAlive;
-  if (c_.now < due) return due;
-  if (qp.connected() && rq.head == rq.begun && !qp.has(kKeepAlive)) {
-    qp.set(kKeepAlive);
-    rq.keepAlivePsn = rq.psn;
-    s_.schedule(qp);  // request() sets the ACK timer
-  }
-  return c_.now + keepAlive;
+  return onIdle(qp);
 }
 
 // Behind the oldest packet where all between is executed, and answers alone are missing.

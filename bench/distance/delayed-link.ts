@@ -1,6 +1,6 @@
-/** Two network namespaces with a link between them that has delay, a rate, a queue and loss: `bench/native/link.c`. */
+/** Two network namespaces with a link between them that has delay, a rate, a queue and loss: `bench/native/delayed_link.c`. */
 import { execFileSync } from 'node:child_process';
-import { missingNative, nativeProgram } from '../peers/native.js';
+import { missingNative, nativeProgram } from '../peers/native-baselines.js';
 import { Program } from '../processes.js';
 
 /** What the link does with packets, each way. */
@@ -36,7 +36,7 @@ export function missingLink(): string | undefined {
   } catch {
     return 'ip (iproute2) is not installed, or this system has no network namespaces';
   }
-  return missingNative({ program: 'link' });
+  return missingNative({ program: 'delayed_link' });
 }
 
 const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -55,7 +55,7 @@ export async function withLink<T>(shape: LinkShape, use: (ends: Ends) => Promise
       queue: shape.queue,
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, `${Math.round(value)}`]);
-    link = new Program(nativeProgram('link'), [...spaces, ...args], []);
+    link = new Program(nativeProgram('delayed_link'), [...spaces, ...args], []);
     await link.line();
     for (const [i, space] of spaces.entries()) {
       ip('-n', space, 'link', 'set', 'lo', 'up');

@@ -5,7 +5,7 @@ import type { Poller } from './poller.js';
  * Whether a connection keeps the process alive: while the program wants it, which is the default, and in any case while something is
  * unsent or on its way. So does a write under way of `net.Socket`.
  */
-export class KeepAlive {
+export class ProcessRef {
   #wanted = true;
   #holds = true;
   #ended = false;

@@ -3,11 +3,20 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { isInstalled, type Placement, Program, placed } from '../processes.js';
-import type { Sample } from '../statistics.js';
+import type { Sample } from '../samples.js';
 
 export interface NativeJob {
   /** A file of bench/native, without its ending. */
-  readonly program: 'line' | 'eventfd' | 'vm' | 'copy' | 'udp' | 'icrc' | 'queue_pairs' | 'verbs' | 'link';
+  readonly program:
+    | 'line'
+    | 'eventfd'
+    | 'vm'
+    | 'copy'
+    | 'udp'
+    | 'icrc'
+    | 'queue_pairs'
+    | 'verbs'
+    | 'delayed_link';
   readonly args: readonly string[];
 }
 
