@@ -12,8 +12,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 const bytesModule = 'kernel-bridge/ioctl/layout-bytes.js';
 /** Folders of `dist`, and their modules with tables. */
 const rooms = {
-  'kernel-bridge/ioctl': ['structs.js', 'ca.js', 'provider-data.js'],
-  'kernel-bridge/kernel/cm': ['wire.js'],
+  'kernel-bridge/ioctl': ['structs.js', 'hca-file.js', 'provider-data.js'],
+  'kernel-bridge/kernel/cm': ['mad-layouts.js'],
 };
 
 const property = (key) => (/^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key));

@@ -8,7 +8,8 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { ChangeCount, WvIoGuid } from '../ioctl/structs.js';
 import type { DriverHost, LoadRequest } from './drivers/driver-host.js';
 import type { HcaDriver } from './hca-driver/hca-driver.js';
-import { DeviceObject, DriverObject, IoctlTable } from './io-manager/device-object.js';
+import { DeviceObject, DriverObject } from './io-manager/device-object.js';
+import { IoctlTable } from './io-manager/ioctl-table.js';
 import { type Irp, IrpQueue } from './io-manager/irp.js';
 import type { WorkItems } from './io-manager/work-items.js';
 

@@ -472,7 +472,7 @@ long(door, 'many Workers with kernels of their own, at once', async () => {
     const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(source)}`), {
       workerData: {
         kernel: new URL(`${base}soft-kernel.js`, import.meta.url).href,
-        options: new URL(`${base}kernel-options.js`, import.meta.url).href,
+        options: new URL(`${base}resolve-options.js`, import.meta.url).href,
         entry: entry.href,
         device,
         leave: i % 2 === 0 ? 'pending' : 'closed',
@@ -503,7 +503,7 @@ function runProgram(
   const base = new URL('../../kernel-bridge/door/soft/', import.meta.url).href;
   const program = `
     import { SoftKernel } from '${base}soft-kernel.js';
-    import { resolveKernelOptions } from '${base}kernel-options.js';
+    import { resolveKernelOptions } from '${base}resolve-options.js';
     const kernel = new SoftKernel(resolveKernelOptions({}), { entry: new URL('${entry.href}') });
     const file = kernel.open(${JSON.stringify(device)});
     const same = (out) => out;

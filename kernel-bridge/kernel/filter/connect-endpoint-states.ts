@@ -104,6 +104,15 @@ export type SignalAction =
   | 'onDisconnectCancelled'
   | 'onDeviceLost';
 
+/** The names of connect endpoints. */
+export interface ConnectEndpointKind {
+  readonly state: EndpointState;
+  readonly request: EndpointRequest;
+  readonly signal: EndpointSignal;
+  readonly requestAction: RequestAction;
+  readonly signalAction: SignalAction;
+}
+
 /** A request's cell: a transition, or the status of a refusal. */
 export type RequestCell = Cell<RequestAction, EndpointState>;
 /** An event's cell: a transition, or `ignored`: it cannot occur in this state, or has no effect. */

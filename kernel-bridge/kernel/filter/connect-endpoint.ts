@@ -14,14 +14,19 @@ import type {
   CmReply,
   CmRequest,
 } from '../cm/service.js';
+import { isLoopback, mtuCode, sameGid } from '../hca-driver/hca-ports.js';
 import type { Hca } from '../hca-driver/ib-objects.js';
 import { DEFAULT_PKEY, samePartition } from '../hca-driver/pkeys.js';
-import { isLoopback, mtuCode, sameGid } from '../hca-driver/hca-ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
+  type ConnectEndpointKind,
+  type RequestAction,
+  requestTable,
+  type SignalAction,
+  signalTable,
+} from './connect-endpoint-states.js';
+import {
   type CommonAction,
-  type CommonRequest,
-  type CommonSignal,
   EndpointMachine,
   type Nameable,
   type RequestArguments,
@@ -43,15 +48,6 @@ import {
   type WvQp,
 } from './endpoint-qp.js';
 import {
-  type EndpointRequest,
-  type EndpointSignal,
-  type EndpointState,
-  type RequestAction,
-  requestTable,
-  type SignalAction,
-  signalTable,
-} from './connect-endpoint-states.js';
-import {
   addressData,
   deviceAddress,
   type EndpointParam,
@@ -67,14 +63,7 @@ const TABLES = {
   signals: signalTable,
 } as const;
 
-export class Endpoint extends EndpointMachine<
-  EndpointState,
-  Exclude<EndpointRequest, CommonRequest>,
-  Exclude<EndpointSignal, CommonSignal>,
-  RequestAction,
-  SignalAction,
-  Endpoint
-> {
+export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   /** The peer's latest parameters and private data, in this side's view. */
   param: EndpointParam = noParam;
 

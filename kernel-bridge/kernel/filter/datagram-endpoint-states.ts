@@ -57,6 +57,15 @@ export type DatagramAction = CommonAction | 'lookup' | 'accept' | 'reject' | 'jo
 /** Names of the methods that handle an event. */
 export type DatagramSignalAction = 'stay' | 'adopt' | 'onWithdrawn' | 'onDeviceLost';
 
+/** The names of datagram endpoints. */
+export interface DatagramEndpointKind {
+  readonly state: DatagramState;
+  readonly request: DatagramRequest;
+  readonly signal: DatagramSignal;
+  readonly requestAction: DatagramAction;
+  readonly signalAction: DatagramSignalAction;
+}
+
 export type DatagramCell = Cell<DatagramAction, DatagramState>;
 export type DatagramSignalCell = Transition<DatagramSignalAction, DatagramState> | 'ignored';
 

@@ -18,16 +18,12 @@ import { isLoopback, isMulticast, isUnspecified, isV4, sameGid } from '../hca-dr
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import {
   type DatagramAction,
-  type DatagramRequest,
-  type DatagramSignal,
+  type DatagramEndpointKind,
   type DatagramSignalAction,
-  type DatagramState,
   datagramTables,
 } from './datagram-endpoint-states.js';
 import {
   type CommonAction,
-  type CommonRequest,
-  type CommonSignal,
   EndpointMachine,
   type Nameable,
   type RequestArguments,
@@ -52,14 +48,7 @@ interface Pending {
   lookup: SidrLookup;
 }
 
-export class DatagramEndpoint extends EndpointMachine<
-  DatagramState,
-  Exclude<DatagramRequest, CommonRequest>,
-  Exclude<DatagramSignal, CommonSignal>,
-  DatagramAction,
-  DatagramSignalAction,
-  DatagramEndpoint
-> {
+export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, DatagramEndpoint> {
   declare protected listener: SidrListener | undefined;
   private inquiry: SidrInquiry | undefined = undefined;
   /** The peer that sent the look-up. */

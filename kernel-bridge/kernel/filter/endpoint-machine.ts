@@ -14,9 +14,9 @@ import type {
   SidrInquiry,
   SidrRequest,
 } from '../cm/service.js';
+import { isUnspecified, sameGid } from '../hca-driver/hca-ports.js';
 import type { Hca } from '../hca-driver/ib-objects.js';
 import { pkeysFit } from '../hca-driver/pkeys.js';
-import { isUnspecified, sameGid } from '../hca-driver/hca-ports.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import type { WvQp } from './endpoint-qp.js';
 import type {
@@ -40,19 +40,29 @@ export interface Transition<A, S> {
 /** A request's cell: a transition, or the status of a refusal. */
 export type Cell<A, S> = Transition<A, S> | { readonly status: number };
 
+/** The names of one type of endpoint: its states, the requests and events that change them, and the actions of both. */
+export interface EndpointKind {
+  readonly state: string;
+  readonly request: string;
+  readonly signal: string;
+  readonly requestAction: string;
+  readonly signalAction: string;
+}
+
 /** The tables of one type of endpoint: every (state, request) and every (state, event). */
-export interface EndpointTables<
-  S extends string,
-  R extends string,
-  H extends string,
-  RA extends string,
-  SA extends string,
-> {
-  readonly initial: S;
-  readonly destroying: S;
-  readonly requests: Readonly<Record<S, Readonly<Record<R, Cell<RA, S>>>>>;
+export interface EndpointTables<K extends EndpointKind> {
+  readonly initial: K['state'];
+  readonly destroying: K['state'];
+  readonly requests: Readonly<
+    Record<K['state'], Readonly<Record<CommonRequest | K['request'], Cell<K['requestAction'], K['state']>>>>
+  >;
   /** `ignored`: the event cannot occur in this state, or has no effect. */
-  readonly signals: Readonly<Record<S, Readonly<Record<H, Transition<SA, S> | 'ignored'>>>>;
+  readonly signals: Readonly<
+    Record<
+      K['state'],
+      Readonly<Record<CommonSignal | K['signal'], Transition<K['signalAction'], K['state']> | 'ignored'>>
+    >
+  >;
 }
 
 /** An endpoint that a GetRequest may name. */
@@ -135,19 +145,9 @@ const COMMON_ACTIONS: Readonly<Record<CommonAction, true>> = {
 /** Events of all types of endpoints. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
 
-/**
- * `S` its states, `R` and `H` its requests and events besides the common ones, `RA` and `SA` their actions, `E` the
- * type.
- */
-export abstract class EndpointMachine<
-  S extends string,
-  R extends string,
-  H extends string,
-  RA extends string,
-  SA extends string,
-  E extends Nameable,
-> {
-  protected current: S;
+/** `K` names its states, requests and events; `E` is the type itself. */
+export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable> {
+  protected current: K['state'];
   local: EndpointAddress | undefined = undefined;
   peer: EndpointAddress | undefined = undefined;
   backlog = 0;
@@ -170,25 +170,25 @@ export abstract class EndpointMachine<
   partitionAlone: number | undefined = undefined;
 
   /** Executes the action of a request: completes or pends the IRP, or returns the status of a refusal. */
-  protected abstract act(action: RA, irp: Irp, args: RequestArguments): number | undefined;
+  protected abstract act(action: K['requestAction'], irp: Irp, args: RequestArguments): number | undefined;
   /** Executes the action of an event. */
-  protected abstract react(action: SA, data: SignalData): void;
+  protected abstract react(action: K['signalAction'], data: SignalData): void;
 
   constructor(
     /** WinVerbs endpoint type, also the RDMA port space. */
     readonly type: number,
     protected readonly services: EndpointServices,
-    private readonly tables: EndpointTables<S, CommonRequest | R, CommonSignal | H, RA, SA>,
+    private readonly tables: EndpointTables<K>,
   ) {
     this.current = tables.initial;
   }
 
-  get state(): S {
+  get state(): K['state'] {
     return this.current;
   }
 
   /** Executes a request, or refuses it with the table's status. Completes or pends the IRP. */
-  handle(request: CommonRequest | R, irp: Irp, args: RequestArguments = {}): number {
+  handle(request: CommonRequest | K['request'], irp: Irp, args: RequestArguments = {}): number {
     const cell = this.tables.requests[this.current][request];
     if ('status' in cell) return irp.complete(cell.status);
     const before = this.current;
@@ -206,7 +206,7 @@ export abstract class EndpointMachine<
   }
 
   /** Handles an event. */
-  signal(signal: CommonSignal | H, data?: SignalData): void {
+  signal(signal: CommonSignal | K['signal'], data?: SignalData): void {
     const cell = this.tables.signals[this.current][signal];
     if (cell === 'ignored') {
       this.ignoredSignals++;

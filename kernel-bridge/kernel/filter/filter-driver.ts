@@ -17,15 +17,15 @@ import {
   type DriverDispatch,
   DriverObject,
   type FileObject,
-  IoctlTable,
 } from '../io-manager/device-object.js';
+import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
 import { atDispatchLevel, DriverFault } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { Call, callVerb, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
-import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { Endpoint } from './connect-endpoint.js';
+import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-types.js';
 import { type AnyEndpoint, WvFile, WvPd } from './file-objects.js';

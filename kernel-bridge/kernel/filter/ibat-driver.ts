@@ -4,7 +4,6 @@ import { IBAT_VERSION } from '../../ioctl/constants.js';
 import { decodeOptionalSockaddr, decodeSockaddr } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { IbatIpToPortIn, IbatPathIn, IbatPortRecord, IbPathRecord } from '../../ioctl/structs.js';
-import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import {
   isLoopback,
   isMulticast,
@@ -13,7 +12,9 @@ import {
   mtuCode,
   type PortTable,
 } from '../hca-driver/hca-ports.js';
-import { DeviceObject, DriverObject, IoctlTable } from '../io-manager/device-object.js';
+import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
+import { DeviceObject, DriverObject } from '../io-manager/device-object.js';
+import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import { endpointAddress } from './endpoint-types.js';

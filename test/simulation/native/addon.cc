@@ -1,4 +1,4 @@
-// The simulation for TypeScript (../native.ts, which alone calls it and checks what it gives).
+// The simulation for TypeScript (../native-simulation.ts, which alone calls it and checks what it gives).
 #include <string>
 
 #include "addon/napi_header.h"
