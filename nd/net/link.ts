@@ -1,12 +1,4 @@
-import {
-  type IND2Connector,
-  type IND2MemoryRegion,
-  type IND2QueuePair,
-  Nd2MrFlag,
-  Nd2RequestType,
-  type Nd2Result,
-  Status,
-} from '../index.js';
+import { type IND2Connector, type IND2QueuePair, Nd2RequestType, type Nd2Result, Status } from '../index.js';
 import { Credits } from './credits.js';
 import { uncaught } from './emit.js';
 import { netError, reset, violation } from './errors.js';
@@ -24,6 +16,7 @@ import {
   writeHeader,
 } from './frames.js';
 import { Grants, KEY_OPERATIONS } from './grants.js';
+import type { LinkMemory } from './link-memory.js';
 import { type LinkOptions, type LinkUser, type Slot, slotAt } from './link-types.js';
 import type { LocalContext } from './local-context.js';
 import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
@@ -37,6 +30,9 @@ const HEADER = Header.BYTES;
 const SUCCESS: number = Status.SUCCESS;
 
 export type { LinkOptions, LinkUser, Slot };
+
+/** Slots of each direction. */
+const slotsOf = (credits: Credits): number => credits.posted + CONTROL_SLOTS;
 
 const nothing = Promise.resolve();
 
@@ -64,7 +60,9 @@ export class Link {
   bytesWritten = 0;
 
   readonly #view: DataView;
-  readonly #region: IND2MemoryRegion;
+  readonly #memory: LinkMemory;
+  /** Slots with frames that their user has not released. */
+  #heldSlots = 0;
   readonly #entries: number;
   readonly #freeSends: Slot[] = [];
   /** Takes further frames before it is posted. */
@@ -92,18 +90,25 @@ export class Link {
   /** Frames that came before this side knew that the connection is made. */
   #early: (() => void)[] = [];
 
-  private constructor(context: LocalContext, connector: IND2Connector, options: LinkOptions, user: LinkUser) {
+  private constructor(
+    context: LocalContext,
+    memory: LinkMemory,
+    credits: Credits,
+    connector: IND2Connector,
+    options: LinkOptions,
+    user: LinkUser,
+  ) {
+    this.#memory = memory;
+    this.memory = memory.bytes;
+    this.#view = viewOf(this.memory);
     this.connector = connector;
     this.user = user;
     this.hello = options;
     this.#isStream = options.kind === Kind.STREAM;
-    this.#credits = new Credits(options);
-    this.#sends = this.#credits.posted + CONTROL_SLOTS;
+    this.#credits = credits;
+    this.#sends = slotsOf(credits);
     const requests = this.#sends + REMOTE_OPERATIONS + KEY_OPERATIONS;
     this.#entries = this.#sends + requests;
-    // Zeroing could commit all pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
-    this.memory = Buffer.allocUnsafeSlow(2 * this.#sends * options.slotBytes);
-    this.#view = viewOf(this.memory);
     const { adapter, poller } = context;
     this.processRef = new ProcessRef(poller, () => !this.over && (!this.quiet || this.user.unsent()));
     try {
@@ -122,7 +127,6 @@ export class Link {
     }
     this.context = context.hold();
     context.join(this);
-    this.#region = adapter.createMemoryRegion();
     const posted = (): void => poller.wake();
     this.#operations = new Operations(this.queuePair, REMOTE_OPERATIONS, posted);
     this.grants = new Grants(context, this.queuePair, posted);
@@ -138,19 +142,33 @@ export class Link {
     options: LinkOptions,
     user: LinkUser,
   ): Promise<Link> {
-    const link = new Link(context, connector, options, user);
+    const credits = new Credits(options);
+    const { linkMemory } = context.hold();
     try {
-      await link.#region.register(link.memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
-      for (let i = 0; i < 2 * link.#sends; i += 1) {
-        const offset = i * options.slotBytes;
-        const slot = slotAt(link.memory, link.#region, offset, options.slotBytes);
-        if (i < link.#sends) link.queuePair.receive(slot, slot.sgl);
-        else link.#freeSends.push(slot);
+      const memory = await linkMemory.take(2 * slotsOf(credits) * options.slotBytes);
+      let link: Link | undefined;
+      try {
+        link = new Link(context, memory, credits, connector, options, user);
+        link.#fill();
+        return link;
+      } catch (error) {
+        if (link === undefined) linkMemory.giveBack(memory);
+        else link.#release(undefined);
+        throw error;
       }
-      return link;
-    } catch (error) {
-      link.#release(undefined);
-      throw error;
+    } finally {
+      context.letGo();
+    }
+  }
+
+  /** Divides its memory into slots, and posts those that receive. */
+  #fill(): void {
+    const { bytes, region } = this.#memory;
+    const { slotBytes } = this.hello;
+    for (let i = 0; i < 2 * this.#sends; i += 1) {
+      const slot = slotAt(bytes, region, i * slotBytes, slotBytes);
+      if (i < this.#sends) this.queuePair.receive(slot, slot.sgl);
+      else this.#freeSends.push(slot);
     }
   }
 
@@ -308,7 +326,9 @@ export class Link {
   /** One frame fewer is in use; whether it was the last one, and the slot is needed again. */
   #isFree(slot: Slot): boolean {
     slot.frames -= 1;
-    return slot.frames === 0 && !this.over;
+    if (slot.frames > 0) return false;
+    if (slot.units === 0) this.#heldSlots -= 1;
+    return !this.over;
   }
 
   /** The slot receives data again. */
@@ -413,6 +433,7 @@ export class Link {
     }
     // The slot is kept until all frames are known.
     slot.frames = 1;
+    this.#heldSlots += 1;
     const end = offset + bytes;
     for (let at = offset; at < end && !this.over; ) {
       const length = end - at < HEADER ? end : view.getUint32(at + Header.LENGTH);
@@ -556,7 +577,9 @@ export class Link {
     connector?.release();
     this.grants.end();
     this.queuePair.release();
-    this.#region.release();
+    // What the user has not taken stays where it is.
+    if (this.#heldSlots === 0) context.linkMemory.giveBack(this.#memory);
+    else this.#memory.region.release();
     this.#rings?.end();
     context.poller.remove(this, this.#entries);
     context.leave(this);

@@ -9,6 +9,7 @@ import {
   ndStartup,
   Status,
 } from '../index.js';
+import { LinkMemoryPool } from './link-memory.js';
 import { Poller } from './poller.js';
 
 /** Memory that a program has exposed: atomic operations of peers are executed on it. */
@@ -40,6 +41,7 @@ const BOUNCE_BYTES = 4096;
 export class LocalContext {
   readonly adapter: IND2Adapter;
   readonly poller: Poller;
+  readonly linkMemory: LinkMemoryPool;
   /**
    * The adapter has memory windows, and peers get tokens of these, not of regions: a region's token is good on each queue pair of the
    * adapter. Without them, memory is registered for each grant, and lent memory for each message.
@@ -58,6 +60,7 @@ export class LocalContext {
     ndStartup();
     try {
       this.adapter = ndOpenAdapter(address);
+      this.linkMemory = new LinkMemoryPool(this.adapter);
       this.windows = this.adapter.query().maxWindowSize > 0;
       this.poller = new Poller(this.adapter, (error) => {
         for (const user of [...this.#users]) user.end(error);
@@ -92,6 +95,7 @@ export class LocalContext {
     if (this.#references > 0) return;
     LocalContext.#contexts.delete(this.address);
     this.poller.close();
+    this.linkMemory.close();
     this.#bounceRegion?.release();
     this.adapter.release();
     ndCleanup();

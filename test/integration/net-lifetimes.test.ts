@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { exposeAt } from '../../nd/net/exposed-memory.js';
 import { type Answering, IncomingRequests } from '../../nd/net/incoming-requests.js';
-import { connectChannel, createChannelServer } from '../../nd/net/index.js';
+import { type Channel, connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { lendAt } from '../../nd/net/lent-memory.js';
 import { LocalContext } from '../../nd/net/local-context.js';
 import { rejection } from '../helpers/net-pair.js';
@@ -102,6 +102,63 @@ test('close() of a server that is closing resolves with the end of its connectio
   await channel.close();
   await Promise.all(closing);
   assert.equal(ended, ['first', 'second']);
+});
+
+/** A server of channels, a function that connects to it and resolves to both sides, and its end. */
+async function served() {
+  const server = createChannelServer();
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
+  const { port } = server.address()!;
+  return {
+    async join() {
+      const come = once(server, 'channel');
+      const here = await connectChannel(port, LOOPBACK);
+      return { here, there: (await come)[0] as Channel };
+    },
+    close: () => server.close(),
+  };
+}
+
+test('connections one after another use the same memory', async () => {
+  const context = LocalContext.at(LOOPBACK);
+  const create = context.adapter.createMemoryRegion.bind(context.adapter);
+  let regions = 0;
+  context.adapter.createMemoryRegion = () => {
+    regions += 1;
+    return create();
+  };
+  const { join, close } = await served();
+  for (let i = 0; i < 5; i += 1) {
+    const { here, there } = await join();
+    const ended = once(there, 'close');
+    await here.send(`message ${i}`);
+    assert.is((await there.receive())!.toString(), `message ${i}`);
+    await Promise.all([here.close(), ended]);
+  }
+  await close();
+  // One for each side, and one for the connection that the server expects meanwhile.
+  assert.ok(regions <= 3, `${regions} regions`);
+  context.adapter.createMemoryRegion = create;
+  context.letGo();
+});
+
+test('messages that were not taken outlast their connection, whatever the next ones carry', async () => {
+  const { join, close } = await served();
+  const first = await join();
+  const ended = once(first.there, 'close');
+  for (let i = 0; i < 10; i += 1) await first.here.send(`kept ${i}`);
+  first.here.destroy();
+  await ended;
+  for (let i = 0; i < 3; i += 1) {
+    const { here, there } = await join();
+    const over = once(there, 'close');
+    for (let n = 0; n < 10; n += 1) await here.send(Buffer.alloc(1000, 0xee));
+    for (let n = 0; n < 10; n += 1) assert.is((await there.receive())!.length, 1000);
+    await Promise.all([here.close(), over]);
+  }
+  for (let i = 0; i < 10; i += 1) assert.is((await first.there.receive())!.toString(), `kept ${i}`);
+  await close();
 });
 
 test.run();

@@ -1,0 +1,81 @@
+// Memory of ended links for the next ones: how much is kept, and for how long.
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { IND2Adapter } from '../../nd/index.js';
+import { type LinkMemory, LinkMemoryPool } from '../../nd/net/link-memory.js';
+
+/** A pool, and the lengths of the memory that is registered at present. */
+function pool() {
+  const registered: number[] = [];
+  const adapter = {
+    createMemoryRegion() {
+      let length = -1;
+      return {
+        async register(bytes: Uint8Array) {
+          if (bytes.length === 13) throw new Error('no memory');
+          length = bytes.length;
+          registered.push(length);
+        },
+        release() {
+          const at = registered.indexOf(length);
+          if (at >= 0) registered.splice(at, 1);
+        },
+      };
+    },
+  } as unknown as IND2Adapter;
+  return { pool: new LinkMemoryPool(adapter), registered };
+}
+
+test('memory is used again by the next link of its length, the last one first', async () => {
+  const { pool: memories, registered } = pool();
+  const [first, second, long] = [
+    await memories.take(100),
+    await memories.take(100),
+    await memories.take(200),
+  ] as [LinkMemory, LinkMemory, LinkMemory];
+  for (const memory of [first, long, second]) memories.giveBack(memory);
+  assert.is(await memories.take(100), second);
+  assert.is(await memories.take(100), first);
+  assert.is.not(await memories.take(100), first);
+  assert.is(await memories.take(200), long);
+  assert.equal(registered, [100, 100, 200, 100]);
+  memories.close();
+});
+
+test('sixteen are kept at most: the oldest is released', async () => {
+  const { pool: memories, registered } = pool();
+  const lengths = Array.from({ length: 20 }, (_, i) => 100 + i);
+  for (const memory of await Promise.all(lengths.map((length) => memories.take(length))))
+    memories.giveBack(memory);
+  assert.is(memories.size, 16);
+  assert.equal(registered, lengths.slice(4));
+  memories.close();
+  assert.equal(registered, []);
+});
+
+test('what nobody needed from one look to the next is released', async () => {
+  const { pool: memories, registered } = pool();
+  const some = await Promise.all([100, 101, 102].map((length) => memories.take(length)));
+  for (const memory of some) memories.giveBack(memory);
+  memories.look();
+  assert.equal(registered, [100, 101, 102]);
+  memories.giveBack(await memories.take(101));
+  memories.look();
+  assert.equal(registered, [101]);
+  memories.look();
+  assert.equal(registered, []);
+  memories.close();
+});
+
+test('memory that comes back after the end is released, and memory that cannot be had leaves nothing', async () => {
+  const { pool: memories, registered } = pool();
+  const memory = await memories.take(100);
+  const refused = await memories.take(13).catch((error: Error) => error);
+  assert.is((refused as Error).message, 'no memory');
+  memories.close();
+  assert.equal(registered, [100]);
+  memories.giveBack(memory);
+  assert.equal(registered, []);
+});
+
+test.run();
