@@ -17,7 +17,7 @@ import {
   type WvQpCreate,
 } from '../../winverbs/index.js';
 import type { NdAdapterOptions, NdResult } from '../spi/common-types.js';
-import { inUseStatuses, NdError, refuse, type StatusMap, type Terms } from '../status.js';
+import { NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import { checkOptions, isCount } from './argument-checks.js';
 import type { CompletionQueueBase } from './completion-queue-base.js';
@@ -26,6 +26,9 @@ import { MemoryWindow } from './memory-window.js';
 import { NdObject } from './nd-object.js';
 import { OverlappedFile } from './overlapped-file.js';
 import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
+
+/** How deregistering memory fails that can be deregistered later: a window is bound to it, or a stopped peer may still write there. */
+const passing: ReadonlySet<number> = new Set([Status.ACCESS_DENIED, Status.DEVICE_BUSY, Status.NO_MEMORY]);
 
 /** Statuses of addresses, endpoints and connections whose device is gone: true, but not the cause. */
 const symptoms: ReadonlySet<number> = new Set([
@@ -266,22 +269,20 @@ export abstract class AdapterBase extends NdObject {
     return queue;
   }
 
-  /** Deregisters memory whose region was released: now, or when no window is bound to it any more. */
+  /** Deregisters memory whose region was released: now, or as soon as it can be. */
   dropMemory(region: WvMemoryRegion): void {
     this.#opened.add(region);
     this.windowsWent();
   }
 
-  /** Windows may have been unbound: deregisters memory that waited for that. */
+  /** Deregisters memory that waits for that: windows may have been unbound, or other memory is released. */
   windowsWent(): void {
     for (const region of this.#opened) {
       try {
         this.pd.deregisterMemory(region);
       } catch (error) {
-        // A window is still bound to it. Any other error would be the same next time.
-        const status =
-          error instanceof StatusError ? this.terms.status(error.status, inUseStatuses) : undefined;
-        if (status === Status.DEVICE_BUSY) continue;
+        // Any other error would be the same next time.
+        if (error instanceof StatusError && passing.has(error.status)) continue;
       }
       this.#opened.delete(region);
     }

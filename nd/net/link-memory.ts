@@ -2,15 +2,18 @@ import { type IND2Adapter, type IND2MemoryRegion, Nd2MrFlag } from '../index.js'
 
 /** Registered memory for the slots of one link. */
 export interface LinkMemory {
+  /** All of it. */
   readonly bytes: Buffer;
+  /** Local rights only. */
   readonly region: IND2MemoryRegion;
 }
 
-/** Kept for later links, at most. */
+/** Kept for later links, at most: so many, and bytes of all of them. */
 const MOST_KEPT = 16;
+const MOST_KEPT_BYTES = 2 ** 26;
 
 /** What was kept, and not needed, from one look to the next is released; ms between them. */
-const LOOK_MS = 5000;
+const IDLE_MS = 5000;
 
 /**
  * Memory of ended links, for the next ones of the same length: allocating and registering it costs as much as all else of a connection.
@@ -20,6 +23,7 @@ export class LinkMemoryPool {
   readonly #adapter: IND2Adapter;
   /** The one that was given back last is at the end. */
   readonly #kept: { readonly memory: LinkMemory; idle: boolean }[] = [];
+  #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -35,7 +39,18 @@ export class LinkMemoryPool {
   /** Memory of so many bytes, which may have any values. @throws NdError */
   async take(length: number): Promise<LinkMemory> {
     const at = this.#kept.findLastIndex(({ memory }) => memory.bytes.length === length);
-    if (at >= 0) return this.#kept.splice(at, 1)[0]!.memory;
+    if (at >= 0) return this.#remove(at);
+    try {
+      return await this.#register(length);
+    } catch (error) {
+      // What is kept counts against the same limits of the system.
+      if (this.#kept.length === 0) throw error;
+      this.#release(this.#kept.length);
+      return await this.#register(length);
+    }
+  }
+
+  async #register(length: number): Promise<LinkMemory> {
     const region = this.#adapter.createMemoryRegion();
     try {
       // Zeroing could commit all pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
@@ -50,13 +65,15 @@ export class LinkMemoryPool {
 
   /** Nothing of it is in use any more. */
   giveBack(memory: LinkMemory): void {
-    if (this.#closed) {
+    const { length } = memory.bytes;
+    if (this.#closed || length > MOST_KEPT_BYTES) {
       memory.region.release();
       return;
     }
-    if (this.#kept.length === MOST_KEPT) this.#kept.shift()!.memory.region.release();
+    while (this.#kept.length === MOST_KEPT || this.#bytes + length > MOST_KEPT_BYTES) this.#release(1);
     this.#kept.push({ memory, idle: false });
-    this.#timer ??= setInterval(() => this.look(), LOOK_MS).unref();
+    this.#bytes += length;
+    this.#timer ??= setInterval(() => this.look(), IDLE_MS).unref();
   }
 
   /** Releases what was not needed since the last time. */
@@ -66,9 +83,15 @@ export class LinkMemoryPool {
     for (const one of this.#kept) one.idle = true;
   }
 
+  #remove(at: number): LinkMemory {
+    const { memory } = this.#kept.splice(at, 1)[0]!;
+    this.#bytes -= memory.bytes.length;
+    return memory;
+  }
+
   /** Releases the oldest ones. */
   #release(count: number): void {
-    for (const { memory } of this.#kept.splice(0, count)) memory.region.release();
+    for (let n = 0; n < count; n += 1) this.#remove(0).region.release();
     if (this.#kept.length > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -9,6 +9,7 @@ import {
   ndStartup,
   Status,
 } from '../index.js';
+import { closed } from './errors.js';
 import { LinkMemoryPool } from './link-memory.js';
 import { Poller } from './poller.js';
 
@@ -53,19 +54,23 @@ export class LocalContext {
   readonly lent = new Map<ArrayBufferLike, Registered[]>();
   readonly #users = new Set<{ end(error: unknown): void }>();
   #references = 0;
+  #closed = false;
   #bounces: Promise<Bounce[]> | undefined;
   #bounceRegion: IND2MemoryRegion | undefined;
 
   private constructor(private readonly address: string) {
     ndStartup();
+    let adapter: IND2Adapter | undefined;
     try {
-      this.adapter = ndOpenAdapter(address);
+      adapter = ndOpenAdapter(address);
+      this.adapter = adapter;
       this.linkMemory = new LinkMemoryPool(this.adapter);
       this.windows = this.adapter.query().maxWindowSize > 0;
       this.poller = new Poller(this.adapter, (error) => {
         for (const user of [...this.#users]) user.end(error);
       });
     } catch (error) {
+      adapter?.release();
       ndCleanup();
       throw error;
     }
@@ -83,8 +88,9 @@ export class LocalContext {
     return context.hold();
   }
 
-  /** Adds a reference. */
+  /** Adds a reference. @throws NetError: the last one was released */
   hold(): this {
+    if (this.#closed) throw closed('open');
     this.#references += 1;
     return this;
   }
@@ -93,6 +99,7 @@ export class LocalContext {
   letGo(): void {
     this.#references -= 1;
     if (this.#references > 0) return;
+    this.#closed = true;
     LocalContext.#contexts.delete(this.address);
     this.poller.close();
     this.linkMemory.close();

@@ -191,8 +191,9 @@ export class Outbox {
       const entry = queue.first;
       if (entry === undefined || !entry.ready) return;
       if (!link.takes(entry.type, entry.payload === undefined ? 0 : entry.payload.length)) return;
-      link.send(entry.type, entry.flags, entry.id, entry.payload);
+      // Sending may end the connection, which rejects what waits.
       queue.shift();
+      link.send(entry.type, entry.flags, entry.id, entry.payload);
       if (entry.offer !== undefined) this.#markSent(entry.offer);
       entry.resolve();
     }

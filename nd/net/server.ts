@@ -323,7 +323,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
         this.#refused(connector);
         return;
       }
-      if (this.#connections.size + this.#promised.size >= this.#most) await this.#settled();
+      if (this.#connections.size + this.#promised.size >= this.#most) {
+        await this.#settled();
+        if (!this.#goesOn(attempt)) throw reset();
+      }
       if (this.#full) {
         const addresses = addressesOf(connector);
         connector.reject();

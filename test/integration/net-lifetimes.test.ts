@@ -4,12 +4,18 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ndCleanup, ndQueryAddressList, ndStartup } from '../../nd/index.js';
 import { exposeAt } from '../../nd/net/exposed-memory.js';
+import { encodeHello, Frame } from '../../nd/net/frames.js';
 import { type Answering, IncomingRequests } from '../../nd/net/incoming-requests.js';
 import { type Channel, connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { lendAt } from '../../nd/net/lent-memory.js';
+import type { Link } from '../../nd/net/link.js';
 import { LocalContext } from '../../nd/net/local-context.js';
+import { Outbox } from '../../nd/net/outbox.js';
+import { Adapter } from '../../nd/v2/adapter.js';
 import { rejection } from '../helpers/net-pair.js';
+import { honest, RawPeer } from '../helpers/net-raw.js';
 
 const LOOPBACK = '127.0.0.1';
 
@@ -150,15 +156,100 @@ test('messages that were not taken outlast their connection, whatever the next o
   for (let i = 0; i < 10; i += 1) await first.here.send(`kept ${i}`);
   first.here.destroy();
   await ended;
+  // Both sides of three connections take memory, and fill their slots.
   for (let i = 0; i < 3; i += 1) {
     const { here, there } = await join();
     const over = once(there, 'close');
-    for (let n = 0; n < 10; n += 1) await here.send(Buffer.alloc(1000, 0xee));
-    for (let n = 0; n < 10; n += 1) assert.is((await there.receive())!.length, 1000);
+    for (const [from, to] of [[here, there] as const, [there, here] as const]) {
+      for (let n = 0; n < 10; n += 1) await from.send(Buffer.alloc(1000, 0xee));
+      for (let n = 0; n < 10; n += 1) assert.is((await to.receive())!.length, 1000);
+    }
     await Promise.all([here.close(), over]);
   }
   for (let i = 0; i < 10; i += 1) assert.is((await first.there.receive())!.toString(), `kept ${i}`);
   await close();
+});
+
+test('a connection that waits for a place when its server ends does not end the adapter twice', async () => {
+  ndStartup();
+  const server = createChannelServer(() => {});
+  server.maxConnections = 1;
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
+  const { port } = server.address()!;
+  const context = LocalContext.at(LOOPBACK);
+  const { adapter } = context;
+  context.letGo(); // the server keeps it
+  let looked = 0;
+  const create = adapter.createConnector.bind(adapter);
+  adapter.createConnector = () => {
+    const connector = create();
+    const look = connector.getPrivateData.bind(connector);
+    connector.getPrivateData = () => {
+      looked += 1;
+      return look();
+    };
+    return connector;
+  };
+  using _halfOpen = await RawPeer.knock(port, encodeHello(honest));
+  const waiting = rejection(RawPeer.knock(port, encodeHello(honest)));
+  // That of the half-open connection was made before.
+  while (looked === 0) await turn();
+  const closed = server.close();
+  server.destroyConnections();
+  await Promise.all([closed, waiting]);
+  for (let i = 0; i < 100; i += 1) await turn();
+  assert.ok(
+    ndQueryAddressList().length > 0,
+    'this program has started the framework, and nobody else may end it',
+  );
+  ndCleanup();
+});
+
+test('a frame whose Send ends the connection is settled once', () => {
+  const link = {
+    most: 100,
+    open: false,
+    processRef: { update: () => {} },
+    takes: () => link.open,
+    send: () => outbox.end(new Error('the connection has ended')),
+  };
+  const outbox = new Outbox(() => link as unknown as Link);
+  const settled: string[] = [];
+  outbox.send(
+    Frame.ANSWER,
+    1,
+    Buffer.from('answer'),
+    () => settled.push('resolved'),
+    () => settled.push('rejected'),
+  );
+  link.open = true;
+  outbox.pump();
+  assert.is(settled.length, 1, settled.join(', '));
+});
+
+test('a local context that has ended refuses to be held', () => {
+  const context = LocalContext.at(LOOPBACK);
+  context.letGo();
+  assert.throws(() => context.hold(), /has ended/);
+});
+
+test('a local context that cannot be made leaves no adapter open', () => {
+  const adapters: { ended: boolean }[] = [];
+  const create = Adapter.prototype.createCompletionQueue;
+  Adapter.prototype.createCompletionQueue = function () {
+    adapters.push(this as unknown as { ended: boolean });
+    throw new Error('no queue');
+  };
+  try {
+    assert.throws(() => LocalContext.at(LOOPBACK), /no queue/);
+  } finally {
+    Adapter.prototype.createCompletionQueue = create;
+  }
+  assert.equal(
+    adapters.map(({ ended }) => ended),
+    [true],
+  );
 });
 
 test.run();

@@ -296,6 +296,17 @@ test('G16 cancelling a region ends its own Register, and nobody else’s', async
   mine.cancelOverlappedRequests();
 });
 
+test('a region that was released while a stopped peer may still write there is deregistered later', () => {
+  const { adapter, pd } = openFake2();
+  const region = registered2(adapter, pd, 0);
+  const other = registered2(adapter, pd, 0);
+  pd.provider.failures.set('deregisterMemory', Status.NO_MEMORY);
+  region.release();
+  assert.is(pd.deregistered.length, 0);
+  other.release();
+  assert.is(pd.deregistered.length, 2);
+});
+
 test('T19 a region that goes registered, or on its way, leaves nothing registered', () => {
   const { adapter, pd } = openFake2();
   const region = registered2(adapter, pd, 0);

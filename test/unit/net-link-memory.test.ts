@@ -5,14 +5,14 @@ import type { IND2Adapter } from '../../nd/index.js';
 import { type LinkMemory, LinkMemoryPool } from '../../nd/net/link-memory.js';
 
 /** A pool, and the lengths of the memory that is registered at present. */
-function pool() {
+function pool(limit = 2 ** 40) {
   const registered: number[] = [];
   const adapter = {
     createMemoryRegion() {
       let length = -1;
       return {
         async register(bytes: Uint8Array) {
-          if (bytes.length === 13) throw new Error('no memory');
+          if (registered.reduce((sum, one) => sum + one, bytes.length) > limit) throw new Error('no memory');
           length = bytes.length;
           registered.push(length);
         },
@@ -68,14 +68,39 @@ test('what nobody needed from one look to the next is released', async () => {
 });
 
 test('memory that comes back after the end is released, and memory that cannot be had leaves nothing', async () => {
-  const { pool: memories, registered } = pool();
+  const { pool: memories, registered } = pool(150);
   const memory = await memories.take(100);
-  const refused = await memories.take(13).catch((error: Error) => error);
+  const refused = await memories.take(60).catch((error: Error) => error);
   assert.is((refused as Error).message, 'no memory');
   memories.close();
   assert.equal(registered, [100]);
   memories.giveBack(memory);
   assert.equal(registered, []);
+});
+
+test('64 MiB are kept at most, and longer memory is not kept at all', async () => {
+  const { pool: memories, registered } = pool();
+  const part = 2 ** 24;
+  const lengths = [part, part + 1, part + 2, part - 3];
+  for (const memory of await Promise.all(lengths.map((length) => memories.take(length))))
+    memories.giveBack(memory);
+  assert.equal(registered, lengths);
+  memories.giveBack(await memories.take(4));
+  assert.equal(registered, [...lengths.slice(1), 4]);
+  memories.giveBack(await memories.take(2 ** 26 + 1));
+  assert.equal(registered, [...lengths.slice(1), 4]);
+  memories.close();
+});
+
+test('what is kept is released where memory of another length cannot be had beside it', async () => {
+  const { pool: memories, registered } = pool(250);
+  const [first, second] = await Promise.all([memories.take(100), memories.take(101)]);
+  memories.giveBack(first!);
+  memories.giveBack(second!);
+  await memories.take(200);
+  assert.equal(registered, [200]);
+  assert.is(memories.size, 0);
+  memories.close();
 });
 
 test.run();
