@@ -388,10 +388,11 @@ async function client({ peer, local, port, test: name, size, time }: Options): P
 }
 
 async function server({ local, port }: Options): Promise<void> {
-  const meeting = new Meeting(await answer(port, () => console.log(`listening on TCP port ${port}`)));
-  const request = await meeting.asked();
+  // Before a client can ask: it waits for five seconds, and opening takes longer on a busy machine.
   const provider = openProvider();
   using listener = new Listener(provider, socketAddress(local ?? '0.0.0.0', 0));
+  const meeting = new Meeting(await answer(port, () => console.log(`listening on TCP port ${port}`)));
+  const request = await meeting.asked();
   meeting.tellPort(listener.address.port);
   const endpoint = await listener.next();
   using side = Side.of(provider, endpoint);
