@@ -59,6 +59,9 @@ app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
 for folder in dist build kernel-bridge test; do ln -sfn "$root/$folder" "$app/$folder"; done
 for package in ansi-regex cli-table3 commander dequal diff emoji-regex is-fullwidth-code-point kleur mri sade string-width strip-ansi uvu zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
+# The tools import the package by its own name.
+node -e 'const { readFileSync, writeFileSync } = require("node:fs"), { name, exports } = require("./package.json"), file = process.argv[1];
+writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file)), name, exports }));' "$app/package.json"
 
 # Prefixes of their own, which end with the tests, each in a network namespace where that can be had: programs of this system that use UDP
 # port 4791 disturb nobody there. Wine's server opens the sockets.
