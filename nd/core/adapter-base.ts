@@ -272,11 +272,11 @@ export abstract class AdapterBase extends NdObject {
   /** Deregisters memory whose region was released: now, or as soon as it can be. */
   dropMemory(region: WvMemoryRegion): void {
     this.#opened.add(region);
-    this.windowsWent();
+    this.deregisterReleased();
   }
 
   /** Deregisters memory that waits for that: windows may have been unbound, or other memory is released. */
-  windowsWent(): void {
+  deregisterReleased(): void {
     for (const region of this.#opened) {
       try {
         this.pd.deregisterMemory(region);

@@ -81,14 +81,14 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.adapter.windows.delete(key);
     this.#boundOn = undefined;
     this.#invalidating = false;
-    this.adapter.windowsWent();
+    this.adapter.deregisterReleased();
   }
 
   protected end(): void {
     this.adapter.windows.delete(this.#key);
     this.#boundOn = undefined;
     this.wv.release();
-    this.adapter.windowsWent();
+    this.adapter.deregisterReleased();
     this.adapter.letGoOf(this);
   }
 }

@@ -229,7 +229,7 @@ export abstract class QueuePairBase extends NdObject {
       }
     }
     this.qp.release();
-    this.adapter.windowsWent();
+    this.adapter.deregisterReleased();
     for (const queue of this.#completionQueues) queue.letGo();
     this.adapter.letGoOf(this);
   }

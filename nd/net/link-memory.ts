@@ -8,20 +8,20 @@ export interface LinkMemory {
   readonly region: IND2MemoryRegion;
 }
 
-/** Kept for later links, at most: so many, and bytes of all of them. */
+/** Maximum number of regions that are kept for later links, and of their bytes. */
 const MOST_KEPT = 16;
 const MOST_KEPT_BYTES = 2 ** 26;
 
-/** What was kept, and not needed, from one look to the next is released; ms between them. */
+/** A region that no link needs between two checks is released; ms between checks. */
 const IDLE_MS = 5000;
 
 /**
- * Memory of ended links, for the next ones of the same length: allocating and registering it costs as much as all else of a connection.
- * Peers have no key to it, so what they do to a connection cannot reach the next one.
+ * Keeps the memory of ended links for the next ones of the same length, because allocating and registering it takes more than a third of a
+ * connection's CPU time. No peer has a key to this memory, so none can reach the next connection through it.
  */
 export class LinkMemoryPool {
   readonly #adapter: IND2Adapter;
-  /** The one that was given back last is at the end. */
+  /** In the order in which they were returned. */
   readonly #kept: { readonly memory: LinkMemory; idle: boolean }[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -31,19 +31,19 @@ export class LinkMemoryPool {
     this.#adapter = adapter;
   }
 
-  /** How many wait for a link. */
+  /** Number of kept regions. */
   get size(): number {
     return this.#kept.length;
   }
 
-  /** Memory of so many bytes, which may have any values. @throws NdError */
+  /** Registered memory of `length` bytes, with any contents. @throws NdError */
   async take(length: number): Promise<LinkMemory> {
     const at = this.#kept.findLastIndex(({ memory }) => memory.bytes.length === length);
     if (at >= 0) return this.#remove(at);
     try {
       return await this.#register(length);
     } catch (error) {
-      // What is kept counts against the same limits of the system.
+      // Kept regions count against the same limits, such as that of locked memory.
       if (this.#kept.length === 0) throw error;
       this.#release(this.#kept.length);
       return await this.#register(length);
@@ -53,7 +53,7 @@ export class LinkMemoryPool {
   async #register(length: number): Promise<LinkMemory> {
     const region = this.#adapter.createMemoryRegion();
     try {
-      // Zeroing could commit all pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
+      // Zeroing could commit the pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
       const bytes = Buffer.allocUnsafeSlow(length);
       await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
       return { bytes, region };
@@ -63,7 +63,7 @@ export class LinkMemoryPool {
     }
   }
 
-  /** Nothing of it is in use any more. */
+  /** Returns memory that neither the HCA nor a user of the link uses any more. */
   giveBack(memory: LinkMemory): void {
     const { length } = memory.bytes;
     if (this.#closed || length > MOST_KEPT_BYTES) {
@@ -73,11 +73,11 @@ export class LinkMemoryPool {
     while (this.#kept.length === MOST_KEPT || this.#bytes + length > MOST_KEPT_BYTES) this.#release(1);
     this.#kept.push({ memory, idle: false });
     this.#bytes += length;
-    this.#timer ??= setInterval(() => this.look(), IDLE_MS).unref();
+    this.#timer ??= setInterval(() => this.trim(), IDLE_MS).unref();
   }
 
-  /** Releases what was not needed since the last time. */
-  look(): void {
+  /** Releases the regions that no link has needed since the last check. @internal */
+  trim(): void {
     const idle = this.#kept.findLastIndex((one) => one.idle);
     this.#release(idle + 1);
     for (const one of this.#kept) one.idle = true;
@@ -97,7 +97,7 @@ export class LinkMemoryPool {
     this.#timer = undefined;
   }
 
-  /** Releases all; nothing is kept any more. */
+  /** Releases all kept regions, and from now on every one that is returned. */
   close(): void {
     this.#closed = true;
     this.#release(this.#kept.length);

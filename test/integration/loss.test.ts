@@ -1,5 +1,6 @@
 // Two processes over a wire that loses, duplicates, reorders and damages packets: every byte arrives once and in order,
 // or the connection ends in error with the right status.
+import { isDeepStrictEqual } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
@@ -77,8 +78,14 @@ for (const [what, faults] of wires) {
         await connectTraffic(server, client, seed);
         const [passive, active] = await runTraffic(server, client);
         const messages = succeeded(TRAFFIC_SIZES.length);
-        assert.equal(active, { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) });
-        assert.equal(passive, { inbound: messages, outbound: messages });
+        const wanted = {
+          active: { inbound: messages, outbound: succeeded(TRAFFIC_REQUESTS) },
+          passive: { inbound: messages, outbound: messages },
+        };
+        // The counters tell why a connection has ended.
+        if (!isDeepStrictEqual({ active, passive }, wanted))
+          for (const peer of [client, server]) console.error(JSON.stringify((await peer.counters()).hca));
+        assert.equal({ active, passive }, wanted);
         const ended = [server, client].map((peer) => peer.call('trafficDisconnect', { as: 'traffic' }));
         assert.equal(await Promise.all(ended), ['SUCCESS', 'SUCCESS']);
       }

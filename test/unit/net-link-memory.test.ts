@@ -26,7 +26,7 @@ function pool(limit = 2 ** 40) {
   return { pool: new LinkMemoryPool(adapter), registered };
 }
 
-test('memory is used again by the next link of its length, the last one first', async () => {
+test('the next link of the same length uses the memory again, the latest first', async () => {
   const { pool: memories, registered } = pool();
   const [first, second, long] = [
     await memories.take(100),
@@ -53,16 +53,16 @@ test('sixteen are kept at most: the oldest is released', async () => {
   assert.equal(registered, []);
 });
 
-test('what nobody needed from one look to the next is released', async () => {
+test('a region that no link needed between two checks is released', async () => {
   const { pool: memories, registered } = pool();
   const some = await Promise.all([100, 101, 102].map((length) => memories.take(length)));
   for (const memory of some) memories.giveBack(memory);
-  memories.look();
+  memories.trim();
   assert.equal(registered, [100, 101, 102]);
   memories.giveBack(await memories.take(101));
-  memories.look();
+  memories.trim();
   assert.equal(registered, [101]);
-  memories.look();
+  memories.trim();
   assert.equal(registered, []);
   memories.close();
 });
@@ -92,7 +92,7 @@ test('64 MiB are kept at most, and longer memory is not kept at all', async () =
   memories.close();
 });
 
-test('what is kept is released where memory of another length cannot be had beside it', async () => {
+test('kept regions are released when another one cannot be registered beside them', async () => {
   const { pool: memories, registered } = pool(250);
   const [first, second] = await Promise.all([memories.take(100), memories.take(101)]);
   memories.giveBack(first!);
