@@ -163,6 +163,28 @@ TEST(a_question_is_asked_again_when_three_later_ones_are_answered) {
   CHECK_EQ(r.answers, 8 * kPackets + 6);
 }
 
+// A READ request that has not come is asked for whole, however the answers to other questions show that: a part of it
+// would be taken for the whole. It is lost twice; the last answer before it is lost, and asked for after it.
+TEST(a_request_that_has_not_come_is_never_asked_for_in_part) {
+  for (uint32_t lost : {1u, 2u, 3u}) {
+    Reads r;
+    uint32_t asked = 0;
+    bool whole = true;
+    r.lose = [&](Frame& f) {
+      if (isAnswer(f)) return f.bth().psn == answerPsn(kPackets - 1) && r.times[f.bth().psn] == 1;
+      if (!isQuestion(f) || f.bth().psn != answerPsn(kPackets)) return false;
+      if (r.times.count(f.bth().psn) == 0)
+        whole &= wire::parseReth(f.bytes.data() + wire::kBthBytes).length == kMessage;
+      return ++asked <= lost;
+    };
+    for (uint32_t i = 0; i < 8; i++) r.read(i * kMessage, kMessage);
+    CHECK(r.ends(8, kSecond / 10, 8 * kMessage));
+    CHECK(whole);
+    CHECK(asked > lost);
+    CHECK_EQ(r.w.a->counter("ack_timeout"), 0u);
+  }
+}
+
 // An atomic whose answer is lost is executed once, and its place in the order stays.
 TEST(lost_answers_of_atomics_are_asked_for) {
   Reads r;

@@ -133,14 +133,16 @@ uint32_t LostResponses::examine(Qp& qp, uint32_t end) {
   return lost;
 }
 
-// The same of what was asked for before a position. What has been asked for once more since then is not looked at.
+// The same of what was asked for before a position. What has been asked for once more since then is not looked at. A
+// request that was sent again and has not come either is sent again whole, as others that are lost (selective_ack.h).
 uint32_t LostResponses::settle(Qp& qp, uint32_t position) {
   AnswerBoard& b = *qp.rq.answers;
+  const uint32_t end = executed(qp);
   uint32_t lost = 0;
   while (!b.asked.empty() && int32_t(position - b.asked.front().position) > 0) {
     AnswerBoard::Asked& first = b.asked.front();
     const uint32_t psn = first.first;
-    if (wire::psnDiff(psn, qp.rq.una) >= 0 && !b.kept.has(psn) && !b.question(psn, 1)) {
+    if (wire::psnDiff(psn, qp.rq.una) >= 0 && wire::psnDiff(psn, end) < 0 && !b.kept.has(psn) && !b.question(psn, 1)) {
       b.lose(psn);
       lost++;
     }
