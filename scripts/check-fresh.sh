@@ -49,8 +49,9 @@ for tool in ip tc tshark; do
   ! as_newcomer "command -v $tool" || { echo "$tool is on the PATH that is to be without it" >&2; exit 1; }
 done
 as_newcomer 'npm ci && npm start'
+# `npm ci` again would build the same once more.
 # shellcheck disable=SC2086 # words
-as_newcomer "npm ci && npm test -- $(echo $tests)" | tee "$fresh/output"
+as_newcomer "npm test -- $(echo $tests)" | tee "$fresh/output"
 # As a user sees it: nothing failed, and what the machine cannot run is among what was skipped.
 tail -n 1 "$fresh/output" | grep -Eq '^[0-9]+ passed, 0 failed, [1-9][0-9]* skipped$'
 for tool in ip tshark; do grep -q "^SKIP .* $tool is not installed (apt-get install " "$fresh/output"; done

@@ -123,6 +123,8 @@ const knownOnRxe: Known = {
 const knownOnRxe2: Known = {
   ...knownOnRxe,
   'memory.deregister-under-receive': deadReceive,
+  'memory.receive-local-one-byte-beyond': deadReceive,
+  'memory.receive-local-far-beyond': deadReceive,
   'disconnect.local-error-ends-both': deadReceive,
 };
 
