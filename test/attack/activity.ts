@@ -26,17 +26,6 @@ export function newHealth(name: string, figures: Record<string, number> = {}): A
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The name of the status in which a request ends. */
-export async function statusOf(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
-
 /** An activity that uses the other victim: repeats `one`, so many at a time, at times of its own. */
 export function asking(
   health: ActivityHealth,

@@ -10,8 +10,9 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 import { openListener, openSide, type Side, take } from '../helpers/loopback.js';
+import { outcomeName } from '../helpers/outcome.js';
 import { seeded } from '../helpers/random.js';
-import { type Activity, asking, newHealth, sleep, statusOf, watched } from './activity.js';
+import { type Activity, asking, newHealth, sleep, watched } from './activity.js';
 
 /** Begins the private data of a victim; attackers do not know it. */
 const SIGN = Buffer.from('one of us');
@@ -35,7 +36,7 @@ async function completed(side: Side): Promise<void> {
 
 /** Disconnects, or waits for the peer to do so. */
 async function end(ep: IWVConnectEndpoint, here: boolean): Promise<void> {
-  const how = await statusOf(here ? ep.disconnect() : ep.notifyDisconnect());
+  const how = await outcomeName(here ? ep.disconnect() : ep.notifyDisconnect());
   // If both disconnect at once, one may see the other's request.
   if (how !== (here ? 'SUCCESS' : 'CONNECTION_DISCONNECTED')) {
     throw new Error(`${here ? 'its own' : 'the peer’s'} disconnect ended in ${how}`);
@@ -62,7 +63,7 @@ export function serveChurn(provider: IWVProvider, address: string): Activity & {
       side.qp.postReceive('message', [{ region: side.region, offset: 0, length: MESSAGE_BYTES }]);
       await ep.accept(side.qp, { privateData: answerTo(nonce ?? SIGN) });
       if (nonce === undefined) {
-        await Promise.race([statusOf(ep.notifyDisconnect()), sleep(20)]);
+        await Promise.race([outcomeName(ep.notifyDisconnect()), sleep(20)]);
         return;
       }
       await completed(side);

@@ -3,8 +3,9 @@
  */
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openDatagramSide } from '../helpers/datagram-side.js';
+import { outcomeName } from '../helpers/outcome.js';
 import { seeded } from '../helpers/random.js';
-import { type Activity, asking, newHealth, statusOf, watched } from './activity.js';
+import { type Activity, asking, newHealth, watched } from './activity.js';
 
 /** A look-up's wish and its unique number. */
 export const NONCE_BYTES = 8;
@@ -45,7 +46,7 @@ export function serveLookups(
       }
       const nonce = asked.query().privateData.subarray(0, NONCE_BYTES);
       // A new look-up with an id of a former one withdraws that one.
-      await statusOf(asked.accept({ qp: side.qp, qkey: qkeyOf(nonce), privateData: nonce }));
+      await outcomeName(asked.accept({ qp: side.qp, qkey: qkeyOf(nonce), privateData: nonce }));
       asked.release();
       health.rounds++;
     }
@@ -88,7 +89,7 @@ export function askLookups(
       if (nonce[0] === Wish.silence) {
         setTimeout(() => asking.cancel(), SILENT_MS);
       }
-      const how = await statusOf(asking);
+      const how = await outcomeName(asking);
       const wanted =
         { [Wish.refuse]: 'CONNECTION_REFUSED', [Wish.silence]: 'CANCELED' }[nonce[0]!] ?? 'SUCCESS';
       const { qpn, qkey, sidrStatus, privateData } =

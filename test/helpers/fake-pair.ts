@@ -4,6 +4,7 @@ import { WvIoId, WvIoQpCreate } from '../../kernel-bridge/ioctl/structs.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { WVProvider, WvError } from '../../winverbs/index.js';
 import { FakeDoor } from './fake-door.js';
+import { throwsStatus } from './outcome.js';
 
 /** One of each WinVerbs object over a {@link FakeDoor}. */
 export function openPair() {
@@ -56,13 +57,5 @@ export function openPair() {
 
 /** Checks that the call throws a WvError of this status, with such a message. */
 export function throwsWv(body: () => unknown, status: number, text?: RegExp): void {
-  let thrown: unknown;
-  try {
-    body();
-  } catch (error) {
-    thrown = error;
-  }
-  assert.instance(thrown, WvError, `threw ${String(thrown)}`);
-  assert.is((thrown as WvError).status, status, (thrown as WvError).message);
-  if (text !== undefined) assert.match((thrown as WvError).message, text);
+  assert.instance(throwsStatus(body, status, text), WvError);
 }

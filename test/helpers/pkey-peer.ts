@@ -2,8 +2,9 @@
  * One side of a connection, in a process whose `ND_OPTIONS` give it its own P_Key table: `pkey-peer server`, which
  * reports its port, or `pkey-peer client port index`. Each reports its result and, on request, its counters.
  */
-import { openProvider, QpAttr, QpState, StatusError, statusName, WvSend } from '../../winverbs/index.js';
+import { openProvider, QpAttr, QpState, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take } from './loopback.js';
+import { outcomeName } from './outcome.js';
 
 export interface PkeyReport {
   /** The results of the connection and of the message: names of statuses, WV_WC_STATUS. */
@@ -23,16 +24,6 @@ const [role, port, index] = process.argv.slice(2);
 const provider = openProvider();
 const side = openSide(provider);
 const sgl = [{ region: side.region, offset: 0, length: 64 }];
-
-async function outcome(run: () => Promise<void>): Promise<string> {
-  try {
-    await run();
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
 
 async function done(connected: string): Promise<void> {
   if (connected !== 'SUCCESS') {
@@ -59,10 +50,12 @@ if (role === 'server') {
   side.qp.postReceive('message', sgl);
   process.send!(peer.port);
   await done(
-    await outcome(async () => {
-      await listener.getRequest(side.ep);
-      await side.ep.accept(side.qp, {});
-    }),
+    await outcomeName(
+      (async () => {
+        await listener.getRequest(side.ep);
+        await side.ep.accept(side.qp, {});
+      })(),
+    ),
   );
 } else {
   const peer = { family: 4, address: ADDRESS, port: Number(port) } as const;
@@ -74,10 +67,12 @@ if (role === 'server') {
   side.ep.bindAddress({ family: 4, address: ADDRESS, port: 0 });
   side.ep.resolveRoute(peer);
   await done(
-    await outcome(async () => {
-      await side.ep.connect(side.qp, peer, {});
-      await side.ep.accept(null, {});
-      side.qp.send('message', sgl, WvSend.SIGNALED);
-    }),
+    await outcomeName(
+      (async () => {
+        await side.ep.connect(side.qp, peer, {});
+        await side.ep.accept(null, {});
+        side.qp.send('message', sgl, WvSend.SIGNALED);
+      })(),
+    ),
   );
 }

@@ -1,6 +1,7 @@
 /** A process that sends and receives datagrams by a test's commands, with one {@link UdSocket}. */
 import { readCounters } from '../../kernel-bridge/index.js';
-import { openProvider, QpAttr, QpState, StatusError, statusName, WcStatus } from '../../winverbs/index.js';
+import { openProvider, QpAttr, QpState, WcStatus } from '../../winverbs/index.js';
+import { outcomeName } from './outcome.js';
 import type { UdCommand, UdOperations, UdReply } from './ud-process.js';
 import { type Received, UdSocket } from './ud-socket.js';
 
@@ -15,16 +16,6 @@ function open(): UdSocket {
 
 const wcName = (status: number): string =>
   Object.entries(WcStatus).find(([, value]) => value === status)?.[0] ?? String(status);
-
-async function statusOf(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
 
 const operations: UdOperations = {
   open: async ({ local, qkey }) => {
@@ -52,8 +43,8 @@ const operations: UdOperations = {
     if (!latest) throw new Error('There is nothing to answer.');
     return wcName(await open().reply(latest, Buffer.from(text)));
   },
-  attach: async ({ group }) => statusOf(open().qp.attachMulticast(group)),
-  detach: async ({ group }) => statusOf(open().qp.detachMulticast(group)),
+  attach: async ({ group }) => outcomeName(open().qp.attachMulticast(group)),
+  detach: async ({ group }) => outcomeName(open().qp.detachMulticast(group)),
   state: async () => open().qp.state,
   recover: async () => {
     open().qp.modify({ qpState: QpState.RTS }, QpAttr.STATE);

@@ -5,33 +5,17 @@
 
 import { injectDeviceFault, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
-import { StatusError, statusName } from '../../winverbs/index.js';
 import { ADDRESS, connect, connectedPair, openListener, openSide } from './loopback.js';
+import { outcomeName, thrownName } from './outcome.js';
 
 const each = 8;
 /** CM attribute of the answer to a DREQ. */
 const DREP = 0x16;
 const many = <T>(make: () => T): T[] => Array.from({ length: each }, make);
 
-async function outcome(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
-
 /** Whether the address is a device's: such answers are cached, and must be invalidated. */
 function lookedUp(): string {
-  try {
-    provider.translateAddress(ADDRESS);
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
+  return thrownName(() => provider.translateAddress(ADDRESS));
 }
 
 // DREQs are not answered, so that a disconnect waits.
@@ -90,7 +74,7 @@ const waiting: Record<string, PromiseLike<unknown>[]> = {
   fatalEvent: many(() => onFile(ioctl.HcaFileCode.CA_FATAL_EVENT, ioctl.WvIoObject.encode({ id }))),
 };
 const ends = Object.entries(waiting).map(async ([kind, requests]) => {
-  const statuses = await Promise.all(requests.map(outcome));
+  const statuses = await Promise.all(requests.map(outcomeName));
   return [kind, [...new Set(statuses)]] as const;
 });
 const lookups = [lookedUp()];

@@ -1,6 +1,7 @@
 /** Allowed results of calls, detection of hangs, and leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
-import { Status, StatusError, statusName } from '../../winverbs/index.js';
+import { statusName } from '../../winverbs/index.js';
+import { outcome as outcomeOf } from './outcome.js';
 import { HANG_MS, within as outcomeWithin } from './within.js';
 
 /** The stack behaved in a way that the model does not allow. */
@@ -15,13 +16,7 @@ export function within<T>(what: string, promise: PromiseLike<T>): Promise<T> {
 }
 
 export async function outcome(what: string, request: PromiseLike<unknown>): Promise<number> {
-  try {
-    await within(what, request);
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
+  return outcomeOf(within(what, request));
 }
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -8,19 +8,9 @@ import {
   openDeviceFile,
   readCounters,
   Status,
-  StatusError,
 } from '../../kernel-bridge/index.js';
 import { connectedPair, take } from '../helpers/loopback.js';
-
-function statusOf(call: () => unknown): number {
-  try {
-    call();
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
-}
+import { thrownStatus } from '../helpers/outcome.js';
 
 test('counters follow what happens, objects what is alive', async () => {
   const before = readCounters();
@@ -46,25 +36,25 @@ test('counters follow what happens, objects what is alive', async () => {
 test('the device answers its IOCTLs, whole, and no other', () => {
   const file = openDeviceFile(COUNTERS_DEVICE);
   assert.is(
-    statusOf(() => file.ioctl(CountersCode.QUERY, null, 16)),
+    thrownStatus(() => file.ioctl(CountersCode.QUERY, null, 16)),
     Status.BUFFER_TOO_SMALL,
   );
   assert.is(
-    statusOf(() => file.ioctl(CountersCode.QUERY, new Uint8Array(100), 32_768)),
+    thrownStatus(() => file.ioctl(CountersCode.QUERY, new Uint8Array(100), 32_768)),
     Status.SUCCESS,
   );
   assert.is(
-    statusOf(() => file.ioctl(IoctlCode.GUID_QUERY, null, 4096)),
+    thrownStatus(() => file.ioctl(IoctlCode.GUID_QUERY, null, 4096)),
     Status.PROCEDURE_NOT_FOUND,
   );
   file.close();
   assert.is(
-    statusOf(() => openDeviceFile(`${COUNTERS_DEVICE}\\more`)),
+    thrownStatus(() => openDeviceFile(`${COUNTERS_DEVICE}\\more`)),
     Status.OBJECT_NAME_NOT_FOUND,
   );
   const verbs = openDeviceFile('\\\\.\\WinVerbs');
   assert.is.not(
-    statusOf(() => verbs.ioctl(CountersCode.QUERY, null, 32_768)),
+    thrownStatus(() => verbs.ioctl(CountersCode.QUERY, null, 32_768)),
     Status.SUCCESS,
   );
   verbs.close();

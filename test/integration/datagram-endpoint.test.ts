@@ -12,6 +12,7 @@ import {
 } from '../../winverbs/index.js';
 import { openDatagramSide, socketAddressOf } from '../helpers/datagram-side.js';
 import { needing } from '../helpers/needs.js';
+import { outcomeName } from '../helpers/outcome.js';
 import { programFile } from '../helpers/programs.js';
 import { firstIf, long } from '../helpers/tiers.js';
 
@@ -88,15 +89,6 @@ class Other {
 
 const others = new Set<Other>();
 
-async function statusOf(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    return statusName((error as { status: number }).status);
-  }
-}
-
 /** Two lost ones were repeated; more only if the answer took its time. */
 function assertTwiceAgain(again: number, ms: number): void {
   assert.ok(again >= 2, `${again} again`);
@@ -148,13 +140,13 @@ test('a rejection tells its reason and data; nobody there is a refusal, nobody w
   const server = await Other.start(['serve', '127.0.0.1']);
   const me = open();
   const peer = socketAddressOf('127.0.0.1', server.port);
-  assert.is(await statusOf(me.endpoint.lookup(peer, Uint8Array.of(1))), 'CONNECTION_REFUSED');
+  assert.is(await outcomeName(me.endpoint.lookup(peer, Uint8Array.of(1))), 'CONNECTION_REFUSED');
   const { sidrStatus, privateData, qpn } = me.endpoint.query(peer);
   assert.equal([sidrStatus, privateData[0], qpn], [2, 99, 0]);
   const nobody = socketAddressOf('127.0.0.1', 9);
-  assert.is(await statusOf(me.endpoint.lookup(nobody)), 'CONNECTION_REFUSED');
+  assert.is(await outcomeName(me.endpoint.lookup(nobody)), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(nobody).sidrStatus, 1);
-  assert.is(await statusOf(me.endpoint.lookup(peer, Uint8Array.of(2))), 'TIMEOUT');
+  assert.is(await outcomeName(me.endpoint.lookup(peer, Uint8Array.of(2))), 'TIMEOUT');
   await server.kill();
   me.close();
 });
@@ -166,12 +158,12 @@ long(test, 'a look-up that waits is cancelled alone, and by releasing its endpoi
   const [first, second] = [2, 2].map((byte) => me.endpoint.lookup(peer, Uint8Array.of(byte)));
   await server.tells('asked');
   first!.cancel();
-  assert.is(await statusOf(first!), 'CANCELED');
+  assert.is(await outcomeName(first!), 'CANCELED');
   assert.not.ok(second!.completed);
   const third = await me.endpoint.lookup(peer);
   assert.is(third.qpn, server.qpn);
   me.close();
-  assert.is(await statusOf(second!), 'CANCELED');
+  assert.is(await outcomeName(second!), 'CANCELED');
   await server.kill();
 });
 
@@ -206,7 +198,7 @@ long(test, 'a process that dies answers no more, and its port is free at once', 
   await server.tells('asked');
   await server.kill();
   // The look-up is repeated, and now there is no listener: any process of the host reports it.
-  assert.is(await statusOf(waiting), 'CONNECTION_REFUSED');
+  assert.is(await outcomeName(waiting), 'CONNECTION_REFUSED');
   assert.is(me.endpoint.query(peer).sidrStatus, 1);
   const listener = me.provider.createDatagramEndpoint();
   listener.bindAddress(peer);
@@ -230,7 +222,7 @@ test('several processes join a group: each gets a copy, those that have not join
   assert.is((await stranger.tells('text')).text, 'to one');
   assert.is((await me.arrived()).text, 'to one, too');
   await me.endpoint.leaveMulticast(group);
-  assert.is(await statusOf(me.endpoint.leaveMulticast(group)), statusName(Status.NOT_FOUND));
+  assert.is(await outcomeName(me.endpoint.leaveMulticast(group)), statusName(Status.NOT_FOUND));
   await Promise.all([...members, stranger].map((one) => one.kill()));
   me.close();
 });

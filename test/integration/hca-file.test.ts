@@ -9,10 +9,10 @@ import {
   openDeviceFile,
   readCounters,
   readInterfaces,
-  StatusError,
-  statusName,
 } from '../../kernel-bridge/index.js';
 import * as ioctl from '../../kernel-bridge/ioctl/index.js';
+import type { StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { outcomeName, refusal } from '../helpers/outcome.js';
 
 const { HcaFileCode, IoctlCode } = ioctl;
 
@@ -29,25 +29,10 @@ function opened(guid: bigint): { file: DeviceFile; id: bigint } {
   return { file, id: ioctl.WvIoId.decode(answer).id };
 }
 
-async function outcome(request: Overlapped<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
-
 function fails(code: string, run: () => unknown): StatusError {
-  try {
-    run();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).code, code);
-    return error as StatusError;
-  }
-  throw new Error(`${code} was expected`);
+  const error = refusal(run);
+  assert.is(error.code, code);
+  return error;
 }
 
 test('attributes come whole, or in part with an error that carries the part and the size needed', () => {
@@ -82,9 +67,13 @@ test('objects are the file’s and go with it; requests that wait end with the H
   const cancelled = [port(), fatal()];
   const lost = [port(), fatal(), port()];
   for (const request of cancelled) request.cancel();
-  assert.equal(await Promise.all(cancelled.map(outcome)), ['CANCELED', 'CANCELED']);
+  assert.equal(await Promise.all(cancelled.map(outcomeName)), ['CANCELED', 'CANCELED']);
   injectDeviceFault(guid, 'unplug');
-  assert.equal(await Promise.all(lost.map(outcome)), ['DEVICE_REMOVED', 'DEVICE_REMOVED', 'DEVICE_REMOVED']);
+  assert.equal(await Promise.all(lost.map(outcomeName)), [
+    'DEVICE_REMOVED',
+    'DEVICE_REMOVED',
+    'DEVICE_REMOVED',
+  ]);
   fails('NO_SUCH_DEVICE', () => openDeviceFile(ioctl.hcaFileName(guid)));
   injectDeviceFault(guid, 'plug');
   file.close();
@@ -100,7 +89,7 @@ test('objects are the file’s and go with it; requests that wait end with the H
     () => undefined,
   );
   again.file.close();
-  assert.is(await outcome(closed), 'CANCELED');
+  assert.is(await outcomeName(closed), 'CANCELED');
 });
 
 test.run();

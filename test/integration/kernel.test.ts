@@ -21,10 +21,11 @@ import {
   type SocketAddress,
   sockaddrData,
 } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { Status, type StatusError, statusName } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { optionsDelivery } from '../../kernel-bridge/options/options-delivery.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
+import { outcomeName, thrownName } from '../helpers/outcome.js';
 
 const addon = loadAddon();
 
@@ -33,24 +34,6 @@ const loopback = (port = 0): SocketAddress => ({ family: 4, address: '127.0.0.1'
 const options = { cm: { responseTimeoutCode: 12, maxRetries: 3, timewaitMs: 10 } };
 
 const open = (name = '\\\\.\\WinVerbs'): DeviceFile => openDeviceFile(name, options);
-
-function failure(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    return statusName((error as StatusError).status);
-  }
-  return 'SUCCESS';
-}
-
-async function outcome(request: Overlapped<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    return statusName((error as StatusError).status);
-  }
-}
 
 /** The IOCTLs of one file as short calls. */
 class Caller {
@@ -209,8 +192,8 @@ test('closing a file disconnects: the peer is told, its own requests end in CANC
   const { a, b, ea, eb, qb } = await connected();
   const [mine, theirs] = [a.notify(ea), b.notify(eb)];
   a.file.close();
-  assert.is(await outcome(theirs), 'CONNECTION_DISCONNECTED');
-  assert.is(await outcome(mine), 'CANCELED');
+  assert.is(await outcomeName(theirs), 'CONNECTION_DISCONNECTED');
+  assert.is(await outcomeName(mine), 'CANCELED');
   assert.is(b.state(qb.qp), QpState.ERROR);
   b.file.close();
 });
@@ -232,13 +215,13 @@ test('a flush completes an armed notification, blocking too, and only an armed o
   const unarmed = b.start(IoctlCode.CQ_NOTIFY, input);
   a.file.close();
   b.file.close();
-  assert.equal([await outcome(second), await outcome(unarmed)], ['CANCELED', 'CANCELED']);
+  assert.equal([await outcomeName(second), await outcomeName(unarmed)], ['CANCELED', 'CANCELED']);
 });
 
 test('nothing is destroyed under its users, also through the real HCA', () => {
   const caller = new Caller();
   const { device, pd, cq, qp } = caller.queuePair();
-  const destroy = (code: number, id: bigint) => failure(() => caller.file.ioctl(code, caller.id(id), 0));
+  const destroy = (code: number, id: bigint) => thrownName(() => caller.file.ioctl(code, caller.id(id), 0));
   assert.is(destroy(IoctlCode.DEVICE_CLOSE, device), 'DEVICE_BUSY');
   assert.is(destroy(IoctlCode.PD_DEALLOCATE, pd), 'DEVICE_BUSY');
   assert.is(destroy(IoctlCode.CQ_DESTROY, cq), 'DEVICE_BUSY');
@@ -260,12 +243,12 @@ test('a ring that is no ring, and memory that is not pinned, are refused by the 
   const ring = CqProviderIn.encode({ ringAddress: 0x1000n, ringBytes: 4096, entries: 16 });
   const input = withProviderData(s.WvIoId.encode({ id: device, data: 16 }), ring);
   assert.is.not(
-    failure(() => caller.file.ioctl(IoctlCode.CQ_CREATE, input, 16)),
+    thrownName(() => caller.file.ioctl(IoctlCode.CQ_CREATE, input, 16)),
     'SUCCESS',
   );
   const memory = s.WvIoMemoryRegister.encode({ id: pd, address: 0x1000n, bufferLength: 64n, accessFlags: 8 });
   assert.is.not(
-    failure(() => caller.file.ioctl(IoctlCode.MEMORY_REGISTER, memory, 8)),
+    thrownName(() => caller.file.ioctl(IoctlCode.MEMORY_REGISTER, memory, 8)),
     'SUCCESS',
   );
   caller.file.close();

@@ -13,12 +13,12 @@ import {
   openProvider,
   QpState,
   Status,
-  StatusError,
   statusName,
   WvSend,
 } from '../../winverbs/index.js';
 import { apart, runApart } from '../helpers/apart.js';
 import { ADDRESS, openListener, openSide } from '../helpers/loopback.js';
+import { outcome } from '../helpers/outcome.js';
 import { programFile } from '../helpers/programs.js';
 import { seeded } from '../helpers/random.js';
 import { firstIf } from '../helpers/tiers.js';
@@ -49,16 +49,6 @@ const options: KernelOptionsInput = {
 /** Far less than that, and more than a busy machine takes for all ends. */
 const AT_ONCE_MS = 10_000;
 
-async function statusOf(request: PromiseLike<unknown>): Promise<number> {
-  try {
-    await request;
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
-}
-
 /** Counts of the peer's activities when victims were killed; and of the clients served then. */
 const points = new Map<string, number>();
 let served = 0;
@@ -87,7 +77,7 @@ async function serve(
   let waited = false;
   const timely = async (what: string, request: PromiseLike<unknown>): Promise<number> => {
     const alive = !victim.killed;
-    const status = await statusOf(request);
+    const status = await outcome(request);
     const point = `${what}: ${statusName(status)}`;
     if (alive && victim.killed) {
       points.set(point, (points.get(point) ?? 0) + 1);

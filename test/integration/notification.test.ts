@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openProvider, QpAttr, QpState, Status, type WvError, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, connectedPair, type Side, take } from '../helpers/loopback.js';
-import { statusOf } from '../helpers/status-of.js';
+import { outcome } from '../helpers/outcome.js';
 
 const { SIGNALED, SOLICITED } = WvSend;
 
@@ -84,7 +84,7 @@ test('batchNotify waits for as many completions as it was asked for, and peek te
   batchOf(2).getResult({ wait: true });
   const cancelled = batchOf(8);
   b.cq.cancelOverlappedRequests();
-  assert.is(await statusOf(cancelled), Status.CANCELED);
+  assert.is(await outcome(cancelled), Status.CANCELED);
   // The next completion, requested meanwhile, ends a batch, too.
   await take(b.cq, 2);
   const early = batchOf(6);
@@ -128,11 +128,11 @@ test('an overrun ends every wait, those that come after it included, in BUFFER_O
   const waits = [cq.notify('errors'), cq.notify('errors'), cq.batchNotify(2)];
   // Flushed requests are solicited and end these before the overrun; only errors report the overrun.
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
-  assert.is(await statusOf(waits[0]!), Status.BUFFER_OVERFLOW);
-  assert.is(await statusOf(waits[1]!), Status.BUFFER_OVERFLOW);
-  await statusOf(waits[2]!);
+  assert.is(await outcome(waits[0]!), Status.BUFFER_OVERFLOW);
+  assert.is(await outcome(waits[1]!), Status.BUFFER_OVERFLOW);
+  await outcome(waits[2]!);
   for (const late of [cq.notify('errors'), cq.notify('any'), cq.notify('solicited'), cq.batchNotify(1)]) {
-    assert.is(await statusOf(late), Status.BUFFER_OVERFLOW);
+    assert.is(await outcome(late), Status.BUFFER_OVERFLOW);
   }
   for (const object of [qp, pd, cq, device, provider]) object.release();
 });

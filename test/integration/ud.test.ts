@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider, QpAttr, QpState, Status, StatusError, WcStatus, WvWc } from '../../winverbs/index.js';
 import { needing } from '../helpers/needs.js';
+import { outcome } from '../helpers/outcome.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import { firstIf, long } from '../helpers/tiers.js';
 import { endUdProcesses, UdProcess } from '../helpers/ud-process.js';
@@ -27,16 +28,6 @@ async function started(local: string, by: readonly string[] = []): Promise<Opene
 /** Live objects; the memory of rings is freed with its JavaScript buffers. */
 function left() {
   return { ...readCounters().objects, ring: 0 };
-}
-
-async function statusOf(request: PromiseLike<unknown>): Promise<number> {
-  try {
-    await request;
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
 }
 
 const pair = (local: string): Promise<[Opened, Opened]> => Promise.all([started(local), started(local)]);
@@ -132,7 +123,7 @@ test('an address handle in use: its domain lives on; released, its number means 
   assert.is(left().ah, before.ah + 1);
   handle.release();
   assert.is(left().ah, before.ah);
-  assert.is(await statusOf(a.sendBy(handle, b.qp.qpn, Buffer.from('two'), QKEY)), Status.INVALID_HANDLE);
+  assert.is(await outcome(a.sendBy(handle, b.qp.qpn, Buffer.from('two'), QKEY)), Status.INVALID_HANDLE);
   // Posted while the send queue is held, and released before it is sent.
   const late = a.handleFor('127.0.0.1');
   a.qp.modify({ qpState: QpState.SQD }, QpAttr.STATE);

@@ -7,8 +7,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openProvider, RemoteMemory, Status, WcStatus, WvAccess, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, connectedPair, take } from '../helpers/loopback.js';
+import { outcome } from '../helpers/outcome.js';
 import { programFile } from '../helpers/programs.js';
-import { statusOf } from '../helpers/status-of.js';
 
 const program = programFile(new URL('../helpers/busy-program.js', import.meta.url));
 const STEP = 20;
@@ -20,12 +20,12 @@ test('requests that go to the HCA without the kernel are cancelled and ended as 
     for (let n = 0; n < 3; n++) {
       const one = b.cq.notify('any');
       one.cancel();
-      assert.is(await statusOf(one), Status.CANCELED);
+      assert.is(await outcome(one), Status.CANCELED);
     }
     const all = [b.cq.notify('any'), b.cq.notify('solicited'), b.cq.notify('any')];
     b.cq.cancelOverlappedRequests();
     assert.equal(
-      await Promise.all(all.map(statusOf)),
+      await Promise.all(all.map(outcome)),
       all.map(() => Status.CANCELED),
     );
   }
@@ -34,7 +34,7 @@ test('requests that go to the HCA without the kernel are cancelled and ended as 
     const event = b.cq.notify('any');
     const cancelled = b.cq.notify('solicited');
     cancelled.cancel();
-    assert.is(await statusOf(cancelled), Status.CANCELED);
+    assert.is(await outcome(cancelled), Status.CANCELED);
     a.qp.send(round, [], WvSend.SIGNALED);
     if (round % 2 === 0) await event;
     else event.getResult({ wait: true });
@@ -48,7 +48,7 @@ test('requests that go to the HCA without the kernel are cancelled and ended as 
   await sleep(1); // has reached the kernel, mostly
   const second = cq.notify('any');
   cq.release();
-  assert.equal(await Promise.all([first, second].map(statusOf)), [Status.CANCELED, Status.CANCELED]);
+  assert.equal(await Promise.all([first, second].map(outcome)), [Status.CANCELED, Status.CANCELED]);
   device.release();
   provider.release();
   release();

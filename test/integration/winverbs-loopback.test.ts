@@ -9,7 +9,6 @@ import {
   QpState,
   RemoteMemory,
   Status,
-  type StatusError,
   WcStatus,
   WvAccess,
   type WvCompletion,
@@ -27,6 +26,7 @@ import {
   type Side,
   take,
 } from '../helpers/loopback.js';
+import { outcome } from '../helpers/outcome.js';
 
 const addon = loadAddon();
 
@@ -35,15 +35,6 @@ const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 const brief = (completions: WvCompletion[]) =>
   completions.map(({ context, status, opcode }) => [context, status, opcode]);
-
-async function statusOf(request: PromiseLike<unknown>): Promise<number> {
-  try {
-    await request;
-    return Status.SUCCESS;
-  } catch (error) {
-    return (error as StatusError).status;
-  }
-}
 
 test('devices, ports and addresses of this host', () => {
   const provider = openProvider();
@@ -277,7 +268,7 @@ for (const [what, post, status] of [
     );
     const [flushed] = await take(b.cq, 1);
     assert.equal([flushed!.context, flushed!.status], ['r0', WcStatus.FLUSHED]);
-    for (const request of notified) assert.is.not(await statusOf(request), Status.SUCCESS);
+    for (const request of notified) assert.is.not(await outcome(request), Status.SUCCESS);
     release();
   });
 }
@@ -292,17 +283,17 @@ test('disconnect: flushed on both sides, and everybody is told', async () => {
   const disconnect = a.ep.disconnect();
   const flushed = (name: string) => [0, 1, 2].map((i) => [`${name}${i}`, WcStatus.FLUSHED, WvOpcode.RECEIVE]);
   assert.equal(brief(await take(a.cq, 3)), flushed('a'));
-  assert.is(await statusOf(disconnect), Status.SUCCESS);
+  assert.is(await outcome(disconnect), Status.SUCCESS);
   assert.equal(brief(await take(b.cq, 3)), flushed('b'));
-  for (const request of notified) assert.is(await statusOf(request), Status.CONNECTION_DISCONNECTED);
-  assert.is(await statusOf(b.ep.disconnect()), Status.SUCCESS);
+  for (const request of notified) assert.is(await outcome(request), Status.CONNECTION_DISCONNECTED);
+  assert.is(await outcome(b.ep.disconnect()), Status.SUCCESS);
   release();
 });
 
 test('both sides disconnect at once, and both succeed', async () => {
   const { a, b, release } = await connectedPair();
   const both = [a.ep.disconnect(), b.ep.disconnect()];
-  assert.equal(await Promise.all(both.map(statusOf)), [Status.SUCCESS, Status.SUCCESS]);
+  assert.equal(await Promise.all(both.map(outcome)), [Status.SUCCESS, Status.SUCCESS]);
   release();
 });
 
@@ -318,7 +309,7 @@ test('a rejected connect carries the reason, and the queue pair can connect agai
   const connecting = a.ep.connect(a.qp, peer, {});
   await request;
   passive.reject(Buffer.from('no'));
-  assert.is(await statusOf(connecting), Status.CONNECTION_REFUSED);
+  assert.is(await outcome(connecting), Status.CONNECTION_REFUSED);
   assert.is(Buffer.from(a.ep.query().privateData).toString('latin1', 0, 2), 'no');
   throwsWv(() => a.ep.accept(null, {}), Status.INVALID_PARAMETER);
   assert.is(a.cq.peek(), 0);
@@ -328,7 +319,7 @@ test('a rejected connect carries the reason, and the queue pair can connect agai
   const again = provider.createConnectEndpoint();
   again.bindAddress({ family: 4, address: ADDRESS, port: 0 });
   again.resolveRoute(peer);
-  assert.is(await statusOf(again.connect(a.qp, peer, {})), Status.CONNECTION_REFUSED);
+  assert.is(await outcome(again.connect(a.qp, peer, {})), Status.CONNECTION_REFUSED);
   for (const object of [again, passive]) object.release();
   a.release();
   provider.release();
@@ -346,11 +337,11 @@ test('endpoints: wrong states and taken ports are refused, waits are cancelled',
   listener.cancelOverlappedRequests();
   assert.ok(waiting.completed);
   throwsWv(() => waiting.getResult(), Status.CANCELED);
-  assert.is(await statusOf(a.ep.connect(a.qp, peer, {})), Status.INVALID_DEVICE_STATE);
+  assert.is(await outcome(a.ep.connect(a.qp, peer, {})), Status.INVALID_DEVICE_STATE);
   throwsWv(() => a.ep.disconnect(), Status.INVALID_DEVICE_STATE);
   const last = listener.getRequest(a.ep);
   listener.release();
-  assert.is(await statusOf(last), Status.CANCELED);
+  assert.is(await outcome(last), Status.CANCELED);
   second.release();
   a.release();
   provider.release();
@@ -407,7 +398,7 @@ test('a completion queue that overruns tells its waiters and pollers', async () 
   for (let i = 0; i < 3; i++) qp.postReceive(i, []);
   const error = small.notify('errors');
   qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
-  assert.is(await statusOf(error), Status.BUFFER_OVERFLOW);
+  assert.is(await outcome(error), Status.BUFFER_OVERFLOW);
   const completions: WvCompletion[] = [];
   assert.is(small.poll(completions, 8), 2);
   throwsWv(() => small.poll(completions, 8), Status.BUFFER_OVERFLOW);
@@ -526,7 +517,7 @@ test('nothing is left in the HCA when everything was released', async () => {
   a.pd.registerMemory(new Uint8Array(10), 0);
   mw.release();
   release();
-  for (const request of pending) assert.is.not(await statusOf(request), Status.SUCCESS);
+  for (const request of pending) assert.is.not(await outcome(request), Status.SUCCESS);
   const hca = addon.openHca(kernelOptionsSchema.parse({}), () => {});
   const { pd, mr, mw: windows, cq, qp, range } = hca.objectCounts();
   assert.equal({ pd, mr, windows, cq, qp, range }, { pd: 0, mr: 0, windows: 0, cq: 0, qp: 0, range: 0 });

@@ -8,26 +8,17 @@ import {
   QpAttr,
   QpState,
   Status,
-  type StatusError,
   WcStatus,
   WvOpcode,
   WvSend,
 } from '../../winverbs/index.js';
 import { throwsWv } from '../helpers/fake-pair.js';
 import { connect, openSide, remoteOf, type Side, take, toInit } from '../helpers/loopback.js';
+import { outcome } from '../helpers/outcome.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const { SIGNALED, IMMEDIATE } = WvSend;
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
-
-async function statusOf(request: PromiseLike<unknown>): Promise<number> {
-  try {
-    await request;
-    return Status.SUCCESS;
-  } catch (error) {
-    return (error as StatusError).status;
-  }
-}
 
 /** A side whose queue pairs, `count` of them, share one queue; and a peer for each. */
 async function world(count: number, maxWr = 16, srqLimit = 0) {
@@ -171,7 +162,7 @@ test('the limit: told once, kept for who comes late, armed anew, cancelled', asy
   assert.is(await srq.notify(), 'limit');
   const none = srq.notify();
   srq.cancelOverlappedRequests();
-  assert.is(await statusOf(none), Status.CANCELED);
+  assert.is(await outcome(none), Status.CANCELED);
   const blocking = srq.notify();
   srq.modify(16, 16);
   assert.is(blocking.getResult({ wait: true }), 'limit');
@@ -286,7 +277,7 @@ test('released in any order: a queue pair keeps its queue, and at the end nothin
   post(srq, home, 0, 2);
   const waiting = srq.notify();
   srq.release();
-  assert.is(await statusOf(waiting), Status.CANCELED);
+  assert.is(await outcome(waiting), Status.CANCELED);
   throwsWv(() => srq.postReceive(0, []), Status.INVALID_HANDLE);
   const { peer } = pairs[0]!;
   peer.qp.send('s', sgl(peer, 0, 8), SIGNALED);

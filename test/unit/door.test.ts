@@ -10,6 +10,7 @@ import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
+import { outcome, thrownStatus } from '../helpers/outcome.js';
 import { long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
@@ -30,24 +31,6 @@ function start(options: KernelOptionsInput = {}, slots?: number): SoftKernel {
 const u32 = (...values: number[]): Uint8Array => new Uint8Array(new Uint32Array(values).buffer);
 function words(bytes: Uint8Array): number[] {
   return [...new Uint32Array(bytes.slice().buffer)];
-}
-function statusOf(run: () => unknown): number {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
-  return Status.SUCCESS;
-}
-async function rejection(promise: PromiseLike<unknown>): Promise<StatusError> {
-  try {
-    await promise;
-  } catch (error) {
-    if (error instanceof StatusError) return error;
-    throw error;
-  }
-  throw new Error('it should have been rejected');
 }
 
 const door = suite('door 1 on the soft kernel');
@@ -127,7 +110,7 @@ door('an input that no kernel would copy is refused and not a crash', () => {
   const file = start().open(device);
   const huge = new Uint8Array(16 * 1024 * 1024 + 1);
   assert.is(
-    statusOf(() => file.ioctl(EchoCode.echo, huge, 4)),
+    thrownStatus(() => file.ioctl(EchoCode.echo, huge, 4)),
     Status.INSUFFICIENT_RESOURCES,
   );
   assert.is(file.ioctl(EchoCode.echo, huge.subarray(1), 8).length, 8);
@@ -137,11 +120,11 @@ door('a failing request reports its status the same way, blocking and overlapped
   const file = start().open(device);
   for (const status of [Status.TIMEOUT, Status.BUFFER_OVERFLOW, Status.CONNECTION_REFUSED, 0xc0380009]) {
     assert.is(
-      statusOf(() => file.ioctl(EchoCode.fail, u32(status), 0)),
+      thrownStatus(() => file.ioctl(EchoCode.fail, u32(status), 0)),
       status,
     );
     const overlapped = file.ioctlOverlapped(EchoCode.fail, u32(status), 0, same);
-    assert.is((await rejection(overlapped)).status, status);
+    assert.is(await outcome(overlapped), status);
     assert.is(overlapped.status, status);
   }
 });
@@ -158,9 +141,9 @@ door('an answer for which there is no memory is a status, and nobody waits on', 
   });
   for (let i = 0; i < 3; i++) {
     const overlapped = file.ioctlOverlapped(EchoCode.echo, long, long.length, same);
-    assert.is((await rejection(overlapped)).status, Status.INSUFFICIENT_RESOURCES);
+    assert.is(await outcome(overlapped), Status.INSUFFICIENT_RESOURCES);
     assert.is(
-      statusOf(() => file.ioctl(EchoCode.echo, long, long.length)),
+      thrownStatus(() => file.ioctl(EchoCode.echo, long, long.length)),
       Status.INSUFFICIENT_RESOURCES,
     );
   }
@@ -204,11 +187,11 @@ door('cancel ends a pending request in CANCELED; cancelling again or later chang
   const file = start().open(device);
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
   assert.is(
-    statusOf(() => overlapped.getResult()),
+    thrownStatus(() => overlapped.getResult()),
     Status.PENDING,
   );
   for (let i = 0; i < 1000; i++) overlapped.cancel();
-  assert.is((await rejection(overlapped)).status, Status.CANCELED);
+  assert.is(await outcome(overlapped), Status.CANCELED);
   overlapped.cancel();
   assert.equal(words(file.ioctl(EchoCode.counts, null, 64)).slice(0, 1), [0]);
 });
@@ -218,9 +201,9 @@ door('an AbortSignal cancels', async () => {
   const abort = new AbortController();
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
   abort.abort();
-  assert.is((await rejection(overlapped)).status, Status.CANCELED);
+  assert.is(await outcome(overlapped), Status.CANCELED);
   const late = file.ioctlOverlapped(EchoCode.pend, null, 0, same).abortOn(abort.signal);
-  assert.is((await rejection(late)).status, Status.CANCELED);
+  assert.is(await outcome(late), Status.CANCELED);
 });
 
 door('closing a file ends its pending requests in CANCELED, and only its own', async () => {
@@ -231,18 +214,15 @@ door('closing a file ends its pending requests in CANCELED, and only its own', a
   const others = other.ioctlOverlapped(EchoCode.pend, u32(1), 4, same);
   file.close();
   assert.is(
-    statusOf(() => mine.getResult({ wait: true })),
+    thrownStatus(() => mine.getResult({ wait: true })),
     Status.CANCELED,
   );
   assert.is(others.completed, false);
   assert.is(
-    statusOf(() => file.ioctl(EchoCode.echo, null, 0)),
+    thrownStatus(() => file.ioctl(EchoCode.echo, null, 0)),
     Status.INVALID_HANDLE,
   );
-  assert.is(
-    (await rejection(file.ioctlOverlapped(EchoCode.echo, null, 0, same))).status,
-    Status.INVALID_HANDLE,
-  );
+  assert.is(await outcome(file.ioctlOverlapped(EchoCode.echo, null, 0, same)), Status.INVALID_HANDLE);
   other.ioctl(EchoCode.releaseAll, null, 4);
   assert.equal(await others, u32(1));
 });
@@ -297,9 +277,7 @@ door('a table full of pending requests still lets a program cancel and close', a
   assert.equal(file.ioctl(EchoCode.echo, u32(1), 4), u32(1));
   file.close();
   for (const p of pending)
-    assert.ok(
-      [Status.CANCELED, Status.INSUFFICIENT_RESOURCES].includes((await rejection(p)).status as never),
-    );
+    assert.ok([Status.CANCELED, Status.INSUFFICIENT_RESOURCES].includes((await outcome(p)) as never));
 });
 
 door(
@@ -309,13 +287,13 @@ door(
     const file = kernel.open(device);
     const pending = Array.from({ length: 20 }, () => file.ioctlOverlapped(EchoCode.pend, null, 0, same));
     await kernel.terminate();
-    for (const p of pending) assert.is((await rejection(p)).status, Status.DEVICE_REMOVED);
+    for (const p of pending) assert.is(await outcome(p), Status.DEVICE_REMOVED);
     assert.is(
-      statusOf(() => file.ioctl(EchoCode.echo, null, 0)),
+      thrownStatus(() => file.ioctl(EchoCode.echo, null, 0)),
       Status.DEVICE_REMOVED,
     );
     assert.is(
-      statusOf(() => kernel.open(device)),
+      thrownStatus(() => kernel.open(device)),
       Status.DEVICE_REMOVED,
     );
     file.close();
@@ -370,7 +348,7 @@ door('a refused open is no reason to give a kernel up', () => {
   const kernel = new SoftKernel(resolveKernelOptions({}));
   kernels.push(kernel);
   assert.is(
-    statusOf(() => kernel.open('\\\\.\\nothing')),
+    thrownStatus(() => kernel.open('\\\\.\\nothing')),
     Status.OBJECT_NAME_NOT_FOUND,
   );
   assert.is(kernel.ended, false);
@@ -443,7 +421,7 @@ door('a kernel that hangs is given up after startTimeoutMs', () => {
   Object.assign(options, { startTimeoutMs: 200 });
   const hung = file.ioctlOverlapped(EchoCode.hang, null, 0, same);
   assert.is(
-    statusOf(() => kernel.open(device)),
+    thrownStatus(() => kernel.open(device)),
     Status.IO_TIMEOUT,
   );
   file.close();
@@ -492,7 +470,7 @@ door('a channel closed by its user tells the kernel, and everything ends', async
   const file = kernel.open(device);
   const pending = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
   kernel.channel.close();
-  assert.is((await rejection(pending)).status, Status.DEVICE_REMOVED);
+  assert.is(await outcome(pending), Status.DEVICE_REMOVED);
   assert.is(kernel.channel.submit(ChannelMajor.create, 0, 0, null, 0, false) >= 0, true);
 });
 

@@ -6,7 +6,6 @@ import {
   type AnyStruct,
   bytes,
   Status,
-  StatusError,
   struct,
   u8,
   u16,
@@ -14,6 +13,7 @@ import {
   union,
 } from '../../kernel-bridge/ioctl/index.js';
 import { layouts } from '../fixtures/ioctl-layouts.js';
+import { thrownStatus } from '../helpers/outcome.js';
 
 function isStruct(value: unknown): value is AnyStruct {
   return typeof value === 'object' && value !== null && 'fields' in value && 'encode' in value;
@@ -40,16 +40,6 @@ function sizeOfType(type: string): number {
   if (bracket) return Number(bracket[1]);
   const bits = /^u(\d+)(be)?$/.exec(type);
   return bits ? Number(bits[1]) / 8 : layouts[type]!.size;
-}
-
-function statusOf(action: () => unknown): number | undefined {
-  try {
-    action();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    return (error as StatusError).status;
-  }
-  return undefined;
 }
 
 /** Encodes a value whose type only the table knows. */
@@ -125,31 +115,31 @@ for (const [name, { size }] of Object.entries(layouts)) {
     for (let length = 0; length < size; length++) {
       const out = new Uint8Array(length).fill(0xee);
       assert.is(
-        statusOf(() => one.decode(new Uint8Array(length))),
+        thrownStatus(() => one.decode(new Uint8Array(length))),
         Status.BUFFER_TOO_SMALL,
       );
       assert.is(
-        statusOf(() => one.encode({} as never, out)),
+        thrownStatus(() => one.encode({} as never, out)),
         Status.BUFFER_TOO_SMALL,
       );
       assert.ok(out.every((byte) => byte === 0xee));
       // The bytes behind the view are not the view's.
       const view = new Uint8Array(new ArrayBuffer(4096), 8, length);
       assert.is(
-        statusOf(() => one.decode(view)),
+        thrownStatus(() => one.decode(view)),
         Status.BUFFER_TOO_SMALL,
       );
     }
     assert.is(
-      statusOf(() => one.decode(new Uint8Array(size + 8), 9)),
+      thrownStatus(() => one.decode(new Uint8Array(size + 8), 9)),
       Status.BUFFER_TOO_SMALL,
     );
     assert.is(
-      statusOf(() => one.decode(new Uint8Array(size), -1)),
+      thrownStatus(() => one.decode(new Uint8Array(size), -1)),
       Status.INVALID_PARAMETER,
     );
     assert.is(
-      statusOf(() => one.decode(new Uint8Array(size), 0.5)),
+      thrownStatus(() => one.decode(new Uint8Array(size), 0.5)),
       Status.INVALID_PARAMETER,
     );
   });
@@ -230,7 +220,7 @@ test('values that a field cannot hold are refused, naming field, value and range
     [() => ioctl.WvIoEpAccept.encode(null as never), /null/],
   ];
   for (const [action, message] of cases) {
-    assert.is(statusOf(action), Status.INVALID_PARAMETER);
+    assert.is(thrownStatus(action), Status.INVALID_PARAMETER);
     assert.throws(action, message);
   }
 });
@@ -319,7 +309,7 @@ test('an endpoint parameter is a connection or a backlog, never two that contrad
     7,
   );
   const both = () => WvIoEpParam.encode({ backlog: 5n, connect: { responderResources: 6n } });
-  assert.is(statusOf(both), Status.INVALID_PARAMETER);
+  assert.is(thrownStatus(both), Status.INVALID_PARAMETER);
   assert.throws(both, /both Connect and Backlog; it takes only one of them/);
 });
 
@@ -351,7 +341,7 @@ test('provider data follows the structure', () => {
   for (const length of [0, 15, 16, 31]) {
     const short = whole.subarray(0, length);
     assert.is(
-      statusOf(() => ioctl.decodeProviderData(short, WvIoId, CqProviderIn)),
+      thrownStatus(() => ioctl.decodeProviderData(short, WvIoId, CqProviderIn)),
       Status.BUFFER_TOO_SMALL,
     );
   }

@@ -20,18 +20,10 @@ import {
   sockaddrOfGid,
 } from '../../kernel-bridge/ioctl/index.js';
 import { isIPv4 } from '../../kernel-bridge/ioctl/sockaddr.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex');
-}
-
-function refuses(action: () => unknown, status: number, message: RegExp): void {
-  assert.throws(action, (error: unknown) => {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).status, status);
-    assert.match((error as StatusError).message, message);
-    return true;
-  });
 }
 
 test('IPv4 is family 2, port and address in network order, the rest zero', () => {
@@ -142,7 +134,7 @@ test('texts that are no IPv6 address are refused exactly when the platform refus
   ];
   for (const text of wrong) {
     assert.not.ok(isIPv6(text), text);
-    refuses(
+    throwsStatus(
       () => encodeSockaddr({ family: 6, address: text, port: 0 }),
       Status.INVALID_ADDRESS,
       /no usable address/,
@@ -167,7 +159,7 @@ test('IPv4 as a GID is mapped', () => {
   assert.is(hex(gidOfAddress('192.0.2.33')), '00000000000000000000ffffc0000221');
   assert.is(addressOfGid(gidOfAddress('::ffff:192.0.2.33')), '192.0.2.33');
   assert.is(addressOfGid(gidOfAddress('fe80::1%5')), 'fe80::1');
-  refuses(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /15 bytes; it takes 16/);
+  throwsStatus(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /15 bytes; it takes 16/);
 });
 
 test('a scope may be an interface name, if there is such an interface', () => {
@@ -177,9 +169,9 @@ test('a scope may be an interface name, if there is such an interface', () => {
     assert.is(scopeIdOfAddress(`fe80::1%${name}`), linkLocal.scopeid);
   }
   for (const scope of ['no-such-if', 'constructor', '__proto__', '', '4294967296', '-1']) {
-    refuses(() => gidOfAddress(`fe80::1%${scope}`), Status.INVALID_ADDRESS, /interface/);
+    throwsStatus(() => gidOfAddress(`fe80::1%${scope}`), Status.INVALID_ADDRESS, /interface/);
   }
-  refuses(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /no usable address/);
+  throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /no usable address/);
 });
 
 test('text with and without port is read', () => {
@@ -208,23 +200,27 @@ test('text that is no address is refused with a sentence', () => {
     '[::1',
     '::1]:5',
   ]) {
-    refuses(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /no usable address/);
+    throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /no usable address/);
   }
   for (const text of ['1.2.3.4:65536', '[::1]:99999']) {
-    refuses(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /not an integer from 0 to 65535/);
+    throwsStatus(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /not an integer from 0 to 65535/);
   }
-  refuses(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a text/);
+  throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a text/);
 });
 
 test('addresses that do not fit their family or port are refused', () => {
   const bad = Status.INVALID_ADDRESS;
-  refuses(() => encodeSockaddr({ family: 4, address: '::1', port: 0 }), bad, /'::1'.*four numbers/);
-  refuses(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
-  refuses(() => encodeSockaddr({ family: 4, address: '256.1.1.1', port: 0 }), bad, /256/);
-  refuses(() => encodeSockaddr({ family: 5 as never, address: '1.2.3.4', port: 0 }), bad, /family 5/);
-  refuses(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a text/);
+  throwsStatus(() => encodeSockaddr({ family: 4, address: '::1', port: 0 }), bad, /'::1'.*four numbers/);
+  throwsStatus(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
+  throwsStatus(() => encodeSockaddr({ family: 4, address: '256.1.1.1', port: 0 }), bad, /256/);
+  throwsStatus(() => encodeSockaddr({ family: 5 as never, address: '1.2.3.4', port: 0 }), bad, /family 5/);
+  throwsStatus(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a text/);
   for (const port of [-1, 65536, 1.5, Number.NaN, '80' as never]) {
-    refuses(() => encodeSockaddr({ family: 4, address: '1.2.3.4', port }), Status.INVALID_PARAMETER, /port/);
+    throwsStatus(
+      () => encodeSockaddr({ family: 4, address: '1.2.3.4', port }),
+      Status.INVALID_PARAMETER,
+      /port/,
+    );
   }
 });
 
@@ -263,8 +259,8 @@ test('addresses go between requests and GIDs as they would by their text', () =>
       assert.equal(sockaddrOfGid(found.gid, found.port, found.scopeId), bytes);
     }),
   );
-  refuses(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
-  refuses(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
+  throwsStatus(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+  throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
 });
 
 test('a GID that is kept is one for all that are equal, and nobody else changes it', () => {
@@ -302,7 +298,7 @@ test('no address is 28 zero bytes', () => {
   assert.is(decodeOptionalSockaddr(sockaddrData(undefined).sockAddr), undefined);
   const address = { family: 4, address: '1.2.3.4', port: 5 } as const;
   assert.equal(decodeOptionalSockaddr(sockaddrData(address).sockAddr), address);
-  refuses(() => decodeSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+  throwsStatus(() => decodeSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
 });
 
 test.run();

@@ -1,18 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 function message(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).status, Status.INVALID_PARAMETER);
-    return (error as Error).message;
-  }
-  throw new Error('the options should have been refused');
+  return throwsStatus(run, Status.INVALID_PARAMETER).message;
 }
 
 test('no options give the defaults', () => {

@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, Status } from '../../nd/index.js';
 import { openFake, statusOf } from '../helpers/nd-fixture.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 test('the address list has the addresses that belong to RDMA devices', () => {
   const { nd, wv } = openFake();
@@ -64,17 +65,8 @@ test('an adapter that fails half-way leaves nothing open', () => {
 test('an option that does not exist is refused by its name, and those that do are listed', () => {
   const { adapter } = openFake();
   const cq = adapter.createCompletionQueue(4);
-  const refused = (call: () => unknown, text: RegExp): void => {
-    let error: unknown;
-    try {
-      call();
-    } catch (thrown) {
-      error = thrown;
-    }
-    assert.instance(error, NdError);
-    assert.is((error as NdError).status, Status.INVALID_PARAMETER);
-    assert.match((error as NdError).message, text);
-  };
+  const refused = (call: () => unknown, text: RegExp): void =>
+    assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
   // As in untyped JavaScript.
   const loose = <O>(options: unknown): O => options as O;
   refused(() => adapter.listen(loose({ prot: 1 })), /'prot' is not known; there are port, backlog, protocol/);

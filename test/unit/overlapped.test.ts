@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Overlapped, type OverlappedSource } from '../../kernel-bridge/door/overlapped.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { thrownStatus } from '../helpers/outcome.js';
 
 /** A request that the test completes. */
 class Manual<T> implements OverlappedSource<T> {
@@ -35,15 +36,6 @@ class Manual<T> implements OverlappedSource<T> {
 const fail = (status: number) => (): never => {
   throw new StatusError(status);
 };
-function statusOf(run: () => unknown): number {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
-  return Status.SUCCESS;
-}
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('pending: no result, status PENDING; completed: the result, taken once', () => {
@@ -52,7 +44,7 @@ test('pending: no result, status PENDING; completed: the result, taken once', ()
   assert.is(o.completed, false);
   assert.is(o.status, Status.PENDING);
   assert.is(
-    statusOf(() => o.getResult()),
+    thrownStatus(() => o.getResult()),
     Status.PENDING,
   );
   source.complete(() => 5);
@@ -100,7 +92,7 @@ test('a status other than SUCCESS rejects, TIMEOUT and warnings included', async
     assert.is(await caught, status);
     assert.is(o.status, status);
     assert.is(
-      statusOf(() => o.getResult()),
+      thrownStatus(() => o.getResult()),
       status,
     );
   }
@@ -228,7 +220,7 @@ test('translateFailure: the same request tells its failure in other terms, once'
   source.complete(fail(Status.CANCELED));
   assert.is(o.status, Status.CANCELED + 1);
   assert.is(
-    statusOf(() => o.getResult()),
+    thrownStatus(() => o.getResult()),
     Status.CANCELED + 1,
   );
   await nextTurn();

@@ -7,7 +7,7 @@ import {
   type UvpSge,
 } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType, WvAccess, WvOpcode, WvSend } from '../../kernel-bridge/ioctl/constants.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftFastRegion, SoftMemoryWindow } from '../../kernel-bridge/uvp/memory-keys.js';
@@ -15,6 +15,7 @@ import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
 import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 const HIGH_ADDRESS = 0x7fee_dead_b000;
 
@@ -71,18 +72,6 @@ const sge = (offset: number, length: number) => ({ region, offset, length });
 
 function sendRequest(fields: Partial<UvpSendRequest>): UvpSendRequest {
   return Object.assign(new UvpSendRequest(), fields);
-}
-
-function throwsStatus(body: () => unknown, status: number, text?: RegExp) {
-  try {
-    body();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).status, status, (error as Error).message);
-    if (text !== undefined) assert.match((error as Error).message, text);
-    return;
-  }
-  assert.unreachable('nothing was thrown');
 }
 
 test('rings have power-of-two entries, and strides that hold SGEs or inline bytes', () => {

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type UvpCompletion, UvpSendRequest } from '../../kernel-bridge/door/user-verbs.js';
 import { QpState, QpType, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { SoftCompletionQueue } from '../../kernel-bridge/uvp/completion-queue.js';
 import { SoftQueuePair } from '../../kernel-bridge/uvp/queue-pair.js';
@@ -10,6 +10,7 @@ import { qpRingLayout } from '../../kernel-bridge/uvp/rings.js';
 import { SoftSharedReceiveQueue, srqRingBytes } from '../../kernel-bridge/uvp/shared-receive-queue.js';
 import { TokenTable } from '../../kernel-bridge/uvp/token-table.js';
 import { FakeHca, writeCqe } from '../helpers/fake-hca.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 const region = { lkey: 0xabcd_ef01, address: 0x7fee_dead_b000 };
 const SHARED = abi.cqeFlagReceiveQueue | abi.cqeFlagSharedReceive;
@@ -51,17 +52,6 @@ function setUp(entries = 4) {
       .map(({ context, qpContext }) => [context, qpContext]);
   };
   return { hca, tokens, cq, srq, makeQp, words, taken, complete, poll };
-}
-
-function throwsStatus(body: () => unknown, status: number) {
-  try {
-    body();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).status, status, (error as Error).message);
-    return;
-  }
-  assert.unreachable('nothing was thrown');
 }
 
 test('a receive lies in the ring as the HCA reads it', () => {

@@ -8,11 +8,12 @@ import {
   UvpSendRequest,
 } from '../../kernel-bridge/door/user-verbs.js';
 import { QpType, WcStatus, WvOpcode } from '../../kernel-bridge/ioctl/constants.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
+import { Status } from '../../kernel-bridge/ioctl/index.js';
 import type { SteadyMemory, UvpNative, UvpTable } from '../../kernel-bridge/uvp/vendor/native-library.js';
 import { CompletionWord, layouts, SendWord } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { VendorUserVerbs } from '../../kernel-bridge/uvp/vendor/vendor-user-verbs.js';
 import type { NativeFunction } from '../../kernel-bridge/windows/win32.js';
+import { refusal } from '../helpers/outcome.js';
 
 /** Native memory by its made-up addresses. */
 class FakeNative implements UvpNative {
@@ -81,16 +82,6 @@ const qpCreate = {
   maxInlineSend: 0,
 };
 
-function refused(act: () => unknown): StatusError {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof StatusError) return error;
-    throw error;
-  }
-  throw new Error('it was not refused');
-}
-
 test('opcodes that have calls of their own are no sends', () => {
   const { verbs, called } = provider();
   const { qp } = queuePair(verbs);
@@ -98,7 +89,7 @@ test('opcodes that have calls of their own are no sends', () => {
   request.sgl = [{ region: { lkey: 1, address: 0x1000 }, offset: 0, length: 8 }];
   for (const opcode of [WvOpcode.BIND_WINDOW, WvOpcode.INVALIDATE, 0.5, -1, Number.NaN, 99]) {
     request.opcode = opcode;
-    assert.is(refused(() => verbs.postSend(qp, request)).status, Status.INVALID_PARAMETER, String(opcode));
+    assert.is(refusal(() => verbs.postSend(qp, request)).status, Status.INVALID_PARAMETER, String(opcode));
   }
   assert.not.ok(called.includes('post_send'));
   request.opcode = WvOpcode.SEND;
@@ -113,12 +104,12 @@ test('queues that the provider refuses leave no token', () => {
   const pd = verbs.preAllocatePd(ca, new UmvBuffer());
   const sizes = { maxWr: 4, maxSge: 1, srqLimit: 0 };
   for (let n = 0; n < 3; n++) {
-    const error = refused(() => verbs.preCreateSrq(pd, sizes, new UmvBuffer()));
+    const error = refusal(() => verbs.preCreateSrq(pd, sizes, new UmvBuffer()));
     assert.match(error.message, /pre_create_srq answered IB_INVALID_PARAMETER/);
     const qp = verbs.preCreateQp(pd, { ...qpCreate }, new UmvBuffer());
     assert.is(qp.token & 0xffff, 0, 'the first place is free again');
     assert.is(ca.tokens.find(qp.token), qp);
-    refused(() => verbs.postCreateQp(pd, Status.SUCCESS, qp, new UmvBuffer()));
+    refusal(() => verbs.postCreateQp(pd, Status.SUCCESS, qp, new UmvBuffer()));
     assert.is(ca.tokens.find(qp.token), undefined);
   }
   const other = verbs.preCreateQp(pd, { ...qpCreate }, new UmvBuffer());
@@ -165,7 +156,7 @@ test('a remote offset carries into the upper half of the address', () => {
   request.remoteHigh = 0xffff_ffff;
   request.remoteOffset = 16;
   assert.match(
-    refused(() => verbs.postSend(queuePair(verbs).qp, request)).message,
+    refusal(() => verbs.postSend(queuePair(verbs).qp, request)).message,
     /offset 16 leaves the 64-bit address space/,
   );
 });
@@ -234,7 +225,7 @@ test('a provider that asks for more bytes than can be meant is refused', () => {
       },
     });
     assert.match(
-      refused(() => verbs.preOpenCa(1n, new UmvBuffer())).message,
+      refusal(() => verbs.preOpenCa(1n, new UmvBuffer())).message,
       /more than 1048576 cannot be meant/,
     );
   }

@@ -1,7 +1,7 @@
 // What needs no Windows of a vendor's provider: where its DLL may come from, its statuses, and which request a completion is of.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/index.js';
+import { Status } from '../../kernel-bridge/ioctl/index.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { placedFields } from '../../kernel-bridge/uvp/vendor/c-layout.js';
 import {
@@ -20,6 +20,7 @@ import {
 } from '../../kernel-bridge/uvp/vendor/request-ids.js';
 import { swapped, uvpLayouts } from '../../kernel-bridge/uvp/vendor/uvp-layouts.js';
 import { uvpSlots } from '../../kernel-bridge/uvp/vendor/uvp-slots.js';
+import { refusalText } from '../helpers/outcome.js';
 
 const SYSTEM = 'C:\\Windows\\System32';
 const STORE = `${SYSTEM}\\DriverStore\\FileRepository`;
@@ -33,16 +34,6 @@ function folders(files: readonly string[], links: Readonly<Record<string, string
         .filter((file) => file.startsWith(`${folder}\\`))
         .map((file) => file.slice(folder.length + 1).split('\\')[0]!),
   };
-}
-
-function refusalOf(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    return `${(error as StatusError).code}: ${(error as StatusError).message}`;
-  }
-  throw new Error('it should have been refused');
 }
 
 test('a DLL comes from the system folder, before the driver store', () => {
@@ -62,7 +53,7 @@ test('links are followed, and those that lead out are refused', () => {
     '\\\\server\\share\\v.dll',
   ]) {
     assert.match(
-      refusalOf(() => libraryPath('v', SYSTEM, folders([], { [named]: outside }))),
+      refusalText(() => libraryPath('v', SYSTEM, folders([], { [named]: outside }))),
       /NOT_SUPPORTED: .*outside of/,
     );
   }
@@ -71,11 +62,11 @@ test('links are followed, and those that lead out are refused', () => {
 test('two packages with a DLL, and none at all', () => {
   const two = folders([`${STORE}\\old\\v.dll`, `${STORE}\\new\\v.dll`]);
   assert.match(
-    refusalOf(() => libraryPath('v', SYSTEM, two)),
+    refusalText(() => libraryPath('v', SYSTEM, two)),
     /Several driver packages have v\.dll.*old.*new/,
   );
   assert.match(
-    refusalOf(() => libraryPath('v', SYSTEM, folders([]))),
+    refusalText(() => libraryPath('v', SYSTEM, folders([]))),
     /neither in .* nor in .*FileRepository/,
   );
 });
@@ -84,7 +75,7 @@ test('a name is a name, and no path', () => {
   const any: Folders = { file: (path) => path, list: () => [] };
   for (const name of ['', '..', 'a\\b', 'a/b', 'C:v', '.v', 'a..b', 'v\0', 'ü', 'x'.repeat(28), '-v']) {
     assert.match(
-      refusalOf(() => libraryPath(name, SYSTEM, any)),
+      refusalText(() => libraryPath(name, SYSTEM, any)),
       /^NOT_SUPPORTED: The device names '/,
       name,
     );

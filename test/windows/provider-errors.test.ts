@@ -11,12 +11,12 @@ import {
   QpAttr,
   QpState,
   Status,
-  StatusError,
   WvAccess,
   type WvCompletion,
   WvSend,
 } from '../../winverbs/index.js';
 import { WVProvider } from '../../winverbs/provider.js';
+import { refusalText } from '../helpers/outcome.js';
 import { clean as cleanDriver, GUID, Standin, statusOf } from './standin.js';
 import { pairOf, StandinProvider } from './standin-provider.js';
 
@@ -31,16 +31,6 @@ function clean(name: string, run: () => unknown): void {
     assert.is(uvp.fault(), '');
     assert.is(uvp.live, before, 'objects of the provider');
   });
-}
-
-function messageOf(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof StatusError) return `${error.code}: ${error.message}`;
-    throw error;
-  }
-  throw new Error('it should have failed');
 }
 
 /** WinVerbs with the provider as it is loaded now. */
@@ -78,7 +68,7 @@ clean('a hook that refuses: its status and its name, and nothing is left', async
   ];
   for (const [slot, run] of hooks) {
     uvp.fail(slot, IB_INSUFFICIENT_MEMORY);
-    assert.match(messageOf(run), new RegExp(`^NO_MEMORY: .*${slot} answered IB_INSUFFICIENT_MEMORY`), slot);
+    assert.match(refusalText(run), new RegExp(`^NO_MEMORY: .*${slot} answered IB_INSUFFICIENT_MEMORY`), slot);
   }
   uvp.fail('rearm_cq', IB_UNSUPPORTED);
   assert.is(await statusOf(() => cq.notify('any')), Status.NOT_SUPPORTED);
@@ -145,7 +135,7 @@ clean('a provider that lacks what every device needs is refused with the names',
   ] as const) {
     uvp.lack(slot);
     assert.match(
-      messageOf(() => openWith()),
+      refusalText(() => openWith()),
       new RegExp(`^NOT_SUPPORTED: .*standin\\.dll lacks ${slot};`),
     );
     uvp.lack(slot, false);
@@ -199,7 +189,7 @@ test('a provider comes from the system folder or the driver store, and from nowh
     '.hidden',
   ]) {
     assert.match(
-      messageOf(load(name)),
+      refusalText(load(name)),
       /^NOT_SUPPORTED: The device names .* as its user-mode verbs provider/,
     );
   }
@@ -207,7 +197,7 @@ test('a provider comes from the system folder or the driver store, and from nowh
   copyFileSync(`${system}\\standin.dll`, 'elsewhere.dll');
   process.env.PATH = `${process.cwd()};${process.env.PATH}`;
   assert.match(
-    messageOf(load('elsewhere')),
+    refusalText(load('elsewhere')),
     /^NOT_SUPPORTED: .*elsewhere\.dll is neither in .*system32 nor in .*FileRepository/i,
   );
   rmSync('elsewhere.dll');
@@ -218,16 +208,16 @@ test('a provider comes from the system folder or the driver store, and from nowh
   load(stored)();
   copyFileSync(`${system}\\standin.dll`, `${store}\\two\\${stored}.dll`);
   assert.match(
-    messageOf(load(stored)),
+    refusalText(load(stored)),
     /^NOT_SUPPORTED: Several driver packages have stored\d+\.dll.*one.*two/,
   );
   copyFileSync(`${system}\\kernel32.dll`, `${system}\\noverbs.dll`);
   assert.match(
-    messageOf(load('noverbs')),
+    refusalText(load('noverbs')),
     /^NOT_SUPPORTED: .*noverbs\.dll (is no user-mode verbs provider|cannot be loaded)/,
   );
   copyFileSync(process.argv[1]!, `${system}\\text.dll`);
-  assert.match(messageOf(load('text')), /^NOT_SUPPORTED: .*text\.dll cannot be loaded \(error 193/);
+  assert.match(refusalText(load('text')), /^NOT_SUPPORTED: .*text\.dll cannot be loaded \(error 193/);
 });
 
 clean('only memory that cannot go away is registered', async () => {
@@ -236,7 +226,7 @@ clean('only memory that cannot go away is registered', async () => {
   const pd = device.allocateProtectionDomain();
   for (const buffer of [new Uint8Array(64), Buffer.from('pooled'), new ArrayBuffer(64)]) {
     assert.match(
-      messageOf(() => pd.registerMemory(buffer, 0)),
+      refusalText(() => pd.registerMemory(buffer, 0)),
       /^NOT_SUPPORTED: .*register memory of allocate\(\), or a SharedArrayBuffer/,
     );
   }
@@ -258,7 +248,7 @@ clean('only memory that cannot go away is registered', async () => {
   pd.deregisterMemory(shared);
   for (const bytes of [0, -1, 1.5, 2 ** 33]) {
     assert.match(
-      messageOf(() => allocate(bytes)),
+      refusalText(() => allocate(bytes)),
       /^INVALID_PARAMETER: allocate: bytes is/,
     );
   }

@@ -5,7 +5,8 @@ import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openNetworkDirect2 } from '../../nd/index.js';
-import { openProvider, Status, StatusError, statusName, WvSend } from '../../winverbs/index.js';
+import { openProvider, Status, statusName, WvSend } from '../../winverbs/index.js';
+import { refusalText } from '../helpers/outcome.js';
 import { openPlain } from './plain-verbs.js';
 import { GUID, inTime, Standin, statusOf, TestCode, u32, until, words } from './standin.js';
 import { pairOf } from './standin-provider.js';
@@ -25,16 +26,6 @@ async function startDriver(): Promise<void> {
       return false;
     }
   });
-}
-
-function messageOf(run: () => unknown): string {
-  try {
-    run();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    return `${statusName((error as StatusError).status)}: ${(error as Error).message}`;
-  }
-  throw new Error('it should have failed');
 }
 
 /** What a thread is told that opens a provider and cannot find koffi: the devices, or the error. */
@@ -146,7 +137,7 @@ test('where there is no driver, the sentence says what to install', () => {
   const opens = [() => openProvider(), () => openProvider({ kernel: 'driver' }), () => openNetworkDirect2()];
   for (const open of opens) {
     assert.match(
-      messageOf(open),
+      refusalText(open),
       /^OBJECT_NAME_NOT_FOUND: .*no driver has this device.*WinVerbs.*sc query winverbs/,
     );
   }

@@ -3,6 +3,7 @@ import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DeviceFile } from '../../kernel-bridge/index.js';
 import { openDeviceFile, Status, StatusError } from '../../kernel-bridge/index.js';
+import { outcome } from '../helpers/outcome.js';
 import { HANG_MS, within } from '../helpers/within.js';
 
 export const WINVERBS = '\\\\.\\WinVerbs';
@@ -94,13 +95,7 @@ export class Standin {
 
 /** The status in which something ends. */
 export async function statusOf(run: () => unknown): Promise<number> {
-  try {
-    await run();
-  } catch (error) {
-    if (error instanceof StatusError) return error.status;
-    throw error;
-  }
-  return Status.SUCCESS;
+  return outcome(Promise.resolve().then(run));
 }
 
 /** Waits until it holds, up to the common limit. */

@@ -10,6 +10,7 @@ import { faultOptionsSchema } from '../../../kernel-bridge/options/option-schema
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import { collect } from '../collect.js';
+import { outcomeName, thrownName } from '../outcome.js';
 import { readTraces } from '../traces.js';
 import { type Link, type LinkListener, LinkStack } from './link.js';
 import type { Answer, Arguments, Command, Completions, Layer, Operation, Reply } from './protocol.js';
@@ -32,26 +33,6 @@ function found<T>(map: Map<string, T>, name: string): T {
   const value = map.get(name);
   if (value === undefined) throw new Error(`This peer has no '${name}'.`);
   return value;
-}
-
-async function statusOf(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
-
-function blockingStatusOf(request: Overlapped<unknown>): string {
-  try {
-    request.getResult({ wait: true });
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
 }
 
 /** Waits for completions of one queue by notification. */
@@ -123,13 +104,13 @@ const handlers: Handlers = {
     const [sent, received] = await Promise.all([take(of, 'sends', sends), take(of, 'receives', receives)]);
     return { sends: sent, receives: received };
   },
-  notifyDisconnect: ({ link }) => statusOf(found(links, link).notifyDisconnect()),
+  notifyDisconnect: ({ link }) => outcomeName(found(links, link).notifyDisconnect()),
   disconnect: ({ link }) => {
     const of = found(links, link);
     disconnects.set(link, of.disconnect());
     return of.poll();
   },
-  disconnected: ({ link }) => statusOf(found(disconnects, link)),
+  disconnected: ({ link }) => outcomeName(found(disconnects, link)),
   release: ({ link }) => {
     found(links, link).release();
     links.delete(link);
@@ -162,7 +143,7 @@ const handlers: Handlers = {
     link.send(texts);
     takeBlocking(link, 'sends', texts.length);
     const replies = takeBlocking(link, 'receives', texts.length).map(({ text = '' }) => text);
-    const disconnect = blockingStatusOf(link.disconnect());
+    const disconnect = thrownName(() => link.disconnect().getResult({ wait: true }));
     link.release();
     stack.release();
     return { replies, disconnect, turns: turns() };
@@ -185,7 +166,7 @@ const handlers: Handlers = {
         link = made;
       });
       if (link === undefined) throw new Error('accept() made no link.');
-      const ended = statusOf(link.notifyDisconnect());
+      const ended = outcomeName(link.notifyDisconnect());
       const [message] = await take(link, 'receives', 1);
       if (message?.text !== `message ${n}`)
         throw new Error(`Connection ${n} got ${JSON.stringify(message)}.`);
@@ -202,7 +183,7 @@ const handlers: Handlers = {
       link.send([`message ${n}`]);
       const [sent] = await take(link, 'sends', 1);
       if (sent?.status !== 'SUCCESS') throw new Error(`Connection ${n} sent ${JSON.stringify(sent)}.`);
-      const ended = await statusOf(link.disconnect());
+      const ended = await outcomeName(link.disconnect());
       if (ended !== 'SUCCESS') throw new Error(`Connection ${n} disconnected with ${ended}.`);
       link.release();
     }
@@ -227,7 +208,7 @@ const handlers: Handlers = {
   trafficStream: async ({ as, rounds }) => (await found(traffics, as)).stream(rounds),
   trafficDisconnect: async ({ as }) => {
     const traffic = await found(traffics, as);
-    const status = await statusOf(traffic.side.connector.disconnect());
+    const status = await outcomeName(traffic.side.connector.disconnect());
     traffic.release();
     traffics.delete(as);
     return status;

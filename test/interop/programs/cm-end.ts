@@ -2,16 +2,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Status } from '../../../winverbs/index.js';
-import {
-  type CmHosts,
-  type Connected,
-  connectFrom,
-  connectTo,
-  end,
-  endThere,
-  ours,
-  statusOf,
-} from './cm-guest.js';
+import { outcome } from '../../helpers/outcome.js';
+import { type CmHosts, type Connected, connectFrom, connectTo, end, endThere, ours } from './cm-guest.js';
 
 /** Required number of crossing DREQs, and maximum of connections for them. */
 const CROSSINGS = 20;
@@ -33,11 +25,11 @@ async function disconnectBoth(
   laterMs: number,
 ): Promise<boolean> {
   const before = { heard: ours('received.DREQ'), answered: ours('received.DREP') };
-  const told = statusOf(endpoint.notifyDisconnect());
+  const told = outcome(endpoint.notifyDisconnect());
   const theirEnd = hosts.disconnect(theirs);
   await pause(laterMs);
   const begin = performance.now();
-  const status = await statusOf(endpoint.disconnect());
+  const status = await outcome(endpoint.disconnect());
   const ms = performance.now() - begin;
   assert.ok(ms < RESPONSE_TIMEOUT_MS, `our disconnect() took ${ms} ms, as if its DREQ had to be sent again`);
   await theirEnd;

@@ -13,7 +13,8 @@ import {
   Status,
   statusName,
 } from '../../../winverbs/index.js';
-import { type CmHosts, connectFrom, connectTo, ours, statusOf } from './cm-guest.js';
+import { outcome } from '../../helpers/outcome.js';
+import { type CmHosts, connectFrom, connectTo, ours } from './cm-guest.js';
 import { SIGNALED, socketAddress, wcName } from './interop-side.js';
 
 /** CM: 2.1 s and three tries. An idle connection is probed each second. */
@@ -41,12 +42,12 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   busy.qp.send('under way', piece, SIGNALED);
   busy.qp.send('behind it', piece, SIGNALED);
   const lost = {
-    idle: statusOf(idle.endpoint.notifyDisconnect()),
-    'idle, of theirs': statusOf(theirs.endpoint.notifyDisconnect()),
-    busy: statusOf(busy.endpoint.notifyDisconnect()),
+    idle: outcome(idle.endpoint.notifyDisconnect()),
+    'idle, of theirs': outcome(theirs.endpoint.notifyDisconnect()),
+    busy: outcome(busy.endpoint.notifyDisconnect()),
   };
   const asking = hosts.endpoint();
-  const asked = statusOf(asking.connect(hosts.queuePair(), hosts.there, {}));
+  const asked = outcome(asking.connect(hosts.queuePair(), hosts.there, {}));
   await hosts.request(listener);
   await hosts.connect({});
   const unanswered = await ourListener.next();
@@ -60,10 +61,10 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   questioner.bindAddress(socketAddress(hosts.own, 0));
   const ends = {
     ...lost,
-    'disconnect()': statusOf(ending.endpoint.disconnect()),
+    'disconnect()': outcome(ending.endpoint.disconnect()),
     'connect() that was asked before': asked,
-    'connect() that is asked after': statusOf(later.connect(hosts.queuePair(), hosts.there, {})),
-    'lookup()': statusOf(questioner.lookup(hosts.there)),
+    'connect() that is asked after': outcome(later.connect(hosts.queuePair(), hosts.there, {})),
+    'lookup()': outcome(questioner.lookup(hosts.there)),
   };
   const expected: Record<keyof typeof ends, readonly number[]> = {
     idle: [Status.CONNECTION_ABORTED],
@@ -87,7 +88,7 @@ export async function peerGone(hosts: CmHosts): Promise<void> {
   for (const { qp } of [idle, theirs, ending, busy]) assert.equal(qp.state, QpState.ERROR);
   await accepting;
   // For a connection that is already over no message is sent.
-  assert.equal(await statusOf(idle.endpoint.disconnect()), Status.SUCCESS);
+  assert.equal(await outcome(idle.endpoint.disconnect()), Status.SUCCESS);
 }
 
 /** The reply to a guest that is off is repeated as its request says, and accept() reports that nobody confirmed it. */
@@ -122,7 +123,7 @@ export async function rejectionLost(hosts: CmHosts): Promise<void> {
 async function unconfirmed(accepting: PromiseLike<unknown>, qp: IWVConnectQueuePair): Promise<void> {
   const begin = performance.now();
   const retried = ours('retransmitted.REP');
-  const status = await statusOf(accepting);
+  const status = await outcome(accepting);
   const ms = Math.round(performance.now() - begin);
   console.log(`accept(): ${statusName(status)} by ${ms} ms`);
   assert.equal(status, Status.IO_TIMEOUT, `accept() ended in ${statusName(status)}`);

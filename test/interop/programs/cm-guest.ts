@@ -5,13 +5,11 @@
 import assert from 'node:assert/strict';
 import * as z from 'zod';
 import { readCounters } from '../../../kernel-bridge/index.js';
-import {
-  type IWVConnectEndpoint,
-  type IWVConnectQueuePair,
-  type SocketAddress,
-  Status,
-  type WvConnectParam,
-  WvError,
+import type {
+  IWVConnectEndpoint,
+  IWVConnectQueuePair,
+  SocketAddress,
+  WvConnectParam,
 } from '../../../winverbs/index.js';
 import { GuestPeer } from './guest-peer.js';
 import { initialise, Listener, type Queue, Side, socketAddress } from './interop-side.js';
@@ -69,17 +67,6 @@ export function padded(wanted: Uint8Array, length: number): Uint8Array {
   const whole = new Uint8Array(length);
   whole.set(wanted);
   return whole;
-}
-
-/** The final status of a promise. */
-export async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
-  try {
-    await promise;
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof WvError) return error.status;
-    throw error;
-  }
 }
 
 /** A counter of our connection management, as `sent.REQ`; 0 if it does not exist yet. */

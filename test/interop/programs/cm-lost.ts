@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { type KernelOptionsInput, Status, WvDatagram } from '../../../winverbs/index.js';
+import { outcome } from '../../helpers/outcome.js';
 import {
   type CmHosts,
   connectFrom,
@@ -14,7 +15,6 @@ import {
   Message,
   type MessageName,
   ours,
-  statusOf,
   step,
   WE_ANSWER,
 } from './cm-guest.js';
@@ -130,7 +130,7 @@ async function rejectedTwice(hosts: CmHosts, listener: number): Promise<boolean>
   await hosts.drop('REJ', 1);
   const endpoint = hosts.endpoint();
   const waits = ours('received.MRA');
-  const connecting = statusOf(endpoint.connect(hosts.queuePair(), hosts.there, {}));
+  const connecting = outcome(endpoint.connect(hosts.queuePair(), hosts.there, {}));
   await hosts.reject((await hosts.request(listener)).id, new Uint8Array(0));
   const inTime = ours('received.MRA') === waits;
   await hosts.lost('REJ', 1);

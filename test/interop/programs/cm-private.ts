@@ -1,18 +1,8 @@
 /** Private data of every message that carries some, complete, and rejections in both directions; the same for SIDR. */
 import assert from 'node:assert/strict';
 import { Status, WvDatagram } from '../../../winverbs/index.js';
-import {
-  type CmHosts,
-  connectTo,
-  data,
-  end,
-  ours,
-  padded,
-  Reason,
-  statusOf,
-  step,
-  WE_ANSWER,
-} from './cm-guest.js';
+import { outcome } from '../../helpers/outcome.js';
+import { type CmHosts, connectTo, data, end, ours, padded, Reason, step, WE_ANSWER } from './cm-guest.js';
 import { socketAddress } from './interop-side.js';
 
 /** Bytes for the application (IBA 1 §12.6; a REQ and a SIDR_REQ begin with the header of annex A11). */
@@ -34,7 +24,7 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
     await step(`the guest rejects the request: ${reason}`, async () => {
       const endpoint = hosts.endpoint();
       const qp = hosts.queuePair();
-      const connecting = statusOf(endpoint.connect(qp, hosts.there, {}));
+      const connecting = outcome(endpoint.connect(qp, hosts.there, {}));
       const { id } = await hosts.request(listener);
       const told = data(Room.REJ, 3);
       await hosts.reject(id, told, { ece });
@@ -65,7 +55,7 @@ export async function privateOfOurs(hosts: CmHosts): Promise<void> {
     const endpoint = hosts.endpoint();
     await hosts.destroy(listener);
     const before = ours('received.REJ');
-    const status = await statusOf(endpoint.connect(hosts.queuePair(), hosts.there, {}));
+    const status = await outcome(endpoint.connect(hosts.queuePair(), hosts.there, {}));
     assert.equal(status, Status.CONNECTION_REFUSED);
     assert.equal(ours('received.REJ') - before, 1);
     endpoint.release();
@@ -107,7 +97,7 @@ export async function privateOfTheirs(hosts: CmHosts): Promise<void> {
       const theirs = await hosts.connect({ qp: false });
       const endpoint = await listener.next();
       const qp = hosts.queuePair();
-      const accepting = statusOf(endpoint.accept(qp, {}));
+      const accepting = outcome(endpoint.accept(qp, {}));
       await hosts.happened(theirs, 'CONNECT_RESPONSE');
       const told = data(Room.REJ, 8);
       await hosts.reject(theirs, told, { ece });
@@ -151,7 +141,7 @@ export async function sidrOfOurs(hosts: CmHosts): Promise<void> {
     });
   }
   await step('the guest rejects the question', async () => {
-    const looking = statusOf(endpoint.lookup(hosts.there));
+    const looking = outcome(endpoint.lookup(hosts.there));
     const { id } = await hosts.request(listener);
     const told = data(Room.SIDR_REP, 11);
     await hosts.reject(id, told);

@@ -1,6 +1,7 @@
 /** Behaviours of connection management for the matrix, one a run: `cm BEHAVIOUR OWN-ADDRESS PEER-ADDRESS PORT`. */
 import assert from 'node:assert/strict';
-import { type IWVConnectQueuePair, openProvider, Status, WvError } from '../../../winverbs/index.js';
+import { type IWVConnectQueuePair, openProvider, Status } from '../../../winverbs/index.js';
+import { outcome } from '../../helpers/outcome.js';
 import { connect, initialise, Listener, Side, socketAddress } from './interop-side.js';
 
 const [behaviour = '', own = '', peerAddress = '', portText = '0'] = process.argv.slice(2);
@@ -14,21 +15,11 @@ function queuePair(side: Side): IWVConnectQueuePair {
   return qp;
 }
 
-async function statusOf(promise: PromiseLike<unknown>): Promise<number> {
-  try {
-    await promise;
-    return Status.SUCCESS;
-  } catch (error) {
-    if (error instanceof WvError) return error.status;
-    throw error;
-  }
-}
-
 const behaviours: Record<string, () => Promise<void>> = {
   /** There is no listener: refused, not timed out. */
   async refused() {
     using side = Side.open(own);
-    const status = await statusOf(connect(side, queuePair(side), own, peer, {}));
+    const status = await outcome(connect(side, queuePair(side), own, peer, {}));
     assert.equal(status, Status.CONNECTION_REFUSED);
   },
 

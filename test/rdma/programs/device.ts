@@ -13,10 +13,10 @@ import {
   type Overlapped,
   openProvider,
   StatusError,
-  statusName,
   WvSend,
 } from '../../../winverbs/index.js';
 import { connect, openListener, openSide, take } from '../../helpers/loopback.js';
+import { outcomeName } from '../../helpers/outcome.js';
 import { system } from './lossy-link.js';
 
 const [address = '', link = '', name = '', type = ''] = process.argv.slice(2);
@@ -24,16 +24,6 @@ const EXTRA = address.replace(/\d+$/, '77');
 
 /** For whoever looks why the program hangs. */
 const step = (text: string): void => console.log(`${(performance.now() / 1000).toFixed(1)} s: ${text}`);
-
-async function outcome(request: PromiseLike<unknown>): Promise<string> {
-  try {
-    await request;
-    return 'SUCCESS';
-  } catch (error) {
-    if (error instanceof StatusError) return statusName(error.status);
-    throw error;
-  }
-}
 
 /** Waits until the device has told these events, in one answer or several. */
 async function until(device: IWVDevice, wanted: number, pending?: Overlapped<number>): Promise<number> {
@@ -114,13 +104,13 @@ async function removal(provider: IWVProvider): Promise<object> {
     deviceNotify: b.device.notify(1),
   };
   const ends = Object.entries(waiting).map(
-    async ([kind, request]) => [kind, await outcome(request)] as const,
+    async ([kind, request]) => [kind, await outcomeName(request)] as const,
   );
   // It ends when the program has let go of the device.
   const deletion = once(spawn('rdma', ['link', 'del', name], { stdio: 'ignore' }), 'exit');
   const ended = Object.fromEntries(await Promise.all(ends));
   step('all requests have ended');
-  const gone = await outcome((async () => provider.translateAddress(address))());
+  const gone = await outcomeName((async () => provider.translateAddress(address))());
   await deletion;
   step('the device has gone');
   window.release();
@@ -133,7 +123,7 @@ async function removal(provider: IWVProvider): Promise<object> {
 async function again(provider: IWVProvider): Promise<boolean> {
   system(`rdma link add ${name} type ${type} netdev ${link}`);
   const translated = async (): Promise<unknown> => provider.translateAddress(address);
-  while ((await outcome(translated())) !== 'SUCCESS') await setTimeout(20);
+  while ((await outcomeName(translated())) !== 'SUCCESS') await setTimeout(20);
   step('the device is back');
   return works(provider);
 }
