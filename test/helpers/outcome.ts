@@ -1,6 +1,7 @@
 /** How calls and requests end: in a status, or in an error that has one. Errors of other kinds are thrown on. */
 import * as assert from 'uvu/assert';
 import { Status, StatusError, statusName } from '../../kernel-bridge/ioctl/status.js';
+import { WvError } from '../../winverbs/status.js';
 
 function statusIn(error: unknown): number {
   if (error instanceof StatusError) return error.status;
@@ -69,4 +70,9 @@ export async function rejectsWith(
   );
   assert.is(error?.status, status, `${error}`);
   assert.match(error?.message ?? '', text);
+}
+
+/** Asserts that a call of WinVerbs throws an error of this status, with such a message. */
+export function throwsWv(call: () => unknown, status: number, text?: RegExp): void {
+  assert.instance(throwsStatus(call, status, text), WvError);
 }

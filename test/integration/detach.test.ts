@@ -6,8 +6,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status, WcStatus, WvAccess, type WvMemoryRegion, WvOpcode, WvSend } from '../../winverbs/index.js';
 import { collect } from '../helpers/collect.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { ALL_ACCESS, connectedPair, remoteOf, take } from '../helpers/loopback.js';
+import { throwsWv } from '../helpers/outcome.js';
 import { BYTES, memories, ways } from '../helpers/ways-to-detach.js';
 
 const { a, b, release } = await connectedPair();

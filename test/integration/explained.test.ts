@@ -10,9 +10,8 @@ import {
   type WvQpAttributes,
   type WvQpCreate,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { ADDRESS, openListener, openSide } from '../helpers/loopback.js';
-import { rejectsWith } from '../helpers/outcome.js';
+import { rejectsWith, throwsWv } from '../helpers/outcome.js';
 
 const provider = openProvider();
 const device = provider.openDevice(

@@ -17,8 +17,8 @@ import {
   WvSend,
   WvWc,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { connectedPair, openSide, type Side, type SideWvOptions, take } from '../helpers/loopback.js';
+import { throwsWv } from '../helpers/outcome.js';
 
 const { SIGNALED, INLINE } = WvSend;
 const { REMOTE_READ, REMOTE_WRITE, LOCAL_WRITE, MW_BIND, ZERO_BASED } = WvAccess;

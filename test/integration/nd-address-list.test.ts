@@ -12,8 +12,7 @@ import {
 } from '../../nd/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { apart, runApart } from '../helpers/apart.js';
-import { throwsWv } from '../helpers/fake-pair.js';
-import { outcome } from '../helpers/outcome.js';
+import { outcome, throwsWv } from '../helpers/outcome.js';
 
 function ip(...args: string[]): void {
   const { status, stderr } = spawnSync('ip', args, { encoding: 'utf8' });

@@ -21,9 +21,8 @@ import {
 } from '../../winverbs/index.js';
 import { runApart } from '../helpers/apart.js';
 import { acknowledged, rcPackets, valuesOf } from '../helpers/captured.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { ADDRESS, connect, openSide, type Side, take } from '../helpers/loopback.js';
-import { outcome } from '../helpers/outcome.js';
+import { outcome, throwsWv } from '../helpers/outcome.js';
 import { endPeers, Peer } from '../helpers/peer/peer.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'nd-partitions-'));

@@ -6,9 +6,9 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { openProvider, Status, type WvPathRecord, WvSend } from '../../winverbs/index.js';
 import { acknowledged, rcPackets, valuesOf } from '../helpers/captured.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { openSide, take } from '../helpers/loopback.js';
 import { needing } from '../helpers/needs.js';
+import { throwsWv } from '../helpers/outcome.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'nd-path-'));
 const capture = join(folder, 'path.pcapng');

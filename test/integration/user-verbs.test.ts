@@ -11,8 +11,8 @@ import {
   WcStatus,
   WvSend,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { connect, openSide, take } from '../helpers/loopback.js';
+import { throwsWv } from '../helpers/outcome.js';
 
 /** A provider that passes everything on, and counts what is posted and polled. */
 function counting(previous: () => UserVerbs, counts: Map<string, number>): UserVerbs {

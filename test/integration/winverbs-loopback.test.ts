@@ -16,7 +16,6 @@ import {
   WvSend,
   WvWc,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import {
   ADDRESS,
   connectedPair,
@@ -26,7 +25,7 @@ import {
   type Side,
   take,
 } from '../helpers/loopback.js';
-import { outcome } from '../helpers/outcome.js';
+import { outcome, throwsWv } from '../helpers/outcome.js';
 
 const addon = loadAddon();
 

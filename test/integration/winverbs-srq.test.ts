@@ -12,9 +12,8 @@ import {
   WvOpcode,
   WvSend,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { connect, openSide, remoteOf, type Side, take, toInit } from '../helpers/loopback.js';
-import { outcome } from '../helpers/outcome.js';
+import { outcome, throwsWv } from '../helpers/outcome.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const { SIGNALED, IMMEDIATE } = WvSend;

@@ -11,7 +11,6 @@ import {
   WvOpcode,
   WvSend,
 } from '../../winverbs/index.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import {
   connect,
   connectedPair,
@@ -21,6 +20,7 @@ import {
   type Side,
   take,
 } from '../helpers/loopback.js';
+import { throwsWv } from '../helpers/outcome.js';
 import { nothingLeft } from '../helpers/verbs-model-outcome.js';
 
 const { SIGNALED, IMMEDIATE, INLINE } = WvSend;

@@ -17,9 +17,8 @@ import {
   WvSend,
 } from '../../winverbs/index.js';
 import type { WVProtectionDomain } from '../../winverbs/protection-domain.js';
-import { throwsWv } from '../helpers/fake-pair.js';
 import { connectedPair, openSide, remoteOf, type Side, take } from '../helpers/loopback.js';
-import { outcome } from '../helpers/outcome.js';
+import { outcome, throwsWv } from '../helpers/outcome.js';
 
 const sgl = (side: Side, offset: number, length: number) => [{ region: side.region, offset, length }];
 const { SIGNALED, IMMEDIATE } = WvSend;

@@ -4,8 +4,6 @@
  */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
-import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { CqEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { CountersCode, FaultsCode, IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpType, WvEvent } from '../../kernel-bridge/ioctl/constants.js';
@@ -16,7 +14,7 @@ import {
   parseSocketAddress,
   sockaddrData,
 } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaPort } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import { UserVerbsRegistry } from '../../kernel-bridge/uvp/index.js';
@@ -25,6 +23,7 @@ import { WVProvider } from '../../winverbs/provider.js';
 import { expect } from '../helpers/endpoint-scene.js';
 import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
+import { RigDoor } from '../helpers/rig-door.js';
 import {
   SECOND_LIBRARY,
   SecondHca,
@@ -52,60 +51,14 @@ function library(rig: KernelRig, guid: bigint): string {
   return Buffer.from(output).toString('latin1');
 }
 
-/** A device file whose requests the rig's kernel serves. */
-class RigFile implements DeviceFile {
-  readonly extended = true;
-  closed = false;
-  private readonly id: number;
-
-  constructor(
-    private readonly rig: KernelRig,
-    readonly name: string,
-  ) {
-    this.id = rig.open(name).answer!.information;
-  }
-
-  private static taken({ answer }: Submitted): Uint8Array {
-    if (answer!.status !== Status.SUCCESS) throw new StatusError(answer!.status);
-    return answer!.output.subarray(0, answer!.information);
-  }
-
-  ioctl(code: number, input: Uint8Array | null, outputLength: number): Uint8Array {
-    return RigFile.taken(this.rig.control(code, input ?? new Uint8Array(0), outputLength, this.id));
-  }
-
-  ioctlOverlapped<T>(
-    code: number,
-    input: Uint8Array | null,
-    outputLength: number,
-    decode: (output: Uint8Array) => T,
-  ): Overlapped<T> {
-    const request = this.rig.control(code, input ?? new Uint8Array(0), outputLength, this.id);
-    return new Overlapped<T>({
-      completed: () => request.answer !== undefined,
-      take: () => decode(RigFile.taken(request)),
-      wait: () => assert.unreachable('nobody waits here'),
-      cancel: () => request.cancel(),
-    });
-  }
-
-  close(): void {
-    this.closed = true;
-    this.rig.close(this.id);
-  }
-}
-
 /** WinVerbs on both HCAs; only the second has a provider. */
 function winVerbs(): { rig: KernelRig; second: SecondHca; provider: WVProvider } {
   const { rig, second } = withSecond();
   const registry = new UserVerbsRegistry();
   registry.register(SECOND_LIBRARY, () => new SoftUserVerbs(second.user));
-  const loadUserVerbs = (library: string) => registry.load(library);
-  return {
-    rig,
-    second,
-    provider: new WVProvider({ openFile: (name) => new RigFile(rig, name), loadUserVerbs }),
-  };
+  const door = new RigDoor(rig);
+  door.loadUserVerbs = (library) => registry.load(library);
+  return { rig, second, provider: new WVProvider(door) };
 }
 
 function ibat(rig: KernelRig) {

@@ -3,7 +3,7 @@ import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory, type WvCompletion, WvSend } from '../../winverbs/index.js';
 import { allocatesNothing } from '../helpers/allocates.js';
 import { writeCqe } from '../helpers/fake-hca.js';
-import { openPair } from '../helpers/fake-pair.js';
+import { openPair } from '../helpers/rig-door.js';
 
 test('posting and polling allocate nothing', () => {
   const { qp, cq, cqRing, pd, token, setState, hca } = openPair();

@@ -1,24 +1,25 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { decodeSockaddr, encodeSockaddr, gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { openPair, throwsWv } from '../helpers/fake-pair.js';
+import { ethGuid } from '../helpers/kernel-rig.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { openPair } from '../helpers/rig-door.js';
 
-const local = { family: 4, address: '192.0.2.1', port: 0 } as const;
+const local = { family: 4, address: '192.0.2.2', port: 0 } as const;
 const peer = { family: 4, address: '192.0.2.9', port: 7174 } as const;
 const group = { family: 4, address: '239.1.2.3', port: 0 } as const;
 
 const answer = s.WvIoEpDatagramAttributes.encode({
   localAddress: { sockAddr: encodeSockaddr({ ...local, port: 6 }) },
   peerAddress: { sockAddr: encodeSockaddr(peer) },
-  device: { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 },
+  device: { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 },
   param: {
     addressVector: {
       networkRouteValid: 1,
       hopLimit: 64,
-      sGid: gidOfAddress('192.0.2.1'),
+      sGid: gidOfAddress('192.0.2.2'),
       dGid: gidOfAddress('192.0.2.9'),
       portNumber: 1,
     },
@@ -32,10 +33,10 @@ const answer = s.WvIoEpDatagramAttributes.encode({
 const attributes = {
   localAddress: { ...local, port: 6 },
   peerAddress: peer,
-  device: { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 },
+  device: { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 },
   backlog: 0,
   addressVector: {
-    sourceGid: gidOfAddress('192.0.2.1'),
+    sourceGid: gidOfAddress('192.0.2.2'),
     destinationGid: gidOfAddress('192.0.2.9'),
     flowLabel: 0,
     trafficClass: 0,
@@ -69,11 +70,11 @@ test('lookup resolves the route, carries the data, and answers with all that a m
 
 test('query selects a peer, and a peer that nobody named has no address vector', () => {
   const { endpoint, door } = datagrams();
-  door.handlers.set(IoctlCode.EP_QUERY, () => answer);
+  door.on('EP_QUERY', () => answer);
   assert.equal(endpoint.query(peer), attributes);
   const selected = s.WvIoEpDatagramQuery.decode(door.input('EP_QUERY')).peerAddress;
   assert.equal(decodeSockaddr(selected.sockAddr), peer);
-  door.handlers.set(IoctlCode.EP_QUERY, () => s.WvIoEpDatagramAttributes.encode({ backlog: 3n }));
+  door.on('EP_QUERY', () => s.WvIoEpDatagramAttributes.encode({ backlog: 3n }));
   const own = endpoint.query();
   assert.equal([own.backlog, own.addressVector, own.peerAddress], [3, undefined, undefined]);
   assert.ok(

@@ -1,7 +1,7 @@
 // Datagrams above the IOCTLs: address handles, work requests, multicast, GRHs, resolved paths.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -25,18 +25,19 @@ import {
   type WvSendRequest,
   WvWc,
 } from '../../winverbs/index.js';
-import { FakeDoor, failWith, NO_BYTES } from '../helpers/fake-door.js';
 import { writeCqe } from '../helpers/fake-hca.js';
-import { throwsWv } from '../helpers/fake-pair.js';
+import { ethGuid } from '../helpers/kernel-rig.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { failWith, NO_BYTES, RigDoor } from '../helpers/rig-door.js';
 
 const vector: WvAddressVector = { sourceGid: '192.0.2.2', destinationGid: gidOfAddress('192.0.2.9') };
 const region = { lkey: 0x77, address: 0x7fee_0000_1000, bytes: new Uint8Array(64).fill(7) };
 const sge = { region, offset: 0, length: 16 };
 
 function setUp() {
-  const door = new FakeDoor();
+  const door = new RigDoor();
   const provider = new WVProvider(door);
-  const device = provider.openDevice(0xabn);
+  const device = provider.openDevice(ethGuid);
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(16);
   const cqIn = CqProviderIn.decode(door.input('CQ_CREATE'), s.WvIoId.size);
@@ -62,24 +63,29 @@ test('a datagram queue pair is made of type UD, without read depths', () => {
 test('AH_CREATE carries the vector; the handle goes with the last release, and keeps the domain until then', () => {
   const { door, pd, ah, all } = setUp();
   const { id, addressVector: av } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
-  assert.is(door.objects.get(id.id)!.kind, 'pd');
+  assert.is(id.id, s.WvIoId.decode(door.input('QP_CREATE')).id);
   assert.equal([av.networkRouteValid, av.portNumber, av.hopLimit], [1, 1, 0]);
   assert.equal([addressOf(av.sGid), addressOf(av.dGid)], ['192.0.2.2', '192.0.2.9']);
-  const full = { flowLabel: 0x12345, trafficClass: 8, hopLimit: 3, portNumber: 2 };
-  pd.createAddressHandle({ ...vector, ...full }).release();
+  const full = { ...vector, flowLabel: 0x12345, trafficClass: 8, hopLimit: 3 };
+  pd.createAddressHandle(full).release();
+  throwsWv(
+    () => pd.createAddressHandle({ ...full, portNumber: 2 }),
+    Status.INVALID_PORT_HANDLE,
+    /no port of this number/,
+  );
   const { addressVector: other } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
   assert.equal([other.flowLabel, other.trafficClass, other.hopLimit, other.portNumber], [0x12345, 8, 3, 2]);
   assert.is(door.log.filter((name) => name === 'AH_DESTROY').length, 1);
   for (const object of all) if (object !== ah) object.release();
   assert.not(door.log.includes('PD_DEALLOCATE'));
   ah.release();
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
   assert.ok(door.log.indexOf('AH_DESTROY') < door.log.indexOf('PD_DEALLOCATE'));
 });
 
 test('an address handle that cannot be made says why, and leaves nothing', () => {
   const { door, pd } = setUp();
-  const objects = door.objects.size;
+  const objects = door.objects;
   const refused = (more: object, status: number, text: RegExp) =>
     throwsWv(() => pd.createAddressHandle({ ...vector, ...more }), status, text);
   refused({ sourceGid: 'here' }, Status.INVALID_ADDRESS, /'here' is no IP address/);
@@ -87,9 +93,9 @@ test('an address handle that cannot be made says why, and leaves nothing', () =>
   refused({ destinationGid: undefined }, Status.INVALID_PARAMETER, /16 bytes/);
   refused({ portNumber: 256 }, Status.INVALID_PARAMETER, /PortNumber/);
   refused({ hopLimit: -1 }, Status.INVALID_PARAMETER, /HopLimit/);
-  door.handlers.set(IoctlCode.AH_CREATE, () => failWith(Status.INVALID_ADDRESS));
+  door.on('AH_CREATE', () => failWith(Status.INVALID_ADDRESS));
   refused({}, Status.INVALID_ADDRESS, /AH_CREATE/);
-  assert.is(door.objects.size, objects);
+  assert.is(door.objects, objects);
 });
 
 test('a UVP may make address handles without the kernel', () => {
@@ -137,7 +143,7 @@ test('the words of a datagram: handle, QPN, Q_Key, flags, immediate data', () =>
     destinationQkey: 0xffff_ffff,
   };
   qp.sendMessage(message);
-  const handle = [...door.objects].find(([, { kind }]) => kind === 'ah')![0];
+  const [handle] = door.rig.hca.ahs.keys();
   assert.equal(
     [
       abi.swOpcode,
@@ -264,6 +270,7 @@ test('start takes a queue pair to RTS in three steps', () => {
   assert.equal([steps[0]!.qkey, steps[0]!.addressVector.portNumber], [0x1111_1111, 1]);
   assert.is(steps[2]!.sendPsn, 9);
   assert.ok(steps.every(({ qpType }) => qpType === QpType.UD));
+  qp.modify({ qpState: QpState.RESET }, QpAttr.STATE);
   qp.start(1);
   const psns = door.inputs.slice(-1).map(({ input }) => s.WvIoQpAttributes.decode(input).sendPsn);
   assert.ok(psns[0]! >= 0 && psns[0]! < 2 ** 24);
@@ -274,11 +281,12 @@ test('groups are attached by address or GID; failures reject', async () => {
   await qp.attachMulticast('239.1.2.3');
   const attached = s.WvIoQpMulticast.decode(door.input('QP_ATTACH'));
   assert.equal([addressOf(attached.gid.raw), attached.id.data], ['239.1.2.3', 0]);
+  await qp.attachMulticast(gidOfAddress('ff15::1'), 0xc001);
   qp.detachMulticast(gidOfAddress('ff15::1'), 0xc001).getResult({ wait: true });
   const detached = s.WvIoQpMulticast.decode(door.input('QP_DETACH'));
   assert.equal([addressOf(detached.gid.raw), detached.id.data], ['ff15::1', 0xc001]);
   throwsWv(() => qp.attachMulticast('everybody'), Status.INVALID_ADDRESS, /everybody/);
-  door.handlers.set(IoctlCode.QP_ATTACH, () => failWith(Status.ADDRESS_ALREADY_EXISTS));
+  door.on('QP_ATTACH', () => failWith(Status.ADDRESS_ALREADY_EXISTS));
   throwsWv(() => qp.attachMulticast('239.1.2.3').getResult({ wait: true }), Status.ADDRESS_ALREADY_EXISTS);
 });
 
@@ -357,7 +365,7 @@ test('a resolved path opens its device and makes its address handle', () => {
   });
   const { device, addressVector } = provider.resolvePath('192.0.2.9');
   assert.equal(asked, { local: '0', remote: 'c0000209' });
-  assert.equal(device, { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 });
+  assert.equal(device, { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 });
   const { flowLabel, hopLimit, trafficClass, portNumber } = addressVector;
   assert.equal([flowLabel, hopLimit, trafficClass, portNumber], [0x54321, 17, 5, 1]);
   pd.createAddressHandle(addressVector).release();
@@ -371,7 +379,7 @@ test('a group is reached from an interface', () => {
   throwsWv(() => provider.resolvePath('239.1.2.3'), Status.INVALID_PARAMETER, /interface/);
   throwsWv(() => provider.resolvePath('239.1.2.3', '::1'), Status.INVALID_PARAMETER, /same family/);
   const { device, addressVector } = provider.resolvePath('239.1.2.3', '192.0.2.2');
-  assert.is(device.deviceGuid, 0xabn);
+  assert.is(device.deviceGuid, ethGuid);
   assert.equal([gidOf(addressVector.sourceGid), gidOf(addressVector.destinationGid)].map(addressOf), [
     '192.0.2.2',
     '239.1.2.3',

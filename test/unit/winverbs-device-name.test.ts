@@ -14,8 +14,8 @@ import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { WvIoDeviceAttributes } from '../../kernel-bridge/ioctl/structs.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory } from '../../winverbs/index.js';
-import { failWith } from '../helpers/fake-door.js';
-import { openPair, throwsWv } from '../helpers/fake-pair.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { failWith, openPair } from '../helpers/rig-door.js';
 
 test('NOT_SUPPORTED names the device: a real HCA, the interface of a software one, or the GUID', async () => {
   const { provider, device, cq, pd, door } = openPair();
@@ -28,6 +28,7 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
     const bytes = Buffer.from(JSON.stringify([{ guid, name: 'eth0', index: 2, ...at }]));
     door.handlers.set(CountersCode.INTERFACES, () => new Uint8Array(bytes));
   };
+  door.handlers.set(CountersCode.INTERFACES, () => failWith(Status.PROCEDURE_NOT_FOUND));
   assert.is(name(), guid, 'a driver that does not tell');
   listed({});
   assert.is(name(), 'eth0');
@@ -40,7 +41,7 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
   throwsWv(() => cq.resize(2), Status.NOT_SUPPORTED, named('CQ_RESIZE'));
   throwsWv(() => pd.allocateMemoryWindow(), Status.NOT_SUPPORTED, named('MW_ALLOCATE'));
   throwsWv(() => pd.createSharedReceiveQueue(1, 1), Status.NOT_SUPPORTED, named('SRQ_CREATE'));
-  door.handlers.set(IoctlCode.EP_BIND, refuse);
+  door.on('EP_BIND', refuse);
   const endpoint = provider.createConnectEndpoint();
   const any = { family: 4, address: '0.0.0.0', port: 0 } as const;
   throwsWv(() => endpoint.bindAddress(any), Status.NOT_SUPPORTED, /does not support the request/);
@@ -53,7 +54,7 @@ test('what a device lacks is refused when it is posted: immediate data by iWARP,
     setState(QpState.RTS);
     const attributes = WvIoDeviceAttributes.encode({ deviceType, atomicCapability });
     let asked = 0;
-    door.handlers.set(IoctlCode.DEVICE_QUERY, () => {
+    door.on('DEVICE_QUERY', () => {
       asked++;
       return attributes;
     });

@@ -1,25 +1,26 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
+import { IbatCode } from '../../kernel-bridge/ioctl/codes.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { decodeSockaddr, encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { RemoteMemory, WvAccess, WvOpcode, WvSend } from '../../winverbs/index.js';
-import { failWith } from '../helpers/fake-door.js';
 import { writeCqe } from '../helpers/fake-hca.js';
-import { openPair, throwsWv } from '../helpers/fake-pair.js';
+import { ethGuid } from '../helpers/kernel-rig.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { failWith, NO_BYTES, openPair } from '../helpers/rig-door.js';
 
-const peer = { family: 4, address: '192.0.2.7', port: 4711 } as const;
-const local = { family: 4, address: '192.0.2.1', port: 0 } as const;
+const peer = { family: 4, address: '192.0.2.9', port: 4711 } as const;
+const local = { family: 4, address: '192.0.2.2', port: 0 } as const;
 const state = (value: number) => QpStateOut.encode({ state: value });
 
 test('translateAddress takes text, and tells a bad address from one that is not ours', () => {
   const { provider, door } = openPair();
-  assert.equal(provider.translateAddress('192.0.2.1'), { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 });
+  assert.equal(provider.translateAddress('192.0.2.2'), { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 });
   assert.equal(s.IbatIpToPortIn.decode(door.input('IP_TO_PORT')).version, 6);
-  provider.translateAddress({ family: 6, address: 'fe80::1', port: 0 });
+  provider.translateAddress({ family: 6, address: 'fd00::2', port: 0 });
   for (const text of ['', '300.1.1.1', 'localhost', '::g', undefined as never, 4711n as never]) {
     throwsWv(() => provider.translateAddress(text), Status.INVALID_ADDRESS, /would be/);
   }
@@ -39,21 +40,16 @@ test('translateAddress takes text, and tells a bad address from one that is not 
 
 test('bindAddress names the device, except for the wildcard, and keeps the granted port', () => {
   const { ep, door } = openPair();
-  door.handlers.set(IoctlCode.EP_BIND, (input) => {
-    const bind = s.WvIoEpBind.decode(input);
-    const sockAddr = encodeSockaddr({ ...decodeSockaddr(bind.address.sockAddr), port: 5001 });
-    return s.WvIoEpBind.encode({ ...bind, address: { sockAddr } });
-  });
   ep.bindAddress(local);
-  assert.is(s.WvIoEpBind.decode(door.input('EP_BIND')).device.deviceGuid, 0xabn);
+  assert.is(s.WvIoEpBind.decode(door.input('EP_BIND')).device.deviceGuid, ethGuid);
   ep.resolveRoute(peer);
   const path = s.IbatPathIn.decode(door.input('PATH'));
-  assert.is(decodeSockaddr(path.localAddress).port, 5001);
+  assert.is(decodeSockaddr(path.localAddress).port, 49_152);
   assert.equal(decodeSockaddr(path.remoteAddress), peer);
   const modify = door.input('EP_MODIFY');
   assert.is(modify.length, 16 + 64);
   assert.is(s.WvIoId.decode(modify).data, 1);
-  assert.is(s.IbPathRecord.decode(modify, 16).mtu, 0x85);
+  assert.is(s.IbPathRecord.decode(modify, 16).mtu, 0x83);
   for (const [address, family] of [
     ['0.0.0.0', 4],
     ['::', 6],
@@ -70,7 +66,7 @@ test('U13: an address of another family than it claims, or a second bind, is ref
   throwsWv(() => ep.resolveRoute(peer), Status.INVALID_DEVICE_STATE, /bindAddress/);
   throwsWv(() => ep.bindAddress({ family: 6, address: '192.0.2.1', port: 1 }), Status.INVALID_ADDRESS);
   throwsWv(() => ep.bindAddress({ ...local, port: 70000 }), Status.INVALID_ADDRESS);
-  door.handlers.set(IoctlCode.EP_BIND, () => failWith(Status.INVALID_DEVICE_STATE));
+  door.on('EP_BIND', () => failWith(Status.INVALID_DEVICE_STATE));
   throwsWv(() => ep.bindAddress(local), Status.INVALID_DEVICE_STATE);
 });
 
@@ -83,6 +79,7 @@ test('U11: private data is measured before anything is sent', () => {
   }
   throwsWv(() => ep.reject(new Uint8Array(149)), Status.INVALID_BUFFER_SIZE, /148/);
   assert.not(door.log.some((name) => /EP_CONNECT|EP_ACCEPT|EP_REJECT/.test(name)));
+  door.on('EP_REJECT', () => NO_BYTES);
   ep.reject(new Uint8Array(148));
   assert.is(door.input('EP_REJECT').length, 16 + 148);
   for (const param of [{ retryCount: 8 }, { rnrRetryCount: -1 }, { initiatorDepth: 1.5 }]) {
@@ -120,7 +117,7 @@ test('connect carries the parameters, with the defaults where none are given', (
 
 test('U12: a queue pair is kept on success only, and swapped without a leak', async () => {
   const { ep, qp, door, all, pd, cq } = openPair();
-  const qps = () => [...door.objects.values()].filter(({ kind }) => kind === 'qp').length;
+  const qps = () => door.rig.hca.qps.size;
   const failing = ep.connect(qp, peer, {});
   door.request('EP_CONNECT').complete(Status.TIMEOUT);
   await failing.catch(() => {});
@@ -145,7 +142,7 @@ test('U12: a queue pair is kept on success only, and swapped without a leak', as
   await second;
   assert.is(qps(), 1, 'the first is let go');
   for (const object of [...all, other]) object.release();
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
 });
 
 test('U12: a queue pair is let go when its request was refused before it was sent, though nobody looks', async () => {
@@ -155,7 +152,7 @@ test('U12: a queue pair is let go when its request was refused before it was sen
   await Promise.resolve();
   door.files[0]!.closed = false;
   qp.release();
-  assert.not.ok([...door.objects.values()].some(({ kind }) => kind === 'qp'));
+  assert.is(door.rig.hca.qps.size, 0);
   throwsWv(() => ep.accept(null, {}), Status.INVALID_PARAMETER, /queue pair/);
 });
 
@@ -180,10 +177,10 @@ test('an endpoint that is released with requests outstanding lets everything go'
   const connect = ep.connect(qp, peer, {});
   const notify = ep.notifyDisconnect();
   for (const object of all) object.release();
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
   for (const request of [connect, notify]) throwsWv(() => request.getResult(), Status.CANCELED);
   await connect.catch(() => {});
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
 });
 
 test('getRequest takes endpoints of its own provider', async () => {
@@ -199,11 +196,11 @@ test('getRequest takes endpoints of its own provider', async () => {
 
 test('query tells addresses, data and depths; of a listener the backlog', () => {
   const { ep, door } = openPair();
-  door.handlers.set(IoctlCode.EP_QUERY, () =>
+  door.on('EP_QUERY', () =>
     s.WvIoEpAttributes.encode({
       localAddress: { sockAddr: encodeSockaddr({ ...local, port: 6 }) },
       peerAddress: { sockAddr: encodeSockaddr(peer) },
-      device: { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 },
+      device: { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 },
       param: {
         connect: {
           responderResources: 4n,
@@ -219,7 +216,7 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
   assert.equal(ep.query(), {
     localAddress: { ...local, port: 6 },
     peerAddress: peer,
-    device: { deviceGuid: 0xabn, pkey: 0xffff, portNumber: 1 },
+    device: { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 },
     privateData: Uint8Array.of(8, 9),
     responderResources: 4,
     initiatorDepth: 5,
@@ -228,7 +225,7 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
     backlog: 0,
   });
   // The bytes behind the structure belong to the data.
-  door.handlers.set(IoctlCode.EP_QUERY, () =>
+  door.on('EP_QUERY', () =>
     Uint8Array.of(
       ...s.WvIoEpAttributes.encode({
         param: { connect: { dataLength: 56, data: new Uint8Array(56).fill(1) } },
@@ -237,10 +234,11 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
     ),
   );
   assert.equal(ep.query().privateData, Uint8Array.of(...new Uint8Array(56).fill(1), 2, 3));
+  door.on('EP_LISTEN', () => NO_BYTES);
   ep.listen(12);
   assert.is(s.WvIoEpListen.decode(door.input('EP_LISTEN')).backlog, 12n);
   throwsWv(() => ep.listen(-1), Status.INVALID_PARAMETER, /backlog/);
-  door.handlers.set(IoctlCode.EP_QUERY, () =>
+  door.on('EP_QUERY', () =>
     s.WvIoEpAttributes.encode({
       localAddress: { sockAddr: encodeSockaddr(local) },
       param: { backlog: 12n },

@@ -2,10 +2,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { mandatoryUserVerbs, requireUserVerbs, type UserVerbs } from '../../kernel-bridge/door/user-verbs.js';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
-import { CqProviderIn, CqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
+import { CqProviderIn, withProviderData } from '../../kernel-bridge/ioctl/provider-data.js';
+import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import {
   WvGuidEntries,
+  WvIoDeviceOpen,
   WvIoId,
   WvIoObject,
   WvIoQpAttributes,
@@ -21,9 +23,10 @@ import {
   WvError,
   WvOverlapped,
 } from '../../winverbs/index.js';
-import { FakeDoor, failWith } from '../helpers/fake-door.js';
 import { writeCqe } from '../helpers/fake-hca.js';
-import { openPair, throwsWv } from '../helpers/fake-pair.js';
+import { ethGuid } from '../helpers/kernel-rig.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { failWith, openPair, RigDoor } from '../helpers/rig-door.js';
 
 test('objects are destroyed from the bottom up, in whatever order they are released', () => {
   const forwards = openPair();
@@ -31,7 +34,7 @@ test('objects are destroyed from the bottom up, in whatever order they are relea
   const backwards = openPair();
   for (const object of [...backwards.all].reverse()) object.release();
   for (const { door } of [forwards, backwards]) {
-    assert.is(door.objects.size, 0);
+    assert.is(door.objects, 0);
     assert.is(door.hca.rings.size, 0);
     assert.ok(door.files.every(({ closed }) => closed));
     const order = door.log.filter((name) => /DESTROY|DEALLOC|CLOSE|close/.test(name));
@@ -68,8 +71,8 @@ test('references count; releasing too often takes nothing from the children; use
 test('the list of devices is asked for until it is whole, and no longer than the kernel has more to tell', () => {
   const guids = Array.from({ length: 1000 }, (_, index) => BigInt(index + 1));
   for (const most of [guids.length, 100]) {
-    const door = new FakeDoor();
-    door.handlers.set(IoctlCode.GUID_QUERY, (_input, outputLength) => {
+    const door = new RigDoor();
+    door.on('GUID_QUERY', (_input, outputLength) => {
       const listed = guids.slice(0, Math.min(most, (outputLength - 8) / 8));
       return Buffer.concat([WvIoObject.encode({ id: BigInt(guids.length) }), WvGuidEntries.encode(listed)]);
     });
@@ -94,30 +97,31 @@ test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer
 });
 
 test('hooks that a UVP leaves out do nothing', () => {
-  const door = new FakeDoor();
+  const door = new RigDoor();
   const { verbs } = door;
   const bare = Object.fromEntries(
     mandatoryUserVerbs.map((name) => [name, verbs[name].bind(verbs)]),
   ) as unknown as UserVerbs;
   door.loadUserVerbs = () => requireUserVerbs('bare', bare);
-  door.handlers.set(IoctlCode.CQ_CREATE, (input) =>
-    WvIoId.encode({ id: door.add('cq', WvIoId.decode(input).id), data: 3 }),
+  const provided = CqProviderIn.encode({ ringAddress: 1n, ringBytes: 4096, entries: 4 });
+  door.on('CQ_CREATE', (input, room, file) =>
+    file.pass(IoctlCode.CQ_CREATE, withProviderData(input, provided), room).output.slice(0, WvIoId.size),
   );
   const provider = new WVProvider(door);
-  const device = provider.openDevice(1n);
+  const device = provider.openDevice(ethGuid);
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(3);
   assert.is(door.input('CQ_CREATE').length, WvIoId.size);
   throwsWv(() => cq.peek(), Status.NOT_SUPPORTED, /poll/);
   for (const object of [provider, device, pd, cq]) object.release();
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
 });
 
 test('U1, U2: blocking and overlapped forms report one status, TIMEOUT included', async () => {
   const { pd, door, ep, qp, hca } = openPair();
   const pins = hca.pins.size;
   for (const status of [Status.INSUFFICIENT_RESOURCES, Status.TIMEOUT, Status.BUFFER_OVERFLOW]) {
-    door.handlers.set(IoctlCode.MEMORY_REGISTER, () => failWith(status));
+    door.on('MEMORY_REGISTER', () => failWith(status));
     throwsWv(() => pd.registerMemory(new Uint8Array(8), 0), status);
     const overlapped = pd.registerMemoryOverlapped(new Uint8Array(8), 0);
     throwsWv(() => overlapped.getResult({ wait: true }), status);
@@ -149,7 +153,7 @@ test('U4: notify queues the request, arms, and only then is there something to w
   cq.notify('any');
   cq.notify('solicited');
   cq.notify('errors');
-  const { id } = WvIoId.decode(door.input('CQ_NOTIFY'));
+  const [id] = door.rig.hca.cqs;
   assert.equal(door.log.slice(before), [
     'CQ_NOTIFY',
     `arm ${id} any`,
@@ -173,8 +177,8 @@ test('U5: batchNotify sends the whole structure, arms for n, and does with any d
   cq.batchNotify(5);
   const input = door.input('CQ_NOTIFY');
   assert.is(input.length, WvIoId.size);
-  const { id, data } = WvIoId.decode(input);
-  assert.is(data, 1);
+  const [id] = door.rig.hca.cqs;
+  assert.is(WvIoId.decode(input).data, 1);
   assert.equal(door.log.slice(before), ['CQ_NOTIFY', `arm ${id} batch 5`]);
   for (const n of [0, 17, -1, 1.5, Number.NaN]) {
     throwsWv(() => cq.batchNotify(n), Status.INVALID_PARAMETER, /from 1 to its 16/);
@@ -190,19 +194,20 @@ test('U5: batchNotify sends the whole structure, arms for n, and does with any d
 });
 
 test('U6, U7: an incomplete or absent UVP is NOT_SUPPORTED, by name', () => {
-  const door = new FakeDoor();
+  const door = new RigDoor();
+  door.on('LIBRARY_QUERY', () => new Uint8Array(Buffer.from('fake\0')));
   for (const missing of mandatoryUserVerbs) {
-    const table: Partial<UserVerbs> = new FakeDoor().verbs;
+    const table: Partial<UserVerbs> = new RigDoor().verbs;
     Object.defineProperty(table, missing, { value: undefined });
     door.loadUserVerbs = (library) => requireUserVerbs(library, table);
     throwsWv(
-      () => new WVProvider(door).openDevice(1n),
+      () => new WVProvider(door).openDevice(ethGuid),
       Status.NOT_SUPPORTED,
       new RegExp(`'fake' lacks ${missing};`),
     );
   }
   door.loadUserVerbs = loadUserVerbs;
-  throwsWv(() => new WVProvider(door).openDevice(1n), Status.NOT_SUPPORTED, /'fake'/);
+  throwsWv(() => new WVProvider(door).openDevice(ethGuid), Status.NOT_SUPPORTED, /'fake'/);
   assert.ok(!door.log.includes('DEVICE_OPEN'));
 });
 
@@ -242,6 +247,13 @@ test('U10: ports are checked, tables are whole, membership is no other partition
     throwsWv(() => device.findGid(port, new Uint8Array(16)), Status.INVALID_PARAMETER);
     throwsWv(() => device.notify(port), Status.INVALID_PARAMETER, /port number/);
   }
+  const keys = (count: number, first: number): void => {
+    const list = Array.from({ length: count }, (_, i) => first + i);
+    door.on('DEVICE_PKEY_QUERY', (_input, room) =>
+      room < 2 * count ? failWith(Status.MORE_ENTRIES) : WvPkeyList.encode(list),
+    );
+  };
+  keys(20, 0x8000);
   assert.is(device.queryPkey(1, 19), 0x8013);
   throwsWv(() => device.queryPkey(1, 20), Status.INVALID_PARAMETER_2);
   throwsWv(() => device.queryPkey(1, -1), Status.INVALID_PARAMETER_2);
@@ -251,20 +263,17 @@ test('U10: ports are checked, tables are whole, membership is no other partition
   for (const pkey of [-1, 0x1_8003, 3.5, undefined as never]) {
     throwsWv(() => device.findPkey(1, pkey), Status.INVALID_PARAMETER, /16 bits/);
   }
-  assert.is(device.findGid(1, new Uint8Array(16).fill(9)), 0);
+  assert.is(device.findGid(1, gidOfAddress('192.0.2.2')), 1);
   throwsWv(() => device.findGid(1, new Uint8Array(16)), Status.INVALID_ADDRESS);
   for (const gid of [new Uint8Array(15), undefined as never]) {
     throwsWv(() => device.findGid(1, gid), Status.INVALID_PARAMETER, /16 bytes/);
   }
-  const grown = Array.from({ length: 60 }, (_, i) => i);
-  door.handlers.set(IoctlCode.DEVICE_PKEY_QUERY, (_input, room) =>
-    room < 120 ? failWith(Status.MORE_ENTRIES) : WvPkeyList.encode(grown),
-  );
+  keys(60, 0);
   assert.is(device.queryPkey(1, 59), 59);
 });
 
 test('U14: the post hook of a failed IOCTL sees the failure, and neither its own input nor command', () => {
-  const door = new FakeDoor();
+  const door = new RigDoor();
   const seen: unknown[] = [];
   const { verbs } = door;
   door.loadUserVerbs = () =>
@@ -283,38 +292,39 @@ test('U14: the post hook of a failed IOCTL sees the failure, and neither its own
         umv: { status: number; output: Uint8Array },
       ) => seen.push([status, umv.status, umv.output.length]),
     }) as unknown as UserVerbs;
-  door.handlers.set(IoctlCode.DEVICE_OPEN, (input) => {
+  door.on('DEVICE_OPEN', (input) => {
     assert.is(WvIoId.decode(input).verbInfo, 0x55);
     assert.equal([...input.subarray(16)], [1, 2, 3, 4]);
     return failWith(Status.NO_SUCH_DEVICE);
   });
-  throwsWv(() => new WVProvider(door).openDevice(1n), Status.NO_SUCH_DEVICE);
+  throwsWv(() => new WVProvider(door).openDevice(ethGuid), Status.NO_SUCH_DEVICE);
   assert.equal(seen, [[Status.NO_SUCH_DEVICE, 0, 0]]);
-  door.handlers.set(IoctlCode.DEVICE_OPEN, () => {
+  door.on('DEVICE_OPEN', (_input, _room, file) => {
     const answer = new Uint8Array(20);
-    WvIoId.encode({ id: door.add('device'), verbInfo: 7 }, answer);
+    const { id } = WvIoId.decode(
+      file.pass(IoctlCode.DEVICE_OPEN, WvIoDeviceOpen.encode({ guid: ethGuid }), 256).output,
+    );
+    WvIoId.encode({ id, verbInfo: 7 }, answer);
     return answer;
   });
   const provider = new WVProvider(door);
-  provider.openDevice(1n).release();
+  provider.openDevice(ethGuid).release();
   assert.equal(seen[1], [0, 7, 4]);
 });
 
 test('a post hook that cannot use the answer undoes the object', () => {
   const { device, door, hca } = openPair();
-  const { size } = door.objects;
+  const size = door.objects;
   const rings = hca.rings.size;
-  door.handlers.set(IoctlCode.CQ_CREATE, (input) => {
-    const answer = new Uint8Array(WvIoId.size + CqProviderOut.size - 1);
-    WvIoId.encode({ id: door.add('cq', WvIoId.decode(input).id), data: 8 }, answer);
-    return answer;
+  door.on('CQ_CREATE', (input, room, file) => {
+    return file.pass(IoctlCode.CQ_CREATE, input, room).output.slice(0, -1);
   });
   throwsWv(() => device.createCompletionQueue(8), Status.BUFFER_TOO_SMALL, /CQ_CREATE/);
-  door.handlers.set(IoctlCode.CQ_CREATE, () => new Uint8Array(3));
+  door.on('CQ_CREATE', () => new Uint8Array(3));
   throwsWv(() => device.createCompletionQueue(8), Status.BUFFER_TOO_SMALL);
-  door.handlers.set(IoctlCode.CQ_CREATE, () => failWith(Status.INSUFFICIENT_RESOURCES));
+  door.on('CQ_CREATE', () => failWith(Status.INSUFFICIENT_RESOURCES));
   throwsWv(() => device.createCompletionQueue(8), Status.INSUFFICIENT_RESOURCES);
-  assert.is(door.objects.size, size);
+  assert.is(door.objects, size);
   assert.is(hca.rings.size, rings);
 });
 
@@ -336,14 +346,14 @@ test('U17: modify without STATE leaves the state; only whole access flags are ta
 });
 
 test('U19: closing a device does not depend on what its UVP made of it', () => {
-  const door = new FakeDoor();
+  const door = new RigDoor();
   const { verbs } = door;
   door.loadUserVerbs = () =>
     Object.fromEntries(mandatoryUserVerbs.map((name) => [name, verbs[name]])) as unknown as UserVerbs;
   const provider = new WVProvider(door);
-  provider.openDevice(1n).release();
+  provider.openDevice(ethGuid).release();
   assert.ok(door.log.includes('DEVICE_CLOSE'));
-  assert.is(door.objects.size, 0);
+  assert.is(door.objects, 0);
 });
 
 test('U20: an object that is busy when it is destroyed is destroyed later', () => {
@@ -351,15 +361,11 @@ test('U20: an object that is busy when it is destroyed is destroyed later', () =
   const other = device.createCompletionQueue(1);
   const { id } = WvIoId.decode(door.input('CQ_CREATE'));
   assert.ok(id > 0n);
-  const destroy = door.handlers.get(IoctlCode.CQ_DESTROY)!;
-  let busy = true;
-  const left = () => [...door.objects.values()].filter(({ kind }) => kind === 'cq').length;
-  door.handlers.set(IoctlCode.CQ_DESTROY, (input, room, file) =>
-    busy ? failWith(Status.DEVICE_BUSY) : destroy(input, room, file),
-  );
+  const left = () => door.rig.hca.cqs.size;
+  door.on('CQ_DESTROY', () => failWith(Status.DEVICE_BUSY));
   other.release();
   assert.is(left(), 2);
-  busy = false;
+  door.handlers.delete(IoctlCode.CQ_DESTROY);
   device.createCompletionQueue(1).release();
   assert.is(left(), 1);
   void provider;
@@ -400,7 +406,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
   assert.equal([local.rkey, local.length], [0, 32]);
   assert.is(local.bytes!.byteOffset, 8);
   const remote = pd.registerMemory(new SharedArrayBuffer(16), WvAccess.REMOTE_READ);
-  assert.is(remote.rkey, 0xbeef);
+  assert.is(remote.rkey, 0x1234_0000 + remote.lkey);
   assert.is(hca.pins.size, 2);
   try {
     structuredClone(memory.buffer, { transfer: [memory.buffer] });
@@ -408,10 +414,10 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
     // Node refuses, or copies; the memory stays in both cases.
   }
   assert.is(memory.length, 32);
-  door.handlers.set(IoctlCode.MEMORY_DEREGISTER, () => failWith(Status.DEVICE_BUSY));
+  door.on('MEMORY_DEREGISTER', () => failWith(Status.DEVICE_BUSY));
   throwsWv(() => pd.deregisterMemory(local), Status.DEVICE_BUSY);
   assert.is(hca.pins.size, 2, 'a region that stays registered stays pinned');
-  door.handlers.set(IoctlCode.MEMORY_DEREGISTER, () => new Uint8Array(0));
+  door.on('MEMORY_DEREGISTER', () => new Uint8Array(0));
   pd.deregisterMemory(local);
   throwsWv(() => pd.deregisterMemory(local), Status.INVALID_PARAMETER, /not any more/);
   assert.is(hca.pins.size, 1);
@@ -448,22 +454,22 @@ test('memory: the last release of the protection domain takes along what is regi
   assert.is(hca.pins.size, 2);
   for (const object of all) object.release();
   assert.is(hca.pins.size, 0);
-  assert.is(door.regions.size, 0);
-  assert.is(door.objects.size, 0);
+  assert.is(door.rig.hca.mrs.size, 0);
+  assert.is(door.objects, 0);
   assert.is((await pending).length, 8);
 });
 
 test('completion queues: sizes are checked, and a resize that fails changes nothing', () => {
   const { device, cq, door, hca } = openPair();
-  for (const entries of [0, -1, 1.5, 257, Number.NaN]) {
+  for (const entries of [0, -1, 1.5, 1025, Number.NaN]) {
     throwsWv(() => device.createCompletionQueue(entries), Status.INVALID_PARAMETER, /entries/);
     throwsWv(() => cq.resize(entries), Status.INVALID_PARAMETER, /entries/);
   }
   const rings = [...hca.rings.keys()];
-  door.handlers.set(IoctlCode.CQ_RESIZE, () => failWith(Status.BUFFER_OVERFLOW));
+  door.on('CQ_RESIZE', () => failWith(Status.BUFFER_OVERFLOW));
   throwsWv(() => cq.resize(2), Status.BUFFER_OVERFLOW);
   assert.equal([...hca.rings.keys()], rings);
-  door.handlers.set(IoctlCode.CQ_RESIZE, (input) => WvIoId.encode({ data: WvIoId.decode(input).data }));
+  door.on('CQ_RESIZE', (input) => WvIoId.encode({ data: WvIoId.decode(input).data }));
   cq.resize(33);
   assert.is(cq.entries, 64);
   assert.is(hca.rings.size, rings.length);
@@ -475,11 +481,11 @@ test('queue pairs: sizes beyond the device and foreign completion queues are ref
   const rings = hca.rings.size;
   const base = { sendCq: cq, receiveCq: cq, sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
   for (const change of [
-    { sendDepth: 65 },
-    { receiveDepth: 65 },
+    { sendDepth: 257 },
+    { receiveDepth: 257 },
     { sendSge: 9 },
     { receiveSge: -1 },
-    { maxInlineSend: 257 },
+    { maxInlineSend: 513 },
     { sendCq: other.cq },
   ]) {
     throwsWv(() => pd.createConnectQueuePair({ ...base, ...change }), Status.INVALID_PARAMETER);

@@ -6,8 +6,8 @@ import { SrqProviderIn } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { WvIoQpCreate, WvIoSrqAttributes } from '../../kernel-bridge/ioctl/structs.js';
 import type { IWVSharedReceiveQueue, WvError } from '../../winverbs/index.js';
-import { failWith } from '../helpers/fake-door.js';
-import { openPair, throwsWv } from '../helpers/fake-pair.js';
+import { throwsWv } from '../helpers/outcome.js';
+import { failWith, openPair } from '../helpers/rig-door.js';
 
 test('creation sends what was asked for and the ring; a queue pair names the queue and no depths', () => {
   const { pd, cq, door } = openPair();
@@ -49,7 +49,7 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
   srq.modify(32, 1);
   assert.is(door.input('SRQ_MODIFY').length, WvIoSrqAttributes.size);
   assert.is(door.hca.rings.size, rings);
-  door.handlers.set(IoctlCode.SRQ_MODIFY, () => failWith(Status.BUFFER_OVERFLOW));
+  door.on('SRQ_MODIFY', () => failWith(Status.BUFFER_OVERFLOW));
   throwsWv(() => srq.modify(4, 0), Status.BUFFER_OVERFLOW);
   assert.is(door.hca.rings.size, rings);
   for (let i = 0; i < 32; i++) srq.postReceive(i, []);
@@ -58,7 +58,7 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
 
 test('U16: a query that fails says so, of shared receive queues and of queue pairs', () => {
   const { pd, qp, door } = openPair();
-  const srq = pd.createSharedReceiveQueue(4, 1);
+  const srq = pd.createSharedReceiveQueue(8, 2, 3);
   assert.equal(srq.query(), { maxWr: 8, maxSge: 2, srqLimit: 3 });
   for (const [name, query] of [
     ['SRQ_QUERY', () => srq.query()],
