@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint32_t kMtu = 4096, kMessage = 100'000, kMessages = 24;
 constexpr uint64_t kSecond = 1'000'000'000, kMs = 1'000'000;
+constexpr uint32_t kFirst = 0xFFFFF0;  // PSNs wrap
 
 constexpr uint32_t kJumbo = withPackets(kJumboPacket), kEthernet = withPackets(kEthernetPacket);
 
@@ -40,7 +41,8 @@ struct Narrow {
     return s;
   }
   static constexpr uint64_t kBytes = uint64_t(kMessage) * kMessages;
-  explicit Narrow(uint32_t taken, const PathShape& path = quiet(), uint64_t seed = 1, uint32_t mtu = kMtu)
+  explicit Narrow(uint32_t taken, const PathShape& path = quiet(), uint64_t seed = 1, uint32_t mtu = kMtu,
+                  uint32_t psnB = Link2().psnB)
       : w(path, seed),
         qa(*w.a, shaped()),
         qb(*w.b, shaped()),
@@ -53,7 +55,8 @@ struct Narrow {
     l.mtu = mtu;
     l.ackTimeout = 15;
     l.extensions = taken;
-    l.psnA = 0xFFFFF0;
+    l.psnA = kFirst;
+    l.psnB = psnB;
     w.connect(qa, qb, l);
     const auto carry = w.net.filter;
     w.net.filter = [this, carry](Frame& f) {
@@ -344,12 +347,33 @@ TEST(connection_lives_where_long_packets_vanish_and_others_are_lost) {
   }
 }
 
+// A SEND of `b` and its answer to a READ have the same PSN and length, and pieces of both are lost.
+TEST(fragments_of_requests_and_of_answers_are_told_apart) {
+  for (uint64_t seed = 1; seed <= 4; seed++) {
+    Narrow n(extensions::kAll, Narrow::quiet(), seed, kMtu, kFirst);
+    n.longestBack = 1252;
+    Random fate(seed);
+    const auto carry = n.w.net.filter;
+    n.w.net.filter = [&](Frame& f) { return !(isFragment(f) && fate.chance(0.05)) && carry(f); };
+    Buffer sent(*n.w.b, Narrow::kBytes, kAllAccess, seed + 3), come(*n.w.a, Narrow::kBytes);
+    for (uint64_t at = 0; at < Narrow::kBytes; at += kMessage) {
+      n.qa.receive({{come.at(at), kMessage, come.lkey}});
+      n.qb.post({kOpSend, kSendFlagSignaled, {{sent.at(at), kMessage, sent.lkey}}});
+    }
+    CHECK_EQ(n.run(2), 0u);
+    CHECK(n.w.run(60 * kSecond, [&] { return n.qb.sendCq.written() == kMessages; }));
+    for (const Cqe& c : n.qb.sendCq.drain()) CHECK_EQ(c.status, uint32_t(kWcSuccess));
+    CHECK(std::memcmp(sent.data(), come.data(), Narrow::kBytes) == 0);
+    CHECK(n.fragments > 0);
+  }
+}
+
 // Fragments of four packets may come mixed; one that is later than two seconds may be of another packet.
 TEST(fragments_are_of_one_packet) {
   FragmentAssemblies all;
   constexpr uint64_t kNow = 10 * kSecond, kLast = FragmentAssemblies::kLastNs;
   const auto come = [&](uint32_t psn, uint32_t total, uint64_t now) -> FragmentAssembly& {
-    FragmentAssembly& a = all.of(psn, total, now);
+    FragmentAssembly& a = all.of(0, psn, total, now);
     a.at = now;
     return a;
   };
@@ -361,11 +385,15 @@ TEST(fragments_are_of_one_packet) {
   CHECK_EQ(first.missing, 1u);
   CHECK_EQ(come(1, 1000, kNow + 2 * kLast + 1).missing, 4u);
   CHECK_EQ(come(1, 1004, kNow + 2 * kLast + 2).missing, 4u);
+  // Of another kind it is another packet.
+  FragmentAssemblies kinds;
+  FragmentAssembly& request = kinds.of(0, 1, 1000, kNow);
+  for (uint8_t kind = 1; kind <= 2; kind++) CHECK(&kinds.of(kind, 1, 1000, kNow) != &request);
   // The oldest gives its place.
   FragmentAssemblies full;
-  FragmentAssembly& oldest = full.of(1, 1000, kNow);
-  for (uint32_t psn = 2; psn <= 4; psn++) full.of(psn, 1000, kNow + psn).at = kNow + psn;
-  CHECK(&full.of(5, 1000, kNow + 5) == &oldest);
+  FragmentAssembly& oldest = full.of(0, 1, 1000, kNow);
+  for (uint32_t psn = 2; psn <= 4; psn++) full.of(0, psn, 1000, kNow + psn).at = kNow + psn;
+  CHECK(&full.of(0, 5, 1000, kNow + 5) == &oldest);
 }
 
 // Every third fragment is overtaken by five others: no packet is lost by that.

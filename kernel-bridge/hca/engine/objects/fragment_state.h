@@ -21,13 +21,15 @@ struct FragmentPath {
 // again.
 struct FragmentAssembly {
   static constexpr uint32_t kUnit = 256;  // fragments begin at its multiples
+  uint8_t kind = 0;                       // of the packet, as its fragments have it
   uint32_t psn = 0, total = 0;            // total 0: of no packet
   uint32_t missing = 0;                   // units
   uint64_t at = 0;                        // when the newest piece came
   std::vector<uint8_t> bytes;
   std::vector<bool> units;  // that have come
 
-  void begin(uint32_t packet, uint32_t length) {
+  void begin(uint8_t packetKind, uint32_t packet, uint32_t length) {
+    kind = packetKind;
     psn = packet;
     total = length;
     missing = (length + kUnit - 1) / kUnit;
@@ -43,13 +45,13 @@ struct FragmentAssemblies {
       2'000'000'000;  // pieces that are further apart may be of packets with the same PSN
   FragmentAssembly all[kMost];
 
-  FragmentAssembly& of(uint32_t psn, uint32_t total, uint64_t now) {
+  FragmentAssembly& of(uint8_t kind, uint32_t psn, uint32_t total, uint64_t now) {
     FragmentAssembly* oldest = &all[0];
     for (FragmentAssembly& a : all) {
-      if (a.total == total && a.psn == psn && now - a.at <= kLastNs) return a;
+      if (a.total == total && a.psn == psn && a.kind == kind && now - a.at <= kLastNs) return a;
       if (a.total == 0 || (oldest->total != 0 && a.at < oldest->at)) oldest = &a;
     }
-    oldest->begin(psn, total);
+    oldest->begin(kind, psn, total);
     return *oldest;
   }
 };

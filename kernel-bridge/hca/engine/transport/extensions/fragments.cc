@@ -16,6 +16,13 @@ constexpr uint64_t kFirstRetryNs = 5'000'000'000, kLastRetryNs = 600'000'000'000
 
 uint64_t nextRetry(uint64_t every) { return std::min(std::max(2 * every, kFirstRetryNs), kLastRetryNs); }
 
+// Each end numbers its own requests, and the answers to them are counted by the other's. So requests, answers to READs
+// and ATOMICs, and acknowledgements may have one PSN at the same time, and even one length.
+uint8_t kindOf(uint8_t opcode) {
+  const uint32_t flags = wire::kOpcodes[opcode].flags;
+  return flags & wire::kRequest ? 0 : flags & (wire::kRead | wire::kAtomic) ? 1 : 2;
+}
+
 uint32_t lengthOf(const OutPacket& p) { return p.headerLength + p.payloadLength + p.padLength; }
 
 // Makes `part` carry `length` bytes of a packet, from `offset` on. False: in too many pieces.
@@ -125,9 +132,9 @@ bool Fragments::send(Qp& qp, const Path& path, OutPacket& whole) {
   const uint32_t size = sizeFor(qp, whole), total = lengthOf(whole);
   if (size == 0) return c_.link.send(path, whole);
   wire::Bth bth = wire::parseBth(whole.header);
+  bth.pad = kindOf(bth.opcode);
   bth.opcode = wire::kOpFragment;
   bth.solicited = bth.ackRequest = false;
-  bth.pad = 0;
   wire::emitBth(part_.header, bth);
   part_.headerLength = wire::kBthBytes + kPlaceBytes;
   bool sent = true;
@@ -166,7 +173,7 @@ const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, 
     return nullptr;
   }
   if (!qp->assemblies) qp->assemblies = std::make_unique<FragmentAssemblies>();
-  FragmentAssembly& a = qp->assemblies->of(bth.psn, total, c_.now);
+  FragmentAssembly& a = qp->assemblies->of(bth.pad, bth.psn, total, c_.now);
   std::memcpy(a.bytes.data() + offset, bytes + header, n);
   for (uint32_t i = offset / unit; i * unit < offset + n; i++) {
     a.missing -= !a.units[i];

@@ -4,9 +4,10 @@
 // long for the path leaves in several datagrams, and is looked at when it is whole. To the transport a lost fragment is
 // a lost packet.
 //
-// A fragment has a BTH with an opcode that the standard leaves to manufacturers, and the QPN and PSN of the packet;
-// then its place in the packet and the packet's length, 16 bits each; then bytes of the packet, from its BTH to its
-// pad. Fragments come in any order, and what is lost of a packet may come with its repetition.
+// A fragment has a BTH with an opcode that the standard leaves to manufacturers, and the QPN and PSN of the packet; in
+// place of a pad count it has the kind of the packet. Then follow its place in the packet and the packet's length, 16
+// bits each; then bytes of the packet, from its BTH to its pad. Fragments come in any order, and what is lost of a
+// packet may come with its repetition.
 //
 // The size follows RFC 8899's method: a packet that did not get through whole is sent in fragments of 1024 bytes, then
 // of 256. Once these arrive, a packet of the next larger size is the probe. It is data; when it is lost it is sent
