@@ -95,3 +95,8 @@ export function statusOf(call: () => unknown): number {
     return (error as NdError).status;
   }
 }
+
+/** Asserts that a call ends in a status. */
+export function endsIn(call: () => unknown, status: number, what?: string): void {
+  assert.is(statusOf(call), status, what);
+}

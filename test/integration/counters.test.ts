@@ -10,7 +10,7 @@ import {
   Status,
 } from '../../kernel-bridge/index.js';
 import { connectedPair, take } from '../helpers/loopback.js';
-import { thrownStatus } from '../helpers/outcome.js';
+import { thrownStatus, throwsStatus } from '../helpers/outcome.js';
 
 test('counters follow what happens, objects what is alive', async () => {
   const before = readCounters();
@@ -35,23 +35,14 @@ test('counters follow what happens, objects what is alive', async () => {
 
 test('the device answers its IOCTLs, whole, and no other', () => {
   const file = openDeviceFile(COUNTERS_DEVICE);
-  assert.is(
-    thrownStatus(() => file.ioctl(CountersCode.QUERY, null, 16)),
-    Status.BUFFER_TOO_SMALL,
-  );
+  throwsStatus(() => file.ioctl(CountersCode.QUERY, null, 16), Status.BUFFER_TOO_SMALL);
   assert.is(
     thrownStatus(() => file.ioctl(CountersCode.QUERY, new Uint8Array(100), 32_768)),
     Status.SUCCESS,
   );
-  assert.is(
-    thrownStatus(() => file.ioctl(IoctlCode.GUID_QUERY, null, 4096)),
-    Status.PROCEDURE_NOT_FOUND,
-  );
+  throwsStatus(() => file.ioctl(IoctlCode.GUID_QUERY, null, 4096), Status.PROCEDURE_NOT_FOUND);
   file.close();
-  assert.is(
-    thrownStatus(() => openDeviceFile(`${COUNTERS_DEVICE}\\more`)),
-    Status.OBJECT_NAME_NOT_FOUND,
-  );
+  throwsStatus(() => openDeviceFile(`${COUNTERS_DEVICE}\\more`), Status.OBJECT_NAME_NOT_FOUND);
   const verbs = openDeviceFile('\\\\.\\WinVerbs');
   assert.is.not(
     thrownStatus(() => verbs.ioctl(CountersCode.QUERY, null, 32_768)),

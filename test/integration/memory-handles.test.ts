@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdMwDescriptor, NdOpFlag, openNetworkDirect, Status } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
 const ADDRESS = '127.0.0.1';
@@ -83,15 +83,8 @@ test('a number that names nothing here is INVALID_HANDLE, like an object of anot
   await adapter.deregisterMemory(own.handle);
   for (const memory of [own.handle, own, foreign.handle, foreign, 0, -1, 1.5, Number.NaN, 2 ** 32]) {
     const sgl = [{ memory, offset: 0, length: 8 }];
-    assert.is(
-      statusOf(() => a.endpoint.send(result(), sgl)),
-      Status.INVALID_HANDLE,
-      String(memory),
-    );
-    assert.is(
-      statusOf(() => adapter.deregisterMemory(memory)),
-      Status.INVALID_HANDLE,
-    );
+    endsIn(() => a.endpoint.send(result(), sgl), Status.INVALID_HANDLE, String(memory));
+    endsIn(() => adapter.deregisterMemory(memory), Status.INVALID_HANDLE);
   }
   // Other memory never gets the handle of memory that has gone soon.
   const next = await adapter.registerMemory(new Uint8Array(8));
@@ -100,10 +93,7 @@ test('a number that names nothing here is INVALID_HANDLE, like an object of anot
   const unseen = adapter.registerMemory(new Uint8Array(8));
   const { handle } = unseen.getResult({ wait: true });
   await adapter.deregisterMemory(handle);
-  assert.is(
-    statusOf(() => adapter.deregisterMemory(handle)),
-    Status.INVALID_HANDLE,
-  );
+  endsIn(() => adapter.deregisterMemory(handle), Status.INVALID_HANDLE);
   await a.connector.disconnect();
   adapter.release();
   other.release();

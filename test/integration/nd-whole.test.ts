@@ -17,7 +17,7 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 
 const ADDRESS = '127.0.0.1';
 type Name = keyof NdInterfaces;
@@ -83,22 +83,14 @@ test('QueryInterface: every object answers for each of its interfaces, with a re
         const answered: unknown = object.queryInterface(name);
         assert.ok(answered === object, name);
         assert.is(object.release(), before, 'the reference that it came with');
-      } else
-        assert.is(
-          statusOf(() => object.queryInterface(name)),
-          Status.NOT_SUPPORTED,
-          name,
-        );
+      } else endsIn(() => object.queryInterface(name), Status.NOT_SUPPORTED, name);
     }
     object.release();
   }
   assert.throws(() => v1.queryInterface('INDNothing' as Name), /IUnknown, INDOverlapped, INDAdapter/);
   for (const [object] of [...own].reverse()) {
     object.release();
-    assert.is(
-      statusOf(() => object.queryInterface('IUnknown')),
-      Status.INVALID_HANDLE,
-    );
+    endsIn(() => object.queryInterface('IUnknown'), Status.INVALID_HANDLE);
   }
 });
 
@@ -171,7 +163,7 @@ test('v2: a file delivers the requests of its objects, whoever else awaits them;
     () => adapter.createCompletionQueue(1, undefined, file),
     () => adapter.createSharedReceiveQueue({ depth: 1, overlappedFile: file }),
   ])
-    assert.is(statusOf(make), Status.INVALID_HANDLE);
+    endsIn(make, Status.INVALID_HANDLE);
   await active.connector.disconnect();
   other.close();
   adapter.release();
@@ -224,14 +216,8 @@ test('GetNotifyAffinity tells where the thread may run; affinities that are none
   for (const queue of queues) assert.equal(queue.getNotifyAffinity(), { group, mask });
   for (const wrong of [7, null, {}, { group: 0 }, { group: -1, mask: 0n }, { group: 0, mask: 1n << 64n }]) {
     const affinity = wrong as never;
-    assert.is(
-      statusOf(() => adapter.createCompletionQueue(1, affinity)),
-      Status.INVALID_PARAMETER,
-    );
-    assert.is(
-      statusOf(() => adapter.createSharedReceiveQueue({ depth: 1, affinity })),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => adapter.createCompletionQueue(1, affinity), Status.INVALID_PARAMETER);
+    endsIn(() => adapter.createSharedReceiveQueue({ depth: 1, affinity }), Status.INVALID_PARAMETER);
   }
   adapter.release();
 });

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
 import { HostV1 } from '../../nd/cli/sides/v1-side.js';
 import { Status } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
 test('each protocol has ports of its own', async () => {
@@ -36,10 +36,7 @@ test('each protocol has ports of its own', async () => {
     passive.release();
     active.release();
   }
-  assert.is(
-    statusOf(() => host.adapter.listen({ port, protocol: 123 })),
-    Status.ADDRESS_ALREADY_EXISTS,
-  );
+  endsIn(() => host.adapter.listen({ port, protocol: 123 }), Status.ADDRESS_ALREADY_EXISTS);
   for (const [protocol, listener] of listeners) if (protocol !== 6) listener.release();
   host.release();
 });

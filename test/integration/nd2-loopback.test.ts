@@ -18,7 +18,7 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn, statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
 const test = suite<{ host: HostV2 }>('ND v2 in one process: what it has alone');
@@ -77,10 +77,7 @@ test('inline bytes that a region does not have are refused by the call, which co
   const region = host.adapter.createMemoryRegion();
   await region.register(new Uint8Array(64), ALLOW_LOCAL_WRITE);
   const beyond = [{ memory: region, offset: 60, length: 64 }];
-  assert.is(
-    statusOf(() => active.queuePair.send('inline', beyond, INLINE)),
-    Status.ACCESS_VIOLATION,
-  );
+  endsIn(() => active.queuePair.send('inline', beyond, INLINE), Status.ACCESS_VIOLATION);
   active.release();
   passive.release();
   region.release();
@@ -191,10 +188,7 @@ test('T7 what is known at once is delivered all the same: exactly once, after th
 test('keepQueuePairsOnDisconnect is a boolean', ({ host }) => {
   for (const wrong of [null, 0, 'yes', {}]) {
     const options = { keepQueuePairsOnDisconnect: wrong as never };
-    assert.is(
-      statusOf(() => host.provider.openAdapter(ADDRESS, options)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => host.provider.openAdapter(ADDRESS, options), Status.INVALID_PARAMETER);
   }
 });
 

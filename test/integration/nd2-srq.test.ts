@@ -10,7 +10,7 @@ import {
   Status,
   statusName,
 } from '../../nd/index.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
 const test = suite<{ host: HostV2 }>('ND v2 shared receive queues');
@@ -138,10 +138,7 @@ test('Modify: zeros leave things as they are; limits; what is outstanding must f
   const { srq } = shared;
   const { maxSharedReceiveQueueDepth } = host.adapter.query();
   shared.post(4);
-  assert.is(
-    statusOf(() => srq.receive('more', [])),
-    Status.NO_MORE_ENTRIES,
-  );
+  endsIn(() => srq.receive('more', []), Status.NO_MORE_ENTRIES);
   srq.modify(8, 0);
   shared.post(4, 4);
   for (const [depth, threshold] of [
@@ -151,15 +148,9 @@ test('Modify: zeros leave things as they are; limits; what is outstanding must f
     [0, 9],
     [0, -1],
   ] as const) {
-    assert.is(
-      statusOf(() => srq.modify(depth, threshold)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => srq.modify(depth, threshold), Status.INVALID_PARAMETER);
   }
-  assert.is(
-    statusOf(() => srq.modify(4, 0)),
-    Status.BUFFER_OVERFLOW,
-  );
+  endsIn(() => srq.modify(4, 0), Status.BUFFER_OVERFLOW);
   srq.modify(0, 8);
   const waiting = srq.notify();
   const sender = await shared.connect();
@@ -184,11 +175,7 @@ test('G7 arguments of both Create methods by their numbers', ({ host }) => {
     [{ depth: 1, notifyThreshold: 2 }, Status.INVALID_PARAMETER_5],
     [{ depth: 1, depht: 2 } as never, Status.INVALID_PARAMETER],
   ] as const) {
-    assert.is(
-      statusOf(() => adapter.createSharedReceiveQueue(options)),
-      status,
-      statusName(status),
-    );
+    endsIn(() => adapter.createSharedReceiveQueue(options), status, statusName(status));
   }
   adapter.createSharedReceiveQueue({ depth: most, maxRequestSge: maxReceiveSge }).release();
   const queue = adapter.createCompletionQueue(4);
@@ -208,16 +195,10 @@ test('G7 arguments of both Create methods by their numbers', ({ host }) => {
     [{ maxInitiatorRequestSge: 0 }, Status.INVALID_PARAMETER_7],
     [{ inlineDataSize: 1 << 20 }, Status.INVALID_PARAMETER_8],
   ] as const) {
-    assert.is(
-      statusOf(() => adapter.createQueuePairWithSrq({ ...good, ...change } as never)),
-      status,
-    );
+    endsIn(() => adapter.createQueuePairWithSrq({ ...good, ...change } as never), status);
   }
   const queuePair = adapter.createQueuePairWithSrq(good);
-  assert.is(
-    statusOf(() => queuePair.receive('its own', [])),
-    Status.INVALID_DEVICE_REQUEST,
-  );
+  endsIn(() => queuePair.receive('its own', []), Status.INVALID_DEVICE_REQUEST);
   queuePair.release();
   for (const object of [srq, queue]) object.release();
 });

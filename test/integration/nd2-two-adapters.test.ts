@@ -15,7 +15,7 @@ import {
   Status,
 } from '../../nd/index.js';
 import { runApart } from '../helpers/apart.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 import { needing } from '../helpers/needs.js';
 import { outcome } from '../helpers/outcome.js';
 
@@ -61,11 +61,7 @@ test('each interface is an adapter, with its addresses', ({ nd, first, second })
       .map(({ address }) => address);
   assert.equal([addresses(first), addresses(second)], [[FIRST], [SECOND]]);
   const connector = first.createConnector();
-  assert.is(
-    statusOf(() => connector.bind(SECOND!)),
-    Status.INVALID_ADDRESS,
-    'an address of another adapter',
-  );
+  endsIn(() => connector.bind(SECOND!), Status.INVALID_ADDRESS, 'an address of another adapter');
   connector.release();
 });
 
@@ -75,10 +71,7 @@ test('the route to a peer starts at the address of its interface', () => {
     assert.is(ndResolveAddress('10.98.1.77').address, FIRST);
     assert.is(ndResolveAddress('10.98.2.77').address, SECOND);
     assert.is(ndResolveAddress(SECOND!).address, SECOND);
-    assert.is(
-      statusOf(() => ndResolveAddress('203.0.113.9')),
-      Status.NETWORK_UNREACHABLE,
-    );
+    endsIn(() => ndResolveAddress('203.0.113.9'), Status.NETWORK_UNREACHABLE);
   } finally {
     ndCleanup();
   }

@@ -10,7 +10,7 @@ import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
-import { outcome, thrownStatus } from '../helpers/outcome.js';
+import { outcome, thrownStatus, throwsStatus } from '../helpers/outcome.js';
 import { long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
@@ -109,10 +109,7 @@ door('the output is never longer than asked, nor than what was written', () => {
 door('an input that no kernel would copy is refused and not a crash', () => {
   const file = start().open(device);
   const huge = new Uint8Array(16 * 1024 * 1024 + 1);
-  assert.is(
-    thrownStatus(() => file.ioctl(EchoCode.echo, huge, 4)),
-    Status.INSUFFICIENT_RESOURCES,
-  );
+  throwsStatus(() => file.ioctl(EchoCode.echo, huge, 4), Status.INSUFFICIENT_RESOURCES);
   assert.is(file.ioctl(EchoCode.echo, huge.subarray(1), 8).length, 8);
 });
 
@@ -142,10 +139,7 @@ door('an answer for which there is no memory is a status, and nobody waits on', 
   for (let i = 0; i < 3; i++) {
     const overlapped = file.ioctlOverlapped(EchoCode.echo, long, long.length, same);
     assert.is(await outcome(overlapped), Status.INSUFFICIENT_RESOURCES);
-    assert.is(
-      thrownStatus(() => file.ioctl(EchoCode.echo, long, long.length)),
-      Status.INSUFFICIENT_RESOURCES,
-    );
+    throwsStatus(() => file.ioctl(EchoCode.echo, long, long.length), Status.INSUFFICIENT_RESOURCES);
   }
   Reflect.deleteProperty(kernel.channel, 'output');
   assert.equal(file.ioctl(EchoCode.echo, long, long.length), long);
@@ -186,10 +180,7 @@ door('completed can be polled without a call and without the event loop', () => 
 door('cancel ends a pending request in CANCELED; cancelling again or later changes nothing', async () => {
   const file = start().open(device);
   const overlapped = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
-  assert.is(
-    thrownStatus(() => overlapped.getResult()),
-    Status.PENDING,
-  );
+  throwsStatus(() => overlapped.getResult(), Status.PENDING);
   for (let i = 0; i < 1000; i++) overlapped.cancel();
   assert.is(await outcome(overlapped), Status.CANCELED);
   overlapped.cancel();
@@ -213,15 +204,9 @@ door('closing a file ends its pending requests in CANCELED, and only its own', a
   const mine = file.ioctlOverlapped(EchoCode.pend, null, 0, same);
   const others = other.ioctlOverlapped(EchoCode.pend, u32(1), 4, same);
   file.close();
-  assert.is(
-    thrownStatus(() => mine.getResult({ wait: true })),
-    Status.CANCELED,
-  );
+  throwsStatus(() => mine.getResult({ wait: true }), Status.CANCELED);
   assert.is(others.completed, false);
-  assert.is(
-    thrownStatus(() => file.ioctl(EchoCode.echo, null, 0)),
-    Status.INVALID_HANDLE,
-  );
+  throwsStatus(() => file.ioctl(EchoCode.echo, null, 0), Status.INVALID_HANDLE);
   assert.is(await outcome(file.ioctlOverlapped(EchoCode.echo, null, 0, same)), Status.INVALID_HANDLE);
   other.ioctl(EchoCode.releaseAll, null, 4);
   assert.equal(await others, u32(1));
@@ -288,14 +273,8 @@ door(
     const pending = Array.from({ length: 20 }, () => file.ioctlOverlapped(EchoCode.pend, null, 0, same));
     await kernel.terminate();
     for (const p of pending) assert.is(await outcome(p), Status.DEVICE_REMOVED);
-    assert.is(
-      thrownStatus(() => file.ioctl(EchoCode.echo, null, 0)),
-      Status.DEVICE_REMOVED,
-    );
-    assert.is(
-      thrownStatus(() => kernel.open(device)),
-      Status.DEVICE_REMOVED,
-    );
+    throwsStatus(() => file.ioctl(EchoCode.echo, null, 0), Status.DEVICE_REMOVED);
+    throwsStatus(() => kernel.open(device), Status.DEVICE_REMOVED);
     file.close();
   },
 );
@@ -347,10 +326,7 @@ door('options that are refused end the thread that was started while they were c
 door('a refused open is no reason to give a kernel up', () => {
   const kernel = new SoftKernel(resolveKernelOptions({}));
   kernels.push(kernel);
-  assert.is(
-    thrownStatus(() => kernel.open('\\\\.\\nothing')),
-    Status.OBJECT_NAME_NOT_FOUND,
-  );
+  throwsStatus(() => kernel.open('\\\\.\\nothing'), Status.OBJECT_NAME_NOT_FOUND);
   assert.is(kernel.ended, false);
   kernel.open('\\\\.\\WinVerbs').close();
 });
@@ -420,10 +396,7 @@ door('a kernel that hangs is given up after startTimeoutMs', () => {
   // Only now: the time of the start is not tested.
   Object.assign(options, { startTimeoutMs: 200 });
   const hung = file.ioctlOverlapped(EchoCode.hang, null, 0, same);
-  assert.is(
-    thrownStatus(() => kernel.open(device)),
-    Status.IO_TIMEOUT,
-  );
+  throwsStatus(() => kernel.open(device), Status.IO_TIMEOUT);
   file.close();
   assert.is(hung.completed, false);
 });

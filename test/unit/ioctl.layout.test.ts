@@ -13,7 +13,7 @@ import {
   union,
 } from '../../kernel-bridge/ioctl/index.js';
 import { layouts } from '../fixtures/ioctl-layouts.js';
-import { thrownStatus } from '../helpers/outcome.js';
+import { throwsStatus } from '../helpers/outcome.js';
 
 function isStruct(value: unknown): value is AnyStruct {
   return typeof value === 'object' && value !== null && 'fields' in value && 'encode' in value;
@@ -114,34 +114,16 @@ for (const [name, { size }] of Object.entries(layouts)) {
     const one = byName.get(name)!;
     for (let length = 0; length < size; length++) {
       const out = new Uint8Array(length).fill(0xee);
-      assert.is(
-        thrownStatus(() => one.decode(new Uint8Array(length))),
-        Status.BUFFER_TOO_SMALL,
-      );
-      assert.is(
-        thrownStatus(() => one.encode({} as never, out)),
-        Status.BUFFER_TOO_SMALL,
-      );
+      throwsStatus(() => one.decode(new Uint8Array(length)), Status.BUFFER_TOO_SMALL);
+      throwsStatus(() => one.encode({} as never, out), Status.BUFFER_TOO_SMALL);
       assert.ok(out.every((byte) => byte === 0xee));
       // The bytes behind the view are not the view's.
       const view = new Uint8Array(new ArrayBuffer(4096), 8, length);
-      assert.is(
-        thrownStatus(() => one.decode(view)),
-        Status.BUFFER_TOO_SMALL,
-      );
+      throwsStatus(() => one.decode(view), Status.BUFFER_TOO_SMALL);
     }
-    assert.is(
-      thrownStatus(() => one.decode(new Uint8Array(size + 8), 9)),
-      Status.BUFFER_TOO_SMALL,
-    );
-    assert.is(
-      thrownStatus(() => one.decode(new Uint8Array(size), -1)),
-      Status.INVALID_PARAMETER,
-    );
-    assert.is(
-      thrownStatus(() => one.decode(new Uint8Array(size), 0.5)),
-      Status.INVALID_PARAMETER,
-    );
+    throwsStatus(() => one.decode(new Uint8Array(size + 8), 9), Status.BUFFER_TOO_SMALL);
+    throwsStatus(() => one.decode(new Uint8Array(size), -1), Status.INVALID_PARAMETER);
+    throwsStatus(() => one.decode(new Uint8Array(size), 0.5), Status.INVALID_PARAMETER);
   });
 
   test(`${name}: fields left out are zero, and old bytes do not shine through`, () => {
@@ -220,7 +202,7 @@ test('values that a field cannot hold are refused, naming field, value and range
     [() => ioctl.WvIoEpAccept.encode(null as never), /null/],
   ];
   for (const [action, message] of cases) {
-    assert.is(thrownStatus(action), Status.INVALID_PARAMETER);
+    throwsStatus(action, Status.INVALID_PARAMETER);
     assert.throws(action, message);
   }
 });
@@ -309,7 +291,7 @@ test('an endpoint parameter is a connection or a backlog, never two that contrad
     7,
   );
   const both = () => WvIoEpParam.encode({ backlog: 5n, connect: { responderResources: 6n } });
-  assert.is(thrownStatus(both), Status.INVALID_PARAMETER);
+  throwsStatus(both, Status.INVALID_PARAMETER);
   assert.throws(both, /both Connect and Backlog; it takes only one of them/);
 });
 
@@ -340,10 +322,7 @@ test('provider data follows the structure', () => {
   assert.is(ioctl.providerBytes(new Uint8Array(16), WvIoId).length, 0);
   for (const length of [0, 15, 16, 31]) {
     const short = whole.subarray(0, length);
-    assert.is(
-      thrownStatus(() => ioctl.decodeProviderData(short, WvIoId, CqProviderIn)),
-      Status.BUFFER_TOO_SMALL,
-    );
+    throwsStatus(() => ioctl.decodeProviderData(short, WvIoId, CqProviderIn), Status.BUFFER_TOO_SMALL);
   }
 });
 

@@ -10,7 +10,7 @@ import {
   Status,
 } from '../../nd/index.js';
 import { WcStatus } from '../../winverbs/index.js';
-import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+import { endpointOf, endsIn, openFake, registered, result } from '../helpers/nd-fixture.js';
 import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 
 const { ALLOW_READ } = NdOpFlag;
@@ -45,7 +45,7 @@ test('a scatter/gather list is an array of objects', () => {
       () => queuePair.read(0, sgl, remote),
       () => queuePair.write(0, sgl, remote),
     ]) {
-      assert.is(statusOf(call), Status.INVALID_PARAMETER, `${call} ${JSON.stringify(list)}`);
+      endsIn(call, Status.INVALID_PARAMETER, `${call} ${JSON.stringify(list)}`);
     }
   }
   assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
@@ -70,18 +70,12 @@ test('memory of the peer is an object of the version’s class', () => {
       () => endpoint.read(result(), [], remote as never, 0),
       () => endpoint.write(result(), [], remote as never, 0),
     ]) {
-      assert.is(statusOf(call), Status.INVALID_PARAMETER_4);
+      endsIn(call, Status.INVALID_PARAMETER_4);
     }
   }
   for (const remote of [undefined, null, {}, 5n, descriptor]) {
-    assert.is(
-      statusOf(() => queuePair.read(0, [], remote as never)),
-      Status.INVALID_PARAMETER_4,
-    );
-    assert.is(
-      statusOf(() => queuePair.write(0, [], remote as never)),
-      Status.INVALID_PARAMETER_4,
-    );
+    endsIn(() => queuePair.read(0, [], remote as never), Status.INVALID_PARAMETER_4);
+    endsIn(() => queuePair.write(0, [], remote as never), Status.INVALID_PARAMETER_4);
   }
   assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
 });
@@ -95,24 +89,18 @@ test('private data is bytes', () => {
     const privateData = data as never;
     const connector2 = adapter2.createConnector();
     connector2.bind('10.0.0.1');
-    assert.is(
-      statusOf(() => adapter.createConnector().connect(endpoint, '10.0.0.2:1', { privateData })),
+    endsIn(
+      () => adapter.createConnector().connect(endpoint, '10.0.0.2:1', { privateData }),
       Status.INVALID_PARAMETER,
     );
-    assert.is(
-      statusOf(() => connector2.connect(queuePair, '10.0.0.2:1', { privateData })),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => connector2.connect(queuePair, '10.0.0.2:1', { privateData }), Status.INVALID_PARAMETER);
   }
 });
 
 test('v1: the result of an invalidation by the peer is an object, or none', () => {
   const { adapter } = openFake();
   for (const value of [null, 5, 'result']) {
-    assert.is(
-      statusOf(() => adapter.createMemoryWindow(value as never)),
-      Status.INVALID_PARAMETER_1,
-    );
+    endsIn(() => adapter.createMemoryWindow(value as never), Status.INVALID_PARAMETER_1);
   }
   adapter.createMemoryWindow().release();
   adapter.createMemoryWindow(result()).release();
@@ -129,7 +117,7 @@ test('v1: a result that cannot be written is refused at once', () => {
       () => endpoint.receive(value as never, []),
       () => adapter.createMemoryWindow(value as never),
     ]) {
-      assert.is(statusOf(call), Status.INVALID_PARAMETER_1);
+      endsIn(call, Status.INVALID_PARAMETER_1);
     }
   }
   assert.is(qp.posted.length, 0);
@@ -242,8 +230,8 @@ test('an Invalidate on another queue pair fails, and leaves the window bound whe
   other.qp.complete(other.qp.posted.at(-1)!, { status: WcStatus.LOCAL_OP_ERROR });
   assert.is(other.outbound.getResults([]), 1);
   assert.is(failed.status, Status.INVALID_DEVICE_REQUEST);
-  assert.is(
-    statusOf(() => mine.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+  endsIn(
+    () => mine.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ),
     Status.INVALID_DEVICE_STATE,
     'it is bound',
   );
@@ -258,10 +246,7 @@ test('an Invalidate on another queue pair fails, and leaves the window bound whe
   other2.queuePair.invalidate('i', window2);
   other2.qp.complete(other2.qp.posted.at(-1)!, { status: WcStatus.LOCAL_OP_ERROR });
   assert.is(other2.initiators.getResults([]), 1);
-  assert.is(
-    statusOf(() => mine2.queuePair.bind('b', region, window2, 0, 8, ALLOW_READ)),
-    Status.INVALID_DEVICE_STATE,
-  );
+  endsIn(() => mine2.queuePair.bind('b', region, window2, 0, 8, ALLOW_READ), Status.INVALID_DEVICE_STATE);
 });
 
 test.run();

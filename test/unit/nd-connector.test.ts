@@ -11,7 +11,7 @@ import {
 import { Status } from '../../nd/index.js';
 import { QpState } from '../../winverbs/index.js';
 import { DATA, OWN, PEER, RigV1, RigV2 } from '../helpers/nd-connector-rig.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn, statusOf } from '../helpers/nd-fixture.js';
 import { outcome } from '../helpers/outcome.js';
 
 const INV = 0xc000023a;
@@ -157,10 +157,7 @@ for (const Rig of [RigV1, RigV2]) {
     const other = rig.newConnector();
     rig.bind(other);
     rig.connectWith(other, queuePair, PEER);
-    assert.is(
-      statusOf(() => rig.connect()),
-      Status.CONNECTION_ACTIVE,
-    );
+    endsIn(() => rig.connect(), Status.CONNECTION_ACTIVE);
     connector.release();
     assert.is(first.references, 0);
     assert.is(last.references, 0);
@@ -239,28 +236,19 @@ for (const Rig of [RigV1, RigV2]) {
     for (const peer of ['nonsense', '10.0.0.2', '[fd00::2]:1', ...peers])
       assert.is(connect(peer), Status.INVALID_ADDRESS, JSON.stringify(peer));
     for (const foreign of [{}, new Rig().queuePair]) {
-      assert.is(
-        statusOf(() => rig.connectWith(rig.connector, foreign as never, PEER)),
-        Status.INVALID_PARAMETER_1,
-      );
+      endsIn(() => rig.connectWith(rig.connector, foreign as never, PEER), Status.INVALID_PARAMETER_1);
     }
     assert.is(rig.connector.state, 'Bound');
 
     const passive = new Rig().bring('Requested');
-    assert.is(
-      statusOf(() => passive.acceptWith(rig.queuePair)),
-      Status.INVALID_PARAMETER_1,
-    );
+    endsIn(() => passive.acceptWith(rig.queuePair), Status.INVALID_PARAMETER_1);
     assert.is(passive.connector.state, 'Requested');
   });
 
   test('G2 private data is what a message carries; one byte more is INVALID_BUFFER_SIZE', () => {
     const active = new Rig().bring('Bound');
     const tooLong = { privateData: new Uint8Array(57) };
-    assert.is(
-      statusOf(() => active.connect(PEER, tooLong)),
-      Status.INVALID_BUFFER_SIZE,
-    );
+    endsIn(() => active.connect(PEER, tooLong), Status.INVALID_BUFFER_SIZE);
     assert.is(active.connector.state, 'Bound');
     active.connect(PEER, { privateData: new Uint8Array(56) });
     // Of accept and reject: by the soft kernel 148 bytes, a REJ's; by a Windows driver 56, an Accept's structure.
@@ -273,7 +261,7 @@ for (const Rig of [RigV1, RigV2]) {
       passive.bring('Requested');
       const tooMuch = new Uint8Array(most + 1);
       for (const answer of [() => passive.accept(tooMuch), () => passive.connector.reject(tooMuch)])
-        assert.is(statusOf(answer), Status.INVALID_BUFFER_SIZE);
+        endsIn(answer, Status.INVALID_BUFFER_SIZE);
       assert.is(passive.connector.state, 'Requested');
       passive.accept(new Uint8Array(most));
       assert.is(passive.connector.state, 'Accepting');
@@ -286,19 +274,13 @@ for (const Rig of [RigV1, RigV2]) {
     const rig = new Rig().bring('Connecting');
     const second = rig.newConnector();
     rig.bind(second);
-    assert.is(
-      statusOf(() => rig.connectWith(second, rig.queuePair, PEER)),
-      Status.CONNECTION_ACTIVE,
-    );
+    endsIn(() => rig.connectWith(second, rig.queuePair, PEER), Status.CONNECTION_ACTIVE);
   });
 
   test('a bind that fails leaves the connector idle and lets the endpoint below go', () => {
     const rig = new Rig();
     rig.wvProvider.failures.set('bindAddress', Status.SHARING_VIOLATION);
-    assert.is(
-      statusOf(() => rig.bound().connect()),
-      rig.says.taken,
-    );
+    endsIn(() => rig.bound().connect(), rig.says.taken);
     assert.is(rig.connector.state, 'Idle');
     assert.is(rig.wv.references, 0);
   });

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, type NdMemoryHandle, NdMwDescriptor, Status } from '../../nd/index.js';
 import type { Adapter } from '../../nd/v1/adapter.js';
-import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+import { endpointOf, endsIn, openFake, registered, result } from '../helpers/nd-fixture.js';
 
 /** The status with which a request was rejected. */
 function failureOf(reason: unknown): number {
@@ -78,18 +78,14 @@ test('memory that was deregistered takes no requests', () => {
   const sgl = [{ memory: handle, offset: 0, length: 4000 }];
   wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   adapter.deregisterMemory(handle);
-  assert.is(
-    statusOf(() => endpoint.receive(result(), sgl)),
-    Status.SUCCESS,
-    'a failure leaves it registered',
-  );
+  endsIn(() => endpoint.receive(result(), sgl), Status.SUCCESS, 'a failure leaves it registered');
   adapter.deregisterMemory(handle);
   for (const use of [
     () => endpoint.send(result(), sgl),
     () => endpoint.receive(result(), sgl),
     () => adapter.deregisterMemory(handle),
   ]) {
-    assert.is(statusOf(use), Status.INVALID_HANDLE);
+    endsIn(use, Status.INVALID_HANDLE);
   }
 });
 
@@ -97,42 +93,24 @@ test('handles of another adapter instance, and things that are none, are INVALID
   const { adapter, pd, nd, device } = openFake();
   const other = nd.openAdapter('10.0.0.1');
   const foreign = registered(other, device.provider.devices[1]!.pds[0]!);
-  assert.is(
-    statusOf(() => adapter.deregisterMemory(foreign)),
-    Status.INVALID_HANDLE,
-  );
+  endsIn(() => adapter.deregisterMemory(foreign), Status.INVALID_HANDLE);
   const { endpoint } = endpointOf(adapter, pd);
   for (const memory of [foreign, {}, undefined, null, 5]) {
     const sgl = [{ memory: memory as NdMemoryHandle, offset: 0, length: 100 }];
-    assert.is(
-      statusOf(() => endpoint.send(result(), sgl)),
-      Status.INVALID_HANDLE,
-    );
+    endsIn(() => endpoint.send(result(), sgl), Status.INVALID_HANDLE);
   }
 });
 
 test('what cannot be registered is refused with the reason', () => {
   const { adapter } = openFake();
-  assert.is(
-    statusOf(() => adapter.registerMemory(new Uint8Array(0))),
-    Status.INVALID_BUFFER_SIZE,
-  );
-  assert.is(
-    statusOf(() => adapter.registerMemory('bytes' as never)),
-    Status.INVALID_PARAMETER,
-  );
+  endsIn(() => adapter.registerMemory(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE);
+  endsIn(() => adapter.registerMemory('bytes' as never), Status.INVALID_PARAMETER);
   const huge = { byteLength: 2 ** 31 };
   Object.setPrototypeOf(huge, ArrayBuffer.prototype);
   for (const none of [huge, Object.create(SharedArrayBuffer.prototype)]) {
-    assert.is(
-      statusOf(() => adapter.registerMemory(none)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => adapter.registerMemory(none), Status.INVALID_PARAMETER);
   }
-  assert.is(
-    statusOf(() => adapter.registerMemory(new ArrayBuffer(0))),
-    Status.INVALID_BUFFER_SIZE,
-  );
+  endsIn(() => adapter.registerMemory(new ArrayBuffer(0)), Status.INVALID_BUFFER_SIZE);
 });
 
 test('a window descriptor is 20 bytes in network order, and comes back the same', () => {

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Nd2Result, type NdResult, Status } from '../../nd/index.js';
-import { endpointOf, openFake, result, statusOf } from '../helpers/nd-fixture.js';
+import { endpointOf, endsIn, openFake, result } from '../helpers/nd-fixture.js';
 import { openFake2, queuePairOf } from '../helpers/nd2-fixture.js';
 
 const DEPTH = 4;
@@ -28,10 +28,7 @@ test('v1: a result may ask for results while it is written', () => {
   const fillQueue = (make: (context: number) => NdResult): NdResult[] => {
     const made = Array.from({ length: DEPTH }, (_, i) => make(i));
     for (const one of made) endpoint.send(one, []);
-    assert.is(
-      statusOf(() => endpoint.send(result(), [])),
-      Status.NO_MORE_ENTRIES,
-    );
+    endsIn(() => endpoint.send(result(), []), Status.NO_MORE_ENTRIES);
     return made;
   };
   let asks = false;
@@ -64,10 +61,7 @@ test('v2: a result object that is filled again may ask for results meanwhile', (
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: DEPTH });
   const fillQueue = (name: string): void => {
     for (let i = 0; i < DEPTH; i += 1) queuePair.send(`${name} ${i}`, []);
-    assert.is(
-      statusOf(() => queuePair.send('full', [])),
-      Status.NO_MORE_ENTRIES,
-    );
+    endsIn(() => queuePair.send('full', []), Status.NO_MORE_ENTRIES);
     for (const posted of qp.posted.splice(0)) qp.complete(posted);
   };
   fillQueue('plain');

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, NdMwDescriptor, NdOpFlag, type NdResult, Status } from '../../nd/index.js';
 import { QpAttr, QpState, WcStatus } from '../../winverbs/index.js';
-import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+import { endpointOf, endsIn, openFake, registered, result } from '../helpers/nd-fixture.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ } = NdOpFlag;
 const remote = new NdMwDescriptor(0x8000n, 4096n, 0x55);
@@ -47,24 +47,12 @@ test('small Sends take memory that is not registered; others do not', () => {
   const region = qp.posted[0]!.sgl[0]!.region as { bytes?: Uint8Array };
   assert.is(region.bytes, bytes);
   const large = [{ memory: bytes, offset: 0, length: 65 }];
-  assert.is(
-    statusOf(() => endpoint.send(result(), large)),
-    Status.INVALID_HANDLE,
-  );
+  endsIn(() => endpoint.send(result(), large), Status.INVALID_HANDLE);
   const small = [{ memory: bytes, offset: 0, length: 8 }];
-  assert.is(
-    statusOf(() => endpoint.receive(result(), small)),
-    Status.INVALID_HANDLE,
-  );
-  assert.is(
-    statusOf(() => endpoint.read(result(), small, remote, 0)),
-    Status.INVALID_HANDLE,
-  );
+  endsIn(() => endpoint.receive(result(), small), Status.INVALID_HANDLE);
+  endsIn(() => endpoint.read(result(), small, remote, 0), Status.INVALID_HANDLE);
   const outside = [{ memory: bytes, offset: 99, length: 2 }];
-  assert.is(
-    statusOf(() => endpoint.send(result(), outside)),
-    Status.ACCESS_VIOLATION,
-  );
+  endsIn(() => endpoint.send(result(), outside), Status.ACCESS_VIOLATION);
   assert.is(outbound.getResults([]), 0);
 });
 
@@ -96,34 +84,13 @@ test('requests name memory, offsets, keys and flags as WinVerbs takes them', () 
 test('unknown flags are refused by the number of their argument', () => {
   const { endpoint, adapter, memory, sgl, qp } = rig();
   const window = adapter.createMemoryWindow();
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl, 0x20)),
-    Status.INVALID_PARAMETER_4,
-  );
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl, ALLOW_READ)),
-    Status.INVALID_PARAMETER_4,
-  );
-  assert.is(
-    statusOf(() => endpoint.sendAndInvalidate(result(), sgl, remote, -1)),
-    Status.INVALID_PARAMETER_5,
-  );
-  assert.is(
-    statusOf(() => endpoint.read(result(), sgl, remote, 0, 4)),
-    Status.INVALID_PARAMETER_6,
-  );
-  assert.is(
-    statusOf(() => endpoint.write(result(), sgl, remote, 0, 4)),
-    Status.INVALID_PARAMETER_6,
-  );
-  assert.is(
-    statusOf(() => endpoint.bind(result(), memory, window, 0, 8, 4)),
-    Status.INVALID_PARAMETER_6,
-  );
-  assert.is(
-    statusOf(() => endpoint.invalidate(result(), window, 8)),
-    Status.INVALID_PARAMETER_3,
-  );
+  endsIn(() => endpoint.send(result(), sgl, 0x20), Status.INVALID_PARAMETER_4);
+  endsIn(() => endpoint.send(result(), sgl, ALLOW_READ), Status.INVALID_PARAMETER_4);
+  endsIn(() => endpoint.sendAndInvalidate(result(), sgl, remote, -1), Status.INVALID_PARAMETER_5);
+  endsIn(() => endpoint.read(result(), sgl, remote, 0, 4), Status.INVALID_PARAMETER_6);
+  endsIn(() => endpoint.write(result(), sgl, remote, 0, 4), Status.INVALID_PARAMETER_6);
+  endsIn(() => endpoint.bind(result(), memory, window, 0, 8, 4), Status.INVALID_PARAMETER_6);
+  endsIn(() => endpoint.invalidate(result(), window, 8), Status.INVALID_PARAMETER_3);
   assert.is(qp.posted.length, 0);
 });
 
@@ -140,7 +107,7 @@ test('a request without a result is refused and takes no place', () => {
     ['Bind', () => endpoint.bind(none, memory, window, 0, 8, ALLOW_READ)],
     ['Invalidate', () => endpoint.invalidate(none, window)],
   ] as const) {
-    assert.is(statusOf(post), Status.INVALID_PARAMETER_1, name);
+    endsIn(post, Status.INVALID_PARAMETER_1, name);
   }
   assert.is(qp.posted.length, 0);
 });
@@ -156,24 +123,12 @@ test('offsets and lengths that are no numbers of bytes are refused', () => {
     [0, 2 ** 32],
     [0, '4' as never],
   ] as const) {
-    assert.is(
-      statusOf(() => endpoint.send(result(), [{ memory, offset, length }])),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => endpoint.send(result(), [{ memory, offset, length }]), Status.INVALID_PARAMETER);
   }
-  assert.is(
-    statusOf(() => endpoint.read(result(), [], remote, -1)),
-    Status.INVALID_PARAMETER_5,
-  );
+  endsIn(() => endpoint.read(result(), [], remote, -1), Status.INVALID_PARAMETER_5);
   const big = { memory, offset: 0, length: 2 ** 31 };
-  assert.is(
-    statusOf(() => endpoint.send(result(), [big, { memory, offset: 0, length: 1 }])),
-    Status.BUFFER_OVERFLOW,
-  );
-  assert.is(
-    statusOf(() => endpoint.send(result(), Array(300).fill(big))),
-    Status.DATA_OVERRUN,
-  );
+  endsIn(() => endpoint.send(result(), [big, { memory, offset: 0, length: 1 }]), Status.BUFFER_OVERFLOW);
+  endsIn(() => endpoint.send(result(), Array(300).fill(big)), Status.DATA_OVERRUN);
   assert.is(qp.posted.length, 0);
 });
 
@@ -181,10 +136,7 @@ test('a Read with more entries than the device reads into is DATA_OVERRUN', () =
   const { endpoint, memory, qp } = rig();
   const sgl = (entries: number) => Array.from({ length: entries }, () => ({ memory, offset: 0, length: 4 }));
   endpoint.read(result(), sgl(3), remote, 0);
-  assert.is(
-    statusOf(() => endpoint.read(result(), sgl(4), remote, 0)),
-    Status.DATA_OVERRUN,
-  );
+  endsIn(() => endpoint.read(result(), sgl(4), remote, 0), Status.DATA_OVERRUN);
   endpoint.write(result(), sgl(4), remote, 0);
   assert.is(qp.posted.length, 2);
 });
@@ -242,18 +194,12 @@ test('silent requests free their places when a later request comes back', () => 
   endpoint.send(result(), sgl, SILENT_SUCCESS);
   endpoint.send(result(), sgl, SILENT_SUCCESS);
   endpoint.send(last, sgl);
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl)),
-    Status.NO_MORE_ENTRIES,
-  );
+  endsIn(() => endpoint.send(result(), sgl), Status.NO_MORE_ENTRIES);
   qp.complete(qp.posted[2]!);
   assert.is(outbound.getResults(results, 5), 1);
   assert.is(results[0], last);
   for (let i = 0; i < 3; i += 1) endpoint.send(result(), sgl);
-  assert.is(
-    statusOf(() => endpoint.send(result(), sgl)),
-    Status.NO_MORE_ENTRIES,
-  );
+  endsIn(() => endpoint.send(result(), sgl), Status.NO_MORE_ENTRIES);
 });
 
 test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () => {
@@ -264,15 +210,9 @@ test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () =>
     [Status.NO_MORE_ENTRIES, Status.NO_MORE_ENTRIES],
   ] as const) {
     wv.failures.set('post', below);
-    assert.is(
-      statusOf(() => endpoint.send(result(), sgl)),
-      above,
-    );
+    endsIn(() => endpoint.send(result(), sgl), above);
     wv.failures.set('post', below);
-    assert.is(
-      statusOf(() => endpoint.receive(result(), sgl)),
-      above,
-    );
+    endsIn(() => endpoint.receive(result(), sgl), above);
   }
   endpoint.send(result(), sgl);
   endpoint.receive(result(), sgl);
@@ -330,19 +270,10 @@ test('N9: a completion queue tells its real size, and resize is checked', () => 
     endpoint.send(result(), sgl);
     qp.complete(qp.posted.at(-1)!);
   }
-  assert.is(
-    statusOf(() => outbound.resize(2)),
-    Status.BUFFER_OVERFLOW,
-  );
+  endsIn(() => outbound.resize(2), Status.BUFFER_OVERFLOW);
   for (const entries of [0, -1, 1.5, 5001, Number.NaN]) {
-    assert.is(
-      statusOf(() => outbound.resize(entries)),
-      Status.INVALID_PARAMETER,
-    );
-    assert.is(
-      statusOf(() => adapter.createCompletionQueue(entries)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => outbound.resize(entries), Status.INVALID_PARAMETER);
+    endsIn(() => adapter.createCompletionQueue(entries), Status.INVALID_PARAMETER);
   }
   assert.is(outbound.entries, 128);
   outbound.resize(3);
@@ -364,10 +295,7 @@ test('notify: types, statuses, cancel', async () => {
     assert.is((error as NdError).status, type === 'errors' ? Status.INTERNAL_ERROR : Status.BUFFER_OVERFLOW);
   }
   for (const type of ['error', 'constructor', 1, undefined]) {
-    assert.is(
-      statusOf(() => outbound.notify(type as never)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => outbound.notify(type as never), Status.INVALID_PARAMETER);
   }
   const pending = outbound.notify('any');
   outbound.cancelOverlappedRequests();
@@ -428,19 +356,13 @@ test('argument errors of createEndpoint name the argument', () => {
     [{ outboundReadLimit: Number.NaN }, Status.INVALID_PARAMETER_8],
   ];
   for (const [change, status] of cases) {
-    assert.is(
-      statusOf(() => connector.createEndpoint({ ...good, ...change })),
-      status,
-    );
+    endsIn(() => connector.createEndpoint({ ...good, ...change }), status);
   }
   connector.createEndpoint(good);
   const { responderResources, initiatorDepth } = pd.qps.at(-1)!.create;
   assert.equal([responderResources, initiatorDepth], [16, 3], 'read limits are reduced, not refused');
   wv.failures.set('modify', Status.INSUFFICIENT_RESOURCES);
-  assert.is(
-    statusOf(() => connector.createEndpoint(good)),
-    Status.INSUFFICIENT_RESOURCES,
-  );
+  endsIn(() => connector.createEndpoint(good), Status.INSUFFICIENT_RESOURCES);
   assert.is(pd.qps.at(-1)!.references, 0);
 });
 

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdOpFlag, type NdResult, Status } from '../../nd/index.js';
-import { endpointOf, openFake, registered, result, statusOf } from '../helpers/nd-fixture.js';
+import { endpointOf, endsIn, openFake, registered, result } from '../helpers/nd-fixture.js';
 
 const { SILENT_SUCCESS, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
@@ -43,30 +43,18 @@ test('bind refuses what leaves the memory, foreign windows, and windows that are
     [0, -1],
     [0.5, 1],
   ] as const) {
-    assert.is(
-      statusOf(() => endpoint.bind(result(), memory, window, offset, length, ALLOW_READ)),
+    endsIn(
+      () => endpoint.bind(result(), memory, window, offset, length, ALLOW_READ),
       Status.INVALID_PARAMETER,
     );
   }
   const foreign = nd.openAdapter('10.0.0.1').createMemoryWindow();
-  assert.is(
-    statusOf(() => endpoint.bind(result(), memory, foreign, 0, 1, ALLOW_READ)),
-    Status.INVALID_PARAMETER_3,
-  );
-  assert.is(
-    statusOf(() => endpoint.invalidate(result(), foreign)),
-    Status.INVALID_PARAMETER_2,
-  );
+  endsIn(() => endpoint.bind(result(), memory, foreign, 0, 1, ALLOW_READ), Status.INVALID_PARAMETER_3);
+  endsIn(() => endpoint.invalidate(result(), foreign), Status.INVALID_PARAMETER_2);
   endpoint.bind(result(), memory, window, 0, 4096, ALLOW_READ);
-  assert.is(
-    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
-    Status.INVALID_DEVICE_STATE,
-  );
+  endsIn(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ), Status.INVALID_DEVICE_STATE);
   window.release();
-  assert.is(
-    statusOf(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ)),
-    Status.INVALID_PARAMETER_3,
-  );
+  endsIn(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ), Status.INVALID_PARAMETER_3);
 });
 
 test('a window can be bound again after an Invalidate, at once on the same endpoint, later on another', () => {
@@ -76,8 +64,8 @@ test('a window can be bound again after an Invalidate, at once on the same endpo
   const window = adapter.createMemoryWindow();
   first.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
   first.endpoint.invalidate(result(), window);
-  assert.is(
-    statusOf(() => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ)),
+  endsIn(
+    () => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ),
     Status.INVALID_DEVICE_STATE,
     'the two endpoints have no order between them',
   );
@@ -90,11 +78,11 @@ test('a window can be bound again after an Invalidate, at once on the same endpo
   first.qp.complete(first.qp.posted[2]!);
   assert.is(outbound.getResults(results, 8), 3);
   const onSecond = (): unknown => second.endpoint.bind(result(), memory, window, 0, 8, ALLOW_READ);
-  assert.is(statusOf(onSecond), Status.INVALID_DEVICE_STATE);
+  endsIn(onSecond, Status.INVALID_DEVICE_STATE);
   // The silent Invalidate is known to have succeeded when a later request completes.
   first.qp.complete(first.qp.posted[4]!);
   assert.is(outbound.getResults(results, 8), 1);
-  assert.is(statusOf(onSecond), Status.SUCCESS);
+  endsIn(onSecond, Status.SUCCESS);
 });
 
 test("the peer's invalidation brings the window's own result, also where the array is full", () => {

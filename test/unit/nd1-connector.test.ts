@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Status } from '../../nd/index.js';
 import { PEER, RigV1 } from '../helpers/nd-connector-rig.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn } from '../helpers/nd-fixture.js';
 
 test('a protocol or local port that cannot be is refused, and changes nothing', () => {
   const { connector, queuePair } = new RigV1();
@@ -12,10 +12,7 @@ test('a protocol or local port that cannot be is refused, and changes nothing', 
     [{ protocol: 256 }, Status.INVALID_PARAMETER_3],
     [{ localPort: -1 }, Status.INVALID_PARAMETER],
   ] as const) {
-    assert.is(
-      statusOf(() => connector.connect(queuePair, PEER, options)),
-      status,
-    );
+    endsIn(() => connector.connect(queuePair, PEER, options), status);
   }
   assert.is(connector.state, 'Idle');
 });

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, Status } from '../../nd/index.js';
 import { OWN, PEER, RigV2 } from '../helpers/nd-connector-rig.js';
-import { statusOf } from '../helpers/nd-fixture.js';
+import { endsIn, statusOf } from '../helpers/nd-fixture.js';
 import { openFake2 } from '../helpers/nd2-fixture.js';
 
 test('T9 both ends have their address as soon as they are bound', () => {
@@ -12,10 +12,7 @@ test('T9 both ends have their address as soon as they are bound', () => {
   assert.is(connector.getLocalAddress().address, OWN);
   assert.ok(connector.getLocalAddress().port >= 49_152);
   const listener = rig.fake.adapter.createListener();
-  assert.is(
-    statusOf(() => listener.getLocalAddress()),
-    Status.INVALID_DEVICE_STATE,
-  );
+  endsIn(() => listener.getLocalAddress(), Status.INVALID_DEVICE_STATE);
   listener.bind(`${OWN}:4711`);
   assert.equal(listener.getLocalAddress(), { family: 4, address: OWN, port: 4711 });
 });
@@ -44,11 +41,7 @@ test('G7 arguments of connect, accept and bind are told by their numbers', () =>
   assert.is(rig.connector.state, 'Bound');
   for (const address of ['192.168.7.7', '0.0.0.0', '::', 'no address']) {
     const idle = rig.newConnector();
-    assert.is(
-      statusOf(() => idle.bind(address)),
-      Status.INVALID_ADDRESS,
-      address,
-    );
+    endsIn(() => idle.bind(address), Status.INVALID_ADDRESS, address);
     idle.bind(OWN);
   }
   const passive = new RigV2().bring('Requested');
@@ -68,10 +61,7 @@ test('T3 an outstanding request is PENDING, whichever object is asked, and ends 
   );
   rig.end('connect', Status.CONNECTION_REFUSED);
   for (let i = 0; i < 3; i += 1) {
-    assert.is(
-      statusOf(() => other.getOverlappedResult(request, { wait: true })),
-      Status.CONNECTION_REFUSED,
-    );
+    endsIn(() => other.getOverlappedResult(request, { wait: true }), Status.CONNECTION_REFUSED);
   }
 });
 
@@ -79,48 +69,21 @@ test('a listener: bound once, listening once, its states and its arguments', () 
   const { adapter } = openFake2();
   const listener = adapter.createListener();
   const connector = adapter.createConnector();
-  assert.is(
-    statusOf(() => listener.listen()),
-    Status.INVALID_DEVICE_STATE,
-  );
-  assert.is(
-    statusOf(() => listener.getConnectionRequest(connector)),
-    Status.INVALID_DEVICE_STATE,
-  );
-  assert.is(
-    statusOf(() => listener.bind('10.9.9.9')),
-    Status.INVALID_ADDRESS,
-  );
+  endsIn(() => listener.listen(), Status.INVALID_DEVICE_STATE);
+  endsIn(() => listener.getConnectionRequest(connector), Status.INVALID_DEVICE_STATE);
+  endsIn(() => listener.bind('10.9.9.9'), Status.INVALID_ADDRESS);
   listener.cancelOverlappedRequests();
   listener.bind(OWN);
-  assert.is(
-    statusOf(() => listener.bind(OWN)),
-    Status.ADDRESS_ALREADY_ASSOCIATED,
-  );
-  assert.is(
-    statusOf(() => listener.getConnectionRequest(connector)),
-    Status.INVALID_DEVICE_STATE,
-  );
+  endsIn(() => listener.bind(OWN), Status.ADDRESS_ALREADY_ASSOCIATED);
+  endsIn(() => listener.getConnectionRequest(connector), Status.INVALID_DEVICE_STATE);
   for (const backlog of [-1, 1.5, Number.NaN, 2 ** 32]) {
-    assert.is(
-      statusOf(() => listener.listen(backlog)),
-      Status.INVALID_PARAMETER,
-    );
+    endsIn(() => listener.listen(backlog), Status.INVALID_PARAMETER);
   }
   listener.listen(5);
-  assert.is(
-    statusOf(() => listener.listen()),
-    Status.INVALID_DEVICE_STATE,
-  );
-  assert.is(
-    statusOf(() => listener.getConnectionRequest({} as never)),
-    Status.INVALID_PARAMETER_1,
-  );
+  endsIn(() => listener.listen(), Status.INVALID_DEVICE_STATE);
+  endsIn(() => listener.getConnectionRequest({} as never), Status.INVALID_PARAMETER_1);
   listener.release();
-  assert.is(
-    statusOf(() => listener.getConnectionRequest(connector)),
-    Status.INVALID_HANDLE,
-  );
+  endsIn(() => listener.getConnectionRequest(connector), Status.INVALID_HANDLE);
 });
 
 test('the wildcard address of a listener stands for its own adapter’s addresses', () => {

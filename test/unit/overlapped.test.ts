@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Overlapped, type OverlappedSource } from '../../kernel-bridge/door/overlapped.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import { thrownStatus } from '../helpers/outcome.js';
+import { thrownStatus, throwsStatus } from '../helpers/outcome.js';
 
 /** A request that the test completes. */
 class Manual<T> implements OverlappedSource<T> {
@@ -43,10 +43,7 @@ test('pending: no result, status PENDING; completed: the result, taken once', ()
   const o = new Overlapped(source);
   assert.is(o.completed, false);
   assert.is(o.status, Status.PENDING);
-  assert.is(
-    thrownStatus(() => o.getResult()),
-    Status.PENDING,
-  );
+  throwsStatus(() => o.getResult(), Status.PENDING);
   source.complete(() => 5);
   assert.is(o.completed, true);
   assert.is(source.taken, 0, 'looking takes nothing');
@@ -219,10 +216,7 @@ test('translateFailure: the same request tells its failure in other terms, once'
   assert.is(translated, 0);
   source.complete(fail(Status.CANCELED));
   assert.is(o.status, Status.CANCELED + 1);
-  assert.is(
-    thrownStatus(() => o.getResult()),
-    Status.CANCELED + 1,
-  );
+  throwsStatus(() => o.getResult(), Status.CANCELED + 1);
   await nextTurn();
   assert.is(translated, 1);
 
