@@ -98,10 +98,10 @@ export class HalfV2
     };
   }
 
-  listen(options: { port?: number; backlog?: number }): number {
+  listen(options: { port?: number; backlog?: number; address?: string }): number {
     const listener = this.adapter.createListener();
     try {
-      listener.bind(this.#place(options.port));
+      listener.bind(this.#place(options.port, options.address));
       listener.listen(options.backlog);
     } catch (error) {
       listener.release();
@@ -390,8 +390,8 @@ export class HalfV2
     return id;
   }
 
-  #place(port = 0): { family: 4 | 6; address: string; port: number } {
-    return { family: familyOf(this.#address), address: this.#address, port };
+  #place(port = 0, address = this.#address): { family: 4 | 6; address: string; port: number } {
+    return { family: familyOf(address), address, port };
   }
 
   #region(id: number): IND2MemoryRegion {

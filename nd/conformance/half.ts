@@ -177,7 +177,14 @@ const objectKinds = z.enum(['connector', 'endpoint', 'inbound', 'outbound']);
 export const halfArguments = {
   info: z.tuple([]),
   listen: z.tuple([
-    z.strictObject({ port: count.optional(), backlog: count.optional(), protocol: count.optional() }),
+    z.strictObject({
+      port: count.optional(),
+      backlog: count.optional(),
+      /** v1. */
+      protocol: count.optional(),
+      /** v2: the address; default: the adapter's. */
+      address: z.string().optional(),
+    }),
   ]),
   listenerAddress: z.tuple([id]),
   cq: z.tuple([count]),
@@ -230,7 +237,7 @@ export type HalfMethod = keyof typeof halfArguments;
 /** A half in this process. A method that the provider refuses throws an error with its status. */
 export interface Half {
   info(): HalfInfo;
-  listen(options: { port?: number; backlog?: number; protocol?: number }): number;
+  listen(options: { port?: number; backlog?: number; protocol?: number; address?: string }): number;
   listenerAddress(listener: number): HalfAddress;
   cq(entries: number): number;
   cqEntries(cq: number): number;

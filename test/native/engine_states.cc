@@ -1,5 +1,6 @@
 // The state table walked for every cell, SQD, RESET, flushing, object life, and what creation refuses.
 #include <functional>
+#include <tuple>
 
 #include "ud_world.h"
 
@@ -90,6 +91,7 @@ static void everyTransition(World& w, uint32_t type, uint32_t from) {
     if (!cell && !always) {
       CHECK(attempt(0, 0) == Status::kInvalidDeviceState);
       CHECK(attempt(kAllBits & ~kCurrentState, 0) == Status::kInvalidDeviceState);
+      for (uint32_t bit = 2; bit <= 0x100000; bit <<= 1) CHECK(attempt(bit, from) == Status::kInvalidDeviceState);
       continue;
     }
     const uint32_t required = cell ? cell->of[type].required : 0, optional = cell ? cell->of[type].optional : 0;
@@ -117,7 +119,14 @@ TEST(every_transition_with_every_mask_bit) {
 
 TEST(connecting_is_the_three_steps_and_ends_at_the_one_that_is_refused) {
   World w;
-  const QpAttributes attributes = attributesFor(*w.a, w.b->gid, w.b->engine.options().maxQp, {}, true);
+  QpAttributes attributes = attributesFor(*w.a, w.b->gid, w.b->engine.options().maxQp, {}, true);
+  attributes.path.flowLabel = 0x12345;
+  attributes.path.trafficClass = 0x60;
+  attributes.path.hopLimit = 3;
+  attributes.path.scopeId = 7;
+  const auto fields = [](const Path& p) {
+    return std::tie(p.source, p.destination, p.flowLabel, p.trafficClass, p.hopLimit, p.scopeId);
+  };
   for (uint32_t type = 0; type < 2; type++) {
     const QpShape shape = shapeOf(kTypes[type]);
     const auto required = [&](uint32_t cell) { return kCells[cell].of[type].required; };
@@ -141,7 +150,7 @@ TEST(connecting_is_the_three_steps_and_ends_at_the_one_that_is_refused) {
       CHECK(w.a->engine.queryQp(qp.handle, &found) == Status::kSuccess);
       QpAttributes::each(
           [&](const char*, auto member, double, uint32_t) { return CHECK_EQ(found.*member, expected.*member); });
-      CHECK(found.path.source == expected.path.source && found.path.destination == expected.path.destination);
+      CHECK(fields(found.path) == fields(attributes.path));
     }
     for (uint32_t step = 0; step < steps.size(); step++) {
       check::note = "type*10+step";

@@ -122,8 +122,21 @@ test('listen binds the adapter address and tells the port', () => {
   assert.is(adapter.listen({ port: 7, protocol: 123 }).port, 7);
 });
 
-test('N9: a listen that fails lets its endpoint go, once', () => {
+test('N9: a listen that is refused makes no endpoint; one that fails lets its endpoint go, once', () => {
   const { adapter, wv } = openFake();
+  const { INVALID_PARAMETER, INVALID_PARAMETER_1, INVALID_PARAMETER_3, NOT_SUPPORTED } = Status;
+  for (const [options, status] of [
+    [{ port: Number.NaN }, INVALID_PARAMETER],
+    [{ backlog: 0.5 }, INVALID_PARAMETER_1],
+    [{ protocol: 1.5 }, INVALID_PARAMETER_3],
+    [{ protocol: 17 }, NOT_SUPPORTED],
+  ] as const) {
+    assert.is(
+      statusOf(() => adapter.listen(options)),
+      status,
+    );
+  }
+  assert.is(wv.endpoints.length, 0);
   wv.failures.set('listen', Status.ADDRESS_ALREADY_EXISTS);
   endsIn(() => adapter.listen({ port: 7 }), Status.ADDRESS_ALREADY_EXISTS);
   assert.is(wv.endpoints[0]!.references, 0);

@@ -13,8 +13,34 @@ export function access(
   return { op, context, pieces: [{ at: 0, length }], target, offset };
 }
 
-/** An access that the peer must refuse, and what it does to both sides. */
-export async function mustFail(t: CaseContext, near: End, far: End, post: Post, what: string): Promise<void> {
+/** The leading bytes of memory, in which every region and window of these cases lies. */
+const BYTES = 4096;
+
+/** The memory that an access is aimed at, if not the first bytes of far's, and the part of it that the access may touch. */
+interface Aim {
+  readonly memory?: number;
+  readonly open?: readonly [begin: number, end: number];
+}
+
+/**
+ * An access that the peer must refuse: it ends the connection on both sides, changes no memory that is not open to it, and another
+ * connection goes on.
+ */
+export async function mustFail(
+  t: CaseContext,
+  near: End,
+  far: End,
+  post: Post,
+  what: string,
+  { memory = far.memory, open = [0, 0] }: Aim = {},
+): Promise<void> {
+  const bystander = await t.pair();
+  const kept = [
+    [far, memory, 0, open[0]],
+    [far, memory, open[1], BYTES - open[1]],
+    [near, near.memory, 0, open[1] === 0 ? BYTES : 0],
+  ] as const;
+  for (const [i, [end, of, at, length]] of kept.entries()) await end.party.fill(of, at, length, i);
   const gone = await t.far.notifyDisconnect(far.link);
   await near.post(...receives(1));
   await far.post(...receives(1, 64, 0, 32_768));
@@ -30,4 +56,12 @@ export async function mustFail(t: CaseContext, near: End, far: End, post: Post, 
   t.run(await near.received(1), 1, CANCELED, 'Receive of the side that did it');
   t.run(await far.received(1), 1, CANCELED, 'Receive of the side that refused it');
   await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the side that refused it');
+  for (const [i, [end, of, at, length]] of kept.entries()) {
+    await t.holds(end, at, length, i, `Memory that was not open to the ${what}`, of);
+  }
+  await bystander.near.party.fill(bystander.near.memory, 0, BYTES, 3);
+  await bystander.far.post(...receives(1, BYTES));
+  await bystander.near.post({ op: 'send', context: 0, pieces: [{ at: 0, length: BYTES }] });
+  t.run(await bystander.far.received(1), 1, SUCCESS, `Receive of another connection after the ${what}`);
+  await t.holds(bystander.far, 0, BYTES, 3, 'Its message');
 }

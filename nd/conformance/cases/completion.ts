@@ -144,22 +144,29 @@ group.add(
   },
 );
 
-group.add('overrun', '§IND2CompletionQueue::Notify: BUFFER_OVERFLOW when the queue overruns', async (t) => {
-  const small = await t.near.cq(1);
-  const granted = await t.near.cqEntries(small);
-  const depth = granted + 1;
-  if (depth > t.nearInfo.limits.receives) t.skip('The smallest queue is larger than any queue pair fills.');
-  const filler = await End.make(t.near, { receives: depth, inbound: small });
-  const error = await t.near.notify(small, 'errors');
-  await filler.post(...receives(depth, 0));
-  await t.near.flush(filler.link);
-  await t.ends(
-    t.near,
-    error,
-    [Status.BUFFER_OVERFLOW, Status.DATA_OVERRUN],
-    "Notify of 'errors' when the queue overruns",
-  );
-});
+for (const [name, which] of [
+  ['overrun', 'inbound'],
+  ['overrun-by-sends', 'outbound'],
+] as const) {
+  group.add(name, '§IND2CompletionQueue::Notify: BUFFER_OVERFLOW when the queue overruns', async (t) => {
+    const small = await t.near.cq(1);
+    const depth = (await t.near.cqEntries(small)) + 1;
+    const { receives: most, requests } = t.nearInfo.limits;
+    if (depth > most || depth > requests) t.skip('The smallest queue is larger than any queue pair fills.');
+    const sizes = { receives: depth, requests: depth };
+    const { near, far } = await t.pair({ near: { ...sizes, [which]: small }, far: sizes });
+    const error = await t.near.notify(small, 'errors');
+    await (which === 'inbound' ? near : far).post(...receives(depth, 0));
+    if (which === 'inbound') await t.near.flush(near.link);
+    else await near.post(...sends(depth, 0));
+    await t.ends(
+      t.near,
+      error,
+      [Status.BUFFER_OVERFLOW, Status.DATA_OVERRUN],
+      "Notify of 'errors' when the queue overruns",
+    );
+  });
+}
 
 group.add('notify-any', '§IND2CompletionQueue::Notify: ANY', async (t) => {
   const { near, far } = await t.pair();

@@ -2,6 +2,7 @@
 import { Nd2MrFlag, Status } from '../../index.js';
 import { ALLOW_READ, ALLOW_WRITE, receives, SUCCESS, sends, statusOf } from '../case-context.js';
 import type { Post } from '../half.js';
+import { access, mustFail } from './access.js';
 import { Group } from './define.js';
 
 const group = new Group('v2');
@@ -66,16 +67,13 @@ for (const op of ['read', 'write'] as const) {
       `region-${name}-${op}`,
       '§IND2MemoryRegion::Register: rights of peers',
       async (t) => {
-        const { near } = await t.pair();
+        const { near, far } = await t.pair();
         const memory = await t.far.memory(4096, flags);
-        const region = await t.far.target(memory);
-        await near.post({ op, context: 'a', pieces: [{ at: 0, length: 4096 }], target: region });
-        const allowed = (flags & bit) !== 0;
-        t.results(
-          await near.done(1),
-          [['a', allowed ? SUCCESS : t.says.remoteAccess]],
-          `${op} of a region with rights '${name}'`,
-        );
+        const post = access(op, await t.far.target(memory), 4096);
+        const what = `${op} of a region with rights '${name}'`;
+        if ((flags & bit) === 0) return await mustFail(t, near, far, post, what, { memory });
+        await near.post(post);
+        t.results(await near.done(1), [['a', SUCCESS]], what);
       },
       only,
     );
@@ -92,16 +90,19 @@ for (const op of ['read', 'write'] as const) {
         [4096, 1, false],
         [-1, 10, false],
       ] as const) {
-        const { near } = await t.pair();
+        const { near, far } = await t.pair();
         const memory = await t.far.memory(4096, rights.both);
         const region = await t.far.target(memory);
         const target = { ...region, address: (BigInt(region.address) + BigInt(at)).toString() };
-        await near.post({ op, context: 'a', pieces: [{ at: 0, length }], target });
-        t.results(
-          await near.done(1),
-          [['a', allowed ? SUCCESS : t.says.remoteAccess]],
-          `${op} of ${length} bytes at ${at} of 4096`,
-        );
+        const post = access(op, target, length);
+        const what = `${op} of ${length} bytes at ${at} of 4096`;
+        if (allowed) {
+          await near.post(post);
+          t.results(await near.done(1), [['a', SUCCESS]], what);
+        } else {
+          // Inside the region anything may have changed.
+          await mustFail(t, near, far, post, what, at < 4096 ? { memory, open: [0, 4096] } : { memory });
+        }
       }
     },
     only,
@@ -111,12 +112,11 @@ for (const op of ['read', 'write'] as const) {
     `region-deregistered-${op}`,
     '§IND2MemoryRegion::Deregister: ends remote access',
     async (t) => {
-      const { near } = await t.pair();
+      const { near, far } = await t.pair();
       const memory = await t.far.memory(4096, rights.both);
-      const target = await t.far.target(memory);
+      const post = access(op, await t.far.target(memory), 100);
       await t.ends(t.far, await t.far.deregister(memory), SUCCESS, 'Deregister');
-      await near.post({ op, context: 'a', pieces: [{ at: 0, length: 100 }], target });
-      t.results(await near.done(1), [['a', t.says.remoteAccess]], `${op} of memory that was deregistered`);
+      await mustFail(t, near, far, post, `${op} of memory that was deregistered`, { memory });
     },
     only,
   );
@@ -194,10 +194,11 @@ group.add(
   async (t) => {
     const { near, far } = await t.pair({ far: { rights: rights.both } });
     const { target } = await far.open(ALLOW_READ);
-    await near.post({ op: 'write', context: 'a', pieces: [{ at: 0, length: 64 }], target });
-    t.results(
-      await near.done(1),
-      [['a', t.says.remoteAccess]],
+    await mustFail(
+      t,
+      near,
+      far,
+      access('write', target, 64),
       'Write by a window for reading, of a region for both',
     );
   },

@@ -406,20 +406,15 @@ group.add(
   '§IND2Listener::Bind: the wildcard address',
   async (t) => {
     if (t.nearInfo.family === 6) t.skip('The wildcard address of this case is of IPv4.');
-    const { adapter } = t.v2;
-    const listener = adapter.createListener();
-    listener.bind('0.0.0.0');
-    listener.listen();
-    const { port } = listener.getLocalAddress();
-    const far = await End.make(t.far);
-    const connector = adapter.createConnector();
-    const request = listener.getConnectionRequest(connector);
-    const connected = await t.far.connect(far.link, { address: t.nearInfo.address, port }, {});
-    await request;
-    connector.reject();
-    await t.ends(t.far, connected, Status.CONNECTION_REFUSED, 'Connect to a listener on all addresses');
-    listener.release();
-    connector.release();
+    const listener = await t.near.listen({ address: '0.0.0.0' });
+    const { port } = await t.near.listenerAddress(listener);
+    const address = { address: t.nearInfo.address, port };
+    const [near, far] = [await End.make(t.near), await End.make(t.far)];
+    await t.join(far, near, listener, address);
+    t.same(await t.near.localAddress(near.link), address, 'The address of the accepted connection');
+    await near.post(...receives(1));
+    await far.post(...sends(1));
+    t.run(await near.received(1), 1, SUCCESS, 'Receive of a connection to a listener on all addresses');
   },
   only,
 );
