@@ -68,6 +68,8 @@ export async function askGuest(
 
 /** Port of tools that exchange their addresses over TCP. */
 export const TCP_PORT = 18_515;
+/** Port of the connection manager's tools. */
+export const CM_PORT = 7471;
 /** Index of an address family in the guest's GID table. */
 export const gidIndex = (family: 4 | 6): number => (family === 4 ? 1 : 2);
 

@@ -1,10 +1,9 @@
 /** Cases of link-local addresses, which need a scope, and of path MTUs, which depend on the interfaces. */
 import * as z from 'zod';
-import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
+import { askGuest, CM_PORT, FAMILIES, GUEST, HERE, type InteropCase, serveGuest, TCP_PORT } from './case.js';
 import { address, type Rig } from './rig.js';
 import { RPING_PORT, RPING_SERVER_ENDS, serveRping } from './rping-ends.js';
 
-const CM_PORT = 7471;
 const SIDR_PORT = 7174;
 /** Index of the link-local address in the guest's GID table. */
 const LINK_LOCAL_GID = 0;

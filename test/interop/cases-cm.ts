@@ -1,7 +1,18 @@
-/** Cases of connection management, message by message; rig/cm-peer.py is the guest's side. */
-import { askGuest, FAMILIES, GUEST, HERE, type InteropCase, withNetem } from './case.js';
+/** Cases of connection management: by its tools, and message by message, where rig/cm-peer.py is the guest's side. */
+import {
+  askGuest,
+  bothEnd,
+  CM_PORT,
+  FAMILIES,
+  GUEST,
+  HERE,
+  type InteropCase,
+  serveGuest,
+  withNetem,
+} from './case.js';
 import { address, type Rig } from './rig.js';
 
+/** TCP port of cm-peer.py. */
 const PEER_PORT = 18_517;
 /** The guest to shut off. */
 const SPARE = 3;
@@ -129,4 +140,155 @@ const inEitherRole = FAMILIES.flatMap((family) =>
   ]),
 );
 
-export const cmCases: readonly InteropCase[] = [...inEitherRole, ...twice, ...rejectionLost, ...gone];
+function ucmatose(): InteropCase[] {
+  const variants = [
+    ['1 connection', 1, '-C 10 -S 1000'],
+    ['100 connections at once', 100, '-C 4 -S 200'],
+  ] as const;
+  return FAMILIES.flatMap((family) =>
+    variants.flatMap(([operation, connections, flags]): InteropCase[] => [
+      {
+        peer: 'ucmatose',
+        operation,
+        role: 'client',
+        family,
+        quick: family === 4 && connections > 1,
+        run: (rig) =>
+          askGuest(
+            rig,
+            `ucmatose -b ${address(GUEST, family)} -c ${connections} ${flags}`,
+            'rdma',
+            CM_PORT,
+            () =>
+              rig.ours(
+                'ucmatose',
+                '-s',
+                address(GUEST, family),
+                '-c',
+                String(connections),
+                ...flags.split(' '),
+              ),
+          ),
+      },
+      {
+        peer: 'ucmatose',
+        operation,
+        role: 'server',
+        family,
+        run: (rig) =>
+          serveGuest(
+            rig,
+            rig.ours('ucmatose', '-b', address(HERE, family), '-c', String(connections), ...flags.split(' ')),
+            `ucmatose -s ${address(HERE, family)} -c ${connections} ${flags}`,
+          ),
+      },
+    ]),
+  );
+}
+
+function rdmaClient(): InteropCase[] {
+  return FAMILIES.flatMap((family): InteropCase[] => [
+    {
+      peer: 'rdma_server',
+      operation: '1 message each way',
+      role: 'client',
+      family,
+      run: (rig) =>
+        askGuest(rig, `rdma_server -s ${address(GUEST, family)}`, 'rdma', CM_PORT, () =>
+          rig.ours('rdma-client', '-s', address(GUEST, family)),
+        ),
+    },
+    {
+      peer: 'rdma_client',
+      operation: '1 message each way',
+      role: 'server',
+      family,
+      run: (rig) => serveGuest(rig, rig.ours('rdma-client'), `rdma_client -s ${address(HERE, family)}`),
+    },
+  ]);
+}
+
+function rdmaCm(): InteropCase[] {
+  return FAMILIES.flatMap((family): InteropCase[] => {
+    const cm = (rig: Rig, behaviour: string, port = CM_PORT) =>
+      rig.cm(behaviour, address(HERE, family), address(GUEST, family), port);
+    const common = { peer: 'rdma_cm', family } as const;
+    return [
+      {
+        ...common,
+        operation: 'nobody listens there',
+        role: 'client',
+        quick: true,
+        run: async (rig) => {
+          await cm(rig, 'refused', 999).ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'nobody listens here',
+        role: 'server',
+        run: async (rig) => {
+          // A process of this library must answer for the host.
+          const server = cm(rig, 'reject');
+          await server.line(/^listening/);
+          const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)} -p 998`);
+          await client.line(/REJECTED/);
+          // It continues, and ends when it gets the expected event.
+          await rig.guest(GUEST, `ucmatose -s ${address(HERE, family)}`).line(/REJECTED.*error: 28/);
+          await server.ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'rejection by the listener',
+        role: 'server',
+        quick: family === 4,
+        run: async (rig) => {
+          const server = cm(rig, 'reject');
+          await server.line(/^listening/);
+          const client = rig.guest(GUEST, `ucmatose -s ${address(HERE, family)}`);
+          await client.line(/REJECTED.*error: 28/);
+          await server.ok();
+        },
+      },
+      {
+        ...common,
+        operation: 'rejection of the reply',
+        role: 'client',
+        run: async (rig) => {
+          const server = rig.guest(GUEST, `ucmatose -b ${address(GUEST, family)}`);
+          await rig.listening(GUEST, 'rdma', CM_PORT);
+          await cm(rig, 'reject-reply').ok();
+          await server.line(/REJECTED/);
+        },
+      },
+      {
+        ...common,
+        operation: '200 connections, one after another',
+        role: 'client',
+        run: async (rig) => {
+          const server = rig.guest(GUEST, `ucmatose -b ${address(GUEST, family)} -c 200 -C 0`);
+          await rig.listening(GUEST, 'rdma', CM_PORT);
+          await bothEnd(cm(rig, 'sequence'), server);
+        },
+      },
+      {
+        peer: 'cm-peer.py',
+        family,
+        operation: '200 connections, one after another',
+        role: 'server',
+        run: (rig) => against(rig, 'sequence-of-theirs', family),
+      },
+    ];
+  });
+}
+
+export const cmCases: readonly InteropCase[] = [
+  ...ucmatose(),
+  ...rdmaClient(),
+  ...rdmaCm(),
+  ...inEitherRole,
+  ...twice,
+  ...rejectionLost,
+  ...gone,
+];
