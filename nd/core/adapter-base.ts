@@ -1,5 +1,4 @@
 import {
-  Capacity,
   type IWVCompletionQueue,
   type IWVConnectQueuePair,
   type IWVDevice,
@@ -122,11 +121,6 @@ export abstract class AdapterBase extends NdObject {
     await Promise.all(connectors.map((connector) => (connector as AsyncDisposable)[Symbol.asyncDispose]()));
     for (const child of [...this.#children].reverse()) while (!child.ended) child.release();
     while (!this.ended) this.release();
-  }
-
-  /** Private data of Accept and Reject, in bytes. */
-  get maxCalleeData(): number {
-    return Math.min(this.provider.maxAcceptData, Capacity.REJ_DATA);
   }
 
   /** LargeRequestThreshold in bytes, measured when it is first asked for. */

@@ -1,9 +1,6 @@
-/** Checks of arguments that both versions have: option names, counts within limits, private data. */
-import { Capacity, Status } from '../../winverbs/index.js';
+/** Checks of arguments that both versions have: option names, counts within limits. */
+import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
-
-/** Private data of Connect: what a REQ has room for behind its address header. */
-export const MAX_CALLER_DATA = Capacity.CONNECT_DATA;
 
 /** Whether a value is a whole number from `min` to `max`. */
 export function isCount(value: unknown, min: number, max: number): value is number {
@@ -37,29 +34,6 @@ export function readLimit(
     throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
   }
   return Math.min(value, max);
-}
-
-/** INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is more than `most` of them. */
-export function checkPrivateData(
-  data: Uint8Array | undefined,
-  what: string,
-  most: number,
-): Uint8Array | undefined {
-  if (data !== undefined && !(data instanceof Uint8Array)) {
-    throw refuse(
-      Status.INVALID_PARAMETER,
-      what,
-      `Private data is a Uint8Array, not ${data === null ? 'null' : `of type ${typeof data}`}.`,
-    );
-  }
-  if (data !== undefined && data.length > most) {
-    throw refuse(
-      Status.INVALID_BUFFER_SIZE,
-      what,
-      `${data.length} bytes of private data are more than the ${most} that ${what} carries.`,
-    );
-  }
-  return data;
 }
 
 /** All names of an options type. */

@@ -11,7 +11,7 @@ import {
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
 import type { AdapterBase } from './adapter-base.js';
 import { isLoopback, parseAddress } from './address.js';
-import { checkPrivateData, isCount, MAX_CALLER_DATA } from './argument-checks.js';
+import { isCount } from './argument-checks.js';
 import {
   type ConnectorEvent,
   type ConnectorMethod,
@@ -20,6 +20,7 @@ import {
   nextState,
 } from './connector-states.js';
 import { NdOverlappedBase } from './nd-object.js';
+import { checkPrivateData, MAX_CALLER_DATA, maxCalleeData } from './private-data.js';
 import type { QueuePairBase } from './queue-pair-base.js';
 import { RequestTracker } from './tracker.js';
 
@@ -327,7 +328,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
 
   /** The same of Accept and Reject. */
   protected checkCalleeData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
-    return checkPrivateData(data, what, this.adapter.maxCalleeData);
+    return checkPrivateData(data, what, maxCalleeData(this.adapter.provider));
   }
 
   /** The address of a peer as it can be reached from `own`. */

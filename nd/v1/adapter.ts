@@ -7,14 +7,9 @@ import {
   type WvDeviceAttributes,
 } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter-base.js';
-import {
-  checkCount,
-  checkOptions,
-  MAX_CALLER_DATA,
-  type OptionNames,
-  readLimit,
-} from '../core/argument-checks.js';
+import { checkCount, checkOptions, type OptionNames, readLimit } from '../core/argument-checks.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
+import { MAX_CALLER_DATA, maxCalleeData } from '../core/private-data.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/common-types.js';
 import {
   type INDAdapter,
@@ -213,7 +208,7 @@ export class Adapter extends AdapterBase implements INDAdapter {
         return adapter.largeRequest;
       },
       maxCallerData: MAX_CALLER_DATA,
-      maxCalleeData: this.maxCalleeData,
+      maxCalleeData: maxCalleeData(this.provider),
     };
   }
 }

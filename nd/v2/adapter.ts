@@ -9,9 +9,10 @@ import {
   type WvMemoryRegion,
 } from '../../winverbs/index.js';
 import { AdapterBase } from '../core/adapter-base.js';
-import { checkCount, checkOptions, MAX_CALLER_DATA, type OptionNames } from '../core/argument-checks.js';
+import { checkCount, checkOptions, type OptionNames } from '../core/argument-checks.js';
 import type { NdOverlappedBase } from '../core/nd-object.js';
 import { OverlappedFile } from '../core/overlapped-file.js';
+import { MAX_CALLER_DATA, maxCalleeData } from '../core/private-data.js';
 import { addressesOf } from '../core/provider-base.js';
 import type { MemoryResolver } from '../core/scatter-gather.js';
 import type { NdAdapterOptions, NdOverlappedFile } from '../spi/common-types.js';
@@ -340,7 +341,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
         return adapter.largeRequest;
       },
       maxCallerData: MAX_CALLER_DATA,
-      maxCalleeData: this.maxCalleeData,
+      maxCalleeData: maxCalleeData(this.provider),
       adapterFlags,
     };
   }

@@ -7,7 +7,7 @@ import { Script } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../../kernel-bridge/index.js';
-import { bytes, short } from '../../nd/cli/stat/format.js';
+import { bytes, short } from '../../nd/cli/stat/number-text.js';
 import { page } from '../../nd/cli/stat/page.js';
 import { script } from '../../nd/cli/stat/page-script.js';
 import { Sampler, type Seen, sorted } from '../../nd/cli/stat/sample.js';

@@ -65,6 +65,14 @@ export interface Row {
   readonly rates?: Rates;
 }
 
+/** Why a process shows nothing, for people. */
+export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> = {
+  refused: 'tells nothing: its option statistics is false',
+  silent: 'does not answer: it is stopped',
+  otherVersion: 'runs another version of networkdirect: ask it with that version’s nd stat',
+  unreadable: 'answers nonsense',
+};
+
 /** A row with what it is made of. */
 export interface Seen extends Row {
   readonly statistics?: KernelStatistics;

@@ -5,8 +5,9 @@ import * as z from 'zod';
 import { type KernelStatistics, type ObservedKernel, readProcesses } from '../../../kernel-bridge/index.js';
 import { count } from '../argument-schemas.js';
 import { errorLine } from '../command-line.js';
-import { bytes, problemText, qpnText, short, table } from './format.js';
-import { type Row, Sampler, type Seen } from './sample.js';
+import { bytes, qpnText, short } from './number-text.js';
+import { problemText, type Row, Sampler, type Seen } from './sample.js';
+import { table } from './text-table.js';
 
 const MOST_PID = 2 ** 22;
 

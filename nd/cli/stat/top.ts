@@ -5,9 +5,10 @@ import * as z from 'zod';
 import { readProcesses } from '../../../kernel-bridge/index.js';
 import { count } from '../argument-schemas.js';
 import { errorLine } from '../command-line.js';
-import { problemText, short, table } from './format.js';
-import { Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
+import { short } from './number-text.js';
+import { problemText, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
 import { wrongArguments } from './stat.js';
+import { table } from './text-table.js';
 import { serveView } from './web.js';
 
 const seconds = z.coerce
