@@ -13,7 +13,7 @@
 #include "host_side.h"
 #include "platform/thread.h"
 #include "progress/waiting_thread.h"
-#include "progress/adaptive_spin.h"
+#include "progress/spin_payoff.h"
 #include "progress/owner.h"
 #include "progress/poll_hint.h"
 
@@ -171,8 +171,8 @@ void lookingOn(uint32_t rounds) {
 }
 
 // It is looked on for as long as that is worth it, and tried ever less often where it is not.
-void adaptiveSpin() {
-  AdaptiveSpin spin;
+void spinPayoff() {
+  SpinPayoff spin;
   const auto passes = [&] {
     uint32_t n = 0;
     while (!spin.pays()) n++;
@@ -443,7 +443,7 @@ int main(int argc, char** argv) {
   const uint32_t rounds = argc > 1 ? static_cast<uint32_t>(std::atoi(argv[1])) : 2000;
   waiters(rounds);
   lookingOn(rounds);
-  adaptiveSpin();
+  spinPayoff();
   pollHint();
   besidePollers(rounds);
   twoWait(rounds);

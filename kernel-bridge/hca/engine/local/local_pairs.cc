@@ -5,7 +5,7 @@
 
 #include "base/fence.h"
 #include "platform/event.h"
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
 #include "slots/host_events.h"
 
 namespace nd {

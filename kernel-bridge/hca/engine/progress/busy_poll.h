@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
 
 namespace nd {
 

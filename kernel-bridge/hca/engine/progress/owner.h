@@ -20,7 +20,7 @@
 #include "base/types.h"
 #include "platform/alarm.h"
 #include "platform/thread.h"
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
 
 namespace nd {
 

@@ -2,8 +2,8 @@
 // notification (IND2CompletionQueue.shouldPoll). It polls for as long as a sleep and its wake-up cost, if that has paid
 // lately.
 #pragma once
-#include "progress/adaptive_spin.h"
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
+#include "progress/spin_payoff.h"
 
 namespace nd {
 
@@ -35,7 +35,7 @@ class PollHint {
   }
 
  private:
-  AdaptiveSpin spin_;
+  SpinPayoff spin_;
   bool spins_ = false;  // a wait is under way, in which the program polls
   bool again_ = false;  // and has done so more than once
   uint32_t taken_ = 0;  // when it began

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
 
 namespace nd {
 

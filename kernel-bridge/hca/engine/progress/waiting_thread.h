@@ -15,8 +15,8 @@
 #pragma once
 #include <utility>
 
-#include "progress/adaptive_spin.h"
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
+#include "progress/spin_payoff.h"
 #include "progress/progress_engine.h"
 #include "progress/owner_table.h"
 
@@ -83,7 +83,7 @@ class WaitingThread {
   Sleeper sleeper_;
   WaitState state_ = WaitState::kAway;
   uint64_t allDue_ = 0;  // when everything else than rings has to be polled
-  AdaptiveSpin spin_;
+  SpinPayoff spin_;
 };
 
 }  // namespace nd

@@ -3,11 +3,11 @@
 #pragma once
 #include <algorithm>
 
-#include "progress/thresholds.h"
+#include "progress/spin_and_sleep_times.h"
 
 namespace nd {
 
-class AdaptiveSpin {
+class SpinPayoff {
  public:
   // Before a sleep: whether to spin. If so, found() or failed() follows.
   bool pays() {

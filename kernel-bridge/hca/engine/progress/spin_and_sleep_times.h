@@ -32,7 +32,7 @@ constexpr uint64_t kBusyGapNs = 2'000;
 // Rounds over the rings of the local link in one poll of a thread that does nothing else: half a microsecond.
 constexpr uint32_t kRingLooks = 256;
 
-// ── A thread that waits for an event (waiting_thread.h, poll_hint.h, adaptive_spin.h)
+// ── A thread that waits for an event (waiting_thread.h, poll_hint.h, spin_payoff.h)
 
 // How long it polls before it sleeps: about what a sleep and its wake-up cost, so polling without result doubles that
 // at most.
