@@ -1,7 +1,6 @@
 /** Endpoints of the kernel in each of their states, and the requests of applications. */
 import * as assert from 'uvu/assert';
 import { sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { Endpoint } from '../../kernel-bridge/kernel/filter/connect-endpoint.js';
 import type {
@@ -11,10 +10,6 @@ import type {
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { KernelRig, type Submitted } from './kernel-rig.js';
 import { cmReply, type FakeConnection, type FakeListener } from './rig-cm.js';
-
-export function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
 
 /** An endpoint in some state, with all objects that it needs. */
 export interface Scene {

@@ -2,6 +2,7 @@
  * The soft kernel without addon, network and peers: a fake HCA, a channel in memory, simulated interfaces, and a
  * connection manager that the test controls.
  */
+import * as assert from 'uvu/assert';
 import {
   ChannelMajor,
   type ChannelRequest,
@@ -16,7 +17,7 @@ import {
   withProviderData,
 } from '../../kernel-bridge/ioctl/provider-data.js';
 import { addressOfGid, gidOfAddress, sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { Status } from '../../kernel-bridge/ioctl/status.js';
+import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import type { HcaMaker } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import type { HcaRegistry } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
@@ -29,8 +30,8 @@ import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { FakeHca, noPath } from './fake-hca.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
-import { FakeHca, noPath } from './rig-hca.js';
 
 // ── Channel ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -390,4 +391,15 @@ export class KernelRig {
   qpState(handle: number): number | undefined {
     return this.hca.qps.get(handle)?.attributes.state;
   }
+}
+
+export function expect(request: Submitted, status: number, what = ''): void {
+  assert.is(statusName(request.status), statusName(status), what);
+}
+
+/** Ends a test: no rule of the I/O manager was broken. */
+export function sound(rig: KernelRig): void {
+  assert.equal(rig.faults, []);
+  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
+  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
 }

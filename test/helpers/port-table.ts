@@ -3,8 +3,8 @@ import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/network-
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { FakeHca } from './fake-hca.js';
 import { FakeCm } from './rig-cm.js';
-import { FakeHca } from './rig-hca.js';
 
 /** The table of the software HCA's devices on this network. */
 export function tableOf(network: HostNetwork, now?: () => number, work = new WorkItems()): PortTable {

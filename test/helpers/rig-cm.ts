@@ -16,8 +16,8 @@ import type {
   SidrLookupParameters,
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { noPath } from './fake-hca.js';
 import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
-import { noPath } from './rig-hca.js';
 
 /** A connection that records calls; the test plays the peer through {@link events}. */
 export class FakeConnection implements CmConnection {

@@ -9,7 +9,6 @@ import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import { type ProviderDoors, WVProvider } from '../../winverbs/provider.js';
-import { FakeHca as FakeUserHca } from './fake-hca.js';
 import { type Answer, ethGuid, KernelRig, type Submitted } from './kernel-rig.js';
 
 export const NO_BYTES = new Uint8Array(0);
@@ -145,19 +144,19 @@ const HELD = [
 
 /** Both doors to a rig's kernel and its HCA. */
 export class RigDoor implements ProviderDoors {
-  /** The user side of the HCA. */
-  readonly hca = new FakeUserHca();
   /** Names of IOCTLs, in order, and 'arm …', 'doorbell …', 'close …'. */
-  readonly log = this.hca.log;
+  readonly log: string[];
   readonly inputs: { name: string; input: Uint8Array }[] = [];
   readonly pending: Request<unknown>[] = [];
   readonly files: RigFile[] = [];
   /** Answers instead of the kernel's. */
   readonly handlers = new Map<number, Handler>();
-  verbs = new SoftUserVerbs(this.hca);
+  verbs: SoftUserVerbs;
   loadUserVerbs: ProviderDoors['loadUserVerbs'] = () => this.verbs;
 
   constructor(readonly rig = new KernelRig()) {
+    this.log = rig.hca.log;
+    this.verbs = new SoftUserVerbs(rig.hca);
     for (const name of HELD) this.on(name, () => 'pend');
   }
 
@@ -205,7 +204,7 @@ export function openPair() {
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(16);
   const cqProvider = CqProviderIn.decode(door.input('CQ_CREATE'), WvIoId.size);
-  const cqRing = door.hca.rings.get(Number(cqProvider.ringAddress))!;
+  const cqRing = door.rig.hca.rings.get(Number(cqProvider.ringAddress))!;
   const qp = pd.createConnectQueuePair({
     sendCq: cq,
     receiveCq: cq,
@@ -217,7 +216,7 @@ export function openPair() {
     maxInlineSend: 64,
   });
   const qpProvider = QpProviderIn.decode(door.input('QP_CREATE'), WvIoQpCreate.size);
-  const qpRing = door.hca.rings.get(Number(qpProvider.ringAddress))!;
+  const qpRing = door.rig.hca.rings.get(Number(qpProvider.ringAddress))!;
   const mw = pd.allocateMemoryWindow();
   const ep = provider.createConnectEndpoint();
   const setState = (state: number) => {
@@ -228,8 +227,7 @@ export function openPair() {
     qpRing.words[(abi.qpHeaderBytes + index * qpProvider.sendStride) / 4 + word];
   return {
     door,
-    rig: door.rig,
-    hca: door.hca,
+    hca: door.rig.hca,
     provider,
     device,
     pd,

@@ -25,10 +25,9 @@ import type {
   HcaPort,
 } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
-import { FakeHca as FakeUserHca } from './fake-hca.js';
+import { FakeHca } from './fake-hca.js';
 import { hostInterface } from './kernel-rig.js';
 import { FakeCm } from './rig-cm.js';
-import { FakeHca } from './rig-hca.js';
 
 /** LIBRARY_QUERY's answer for the second HCA. */
 export const SECOND_LIBRARY = 'second_uvp';
@@ -39,8 +38,8 @@ export const secondAddress = '198.51.100.7';
 /** In a handle that a doorbell names: a shared receive queue. */
 export const SHARED = 0x8000_0000;
 
-/** The user side: which call was about which object. */
-export class SecondUserHca extends FakeUserHca {
+/** Its user side logs which call was about which object; a ring's header asks for the receive doorbell from the start. */
+class SecondBooks extends FakeHca {
   override ringReceiveDoorbell(): void {
     this.log.push(`receive doorbell ${this.doorbell[0]}`);
   }
@@ -48,32 +47,25 @@ export class SecondUserHca extends FakeUserHca {
     this.log.push(`progress ${this.doorbell[0]}`);
     return super.progress();
   }
-  /** The words of a ring at an address, which may be a place in a larger block; others for an address of no ring. */
-  wordsAt(address: number): Uint32Array {
-    for (const ring of this.rings.values()) {
-      const offset = address - ring.address;
-      if (offset >= 0 && offset < ring.bytes) return ring.words.subarray(offset / 4);
-    }
-    return new Uint32Array(abi.qpHeaderBytes / 4);
-  }
-}
-
-/** Commands by books; a ring's header asks for the receive doorbell from the start. */
-class SecondNative extends FakeHca {
-  constructor(private readonly user: SecondUserHca) {
-    super();
-  }
   override createQp(parameters: QpCreateParameters) {
     const made = super.createQp(parameters);
-    const words = this.user.wordsAt(parameters.ringAddress);
+    const words = this.wordsAt(parameters.ringAddress);
     words[abi.qpState] = QpState.INIT;
     words[abi.qpReceiveBell] = 1;
     return made;
   }
   override createSrq(parameters: SrqCreateParameters) {
     const made = super.createSrq(parameters);
-    this.user.wordsAt(parameters.ringAddress)[abi.srqReceiveBell] = (SHARED | made.srq) >>> 0;
+    this.wordsAt(parameters.ringAddress)[abi.srqReceiveBell] = (SHARED | made.srq) >>> 0;
     return made;
+  }
+  /** The words of a ring at an address, which may be a place in a larger block; others for an address of no ring. */
+  private wordsAt(address: number): Uint32Array {
+    for (const ring of this.rings.values()) {
+      const offset = address - ring.address;
+      if (offset >= 0 && offset < ring.bytes) return ring.words.subarray(offset / 4);
+    }
+    return new Uint32Array(abi.qpHeaderBytes / 4);
   }
 }
 
@@ -115,8 +107,7 @@ class SecondConnections implements HcaConnections {
 export class SecondHca implements HcaBackend {
   readonly userLibrary = SECOND_LIBRARY;
   readonly attributes = { fwVersion: 7n, vendorId: 0x5ec0, capabilityFlags: WvCapability.SRQ_RESIZE };
-  readonly user = new SecondUserHca();
-  readonly books = new SecondNative(this.user);
+  readonly books = new SecondBooks();
   readonly native: NativeHca = this.books;
   readonly connections = new SecondConnections();
   readonly events: HcaEvent[] = this.books.events;

@@ -20,8 +20,7 @@ import type { HcaPort } from '../../kernel-bridge/kernel/hca-driver/backend.js';
 import { UserVerbsRegistry } from '../../kernel-bridge/uvp/index.js';
 import { SoftUserVerbs } from '../../kernel-bridge/uvp/soft-user-verbs.js';
 import { WVProvider } from '../../winverbs/provider.js';
-import { expect } from '../helpers/endpoint-scene.js';
-import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, expect, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 import { RigDoor } from '../helpers/rig-door.js';
 import {
@@ -55,7 +54,7 @@ function library(rig: KernelRig, guid: bigint): string {
 function winVerbs(): { rig: KernelRig; second: SecondHca; provider: WVProvider } {
   const { rig, second } = withSecond();
   const registry = new UserVerbsRegistry();
-  registry.register(SECOND_LIBRARY, () => new SoftUserVerbs(second.user));
+  registry.register(SECOND_LIBRARY, () => new SoftUserVerbs(second.books));
   const door = new RigDoor(rig);
   door.loadUserVerbs = (library) => registry.load(library);
   return { rig, second, provider: new WVProvider(door) };
@@ -183,14 +182,14 @@ test('a poll of an empty ring names its completion queue', () => {
   const handles = [...second.books.cqs];
   assert.equal([handles.length, new Set(handles).size], [2, 2]);
   for (const cq of [cqs[1]!, cqs[0]!, cqs[1]!]) assert.is(cq.poll([]), 0);
-  assert.equal(second.user.log, [
+  assert.equal(second.books.log, [
     `progress ${handles[1]}`,
     `progress ${handles[0]}`,
     `progress ${handles[1]}`,
   ]);
-  second.user.log.length = 0;
+  second.books.log.length = 0;
   assert.is(cqs[0]!.peek(), 0);
-  assert.equal(second.user.log, [`progress ${handles[0]}`]);
+  assert.equal(second.books.log, [`progress ${handles[0]}`]);
 });
 
 test('an HCA that asks for it hears of every receive: on a queue pair, and on a shared receive queue', () => {
@@ -201,7 +200,7 @@ test('an HCA that asks for it hears of every receive: on a queue pair, and on a 
   const sizes = { sendDepth: 4, sendSge: 1, receiveDepth: 4, receiveSge: 1 };
   const qp = pd.createConnectQueuePair({ sendCq: cq, receiveCq: cq, type: QpType.RC, ...sizes });
   const [handle] = second.books.qps.keys();
-  const { log } = second.user;
+  const { log } = second.books;
   qp.postReceive(1, []);
   qp.postReceive(2, []);
   assert.equal(log, [`receive doorbell ${handle}`, `receive doorbell ${handle}`]);

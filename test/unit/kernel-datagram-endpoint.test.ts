@@ -19,13 +19,9 @@ import {
 } from '../../kernel-bridge/kernel/filter/datagram-endpoint-states.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import type { FakeInquiry, FakeSidrListener } from '../helpers/fake-sidr.js';
-import { KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { expect, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
 
 const ATTRIBUTES = s.WvIoEpDatagramAttributes;
-
-function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
 
 const address = (text: string, port = 5000) =>
   sockaddrData({ family: text.includes(':') ? 6 : 4, address: text, port });

@@ -6,28 +6,19 @@ import { QpAttr, QpState, QpType } from '../../kernel-bridge/ioctl/constants.js'
 import type { Input } from '../../kernel-bridge/ioctl/layout.js';
 import { AvProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
-import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
+import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { ciCreateAv, ciDestroyAv, ciQueryAv } from '../../kernel-bridge/kernel/hca-driver/ci-datagram.js';
 import { ciModifyQp } from '../../kernel-bridge/kernel/hca-driver/ci-queues.js';
 import type { IbAddressVector } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
 import type { IbAv } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { Asked } from '../helpers/direct-verbs.js';
-import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, expect, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 
 const sGid = gidOfAddress('192.0.2.2');
 const dGid = gidOfAddress('192.0.2.9');
 const group = gidOfAddress('239.1.2.3');
 const good = { networkRouteValid: 1, sGid, dGid, portNumber: 1 };
-
-function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
-
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-}
 
 class DatagramRig extends KernelRig {
   createAh(pd: bigint, addressVector: Input<typeof s.WvIoAv>, outputLength = 128): Submitted {

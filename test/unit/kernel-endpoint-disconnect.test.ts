@@ -5,7 +5,8 @@ import { QpEventType } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import { QpState } from '../../kernel-bridge/ioctl/constants.js';
 import { QpStateOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
-import { ask, expect, scene } from '../helpers/endpoint-scene.js';
+import { ask, scene } from '../helpers/endpoint-scene.js';
+import { expect } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
 test('Disconnect flushes the QP before the DREQ leaves, and ends in SUCCESS with the QP’s state', () => {

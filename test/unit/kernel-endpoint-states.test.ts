@@ -10,7 +10,8 @@ import {
   endpointSignals,
   endpointStates,
 } from '../../kernel-bridge/kernel/filter/connect-endpoint-states.js';
-import { ask, expect, scene } from '../helpers/endpoint-scene.js';
+import { ask, scene } from '../helpers/endpoint-scene.js';
+import { expect } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
 /** Status and next state by state and request; missing ones are INVALID_DEVICE_STATE and change nothing. */

@@ -9,8 +9,8 @@ import { decodeSockaddr, gidOfAddress, sockaddrData } from '../../kernel-bridge/
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { type AnyEndpoint, ObjectTable, WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
-import { ask, endpointOf, expect, type Scene, scene } from '../helpers/endpoint-scene.js';
-import { KernelRig } from '../helpers/kernel-rig.js';
+import { ask, endpointOf, type Scene, scene } from '../helpers/endpoint-scene.js';
+import { expect, KernelRig } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
 // ── Binding and listening ───────────────────────────────────────────────────────────────────────────────────

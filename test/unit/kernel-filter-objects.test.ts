@@ -11,18 +11,7 @@ import {
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { KernelRig, type Submitted } from '../helpers/kernel-rig.js';
-
-function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
-
-/** Ends a test: no rule of the I/O manager was broken. */
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
-}
+import { expect, KernelRig, sound } from '../helpers/kernel-rig.js';
 
 // ── Memory ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,20 +11,9 @@ import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { idOf, ObjectTable } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
-import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, expect, hostInterface, KernelRig, sound } from '../helpers/kernel-rig.js';
 
 const nothing = new Uint8Array(0);
-
-function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
-
-/** Ends a test: no rule of the I/O manager was broken. */
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
-}
 
 // ── Files and names ─────────────────────────────────────────────────────────────────────────────────────────
 

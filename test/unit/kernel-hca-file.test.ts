@@ -21,15 +21,9 @@ import {
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { FileObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
-import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, hostInterface, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
-
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
-}
 
 /** A rig whose file is eth0's. */
 function onHca(): KernelRig {

@@ -10,17 +10,11 @@ import { ciQueryCa } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.j
 import { ciGetCaFatalEvent, ciGetCaPortEvent } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
 import type { IbCa } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { Asked, openCa, openedCa } from '../helpers/direct-verbs.js';
-import { ethGuid, hostInterface, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import { ethGuid, hostInterface, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 import { cmReply } from '../helpers/rig-cm.js';
 
 const name = ({ status }: { status: number }): string => statusName(status);
 const nothing = { pd: 0, mr: 0, mw: 0, cq: 0, qp: 0, srq: 0, ring: 0, range: 0 };
-
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
-}
 
 /** Sends a request to the faults' device file. */
 function fault(rig: KernelRig, code: number, guid = ethGuid): Submitted {

@@ -6,17 +6,7 @@ import { FaultsCode } from '../../kernel-bridge/ioctl/codes.js';
 import { SrqProviderOut } from '../../kernel-bridge/ioctl/provider-data.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { ethGuid, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
-
-function expect(request: Submitted, status: number, what = ''): void {
-  assert.is(statusName(request.status), statusName(status), what);
-}
-
-function sound(rig: KernelRig): void {
-  assert.equal(rig.faults, []);
-  assert.is(rig.kernel.filter.counters.cleanupFailures, 0);
-  assert.is(rig.kernel.io.counters.abandonedIrps, 0);
-}
+import { ethGuid, expect, KernelRig, type Submitted, sound } from '../helpers/kernel-rig.js';
 
 /** A shared receive queue with all objects that it needs, and a queue pair on it. */
 function world() {

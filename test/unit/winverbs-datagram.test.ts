@@ -41,11 +41,11 @@ function setUp() {
   const pd = device.allocateProtectionDomain();
   const cq = device.createCompletionQueue(16);
   const cqIn = CqProviderIn.decode(door.input('CQ_CREATE'), s.WvIoId.size);
-  const cqRing = door.hca.rings.get(Number(cqIn.ringAddress))!;
+  const cqRing = door.rig.hca.rings.get(Number(cqIn.ringAddress))!;
   const sizes = { sendDepth: 4, sendSge: 2, receiveDepth: 4, receiveSge: 2, maxInlineSend: 64 };
   const qp = pd.createDatagramQueuePair({ sendCq: cq, receiveCq: cq, ...sizes, initiatorDepth: 3 });
   const qpIn = QpProviderIn.decode(door.input('QP_CREATE'), s.WvIoQpCreate.size);
-  const ring = door.hca.rings.get(Number(qpIn.ringAddress))!;
+  const ring = door.rig.hca.rings.get(Number(qpIn.ringAddress))!;
   const ah = pd.createAddressHandle(vector);
   ring.words[abi.qpState] = QpState.RTS;
   const word = (index: number, at: number) =>

@@ -35,7 +35,7 @@ test('objects are destroyed from the bottom up, in whatever order they are relea
   for (const object of [...backwards.all].reverse()) object.release();
   for (const { door } of [forwards, backwards]) {
     assert.is(door.objects, 0);
-    assert.is(door.hca.rings.size, 0);
+    assert.is(door.rig.hca.rings.size, 0);
     assert.ok(door.files.every(({ closed }) => closed));
     const order = door.log.filter((name) => /DESTROY|DEALLOC|CLOSE|close/.test(name));
     assert.is(order.at(-1), 'close \\\\.\\WinVerbs');
@@ -91,7 +91,7 @@ test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer
   assert.is(input.length, WvIoId.size + CqProviderIn.size);
   assert.is(WvIoId.decode(input).data, 8);
   const { ringAddress, ringBytes, entries } = CqProviderIn.decode(input, WvIoId.size);
-  assert.is(door.hca.rings.get(Number(ringAddress))!.bytes, ringBytes);
+  assert.is(door.rig.hca.rings.get(Number(ringAddress))!.bytes, ringBytes);
   assert.is(entries, 8);
   assert.is(cq.entries, 8);
 });
@@ -166,7 +166,7 @@ test('U4: notify queues the request, arms, and only then is there something to w
     [1, 2, 0],
   );
   throwsWv(() => cq.notify('all' as 'any'), Status.INVALID_PARAMETER, /'all'/);
-  door.hca.armStatus = Status.INVALID_HANDLE;
+  door.rig.hca.armStatus = Status.INVALID_HANDLE;
   throwsWv(() => cq.notify('any'), Status.INVALID_HANDLE);
   assert.is(door.pending.filter(({ done }) => !done).length, 3, 'the unarmed request does not linger');
 });
@@ -186,9 +186,9 @@ test('U5: batchNotify sends the whole structure, arms for n, and does with any d
   Object.defineProperty(door.verbs, 'rearmNCq', { value: undefined });
   cq.batchNotify(5);
   assert.is(door.log.at(-1), `arm ${id} any`);
-  door.hca.armStatus = Status.INVALID_HANDLE;
+  door.rig.hca.armStatus = Status.INVALID_HANDLE;
   throwsWv(() => cq.batchNotify(1), Status.INVALID_HANDLE);
-  door.hca.armStatus = Status.BUFFER_OVERFLOW;
+  door.rig.hca.armStatus = Status.BUFFER_OVERFLOW;
   assert.not(cq.batchNotify(1).completed, 'an overrun is told by the request');
   cq.cancelOverlappedRequests();
 });

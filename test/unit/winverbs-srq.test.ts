@@ -31,7 +31,7 @@ test('creation sends what was asked for and the ring; a queue pair names the que
 test('U15: modify sends size and limit, and the provider sees both', () => {
   const { pd, door } = openPair();
   const srq = pd.createSharedReceiveQueue(4, 1);
-  const rings = door.hca.rings.size;
+  const rings = door.rig.hca.rings.size;
   const seen: unknown[] = [];
   const { verbs } = door;
   const preModifySrq = verbs.preModifySrq.bind(verbs);
@@ -48,10 +48,10 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
   // The same size: the limit alone, and no ring.
   srq.modify(32, 1);
   assert.is(door.input('SRQ_MODIFY').length, WvIoSrqAttributes.size);
-  assert.is(door.hca.rings.size, rings);
+  assert.is(door.rig.hca.rings.size, rings);
   door.on('SRQ_MODIFY', () => failWith(Status.BUFFER_OVERFLOW));
   throwsWv(() => srq.modify(4, 0), Status.BUFFER_OVERFLOW);
-  assert.is(door.hca.rings.size, rings);
+  assert.is(door.rig.hca.rings.size, rings);
   for (let i = 0; i < 32; i++) srq.postReceive(i, []);
   throwsWv(() => srq.postReceive(32, []), Status.NO_MORE_ENTRIES);
 });
