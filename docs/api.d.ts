@@ -107,6 +107,7 @@ export {
   NetError,
   NodeServerOptions,
   NodeSocketOptions,
+  OnReadOptions,
   RemoteMemory,
   RemoteOptions,
   RequestHandler,
@@ -1236,6 +1237,8 @@ declare class Socket extends Duplex {
     setKeepAlive(): this;
     resetAndDestroy(): this;
     destroySoon(): void;
+    pause(): this;
+    resume(): this;
     get readyState(): 'opening' | 'open' | 'readOnly' | 'writeOnly' | 'closed';
 }
 declare class StatusError extends Error {
@@ -2818,6 +2821,7 @@ interface ConnectOptions extends SocketOptions, NodeSocketOptions {
     readonly host?: string | undefined;
     readonly signal?: AbortSignal | undefined;
     readonly timeout?: number | undefined;
+    readonly onread?: OnReadOptions | null | undefined;
 }
 interface ConnectionParameters {
     readonly responderResources?: number;
@@ -3582,7 +3586,6 @@ interface NodeSocketOptions {
     readonly localPort?: number | undefined;
     readonly autoSelectFamily?: boolean | undefined;
     readonly autoSelectFamilyAttemptTimeout?: number | undefined;
-    readonly highWaterMark?: number | undefined;
 }
 interface Notifying {
     notify(type: 'any'): Overlapped<void>;
@@ -3594,6 +3597,10 @@ interface ObservedKernel {
     readonly slot: number;
     readonly statistics?: KernelStatistics;
     readonly problem?: 'refused' | 'silent' | 'otherVersion' | 'unreadable';
+}
+interface OnReadOptions {
+    readonly buffer: Uint8Array | (() => Uint8Array);
+    readonly callback: (bytesWritten: number, buffer: Uint8Array) => unknown;
 }
 interface OptionsError extends Error {
     readonly issues: readonly OptionsIssue[];
@@ -3723,6 +3730,7 @@ interface ServerOptions extends NodeServerOptions {
     readonly maxBufferedBytes?: number | undefined;
     readonly socket?: SocketOptions | undefined;
     readonly allowHalfOpen?: boolean | undefined;
+    readonly highWaterMark?: number | undefined;
     readonly pauseOnConnect?: boolean | undefined;
 }
 interface Shared {
@@ -3747,6 +3755,7 @@ interface SocketOptions {
     readonly slotBytes?: number | undefined;
     readonly ringBytes?: number | undefined;
     readonly allowHalfOpen?: boolean | undefined;
+    readonly highWaterMark?: number | undefined;
 }
 interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
     readonly fields: readonly FieldInfo[];
@@ -4229,7 +4238,7 @@ type MessageBytes = Uint8Array | string;
 type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType];
 type NdNotifyType = 'errors' | 'any' | 'solicited';
 type NetworkDirectOptions = KernelOptionsInput;
-type NodeServerOptions = Pick<NodeSocketOptions, 'noDelay' | 'keepAlive' | 'keepAliveInitialDelay' | 'highWaterMark'>;
+type NodeServerOptions = Pick<NodeSocketOptions, 'noDelay' | 'keepAlive' | 'keepAliveInitialDelay'>;
 type ObjectKind = 'pd' | 'mr' | 'mw' | 'ah' | 'cq' | 'srq' | 'qp' | 'ring' | 'range';
 type OptionsResult<T> = {
     readonly success: true;

@@ -77,6 +77,7 @@ const bounds = {
   maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
   maxRequests: [1, Number.MAX_SAFE_INTEGER],
   maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
+  highWaterMark: [0, Number.MAX_SAFE_INTEGER],
 } as const;
 
 /** @throws RangeError: which size is not a whole number within its bounds */

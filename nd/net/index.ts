@@ -12,6 +12,7 @@ import { checkSignal, hostOf, portOf, wrongType } from './checks.js';
 import { tell } from './emit.js';
 import { aborted } from './errors.js';
 import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
+import { checkOnRead, type OnReadOptions } from './on-read.js';
 import { openLink } from './open-link.js';
 import { Server, type ServerOptions } from './server.js';
 import { Socket, type SocketOptions } from './socket.js';
@@ -31,6 +32,7 @@ export type { ExposeOptions } from './exposed-memory.js';
 export { ExposedMemory } from './exposed-memory.js';
 export { LentMemory } from './lent-memory.js';
 export type { NodeServerOptions, NodeSocketOptions } from './node-options.js';
+export type { OnReadOptions } from './on-read.js';
 export type { RemoteOptions } from './remote-memory.js';
 export { RemoteMemory } from './remote-memory.js';
 export type { DroppedAddresses, ListenOptions, ServerOptions } from './server.js';
@@ -50,6 +52,8 @@ export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
   readonly signal?: AbortSignal | undefined;
   /** As {@link Socket.setTimeout}: milliseconds without traffic until `'timeout'`. */
   readonly timeout?: number | undefined;
+  /** Reads into memory of the program, without `'data'` events; `'end'`, `'error'` and `'close'` come as without it. */
+  readonly onread?: OnReadOptions | null | undefined;
 }
 
 /** Called when the connection is made. */
@@ -91,10 +95,14 @@ export function connect(
         };
   checkConnectNames(all);
   const at = hostOf(all.host) ?? 'localhost';
-  const { signal, slots, slotBytes, ringBytes, allowHalfOpen, timeout } = all;
+  const { signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
   checkSignal(signal);
+  checkOnRead(onread);
   const number = portOf(all.port, 1);
-  const socket = new Socket({ slots, slotBytes, ringBytes, allowHalfOpen });
+  const socket = new Socket(
+    { slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark },
+    onread ?? undefined,
+  );
   if (timeout !== undefined) socket.setTimeout(timeout);
   for (const one of [host, options, listener]) if (typeof one === 'function') socket.once('connect', one);
   if (signal !== undefined) {

@@ -22,24 +22,19 @@ export interface NodeSocketOptions {
   readonly autoSelectFamily?: boolean | undefined;
   /** No effect, as `autoSelectFamily`. */
   readonly autoSelectFamilyAttemptTimeout?: number | undefined;
-  /** No effect: `slots` and `slotBytes` set what may be on the way. */
-  readonly highWaterMark?: number | undefined;
 }
 
 /** Options of `net.createServer` that have no effect here. */
-export type NodeServerOptions = Pick<
-  NodeSocketOptions,
-  'noDelay' | 'keepAlive' | 'keepAliveInitialDelay' | 'highWaterMark'
->;
+export type NodeServerOptions = Pick<NodeSocketOptions, 'noDelay' | 'keepAlive' | 'keepAliveInitialDelay'>;
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
-const ofServer = words('noDelay keepAlive keepAliveInitialDelay highWaterMark blockList');
+const ofServer = words('noDelay keepAlive keepAliveInitialDelay blockList');
 
 const ofSocket = [
   ...ofServer,
   ...words(`family hints lookup localAddress localPort autoSelectFamily autoSelectFamilyAttemptTimeout fd readable writable
-    onread path writableHighWaterMark readableHighWaterMark`),
+    path writableHighWaterMark readableHighWaterMark`),
 ];
 
 /** A client of HTTP or TLS passes on all that it was called with. */
@@ -49,11 +44,16 @@ const ofHttp =
   maxTotalSockets maxFreeSockets keepAliveMsecs nodelay href origin username password pathname search searchParams hash query
   sessionKey`);
 
-const sizes = ['slots', 'slotBytes', 'ringBytes', 'allowHalfOpen'];
+const sizes = ['slots', 'slotBytes', 'ringBytes', 'allowHalfOpen', 'highWaterMark'];
 
 /** @throws TypeError: an option of `connect` that nobody knows */
 export function checkConnectNames(options: unknown): void {
-  checkNames('connect', options, ['port', 'host', 'signal', 'timeout', ...sizes], [...ofSocket, ...ofHttp]);
+  checkNames(
+    'connect',
+    options,
+    ['port', 'host', 'signal', 'timeout', 'onread', ...sizes],
+    [...ofSocket, ...ofHttp],
+  );
 }
 
 /** @throws TypeError: an option of a server, or of its sockets, that nobody knows */
@@ -61,7 +61,7 @@ export function checkServerNames(options: { readonly socket?: unknown }): void {
   checkNames(
     'a server',
     options,
-    ['channel', 'socket', 'allowHalfOpen', 'pauseOnConnect', 'maxBufferedBytes'],
+    ['channel', 'socket', 'allowHalfOpen', 'highWaterMark', 'pauseOnConnect', 'maxBufferedBytes'],
     ofServer,
   );
   checkNames("a server's sockets", options.socket, sizes, ofSocket);

@@ -6,7 +6,7 @@ import { familyOf } from './address-text.js';
 import { Budget, threadBudget } from './budget.js';
 import { Channel } from './channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
-import { checkSignal, checkSizes, hostOf, portOf } from './checks.js';
+import { checkSignal, checkSizes, defined, hostOf, portOf } from './checks.js';
 import { tell } from './emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './errors.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './exposed-memory.js';
@@ -75,6 +75,8 @@ export interface ServerOptions extends NodeServerOptions {
   readonly socket?: SocketOptions | undefined;
   /** As in `net.Server`: that of `socket`. */
   readonly allowHalfOpen?: boolean | undefined;
+  /** As in `net.Server`: that of `socket`. */
+  readonly highWaterMark?: number | undefined;
   /** As in `net.Server`: sockets are paused when the handler gets them; default false. */
   readonly pauseOnConnect?: boolean | undefined;
 }
@@ -152,8 +154,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
     checkServerNames(options);
     checkSizes(options.socket ?? {});
     checkChannelOptions(options.channel ?? {});
-    const { maxBufferedBytes } = options;
-    checkSizes({ maxBufferedBytes });
+    const { maxBufferedBytes, highWaterMark } = options;
+    checkSizes({ maxBufferedBytes, highWaterMark });
     this.#budget = maxBufferedBytes === undefined ? threadBudget : new Budget(maxBufferedBytes, threadBudget);
     this.#options = options;
   }
@@ -456,8 +458,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
       return { connection, needs: connection.linkNeeds, event: 'channel' };
     }
     if (this.listenerCount('connection') === 0) return undefined;
-    const { socket, allowHalfOpen, pauseOnConnect } = this.#options;
-    const connection = new Socket(allowHalfOpen === undefined ? socket : { ...socket, allowHalfOpen });
+    const { socket, allowHalfOpen, highWaterMark, pauseOnConnect } = this.#options;
+    const connection = new Socket({ ...socket, ...defined({ allowHalfOpen, highWaterMark }) });
     if (pauseOnConnect) connection.pause();
     return { connection, needs: connection.linkNeeds, event: 'connection' };
   }

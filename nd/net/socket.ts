@@ -5,10 +5,11 @@ import type { SocketAddress } from '../index.js';
 import { familyOf } from './address-text.js';
 import { checkMs, checkSizes, defined } from './checks.js';
 import { reset, violation } from './errors.js';
-import { Fifo } from './fifo.js';
 import { Frame, Kind, RING_UNIT } from './frames.js';
 import type { Link, LinkUser, Slot } from './link.js';
+import { memoryOf, type OnReadOptions, wantsMore } from './on-read.js';
 import { copyOf } from './slab.js';
+import { UnreadBytes } from './unread-bytes.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
@@ -25,6 +26,11 @@ export interface SocketOptions {
   readonly ringBytes?: number | undefined;
   /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
   readonly allowHalfOpen?: boolean | undefined;
+  /**
+   * As in `node:stream`: bytes that wait on this side of the connection, written or received, before `write` returns false or the peer is held
+   * back; default that of Node.js.
+   */
+  readonly highWaterMark?: number | undefined;
 }
 
 const defaults = { slots: 16, slotBytes: 65_552, ringBytes: 2 ** 22, allowHalfOpen: false } as const;
@@ -57,20 +63,33 @@ export class Socket extends Duplex {
   #destroyError: Error | null = null;
   #endSent = false;
   #endReceived = false;
-  /** Slots whose bytes the reader did not want yet. */
-  readonly #unread = new Fifo<{ slot: Slot; at: number; length: number }>();
+  #endPushed = false;
+  readonly #unread = new UnreadBytes();
+  /** The reader wants bytes. */
   #flowing = true;
+  readonly #onRead: OnReadOptions | undefined;
+  /** Bytes are being given to it. */
+  #giving = false;
   #timeout: NodeJS.Timeout | undefined;
   #idleMs = 0;
   readonly #user: LinkUser;
 
   /** @internal */
-  constructor(options: SocketOptions = {}) {
-    const { slots, slotBytes, ringBytes, allowHalfOpen } = { ...defaults, ...defined(options) };
+  constructor(options: SocketOptions = {}, onRead?: OnReadOptions) {
+    const { slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark } = {
+      ...defaults,
+      ...defined(options),
+    };
     // As net.Socket does: 'close' has an argument.
-    super({ allowHalfOpen, emitClose: false, autoDestroy: true });
-    checkSizes({ slots, slotBytes, ringBytes });
+    super({
+      allowHalfOpen,
+      emitClose: false,
+      autoDestroy: true,
+      ...(highWaterMark !== undefined && { highWaterMark }),
+    });
+    checkSizes({ slots, slotBytes, ringBytes, highWaterMark });
     this.#options = { slots, slotBytes, ringBytes };
+    this.#onRead = onRead;
     this.#user = {
       frame: (type, _flags, _id, slot, at, length) => this.#frame(type, slot, at, length),
       wasRead: () => {},
@@ -272,13 +291,56 @@ export class Socket extends Duplex {
 
   /** @internal */
   override _read(): void {
+    // The pauses of `onread` are its own.
+    if (this.#onRead !== undefined) return;
     this.#flowing = true;
-    const link = this.#link;
-    while (this.#flowing && this.#unread.length > 0) {
-      const { slot, at, length } = this.#unread.shift()!;
-      this.#push(link!, slot, at, length);
+    this.#giveUnread();
+  }
+
+  /** As in `node:net`: with `onread`, nothing more is read. */
+  override pause(): this {
+    if (this.#onRead !== undefined) this.#flowing = false;
+    return super.pause();
+  }
+
+  /** As in `node:net`: with `onread`, goes on after {@link pause} and after a callback that returned false. */
+  override resume(): this {
+    if (this.#onRead !== undefined) {
+      this.#flowing = true;
+      this.#giveUnread();
     }
-    if (this.#endReceived && this.#unread.length === 0) this.push(null);
+    return super.resume();
+  }
+
+  /** Gives the reader what waits, as far as it wants bytes, then the end. */
+  #giveUnread(): void {
+    // A callback may resume.
+    if (this.#giving) return;
+    this.#giving = true;
+    const link = this.#link!;
+    const unread = this.#unread;
+    while (this.#flowing && !unread.empty && !this.destroyed) {
+      if (this.#onRead === undefined) this.#flowing = this.push(unread.chunk(link));
+      else this.#readInto(link, this.#onRead);
+    }
+    this.#giving = false;
+    if (this.#endReceived && unread.empty) this.#pushEnd();
+  }
+
+  #readInto(link: Link, onRead: OnReadOptions): void {
+    try {
+      const memory = memoryOf(onRead);
+      const bytes = this.#unread.into(memory, link);
+      if (!wantsMore(onRead, bytes, memory)) this.#flowing = false;
+    } catch (error) {
+      this.destroy(error as Error);
+    }
+  }
+
+  #pushEnd(): void {
+    if (this.#endPushed) return;
+    this.#endPushed = true;
+    this.push(null);
   }
 
   /** @internal */
@@ -366,18 +428,18 @@ export class Socket extends Duplex {
     else if (type === Frame.END) {
       link.release(slot);
       this.#endReceived = true;
-      if (this.#unread.length === 0) this.push(null);
+      this.#giveUnread();
       // Nobody may be reading; what is left is nothing, so that the stream can end.
       this.read(0);
     } else if (length === 0) link.release(slot);
-    else if (this.#flowing && this.#unread.length === 0) this.#push(link, slot, at, length);
-    else this.#unread.push({ slot, at, length });
-  }
-
-  #push(link: Link, slot: Slot, at: number, length: number): void {
-    const bytes = copyOf(slot.memory.subarray(at, at + length));
-    link.release(slot);
-    this.#flowing = this.push(bytes);
+    else if (this.#flowing && this.#unread.empty && this.#onRead === undefined) {
+      const bytes = copyOf(slot.memory.subarray(at, at + length));
+      link.release(slot);
+      this.#flowing = this.push(bytes);
+    } else {
+      this.#unread.put(slot, at, length);
+      this.#giveUnread();
+    }
   }
 
   #active(): void {

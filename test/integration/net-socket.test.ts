@@ -1,13 +1,13 @@
 /** `networkdirect/net`: streams, by the idioms of `node:net`. */
 import { createHash } from 'node:crypto';
 import diagnostics from 'node:diagnostics_channel';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { Duplex, Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { connect, createServer, type Socket } from '../../nd/net/index.js';
+import { connect, createServer, type OnReadOptions, type Socket } from '../../nd/net/index.js';
 import { endAll, listening, sockets } from '../helpers/net-pair.js';
 import { patternOf } from '../helpers/net-pattern.js';
 
@@ -206,6 +206,159 @@ test('many clients of one server', async () => {
     answers,
     Array.from({ length: 40 }, (_, n) => `client ${n}`),
   );
+});
+
+/** A client with `onread`, connected to a server's socket. */
+async function reading(onread: OnReadOptions): Promise<[client: Socket, server: Socket]> {
+  const server = createServer({ allowHalfOpen: true });
+  const accepted = once(server, 'connection');
+  const client = connect({ port: await listening(server), host: '127.0.0.1', onread });
+  client.on('data', () => assert.unreachable('no chunk is made'));
+  const [socket] = await accepted;
+  return [client, socket];
+}
+
+test('onread: bytes come in memory of the program, up to its size, and the end as ever', async () => {
+  const bytes = patternOf(300_000);
+  for (const size of [7, 1000, 65_536, 1_000_000]) {
+    const buffer = Buffer.alloc(size);
+    const came: Buffer[] = [];
+    const [client, server] = await reading({
+      buffer,
+      callback: (length, memory) => {
+        assert.is(memory, buffer);
+        came.push(Buffer.from(memory.subarray(0, length)));
+      },
+    });
+    server.end(bytes);
+    client.end();
+    await once(client, 'close');
+    assert.equal(Buffer.concat(came), bytes);
+    assert.is(client.bytesRead, bytes.length);
+  }
+});
+
+test('onread: a function gives new memory for each chunk', async () => {
+  const bytes = patternOf(100_000);
+  const came: Uint8Array[] = [];
+  const [client, server] = await reading({
+    buffer: () => Buffer.alloc(900),
+    callback: (length, memory) => void came.push(memory.subarray(0, length)),
+  });
+  server.end(bytes);
+  client.end();
+  await once(client, 'close');
+  assert.equal(Buffer.concat(came), bytes);
+});
+
+test('onread: false holds the sender back until resume, also when the end has come', async () => {
+  const bytes = patternOf(3_000_000);
+  const came: Buffer[] = [];
+  const news = new EventEmitter();
+  let pauses = 0;
+  const [client, server] = await reading({
+    buffer: Buffer.alloc(100_000),
+    callback: (length, memory) => {
+      came.push(Buffer.from(memory.subarray(0, length)));
+      pauses += 1;
+      news.emit('paused');
+      return false;
+    },
+  });
+  let paused = once(news, 'paused');
+  server.end(bytes);
+  await paused;
+  // Not more than 16 slots are on the way.
+  assert.is(server.writableFinished, false);
+  let total = came[0]!.length;
+  while (total < bytes.length) {
+    const before = pauses;
+    paused = once(news, 'paused');
+    client.resume();
+    await paused;
+    assert.is(pauses, before + 1);
+    total += came.at(-1)!.length;
+  }
+  assert.is(client.readableEnded, false);
+  const ended = once(client, 'end');
+  client.resume();
+  await ended;
+  assert.equal(Buffer.concat(came), bytes);
+  client.end();
+});
+
+test('onread: pause and resume, within the callback as well', async () => {
+  const came: Buffer[] = [];
+  const [client, server] = await reading({
+    buffer: Buffer.alloc(10),
+    callback: (length, memory) => {
+      came.push(Buffer.from(memory.subarray(0, length)));
+      client.pause();
+      client.resume();
+    },
+  });
+  const bytes = patternOf(50_000);
+  server.end(bytes);
+  client.end();
+  await once(client, 'close');
+  assert.equal(Buffer.concat(came), bytes);
+});
+
+test('onread: what a callback throws is uncaught and loses no bytes; memory that is none ends the socket', async () => {
+  const uncaught: unknown[] = [];
+  const catches = (error: unknown): void => void uncaught.push(error);
+  process.once('uncaughtException', catches);
+  const bytes = patternOf(5000);
+  const came: Buffer[] = [];
+  const [client, server] = await reading({
+    buffer: Buffer.alloc(1000),
+    callback: (length, memory) => {
+      came.push(Buffer.from(memory.subarray(0, length)));
+      if (came.length === 1) throw new Error('a mistake of the program');
+    },
+  });
+  server.end(bytes);
+  client.end();
+  await once(client, 'close');
+  process.off('uncaughtException', catches);
+  assert.is((uncaught[0] as Error).message, 'a mistake of the program');
+  assert.equal(Buffer.concat(came), bytes);
+
+  const [other, sender] = await reading({ buffer: () => new Uint8Array(0), callback: () => {} });
+  sender.on('error', () => {});
+  sender.write('a');
+  const [error] = await once(other, 'error');
+  assert.is((error as { code: string }).code, 'ERR_INVALID_ARG_TYPE');
+});
+
+test('onread: options that are none are refused by name', () => {
+  const callback = (): void => {};
+  for (const [onread, name] of [
+    [5, 'onread'],
+    [{ callback }, 'onread.buffer'],
+    [{ buffer: new Uint8Array(0), callback }, 'onread.buffer'],
+    [{ buffer: Buffer.alloc(1) }, 'onread.callback'],
+  ] as const) {
+    assert.throws(
+      () => connect({ port: 1, onread: onread as unknown as OnReadOptions }),
+      (error: Error & { code: string }) =>
+        error.code === 'ERR_INVALID_ARG_TYPE' && error.message.startsWith(`${name} must be `),
+    );
+  }
+});
+
+test('what waits for a reader comes in chunks of up to 256 KiB', async () => {
+  const [client, server] = await sockets({ slots: 64, slotBytes: 8016, ringBytes: 0 });
+  const bytes = patternOf(64 * 8000);
+  server.pause();
+  client.end(bytes);
+  await once(client, 'finish');
+  const chunks: number[] = [];
+  server.on('data', (chunk) => chunks.push(chunk.length));
+  const reading = all(server);
+  server.resume();
+  assert.equal(await reading, bytes);
+  assert.ok(Math.max(...chunks) > 8000 && Math.max(...chunks) <= 262_144, `${chunks}`);
 });
 
 test.run();
