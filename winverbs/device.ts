@@ -28,6 +28,9 @@ import { WvOverlapped } from './wv-object.js';
 /** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;
 
+/** Entries of a P_Key or GID table that are asked for at first; of a longer one twice as many, and so on. */
+const TABLE_ENTRIES = 128;
+
 /** IWVDevice: an open HCA. */
 export class WVDevice extends WvOverlapped implements IWVDevice {
   private known: string | undefined = undefined;
@@ -189,18 +192,16 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   }
 
   private gids(port: number): Uint8Array[] {
-    const { gidTableLength } = this.queryPort(port);
-    return WvGidList.decode(this.table(IoctlCode.DEVICE_GID_QUERY, port, gidTableLength, 16));
+    return WvGidList.decode(this.table(IoctlCode.DEVICE_GID_QUERY, port, 16));
   }
 
   private pkeys(port: number): number[] {
-    const { pkeyTableLength } = this.queryPort(port);
-    return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, pkeyTableLength, 2));
+    return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, 2));
   }
 
-  /** The whole table, also when it grows between two IOCTLs. */
-  private table(code: number, port: number, length: number, size: number): Uint8Array {
-    for (let room = length + 4; ; room *= 2) {
+  /** The whole table of a port. Its length would cost another IOCTL, and may grow before the next one. */
+  private table(code: number, port: number, size: number): Uint8Array {
+    for (let room = TABLE_ENTRIES; ; room *= 2) {
       try {
         return this.file.call(code, this.portQuery(port), room * size);
       } catch (error) {
