@@ -1,7 +1,7 @@
 /** What a round of calls allocates. */
 import * as assert from 'uvu/assert';
 import type { WvCompletion } from '../../winverbs/index.js';
-import type { FakeQp } from './fake-winverbs.js';
+import { type FakeQp, noCompletion } from './fake-winverbs.js';
 
 /** Bytes that a round leaves on the heap. It stops at less than `enough`, and at the latest after 40 runs of `rounds`. */
 export function bytesPerRound(round: () => void, enough: number, rounds = 20_000): number {
@@ -39,21 +39,7 @@ export function completing(qp: FakeQp): () => void {
   qp.postReceive = (context) => {
     received = context;
   };
-  const completion: WvCompletion = {
-    context: undefined,
-    qpContext: undefined,
-    opcode: 0,
-    status: 0,
-    length: 16,
-    flags: 0,
-    immediateData: 0,
-    sourceQpn: 0,
-    vendorCode: 0,
-    pkeyIndex: 0,
-    sLid: 0,
-    sl: 0,
-    dLidPathBits: 0,
-  };
+  const completion: WvCompletion = { ...noCompletion, length: 16 };
   const { sendCq, receiveCq } = qp.create;
   sendCq.poll = (completions: WvCompletion[]) => {
     if (++next >= posted) return 0;

@@ -17,6 +17,12 @@ import type {
   CmTimer,
   ConnectionManager,
   Gid,
+  SidrInquiry,
+  SidrListener,
+  SidrLookup,
+  SidrLookupParameters,
+  SidrReply,
+  SidrRequest,
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
 import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
@@ -142,6 +148,23 @@ export class Network {
     if (!found) throw new Error(`${from} has sent no ${name}.`);
     return found;
   }
+
+  /** Leftover objects, in words; empty if there are none. */
+  leftovers(): string[] {
+    return this.hosts.flatMap(({ name, cm, timers, ids }) => {
+      const { connections, timewait, waitingRequests, lookups, sidrWaiting, sidrAnswered } = cm.counters();
+      const requests = { connections, timewait, waitingRequests, lookups, sidrWaiting, sidrAnswered };
+      return Object.entries({ timers, ids: ids.size, ...requests })
+        .filter(([, count]) => count)
+        .map(([what, count]) => `${name}: ${count} ${what}`);
+    });
+  }
+
+  /** Runs to the end of all timers, and returns the leftovers. */
+  end(): string[] {
+    this.clock.runToEnd();
+    return this.leftovers();
+  }
 }
 
 function describe({ name, body }: CmMessage): string {
@@ -242,6 +265,10 @@ export function qp(qpn: number, more: Partial<CmQpParameters> = {}): CmQpParamet
   };
 }
 
+function pathBetween(from: Host, to: Host): CmPath {
+  return { source: from.gid, destination: to.gid, flowLabel: 0, trafficClass: 0, hopLimit: 64, scopeId: 0 };
+}
+
 export function connectParameters(
   from: Host,
   to: Host,
@@ -249,14 +276,7 @@ export function connectParameters(
 ): CmConnectParameters {
   return {
     serviceId: SERVICE,
-    path: {
-      source: from.gid,
-      destination: to.gid,
-      flowLabel: 0,
-      trafficClass: 0,
-      hopLimit: 64,
-      scopeId: 0,
-    },
+    path: pathBetween(from, to),
     localPort: 40_000,
     peerPort: PORT,
     qp: qp(0x17),
@@ -365,25 +385,98 @@ export class Pair {
     return { active, passive };
   }
 
-  /** Leftover objects, in words; empty if there are none. */
   leftovers(): string[] {
-    return this.network.hosts.flatMap((host) => {
-      const counters = host.cm.counters();
-      return [
-        [host.timers, 'timers'],
-        [host.ids.size, 'ids'],
-        [counters.connections ?? 0, 'connections'],
-        [counters.timewait ?? 0, 'in timewait'],
-        [counters.waitingRequests ?? 0, 'waiting requests'],
-      ]
-        .filter(([count]) => count !== 0)
-        .map(([count, what]) => `${host.name}: ${count} ${what}`);
+    return this.network.leftovers();
+  }
+
+  end(): string[] {
+    return this.network.end();
+  }
+}
+
+// ── Service id resolution ───────────────────────────────────────────────────────────────────────────────────
+
+export const UDP_SERVICE = 0x0111_1c06n;
+export const UDP_QKEY = 0x0123_4567;
+
+/** One look-up: the name and data of its end. */
+export class Question {
+  readonly events: string[] = [];
+  lookup!: SidrLookup;
+  reply: SidrReply | undefined;
+}
+
+/** A request that the server has taken. */
+export interface Asked {
+  readonly inquiry: SidrInquiry;
+  readonly request: SidrRequest;
+  readonly events: string[];
+}
+
+/** A client that looks up and a server that listens. */
+export class SidrPair {
+  readonly network = new Network();
+  readonly client: Host;
+  readonly server: Host;
+  readonly listener: SidrListener;
+  /** Taken requests, oldest first. */
+  readonly taken: Asked[] = [];
+  /** Called by the server with each request it takes, if set. */
+  onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
+    inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
+  /** Whether requests are taken when they arrive. */
+  taking = true;
+
+  constructor(options: Partial<CmOptions> = {}, backlog = 0) {
+    this.client = this.network.add('client', ipv4(3), options);
+    this.server = this.network.add('server', ipv4(2), options);
+    this.listener = this.server.cm.listenForLookups({
+      serviceId: UDP_SERVICE,
+      address: undefined,
+      backlog,
+      onRequest: () => {
+        if (this.taking) this.take();
+      },
     });
   }
 
-  /** Runs to the end of all timers, and returns the leftovers. */
+  take(): Asked | undefined {
+    const found = this.listener.takeRequest();
+    if (!found) return undefined;
+    const asked: Asked = { ...found, events: [] };
+    found.inquiry.events = { timedOut: () => asked.events.push('timedOut') };
+    this.taken.push(asked);
+    this.onTaken?.(asked);
+    return asked;
+  }
+
+  ask(more: Partial<SidrLookupParameters> = {}): Question {
+    const question = new Question();
+    question.lookup = this.client.cm.lookup(
+      {
+        serviceId: UDP_SERVICE,
+        path: pathBetween(this.client, this.server),
+        localPort: 0xa290,
+        pkey: 0xffff,
+        privateData: new Uint8Array(0),
+        ...more,
+      },
+      {
+        answered: (reply) => {
+          question.reply = reply;
+          question.events.push(`answered ${reply.status}`);
+        },
+        timedOut: () => question.events.push('timedOut'),
+      },
+    );
+    return question;
+  }
+
+  leftovers(): string[] {
+    return this.network.leftovers();
+  }
+
   end(): string[] {
-    this.network.clock.runToEnd();
-    return this.leftovers();
+    return this.network.end();
   }
 }

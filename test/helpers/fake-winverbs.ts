@@ -380,6 +380,22 @@ export class FakeMw extends FakeObject implements IWVMemoryWindow {
   rkey = 0x100;
 }
 
+export const noCompletion: WvCompletion = {
+  context: undefined,
+  qpContext: undefined,
+  opcode: 0,
+  status: 0,
+  length: 0,
+  flags: 0,
+  immediateData: 0,
+  sourceQpn: 0,
+  vendorCode: 0,
+  pkeyIndex: 0,
+  sLid: 0,
+  sl: 0,
+  dLidPathBits: 0,
+};
+
 /** A posted request. */
 export interface Posted {
   readonly name: string;
@@ -490,19 +506,8 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
   /** Puts a completion of a posted request into its queue. */
   complete(posted: Posted, completion: Partial<WvCompletion> = {}): void {
     posted.queue.waiting.push({
+      ...noCompletion,
       context: posted.context,
-      qpContext: undefined,
-      opcode: 0,
-      status: 0,
-      length: 0,
-      flags: 0,
-      immediateData: 0,
-      sourceQpn: 0,
-      vendorCode: 0,
-      pkeyIndex: 0,
-      sLid: 0,
-      sl: 0,
-      dLidPathBits: 0,
       ...completion,
     });
   }

@@ -12,12 +12,20 @@ import type {
   CmRequest,
   CmState,
   ConnectionManager,
+  SidrInquiry,
+  SidrListener,
+  SidrLookup,
   SidrLookupEvents,
   SidrLookupParameters,
+  SidrReply,
+  SidrRequest,
+  SidrState,
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
 import { noPath } from './fake-hca.js';
-import { FakeLookup, FakeSidrListener } from './fake-sidr.js';
+
+export const otherGid = gidOfAddress('192.0.2.9');
+export const ownGid = gidOfAddress('192.0.2.2');
 
 /** A connection that records calls; the test plays the peer through {@link events}. */
 export class FakeConnection implements CmConnection {
@@ -80,6 +88,89 @@ export class FakeListener implements CmListenerControl {
   }
 }
 
+/** A look-up that the test answers through {@link events}. */
+export class FakeLookup implements SidrLookup {
+  state: SidrState = 'reqSent';
+  readonly requestId = 0x0304_0002;
+
+  constructor(
+    readonly parameters: SidrLookupParameters,
+    public events: SidrLookupEvents,
+  ) {}
+
+  abandon(): void {
+    this.state = 'over';
+  }
+  /** The peer answers. */
+  answer(more: Partial<SidrReply> = {}): void {
+    this.state = 'over';
+    this.events.answered?.({
+      status: 0,
+      qpn: 0x0c_0003,
+      qkey: 0x0123_4567,
+      info: new Uint8Array(0),
+      privateData: new Uint8Array(136).fill(0x53),
+      ...more,
+    });
+  }
+}
+
+/** A received look-up; records the answer. */
+export class FakeInquiry implements SidrInquiry {
+  state: SidrState = 'reqReceived';
+  events: SidrInquiry['events'] = {};
+  readonly calls: string[] = [];
+  accepted: { qpn: number; qkey: number; privateData: Uint8Array } | undefined;
+
+  accept(qpn: number, qkey: number, privateData: Uint8Array): void {
+    this.calls.push('accept');
+    this.accepted = { qpn, qkey, privateData };
+  }
+  reject(privateData: Uint8Array): void {
+    this.calls.push(`reject ${privateData.length}`);
+  }
+  abandon(): void {
+    this.calls.push('abandon');
+  }
+}
+
+/** A listener whose look-ups come from the test. */
+export class FakeSidrListener implements SidrListener {
+  readonly requests: { inquiry: FakeInquiry; request: SidrRequest }[] = [];
+  closed = false;
+
+  constructor(readonly parameters: CmListenParameters) {}
+
+  get waiting(): number {
+    return this.requests.length;
+  }
+  takeRequest(): { inquiry: FakeInquiry; request: SidrRequest } | undefined {
+    return this.requests.shift();
+  }
+  close(): void {
+    this.closed = true;
+  }
+  /** A SIDR_REQ arrives. */
+  arrive(request: Partial<SidrRequest> = {}): FakeInquiry {
+    const inquiry = new FakeInquiry();
+    const { serviceId } = this.parameters;
+    const whole: SidrRequest = {
+      serviceId,
+      localAddress: ownGid,
+      localPort: Number(serviceId & 0xffffn),
+      peerAddress: otherGid,
+      peerPort: 40_000,
+      path: { ...noPath, source: ownGid, destination: otherGid, hopLimit: 64 },
+      pkey: 0xffff,
+      privateData: new Uint8Array(180).fill(0x54),
+      ...request,
+    };
+    this.requests.push({ inquiry, request: whole });
+    this.parameters.onRequest();
+    return inquiry;
+  }
+}
+
 /** A connection manager without a wire. */
 export class FakeCm implements ConnectionManager {
   readonly options = kernelOptionsSchema.parse({}).cm;
@@ -126,9 +217,6 @@ export class FakeCm implements ConnectionManager {
     this.closed = true;
   }
 }
-
-export const otherGid = gidOfAddress('192.0.2.9');
-export const ownGid = gidOfAddress('192.0.2.2');
 
 /** The content of a REQ. */
 export function cmRequest(more: Partial<CmRequest> = {}): CmRequest {

@@ -10,7 +10,7 @@ import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
 import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
-import { outcome, thrownStatus, throwsStatus } from '../helpers/outcome.js';
+import { outcome, refusal, thrownStatus, throwsStatus } from '../helpers/outcome.js';
 import { long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
@@ -148,14 +148,7 @@ door('an answer for which there is no memory is a status, and nobody waits on', 
 
 door('a refused open carries the sentence of the kernel', () => {
   const kernel = start();
-  try {
-    kernel.open('nonsense');
-    assert.unreachable();
-  } catch (error) {
-    assert.instance(error, StatusError);
-    assert.is((error as StatusError).status, Status.NO_SUCH_DEVICE);
-    assert.match((error as Error).message, 'there is no device nonsense');
-  }
+  throwsStatus(() => kernel.open('nonsense'), Status.NO_SUCH_DEVICE, /there is no device nonsense/);
 });
 
 door('an overlapped request is delivered by the event loop', async () => {
@@ -282,19 +275,9 @@ door(
 door('a kernel that crashes wakes a blocked thread and says why', () => {
   const kernel = start();
   const file = kernel.open(device);
-  try {
-    file.ioctl(EchoCode.crash, null, 0);
-    assert.unreachable();
-  } catch (error) {
-    assert.is((error as StatusError).status, Status.DEVICE_REMOVED);
-    assert.match((error as Error).message, 'the test asked for a crash');
-  }
-  try {
-    kernel.open(device);
-    assert.unreachable();
-  } catch (error) {
-    assert.match((error as Error).message, 'the test asked for a crash');
-  }
+  const why = /the test asked for a crash/;
+  throwsStatus(() => file.ioctl(EchoCode.crash, null, 0), Status.DEVICE_REMOVED, why);
+  assert.match(refusal(() => kernel.open(device)).message, why);
   assert.is(kernel.ended, true, 'a new kernel may take its place');
 });
 
@@ -302,13 +285,8 @@ door('a kernel that cannot start says why, and makes room for another', () => {
   const kernel = new SoftKernel({ ...resolveKernelOptions({}), window: 0 });
   kernels.push(kernel);
   assert.is(kernel.ended, false);
-  try {
-    kernel.open('\\\\.\\WinVerbs');
-    assert.unreachable();
-  } catch (error) {
-    assert.is((error as StatusError).status, Status.DEVICE_NOT_READY);
-    assert.match((error as Error).message, /did not start.*window/s);
-  }
+  const why = /did not start.*window/s;
+  throwsStatus(() => kernel.open('\\\\.\\WinVerbs'), Status.DEVICE_NOT_READY, why);
   assert.is(kernel.ended, true);
 });
 
@@ -378,13 +356,7 @@ door('a capture that cannot be written is told on stderr', async () => {
 door('a kernel that does not load is reported at once to a blocked open', () => {
   const begun = performance.now();
   const kernel = start({ capture: 'fail-to-load' });
-  try {
-    kernel.open(device);
-    assert.unreachable();
-  } catch (error) {
-    assert.is((error as StatusError).status, Status.DEVICE_REMOVED);
-    assert.match((error as Error).message, 'this kernel does not want to load');
-  }
+  throwsStatus(() => kernel.open(device), Status.DEVICE_REMOVED, /this kernel does not want to load/);
   assert.ok(performance.now() - begun < 10_000);
 });
 

@@ -18,8 +18,8 @@ import {
   datagramStates,
 } from '../../kernel-bridge/kernel/filter/datagram-endpoint-states.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
-import type { FakeInquiry, FakeSidrListener } from '../helpers/fake-sidr.js';
 import { expect, KernelRig, type Submitted } from '../helpers/kernel-rig.js';
+import type { FakeInquiry, FakeSidrListener } from '../helpers/rig-cm.js';
 
 const ATTRIBUTES = s.WvIoEpDatagramAttributes;
 

@@ -7,8 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CmAttribute, emitMad, MAD_SIZE } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js';
-import { ipv4 } from '../helpers/cm-network.js';
-import { SidrPair, UDP_SERVICE } from '../helpers/sidr-network.js';
+import { ipv4, SidrPair, UDP_SERVICE } from '../helpers/cm-network.js';
 
 const OPTIONS = { responseTimeoutCode: 14, maxRetries: 4 };
 const BOUND_MS = 60_000;

@@ -2,9 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ListenerLimits } from '../../kernel-bridge/kernel/cm/listener-table.js';
 import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
-import { ipv4, Network } from '../helpers/cm-network.js';
+import { ipv4, Network, SidrPair, UDP_QKEY, UDP_SERVICE } from '../helpers/cm-network.js';
 import { madOf, readCapture } from '../helpers/pcap.js';
-import { SidrPair, UDP_QKEY, UDP_SERVICE } from '../helpers/sidr-network.js';
 
 const NOTHING = new Uint8Array(0);
 const TRY_MS = 4295;

@@ -20,14 +20,14 @@ import {
   WVProvider,
   type WvAddressVector,
   type WvCompletion,
-  WvError,
+  type WvError,
   WvSend,
   type WvSendRequest,
   WvWc,
 } from '../../winverbs/index.js';
 import { writeCqe } from '../helpers/fake-hca.js';
 import { ethGuid } from '../helpers/kernel-rig.js';
-import { throwsWv } from '../helpers/outcome.js';
+import { throwsStatus, throwsWv } from '../helpers/outcome.js';
 import { failWith, NO_BYTES, RigDoor } from '../helpers/rig-door.js';
 
 const vector: WvAddressVector = { sourceGid: '192.0.2.2', destinationGid: gidOfAddress('192.0.2.9') };
@@ -180,16 +180,8 @@ test('a list of datagrams is posted with one doorbell; of one that cannot be que
   assert.is(word(0, abi.swRemoteQpn), 0x12_3456);
   const fails = (requests: readonly WvSendRequest[], failed: number, text: RegExp, status: number): void => {
     const before = ring.words[abi.qpSendProducer]!;
-    try {
-      qp.postSend(requests);
-    } catch (error) {
-      assert.instance(error, WvError);
-      assert.equal([(error as WvError).status, (error as WvError).failedRequest], [status, failed]);
-      assert.match((error as WvError).message, text);
-      assert.is(ring.words[abi.qpSendProducer], before + failed);
-      return;
-    }
-    throw new Error('it was posted');
+    const { failedRequest } = throwsStatus(() => qp.postSend(requests), status, text) as WvError;
+    assert.equal([failedRequest, ring.words[abi.qpSendProducer]], [failed, before + failed]);
   };
   const { INVALID_PARAMETER, NO_MORE_ENTRIES } = Status;
   fails([{ ...to, opcode: 1 }], 0, /`opcode` must be 0/, INVALID_PARAMETER);
