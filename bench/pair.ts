@@ -1,10 +1,11 @@
-/** Runs a program of this folder in two Node processes: a server, which prints its port, and a client, which prints the sample. */
+/** Runs a program of this folder in two Node processes: a server, which prints where it listens, and a client, which prints the sample. */
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { type Placement, Program, placed } from './processes.js';
 import type { Sample } from './samples.js';
 
-const portSchema = z.strictObject({ port: z.int().min(1).max(65_535) });
+/** A port, or the path of a UNIX socket. */
+const portSchema = z.strictObject({ port: z.union([z.int().min(1).max(65_535), z.string().min(1)]) });
 const sampleSchema = z.strictObject({
   mean: z.number().min(0),
   median: z.number().min(0).optional(),

@@ -1,4 +1,4 @@
-/** Rows of `networkdirect/net` beside `node:net`: requests, streams, files. */
+/** Rows of `networkdirect/net` beside `node:net`: requests, echoes, streams, files, connections. */
 import type { NetJobInput } from './net/job.js';
 import {
   type Amount,
@@ -8,6 +8,7 @@ import {
   PER_SECOND,
   type Row,
   TCP,
+  UNIX,
   type Unit,
   US,
 } from './row.js';
@@ -16,24 +17,51 @@ import {
 const FILE_MIB = 1024;
 const STREAM_MIB = 512;
 const LEAST_MIB = 16;
+/** V8 compiles the code of requests meanwhile, also beside a busy loop. */
+const WARM_UP = 20_000;
+/** A program's own objects: a heap this large is collected less often. */
+const LIVE_MIB = 20;
+const KIB = 1024;
 
-/** Without and with a busy loop on each side's processor. */
+/** By how much a request of so many bytes is to be faster than one by UNIX sockets. */
+const SIZES: readonly (readonly [size: number, factor: number])[] = [
+  [64, 3],
+  [4000, 2],
+  [5000, 2],
+  [64 * KIB, 1.2],
+  [MIB, 1],
+];
+
 export function netRows(amount: Amount): Row[] {
-  return [false, true].flatMap((busy) => [
-    ...[1, 1000].flatMap((inFlight) => [
-      request(amount, inFlight, 'rate', busy),
-      request(amount, inFlight, 'processor', busy),
+  return [
+    ...[false, true].flatMap((busy) => [
+      ...[1, 1000].flatMap((inFlight) => [
+        request(amount, inFlight, 'rate', busy),
+        request(amount, inFlight, 'processor', busy),
+      ]),
+      stream(amount, 'a Duplex, writes of 64 KiB', { kind: 'stream', busy }, busy ? 1.2 : 1),
+      stream(amount, 'a file copied into a file', { kind: 'copy', busy }, 1),
     ]),
-    bytes(amount, 'stream', STREAM_MIB, 'a Duplex, writes of 64 KiB', busy),
-    bytes(amount, 'copy', FILE_MIB, 'a file copied into a file', busy),
-  ]);
+    ...SIZES.filter(([size]) => size !== 64).map(([size, factor]) => long(amount, size, factor)),
+    stream(amount, 'a Duplex, and 20 MiB of live objects', { kind: 'stream', liveMib: LIVE_MIB }, 1),
+    stream(amount, 'onread, writes of 64 KiB', { kind: 'onread' }, 1.3),
+    row(
+      'net echo',
+      '64 bytes of a stream that come back, awaited',
+      { kind: 'echo', seconds: amount.seconds, warmUp: amount.of(WARM_UP) },
+      PER_SECOND,
+      10,
+    ),
+    ...[1, 100].map((inFlight) => connections(amount, inFlight)),
+  ];
 }
 
 function request(amount: Amount, inFlight: number, figure: 'rate' | 'processor', busy: boolean): Row {
   const what = `requests of 64 bytes, ${inFlight} in flight`;
-  const job = { kind: 'request', inFlight, figure, seconds: amount.seconds, busy } as const;
+  const { seconds } = amount;
+  const job = { kind: 'request', inFlight, figure, seconds, warmUp: amount.of(WARM_UP), busy } as const;
   return figure === 'rate'
-    ? row(`net request ${inFlight}`, what, job, PER_SECOND, 2)
+    ? row(`net request ${inFlight}`, what, job, PER_SECOND, 3)
     : row(
         `net request ${inFlight} processor`,
         `${what}: processor time of both processes for each`,
@@ -43,10 +71,49 @@ function request(amount: Amount, inFlight: number, figure: 'rate' | 'processor',
       );
 }
 
-function bytes(amount: Amount, kind: 'stream' | 'copy', mib: number, title: string, busy: boolean): Row {
-  return row(`net ${kind}`, title, { kind, bytes: amount.of(mib, LEAST_MIB) * MIB, busy }, GIGABYTES, 2);
+/** Awaited requests of many bytes. */
+function long(amount: Amount, size: number, factor: number): Row {
+  const warmUp = amount.of(Math.ceil(Math.min(WARM_UP, (WARM_UP * 4000) / size)));
+  return row(
+    `net request of ${size}`,
+    `requests of ${size} bytes, awaited`,
+    { kind: 'request', size, seconds: amount.seconds, warmUp },
+    PER_SECOND,
+    factor,
+  );
 }
 
+function stream(
+  amount: Amount,
+  title: string,
+  job: Pick<NetJobInput, 'busy' | 'liveMib'> & { readonly kind: 'stream' | 'copy' | 'onread' },
+  factor: number,
+): Row {
+  const name = `net ${job.kind}${job.liveMib === undefined ? '' : ' live'}`;
+  const mib = job.kind === 'copy' ? FILE_MIB : STREAM_MIB;
+  return row(name, title, { ...job, bytes: amount.of(mib, LEAST_MIB) * MIB }, GIGABYTES, factor);
+}
+
+function connections(amount: Amount, inFlight: number): Row {
+  const { seconds } = amount;
+  return inFlight === 1
+    ? row(
+        'net connect',
+        'connections, made and closed one after another',
+        { kind: 'connect', seconds, warmUp: amount.of(50) },
+        PER_SECOND,
+        0.25,
+      )
+    : row(
+        `net connect ${inFlight}`,
+        `${inFlight} connections at once, by new processes`,
+        { kind: 'connect', inFlight },
+        PER_SECOND,
+        0.25,
+      );
+}
+
+/** `factor` is a lower limit against each of the others, or an upper one where less is better. */
 function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: Unit, factor: number): Row {
   const beside = job.busy === true;
   return {
@@ -55,8 +122,12 @@ function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: 
     unit,
     contestants: [
       { label: US, by: 'net', job: { ...job, over: 'networkdirect/net' } },
-      { label: TCP, by: 'net', job: { ...job, over: 'node:net' } },
+      { label: TCP, by: 'net', job: { ...job, over: 'node:net TCP' } },
+      { label: UNIX, by: 'net', job: { ...job, over: 'node:net UNIX' } },
     ],
-    targets: [{ against: TCP, factor }],
+    targets: [
+      { against: TCP, factor },
+      { against: UNIX, factor },
+    ],
   };
 }

@@ -73,6 +73,7 @@ export const SHARE: Unit = { text: '% of the link', base: 1, better: 'more' };
 /** This library. */
 export const US = 'networkdirect';
 export const TCP = 'node:net TCP';
+export const UNIX = 'node:net UNIX';
 
 /** The length of measurements, scaled. */
 export class Amount {

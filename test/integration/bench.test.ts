@@ -39,7 +39,7 @@ function lines(...args: string[]): Line[] {
 
 /** One row of each kind, without the peers. */
 const KINDS =
-  /^(ping-pong (local|wire) 8|write-poll .*|read local allocate 65536|rate .*|wake-up loop|wake-up block late|icrc|connect|workers (pairs|2)|crowd 1x1 .*|queue-pairs (engine|memory)|rest|open)$/;
+  /^(ping-pong (local|wire) 8|write-poll .*|read local allocate 65536|rate .*|wake-up loop|wake-up block late|icrc|connect|workers (pairs|2)|crowd 1x1 .*|queue-pairs (engine|memory)|rest|open|net (connect|echo|onread|request of 5000))$/;
 // All figures of a crowd come from one measurement.
 const kinds = new Set(plan(1, KINDS).map(({ name }) => name.replace(/^(crowd 1x1) .*/, '$1 .*')));
 assert.ok(kinds.size >= 13);

@@ -1,0 +1,18 @@
+/** Files that exist before they are copied, so that the system does not fill new pages with zeros meanwhile. */
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WRITE_BYTES } from './job.js';
+
+/** The path of a new file of so many bytes, which is gone when the process ends, however it does. */
+export function temporaryFile(bytes: number): string {
+  const folder = mkdtempSync(join(tmpdir(), 'nd-bench-net-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'file');
+  const file = openSync(path, 'w');
+  const piece = Buffer.alloc(WRITE_BYTES, 7);
+  for (let left = bytes; left > 0; left -= piece.length)
+    writeSync(file, piece, 0, Math.min(left, piece.length));
+  closeSync(file);
+  return path;
+}

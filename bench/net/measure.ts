@@ -1,0 +1,152 @@
+/** The client of a measurement. */
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import net from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { connect, connectChannel, type Socket } from 'networkdirect/net';
+import { temporaryFile } from './files.js';
+import { Framed } from './framed.js';
+import { HOW_MUCH, keepObjects, LOOPBACK, type NetJob, processorTime, WRITE_BYTES } from './job.js';
+
+/** A port of the loopback address, or the path of a UNIX socket. */
+export type Where = number | string;
+
+const WARM_UP_BYTES = 2 ** 26;
+
+type OnRead = NonNullable<Parameters<typeof connect>[0] & object>['onread'];
+
+/** A stream that is being connected. */
+function open({ over }: NetJob, where: Where, onread?: OnRead): Socket | net.Socket {
+  const half = { allowHalfOpen: true, ...(onread && { onread }) };
+  if (over === 'networkdirect/net') return connect({ ...half, port: Number(where), host: LOOPBACK });
+  const at = over === 'node:net UNIX' ? { path: String(where) } : { port: Number(where), host: LOOPBACK };
+  return net.connect({ ...half, ...at, noDelay: true } as net.NetConnectOpts);
+}
+
+/** Does it one after another, in so many lanes, for so many times and at least so long. */
+async function repeat(lanes: number, times: number, ms: number, act: () => Promise<unknown>) {
+  const begin = performance.now();
+  let count = 0;
+  const lane = async (): Promise<void> => {
+    while (count < times || performance.now() < begin + ms) {
+      count += 1;
+      await act();
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  return { count, seconds: (performance.now() - begin) / 1000 };
+}
+
+async function requests(job: NetJob, where: Where): Promise<number> {
+  let client: { request(bytes: Uint8Array): Promise<Buffer> };
+  if (job.over === 'networkdirect/net') client = await connectChannel(Number(where), LOOPBACK);
+  else {
+    const socket = open(job, where) as net.Socket;
+    await once(socket, 'connect');
+    client = new Framed(socket);
+  }
+  const message = Buffer.alloc(job.size, 7);
+  const ask = (): Promise<Buffer> => client.request(message);
+  const time = async (): Promise<number> =>
+    Number(String(await client.request(Buffer.from(HOW_MUCH)))) + processorTime();
+  await repeat(job.inFlight, job.warmUp, 0, ask);
+  const before = await time();
+  const { count, seconds } = await repeat(job.inFlight, 1, 1000 * job.seconds, ask);
+  return job.figure === 'rate' ? count / seconds : ((await time()) - before) / count;
+}
+
+async function echoes(job: NetJob, where: Where): Promise<number> {
+  const socket = open(job, where);
+  await once(socket, 'connect');
+  const bytes = Buffer.alloc(job.size, 7);
+  let missing = 0;
+  let back = (): void => {};
+  socket.on('data', (data: Buffer) => {
+    missing -= data.length;
+    if (missing === 0) back();
+  });
+  const echo = (): Promise<void> =>
+    new Promise((resolve) => {
+      missing = bytes.length;
+      back = resolve;
+      socket.write(bytes);
+    });
+  await repeat(1, job.warmUp, 0, echo);
+  const { count, seconds } = await repeat(1, 1, 1000 * job.seconds, echo);
+  return count / seconds;
+}
+
+async function connections(job: NetJob, where: Where): Promise<number> {
+  const one = async (): Promise<void> => {
+    const socket = open(job, where).resume();
+    socket.once('connect', () => socket.end());
+    await once(socket, 'close');
+  };
+  if (job.inFlight === 1) {
+    await repeat(1, job.warmUp, 0, one);
+    const { count, seconds } = await repeat(1, 1, 1000 * job.seconds, one);
+    return count / seconds;
+  }
+  // All at once, by a process that has made none before.
+  const begin = performance.now();
+  const sockets = Array.from({ length: job.inFlight }, () => open(job, where));
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  const seconds = (performance.now() - begin) / 1000;
+  for (const socket of sockets) socket.destroy();
+  return job.inFlight / seconds;
+}
+
+/** Sends so many bytes, and waits until all were taken. Returns bytes in a second. */
+async function sent(job: NetJob, where: Where, bytes: number, file: string | undefined): Promise<number> {
+  const socket = open(job, where);
+  await once(socket, 'connect');
+  const answer = once(socket, 'data');
+  const begin = performance.now();
+  if (file !== undefined)
+    await pipeline(createReadStream(file, { highWaterMark: WRITE_BYTES, end: bytes - 1 }), socket);
+  else {
+    const write = Buffer.alloc(WRITE_BYTES);
+    for (let left = bytes; left > 0; left -= WRITE_BYTES)
+      if (!socket.write(write)) await once(socket, 'drain');
+    socket.end();
+  }
+  await answer;
+  const seconds = (performance.now() - begin) / 1000;
+  socket.destroy();
+  return bytes / seconds;
+}
+
+/** Reads so many bytes by `onread`. Returns bytes in a second. */
+async function read(job: NetJob, where: Where, bytes: number): Promise<number> {
+  let came = 0;
+  const callback = (length: number): boolean => {
+    came += length;
+    return true;
+  };
+  const socket = open(job, where, { buffer: Buffer.alloc(WRITE_BYTES), callback });
+  await once(socket, 'connect');
+  const begin = performance.now();
+  socket.write(String(bytes));
+  await once(socket, 'end');
+  const seconds = (performance.now() - begin) / 1000;
+  if (came !== bytes) throw new Error(`${came} bytes came, not ${bytes}`);
+  socket.destroy();
+  return bytes / seconds;
+}
+
+async function streamed(job: NetJob, where: Where): Promise<number> {
+  if (job.kind === 'onread') keepObjects(job.liveMib);
+  const file = job.kind === 'copy' ? temporaryFile(job.bytes) : undefined;
+  const run = (bytes: number): Promise<number> =>
+    job.kind === 'onread' ? read(job, where, bytes) : sent(job, where, bytes, file);
+  await run(Math.min(job.bytes, WARM_UP_BYTES));
+  return await run(job.bytes);
+}
+
+/** Operations or bytes in a second, or µs for each operation. */
+export function measure(job: NetJob, where: Where): Promise<number> {
+  if (job.kind === 'request') return requests(job, where);
+  if (job.kind === 'echo') return echoes(job, where);
+  if (job.kind === 'connect') return connections(job, where);
+  return streamed(job, where);
+}
