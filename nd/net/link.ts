@@ -87,8 +87,9 @@ export class Link {
   /** Large payloads that were read and not reported yet. Their frames keep their slots, which bounds them. */
   readonly #read = new Fifo<{ id: number; slot: Slot }>();
   #freed = false;
-  /** Frames that came before this side knew that the connection is made. */
+  /** Frames that came before they can be delivered. */
   #early: (() => void)[] = [];
+  #delivers = false;
 
   private constructor(
     context: LocalContext,
@@ -180,10 +181,14 @@ export class Link {
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
   }
 
-  /** The connection is made. */
-  establish(): void {
-    this.#established = true;
+  /**
+   * The connection is made. Nothing has happened if it throws: the connection has ended already.
+   *
+   * @param entered - called when the link can send, before frames are delivered; it may end the link
+   */
+  establish(entered?: () => void): void {
     const ending = this.connector.notifyDisconnect();
+    this.#established = true;
     this.processRef.waitFor(ending);
     ending.then(
       () => this.end(reset()),
@@ -191,7 +196,10 @@ export class Link {
     );
     this.#operations.start();
     this.grants.operations.start();
+    entered?.();
+    this.#delivers = true;
     for (const deliver of this.#early.splice(0)) if (!this.over) deliver();
+    if (this.over) return;
     this.context.poller.wake();
     this.user.writable();
   }
@@ -492,7 +500,7 @@ export class Link {
 
   /** A frame for the user. A listener that throws does not cost the frames behind it. */
   #give(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
-    if (!this.#established) {
+    if (!this.#delivers) {
       this.#early.push(() => this.#give(type, flags, id, slot, at, length));
       return;
     }

@@ -278,9 +278,17 @@ export class Server extends EventEmitter implements AsyncDisposable {
     if (host === undefined || host === '::' || host === '0.0.0.0')
       this.#all = addresses.some(({ family }) => family === 6) ? '::' : '0.0.0.0';
     if (signal !== undefined) {
-      const abort = (): void => void this.close();
+      const abort = (): void => {
+        if (this.#goesOn(attempt)) void this.close();
+      };
       signal.addEventListener('abort', abort, { once: true });
-      this.once('close', () => signal.removeEventListener('abort', abort));
+      // The end of an earlier call of listen may come after this one has begun.
+      const over = (): void => {
+        if (this.#goesOn(attempt)) return;
+        this.off('close', over);
+        signal.removeEventListener('abort', abort);
+      };
+      this.on('close', over);
     }
     for (const post of this.#posts) void this.#accept(post, attempt);
   }
@@ -368,13 +376,20 @@ export class Server extends EventEmitter implements AsyncDisposable {
       tell(this, 'drop', addresses);
       return;
     }
-    connection.attach(link);
-    link.user = needs.user;
-    this.#count(connection);
-    if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
-    this.#left(connector);
-    tell(this, event, connection);
-    link.establish();
+    const entered = (): void => {
+      connection.attach(link);
+      link.user = needs.user;
+      this.#count(connection);
+      if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
+      this.#left(connector);
+      // The program may end the connection at once.
+      tell(this, event, connection);
+    };
+    try {
+      link.establish(entered);
+    } catch (error) {
+      this.#fail(connector, link, error, attempt);
+    }
   }
 
   /**

@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
-import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
+import {
+  type Channel,
+  connect,
+  connectChannel,
+  createChannelServer,
+  type Socket,
+} from '../../nd/net/index.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { perTier } from '../helpers/tiers.js';
 
@@ -12,6 +18,51 @@ test.after.each(endAll);
 /** Connections made and ended, and how many at a time. `NET_CONNECTIONS=10000` is the long run. */
 const CONNECTIONS = Number(process.env.NET_CONNECTIONS ?? perTier(200, 600));
 const AT_A_TIME = 20;
+
+test('a program may end a connection in the handler that gets it; its server goes on', async () => {
+  const ends: readonly ((connection: Socket | Channel) => unknown)[] = [
+    (connection) => connection.destroy(),
+    (connection) => connection.destroy(new Error('turned away')),
+    (connection) => ('end' in connection ? connection.end('bye') : connection.close()),
+    (connection) => ('resetAndDestroy' in connection ? connection.resetAndDestroy() : connection.destroy()),
+    () => {
+      throw new Error('a mistake of the program');
+    },
+  ];
+  let turn = 0;
+  const uncaught: unknown[] = [];
+  const catches = (error: unknown): void => void uncaught.push(error);
+  process.on('uncaughtException', catches);
+  const handle = (connection: Socket | Channel): void => {
+    connection.on('error', () => {});
+    ends[turn]!(connection);
+  };
+  const server = createChannelServer(handle).on('connection', handle);
+  const port = await listening(server);
+  for (turn = 0; turn < ends.length; turn += 1) {
+    const socket = connect(port, '127.0.0.1').resume();
+    const codes: unknown[] = [];
+    socket.on('error', ({ code }: { code?: string }) => codes.push(code));
+    if (turn < ends.length - 1) {
+      await new Promise((resolve) => socket.once('close', resolve));
+      // As in node:net: an end for destroy() without an error and for end(), a reset for the others.
+      assert.equal(codes, turn === 1 || turn === 3 ? ['ECONNRESET'] : []);
+      assert.is(socket.bytesRead, turn === 2 ? 3 : 0);
+    } else {
+      await once(socket, 'connect');
+      socket.destroy();
+    }
+    const channel = await connectChannel(port, '127.0.0.1').catch(() => undefined);
+    if (turn === ends.length - 1) await channel!.close();
+    else await channel?.receive().catch(() => {});
+  }
+  while (server.connections > 0) await new Promise((resolve) => setImmediate(resolve));
+  process.off('uncaughtException', catches);
+  assert.equal(
+    uncaught.map((error) => (error as Error).message),
+    ['a mistake of the program', 'a mistake of the program'],
+  );
+});
 
 test('connections of all kinds of ends leave no object and no memory', async () => {
   const server = createChannelServer((channel) => {
