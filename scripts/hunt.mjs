@@ -75,8 +75,10 @@ const chosenLoads = values.loads.split(',');
 for (const name of chosenLoads) {
   if (!(name in loads)) fail(new Error(`--loads must be of ${Object.keys(loads).join(', ')}; got '${name}'`));
 }
-for (const name of ['runs', 'jobs', 'seed', 'timeout']) {
-  if (!/^\d+$/.test(values[name])) fail(new Error(`--${name} must be a number; got '${values[name]}'`));
+if (!/^\d+$/.test(values.seed)) fail(new Error(`--seed must be a number; got '${values.seed}'`));
+for (const name of ['runs', 'jobs', 'timeout']) {
+  if (!/^[1-9]\d*$/.test(values[name]))
+    fail(new Error(`--${name} must be a number from 1 on; got '${values[name]}'`));
 }
 
 const tests = resolve(values.tests);

@@ -26,6 +26,12 @@ const { values, positionals } = parseArgs({
   },
 });
 
+for (const name of ['jobs', 'timeout']) {
+  if (/^[1-9]\d*$/.test(values[name])) continue;
+  console.error(`error: --${name} must be a number from 1 on; got '${values[name]}'`);
+  process.exit(2);
+}
+
 const tests = resolve(values.tests);
 const files = testFiles(tests, positionals);
 

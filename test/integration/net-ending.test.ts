@@ -64,6 +64,20 @@ test('a program may end a connection in the handler that gets it; its server goe
   );
 });
 
+test('the signal of a listen that follows a close is heard, though the end of the close comes later', async () => {
+  const server = createChannelServer();
+  await listening(server);
+  const abort = new AbortController();
+  const ended = once(server, 'close');
+  void server.close();
+  server.listen({ host: '127.0.0.1', signal: abort.signal });
+  await Promise.all([ended, once(server, 'listening')]);
+  const closed = once(server, 'close');
+  abort.abort();
+  await closed;
+  assert.is(server.listening, false);
+});
+
 test('connections of all kinds of ends leave no object and no memory', async () => {
   const server = createChannelServer((channel) => {
     channel.onRequest((bytes) => bytes);

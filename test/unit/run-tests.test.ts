@@ -109,6 +109,17 @@ test('--no-skips: each is a failure', ({ folder }) => {
   assert.equal([whole.code, whole.totals], [0, '2 passed, 0 failed, 0 skipped']);
 });
 
+test('numbers that are none are refused, and nothing that ran no test has passed', ({ folder }) => {
+  for (const script of [run, hunt])
+    for (const [option, value] of [
+      ['--jobs', '0'],
+      ['--jobs', 'x'],
+      ['--timeout', '0'],
+    ] as const)
+      assert.is(script(folder, option, value, 'passes').code, 2, `${option} ${value}`);
+  assert.is(run(folder, 'no-such-file').code, 1);
+});
+
 test('a failure is counted beside what is skipped, and a crash, and a file without a test', ({ folder }) => {
   const failed = run(folder, 'fails.');
   assert.equal([failed.code, failed.totals], [1, '1 passed, 2 failed, 2 skipped']);
