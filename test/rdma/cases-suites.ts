@@ -114,6 +114,8 @@ const knownOnRxe: Known = {
   'memory.send-and-invalidate-unknown':
     'a Send whose key cannot be invalidated is acknowledged before its queue pair ends (rxe_resp.c:1415, class J)',
   'v2.no-local-write': deadReceive,
+  'cq.overrun-by-sends':
+    "the device's queue is longer than the program's (hca/verbs/completion_queues.cc), so an overrun shows when results are asked for",
   'memory.window-dies-with-': boundWindow,
   "connect.listener's-port-for-connectors":
     'librdmacm binds nothing to the port of a listener; connectors are at another (cma.c:3748, cma_check_port)',
