@@ -182,9 +182,9 @@ export class Link {
   }
 
   /**
-   * The connection is made. Nothing has happened if it throws: the connection has ended already.
+   * The connection is established. Throws, without any effect, if it has ended already.
    *
-   * @param entered - called when the link can send, before frames are delivered; it may end the link
+   * @param entered - called when the link can send, before the first frame is delivered; it may end the link
    */
   establish(entered?: () => void): void {
     const ending = this.connector.notifyDisconnect();
@@ -341,9 +341,19 @@ export class Link {
 
   /** The slot receives data again. */
   #receive(slot: Slot): void {
+    if (this.#postReceive(slot)) this.#credits.released();
+  }
+
+  /** Posts a Receive. Returns false, and ends the connection, if the provider refuses it. */
+  #postReceive(slot: Slot): boolean {
     slot.sgl[0].length = this.hello.slotBytes;
-    this.queuePair.receive(slot, slot.sgl);
-    this.#credits.released();
+    try {
+      this.queuePair.receive(slot, slot.sgl);
+      return true;
+    } catch (error) {
+      this.end(netError(error, 'receive'));
+      return false;
+    }
   }
 
   /** The large payload with this id, described in the slot, was read: the peer may use its memory again. */
@@ -531,9 +541,7 @@ export class Link {
       for (let at = HEADER; at < bytes && !this.over; at += 4)
         this.user.wasRead(this.#view.getUint32(slot.offset + at));
     if (this.over) return;
-    slot.sgl[0].length = this.hello.slotBytes;
-    this.queuePair.receive(slot, slot.sgl);
-    this.#credits.releasedControl();
+    if (this.#postReceive(slot)) this.#credits.releasedControl();
   }
 
   /** The payload of a received frame, in its slot. */

@@ -27,8 +27,8 @@ export interface SocketOptions {
   /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
   readonly allowHalfOpen?: boolean | undefined;
   /**
-   * As in `node:stream`: bytes that wait on this side of the connection, written or received, before `write` returns false or the peer is held
-   * back; default that of Node.js.
+   * As in `node:stream`: bytes buffered on this side before `write` returns false, or before the peer is held back; default that of
+   * Node.js.
    */
   readonly highWaterMark?: number | undefined;
 }
@@ -65,10 +65,10 @@ export class Socket extends Duplex {
   #endReceived = false;
   #endPushed = false;
   readonly #unread = new UnreadBytes();
-  /** The reader wants bytes. */
+  /** The reader has not paused. */
   #flowing = true;
   readonly #onRead: OnReadOptions | undefined;
-  /** Bytes are being given to it. */
+  /** {@link #giveUnread} is running. */
   #giving = false;
   #timeout: NodeJS.Timeout | undefined;
   #idleMs = 0;
@@ -291,19 +291,19 @@ export class Socket extends Duplex {
 
   /** @internal */
   override _read(): void {
-    // The pauses of `onread` are its own.
+    // With `onread`, pause() and resume() alone start and stop reading.
     if (this.#onRead !== undefined) return;
     this.#flowing = true;
     this.#giveUnread();
   }
 
-  /** As in `node:net`: with `onread`, nothing more is read. */
+  /** As in `node:net`; also stops calls of the `onread` callback. */
   override pause(): this {
     if (this.#onRead !== undefined) this.#flowing = false;
     return super.pause();
   }
 
-  /** As in `node:net`: with `onread`, goes on after {@link pause} and after a callback that returned false. */
+  /** As in `node:net`; also continues calls of the `onread` callback after {@link pause}, or after one that returned false. */
   override resume(): this {
     if (this.#onRead !== undefined) {
       this.#flowing = true;
@@ -312,18 +312,21 @@ export class Socket extends Duplex {
     return super.resume();
   }
 
-  /** Gives the reader what waits, as far as it wants bytes, then the end. */
+  /** Delivers unread bytes until the reader pauses, then the end of the stream. */
   #giveUnread(): void {
-    // A callback may resume.
+    // A callback that resumes must not recurse.
     if (this.#giving) return;
     this.#giving = true;
     const link = this.#link!;
     const unread = this.#unread;
-    while (this.#flowing && !unread.empty && !this.destroyed) {
-      if (this.#onRead === undefined) this.#flowing = this.push(unread.chunk(link));
-      else this.#readInto(link, this.#onRead);
+    try {
+      while (this.#flowing && !unread.empty && !this.destroyed) {
+        if (this.#onRead === undefined) this.#flowing = this.push(unread.chunk(link));
+        else this.#readInto(link, this.#onRead);
+      }
+    } finally {
+      this.#giving = false;
     }
-    this.#giving = false;
     if (this.#endReceived && unread.empty) this.#pushEnd();
   }
 

@@ -3,13 +3,16 @@ import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readCounters } from '../../kernel-bridge/index.js';
+import { NdError, Status } from '../../nd/index.js';
 import {
   type Channel,
   connect,
   connectChannel,
   createChannelServer,
+  type NetError,
   type Socket,
 } from '../../nd/net/index.js';
+import { QueuePair } from '../../nd/v2/queue-pair.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { perTier } from '../helpers/tiers.js';
 
@@ -76,6 +79,31 @@ test('the signal of a listen that follows a close is heard, though the end of th
   abort.abort();
   await closed;
   assert.is(server.listening, false);
+});
+
+test('a Receive that the provider refuses ends its connection with an error, and no other', async () => {
+  const failures: unknown[] = [];
+  const server = createChannelServer().on('connection', (socket) =>
+    socket.on('error', (error: NetError) => failures.push(error.code)).pipe(socket),
+  );
+  const port = await listening(server);
+  const [socket, other] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+  await Promise.all([once(socket, 'connect'), once(other, 'connect')]);
+  const { receive } = QueuePair.prototype;
+  QueuePair.prototype.receive = () => {
+    throw new NdError(Status.INSUFFICIENT_RESOURCES, 'Receive: no place');
+  };
+  try {
+    // The server's slot cannot receive again.
+    socket.resume().write('x');
+    const [error] = await once(socket, 'error');
+    assert.is((error as NetError).code, 'ECONNRESET');
+    assert.equal(failures, ['ENOBUFS']);
+  } finally {
+    QueuePair.prototype.receive = receive;
+  }
+  other.end('y');
+  for await (const bytes of other) assert.is(String(bytes), 'y');
 });
 
 test('connections of all kinds of ends leave no object and no memory', async () => {
