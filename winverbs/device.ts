@@ -28,7 +28,7 @@ import { WvOverlapped } from './wv-object.js';
 /** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;
 
-/** Entries of a P_Key or GID table that are asked for at first; of a longer one twice as many, and so on. */
+/** Room for this many entries of a P_Key or GID table at first; it doubles until the table fits. */
 const TABLE_ENTRIES = 128;
 
 /** IWVDevice: an open HCA. */
@@ -199,7 +199,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, 2));
   }
 
-  /** The whole table of a port. Its length would cost another IOCTL, and may grow before the next one. */
+  /** The whole table of a port, without an IOCTL for its length, which may have changed by the next one. */
   private table(code: number, port: number, size: number): Uint8Array {
     for (let room = TABLE_ENTRIES; ; room *= 2) {
       try {

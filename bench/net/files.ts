@@ -1,10 +1,10 @@
-/** Files that exist before they are copied, so that the system does not fill new pages with zeros meanwhile. */
+/** Files that exist before the copy, so that the row does not measure the page cache zeroing new pages. */
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WRITE_BYTES } from './job.js';
 
-/** The path of a new file of so many bytes, which is gone when the process ends, however it does. */
+/** Creates a file of `bytes` bytes, and removes it when the process exits. Returns its path. */
 export function temporaryFile(bytes: number): string {
   const folder = mkdtempSync(join(tmpdir(), 'nd-bench-net-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));

@@ -3,30 +3,30 @@ import * as z from 'zod';
 
 export const netJobSchema = z.strictObject({
   /**
-   * `request`: requests of a channel with their answers, or messages with a length before each; `echo`: bytes of a stream that come back, awaited;
-   * `stream`: writes of 64 KiB to a reader of a Duplex; `onread`: the same, to a client that reads by `onread`; `copy`: a file into another one, both
-   * of which exist; `connect`: connections that are made and closed.
+   * `request`: channel requests, or length-prefixed messages over a socket, and their answers. `echo`: a stream message that the peer
+   * sends back before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read by `onread`. `copy`: one
+   * existing file into another. `connect`: connect and close.
    */
   kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect']),
   over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX']),
   /** Bytes of a request or an echo. */
   size: z.int().min(1).default(64),
-  /** Requests under way, or connections that are made at once. */
+  /** Requests in flight, or concurrent connects. */
   inFlight: z.int().min(1).default(1),
-  /** Of requests: how many in a second, or µs of both processes' processor time for each. */
+  /** For requests: requests per second, or µs of CPU time of both processes per request. */
   figure: z.enum(['rate', 'processor']).default('rate'),
-  /** Seconds of requests, echoes and connections. */
+  /** Duration of requests, echoes and connects, in seconds. */
   seconds: z.number().min(0.001).default(1),
-  /** Requests, echoes or connections before those that count. */
+  /** Requests, echoes or connects before the measurement. */
   warmUp: z.int().min(0).default(0),
-  /** Of a stream or a file. */
+  /** Length of the stream or file. */
   bytes: z
     .int()
     .min(1)
     .default(2 ** 20),
-  /** MiB of objects that the receiver of a stream keeps, as a program has them. */
+  /** Live heap of the stream's receiver, in MiB. */
   liveMib: z.int().min(0).default(0),
-  /** A busy loop runs on the processor of each side. */
+  /** Runs a busy loop on the CPU of each side. */
   busy: z.boolean().default(false),
 });
 /** As it is after its defaults. */
@@ -37,10 +37,10 @@ export type NetJobInput = z.input<typeof netJobSchema>;
 export const LOOPBACK = '127.0.0.1';
 /** Bytes of a write to a stream. */
 export const WRITE_BYTES = 65_536;
-/** This request asks for the server's processor time, in µs. No request that is measured is as long. */
+/** Asks for the server's CPU time, in µs. No measured request has this length. */
 export const HOW_MUCH = 'how much processor time?';
 
-/** Processor time of this process, in µs. */
+/** CPU time of this process, in µs. */
 export function processorTime(): number {
   const { user, system } = process.cpuUsage();
   return user + system;
@@ -48,9 +48,9 @@ export function processorTime(): number {
 
 const kept: object[][] = [];
 
-/** Keeps objects of about so many MiB on V8's heap. */
+/** Fills about `mib` MiB of V8's heap with live objects. */
 export function keepObjects(mib: number): void {
-  // Map, properties, elements and three fields take 48 bytes, an element of the array 8.
+  // An object takes 48 bytes (map, properties, elements, three fields), its array element 8.
   const count = Math.round((mib * 2 ** 20) / 56);
   kept.push(Array.from({ length: count }, (_, at) => ({ at, next: at + 1, text: '' })));
 }

@@ -15,7 +15,7 @@ const WARM_UP_BYTES = 2 ** 26;
 
 type OnRead = NonNullable<Parameters<typeof connect>[0] & object>['onread'];
 
-/** A stream that is being connected. */
+/** Starts to connect a stream. */
 function open({ over }: NetJob, where: Where, onread?: OnRead): Socket | net.Socket {
   const half = { allowHalfOpen: true, ...(onread && { onread }) };
   if (over === 'networkdirect/net') return connect({ ...half, port: Number(where), host: LOOPBACK });
@@ -23,7 +23,7 @@ function open({ over }: NetJob, where: Where, onread?: OnRead): Socket | net.Soc
   return net.connect({ ...half, ...at, noDelay: true } as net.NetConnectOpts);
 }
 
-/** Does it one after another, in so many lanes, for so many times and at least so long. */
+/** Calls `act` in sequence on each lane, at least `times` times in all and for at least `ms` ms. */
 async function repeat(lanes: number, times: number, ms: number, act: () => Promise<unknown>) {
   const begin = performance.now();
   let count = 0;
@@ -87,7 +87,7 @@ async function connections(job: NetJob, where: Where): Promise<number> {
     const { count, seconds } = await repeat(1, 1, 1000 * job.seconds, one);
     return count / seconds;
   }
-  // All at once, by a process that has made none before.
+  // All at once, in a process that has not connected before.
   const begin = performance.now();
   const sockets = Array.from({ length: job.inFlight }, () => open(job, where));
   await Promise.all(sockets.map((socket) => once(socket, 'connect')));
@@ -96,7 +96,7 @@ async function connections(job: NetJob, where: Where): Promise<number> {
   return job.inFlight / seconds;
 }
 
-/** Sends so many bytes, and waits until all were taken. Returns bytes in a second. */
+/** Sends `bytes` bytes and waits until the peer has read them. Returns bytes per second. */
 async function sent(job: NetJob, where: Where, bytes: number, file: string | undefined): Promise<number> {
   const socket = open(job, where);
   await once(socket, 'connect');
@@ -116,7 +116,7 @@ async function sent(job: NetJob, where: Where, bytes: number, file: string | und
   return bytes / seconds;
 }
 
-/** Reads so many bytes by `onread`. Returns bytes in a second. */
+/** Reads `bytes` bytes by `onread`. Returns bytes per second. */
 async function read(job: NetJob, where: Where, bytes: number): Promise<number> {
   let came = 0;
   const callback = (length: number): boolean => {
@@ -143,7 +143,7 @@ async function streamed(job: NetJob, where: Where): Promise<number> {
   return await run(job.bytes);
 }
 
-/** Operations or bytes in a second, or µs for each operation. */
+/** Operations or bytes per second, or µs per operation. */
 export function measure(job: NetJob, where: Where): Promise<number> {
   if (job.kind === 'request') return requests(job, where);
   if (job.kind === 'echo') return echoes(job, where);

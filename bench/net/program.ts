@@ -7,7 +7,7 @@ import { netJobSchema } from './job.js';
 import { measure } from './measure.js';
 import { serve } from './serve.js';
 
-/** A process that keeps a processor busy, until its parent has ended, by whatever means. */
+/** Keeps one CPU busy until the parent process has ended. */
 const BUSY = 'const parent = process.ppid; while (process.ppid === parent);';
 
 const [role, text = '', where = ''] = process.argv.slice(2);

@@ -16,7 +16,7 @@ function answerTo(bytes: Buffer): Buffer | string {
   return bytes.length === HOW_MUCH.length && String(bytes) === HOW_MUCH ? String(processorTime()) : bytes;
 }
 
-/** Answers messages that have a length before each. */
+/** Answers length-prefixed messages. */
 function answerFramed(socket: net.Socket): void {
   socket.setNoDelay().on('error', () => {});
   const framed = new Framed(socket);
@@ -28,19 +28,19 @@ function answerFramed(socket: net.Socket): void {
   });
 }
 
-/** Takes a stream, and then answers with a byte. */
+/** Reads a stream to its end, then answers with one byte. */
 async function take(socket: Duplex): Promise<void> {
   for await (const _ of socket.iterator({ destroyOnReturn: false }));
   socket.end('.');
 }
 
-/** Writes what comes into a file. */
+/** Writes the stream into a file, then answers with one byte. */
 async function write(socket: Duplex, file: string): Promise<void> {
   await pipeline(socket.iterator({ destroyOnReturn: false }), createWriteStream(file, { flags: 'r+' }));
   socket.end('.');
 }
 
-/** Sends a stream; the number of its bytes comes first, as text. */
+/** Sends a stream; the client asks for its length first, as text. */
 async function send(socket: Duplex): Promise<void> {
   let left = Number(String(await new Promise((resolve) => socket.once('data', resolve))));
   const piece = Buffer.alloc(WRITE_BYTES);

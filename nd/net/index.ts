@@ -52,7 +52,7 @@ export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
   readonly signal?: AbortSignal | undefined;
   /** As {@link Socket.setTimeout}: milliseconds without traffic until `'timeout'`. */
   readonly timeout?: number | undefined;
-  /** Reads into memory of the program, without `'data'` events; `'end'`, `'error'` and `'close'` come as without it. */
+  /** Reads into a buffer of the program, without `'data'` events. `'end'`, `'error'` and `'close'` are emitted as usual. */
   readonly onread?: OnReadOptions | null | undefined;
 }
 

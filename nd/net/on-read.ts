@@ -1,13 +1,13 @@
 import { kindOf, wrongType } from './checks.js';
 import { uncaught } from './emit.js';
 
-/** Where `connect` puts the bytes that come, and whom it tells, as in `node:net`: no memory is allocated for each chunk. */
+/** Reads into a buffer of the program, as `onread` of `node:net` does, instead of allocating a chunk for each `'data'` event. */
 export interface OnReadOptions {
-  /** Memory that is used again for each chunk, of at least one byte; or a function that returns memory for the next one. */
+  /** The buffer, of at least one byte, which is reused for each read; or a function that returns a buffer for the next read. */
   readonly buffer: Uint8Array | (() => Uint8Array);
   /**
-   * Called with the number of bytes that came and the memory that has them, from its first byte on. They are the program's until it returns, or for
-   * ever if `buffer` is a function. When it returns `false`, nothing more is read until `socket.resume()`.
+   * Called with the number of bytes read and the buffer, which has them from offset 0 on. A reused buffer is overwritten after the callback
+   * returns. A callback that returns `false` pauses the socket until `socket.resume()`.
    */
   readonly callback: (bytesWritten: number, buffer: Uint8Array) => unknown;
 }
@@ -17,7 +17,7 @@ const isMemory = (value: unknown): value is Uint8Array => value instanceof Uint8
 const shownMemory = (value: unknown): string =>
   value instanceof Uint8Array ? 'an empty one' : kindOf(value);
 
-/** @throws TypeError `ERR_INVALID_ARG_TYPE`: not such options */
+/** @throws TypeError `ERR_INVALID_ARG_TYPE`: an option has another type, or the buffer is empty */
 export function checkOnRead(onread: unknown): asserts onread is OnReadOptions | null | undefined {
   if (onread === undefined || onread === null) return;
   if (typeof onread !== 'object')
@@ -31,14 +31,14 @@ export function checkOnRead(onread: unknown): asserts onread is OnReadOptions | 
     throw wrongType(`onread.callback must be a function; got ${kindOf(callback)}.`);
 }
 
-/** The program's memory for the next bytes. What its function throws, or returns instead of memory, is thrown. */
+/** The buffer for the next read. Throws what the program's function throws, and a TypeError if it returns no buffer. */
 export function memoryOf({ buffer }: OnReadOptions): Uint8Array {
   const memory = typeof buffer === 'function' ? buffer() : buffer;
   if (isMemory(memory)) return memory;
   throw wrongType(`onread.buffer must return a Uint8Array of at least one byte; got ${shownMemory(memory)}.`);
 }
 
-/** Tells the program of bytes in its memory. Returns whether it wants more. */
+/** Calls the callback. Returns false if it pauses the socket; an exception is uncaught and does not pause it. */
 export function wantsMore({ callback }: OnReadOptions, bytes: number, memory: Uint8Array): boolean {
   try {
     return callback(bytes, memory) !== false;

@@ -2,24 +2,24 @@ import { Fifo } from './fifo.js';
 import type { Link, Slot } from './link.js';
 import { unfilled } from './slab.js';
 
-/** Bytes of a chunk that has several pieces, at most. */
+/** The longest chunk that is merged from several pieces, in bytes. */
 const CHUNK_BYTES = 262_144;
 
-/** Received bytes of a stream that its reader did not want yet. They stay in their slots, so that the sender is held back. */
+/** Received bytes that the reader of a stream has not asked for. They stay in their slots, which holds the sender back. */
 export class UnreadBytes {
   readonly #pieces = new Fifo<{ readonly slot: Slot; at: number; length: number }>();
 
-  /** There are none. */
+  /** Whether all bytes were taken. */
   get empty(): boolean {
     return this.#pieces.length === 0;
   }
 
-  /** Adds the payload of a frame: `length` bytes, at least one, from `at` on in the memory of its slot. */
+  /** Adds the payload of a frame: `length` bytes (at least 1) at offset `at` of the slot's memory. */
   put(slot: Slot, at: number, length: number): void {
     this.#pieces.push({ slot, at, length });
   }
 
-  /** Takes a chunk: as many whole pieces as 256 KiB hold, and at least one. */
+  /** Takes one chunk: at least one piece, and further whole pieces up to 256 KiB in all. */
   chunk(link: Link): Buffer {
     const pieces = [this.#pieces.shift()!];
     let total = pieces[0]!.length;
@@ -38,7 +38,7 @@ export class UnreadBytes {
     return chunk;
   }
 
-  /** Takes as many bytes as `buffer` holds. Returns their number. */
+  /** Moves as many bytes as fit into `buffer`. Returns their number. */
   into(buffer: Uint8Array, link: Link): number {
     let to = 0;
     for (
