@@ -82,6 +82,20 @@ test('the youngest request of the largest source is displaced, and can come agai
   assert.equal(qpns, [0x100 + 50, 0x101, 0x102, 0x103]);
 });
 
+test('a REQ that is not stored displaces nobody: one of a stale connection, one without an id', () => {
+  const pair = serving({}, 4);
+  pair.taking = false;
+  request(pair, 50, { stranger: 1 });
+  pair.take();
+  for (let n = 0; n < 4; n += 1) request(pair, n);
+  request(pair, 51, { stranger: 1, says: { localQpn: 0x100 + 50 } });
+  pair.server.idsLeft = 0;
+  request(pair, 60, { stranger: 2 });
+  const counters = pair.server.cm.counters();
+  assert.equal([counters['refused.10'], counters.noCommId, counters['displaced.REQ']], [1, 1, undefined]);
+  assert.is(pair.listener.waiting, 4);
+});
+
 test('where all have the same, nobody is displaced', () => {
   const pair = serving({}, 3);
   pair.taking = false;

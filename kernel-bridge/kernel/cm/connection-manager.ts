@@ -264,7 +264,6 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const verdict = this.#judge(message, origin);
-    if (verdict === 'dropped') return;
     if ('reason' in verdict) {
       this.#rejectReq(verdict.reason, verdict.ari, transactionId, body, origin);
       return;
@@ -296,16 +295,21 @@ class Manager implements ConnectionManager, ConnectionHost {
     return foreign;
   }
 
+  /** Comes last, as the room may be another source's: a REQ that is not stored takes nothing from anybody. */
   #admit({ listener, request }: Admissible, { header, body }: Received<'REQ'>, origin: Origin): void {
     const { transactionId } = header;
-    const id = this.platform.allocateCommId() >>> 0;
-    if (id === 0) {
-      this.count('noCommId');
-      this.#rejectReq(RejReason.noResources, NOTHING, transactionId, body, origin);
-      return;
-    }
     const { source: address, sender } = origin;
     const source = sourceOf(address, sender);
+    const id = this.platform.allocateCommId() >>> 0;
+    const admission = id === 0 ? 'refused' : listener.admit(source);
+    if (admission !== 'waits') {
+      if (id === 0) this.count('noCommId');
+      else this.platform.releaseCommId(id);
+      // The peer repeats a REQ that is dropped.
+      if (admission === 'dropped') this.count('dropped.noRoom');
+      else this.#rejectReq(RejReason.noResources, NOTHING, transactionId, body, origin);
+      return;
+    }
     const received = { body: keptOfReq(body), sender, source, transactionId, request };
     const connection = new Connection(this, id, this.#transactionId(id), { received });
     this.#requestedAt.set(connection, listener);
@@ -313,11 +317,11 @@ class Manager implements ConnectionManager, ConnectionHost {
     listener.add(connection);
   }
 
-  /** The listener of this request, the reason for refusing it, or `dropped`: the peer will repeat it. */
+  /** The listener of this request, or the reason for refusing it. */
   #judge(
     { header, body }: Received<'REQ'>,
     origin: Origin,
-  ): Admissible | { reason: number; ari: Uint8Array } | 'dropped' {
+  ): Admissible | { reason: number; ari: Uint8Array } {
     if (!this.#listeners.has(body.serviceId)) {
       if (origin.sender !== BY_WIRE && body.serviceId >> 32n === 0n)
         this.platform.nobodyListens?.(body.serviceId, origin.destination);
@@ -336,11 +340,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
     if (!listener) return { reason: RejReason.consumerReject, ari: NOTHING };
     if (listener.parameters.acceptsPkey?.(request.pkey) === false) return foreign;
-    const admission = listener.admit(sourceOf(origin.source, origin.sender));
-    if (admission === 'refused') return { reason: RejReason.noResources, ari: NOTHING };
-    if (admission === 'waits') return { listener, request };
-    this.count('dropped.noRoom');
-    return 'dropped';
+    return { listener, request };
   }
 
   #onRep(message: Received<'REP'>, origin: Origin): void {
