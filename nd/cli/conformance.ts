@@ -199,7 +199,7 @@ async function run(options: Options): Promise<void> {
     runCases(selected, {
       local,
       far,
-      limitMs: 3 * patienceMs,
+      patienceMs,
       bail: options.bail,
       onStart: ({ name }, index) => progress(`${index + 1} of ${selected.length}  ${name}`),
       onResult: (result) => {

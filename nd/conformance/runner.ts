@@ -28,14 +28,17 @@ export interface CaseResult {
   readonly got?: string;
 }
 
+/** A case has three steps at most that wait for something which does not come. */
+const CASE_STEPS = 3;
+
 /** How cases are run. */
 export interface RunOptions {
   /** The half in this process. */
   readonly local: LocalHalf;
   /** The other half, here or elsewhere. */
   readonly far: Party;
-  /** Time limit of a case. */
-  readonly limitMs: number;
+  /** Time limit of a step; that of a case is {@link CASE_STEPS} times as long. */
+  readonly patienceMs: number;
   /** Stop at the first failure. */
   readonly bail?: boolean;
   readonly onStart?: (one: Case, index: number) => void;
@@ -69,7 +72,9 @@ export async function runCases(cases: readonly Case[], options: RunOptions): Pro
   return results;
 }
 
-async function runCase(one: Case, { local, far, limitMs }: RunOptions, strays: Strays): Promise<CaseResult> {
+async function runCase(one: Case, options: RunOptions, strays: Strays): Promise<CaseResult> {
+  const { local, far, patienceMs } = options;
+  const limitMs = CASE_STEPS * patienceMs;
   const near = localParty(local.half);
   const begun = performance.now();
   const { name, clause } = one;

@@ -39,7 +39,7 @@ export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
     const before = readCounters().hca;
     const results = await runCases(
       selectCases(cases, spi).filter(({ name }) => GROUPS.includes(name.split('.')[0]!)),
-      { local: { provider, half }, far: remote.party, limitMs: 3 * PATIENCE_MS },
+      { local: { provider, half }, far: remote.party, patienceMs: PATIENCE_MS },
     );
     const after = readCounters().hca;
     provider.release();

@@ -66,7 +66,7 @@ export async function runMutant(
   return await runCases(selected, {
     local: { provider, half: makeHalf(mutant.spi, provider, address, patienceMs) },
     far: localParty(makeHalf(mutant.spi, open(), address, patienceMs)),
-    limitMs: 3 * patienceMs,
+    patienceMs,
   });
 }
 
