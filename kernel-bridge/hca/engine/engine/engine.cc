@@ -42,7 +42,7 @@ void Engine::detachKernel(KernelId kernel) {
   if (!kernelPort(kernel)) return;
   impl_->transport.direct.retireKernel(kernel);
   command.letPeersLeave();
-  if (kernelPort(kernel)) impl_->transport.lifecycle.detachKernel(kernel);
+  if (kernelPort(kernel)) impl_->transport.kernelEnd.detach(kernel);
 }
 
 KernelPort* Engine::kernelPort(KernelId kernel) {

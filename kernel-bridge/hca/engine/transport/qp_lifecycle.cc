@@ -225,25 +225,6 @@ void Lifecycle::checkDrained(Qp& qp) {
   if (qp.drainNotify) c_.report(qp, QpEvent::kSendQueueDrained, 0);
 }
 
-void Lifecycle::sendWill(Qp& qp) {
-  OutPacket& out = t_.links.out;
-  t_.responses.acknowledgeLast(qp);
-  if (!qp.will || qp.state() == kQpsReset || qp.state() == kQpsInit) return;
-  if (!isPkey(qp.pkey())) return;
-  wire::Bth bth;
-  bth.pkey = qp.pkey();
-  bth.opcode = wire::kOpUdSendOnly;
-  bth.destinationQpn = wire::kGsiQpn;
-  bth.psn = gsiPsn_;
-  gsiPsn_ = wire::psnAdd(gsiPsn_, 1);
-  wire::emitDeth(t_.links.begin(bth), {wire::kGsiQkey, wire::kGsiQpn});
-  out.pieces[0] = {qp.will->mad, wire::kMadBytes};
-  out.pieceCount = 1;
-  out.payloadLength = wire::kMadBytes;
-  c_.counters.willsSent++;
-  if (!c_.link.send(qp.will->path, out)) c_.counters.sendFailures++;
-}
-
 void Lifecycle::destroy(Qp& qp) {
   t_.direct.withdraw(qp);
   t_.responses.acknowledgeLast(qp);
@@ -261,42 +242,6 @@ void Lifecycle::destroy(Qp& qp) {
   qp.pkeyTable->users--;
   qp.pd->users--;
   c_.qps.remove(qp.handle);
-}
-
-void Lifecycle::detachKernel(KernelId kernel) {
-  settle();
-  c_.kernels[kernel] = nullptr;
-  std::vector<Qp*> mine;
-  c_.qps.forEach([&](Qp& qp) {
-    if (qp.kernel == kernel) mine.push_back(&qp);
-  });
-  for (Qp* qp : mine) sendWill(*qp);
-  c_.link.flush();  // the wills' bytes go away with their QPs
-  for (Qp* qp : mine) {
-    Failure quiet;
-    quiet.report = false;
-    fail(*qp, quiet);
-  }
-  settle();
-  for (Qp* qp : mine) destroy(*qp);
-  c_.ahs.forEach([&](AddressHandle& ah) {
-    if (ah.pd->kernel == kernel) c_.ahs.remove(ah.handle);
-  });
-  c_.srqs.forEach([&](Srq& srq) {
-    if (srq.kernel == kernel) c_.srqs.remove(srq.handle);
-  });
-  c_.pkeyTables.forEach([&](PkeyTable& table) {
-    if (table.kernel == kernel) c_.pkeyTables.remove(table.handle);
-  });
-  c_.memory.dropKernel(kernel);
-  c_.cqs.forEach([&](Cq& cq) {
-    if (cq.kernel != kernel) return;
-    cq.notifyAll(Status::kCancelled);
-    c_.cqs.remove(cq.handle);
-  });
-  c_.pds.forEach([&](Pd& pd) {
-    if (pd.kernel == kernel) c_.pds.remove(pd.handle);
-  });
 }
 
 }  // namespace nd

@@ -18,7 +18,6 @@ class Lifecycle : public Role {
 
   Status modify(Qp& qp, uint32_t mask, const QpAttributes& attributes);
   void destroy(Qp& qp);
-  void detachKernel(KernelId kernel);
   void fail(Qp& qp, const Failure& failure);
   // Every WQE there is: the oldest with this status if it is not 0, the rest flushed.
   void flushSends(Qp& qp, uint32_t status, uint32_t vendor);
@@ -37,10 +36,8 @@ class Lifecycle : public Role {
   void enter(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
   void meetPeer(Qp& qp);  // the path is known: the peer may be a process of this host
   void toReset(Qp& qp);
-  void sendWill(Qp& qp);
   void settleFailing();
   bool settling_ = false;
-  uint32_t gsiPsn_ = 0;
 };
 
 }  // namespace nd

@@ -23,7 +23,6 @@ class Responder : public Role {
 
  private:
   bool inSequence(Qp& qp, const Packet& p);
-  bool admits(Qp& qp, const Packet& p);
   void accepted(Qp& qp, const Packet& p);
   void onSend(Qp& qp, const Packet& p);
   void onWrite(Qp& qp, const Packet& p);

@@ -18,7 +18,7 @@ Transport::Transport(Link& link, const Clock& clock, const EngineOptions& option
 
 Transport::~Transport() {
   for (KernelId k = 1; k < Context::kKernels; k++)
-    if (context.kernels[k]) lifecycle.detachKernel(k);
+    if (context.kernels[k]) kernelEnd.detach(k);
 }
 
 // ── Steps ───────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@
 #include "transport/congestion.h"
 #include "transport/direct_access.h"
 #include "transport/fast_path.h"
+#include "transport/kernel_end.h"
 #include "transport/qp_lifecycle.h"
 #include "transport/links.h"
 #include "transport/rnr.h"
@@ -92,6 +93,7 @@ struct Transport final : public PacketSink {
   Fragments fragments{*this};
   Datagrams datagrams{*this};
   Lifecycle lifecycle{*this};
+  KernelEnd kernelEnd{*this};
   DirectAccess direct{*this};
   FastPath fastPath{*this};
 
