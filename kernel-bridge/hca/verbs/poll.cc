@@ -49,11 +49,11 @@ QpObject* qpOf(const CqObject& cq, const RequestId& id, const ibv_wc& wc) {
 
 // The first completion in error tells that the queue pair has left RTS.
 void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
-  if (qp.state.load() == kQpsError || qp.failed.exchange(true)) return;
-  if (status == kWcFlushed) return void(qp.failed = false);
-  const bool onlySends = send && qp.type != kQptRc;
-  qp.publish(onlySends ? kQpsSqError : kQpsError);
-  if (onlySends) return void(qp.failed = false);
+  if (status == kWcFlushed || qp.state.load() == kQpsError || qp.failed.load()) return;
+  if (send && qp.type != kQptRc) return qp.publish(kQpsSqError);
+  // An event of the device may tell at the same time.
+  if (qp.failed.exchange(true)) return;
+  qp.publish(kQpsError);
   tell(qp, status == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal, status);
   later->emplace_back(&qp, qp.handle.load());
 }

@@ -79,22 +79,35 @@ export class PortClaims {
   private bind(claim: PortClaim, port: number, scopeId: number): number {
     const addresses = claim.gid ? [claim.gid] : [everyIpv4, everyIpv6];
     claim.port = port;
-    for (const address of addresses) {
-      const id = this.ids.create(claim.service === EpType.DATAGRAM, claim);
-      // One at a free port is for connectors as well, each of which is bound to it.
-      const { status, port: granted } = this.ids.bind(id, address, claim.port, scopeId, port === 0);
-      if (status === Status.SUCCESS) {
+    try {
+      for (const address of addresses) {
+        const id = this.ids.create(claim.service === EpType.DATAGRAM, claim);
         claim.ids.push(id);
-        claim.port = granted;
-        continue;
+        // One at a free port is for connectors as well, each of which is bound to it.
+        const { status, port: granted } = this.ids.bind(id, address, claim.port, scopeId, port === 0);
+        if (status === Status.SUCCESS) claim.port = granted;
+        else if (address === everyIpv6 && status === Status.INVALID_ADDRESS) {
+          // A system without IPv6.
+          claim.ids.pop();
+          this.ids.destroy(id);
+        } else {
+          this.destroyIds(claim);
+          return status;
+        }
       }
-      this.ids.destroy(id);
-      // A system without IPv6.
-      if (address === everyIpv6 && status === Status.INVALID_ADDRESS) continue;
-      for (const bound of claim.ids.splice(0)) this.ids.destroy(bound);
-      return status;
+    } catch (error) {
+      // No id is left.
+      this.destroyIds(claim);
+      throw error;
     }
     return Status.SUCCESS;
+  }
+
+  private destroyIds({ ids }: PortClaim): void {
+    for (const id of ids.splice(0)) {
+      this.byId.delete(id);
+      this.ids.destroy(id);
+    }
   }
 
   release(holder: object, number: number): void {
@@ -104,10 +117,7 @@ export class PortClaims {
     claim.sinks.delete(holder);
     if (claim.holders.size > 0) return;
     this.claims.delete(number);
-    for (const id of claim.ids) {
-      this.byId.delete(id);
-      this.ids.destroy(id);
-    }
+    this.destroyIds(claim);
   }
 
   find(service: number, gid: Uint8Array | null, port: number): PortClaim | undefined {
@@ -136,8 +146,7 @@ export class PortClaims {
   }
 
   close(): void {
-    for (const { ids } of this.claims.values()) for (const id of ids) this.ids.destroy(id);
+    for (const claim of this.claims.values()) this.destroyIds(claim);
     this.claims.clear();
-    this.byId.clear();
   }
 }

@@ -148,8 +148,10 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
     connection.events = events;
     // librdmacm has no unreliable connections.
     if (parameters.qp.type === QpType.UC) return { connection, status: Status.NOT_SUPPORTED };
+    // Throws where no id is left.
+    const status = connection.connect(parameters);
     this.all.add(connection);
-    return { connection, status: connection.connect(parameters) };
+    return { connection, status };
   }
 
   listen(parameters: CmListenParameters): CmListenerControl {
