@@ -6,39 +6,39 @@
  */
 
 import { channel as diagnostics } from 'node:diagnostics_channel';
-import { Channel } from './channel.js';
-import type { ChannelOptions } from './channel-options.js';
-import { checkSignal, hostOf, portOf, wrongType } from './checks.js';
-import { tell } from './emit.js';
-import { aborted } from './errors.js';
+import { checkSignal, hostOf, portOf, wrongType } from './base/checks.js';
+import { tell } from './base/emit.js';
+import { aborted } from './base/errors.js';
+import { Channel } from './channel/channel.js';
+import type { ChannelOptions } from './channel/channel-options.js';
+import { openLink } from './connection/open-link.js';
 import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
-import { checkOnRead, type OnReadOptions } from './on-read.js';
-import { openLink } from './open-link.js';
 import { Server, type ServerOptions } from './server.js';
-import { Socket, type SocketOptions } from './socket.js';
+import { checkOnRead, type OnReadOptions } from './stream/on-read.js';
+import { Socket, type SocketOptions } from './stream/socket.js';
 
 export { allocate, type SocketAddress } from '../index.js';
-export { setMaxBufferedBytes } from './budget.js';
-export { Channel } from './channel.js';
+export { NetError } from './base/errors.js';
+export { setMaxBufferedBytes } from './channel/budget.js';
+export { Channel } from './channel/channel.js';
 export type {
   AbortOptions,
   ChannelOptions,
   IncomingRequest,
   MessageBytes,
   RequestHandler,
-} from './channel-options.js';
-export { NetError } from './errors.js';
-export type { ExposeOptions } from './exposed-memory.js';
-export { ExposedMemory } from './exposed-memory.js';
-export { LentMemory } from './lent-memory.js';
+} from './channel/channel-options.js';
+export type { ExposeOptions } from './memory/exposed-memory.js';
+export { ExposedMemory } from './memory/exposed-memory.js';
+export { LentMemory } from './memory/lent-memory.js';
+export type { RemoteOptions } from './memory/remote-memory.js';
+export { RemoteMemory } from './memory/remote-memory.js';
 export type { NodeServerOptions, NodeSocketOptions } from './node-options.js';
-export type { OnReadOptions } from './on-read.js';
-export type { RemoteOptions } from './remote-memory.js';
-export { RemoteMemory } from './remote-memory.js';
 export type { DroppedAddresses, ListenOptions, ServerOptions } from './server.js';
 export { Server } from './server.js';
-export type { SocketOptions } from './socket.js';
-export { Socket } from './socket.js';
+export type { OnReadOptions } from './stream/on-read.js';
+export type { SocketOptions } from './stream/socket.js';
+export { Socket } from './stream/socket.js';
 
 const connected = diagnostics('networkdirect.net.connect');
 

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { type IND2Listener, ndCleanup, ndQueryAddressList, ndStartup, type SocketAddress } from '../index.js';
-import { NetError, netError } from './errors.js';
-import { LocalContext } from './local-context.js';
+import { NetError, netError } from './base/errors.js';
+import { LocalContext } from './connection/local-context.js';
 
 /** A listener at one local address, and what it belongs to. */
 export interface Post {

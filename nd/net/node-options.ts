@@ -1,4 +1,4 @@
-import { checkNames } from './checks.js';
+import { checkNames } from './base/checks.js';
 
 /** Options of `net.connect` that programs for it may give, and that have no effect here. */
 export interface NodeSocketOptions {

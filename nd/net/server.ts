@@ -2,22 +2,30 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
-import { familyOf } from './address-text.js';
-import { Budget, threadBudget } from './budget.js';
-import { Channel } from './channel.js';
-import { type ChannelOptions, checkChannelOptions } from './channel-options.js';
-import { checkSignal, checkSizes, defined, hostOf, portOf } from './checks.js';
-import { tell } from './emit.js';
-import { aborted, NetError, netError, otherVersion, reset } from './errors.js';
-import { type ExposedMemory, type ExposeOptions, exposeAt } from './exposed-memory.js';
-import { decodeHello, encodeHello, encodeVersion, type Hello, Kind, otherVersionIn } from './frames.js';
-import { Link, type LinkUser } from './link.js';
+import { checkSignal, defined, hostOf, portOf } from './base/checks.js';
+import { tell } from './base/emit.js';
+import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
+import { Budget, threadBudget } from './channel/budget.js';
+import { Channel } from './channel/channel.js';
+import { type ChannelOptions, checkChannelOptions } from './channel/channel-options.js';
+import { familyOf } from './connection/address-text.js';
+import {
+  decodeHello,
+  encodeHello,
+  encodeVersion,
+  type Hello,
+  Kind,
+  otherVersionIn,
+} from './connection/frames.js';
+import { Link, type LinkUser } from './connection/link.js';
+import type { LocalContext } from './connection/local-context.js';
+import type { Opening } from './connection/open-link.js';
+import { checkSizes } from './connection/sizes.js';
+import type { WeakHandle } from './connection/weak-handle.js';
 import { leave, listenAt, localAddresses, type Post } from './listen-addresses.js';
-import type { LocalContext } from './local-context.js';
+import { type ExposedMemory, type ExposeOptions, exposeAt } from './memory/exposed-memory.js';
 import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
-import type { Opening } from './open-link.js';
-import { Socket, type SocketOptions } from './socket.js';
-import type { WeakHandle } from './weak-handle.js';
+import { Socket, type SocketOptions } from './stream/socket.js';
 
 const accepted = diagnostics('networkdirect.net.accept');
 const failed = diagnostics('networkdirect.net.clientError');

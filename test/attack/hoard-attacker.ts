@@ -3,7 +3,7 @@
  * its kind as it gets credits for, and stays.
  */
 import { once } from 'node:events';
-import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/frames.js';
+import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/connection/frames.js';
 import { connectChannel } from '../../nd/net/index.js';
 import { frameOf, Hoarder, honest, RawPeer } from '../helpers/net-raw.js';
 import { seeded } from '../helpers/random.js';

@@ -3,7 +3,7 @@
  * `attack <port> <seed> <count>`, peers that keep each token and read and write with all of them.
  */
 import { allocate, Status } from '../../nd/index.js';
-import { decodeMemory, Frame, LARGE, type MemoryDescription } from '../../nd/net/frames.js';
+import { decodeMemory, Frame, LARGE, type MemoryDescription } from '../../nd/net/connection/frames.js';
 import { type Channel, connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { frameOf, framesOf, MARK, RawPeer, reportOf } from '../helpers/net-raw.js';
 import { seeded } from '../helpers/random.js';

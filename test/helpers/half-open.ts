@@ -1,6 +1,6 @@
 /** Connection requests of a stranger for servers of `networkdirect/net`: the hello is right, and nothing follows. */
 import { randomBytes } from 'node:crypto';
-import { encodeHello, type Hello, Kind } from '../../nd/net/frames.js';
+import { encodeHello, type Hello, Kind } from '../../nd/net/connection/frames.js';
 import { Forger, forgedReq, ipCmHeaderOf } from './forged-mads.js';
 import { honest } from './net-raw.js';
 

@@ -25,7 +25,7 @@ import {
   Kind,
   type MemoryDescription,
   REPLY_SLOTS,
-} from '../../nd/net/frames.js';
+} from '../../nd/net/connection/frames.js';
 
 const LOOPBACK = '127.0.0.1';
 const SLOT = 131_072;

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { encodeHello } from '../../nd/net/frames.js';
+import { encodeHello } from '../../nd/net/connection/frames.js';
 import {
   connect,
   connectChannel,

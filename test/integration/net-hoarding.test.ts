@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/frames.js';
+import { encodeHello, encodeMemory, Frame, Kind, LARGE, Notice } from '../../nd/net/connection/frames.js';
 import {
   allocate,
   type Channel,

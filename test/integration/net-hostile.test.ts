@@ -13,7 +13,8 @@ import {
   Kind,
   LARGE,
   Notice,
-} from '../../nd/net/frames.js';
+} from '../../nd/net/connection/frames.js';
+import { LocalContext } from '../../nd/net/connection/local-context.js';
 import {
   type Channel,
   connectChannel,
@@ -24,7 +25,6 @@ import {
   type Server,
   type Socket,
 } from '../../nd/net/index.js';
-import { LocalContext } from '../../nd/net/local-context.js';
 import { endAll, listening, rejection } from '../helpers/net-pair.js';
 import { frameOf, honest, RawPeer } from '../helpers/net-raw.js';
 

@@ -15,10 +15,10 @@ import {
   LARGE,
   type MemoryDescription,
   Notice,
-} from '../../nd/net/frames.js';
+} from '../../nd/net/connection/frames.js';
+import { LocalContext } from '../../nd/net/connection/local-context.js';
+import { rings } from '../../nd/net/connection/stream-rings.js';
 import { type Channel, createChannelServer, createServer } from '../../nd/net/index.js';
-import { LocalContext } from '../../nd/net/local-context.js';
-import { rings } from '../../nd/net/stream-rings.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { frameOf, framesOf, honest, MARK, RawPeer, reportOf } from '../helpers/net-raw.js';
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Frame, Header } from '../../nd/net/frames.js';
+import { Frame, Header } from '../../nd/net/connection/frames.js';
 import {
   allocate,
   type Channel,

@@ -10,7 +10,7 @@ import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js
 import { MOST_DRIVERS } from '../../kernel-bridge/kernel/drivers/driver-host.js';
 import { GROUPS_MOST } from '../../kernel-bridge/kernel/filter/datagram-endpoint.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
-import { Frame, forms, IN_RING, Kind, LARGE, Notice } from '../../nd/net/frames.js';
+import { Frame, forms, IN_RING, Kind, LARGE, Notice } from '../../nd/net/connection/frames.js';
 import { attacks } from '../attack/attacks.js';
 
 const root = new URL('../../../', import.meta.url);

@@ -17,6 +17,11 @@ const ownPackage = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) 
 /** A room: the files with this prefix. The first matching entry is a file's room. */
 const rooms = [
   'nd/spi/',
+  'nd/net/base/',
+  'nd/net/connection/',
+  'nd/net/memory/',
+  'nd/net/stream/',
+  'nd/net/channel/',
   'nd/net/',
   'nd/conformance/mutants/',
   'nd/conformance/',
@@ -65,7 +70,13 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   // The contract is independent: it takes only shared types of the layer below.
   'nd/spi/': ['winverbs/index.ts'],
   // Streams and messages: a client of the SPI like any program, of which the hello has the version.
-  'nd/net/': ['nd/index.ts', numbers],
+  'nd/net/base/': ['nd/index.ts', numbers],
+  'nd/net/connection/': ['nd/index.ts', numbers, 'nd/net/base/'],
+  // Exposed memory has a handle for each of a server's channels.
+  'nd/net/memory/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/channel/channel.ts'],
+  'nd/net/stream/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/'],
+  'nd/net/channel/': ['nd/index.ts', 'nd/net/base/', 'nd/net/connection/', 'nd/net/memory/'],
+  'nd/net/': ['nd/index.ts', 'nd/net/'],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
     ioctl,

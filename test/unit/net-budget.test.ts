@@ -1,8 +1,8 @@
 /** What peers make channels hold, apart from connections: the bound, its shares, and that whoever waits gets on. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Account, Admission, Budget, type Charge, Class } from '../../nd/net/budget.js';
-import { type Answering, IncomingRequests } from '../../nd/net/incoming-requests.js';
+import { Account, Admission, Budget, type Charge, Class } from '../../nd/net/channel/budget.js';
+import { type Answering, IncomingRequests } from '../../nd/net/channel/incoming-requests.js';
 import { seeded } from '../helpers/random.js';
 
 const MIB = 2 ** 20;

@@ -1,8 +1,8 @@
 /** The credits of a connection: docs/internals/net.md. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Credits } from '../../nd/net/credits.js';
-import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/frames.js';
+import { Credits } from '../../nd/net/connection/credits.js';
+import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/connection/frames.js';
 
 const SLOTS = 8;
 

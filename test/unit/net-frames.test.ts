@@ -1,8 +1,8 @@
 /** Frames of `networkdirect/net`: which types, flags, ids and lengths a connection of each kind has. All others end it. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Atomic, isAtomic } from '../../nd/net/exposed-memory.js';
-import { Kind, malformed } from '../../nd/net/frames.js';
+import { Kind, malformed } from '../../nd/net/connection/frames.js';
+import { Atomic, isAtomic } from '../../nd/net/memory/exposed-memory.js';
 
 /** As docs/internals/net.md has them: flags, whether there is an id, and the bytes of a payload in the frame ('any': as many as fit). */
 const documented = {

@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { IND2Adapter } from '../../nd/index.js';
-import { type LinkMemory, LinkMemoryPool } from '../../nd/net/link-memory.js';
+import { type LinkMemory, LinkMemoryPool } from '../../nd/net/connection/link-memory.js';
 
 /** A pool, and the lengths of the memory that is registered at present. */
 function pool(limit = 2 ** 40) {

@@ -1,7 +1,7 @@
 /** The requests of a channel that wait for their answers. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PendingRequests, type Waiting } from '../../nd/net/pending-requests.js';
+import { PendingRequests, type Waiting } from '../../nd/net/channel/pending-requests.js';
 
 const waiting = (seen: string[] = [], name = ''): Waiting => ({
   resolve: () => seen.push(`${name} resolved`),

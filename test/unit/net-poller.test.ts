@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { IND2Adapter, Nd2Result } from '../../nd/index.js';
-import { Poller, type ResultTaker } from '../../nd/net/poller.js';
+import { Poller, type ResultTaker } from '../../nd/net/connection/poller.js';
 import { FakeRequest } from '../helpers/fake-winverbs.js';
 
 const taker: ResultTaker = { completed: () => {}, delivered: () => {}, touched: false };

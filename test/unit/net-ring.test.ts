@@ -3,10 +3,10 @@ import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { IND2MemoryRegion, IND2QueuePair, Nd2Sge } from '../../nd/index.js';
-import { Notice, RING_UNIT } from '../../nd/net/frames.js';
-import type { GrantNews, Range, Right } from '../../nd/net/grants.js';
-import type { Slot } from '../../nd/net/link-types.js';
-import { type OutRing, rings, StreamRings } from '../../nd/net/stream-rings.js';
+import { Notice, RING_UNIT } from '../../nd/net/connection/frames.js';
+import type { GrantNews, Range, Right } from '../../nd/net/connection/grants.js';
+import type { Slot } from '../../nd/net/connection/link-types.js';
+import { type OutRing, rings, StreamRings } from '../../nd/net/connection/stream-rings.js';
 import { seeded } from '../helpers/random.js';
 
 /** What stands for registered memory: its bytes by their number. */

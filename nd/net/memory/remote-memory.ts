@@ -1,12 +1,12 @@
 import { inspect } from 'node:util';
-import { Nd2RemoteMemory, type Nd2Sge } from '../index.js';
-import { kindOf, outOfRange, wrongType } from './checks.js';
-import { aborted, NetError, netError, refusalBy } from './errors.js';
+import { Nd2RemoteMemory, type Nd2Sge } from '../../index.js';
+import { kindOf, outOfRange, wrongType } from '../base/checks.js';
+import { aborted, NetError, netError, refusalBy } from '../base/errors.js';
+import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from '../connection/frames.js';
+import type { Link } from '../connection/link.js';
+import type { Bounce } from '../connection/local-context.js';
+import { Transfer } from '../connection/operations.js';
 import { Atomic, WRITABLE } from './exposed-memory.js';
-import { ATOMIC_BYTES, decodeMemory, type MemoryDescription, viewOf } from './frames.js';
-import type { Link } from './link.js';
-import type { Bounce } from './local-context.js';
-import { Transfer } from './operations.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {

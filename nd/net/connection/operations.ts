@@ -1,6 +1,6 @@
-import type { IND2QueuePair, Nd2RemoteMemory, Nd2Sge } from '../index.js';
-import { closed, netError, reset } from './errors.js';
-import { Fifo } from './fifo.js';
+import type { IND2QueuePair, Nd2RemoteMemory, Nd2Sge } from '../../index.js';
+import { closed, netError, reset } from '../base/errors.js';
+import { Fifo } from '../base/fifo.js';
 
 /** RDMA Reads and Writes that one link has in flight. */
 export const REMOTE_OPERATIONS = 16;

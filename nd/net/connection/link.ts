@@ -1,8 +1,14 @@
-import { type IND2Connector, type IND2QueuePair, Nd2RequestType, type Nd2Result, Status } from '../index.js';
+import {
+  type IND2Connector,
+  type IND2QueuePair,
+  Nd2RequestType,
+  type Nd2Result,
+  Status,
+} from '../../index.js';
+import { uncaught } from '../base/emit.js';
+import { netError, reset, violation } from '../base/errors.js';
+import { Fifo } from '../base/fifo.js';
 import { Credits } from './credits.js';
-import { uncaught } from './emit.js';
-import { netError, reset, violation } from './errors.js';
-import { Fifo } from './fifo.js';
 import {
   CONTROL_SLOTS,
   Frame,

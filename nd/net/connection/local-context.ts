@@ -8,8 +8,8 @@ import {
   ndOpenAdapter,
   ndStartup,
   Status,
-} from '../index.js';
-import { closed } from './errors.js';
+} from '../../index.js';
+import { closed } from '../base/errors.js';
 import { LinkMemoryPool } from './link-memory.js';
 import { Poller } from './poller.js';
 

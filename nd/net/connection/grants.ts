@@ -1,5 +1,5 @@
-import { type IND2MemoryWindow, type IND2QueuePair, Nd2OpFlag } from '../index.js';
-import { closed } from './errors.js';
+import { type IND2MemoryWindow, type IND2QueuePair, Nd2OpFlag } from '../../index.js';
+import { closed } from '../base/errors.js';
 import type { LocalContext, Registered } from './local-context.js';
 import { type Operation, Operations } from './operations.js';
 

@@ -6,7 +6,7 @@ import {
   Nd2MrFlag,
   Nd2RemoteMemory,
   type Nd2Sge,
-} from '../index.js';
+} from '../../index.js';
 import { decodeMemory, encodeMemory, type MemoryDescription, Notice, RING_UNIT } from './frames.js';
 import { type Grant, type Grants, Right } from './grants.js';
 import type { Slot } from './link-types.js';

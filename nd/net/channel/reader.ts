@@ -1,9 +1,9 @@
-import { Nd2RemoteMemory } from '../index.js';
+import { Nd2RemoteMemory } from '../../index.js';
+import { netError } from '../base/errors.js';
+import type { MemoryDescription } from '../connection/frames.js';
+import type { Link, Slot } from '../connection/link.js';
+import { Transfer } from '../connection/operations.js';
 import type { Admission, Charge } from './budget.js';
-import { netError } from './errors.js';
-import type { MemoryDescription } from './frames.js';
-import type { Link, Slot } from './link.js';
-import { Transfer } from './operations.js';
 
 /** A large payload that was read, and what it is charged until it is released. */
 export interface Fetched {

@@ -1,5 +1,6 @@
+import { checkHandler, checkNames, kindOf, wrongType } from '../base/checks.js';
+import { checkSizes } from '../connection/sizes.js';
 import type { Channel } from './channel.js';
-import { checkHandler, checkNames, checkSizes } from './checks.js';
 
 /** Bytes of a message; text is sent as UTF-8. */
 export type MessageBytes = Uint8Array | string;
@@ -83,4 +84,11 @@ export class Request implements IncomingRequest {
     this.#aborted = true;
     this.#controller?.abort();
   }
+}
+
+/** The bytes of a message. */
+export function bytesOf(bytes: MessageBytes): Uint8Array {
+  if (bytes instanceof Uint8Array) return bytes;
+  if (typeof bytes === 'string') return Buffer.from(bytes);
+  throw wrongType(`A message is a Uint8Array or a string, not ${kindOf(bytes)}.`);
 }

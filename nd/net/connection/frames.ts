@@ -1,5 +1,5 @@
 /** The bytes of connections: hello, frames, descriptions of memory (docs/internals/net.md). Numbers are big-endian. */
-import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
+import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
 
 /** What a connection carries. */
 export const Kind = { STREAM: 0, CHANNEL: 1 } as const;

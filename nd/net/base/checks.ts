@@ -1,6 +1,4 @@
 /** Checks of what a program gives: refusals with the codes that Node.js has for them. */
-import type { MessageBytes } from './channel-options.js';
-import { MOST_RING_BYTES } from './frames.js';
 
 /** What a value is, for a sentence. */
 export function kindOf(value: unknown): string {
@@ -69,26 +67,6 @@ export function checkNames(
   }
 }
 
-/** Bounds of the sizes of connections. */
-const bounds = {
-  slots: [1, 65_535],
-  slotBytes: [64, 2 ** 26],
-  ringBytes: [0, MOST_RING_BYTES],
-  maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
-  maxRequests: [1, Number.MAX_SAFE_INTEGER],
-  maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
-  highWaterMark: [0, Number.MAX_SAFE_INTEGER],
-} as const;
-
-/** @throws RangeError: which size is not a whole number within its bounds */
-export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number | undefined }): void {
-  for (const [name, [least, most]] of Object.entries(bounds)) {
-    const value = sizes[name as keyof typeof bounds];
-    if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw outOfRange(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
-  }
-}
-
 /** The longest time of a timer. */
 const MOST_MS = 2 ** 31 - 1;
 
@@ -98,13 +76,6 @@ export function checkMs(ms: number): void {
     throw wrongType(`The time is of type ${typeof ms}; it is a number of milliseconds.`);
   if (!(ms >= 0 && ms <= MOST_MS))
     throw outOfRange(`The time is ${ms} ms; it is a number from 0 to ${MOST_MS}.`);
-}
-
-/** The bytes of a message. */
-export function bytesOf(bytes: MessageBytes): Uint8Array {
-  if (bytes instanceof Uint8Array) return bytes;
-  if (typeof bytes === 'string') return Buffer.from(bytes);
-  throw wrongType(`A message is a Uint8Array or a string, not ${kindOf(bytes)}.`);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises';
-import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../index.js';
-import { portOf } from './checks.js';
-import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from './errors.js';
+import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../../index.js';
+import { portOf } from '../base/checks.js';
+import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from '../base/errors.js';
 import { decodeHello, encodeHello, otherVersionIn } from './frames.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { LocalContext } from './local-context.js';

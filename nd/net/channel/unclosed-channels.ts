@@ -1,6 +1,6 @@
 /** Warns of channels that a program has lost without closing them. */
-import { peerText } from './address-text.js';
-import type { Link } from './link.js';
+import { peerText } from '../connection/address-text.js';
+import type { Link } from '../connection/link.js';
 
 /** Channels that are not closed, and their links. */
 const unclosed = new FinalizationRegistry<Link>((link) => {

@@ -1,5 +1,5 @@
 /** Addresses as Node.js and people write them. */
-import type { SocketAddress } from '../index.js';
+import type { SocketAddress } from '../../index.js';
 import type { Link } from './link.js';
 
 /** The family of an address, as Node.js names it. */

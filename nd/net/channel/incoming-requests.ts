@@ -1,7 +1,6 @@
+import { Fifo, type Member } from '../base/fifo.js';
 import type { Channel } from './channel.js';
-import { type MessageBytes, Request, type RequestHandler } from './channel-options.js';
-import { bytesOf } from './checks.js';
-import { Fifo, type Member } from './fifo.js';
+import { bytesOf, type MessageBytes, Request, type RequestHandler } from './channel-options.js';
 
 /** A request that has come, and is still in its slot or in the peer's memory. */
 export interface Arrived {

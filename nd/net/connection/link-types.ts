@@ -1,4 +1,4 @@
-import type { IND2MemoryRegion, Nd2Sge } from '../index.js';
+import type { IND2MemoryRegion, Nd2Sge } from '../../index.js';
 import type { Hello } from './frames.js';
 
 /** The part of a link's memory for one Send or Receive, which has one or more frames; or a part of a ring with the bytes of one. */

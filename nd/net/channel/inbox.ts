@@ -1,6 +1,6 @@
-import { aborted, refusalBy } from './errors.js';
-import { Fifo, type Member } from './fifo.js';
-import type { Link, Slot } from './link.js';
+import { aborted, refusalBy } from '../base/errors.js';
+import { Fifo, type Member } from '../base/fifo.js';
+import type { Link, Slot } from '../connection/link.js';
 
 /** A message that came, or whose bytes are on their way. */
 export interface Arrival {

@@ -1,9 +1,9 @@
-import { closed, netError, violation } from './errors.js';
-import { Fifo, type Member } from './fifo.js';
-import { encodeMemory, isHeld, LARGE } from './frames.js';
-import { type Grant, Right } from './grants.js';
-import type { Link } from './link.js';
-import type { Registered } from './local-context.js';
+import { closed, netError, violation } from '../base/errors.js';
+import { Fifo, type Member } from '../base/fifo.js';
+import { encodeMemory, isHeld, LARGE } from '../connection/frames.js';
+import { type Grant, Right } from '../connection/grants.js';
+import type { Link } from '../connection/link.js';
+import type { Registered } from '../connection/local-context.js';
 
 /** From this length on lent memory is read by the peer, and not copied. */
 const LENT_LEAST = 4096;

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import { netError } from './errors.js';
-import type { LocalContext, Registered } from './local-context.js';
+import { netError } from '../base/errors.js';
+import type { LocalContext, Registered } from '../connection/local-context.js';
 import { unreleased } from './unreleased-memory.js';
 
 /**

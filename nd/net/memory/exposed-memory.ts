@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import { type IND2MemoryRegion, Nd2MrFlag } from '../index.js';
-import type { Channel } from './channel.js';
-import { NetError, netError } from './errors.js';
-import { encodeMemory, viewOf } from './frames.js';
-import type { LocalContext } from './local-context.js';
+import { type IND2MemoryRegion, Nd2MrFlag } from '../../index.js';
+import { NetError, netError } from '../base/errors.js';
+import type { Channel } from '../channel/channel.js';
+import { encodeMemory, viewOf } from '../connection/frames.js';
+import type { LocalContext } from '../connection/local-context.js';
 import { unreleased } from './unreleased-memory.js';
 
 /** Rights of exposed memory. */

@@ -1,4 +1,4 @@
-import { type IND2Adapter, type IND2MemoryRegion, Nd2MrFlag } from '../index.js';
+import { type IND2Adapter, type IND2MemoryRegion, Nd2MrFlag } from '../../index.js';
 
 /** Registered memory for the slots of one link. */
 export interface LinkMemory {

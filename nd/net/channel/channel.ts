@@ -1,39 +1,40 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import type { SocketAddress } from '../index.js';
-import { peerText } from './address-text.js';
-import { Account, type Budget, type Charge, threadBudget } from './budget.js';
-import {
-  type AbortOptions,
-  type ChannelOptions,
-  channelDefaults,
-  checkChannelOptions,
-  type MessageBytes,
-  type RequestHandler,
-} from './channel-options.js';
-import { bytesOf, checkHandler, checkSignal, defined } from './checks.js';
-import { aborted, closed, NetError, refusalBy, tooLong, violation } from './errors.js';
+import type { SocketAddress } from '../../index.js';
+import { checkHandler, checkSignal, defined } from '../base/checks.js';
+import { aborted, closed, NetError, refusalBy, tooLong, violation } from '../base/errors.js';
+import { abortable, iterate } from '../base/promises.js';
+import { peerText } from '../connection/address-text.js';
+import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from '../connection/frames.js';
+import type { Link, LinkUser, Slot } from '../connection/link.js';
+import type { LocalContext } from '../connection/local-context.js';
+import { WeakHandle, weakUser } from '../connection/weak-handle.js';
 import {
   type ExposedMemory,
   type ExposeOptions,
   executeAtomic,
   exposeAt,
   isAtomic,
-} from './exposed-memory.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from './frames.js';
+} from '../memory/exposed-memory.js';
+import { type LentMemory, lendAt } from '../memory/lent-memory.js';
+import { RemoteMemory } from '../memory/remote-memory.js';
+import { Account, type Budget, type Charge, threadBudget } from './budget.js';
+import {
+  type AbortOptions,
+  bytesOf,
+  type ChannelOptions,
+  channelDefaults,
+  checkChannelOptions,
+  type MessageBytes,
+  type RequestHandler,
+} from './channel-options.js';
 import { type Arrival, Inbox } from './inbox.js';
 import { type Arrived, type HeldAnswer, IncomingRequests } from './incoming-requests.js';
-import { type LentMemory, lendAt } from './lent-memory.js';
-import type { Link, LinkUser, Slot } from './link.js';
-import type { LocalContext } from './local-context.js';
 import { type Entry, Outbox } from './outbox.js';
 import { PendingRequests } from './pending-requests.js';
-import { abortable, iterate } from './promises.js';
 import { type Fetched, Reader } from './reader.js';
-import { RemoteMemory } from './remote-memory.js';
 import { unwatchChannel, watchChannel } from './unclosed-channels.js';
-import { WeakHandle, weakUser } from './weak-handle.js';
 
 const closings = diagnostics('networkdirect.net.close');
 

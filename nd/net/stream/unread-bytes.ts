@@ -1,5 +1,5 @@
-import { Fifo } from './fifo.js';
-import type { Link, Slot } from './link.js';
+import { Fifo } from '../base/fifo.js';
+import type { Link, Slot } from '../connection/link.js';
 import { unfilled } from './slab.js';
 
 /** The longest chunk that is merged from several pieces, in bytes. */

@@ -1,4 +1,4 @@
-import type { Overlapped } from '../index.js';
+import type { Overlapped } from '../../index.js';
 import type { Poller } from './poller.js';
 
 /**

@@ -1,5 +1,5 @@
-import { DIALECT } from '../../kernel-bridge/schema/generated/numbers.js';
-import { NdError, Status } from '../index.js';
+import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
+import { NdError, Status } from '../../index.js';
 import { isSignal, wrongSignal } from './checks.js';
 
 /** The codes of Node.js for the statuses that connecting, listening and the end of a connection can have. */

@@ -1,5 +1,5 @@
-import { kindOf, wrongType } from './checks.js';
-import { uncaught } from './emit.js';
+import { kindOf, wrongType } from '../base/checks.js';
+import { uncaught } from '../base/emit.js';
 
 /** Reads into a buffer of the program, as `onread` of `node:net` does, instead of allocating a chunk for each `'data'` event. */
 export interface OnReadOptions {

@@ -4,8 +4,8 @@ import {
   type Nd2Result,
   type Overlapped,
   Status,
-} from '../index.js';
-import { uncaught } from './emit.js';
+} from '../../index.js';
+import { uncaught } from '../base/emit.js';
 
 /** Takes the results of a queue pair; it is the queue pair's context. */
 export interface ResultTaker {

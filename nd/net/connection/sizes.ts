@@ -1,0 +1,23 @@
+/** The sizes of connections that a program may choose. */
+import { outOfRange } from '../base/checks.js';
+import { MOST_RING_BYTES } from './frames.js';
+
+/** Each one's least and most. */
+const bounds = {
+  slots: [1, 65_535],
+  slotBytes: [64, 2 ** 26],
+  ringBytes: [0, MOST_RING_BYTES],
+  maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
+  maxRequests: [1, Number.MAX_SAFE_INTEGER],
+  maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
+  highWaterMark: [0, Number.MAX_SAFE_INTEGER],
+} as const;
+
+/** @throws RangeError: which size is not a whole number within its bounds */
+export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number | undefined }): void {
+  for (const [name, [least, most]] of Object.entries(bounds)) {
+    const value = sizes[name as keyof typeof bounds];
+    if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
+    throw outOfRange(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
+  }
+}
