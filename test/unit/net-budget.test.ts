@@ -8,6 +8,14 @@ import { seeded } from '../helpers/random.js';
 const MIB = 2 ** 20;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+const owners: object[] = [];
+/** An account whose owner is not collected, which would end it. */
+function accountIn(budget: Budget): Account {
+  const owner = {};
+  owners.push(owner);
+  return new Account(budget, owner);
+}
+
 /** Lets payloads of these MiB in; returns the charges of those that have entered. */
 function entering(admission: Admission, ...mebibytes: number[]): Charge[] {
   const charges: Charge[] = [];
@@ -110,7 +118,7 @@ test('in random orders the bound holds, and everything gets in', async () => {
 
 test('the end of a connection releases what nobody can take, and messages when they were taken', async () => {
   const budget = new Budget(64 * MIB);
-  const account = new Account(budget, {});
+  const account = accountIn(budget);
   const messages = entering(account.messages, 4, 4);
   entering(account.requests, 4);
   entering(account.replies, 4);
@@ -157,7 +165,7 @@ test('to cancel what is not there takes as long however many requests wait', () 
 
 test('answers that peers do not take keep further requests from beginning, but for one of each connection', async () => {
   const budget = new Budget(16 * MIB);
-  const [hog, honest] = [new Account(budget, {}), new Account(budget, {})];
+  const [hog, honest] = [accountIn(budget), accountIn(budget)];
   const held = [hog.answers.hold(12 * MIB), hog.answers.hold(12 * MIB)];
   assert.equal([hog.answers.full, honest.answers.full], [true, true]);
   let served = 0;
