@@ -12,6 +12,7 @@ import {
   IN_RING,
   Kind,
   LARGE,
+  MORE,
   Notice,
 } from '../../nd/net/connection/frames.js';
 import { LocalContext } from '../../nd/net/connection/local-context.js';
@@ -41,6 +42,11 @@ const streaming: Hello = {
 };
 const description = (length: number): Uint8Array =>
   encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length });
+
+/** Bytes of a payload that fills a slot, and a frame with it whose payload goes on. */
+const PIECE = honest.slotBytes - 16;
+const piece = (type: number, id = 0): Buffer =>
+  frameOf(type, { flags: MORE, id, payload: Buffer.alloc(PIECE) });
 
 /** What a hostile peer sends, and the error that its end of the channel gets. */
 const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] = [
@@ -170,6 +176,42 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     sends: [frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
     code: 'ECONNRESET',
   },
+  {
+    name: 'a piece that leaves room in its slot',
+    sends: [frameOf(DATA, { flags: MORE, payload: Buffer.alloc(PIECE - 1) })],
+    code: 'EPROTO',
+    says: /4079 bytes leaves room/,
+  },
+  {
+    name: 'another message between the pieces of a request',
+    sends: [piece(REQUEST, 1), frameOf(DATA)],
+    code: 'EPROTO',
+    says: /type 1 came between/,
+  },
+  {
+    name: 'another request between the pieces of a request',
+    sends: [piece(REQUEST, 1), piece(REQUEST, 2)],
+    code: 'EPROTO',
+    says: /type 2 came between/,
+  },
+  {
+    name: 'END between the pieces of a message',
+    sends: [piece(DATA), frameOf(END)],
+    code: 'EPROTO',
+    says: /type 7 came between/,
+  },
+  {
+    name: 'a message that goes on in memory',
+    sends: [piece(DATA), frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
+    code: 'EPROTO',
+    says: /type 1 came between/,
+  },
+  {
+    name: 'the text of an error in pieces',
+    sends: [piece(FAILURE, 1)],
+    code: 'EPROTO',
+    says: /type 4 has no flag 0x4/,
+  },
   { name: 'a frame behind END', sends: [frameOf(END), frameOf(DATA)], code: 'EPROTO', says: /behind END/ },
   {
     name: 'two ENDs',
@@ -205,7 +247,7 @@ for (const { name, sends, code, says } of attacks) {
     using peer = await RawPeer.connect(port);
     const channel = await accepted;
     const closed = once(channel, 'close');
-    for (const bytes of sends) peer.send(bytes);
+    for (const [n, bytes] of sends.entries()) peer.sendAt(2 * n * PIECE, bytes);
     await closed;
     assert.is((channel.error as NetError).code, code);
     if (says !== undefined) assert.match(channel.error!.message, says);

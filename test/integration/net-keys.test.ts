@@ -31,6 +31,8 @@ test.after.each(async () => {
 const { DATA, REQUEST, ANSWER, RING } = Frame;
 const BYTES = 8192;
 const RING_BYTES = 2 ** 20;
+/** A payload that does not fit in a quarter of the slots is read from memory. */
+const fewSlots: Hello = { ...honest, slots: 3 };
 const streaming: Hello = {
   ...honest,
   kind: Kind.STREAM,
@@ -75,7 +77,7 @@ async function serving(): Promise<Join> {
   const port = await listening(server);
   return async () => {
     const accepted = once(server, 'channel') as Promise<[Channel]>;
-    const peer = await RawPeer.connect(port);
+    const peer = await RawPeer.connect(port, encodeHello(fewSlots));
     peers.push(peer);
     return { peer, channel: (await accepted)[0] };
   };

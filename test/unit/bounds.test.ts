@@ -10,7 +10,7 @@ import { SIDR_ANSWER_LIMIT } from '../../kernel-bridge/kernel/cm/sidr-manager.js
 import { MOST_DRIVERS } from '../../kernel-bridge/kernel/drivers/driver-host.js';
 import { GROUPS_MOST } from '../../kernel-bridge/kernel/filter/datagram-endpoint.js';
 import { MOST_FILES } from '../../kernel-bridge/kernel/io-manager/io-manager.js';
-import { Frame, forms, IN_RING, Kind, LARGE, Notice } from '../../nd/net/connection/frames.js';
+import { Frame, forms, IN_RING, Kind, LARGE, MORE, Notice } from '../../nd/net/connection/frames.js';
 import { attacks } from '../attack/attacks.js';
 
 const root = new URL('../../../', import.meta.url);
@@ -48,12 +48,13 @@ test('each flag has a row with each frame type that may have it, and each notice
   const withFlag = (name: string, flag: string): boolean =>
     rows.some(({ by }) => by.includes(`${name} with ${flag}`));
   for (const [name, type] of Object.entries(Frame))
-    if (forms[Kind.CHANNEL].get(type)?.flag === LARGE)
-      assert.ok(withFlag(name, 'LARGE'), `${name} with LARGE has no row`);
+    for (const [flag, value] of Object.entries({ LARGE, MORE }))
+      if (((forms[Kind.CHANNEL].get(type)?.flags ?? 0) & value) !== 0)
+        assert.ok(withFlag(name, flag), `${name} with ${flag} has no row`);
   assert.ok(withFlag('DATA', 'IN_RING'));
   for (const notice of Object.keys(Notice)) assert.ok(named(notice), `${notice} has no row`);
   // A new flag needs a row, too.
-  assert.equal([LARGE, IN_RING], [1, 2]);
+  assert.equal([LARGE, IN_RING, MORE], [1, 2, 4]);
 });
 
 test('each row has a bound, and a test that exists', () => {

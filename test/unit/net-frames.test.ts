@@ -8,9 +8,9 @@ import { Atomic, isAtomic } from '../../nd/net/memory/exposed-memory.js';
 const documented = {
   [Kind.STREAM]: { 1: [[0], false, 'any'], 7: [[0], false, 0] },
   [Kind.CHANNEL]: {
-    1: [[0, 1], false, 'any'],
-    2: [[0, 1], true, 'any'],
-    3: [[0, 1], true, 'any'],
+    1: [[0, 1, 4], false, 'any'],
+    2: [[0, 1, 4], true, 'any'],
+    3: [[0, 1, 4], true, 'any'],
     4: [[0, 1], true, 'any'],
     5: [[0], true, 0],
     6: [[0], true, 32],

@@ -36,7 +36,10 @@ export interface ChannelOptions {
    * have slots of their own. From 1 to 65535, default 128.
    */
   readonly slots?: number | undefined;
-  /** Bytes of a slot; default 4096. Longer messages are read from the sender's memory. */
+  /**
+   * Bytes of a slot, from 64 to 64 Mi; default 4096. A message may take a quarter of the slots; the receiver reads longer ones from the
+   * sender's memory.
+   */
   readonly slotBytes?: number | undefined;
   /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
   readonly maxMessageBytes?: number | undefined;

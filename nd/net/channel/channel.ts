@@ -6,7 +6,15 @@ import { checkHandler, checkSignal, defined } from '../base/checks.js';
 import { aborted, closed, NetError, refusalBy, tooLong, violation } from '../base/errors.js';
 import { abortable, iterate } from '../base/promises.js';
 import { peerText } from '../connection/address-text.js';
-import { decodeMemory, exceeds, Frame, Kind, LARGE, type MemoryDescription } from '../connection/frames.js';
+import {
+  decodeMemory,
+  exceeds,
+  Frame,
+  Kind,
+  LARGE,
+  type MemoryDescription,
+  MORE,
+} from '../connection/frames.js';
 import type { Link, LinkUser, Slot } from '../connection/link.js';
 import type { LocalContext } from '../connection/local-context.js';
 import { WeakHandle, weakUser } from '../connection/weak-handle.js';
@@ -33,6 +41,7 @@ import { type Arrival, Inbox } from './inbox.js';
 import { type Arrived, type HeldAnswer, IncomingRequests } from './incoming-requests.js';
 import { type Entry, Outbox } from './outbox.js';
 import { PendingRequests } from './pending-requests.js';
+import { Pieces, takePayload } from './pieces.js';
 import { type Fetched, Reader } from './reader.js';
 import { unwatchChannel, watchChannel } from './unclosed-channels.js';
 
@@ -63,6 +72,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #endSent = false;
   #endReceived = false;
   #ended = false;
+  /** Of a payload whose last piece has not come. */
+  #pieces: Pieces | undefined;
   /** Large messages that are not read yet. */
   #reading = 0;
   /** How others refer to it. @internal */
@@ -404,44 +415,80 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.#link.end(violation('a frame came behind END'));
       return;
     }
-    if (exceeds(type, flags, length, this.#options.maxMessageBytes)) {
-      this.#link.end(violation(`a message of ${length} bytes is longer than this side takes`));
+    const before = this.#pieces;
+    if (before !== undefined && (before.type !== type || before.id !== id || flags === LARGE)) {
+      this.#link.end(violation(`a frame of type ${type} came between the pieces of a payload`));
+      return;
+    }
+    const bytes = before === undefined ? length : before.bytes + length;
+    if (exceeds(type, flags, bytes, this.#options.maxMessageBytes)) {
+      this.#link.end(violation(`a message of ${bytes} bytes is longer than this side takes`));
       return;
     }
     if (type === Frame.REQUEST && this.#incomingRequests.has(id)) {
       this.#link.end(violation(`it has not heard of the end of its request with the id ${id}`));
       return;
     }
+    if (flags === MORE) {
+      this.#piece(type, id, slot, at, length);
+      return;
+    }
+    this.#pieces = undefined;
     if (type === Frame.END) {
       this.#link.release(slot);
       this.#endReceived = true;
       this.#pendingRequests.reject(closed('request'));
       if (this.#reading === 0) this.#inbox.end(undefined);
     } else if (flags === LARGE) this.#large(type, id, slot, at, length);
-    else if (this.#endSent && asks(type)) this.#link.release(slot);
-    else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length);
-    else if (type === Frame.REQUEST) this.#request(id, slot, at, length);
-    else if (type === Frame.ANSWER) this.#settleQuestion(type, id, this.#take(slot, at, length));
-    else if (type === Frame.FAILURE) this.#settleQuestion(type, id, this.#take(slot, at, length));
+    else if (this.#endSent && asks(type)) this.#decline(slot, before);
+    else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length, before);
+    else if (type === Frame.REQUEST) this.#request(id, slot, at, length, before);
+    else if (type === Frame.ANSWER || type === Frame.FAILURE)
+      this.#settleQuestion(type, id, takePayload(this.#link, slot, at, length, before));
     else if (type === Frame.ATOMIC) this.#atomic(id, slot, at, length);
     else this.#cancelled(id, slot);
   }
 
-  #request(id: number, slot: Slot, at: number, length: number): void {
-    if (this.#incomingRequests.free) this.#incomingRequests.serve(id, this.#take(slot, at, length));
-    else
-      this.#incomingRequests.arrive({
-        id,
-        take: () => this.#take(slot, at, length),
-        drop: () => this.#link.release(slot),
-      });
+  /** A payload goes on in the next frame. */
+  #piece(type: number, id: number, slot: Slot, at: number, length: number): void {
+    if (length !== this.#link.most) {
+      this.#link.end(violation(`a piece of ${length} bytes leaves room for more in its slot`));
+      return;
+    }
+    this.#pieces ??= new Pieces(type, id);
+    this.#pieces.add(slot, at, length);
   }
 
-  /** Takes a payload out of its slot. */
-  #take(slot: Slot, at: number, length: number): Buffer {
-    const bytes = length === 0 ? EMPTY : Buffer.from(this.#link.payload(at, length));
+  #decline(slot: Slot, before: Pieces | undefined): void {
+    before?.release(this.#link);
     this.#link.release(slot);
-    return bytes;
+  }
+
+  #request(id: number, slot: Slot, at: number, length: number, before: Pieces | undefined): void {
+    const requests = this.#incomingRequests;
+    if (before !== undefined) requests.arrive(this.#piecedRequest(id, slot, at, length, before));
+    else if (requests.free) requests.serve(id, takePayload(this.#link, slot, at, length, before));
+    else {
+      const take = (): Buffer => takePayload(this.#link, slot, at, length, before);
+      requests.arrive({ id, take, drop: () => this.#link.release(slot) });
+    }
+  }
+
+  /** It waits in its slots until the account has room for it, and is held until its handler has answered. */
+  #piecedRequest(id: number, slot: Slot, at: number, length: number, before: Pieces): Arrived {
+    let charge: Charge | undefined;
+    return {
+      id,
+      take: () =>
+        new Promise((resolve) => {
+          this.#account.requests.pass(before.bytes + length, (passed) => {
+            charge = passed;
+            resolve(takePayload(this.#link, slot, at, length, before));
+          });
+        }),
+      answered: () => charge?.release(),
+      drop: () => this.#decline(slot, before),
+    };
   }
 
   #cancelled(id: number, slot: Slot): void {
@@ -554,8 +601,6 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return `Channel { ${peer}, ${state}, ${this.#outbox.length} queued, ${this.#pendingRequests.size} requests, ${this.#inbox.length} unread }`;
   }
 }
-
-const EMPTY = Buffer.alloc(0);
 
 /** Nothing is sent behind END, and nobody there waits for an answer. */
 const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;

@@ -1,6 +1,7 @@
 import { aborted, refusalBy } from '../base/errors.js';
 import { Fifo, type Member } from '../base/fifo.js';
 import type { Link, Slot } from '../connection/link.js';
+import { type Pieces, takePayload } from './pieces.js';
 
 /** A message that came, or whose bytes are on their way. */
 export interface Arrival {
@@ -9,6 +10,8 @@ export interface Arrival {
   readonly slot: Slot | undefined;
   readonly at: number;
   readonly length: number;
+  /** What came before it, in other slots. */
+  readonly before: Pieces | undefined;
   bytes: Buffer | undefined;
   /** Called when it was taken. */
   taken: (() => void) | undefined;
@@ -37,12 +40,12 @@ export class Inbox {
   }
 
   /** A message in a slot. */
-  put(link: Link, slot: Slot, at: number, length: number): void {
+  put(link: Link, slot: Slot, at: number, length: number, before: Pieces | undefined): void {
     if (this.#arrivals.length === 0 && this.#takers.length > 0) {
-      this.#takers.shift()!.resolve(copyOf(link, slot, at, length));
+      this.#takers.shift()!.resolve(takePayload(link, slot, at, length, before));
       return;
     }
-    this.#arrivals.push({ link, slot, at, length, bytes: undefined, taken: undefined });
+    this.#arrivals.push({ link, slot, at, length, before, bytes: undefined, taken: undefined });
   }
 
   /** A place for a message whose bytes come later. */
@@ -52,6 +55,7 @@ export class Inbox {
       slot: undefined,
       at: 0,
       length: 0,
+      before: undefined,
       bytes: undefined,
       taken: undefined,
     };
@@ -98,10 +102,10 @@ export class Inbox {
 
   #pump(): void {
     while (this.#takers.length > 0 && this.#arrivals.length > 0) {
-      const { link, slot, at, length, bytes, taken } = this.#arrivals.first!;
+      const { link, slot, at, length, before, bytes, taken } = this.#arrivals.first!;
       if (slot === undefined && bytes === undefined) break;
       this.#arrivals.shift();
-      this.#takers.shift()!.resolve(bytes ?? copyOf(link!, slot!, at, length));
+      this.#takers.shift()!.resolve(bytes ?? takePayload(link!, slot!, at, length, before));
       taken?.();
     }
     this.#drop();
@@ -127,10 +131,4 @@ export class Inbox {
     }
     this.#pump();
   }
-}
-
-function copyOf(link: Link, slot: Slot, at: number, length: number): Buffer {
-  const bytes = Buffer.from(link.payload(at, length));
-  link.release(slot);
-  return bytes;
 }

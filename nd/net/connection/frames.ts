@@ -33,21 +33,24 @@ export function leaves(type: number): number {
   return type === Frame.ATOMIC ? REPLY_SLOTS / 2 : 0;
 }
 
-/** Whether a short message is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
+/** Whether a message in slots is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
 export function exceeds(type: number, flags: number, length: number, most: number): boolean {
-  return length > most && flags === 0 && (isHeld(type) || (type === Frame.ANSWER && length > 8));
+  return length > most && flags !== LARGE && (isHeld(type) || (type === Frame.ANSWER && length > 8));
 }
 
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
+
+/** Flag of a frame that fills its slot: the next data frame goes on with its payload, and has the same type and id. */
+export const MORE = 4;
 
 /** Flag of a frame of DATA: the sender has written the bytes to the receiver's ring, and the id is their number. */
 export const IN_RING = 2;
 
 /** What a frame of a type may have besides a payload and credits. */
 export interface Form {
-  /** The only flag; 0: none. */
-  readonly flag: number;
+  /** Those flags of which it may have one. */
+  readonly flags: number;
   /** Its id has a meaning; otherwise it is 0. */
   readonly hasId: boolean;
   /** Bytes of its payload without a flag; undefined: any number. */
@@ -57,21 +60,23 @@ export interface Form {
 /** Bytes of an ATOMIC frame's payload. */
 export const ATOMIC_BYTES = 32;
 
-const END_FORM: Form = { flag: 0, hasId: false, bytes: 0 };
+const END_FORM: Form = { flags: 0, hasId: false, bytes: 0 };
+/** A message may be in the sender's memory, or in several frames. */
+const LONG = LARGE | MORE;
 
 /** The data frames of each kind of connection. */
 export const forms: Readonly<Record<Kind, ReadonlyMap<number, Form>>> = {
   [Kind.STREAM]: new Map([
-    [Frame.DATA, { flag: 0, hasId: false, bytes: undefined }],
+    [Frame.DATA, { flags: 0, hasId: false, bytes: undefined }],
     [Frame.END, END_FORM],
   ]),
   [Kind.CHANNEL]: new Map([
-    [Frame.DATA, { flag: LARGE, hasId: false, bytes: undefined }],
-    [Frame.REQUEST, { flag: LARGE, hasId: true, bytes: undefined }],
-    [Frame.ANSWER, { flag: LARGE, hasId: true, bytes: undefined }],
-    [Frame.FAILURE, { flag: LARGE, hasId: true, bytes: undefined }],
-    [Frame.CANCEL, { flag: 0, hasId: true, bytes: 0 }],
-    [Frame.ATOMIC, { flag: 0, hasId: true, bytes: ATOMIC_BYTES }],
+    [Frame.DATA, { flags: LONG, hasId: false, bytes: undefined }],
+    [Frame.REQUEST, { flags: LONG, hasId: true, bytes: undefined }],
+    [Frame.ANSWER, { flags: LONG, hasId: true, bytes: undefined }],
+    [Frame.FAILURE, { flags: LARGE, hasId: true, bytes: undefined }],
+    [Frame.CANCEL, { flags: 0, hasId: true, bytes: 0 }],
+    [Frame.ATOMIC, { flags: 0, hasId: true, bytes: ATOMIC_BYTES }],
     [Frame.END, END_FORM],
   ]),
 };
@@ -87,7 +92,7 @@ export function malformed(
   const form = forms[kind].get(type);
   if (form === undefined)
     return `a ${kind === Kind.STREAM ? 'stream' : 'channel'} has no frame of type ${type}`;
-  if (flags !== 0 && flags !== form.flag)
+  if ((flags & ~form.flags) !== 0 || (flags & (flags - 1)) !== 0)
     return `a frame of type ${type} has no flag 0x${flags.toString(16)} here`;
   if (id !== 0 && !form.hasId) return `a frame of type ${type} has no id; got ${id}`;
   if (flags === 0 && form.bytes !== undefined && length !== form.bytes)

@@ -16,6 +16,7 @@ import {
   type Hello,
   IN_RING,
   Kind,
+  MORE,
   malformed,
   RING_UNIT,
   viewOf,
@@ -36,6 +37,9 @@ const HEADER = Header.BYTES;
 const SUCCESS: number = Status.SUCCESS;
 
 export type { LinkOptions, LinkUser, Slot };
+
+/** A payload takes one of so many parts of the slots at most. */
+const PARTS_OF_SLOTS = 4;
 
 /** Slots of each direction. */
 const slotsOf = (credits: Credits): number => credits.posted + CONTROL_SLOTS;
@@ -58,6 +62,8 @@ export class Link {
   user: LinkUser;
   /** Bytes of payload that a frame to the peer may have. */
   most = 0;
+  /** Bytes of the longest payload that is copied to the peer's slots, in several frames if need be. */
+  mostInSlots = 0;
   /** Bytes of the longest message that the peer takes. */
   mostMessage = 0;
   /** The connection has ended, or never was. */
@@ -182,6 +188,8 @@ export class Link {
   /** What the peer has announced: from now on frames may be queued for it. */
   meet(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
+    const slots = Math.min(peer.slots, this.hello.slots);
+    this.mostInSlots = this.most * Math.max(1, Math.floor(slots / PARTS_OF_SLOTS));
     this.mostMessage = peer.maxMessageBytes;
     this.#credits.meet(peer.slots);
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
@@ -210,11 +218,14 @@ export class Link {
     this.user.writable();
   }
 
-  /** Whether a frame of this type can be sent now, with a payload of this many bytes, at most {@link most}. */
+  /** Whether a payload of this many bytes, at most {@link mostInSlots}, can be sent now in frames of this type. */
   takes(type: number, length: number): boolean {
     if (this.over) return false;
     if (this.#joins(type, length)) return true;
-    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > 0;
+    const further = length > this.most ? Math.ceil(length / this.most) - 1 : 0;
+    return (
+      this.#established && this.#credits.allows(type, this.#credits.data - further) && this.#places > further
+    );
   }
 
   /** Places of the send queue for Sends of data. */
@@ -235,13 +246,19 @@ export class Link {
   }
 
   /**
-   * Sends a data frame; `payload` is copied. Only while the link {@link takes} it. The first frame of a turn goes at once, those that
+   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it. The first frame of a turn goes at once, those that
    * follow within the turn go together. While results are delivered all go together.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
     const length = payload === undefined ? 0 : payload.length;
-    const at = this.#frame(type, flags, id, length);
-    if (payload !== undefined) this.memory.set(payload, at);
+    let sent = 0;
+    for (const { most } = this; length - sent > most; sent += most) {
+      const at = this.#frame(type, MORE, id, most);
+      if (this.over) return;
+      this.memory.set(payload!.subarray(sent, sent + most), at);
+    }
+    const at = this.#frame(type, flags, id, length - sent);
+    if (payload !== undefined) this.memory.set(sent === 0 ? payload : payload.subarray(sent), at);
     this.#cork();
   }
 
