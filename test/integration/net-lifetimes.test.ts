@@ -2,9 +2,11 @@
 
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ndCleanup, ndQueryAddressList, ndStartup } from '../../nd/index.js';
+import { injectDeviceFault, readCounters } from '../../kernel-bridge/index.js';
+import { ndCleanup, ndQueryAddressList, ndStartup, openNetworkDirect2 } from '../../nd/index.js';
 import { type Answering, IncomingRequests } from '../../nd/net/channel/incoming-requests.js';
 import { Outbox } from '../../nd/net/channel/outbox.js';
 import { encodeHello, Frame } from '../../nd/net/connection/frames.js';
@@ -234,6 +236,9 @@ test('a local context that has ended refuses to be held', () => {
   assert.throws(() => context.hold(), /has ended/);
 });
 
+/** An address that the tests before have not used. */
+const IDLE = '::1';
+
 test('a local context that cannot be made leaves no adapter open', () => {
   const adapters: { ended: boolean }[] = [];
   const create = Adapter.prototype.createCompletionQueue;
@@ -242,7 +247,7 @@ test('a local context that cannot be made leaves no adapter open', () => {
     throw new Error('no queue');
   };
   try {
-    assert.throws(() => LocalContext.at(LOOPBACK), /no queue/);
+    assert.throws(() => LocalContext.at(IDLE), /no queue/);
   } finally {
     Adapter.prototype.createCompletionQueue = create;
   }
@@ -251,5 +256,63 @@ test('a local context that cannot be made leaves no adapter open', () => {
     [true],
   );
 });
+
+/** A connection that begins and ends, and its local context. */
+async function connected(port: number): Promise<LocalContext> {
+  const channel = await connectChannel(port, IDLE);
+  const { context } = channel;
+  await channel.close();
+  // Its memory is given back when the peer has confirmed the end.
+  while (context.linkMemory.size === 0) await turn();
+  return context;
+}
+
+const workers: Worker[] = [];
+test.after.each(async () => {
+  for (const worker of workers.splice(0)) await worker.terminate();
+});
+
+/** A server in another thread, so that this one keeps no context for it. */
+async function serving(): Promise<number> {
+  const net = new URL('../../nd/net/index.js', import.meta.url).href;
+  const program = `
+    import { parentPort } from 'node:worker_threads';
+    import { createChannelServer } from ${JSON.stringify(net)};
+    const server = createChannelServer(() => {});
+    server.listen({ host: ${JSON.stringify(IDLE)} }, () => parentPort.postMessage(server.address().port));
+  `;
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(program)}`));
+  workers.push(worker);
+  const [port] = (await once(worker, 'message')) as [number];
+  return port;
+}
+
+test('the adapter of connections that have ended is that of the next, until nobody has used it for a while', async () => {
+  const port = await serving();
+  const first = await connected(port);
+  const made = (): number[] => (['pd', 'mr', 'cq'] as const).map((what) => readCounters().objects[what]!);
+  const before = made();
+  assert.is(await connected(port), first);
+  assert.equal(made(), before);
+  first.linkMemory.trim();
+  first.linkMemory.trim();
+  assert.equal(
+    made(),
+    before.map((count) => count - 1),
+  );
+  assert.throws(() => first.hold(), /has ended/);
+  assert.is.not(await connected(port), first);
+});
+
+for (const fault of ['unplug', 'fatal'] as const)
+  test(`${fault}, while no connection uses the adapter: the next one opens it anew`, async () => {
+    const first = await connected(await serving());
+    const nd = openNetworkDirect2();
+    const device = nd.resolveAddress(IDLE);
+    nd.release();
+    injectDeviceFault(device, fault);
+    injectDeviceFault(device, 'plug');
+    assert.is.not(await connected(await serving()), first);
+  });
 
 test.run();

@@ -27,7 +27,11 @@ export class LinkMemoryPool {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(adapter: IND2Adapter) {
+  /** @param emptied - called when nothing is kept any more, because no link has needed it for a while */
+  constructor(
+    adapter: IND2Adapter,
+    private readonly emptied: () => void = () => {},
+  ) {
     this.#adapter = adapter;
   }
 
@@ -81,6 +85,7 @@ export class LinkMemoryPool {
     const idle = this.#kept.findLastIndex((one) => one.idle);
     this.#release(idle + 1);
     for (const one of this.#kept) one.idle = true;
+    if (this.#kept.length === 0) this.emptied();
   }
 
   #remove(at: number): LinkMemory {

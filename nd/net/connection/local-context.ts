@@ -54,7 +54,6 @@ export class LocalContext {
   readonly lent = new Map<ArrayBufferLike, Registered[]>();
   readonly #users = new Set<{ end(error: unknown): void }>();
   #references = 0;
-  #closed = false;
   #bounces: Promise<Bounce[]> | undefined;
   #bounceRegion: IND2MemoryRegion | undefined;
 
@@ -64,7 +63,9 @@ export class LocalContext {
     try {
       adapter = ndOpenAdapter(address);
       this.adapter = adapter;
-      this.linkMemory = new LinkMemoryPool(this.adapter);
+      this.linkMemory = new LinkMemoryPool(this.adapter, () => {
+        if (this.#references === 0) this.#close();
+      });
       this.windows = this.adapter.query().maxWindowSize > 0;
       this.poller = new Poller(this.adapter, (error) => {
         for (const user of [...this.#users]) user.end(error);
@@ -81,25 +82,46 @@ export class LocalContext {
   /** The context of a local address, with a reference for the caller. @throws NdError */
   static at(address: string): LocalContext {
     let context = LocalContext.#contexts.get(address);
+    if (context !== undefined && context.#isStale) {
+      context.#close();
+      context = undefined;
+    }
     if (context === undefined) {
       context = new LocalContext(address);
       LocalContext.#contexts.set(address, context);
     }
-    return context.hold();
+    context.#references += 1;
+    return context;
   }
 
   /** Adds a reference. @throws NetError: the last one was released */
   hold(): this {
-    if (this.#closed) throw closed('open');
+    if (this.#references === 0) throw closed('open');
     this.#references += 1;
     return this;
   }
 
-  /** Releases a reference; the last one closes the adapter. */
+  /**
+   * Releases a reference. Without any, the adapter stays open as long as memory of ended links is kept, because a client that connects
+   * again would open it anew, which takes half of a connection's requests to the kernel.
+   */
   letGo(): void {
     this.#references -= 1;
-    if (this.#references > 0) return;
-    this.#closed = true;
+    if (this.#references === 0 && this.linkMemory.size === 0) this.#close();
+  }
+
+  /** Nobody has used it for a while, in which its device may have gone: nothing would have told it. */
+  get #isStale(): boolean {
+    if (this.#references > 0) return false;
+    try {
+      this.adapter.query();
+      return false;
+    } catch {
+      return true;
+    }
+  }
+
+  #close(): void {
     LocalContext.#contexts.delete(this.address);
     this.poller.close();
     this.linkMemory.close();
