@@ -9,6 +9,7 @@
 // file writes a line `SKIP <reason>` for each reason (test/helpers/needs.ts). With `--no-skips` they count as failed.
 // The last line is `N passed, N failed, N skipped`; the exit code is non-zero when a test failed, a file crashed, ran
 // out of time or had no test, or there was no file.
+import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { bundlePrograms } from './bundle-programs.mjs';
@@ -17,7 +18,8 @@ import { commandOf, nameOf, root, runCommand, testFiles } from './test-file.mjs'
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    jobs: { type: 'string', default: '2' },
+    // Tests wait for processes and timers: one more than there are CPUs keeps these busy.
+    jobs: { type: 'string', default: String(Math.min(availableParallelism() + 1, 4)) },
     timeout: { type: 'string', default: '120' },
     list: { type: 'boolean', default: false },
     all: { type: 'boolean', default: false },
