@@ -49,10 +49,12 @@ QpObject* qpOf(const CqObject& cq, const RequestId& id, const ibv_wc& wc) {
 
 // The first completion in error tells that the queue pair has left RTS.
 void noteFailure(QpObject& qp, bool send, uint32_t status, Later* later) {
-  if (status == kWcFlushed || qp.state.load() == kQpsError || qp.failed.load()) return;
-  if (send && qp.type != kQptRc) return qp.publish(kQpsSqError);
-  // An event of the device may tell at the same time.
-  if (qp.failed.exchange(true)) return;
+  if (status == kWcFlushed || qp.state.load() == kQpsError || qp.failed.exchange(true)) return;
+  if (send && qp.type != kQptRc) {
+    qp.publish(kQpsSqError);
+    qp.failed = false;
+    return;
+  }
   qp.publish(kQpsError);
   tell(qp, status == kWcTimeoutRetry ? QpEvent::kPeerLost : QpEvent::kFatal, status);
   later->emplace_back(&qp, qp.handle.load());

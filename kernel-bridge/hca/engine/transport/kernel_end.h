@@ -1,4 +1,4 @@
-// The end of a kernel, of its process or Worker: the peers of its queue pairs hear of it, and all that it has made goes.
+// The end of a kernel, with its process or Worker: the peers of its queue pairs hear of it, and all its objects go.
 #pragma once
 #include "transport/scheduler.h"
 
