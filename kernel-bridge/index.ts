@@ -138,7 +138,8 @@ export function injectDeviceFault(guid: bigint, fault: DeviceFault, options?: Ke
  * Removes a device in order (query-remove): only while no file is open on it, so that nobody loses anything. The fault
  * `plug` brings it back.
  *
- * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE; DEVICE_BUSY while a program or a driver uses the device.
+ * @throws StatusError as {@link readCounters}; NO_SUCH_DEVICE; DEVICE_BUSY while a program or a driver uses the device;
+ *   `networkdirect/net` does for up to ten seconds after its last connection.
  */
 export function removeDevice(guid: bigint, options?: KernelOptionsInput): void {
   requestRemoval((name) => openDeviceFile(name, options), guid);

@@ -304,6 +304,17 @@ test('the adapter of connections that have ended is that of the next, until nobo
   assert.is.not(await connected(port), first);
 });
 
+test('an adapter whose completion queue has failed is not used again', async () => {
+  const port = await serving();
+  const first = await connected(port);
+  const again = LocalContext.at(IDLE);
+  assert.is(again, first);
+  (again.poller as unknown as { failed(error: unknown): void }).failed(new Error('The queue has failed.'));
+  again.letGo();
+  assert.throws(() => first.hold(), /has ended/);
+  assert.is.not(await connected(port), first);
+});
+
 for (const fault of ['unplug', 'fatal'] as const)
   test(`${fault}, while no connection uses the adapter: the next one opens it anew`, async () => {
     const first = await connected(await serving());

@@ -60,38 +60,48 @@ test('up to a quarter of the slots nothing is registered for a message, and abov
   assert.ok(seen > idle);
 });
 
-test('a receiver that takes nothing holds long messages back, which wait in slots', async () => {
+test('long messages that nobody takes leave slots for others, and all arrive in order', async () => {
   const [client, server] = await channels();
-  let sent = 0;
-  const sending = Array.from({ length: 10 }, (_, n) =>
-    client.send(patternOf(LONGEST - n)).then(() => (sent += 1)),
-  );
-  await Promise.all(sending.slice(0, 4));
-  // Of answers to requests the program hears: all that credits allow has come.
   server.onRequest((bytes) => bytes);
-  assert.is(
-    String(
-      await Promise.race([
-        client.request('?'),
-        turn()
-          .then(turn)
-          .then(() => 'waits'),
-      ]),
-    ),
-    'waits',
-  );
-  assert.is(sent, 4);
+  const sending = Promise.all(Array.from({ length: 10 }, (_, n) => client.send(patternOf(LONGEST - n))));
+  assert.is(String(await client.request('still there?')), 'still there?');
   for (let n = 0; n < 10; n += 1) assert.equal(await server.receive(), patternOf(LONGEST - n));
-  await Promise.all(sending);
+  await sending;
+});
+
+test('a handler that awaits a message gets it, however many long requests wait behind it', async () => {
+  const [client, server] = await channels({}, { maxRequests: 1 });
+  server.onRequest(async () => (await server.receive())!);
+  const asking = Array.from({ length: 5 }, () => client.request(patternOf(128_000)));
+  for (let n = 0; n < 5; n += 1) await client.send(`message ${n}`);
+  assert.equal(
+    (await Promise.all(asking)).map(String),
+    ['0', '1', '2', '3', '4'].map((n) => `message ${n}`),
+  );
+});
+
+test('short requests that wait leave a long message its way', async () => {
+  const [client, server] = await channels({}, { maxRequests: 1 });
+  let message: Buffer | undefined;
+  server.onRequest(async () => {
+    message ??= await server.receive();
+    return 'answer';
+  });
+  // Each fills a slot, and all that credits allow.
+  const asking = Array.from({ length: 120 }, () => client.request(patternOf(PIECE)));
+  await client.send(patternOf(LONGEST));
+  await Promise.all(asking);
+  assert.equal(message, patternOf(LONGEST));
 });
 
 test('an answer that is longer than the free slots comes while the program takes no messages', async () => {
   const [client, server] = await channels();
   client.onRequest(() => patternOf(LONGEST));
-  const sending = Promise.all(Array.from({ length: 4 }, () => client.send(patternOf(LONGEST))));
+  // Each fills a slot.
+  const sending = Promise.all(Array.from({ length: 128 }, () => client.send(patternOf(PIECE))));
   await sending;
   assert.equal(await server.request('long, please'), patternOf(LONGEST));
-  for (let n = 0; n < 4; n += 1) assert.is((await server.receive())!.length, LONGEST);
+  for (let n = 0; n < 128; n += 1) assert.is((await server.receive())!.length, PIECE);
 });
 
 test('requests in pieces count in the budget until they are answered', async () => {

@@ -37,15 +37,15 @@ export interface ChannelOptions {
    */
   readonly slots?: number | undefined;
   /**
-   * Bytes of a slot, from 64 to 64 Mi; default 4096. A message may take a quarter of the slots; the receiver reads longer ones from the
-   * sender's memory.
+   * Bytes of a slot, from 64 to 64 Mi; default 4096. A message may take a quarter of the slots while half of them stay free;
+   * the receiver reads others from the sender's memory.
    */
   readonly slotBytes?: number | undefined;
   /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
   readonly maxMessageBytes?: number | undefined;
   /**
-   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait, and long ones in the peer's
-   * memory.
+   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait in their slots, and those too long
+   * for that in the peer's memory.
    */
   readonly maxRequests?: number | undefined;
 }

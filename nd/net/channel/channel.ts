@@ -452,7 +452,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** A payload goes on in the next frame. */
   #piece(type: number, id: number, slot: Slot, at: number, length: number): void {
     if (length !== this.#link.most) {
-      this.#link.end(violation(`a piece of ${length} bytes leaves room for more in its slot`));
+      this.#link.end(violation(`a piece of ${length} bytes; all but the last have ${this.#link.most}`));
       return;
     }
     this.#pieces ??= new Pieces(type, id);

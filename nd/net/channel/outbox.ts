@@ -88,11 +88,13 @@ export class Outbox {
     const queue = this.#queueOf(type);
     const length = bytes === undefined ? 0 : bytes.length;
     const lent = length >= LENT_LEAST ? link.context.lentOf(bytes!) : undefined;
-    const large = lent !== undefined || (length > link.most && !this.#fitsSlots(type, length));
-    if (!large && queue.length === 0 && link.takes(type, length)) {
+    const long = length > link.most;
+    const free = queue.length === 0 && lent === undefined;
+    if (free && (long ? link.takesPieces(type, length) : link.takes(type, length))) {
       link.send(type, 0, id, bytes);
       return undefined;
     }
+    const large = long || lent !== undefined;
     const entry: Entry = {
       type,
       flags: large ? LARGE : 0,
@@ -111,13 +113,6 @@ export class Outbox {
       this.#offer(entry, { ...fresh, memory: lent, lent: true, resolve, reject }, bytes!);
     } else if (large) void this.#register(entry, bytes!, resolve, reject);
     return entry;
-  }
-
-  /** A payload that is longer than a slot is copied to several. Whoever waits for a reply may hold them all: it takes what is free. */
-  #fitsSlots(type: number, length: number): boolean {
-    const link = this.link();
-    if (length > link.mostInSlots) return false;
-    return isHeld(type) || (this.#replies.length === 0 && link.takes(type, length));
   }
 
   async #register(

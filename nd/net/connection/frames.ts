@@ -41,7 +41,7 @@ export function exceeds(type: number, flags: number, length: number, most: numbe
 /** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
 export const LARGE = 1;
 
-/** Flag of a frame that fills its slot: the next data frame goes on with its payload, and has the same type and id. */
+/** Flag of a frame as long as the shorter of both sides' slots: the next data frame, of the same type and id, goes on with its payload. */
 export const MORE = 4;
 
 /** Flag of a frame of DATA: the sender has written the bytes to the receiver's ring, and the id is their number. */
@@ -49,7 +49,7 @@ export const IN_RING = 2;
 
 /** What a frame of a type may have besides a payload and credits. */
 export interface Form {
-  /** Those flags of which it may have one. */
+  /** The flags that it may have, at most one at a time. */
   readonly flags: number;
   /** Its id has a meaning; otherwise it is 0. */
   readonly hasId: boolean;

@@ -15,6 +15,9 @@ const MOST_KEPT_BYTES = 2 ** 26;
 /** A region that no link needs between two checks is released; ms between checks. */
 const IDLE_MS = 5000;
 
+/** Those of all local contexts of the thread. */
+const pools = new Set<LinkMemoryPool>();
+
 /**
  * Keeps the memory of ended links for the next ones of the same length, because allocating and registering it takes more than a third of a
  * connection's CPU time. No peer has a key to this memory, so none can reach the next connection through it.
@@ -33,6 +36,7 @@ export class LinkMemoryPool {
     private readonly emptied: () => void = () => {},
   ) {
     this.#adapter = adapter;
+    pools.add(this);
   }
 
   /** Number of kept regions. */
@@ -47,9 +51,10 @@ export class LinkMemoryPool {
     try {
       return await this.#register(length);
     } catch (error) {
-      // Kept regions count against the same limits, such as that of locked memory.
-      if (this.#kept.length === 0) throw error;
-      this.#release(this.#kept.length);
+      // Kept regions, of other adapters, too, count against the same limits, such as that of locked memory.
+      const keeping = [...pools].filter(({ size }) => size > 0);
+      if (keeping.length === 0) throw error;
+      for (const pool of keeping) pool.empty();
       return await this.#register(length);
     }
   }
@@ -102,9 +107,16 @@ export class LinkMemoryPool {
     this.#timer = undefined;
   }
 
+  /** Releases all kept regions. */
+  empty(): void {
+    this.#release(this.#kept.length);
+    this.emptied();
+  }
+
   /** Releases all kept regions, and from now on every one that is returned. */
   close(): void {
     this.#closed = true;
+    pools.delete(this);
     this.#release(this.#kept.length);
   }
 }

@@ -15,6 +15,7 @@ import {
   Header,
   type Hello,
   IN_RING,
+  isHeld,
   Kind,
   MORE,
   malformed,
@@ -62,8 +63,6 @@ export class Link {
   user: LinkUser;
   /** Bytes of payload that a frame to the peer may have. */
   most = 0;
-  /** Bytes of the longest payload that is copied to the peer's slots, in several frames if need be. */
-  mostInSlots = 0;
   /** Bytes of the longest message that the peer takes. */
   mostMessage = 0;
   /** The connection has ended, or never was. */
@@ -71,6 +70,8 @@ export class Link {
   bytesRead = 0;
   bytesWritten = 0;
 
+  /** Slots that a payload takes at most. */
+  #mostPieces = 0;
   readonly #view: DataView;
   readonly #memory: LinkMemory;
   /** Slots with frames that their user has not released. */
@@ -188,8 +189,7 @@ export class Link {
   /** What the peer has announced: from now on frames may be queued for it. */
   meet(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
-    const slots = Math.min(peer.slots, this.hello.slots);
-    this.mostInSlots = this.most * Math.max(1, Math.floor(slots / PARTS_OF_SLOTS));
+    this.#mostPieces = Math.floor(Math.min(peer.slots, this.hello.slots) / PARTS_OF_SLOTS);
     this.mostMessage = peer.maxMessageBytes;
     this.#credits.meet(peer.slots);
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
@@ -218,14 +218,22 @@ export class Link {
     this.user.writable();
   }
 
-  /** Whether a payload of this many bytes, at most {@link mostInSlots}, can be sent now in frames of this type. */
+  /** Whether a frame of this type can be sent now, with a payload of this many bytes, at most {@link most}. */
   takes(type: number, length: number): boolean {
     if (this.over) return false;
     if (this.#joins(type, length)) return true;
-    const further = length > this.most ? Math.ceil(length / this.most) - 1 : 0;
-    return (
-      this.#established && this.#credits.allows(type, this.#credits.data - further) && this.#places > further
-    );
+    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > 0;
+  }
+
+  /**
+   * Whether a payload that is longer than {@link most} can be copied to several slots now. What the receiving program takes when it likes
+   * leaves half of the slots: a frame on which that program waits finds one.
+   */
+  takesPieces(type: number, length: number): boolean {
+    const pieces = Math.ceil(length / this.most);
+    if (!this.#established || this.over || pieces > this.#mostPieces || pieces > this.#places) return false;
+    const left = isHeld(type) ? 2 * this.#mostPieces : 0;
+    return this.#credits.allows(type, this.#credits.data - (pieces - 1) - left);
   }
 
   /** Places of the send queue for Sends of data. */
@@ -246,7 +254,7 @@ export class Link {
   }
 
   /**
-   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it. The first frame of a turn goes at once, those that
+   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces. The first frame of a turn goes at once, those that
    * follow within the turn go together. While results are delivered all go together.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
