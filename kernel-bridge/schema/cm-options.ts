@@ -13,7 +13,9 @@ export const cmOptions: OptionGroup = {
     },
     maxRetries: { about: 'How often a message is retransmitted.', range: [0, 15], default: 15 },
     timewaitMs: {
-      about: "How long an ended connection's ids stay reserved.",
+      about:
+        "How long an ended connection's ids stay reserved; those of a rejected request longer by the time after which the peer repeats it, so " +
+        'that a lost REJ is sent again.',
       range: [0, 60_000],
       default: 500,
     },

@@ -330,13 +330,27 @@ test('a REJ that was lost is repeated for a repeated REQ, without asking the app
   pair.onTaken = (side) => side.connection.reject(NOTHING, 3);
   pair.network.lose('server', 'REJ', 1);
   const active = pair.connect();
-  // Repeated within timewait, after another message was made in the reused memory.
   pair.network.clock.advance(5);
+  // Another message is made in the reused memory.
   emitMadOnce('DREP', 9n, {});
-  pair.server.cm.receive(pair.client.gid, pair.server.gid, 0, pair.network.last('client', 'REQ').mad);
-  pair.network.clock.advance(5);
+  pair.network.clock.advance(INTERVAL + 10);
   assert.equal(active.events, ['rejected 3']);
   assert.is(pair.taken.length, 1);
+  assert.equal(pair.end(), []);
+});
+
+test('the same after an MRA, which has extended the wait of the peer', () => {
+  const pair = new Pair({ mraServiceTimeoutCode: 22 });
+  pair.onTaken = undefined;
+  pair.network.lose('server', 'REJ', 1);
+  const active = pair.connect();
+  pair.network.clock.advance(INTERVAL + 10);
+  assert.is(active.state, 'mraReqReceived');
+  pair.taken[0]!.connection.reject(NOTHING, 3);
+  pair.network.clock.advance(INTERVAL + 20_000);
+  assert.equal(active.events, ['rejected 3']);
+  assert.is(pair.taken.length, 1);
+  assert.equal(pair.end(), []);
 });
 
 test('abandoning tells the peer what the state asks for, and the owner nothing', () => {

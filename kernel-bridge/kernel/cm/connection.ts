@@ -142,6 +142,8 @@ export class Connection implements CmConnection {
   /** Private data of the RTU that was sent. */
   #rtuData: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
+  /** The peer was asked by an MRA to wait longer. */
+  #askedForTime = false;
 
   constructor(
     host: ConnectionHost,
@@ -250,9 +252,20 @@ export class Connection implements CmConnection {
       this.#state = transition.next;
       this.#host.changed(this, before);
       if (transition.next === 'established') this.#settled();
-      if (transition.next === 'timewait') this.#startTimer(this.#host.options.timewaitMs, 'expired');
+      if (transition.next === 'timewait') this.#startTimer(this.#timewaitMs(before), 'expired');
     }
     for (const action of transition.actions) Connection.#actions[action](this, input);
+  }
+
+  /**
+   * How long its ids stay reserved. A peer whose REJ was lost repeats its REQ at the end of its own interval, which an MRA has extended:
+   * until then that would be a new request, which the owner has rejected already.
+   */
+  #timewaitMs(before: CmState): number {
+    const { timewaitMs, mraServiceTimeoutCode } = this.#host.options;
+    if (before !== 'reqReceived' || !this.received) return timewaitMs;
+    const extended = this.#askedForTime ? timeoutCodeToMs(mraServiceTimeoutCode) : 0;
+    return timewaitMs + timeoutCodeToMs(bounded(this.received.body.remoteResponseTimeout)) + extended;
   }
 
   /** The awaited answer has arrived: nothing is sent again. */
@@ -410,6 +423,7 @@ export class Connection implements CmConnection {
   }
 
   #sendMra(message: number): void {
+    this.#askedForTime = true;
     const mad = emitMadOnce('MRA', this.#exchangeId(), {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,

@@ -11,7 +11,10 @@ export interface CmOptions {
   responseTimeoutCode: number;
   /** How often a message is retransmitted. */
   maxRetries: number;
-  /** How long an ended connection's ids stay reserved. */
+  /**
+   * How long an ended connection's ids stay reserved; those of a rejected request longer by the time after
+   * which the peer repeats it, so that a lost REJ is sent again.
+   */
   timewaitMs: number;
   /** Service timeout code announced in an MRA when a request waits for its application. */
   mraServiceTimeoutCode: number;
