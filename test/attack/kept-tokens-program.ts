@@ -3,9 +3,15 @@
  * `attack <port> <seed> <count>`, peers that keep each token and read and write with all of them.
  */
 import { allocate, Status } from '../../nd/index.js';
-import { decodeMemory, Frame, LARGE, type MemoryDescription } from '../../nd/net/connection/frames.js';
+import {
+  decodeMemory,
+  encodeHello,
+  Frame,
+  LARGE,
+  type MemoryDescription,
+} from '../../nd/net/connection/frames.js';
 import { type Channel, connectChannel, createChannelServer } from '../../nd/net/index.js';
-import { frameOf, framesOf, MARK, RawPeer, reportOf } from '../helpers/net-raw.js';
+import { frameOf, framesOf, MARK, RawPeer, reportOf, honest as usual } from '../helpers/net-raw.js';
 import { seeded } from '../helpers/random.js';
 
 /** Bytes of each message and answer. */
@@ -15,6 +21,8 @@ const PARTS = 8;
 /** Connections of the attacker at a time, and what each asks for. */
 const PEERS = 4;
 const MOST_ASKED = 40;
+/** All slots together hold no answer, so each is read from memory, by a token. */
+const SHORT_SLOTS = encodeHello({ ...usual, slotBytes: 64 });
 const HONEST_MS = 2;
 /** Accesses after which the attacker tells that it is alive. */
 const TOLD = 5;
@@ -123,7 +131,7 @@ async function attack(port: number, seed: number, count: number): Promise<void> 
   });
 
   async function join(): Promise<Keeper> {
-    const peer = await RawPeer.connect(port);
+    const peer = await RawPeer.connect(port, SHORT_SLOTS);
     const keeper: Keeper = { peer, mark: nextMark(), asked: 0, live: new Map(), ending: [] };
     figures.connections += 1;
     peers.push(keeper);
