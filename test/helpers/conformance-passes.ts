@@ -1,12 +1,9 @@
 import { type CaseResult, cases, type Spi, selectCases } from '../../nd/conformance/index.js';
 import { conformanceAt, type Place } from './conformance-command.js';
-import { HANG_MS } from './within.js';
 
 /** Runs all cases of a version; none may fail or be skipped. */
 export async function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<void> {
-  const patience = String(HANG_MS / 1000);
-  const options = ['--json', '--spi', spi, '--patience', patience];
-  const { code, lines, errors } = await conformanceAt(place, ...options, ...args);
+  const { code, lines, errors } = await conformanceAt(place, '--json', '--spi', spi, ...args);
   const results = lines.slice(0, -1).map((line) => JSON.parse(line) as CaseResult);
   const failures = results.filter(({ outcome }) => outcome !== 'passed');
   const expected = selectCases(cases, spi).length;

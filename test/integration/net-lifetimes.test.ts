@@ -309,7 +309,13 @@ test('an adapter whose completion queue has failed is not used again', async () 
   const first = await connected(port);
   const again = LocalContext.at(IDLE);
   assert.is(again, first);
-  (again.poller as unknown as { failed(error: unknown): void }).failed(new Error('The queue has failed.'));
+  const { poller } = again;
+  poller.queue.notify = () => {
+    throw new Error('The queue has failed.');
+  };
+  const taker = { touched: false, completed() {}, delivered() {} };
+  poller.add(taker, 1);
+  poller.remove(taker, 1);
   again.letGo();
   assert.throws(() => first.hold(), /has ended/);
   assert.is.not(await connected(port), first);

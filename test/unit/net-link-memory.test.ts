@@ -4,9 +4,8 @@ import * as assert from 'uvu/assert';
 import type { IND2Adapter } from '../../nd/index.js';
 import { type LinkMemory, LinkMemoryPool } from '../../nd/net/connection/link-memory.js';
 
-/** A pool, and the lengths of the memory that is registered at present. */
-function pool(limit = 2 ** 40) {
-  const registered: number[] = [];
+/** A pool, and the lengths of the memory that is registered at present, by other pools, too. */
+function pool(limit = 2 ** 40, registered: number[] = []) {
   const adapter = {
     createMemoryRegion() {
       let length = -1;
@@ -101,6 +100,18 @@ test('kept regions are released when another one cannot be registered beside the
   assert.equal(registered, [200]);
   assert.is(memories.size, 0);
   memories.close();
+});
+
+test('what another pool keeps is released where memory cannot be registered beside it', async () => {
+  const { pool: one, registered } = pool(150);
+  const { pool: other } = pool(150, registered);
+  one.giveBack(await one.take(100));
+  const memory = await other.take(60);
+  assert.equal(registered, [60]);
+  assert.is(one.size, 0);
+  other.giveBack(memory);
+  one.close();
+  other.close();
 });
 
 test.run();

@@ -46,7 +46,7 @@ export class PortClaims {
   private readonly byId = new Map<number, PortClaim>();
   private next = 1;
 
-  constructor(private readonly ids: CmIds) {}
+  constructor(private readonly ids: Pick<CmIds, 'create' | 'bind' | 'listen' | 'destroy'>) {}
 
   /** `scopeId` of a link-local address. */
   claim(

@@ -95,7 +95,10 @@ export class Charge {
   }
 }
 
-/** Admits the payloads of one class and connection in their order. A payload that waits stays in its slots or, if it is large, in the peer's memory, and its frame in a slot. */
+/**
+ * Admits the payloads of one class and connection in their order. A payload that waits stays in its slots or, if it is large, in the peer's
+ * memory, and the frame that describes it in a slot.
+ */
 export class Admission implements Waiter {
   readonly #class: Class;
   /** The budget, and those that contain it. */

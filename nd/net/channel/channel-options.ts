@@ -44,8 +44,8 @@ export interface ChannelOptions {
   /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
   readonly maxMessageBytes?: number | undefined;
   /**
-   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait in their slots, and those too long
-   * for that in the peer's memory.
+   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait in slots; those that do
+   * not fit wait in the peer's memory.
    */
   readonly maxRequests?: number | undefined;
 }

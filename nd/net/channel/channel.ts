@@ -469,7 +469,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (before !== undefined) requests.arrive(this.#piecedRequest(id, slot, at, length, before));
     else if (requests.free) requests.serve(id, takePayload(this.#link, slot, at, length, before));
     else {
-      const take = (): Buffer => takePayload(this.#link, slot, at, length, before);
+      const take = (): Buffer => takePayload(this.#link, slot, at, length, undefined);
       requests.arrive({ id, take, drop: () => this.#link.release(slot) });
     }
   }

@@ -254,7 +254,8 @@ export class Link {
   }
 
   /**
-   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces. The first frame of a turn goes at once, those that
+   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces ({@link takesPieces}).
+   * The first frame of a turn goes at once, those that
    * follow within the turn go together. While results are delivered all go together.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
