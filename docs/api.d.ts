@@ -31,6 +31,7 @@ export {
   Nd2InitiatorOptions,
   Nd2MrFlag,
   Nd2OpFlag,
+  Nd2Placed,
   Nd2QueuePairOptions,
   Nd2ReadLimits,
   Nd2RemoteMemory,
@@ -228,6 +229,7 @@ export {
   WvOverlappedObject,
   WvPath,
   WvPathRecord,
+  WvPlaced,
   WvPortAttributes,
   WvQpAttributes,
   WvQpCreate,
@@ -1312,6 +1314,7 @@ declare class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint
 declare class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
     readonly initiatorDepth: number;
     readonly responderResources: number;
+    readonly place?: NonNullable<IWVConnectQueuePair['place']>;
     send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
     sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
@@ -1734,6 +1737,11 @@ declare const Nd2OpFlag: {
     readonly SEND_AND_SOLICIT_EVENT: 4;
     readonly ALLOW_READ: 8;
     readonly ALLOW_WRITE: 16;
+};
+declare const Nd2Placed: {
+    readonly DONE: 0;
+    readonly NOT_MAPPED: 1;
+    readonly REFUSED: 2;
 };
 declare const Nd2RequestType: {
     readonly RECEIVE: 0;
@@ -2590,6 +2598,11 @@ declare const WvOpcode: {
     readonly RECEIVE_RDMA_WRITE: 129;
 };
 declare const WvPkeyList: import("./layout.js").List<number, number>;
+declare const WvPlaced: {
+    readonly DONE: 0;
+    readonly NOT_MAPPED: 1;
+    readonly REFUSED: 2;
+};
 declare const WvSend: {
     readonly IMMEDIATE: 1;
     readonly FENCE: 2;
@@ -3035,6 +3048,7 @@ interface IND2QueuePair extends NdUnknown {
     invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
     read(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
     write(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
+    place?(bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2Placed;
 }
 interface IND2SharedReceiveQueue extends IND2Overlapped {
     getNotifyAffinity(): Nd2Affinity;
@@ -3126,6 +3140,7 @@ interface IWVConnectQueuePair extends IWVQueuePair {
     sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
     write(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number, immediate?: number): void;
+    place?(bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvPlaced;
     compareExchange(context: unknown, sge: WvSge, flags: number, compare: bigint, exchange: bigint, remote: RemoteMemoryRef, offset: number): void;
     fetchAdd(context: unknown, sge: WvSge, flags: number, value: bigint, remote: RemoteMemoryRef, offset: number): void;
     bindMemoryWindow(window: IWVMemoryWindow, context: unknown, region: WvMemoryRegion, offset: number, length: number, access: number, flags: number): number;
@@ -3775,6 +3790,7 @@ interface UintType extends FieldType<number> {
 }
 interface UserVerbs {
     postSend(qp: UvpHandle, request: UvpSendRequest): void;
+    place?(qp: UvpHandle, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2;
     postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
     pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
     rearmCq(cq: UvpHandle, solicitedOnly: boolean): number;
@@ -4235,6 +4251,7 @@ type IrpState = 'allocated' | 'dispatched' | 'marked' | 'completedInline' | 'com
 type LinkAttributes = Pick<Input<typeof WvIoPortAttributes>, 'portCabilityFlags' | 'maxMtu' | 'maxMessageSize' | 'maxVls' | 'activeWidth' | 'activeSpeed' | 'transport'>;
 type MadeCode = Readonly<Record<string, StructCode>>;
 type MessageBytes = Uint8Array | string;
+type Nd2Placed = WvPlaced;
 type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType];
 type NdNotifyType = 'errors' | 'any' | 'solicited';
 type NetworkDirectOptions = KernelOptionsInput;
@@ -4257,4 +4274,5 @@ type UvpHandle = object | null;
 type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
 type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType ? never : FieldKey<K>;
 type WvCqNotifyType = 'any' | 'solicited' | 'errors';
+type WvPlaced = (typeof WvPlaced)[keyof typeof WvPlaced];
 type WvSrqEvent = 'limit' | 'lastWqe';

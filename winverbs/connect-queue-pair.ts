@@ -1,4 +1,4 @@
-import { UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/door/user-verbs.js';
+import { type UserVerbs, UvpBindRequest, type UvpSendRequest } from '../kernel-bridge/door/user-verbs.js';
 import { QpType, WvAccess, WvOpcode } from '../kernel-bridge/ioctl/constants.js';
 import { checkedSmall } from './checked-numbers.js';
 import type { WVDevice } from './device.js';
@@ -16,6 +16,7 @@ import type {
 import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
+import { WvPlaced } from './remote-memory.js';
 import { checkedObject, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
@@ -24,12 +25,14 @@ const WINDOW_RIGHTS =
   WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.ZERO_BASED;
 // A module's own constants are constants to V8; fields of another module's object are not.
 const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
+const TWO_32 = 2 ** 32;
 /** Splits 64-bit operands without making new bigints. */
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
 
 /** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
+  readonly place?: NonNullable<IWVConnectQueuePair['place']>;
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
 
@@ -42,6 +45,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     readonly responderResources: number,
   ) {
     super(pd, made, 'IWVConnectQueuePair');
+    const place = pd.verbs.place?.bind(pd.verbs);
+    if (place !== undefined)
+      this.place = (bytes, remote, offset) => this.placed(place, bytes, remote, offset);
   }
 
   /** @internal */
@@ -106,6 +112,26 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     request.immediate = immediate;
     this.setRemote(request, remote, offset);
     this.post(request);
+  }
+
+  private placed(
+    place: NonNullable<UserVerbs['place']>,
+    bytes: Uint8Array,
+    remote: RemoteMemoryRef,
+    offset: number,
+  ): WvPlaced {
+    this.check();
+    if (typeof remote?.addressHigh !== 'number') noRemote();
+    if (!(bytes instanceof Uint8Array) || !(offset >= 0 && Number.isSafeInteger(offset))) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`bytes\` must be a Uint8Array and \`offset\` a whole number of bytes; got ${String(offset)}.`,
+      );
+    }
+    const low = remote.addressLow + (offset % TWO_32);
+    const high = remote.addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
+    if (!(high < TWO_32)) return WvPlaced.REFUSED;
+    return place(this.handle, bytes, low >>> 0, high, remote.rkey);
   }
 
   /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value. */

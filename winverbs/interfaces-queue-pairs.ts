@@ -1,4 +1,5 @@
 /** Queue pairs and endpoints, of connections and of datagrams. */
+
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type {
   IWVAddressHandle,
@@ -16,6 +17,7 @@ import type {
   WvPathRecord,
   WvSge,
 } from './interfaces.js';
+import type { WvPlaced } from './remote-memory.js';
 
 /** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
 export interface WvQpCreate {
@@ -253,6 +255,15 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
     immediate?: number,
   ): void;
+  /**
+   * Copies bytes of any memory, registered or not, to `offset` bytes into the peer's memory. It is done when the call returns, before
+   * requests that were posted earlier, and makes no completion. Rights and bounds are those of {@link write}. An addition to WinVerbs;
+   * missing where the device cannot reach the memory of any peer, as real HCAs cannot.
+   *
+   * @returns after `REFUSED`, which says nothing about a later call, a part of the bytes may have been copied
+   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE
+   */
+  place?(bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvPlaced;
   /**
    * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value.
    *

@@ -1,6 +1,19 @@
+import { Placed } from '../kernel-bridge/schema/generated/numbers.js';
 import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { checkedObject, Status, WvError } from './status.js';
+
+/** What became of bytes that `place` of a queue pair was to copy to a peer's memory. */
+export const WvPlaced = {
+  /** They are there. */
+  DONE: Placed.done,
+  /** The peer's memory is not mapped in this process yet; the peer has been asked for it. Until then, write. */
+  NOT_MAPPED: Placed.notMapped,
+  /** The peer's key does not allow it, or the peer is not a process on this host whose memory this process can map. */
+  REFUSED: Placed.refused,
+} as const;
+/** A value of {@link WvPlaced}. */
+export type WvPlaced = (typeof WvPlaced)[keyof typeof WvPlaced];
 
 /**
  * A peer's memory: made once from the peer's description; read, write and atomic requests add an offset in bytes.

@@ -277,6 +277,11 @@ export interface UserVerbs {
    *   ArrayBuffer was detached, an INLINE SGE that ends beyond its region).
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
+  /**
+   * Copies bytes of any memory into the peer's memory, now and without a request: 0 done, 1 not mapped yet, 2 refused. Ours, not of
+   * `uvp_interface_t`; missing where the device cannot.
+   */
+  place?(qp: UvpHandle, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /**

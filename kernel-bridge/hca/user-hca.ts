@@ -6,6 +6,7 @@
  *
  * Which provider, and so which HCA, belongs to a device is the name that LIBRARY_QUERY answers (`uvp/index.ts`).
  */
+import type { Placed } from '../schema/generated/numbers.js';
 import type { AddonBinding } from './soft-hca-binding.js';
 
 /** LIBRARY_QUERY's answer for the devices of the software HCA. */
@@ -48,6 +49,17 @@ export interface UserHca {
    * from elsewhere sets the words once and for all.
    */
   ringReceiveDoorbell(): void;
+  /**
+   * Copies bytes of any memory to memory of the peer of the queue pair in {@link doorbell}, now: in no order with requests, of which it is
+   * none. Rights, bounds and keys are checked as for a Write. A value of {@link Placed}; unless it is `done`, any part of the bytes
+   * may have been copied. Missing: the HCA cannot.
+   */
+  place?(
+    bytes: Uint8Array,
+    remoteLow: number,
+    remoteHigh: number,
+    rkey: number,
+  ): (typeof Placed)[keyof typeof Placed];
   /**
    * A poll has found the ring of the CQ in {@link doorbell} empty: the HCA puts there what has completed. The software HCA, for
    * which one CQ is as good as another, moves the engine one step if nobody else does, and marks this thread as polling. Asked

@@ -55,6 +55,16 @@ export const numbers: readonly NumberTable[] = [
     },
   },
   {
+    about: "What became of bytes that were to be placed in a peer's memory.",
+    ts: 'Placed',
+    cpp: { enum: 'Placed' },
+    members: {
+      done: [0, 'They are there.'],
+      notMapped: [1, "The peer's memory is not mapped in this process yet; the peer has been asked for it."],
+      refused: [2, "The peer's key does not allow it, or this process can map no memory of the peer."],
+    },
+  },
+  {
     about: 'QP event numbers.',
     ts: 'QpEventType',
     cpp: { enum: 'QpEvent' },

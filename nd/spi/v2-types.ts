@@ -2,9 +2,9 @@
  * Values that clients and providers of ND SPI v2 exchange: flags, request types, scatter/gather entries, results,
  * remote memory, adapter information, and options of the Create… methods. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
-import { asAddress } from '../../winverbs/index.js';
+import { asAddress, WvPlaced } from '../../winverbs/index.js';
 import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
-import type { IND2CompletionQueue, IND2MemoryRegion, IND2SharedReceiveQueue } from './v2.js';
+import type { IND2CompletionQueue, IND2MemoryRegion, IND2QueuePair, IND2SharedReceiveQueue } from './v2.js';
 
 /** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits are refused with INVALID_PARAMETER_n. */
 export const Nd2OpFlag = {
@@ -15,6 +15,11 @@ export const Nd2OpFlag = {
    */
   INLINE: 0x20,
 } as const;
+
+/** What became of bytes that {@link IND2QueuePair.place} was to copy. */
+export const Nd2Placed = WvPlaced;
+/** A value of {@link Nd2Placed}. */
+export type Nd2Placed = WvPlaced;
 
 /** ND_MR_FLAG_*: access rights of registered memory, besides reading by local requests. */
 export const Nd2MrFlag = {

@@ -29,6 +29,7 @@ import type { INDMemoryWindow } from './v1.js';
 import type {
   Nd2AdapterInfo,
   Nd2Affinity,
+  Nd2Placed,
   Nd2QueuePairOptions,
   Nd2ReadLimits,
   Nd2RemoteMemory,
@@ -595,6 +596,19 @@ export interface IND2QueuePair extends NdUnknown {
     offset?: number,
     flags?: number,
   ): void;
+
+  /**
+   * Copies bytes of any memory, registered or not, to `offset` bytes into the peer's memory. It is done when the call returns, before
+   * requests that were posted earlier: it is no request, so it has no place in the queue and no result. The rights and bounds of
+   * {@link write} hold. Missing: the provider cannot reach the memory of a peer. An addition to the SPI.
+   *
+   * @param bytes - any memory of the program; may be empty, to ask whether the peer can be reached at all
+   * @param remote - address and token of the peer's memory
+   * @param offset - bytes from the remote address; default 0
+   * @returns after `REFUSED` a part of the bytes may have been copied; a Write does it instead, also after `NOT_MAPPED`
+   * @throws INVALID_PARAMETER (bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE
+   */
+  place?(bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2Placed;
 }
 
 /** Options of Connect and Accept. */

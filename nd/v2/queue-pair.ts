@@ -23,6 +23,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
 
   readonly maxReceiveRequestSge: number;
   readonly maxInitiatorRequestSge: number;
+  readonly place?: NonNullable<IND2QueuePair['place']>;
   readonly #srq: SharedReceiveQueue | undefined;
 
   /** @param srq - the shared source of its Receives, if it has no queue of its own */
@@ -32,6 +33,19 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.maxInitiatorRequestSge = parts.qp.sendSge;
     this.#srq = srq;
     srq?.hold();
+    const { qp } = parts;
+    if (qp.place !== undefined) {
+      this.place = (bytes, remote, offset = 0) => {
+        if (this.ended) this.alive('place');
+        checkRemote('place', remote, Nd2RemoteMemory);
+        checkOffset('place', offset);
+        try {
+          return qp.place!(bytes, remote, offset);
+        } catch (error) {
+          throw this.adapter.terms.error(error, 'place');
+        }
+      };
+    }
   }
 
   send(context: unknown, sgl: readonly Nd2Sge[], flags = 0): void {

@@ -1,6 +1,9 @@
 // Direct access: what one side does in the other's memory itself, without a packet and while the other does not run;
 // and what it leaves to the other.
+#include <functional>
+
 #include "direct_world.h"
+#include "trap.h"
 
 using namespace world;
 
@@ -9,6 +12,22 @@ namespace {
 constexpr uint32_t kBytes = 1u << 20;
 
 bool same(const void* a, const void* b, size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
+
+// Bytes that no HCA knows.
+std::vector<uint8_t> unregistered(size_t bytes, uint64_t seed) {
+  std::vector<uint8_t> made(bytes);
+  Random random(seed);
+  for (uint8_t& byte : made) byte = uint8_t(random.next());
+  return made;
+}
+
+Placed place(TestQp& by, const std::vector<uint8_t>& from, uint64_t remote, uint32_t rkey) {
+  return by.node.engine.place(by.handle, from.data(), from.size(), remote, rkey);
+}
+
+bool allAre(SharedBuffer& memory, uint8_t value) {
+  return std::all_of(memory.data(), memory.data() + memory.size, [&](uint8_t byte) { return byte == value; });
+}
 
 }  // namespace
 
@@ -440,4 +459,340 @@ TEST(direct_before_one_that_is_not) {
   for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
   CHECK_EQ(w.direct(*w.a), 1u);
   CHECK(same(target.data(), own.data(), kLong) && same(back.data(), other.data(), 5000));
+}
+
+// ── Bytes that are placed without a request ─────────────────────────────────────────────────────
+
+// They are there when the call returns, whatever their length: nobody runs, and nothing is sent or completes.
+TEST(direct_place_every_length) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, kBytes);
+  w.meet(target);
+  const std::vector<uint8_t> bytes = unregistered(kBytes, 5);
+  const uint64_t packets = w.a->counter("sent_pkts") + w.b->counter("sent_pkts");
+  Random random(6);
+  for (const uint32_t size : {1u, 7u, 8u, 64u, 65u, 4096u, 65'535u, 65'536u, 65'537u, 131'072u, 200'000u, 700'000u}) {
+    check::note = "size";
+    check::noteNumber = size;
+    const uint32_t from = random.below(100), to = 1 + random.below(100);
+    std::memset(target.data(), 0xEE, kBytes);
+    const uint64_t before = w.a->counter("direct_write");
+    CHECK(w.a->engine.place(w.qa.handle, bytes.data() + from, size, target.at(to), target.rkey) == Placed::kDone);
+    CHECK(w.a->counter("direct_write") > before);
+    CHECK(same(target.data() + to, bytes.data() + from, size));
+    CHECK(target.data()[to - 1] == 0xEE && target.data()[to + size] == 0xEE);
+  }
+  check::note = "";
+  // Up to the last byte of the region.
+  CHECK(place(w.qa, bytes, target.at(), target.rkey) == Placed::kDone);
+  CHECK(same(target.data(), bytes.data(), kBytes));
+  w.pump();
+  CHECK(w.qa.sendCq.drain().empty() && w.qb.receiveCq.drain().empty());
+  CHECK_EQ(w.a->counter("sent_pkts") + w.b->counter("sent_pkts"), packets);
+  CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts);
+}
+
+// They do not wait for requests that are under way, and these end as if nothing had been placed.
+TEST(direct_place_before_what_is_under_way) {
+  DirectConnection w;
+  SharedBuffer target(*w.b, kBytes);
+  Buffer own(*w.a, kBytes, kAllAccess, 3), to(*w.b, 64);
+  w.meet(target);
+  const std::vector<uint8_t> bytes = unregistered(200'000, 7), few = unregistered(8, 8);
+  const uint32_t s = w.qa.post({kOpSend, kSendFlagSignaled, {{own.at(), 64, own.lkey}}});
+  const uint32_t behind = w.qa.post(oneSided(kOpWrite, {{own.at(64), 8, own.lkey}}, target.at(), target.rkey));
+  const auto places = [&](uint64_t offset) {
+    std::memset(target.data(), 0xEE, kBytes);
+    CHECK(place(w.qa, bytes, target.at(offset), target.rkey) == Placed::kDone);
+    CHECK(same(target.data() + offset, bytes.data(), bytes.size()));
+    CHECK(place(w.qa, few, target.at(), target.rkey) == Placed::kDone);
+    CHECK(same(target.data(), few.data(), few.size()));
+  };
+  places(1000);  // the Send has not been executed
+  w.pump();
+  places(2000);  // the peer has said that it has no receive
+  CHECK(w.advance());
+  places(3000);
+  CHECK(w.qa.sendCq.drain().empty());
+  w.qb.receive({{to.at(), 64, to.lkey}});
+  CHECK(w.until([&] { return w.qa.sendCq.written() == w.qa.sendCq.consumer + 2; }));
+  const std::vector<Cqe> done = w.qa.sendCq.drain();
+  CHECK(done.size() == 2 && done[0].wqe == s && done[1].wqe == behind);
+  for (const Cqe& c : done) CHECK_EQ(c.status, kWcSuccess);
+  CHECK(same(to.data(), own.data(), 64));
+  CHECK(same(target.data(), own.data() + 64, 8));  // by the Write, in its turn
+  CHECK(same(target.data() + 3000, bytes.data(), bytes.size()));
+}
+
+// In the middle of a long Write, which goes on where it was.
+TEST(direct_place_within_a_write) {
+  constexpr uint32_t kLong = 8 * LocalPair::kStepBytes;
+  DirectConnection w;
+  SharedBuffer target(*w.b, kLong + 8);
+  Buffer own(*w.a, kLong, kAllAccess, 3);
+  w.meet(target);
+  const std::vector<uint8_t> few = unregistered(8, 8);
+  const uint32_t i = w.qa.post(oneSided(kOpWrite, {{own.at(), kLong, own.lkey}}, target.at(), target.rkey));
+  uint32_t times = 0;
+  do {
+    std::memset(target.data() + kLong, 0xEE, 8);
+    CHECK(place(w.qa, few, target.at(kLong), target.rkey) == Placed::kDone);
+    CHECK(same(target.data() + kLong, few.data(), few.size()));
+    if (w.qa.sendCq.written() == w.qa.sendCq.consumer) times++;
+  } while (w.a->step());
+  CHECK(times > 0);
+  only(w.qa.sendCq, i, kOpWrite, kWcSuccess);
+  CHECK(same(target.data(), own.data(), kLong) && same(target.data() + kLong, few.data(), few.size()));
+}
+
+// What the check refuses changes no byte, and is nothing that either side hears of.
+TEST(direct_place_is_checked) {
+  constexpr uint32_t kInner = 4096;
+  struct Case {
+    const char* name;
+    bool done;
+    uint32_t access;
+    int64_t offset;
+    uint32_t length, rkeyChange;
+    bool otherPd;
+  };
+  constexpr uint32_t kLocal = kAccessLocalWrite, kNoWrite = kAllAccess & ~kAccessRemoteWriteBit;
+  const Case cases[] = {
+      {"allowed", true, kAllAccess, 0, kInner, 0, false},
+      {"last bytes", true, kAllAccess, kInner - 8, 8, 0, false},
+      {"one byte too far", false, kAllAccess, kInner - 7, 8, 0, false},
+      {"longer than the region", false, kAllAccess, 0, kInner + 1, 0, false},
+      {"behind it", false, kAllAccess, kInner, 1, 0, false},
+      {"one byte below", false, kAllAccess, -1, 8, 0, false},
+      {"another key", false, kAllAccess, 0, 8, 1, false},
+      {"without remote rights", false, kLocal, 0, 8, 0, false},
+      {"without remote write right", false, kNoWrite, 0, 8, 0, false},
+      {"another domain", false, kAllAccess, 0, 8, 0, true},
+  };
+  for (const Case& c : cases) {
+    check::note = c.name;
+    DirectConnection w;
+    SharedBuffer memory(*w.b, 3 * kInner);
+    w.meet(memory);
+    std::memset(memory.data(), 0xAB, memory.size);
+    Handle pd = w.b->pd;
+    if (c.otherPd) CHECK(w.b->engine.allocatePd(w.b->kernel, &pd) == Status::kSuccess);
+    uint32_t lkey = 0, rkey = 0;
+    CHECK(w.b->engine.registerMr(pd, memory.at(kInner), kInner, c.access, &lkey, &rkey) == Status::kSuccess);
+    const std::vector<uint8_t> bytes = unregistered(c.length, 4);
+    const uint64_t at = memory.at(kInner) + uint64_t(c.offset), writes = w.a->counter("direct_write");
+    const uint64_t refused = w.a->counter("direct_refused");
+    CHECK(place(w.qa, bytes, at, rkey + c.rkeyChange) == (c.done ? Placed::kDone : Placed::kRefused));
+    CHECK_EQ(w.a->counter("direct_write") - writes, c.done ? 1u : 0u);
+    CHECK_EQ(w.a->counter("direct_refused") - refused, c.done ? 0u : 1u);
+    if (c.done) CHECK(same(memory.data() + (at - memory.at()), bytes.data(), bytes.size()));
+    else CHECK(allAre(memory, 0xAB));
+    w.pump();
+    CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts && w.qa.sendCq.drain().empty());
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+    CHECK(w.b->engine.deregisterMr(pd, lkey) == Status::kSuccess);
+  }
+  check::note = "";
+}
+
+// Whatever ends a key or a queue pair, of either side.
+TEST(direct_place_ends_with_its_key_and_queue_pairs) {
+  struct Case {
+    const char* name;
+    std::function<void(DirectConnection&, SharedBuffer&)> end;
+  };
+  const Case cases[] = {
+      {"deregister",
+       [](DirectConnection& w, SharedBuffer& m) {
+         CHECK(w.b->engine.deregisterMr(w.b->pd, m.lkey) == Status::kSuccess);
+         m.lkey = 0;
+       }},
+      {"unpin", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.unpinRange(m.range); }},
+      {"rights of the peer",
+       [](DirectConnection& w, SharedBuffer&) {
+         QpAttributes a;
+         a.access = kAccessRemoteRead | kAccessRemoteAtomic;
+         CHECK(w.qb.modify(qpmask::kAccess, a) == Status::kSuccess);
+       }},
+      {"error of the peer",
+       [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsError) == Status::kSuccess); }},
+      {"reset of the peer",
+       [](DirectConnection& w, SharedBuffer&) { CHECK(w.qb.toState(kQpsReset) == Status::kSuccess); }},
+      {"end of the peer",
+       [](DirectConnection& w, SharedBuffer&) { CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess); }},
+      {"drained", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qa.toState(kQpsSqd) == Status::kSuccess); }},
+      {"error", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qa.toState(kQpsError) == Status::kSuccess); }},
+      {"reset", [](DirectConnection& w, SharedBuffer&) { CHECK(w.qa.toState(kQpsReset) == Status::kSuccess); }},
+      {"ready to receive",
+       [](DirectConnection& w, SharedBuffer&) {
+         CHECK(w.qa.toState(kQpsReset) == Status::kSuccess);
+         bring(w.qa, w.b->gid, w.qb.qpn, {}, true, kQpsRtr);
+       }},
+      {"end",
+       [](DirectConnection& w, SharedBuffer&) { CHECK(w.a->engine.destroyQp(w.qa.handle) == Status::kSuccess); }},
+      {"end, and another queue pair",
+       [](DirectConnection& w, SharedBuffer&) {
+         CHECK(w.a->engine.destroyQp(w.qa.handle) == Status::kSuccess);
+         const TestQp next(*w.a);
+         CHECK(next.handle != w.qa.handle);
+       }},
+  };
+  const std::vector<uint8_t> bytes = unregistered(8, 4);
+  for (const Case& c : cases) {
+    check::note = c.name;
+    DirectConnection w;
+    SharedBuffer memory(*w.b, 4096);
+    w.meet(memory);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+    c.end(w, memory);
+    std::memset(memory.data(), 0xAB, 4096);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kRefused);
+    CHECK(allAre(memory, 0xAB));
+    CHECK_EQ(w.direct(*w.a), 1u);
+  }
+  check::note = "";
+}
+
+TEST(direct_place_by_windows) {
+  DirectConnection w;
+  TestQp qc(*w.a), qd(*w.b);
+  w.connect(qc, qd);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  std::memset(memory.data(), 0xAB, 4096);
+  const std::vector<uint8_t> bytes = unregistered(8, 4);
+  Window window(*w.b);
+  const auto bind = [&](uint32_t access) {
+    Wr r{kOpBindWindow, kSendFlagSignaled, {}};
+    const uint32_t next = (window.key & ~0xFFu) | ((window.key + 1) & 0xFF);
+    r.remote = memory.at(1024);
+    r.rkey = memory.lkey;
+    r.access = access;
+    r.compare = 1024;
+    r.swap = uint64_t(next) << 32 | window.key;
+    window.key = next;
+    w.qb.post(r);
+    w.pump();
+    CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
+  };
+  const auto invalidate = [&] {
+    Wr r{kOpLocalInvalidate, kSendFlagSignaled, {}};
+    r.rkey = window.key;
+    w.qb.post(r);
+    w.pump();
+    CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
+  };
+  bind(kAccessRemoteRead);
+  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == Placed::kRefused);
+  invalidate();
+  bind(kAccessRemoteWriteBit);
+  CHECK(place(qc, bytes, memory.at(1024), window.key) == Placed::kRefused);  // another queue pair
+  CHECK(place(w.qa, bytes, memory.at(1023), window.key) == Placed::kRefused);
+  CHECK(place(w.qa, bytes, memory.at(2041), window.key) == Placed::kRefused);
+  CHECK(allAre(memory, 0xAB));
+  CHECK(place(w.qa, bytes, memory.at(2040), window.key) == Placed::kDone);
+  CHECK(same(memory.data() + 2040, bytes.data(), 8));
+  std::memset(memory.data(), 0xAB, 4096);
+  const uint32_t old = window.key;
+  invalidate();
+  CHECK(place(w.qa, bytes, memory.at(1024), old) == Placed::kRefused);
+  bind(kAccessRemoteWriteBit);
+  CHECK(place(w.qa, bytes, memory.at(1024), old) == Placed::kRefused);
+  CHECK(allAre(memory, 0xAB));
+  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == Placed::kDone);
+  CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess);
+  CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
+}
+
+// No bytes: whether the peer's memory can be reached at all. No key is looked at.
+TEST(direct_place_no_bytes) {
+  const std::vector<uint8_t> none, some(8);
+  const auto direct = [&](TestQp& qp) { return place(qp, none, 0, 0); };
+  DirectConnection w;
+  const uint64_t before = w.direct(*w.a);
+  CHECK(direct(w.qa) == Placed::kDone && direct(w.qb) == Placed::kDone);
+  CHECK_EQ(w.direct(*w.a), before);
+  TestQp unconnected(*w.a);
+  CHECK(direct(unconnected) == Placed::kRefused);
+  for (const Handle handle : {Handle(0), Handle(~Handle(0))})
+    CHECK(w.a->engine.place(handle, none.data(), 0, 0, 0) == Placed::kRefused);
+  QpShape unreliable;
+  unreliable.type = kQptUc;
+  TestQp ua(*w.a, unreliable), ub(*w.b, unreliable);
+  w.connect(ua, ub);
+  SharedBuffer memory(*w.b, 4096);
+  w.meet(memory);
+  CHECK(direct(ua) == Placed::kRefused && place(ua, some, memory.at(), memory.rkey) == Placed::kRefused);
+  LocalConnection carried;  // the local link, without direct access
+  SharedBuffer other(*carried.b, 4096, 3);
+  CHECK(direct(carried.qa) == Placed::kRefused);
+  CHECK(place(carried.qa, some, other.at(), other.rkey) == Placed::kRefused);
+  Pair wire;
+  Buffer far(*wire.b, 64);
+  CHECK(direct(wire.qa) == Placed::kRefused && place(wire.qa, some, far.at(), far.rkey) == Placed::kRefused);
+  for (DirectPeer* peer : {&w.pa->peer, &w.pb->peer}) peer->close();  // as when a process ends
+  CHECK(direct(w.qa) == Placed::kRefused && place(w.qa, some, memory.at(), memory.rkey) == Placed::kRefused);
+  CHECK(direct(w.qa) == Placed::kRefused);
+}
+
+// Memory that is not mapped yet is asked for, once, and no byte of it changes until it is there.
+TEST(direct_place_asks_for_the_memory) {
+  DirectConnection w;
+  SharedBuffer memory(*w.b, 4096);
+  std::memset(memory.data(), 0xAB, 4096);
+  const std::vector<uint8_t> bytes = unregistered(4096, 4), few = unregistered(8, 5);
+  for (uint32_t n = 1; n <= 3; n++) {
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kNotMapped);
+    CHECK_EQ(w.a->counter("direct_unmapped"), n);
+    w.pump();
+  }
+  CHECK(allAre(memory, 0xAB));
+  CHECK_EQ(w.direct(*w.a), 0u);
+  CHECK_EQ(w.map(*w.a), 1u);
+  CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+  CHECK(same(memory.data(), bytes.data(), 4096));
+  CHECK_EQ(w.a->counter("direct_write"), 1u);
+  // What ends beyond the mapping is never written to, even in part.
+  std::memset(memory.data(), 0xAB, 4096);
+  CHECK(place(w.qa, few, memory.at(4096), memory.rkey) == Placed::kRefused);
+  CHECK(place(w.qa, few, memory.at() - 8, memory.rkey) == Placed::kRefused);
+  CHECK(place(w.qa, few, UINT64_MAX - 3, memory.rkey) == Placed::kRefused);
+  CHECK(place(w.qa, few, 0, memory.rkey) == Placed::kRefused);
+  CHECK(allAre(memory, 0xAB));
+  // Nor is memory that peers may only read.
+  SharedBuffer sealed(*w.b, 4096);
+  CHECK(w.b->engine.deregisterMr(w.b->pd, sealed.lkey) == Status::kSuccess);
+  CHECK(w.b->engine.registerMr(w.b->pd, sealed.at(), 4096, kAccessRemoteRead, &sealed.lkey, &sealed.rkey) ==
+        Status::kSuccess);
+  std::memset(sealed.data(), 0xAB, 4096);
+  for (int n = 0; n < 3; n++) {
+    CHECK(place(w.qa, few, sealed.at(), sealed.rkey) == Placed::kRefused);
+    w.map(*w.a);
+  }
+  CHECK(allAre(sealed, 0xAB));
+}
+
+// The key ends in the middle of the copy, and its owner does not wait: nothing that was copied counts.
+TEST(direct_place_evicted) {
+  DirectConnection w;
+  w.b->link.board->setPatience(1'000'000);
+  SharedBuffer memory(*w.b, 4 * kPage);
+  Buffer own(*w.a, 4 * kPage, kAllAccess, 4, kPage);
+  w.meet(memory);
+  {
+    Trap trap(own.data() + 2 * kPage, [&] {
+      CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
+      std::memset(memory.data(), 0xAB, memory.size);
+    });
+    CHECK(w.a->engine.place(w.qa.handle, own.data(), own.size, memory.at(), memory.rkey) == Placed::kRefused);
+  }
+  memory.lkey = 0;
+  CHECK(allAre(memory, 0xAB));
+  CHECK_EQ(w.a->counter("direct_evicted"), 1u);
+  CHECK_EQ(w.direct(*w.a), 0u);
+  // The next one is as good as any.
+  SharedBuffer other(*w.b, 4096);
+  w.meet(other);
+  CHECK(w.a->engine.place(w.qa.handle, own.data(), 4096, other.at(), other.rkey) == Placed::kDone);
+  CHECK(same(other.data(), own.data(), 4096));
 }

@@ -67,7 +67,12 @@ const titleOf = ({ owner, name }: Documented): string => (owner === '' ? name : 
 const own = [
   ...['NdMwDescriptor.encode', 'NdMwDescriptor.decode', 'ndNotifyAddressListChange'],
   ...['Nd2RemoteMemory.of', 'Nd2RemoteMemory.encode', 'Nd2RemoteMemory.decode'],
-  ...['NdOverlappedFile.next', 'NdOverlappedFile.close', 'IND2CompletionQueue.shouldPoll'],
+  ...[
+    'NdOverlappedFile.next',
+    'NdOverlappedFile.close',
+    'IND2CompletionQueue.shouldPoll',
+    'IND2QueuePair.place',
+  ],
 ];
 
 /** The missing parts in the documentation of a method of the SPI. */

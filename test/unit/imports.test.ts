@@ -79,6 +79,8 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
   'nd/net/': ['nd/index.ts', 'nd/net/'],
   'nd/': ['nd/spi/', 'winverbs/index.ts'],
   'winverbs/': [
+    // What place answers.
+    numbers,
     ioctl,
     deviceFile,
     // What a device is called.

@@ -14,7 +14,7 @@ namespace nd::js {
 
 namespace {
 
-// ringDoorbell(), progress() and shouldPoll() are the speed path: plain N-API, no arguments, no allocation.
+// ringDoorbell(), place(), progress() and shouldPoll() are the speed path: plain N-API, no allocation.
 
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   void* data = nullptr;
@@ -22,6 +22,27 @@ napi_value ringDoorbell(napi_env env, napi_callback_info) {
   const auto* const own = static_cast<const EnvData*>(data);
   if (Engine* engine = own->engine()) engine->doorbell(*own->doorbellWord);
   return nullptr;
+}
+
+// place(bytes, remoteLow, remoteHigh, rkey), by the queue pair in `doorbell`.
+napi_value place(napi_env env, napi_callback_info info) {
+  void* data = nullptr;
+  napi_get_instance_data(env, &data);
+  const auto* const own = static_cast<const EnvData*>(data);
+  Engine* const engine = own->engine();
+  size_t count = 4;
+  napi_value arguments[4];
+  Bytes bytes;
+  uint32_t low = 0, high = 0, rkey = 0;
+  Placed placed = Placed::kRefused;
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) == napi_ok && engine != nullptr &&
+      toBytes(env, arguments[0], &bytes) && toU32(env, arguments[1], &low) && toU32(env, arguments[2], &high) &&
+      toU32(env, arguments[3], &rkey)) {
+    placed = engine->place(*own->doorbellWord, bytes.data, bytes.length, uint64_t{high} << 32 | low, rkey);
+  }
+  napi_value result = nullptr;
+  napi_create_uint32(env, static_cast<uint32_t>(placed), &result);
+  return result;
 }
 
 napi_value progress(napi_env env, napi_callback_info) {
@@ -119,6 +140,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
       exports.Set(name, Napi::Value(env, made));
   };
   addPlain("ringDoorbell", ringDoorbell);
+  addPlain("place", place);
   addPlain("progress", progress);
   addPlain("shouldPoll", shouldPoll);
   Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);

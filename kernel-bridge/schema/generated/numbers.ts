@@ -15,6 +15,16 @@ export const SLOTS = 254;
 /** In place of a sender's slot: the packet arrived over UDP, from any sender. */
 export const BY_WIRE = 0xffffffff;
 
+/** What became of bytes that were to be placed in a peer's memory. */
+export const Placed = {
+  /** They are there. */
+  done: 0,
+  /** The peer's memory is not mapped in this process yet; the peer has been asked for it. */
+  notMapped: 1,
+  /** The peer's key does not allow it, or this process can map no memory of the peer. */
+  refused: 2,
+} as const;
+
 /** QP event numbers. */
 export const QpEventType = {
   /** The first packet has arrived in RTR: the peer regards the connection as established. */

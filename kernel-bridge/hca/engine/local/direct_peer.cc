@@ -37,6 +37,7 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
   const uint64_t shift = directLoad(record->shift);
   uint8_t* const at = maps.findFile(file, request.address + shift, request.length, changes);
   if (at == nullptr) {
+    if (!allows(request, *record, file, shift)) return nullptr;  // it is not asked for in vain
     *why = Refusal::kUnmapped;
     wish(file, changes);
     return nullptr;

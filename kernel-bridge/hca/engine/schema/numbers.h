@@ -45,6 +45,13 @@ enum class Status : uint32_t {
   kDeviceRemoved = 0xc00002b6,
 };
 
+// What became of bytes that were to be placed in a peer's memory.
+enum class Placed : uint32_t {
+  kDone = 0,  // They are there.
+  kNotMapped = 1,  // The peer's memory is not mapped in this process yet; the peer has been asked for it.
+  kRefused = 2,  // The peer's key does not allow it, or this process can map no memory of the peer.
+};
+
 // QP event numbers.
 enum class QpEvent : uint32_t {
   kCommunicationEstablished = 1,  // The first packet has arrived in RTR: the peer regards the connection as established.

@@ -149,12 +149,12 @@ inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, ui
   return data != nullptr;
 }
 
-inline uint8_t* DirectAccess::enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched) {
-  DirectPeer::Refusal why;
+inline uint8_t* DirectAccess::enter(Qp& qp, const Target& target, DirectPeer::Refusal* why) {
   const DirectPeer::Request request = {
-      qp.qpn, qp.attributes.destinationQpn, e.rkey, kRights[e.opcode], qp.pkey(), e.remote + offset, length, touched};
-  uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, &why);
-  if (!place) (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
+      qp.qpn,        qp.attributes.destinationQpn, target.rkey, target.right, qp.pkey(), target.remote, target.length,
+      target.touched};
+  uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, why);
+  if (!place) (*why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
   return place;
 }
 
@@ -167,7 +167,9 @@ inline bool DirectAccess::leave(Qp& qp) {
 inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor) {
   if (!places(qp, e, offset, length, cursor)) return false;
   // As the responder would, all of the message is checked before its first byte is moved.
-  uint8_t* at = enter(qp, e, offset, offset == 0 ? e.length : length, length);
+  DirectPeer::Refusal why;
+  uint8_t* at =
+      enter(qp, {e.rkey, kRights[e.opcode], e.remote + offset, offset == 0 ? e.length : length, length}, &why);
   if (!at) return false;
   for (uint32_t i = 0; i < pieceCount_; i++) {
     auto* const own = static_cast<uint8_t*>(pieces_[i].data);
@@ -188,7 +190,9 @@ inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint
 inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   SgeCursor cursor;
   if ((e.remote & (kAtomicBytes - 1)) != 0 || !places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
-  auto* const word = reinterpret_cast<uint64_t*>(enter(qp, e, 0, kAtomicBytes, kAtomicBytes));
+  DirectPeer::Refusal why;
+  auto* const word =
+      reinterpret_cast<uint64_t*>(enter(qp, {e.rkey, kRights[e.opcode], e.remote, kAtomicBytes, kAtomicBytes}, &why));
   if (!word) return Outcome::kRefused;
   if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
     static_cast<void>(leave(qp));
@@ -212,6 +216,20 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   }
   c_.counters.directAtomics++;
   return Outcome::kDone;
+}
+
+Placed DirectAccess::place(Qp& qp, const uint8_t* from, uint32_t length, uint64_t whole, uint64_t remote,
+                           uint32_t rkey) {
+  if (qp.has(kNotDirect | kNotRts) || length > DirectVisit::kMostBytes) return Placed::kRefused;
+  if (!qp.local->peer.ready()) return settle(qp), Placed::kRefused;
+  if (length == 0) return Placed::kDone;
+  DirectPeer::Refusal why;
+  uint8_t* const at = enter(qp, {rkey, kAccessRemoteWriteBit, remote, whole, length}, &why);
+  if (!at) return why == DirectPeer::Refusal::kUnmapped ? Placed::kNotMapped : Placed::kRefused;
+  std::memcpy(at, from, length);
+  if (!leave(qp)) return Placed::kRefused;
+  c_.counters.directWrites++;
+  return Placed::kDone;
 }
 
 }  // namespace nd

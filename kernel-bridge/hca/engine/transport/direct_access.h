@@ -27,13 +27,23 @@ class DirectAccess : public Role {
   bool mayInvalidate(Qp& qp, uint32_t key);
   // Whether the queue pair's peer can be accessed directly, after its pair has changed.
   static void settle(Qp& qp);
+  // Copies bytes of this process, at most DirectVisit::kMostBytes, to the peer's memory now: before requests that are
+  // under way. No request is made, so nothing completes. Rights and bounds are checked for `whole` bytes, of which
+  // these are the first.
+  Placed place(Qp& qp, const uint8_t* from, uint32_t length, uint64_t whole, uint64_t remote, uint32_t rkey);
 
  private:
   enum class Outcome : uint8_t { kDone, kMore, kRefused };
+  // What a visit is for.
+  struct Target {
+    uint32_t rkey, right;
+    uint64_t remote, length;
+    uint32_t touched;
+  };
 
   static bool read(Qp& qp, SendEntry& e);
   Outcome execute(Qp& qp, const SendEntry& e, uint32_t* budget);
-  uint8_t* enter(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, uint32_t touched);
+  uint8_t* enter(Qp& qp, const Target& target, DirectPeer::Refusal* why);
   bool leave(Qp& qp);
   bool copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);
   Outcome change(Qp& qp, const SendEntry& e);
