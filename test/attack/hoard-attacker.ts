@@ -32,7 +32,7 @@ const below = (n: number): number => Math.floor(random() * n);
 const SLOTS = 128;
 const at = { address: 0x1000n, token: 0x1234, length: 4096 };
 const nowhere = encodeMemory({ ...at, id: 1 });
-const ring = encodeMemory({ ...at, id: 0 });
+const ring = encodeMemory({ ...at, id: 0, length: 4096 * honest.slots });
 
 /** One way to hoard. */
 interface Way {

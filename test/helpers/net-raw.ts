@@ -24,7 +24,7 @@ import {
   type Hello,
   Kind,
   type MemoryDescription,
-  REPLY_SLOTS,
+  moreSlots,
 } from '../../nd/net/connection/frames.js';
 
 const LOOPBACK = '127.0.0.1';
@@ -223,7 +223,7 @@ export function frameOf(
     flags = 0,
     data = 0,
     control = 0,
-    ring = 0,
+    reserved = 0,
     id = 0,
     length,
     payload = Buffer.alloc(0),
@@ -231,7 +231,7 @@ export function frameOf(
     flags?: number;
     data?: number;
     control?: number;
-    ring?: number;
+    reserved?: number;
     id?: number;
     length?: number;
     payload?: Uint8Array;
@@ -242,7 +242,7 @@ export function frameOf(
   header.writeUInt8(flags, 1);
   header.writeUInt16BE(data, 2);
   header.writeUInt16BE(control, 4);
-  header.writeUInt16BE(ring, 6);
+  header.writeUInt16BE(reserved, 6);
   header.writeUInt32BE(id, 8);
   header.writeUInt32BE(length ?? payload.length, 12);
   return Buffer.concat([header, payload]);
@@ -271,7 +271,7 @@ export class Hoarder {
     this.peer = peer;
     this.#returns = { data, control };
     this.#stream = stream;
-    this.#data = stream ? slots : slots + REPLY_SLOTS;
+    this.#data = slots + moreSlots(stream ? Kind.STREAM : Kind.CHANNEL);
   }
 
   /** Takes what has come. */

@@ -193,7 +193,7 @@ test('a peer that offers ring after ring, and takes no notices, is ended', async
   const [socket] = await next;
   const failed = once(socket, 'error') as Promise<[NetError]>;
   const hoarder = new Hoarder(peer, { slots: SLOTS, data: true }, true);
-  const memory = encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length: 4096 });
+  const memory = encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length: 4096 * honest.slots });
   const frames = [
     // The echo of it returns control credits.
     frameOf(DATA, { payload: Buffer.from('x') }),

@@ -489,35 +489,37 @@ for (const [name, hello] of hellos) {
   });
 }
 
+/** A ring with a unit for each slot. */
+const RING_BYTES = 4096 * streaming.slots;
 const ringOf = (length: number): Buffer =>
   frameOf(RING, { payload: encodeMemory({ address: 0x1000n, token: 0x1234, id: 0, length }) });
 
 const streamAttacks: [string, Buffer | Buffer[], RegExp][] = [
-  ['half a unit as a ring', ringOf(2048), /2048 bytes is none/],
-  ['a larger ring than was asked for', ringOf(2 ** 22 + 4096), /wants at most 4194304/],
-  ['the largest ring', ringOf(2 ** 53 - 4096), /wants at most 4194304/],
-  ['two rings', [ringOf(4096), ringOf(4096)], /second ring/],
+  ['half a unit as a ring', ringOf(2048), /2048 bytes does not fit/],
+  ['a larger ring than was asked for', ringOf(2 ** 22 + 4096), /does not fit/],
+  ['the largest ring', ringOf(2 ** 53 - 4096), /does not fit/],
+  ['two rings', [ringOf(RING_BYTES), ringOf(RING_BYTES)], /second ring/],
+  ['less than a unit for each slot', ringOf(4096), /4096 bytes does not fit its 128 slots/],
   ['half a ring', frameOf(RING, { payload: Buffer.alloc(8) }), /8 bytes has another form/],
   ['no ring at all', frameOf(RING), /no notice 0/],
   [
     'a ring with an id',
     frameOf(RING, {
-      payload: encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length: 4096 }),
+      payload: encodeMemory({ address: 0x1000n, token: 0x1234, id: 1, length: RING_BYTES }),
     }),
     /has the id 1/,
   ],
   ['a notice with an id', frameOf(RING, { flags: Notice.TAKE_BACK, id: 1 }), /another form/],
   ['an id', frameOf(DATA, { id: 1, payload: Buffer.from('?') }), /type 1 has no id/],
   ['bytes in END', frameOf(END, { payload: Buffer.from('?') }), /type 7 has 0 bytes/],
-  ['units in a frame behind the first', Buffer.concat([frameOf(DATA), frameOf(DATA, { ring: 1 })]), /behind/],
+  ['reserved bits', frameOf(DATA, { reserved: 1 }), /reserved/],
+  ['reserved bits behind a frame', Buffer.concat([frameOf(DATA), frameOf(DATA, { reserved: 1 })]), /behind/],
   ['a ring back that it has not', frameOf(RING, { flags: Notice.GIVE_BACK }), /gives back/],
   ['an unknown notice', frameOf(RING, { flags: 9 }), /no notice 9/],
-  ['a ring behind a frame', Buffer.concat([frameOf(DATA), ringOf(4096)]), /type 8/],
-  ['a frame behind a ring', Buffer.concat([ringOf(4096), frameOf(DATA)]), /another form/],
+  ['a ring behind a frame', Buffer.concat([frameOf(DATA), ringOf(RING_BYTES)]), /type 8/],
+  ['a frame behind a ring', Buffer.concat([ringOf(RING_BYTES), frameOf(DATA)]), /another form/],
   ['bytes in a ring that is not', frameOf(DATA, { flags: IN_RING, id: 10 }), /0x2/],
   ['a payload besides its ring', frameOf(DATA, { flags: IN_RING, id: 1, payload: Buffer.alloc(4) }), /0x2/],
-  ['credits of a ring that is not', frameOf(DATA, { ring: 1 }), /credits/],
-  ['credits of a ring that was not used', [ringOf(4096), frameOf(DATA, { ring: 1 })], /credits/],
   ['a request', frameOf(REQUEST), /type 2/],
   ['a flag', frameOf(DATA, { flags: LARGE, payload: description(10) }), /0x1/],
   ['bytes behind END', Buffer.concat([frameOf(END), frameOf(DATA)]), /behind END/],
@@ -554,23 +556,30 @@ test('a ring in memory that the peer has not ends the stream when it is written 
   }
 });
 
-for (const [what, id] of [
-  ['more bytes than its ring has', 2 ** 22 + 1],
-  ['the most bytes', 2 ** 32 - 1],
-  ['no bytes', 0],
+const inRing = (id: number): Buffer => frameOf(DATA, { flags: IN_RING, id });
+
+/** Each of its slots has 8 KiB of the ring. */
+const busySlots = 400;
+
+for (const [what, frames, says] of [
+  ['more bytes than a slot has', inRing(8193), /no room for 8193 bytes/],
+  ['the most bytes', inRing(2 ** 32 - 1), /no room for 4294967295 bytes/],
+  ['no bytes', inRing(0), /no room for 0 bytes/],
+  ['bytes behind a frame', Buffer.concat([frameOf(DATA), inRing(10)]), /0x2/],
+  ['a second part of a slot', Buffer.concat([inRing(10), inRing(10)]), /0x2/],
 ] as const)
   test(`a busy stream with ${what} in the ring ends in EPROTO`, async () => {
     // The peer returns no credits for what it hears of its slots.
-    const server = createServer({ socket: { slots: 400 } }, (socket) => socket.resume());
+    const server = createServer({ socket: { slots: busySlots } }, (socket) => socket.resume());
     const next = once(server, 'connection') as Promise<[Socket]>;
     using peer = await RawPeer.connect(await listening(server), encodeHello(streaming));
     const [socket] = await next;
     const failed = once(socket, 'error') as Promise<[NetError]>;
-    for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(60_000) }));
+    for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(4080) }));
     await peer.until(({ received }) => received.some((frame) => frame[0] === RING));
-    peer.send(frameOf(DATA, { flags: IN_RING, id }));
+    peer.send(frames);
     const [error] = await failed;
-    assert.match(error.message, new RegExp(`no room for ${id} bytes`));
+    assert.match(error.message, says);
   });
 
 test('sizes that make no sense are refused with their bounds', async () => {

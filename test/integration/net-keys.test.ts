@@ -30,7 +30,7 @@ test.after.each(async () => {
 
 const { DATA, REQUEST, ANSWER, RING } = Frame;
 const BYTES = 8192;
-const RING_BYTES = 2 ** 20;
+const RING_BYTES = 2 ** 22;
 /** A payload that does not fit in a quarter of the slots is read from memory. */
 const fewSlots: Hello = { ...honest, slots: 3 };
 const streaming: Hello = {
@@ -204,7 +204,7 @@ test('a ring is written to on its stream alone, until it is given back', async (
     return peer;
   };
   const peer = await join();
-  for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(60_000) }));
+  for (let n = 0; n < 200; n += 1) peer.send(frameOf(DATA, { payload: Buffer.alloc(4080) }));
   const ring = await told(peer, RING, Notice.OFFER);
   await succeeds(peer, 'write', ring);
   await fails(await join(), 'write', ring);

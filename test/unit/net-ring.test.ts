@@ -1,11 +1,12 @@
-/** The rings of a stream apart from a connection: both sides agree about every unit, and memory that was refused costs nothing. */
+/** The rings of a stream apart from a connection: both sides agree about every part, and memory that was refused costs nothing. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { IND2MemoryRegion, IND2QueuePair, Nd2Sge } from '../../nd/index.js';
+import { type IND2MemoryRegion, type IND2QueuePair, Nd2Placed, type Nd2Sge } from '../../nd/index.js';
 import { Notice, RING_UNIT } from '../../nd/net/connection/frames.js';
 import type { GrantNews, Range, Right } from '../../nd/net/connection/grants.js';
-import type { Slot } from '../../nd/net/connection/link-types.js';
+import { type Slot, slotAt } from '../../nd/net/connection/link-types.js';
+import { REMOTE_OPERATIONS } from '../../nd/net/connection/operations.js';
 import { type OutRing, rings, StreamRings } from '../../nd/net/connection/stream-rings.js';
 import { seeded } from '../helpers/random.js';
 
@@ -35,17 +36,22 @@ interface Write {
   readonly bytes: Uint8Array;
 }
 
-/** Two sides of a stream, whose Writes are executed at once and completed later. */
-function pair(bytes: number): {
+/** Two sides of a stream, whose Writes are executed at once and completed later. What `place` answers; undefined: there is none. */
+function pair(
+  bytes: number,
+  parts = 16,
+  placed?: Nd2Placed,
+): {
   place: FakePlace;
   sender: StreamRings;
   receiver: StreamRings;
-  queuePair: Pick<IND2QueuePair, 'write'>;
+  queuePair: Pick<IND2QueuePair, 'write' | 'place'>;
   writes: Write[];
+  carrier: Slot;
 } {
   const place = new FakePlace();
-  const sender = new StreamRings(place, bytes, () => {});
-  const receiver = new StreamRings(place, bytes, () => {});
+  const sender = new StreamRings(place, bytes, 1, parts, () => {});
+  const receiver = new StreamRings(place, bytes, parts, 1, () => {});
   const writes: Write[] = [];
   const write = (context: OutRing, [{ offset, length }]: [Nd2Sge], _: unknown, to: number): void => {
     const [target, source] = place.registered as [Uint8Array, Uint8Array];
@@ -53,101 +59,151 @@ function pair(bytes: number): {
     target.set(part, to);
     writes.push({ ring: context, source: part, bytes: part.slice() });
   };
-  return { place, sender, receiver, queuePair: { write }, writes };
+  const places = (piece: Uint8Array, _: unknown, to: number): Nd2Placed => {
+    if (placed === Nd2Placed.DONE) place.registered[0]!.set(piece, to);
+    return placed!;
+  };
+  const queuePair = { write, ...(placed !== undefined && { place: places }) };
+  const memory = Buffer.alloc(16);
+  const carrier = slotAt(memory, {} as IND2MemoryRegion, 0, 16);
+  return { place, sender, receiver, queuePair, writes, carrier };
 }
 
 /** Much comes in slots, and what is said then is heard. */
 async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 22);
+  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
   await setImmediate();
   const offer = receiver.notice();
   if (offer === undefined) return;
   assert.is(offer.kind, Notice.OFFER);
-  assert.is(
-    sender.heard(offer.kind, offer.payload, () => {}),
-    undefined,
-  );
+  assert.is(sender.heard(offer.kind, offer.payload), undefined);
+}
+
+/** It is tried to place bytes until there is memory for Writes. */
+async function inVain(sender: StreamRings, queuePair: Pick<IND2QueuePair, 'write' | 'place'>): Promise<void> {
+  for (let n = 0; n < 256; n += 1) assert.not(sender.put(queuePair, 0, [Buffer.alloc(1)], 1));
   await setImmediate();
 }
 
-test('whatever is written and taken, no byte is written over before it was taken, and none gets lost', async () => {
-  for (let seed = 1; seed <= 20; seed += 1) {
-    const random = seeded(seed);
-    const below = (n: number): number => Math.floor(random() * n);
-    const units = 1 + below(40);
-    const { place, sender, receiver, queuePair, writes } = pair(units * RING_UNIT);
-    await busy(sender, receiver);
-    assert.is(rings.bytes, 2 * units * RING_UNIT);
-    const held: { slot: Slot; length: number; byte: number }[] = [];
-    let full = 0;
-    for (let step = 0; step < 2000; step += 1) {
-      const action = below(8) >> 1;
-      if (action === 0) {
-        const room = sender.room;
-        if (room === 0) full += 1;
-        else {
-          const length = 1 + below(room);
-          sender.write(queuePair, [Buffer.alloc(length, step)], length);
-          const slot = receiver.in.take(length);
+for (const placed of [Nd2Placed.DONE, Nd2Placed.REFUSED, undefined])
+  test(`no byte is put where another was not taken, and none gets lost; place answers ${placed}`, async () => {
+    for (let seed = 1; seed <= 6; seed += 1) {
+      const random = seeded(seed);
+      const below = (n: number): number => Math.floor(random() * n);
+      const parts = 1 + below(20);
+      const units = parts * (1 + below(4));
+      const bytes = units * RING_UNIT;
+      const { place, sender, receiver, queuePair, writes, carrier } = pair(bytes, parts, placed);
+      await busy(sender, receiver);
+      assert.is(rings.bytes, bytes);
+      assert.is(sender.room, bytes / parts);
+      if (placed !== Nd2Placed.DONE) {
+        await inVain(sender, queuePair);
+        assert.is(rings.bytes, 2 * bytes);
+      }
+      const held: { slot: Slot; length: number; byte: number }[] = [];
+      let send = 0;
+      for (let step = 0; step < 2000; step += 1) {
+        const action = below(3);
+        // There is a credit for each slot that holds nothing.
+        if (action === 0 && held.length < parts && writes.length < REMOTE_OPERATIONS) {
+          const length = 2 + below(sender.room - 1);
+          const one = 1 + below(length - 1);
+          const pieces = [Buffer.alloc(one, step), Buffer.alloc(length - one, step)];
+          if (!sender.put(queuePair, send, pieces, length)) {
+            // The Write of the part's last bytes has not completed.
+            assert.ok(writes.length > 0 && placed !== Nd2Placed.DONE);
+            continue;
+          }
+          const slot = receiver.in.take(send, length, carrier);
           if (slot === undefined) throw new Error(`seed ${seed}: ${length} bytes were not taken`);
           held.push({ slot, length, byte: step & 0xff });
-        }
-      } else if (action === 1 && held.length > 0) {
-        const { slot, length, byte } = held.shift()!;
-        assert.ok(slot.memory.subarray(slot.offset, slot.offset + length).every((one) => one === byte));
-        receiver.in.released(slot.units);
-      } else if (action === 2 && (receiver.in.owes || below(3) === 0)) {
-        const owed = receiver.in.takeOwed();
-        assert.ok(owed === 0 || sender.returned(owed));
-      } else if (action === 3 && below(2) === 0)
-        for (const { ring, source, bytes } of writes.splice(0, 1 + below(3))) {
-          assert.equal(source, bytes);
-          sender.wrote(ring);
-        }
+          send += 1;
+        } else if (action === 1 && held.length > 0) {
+          const { slot, length, byte } = held.shift()!;
+          assert.ok(slot.memory.subarray(slot.offset, slot.offset + length).every((each) => each === byte));
+          receiver.in.released(slot);
+        } else if (action === 2)
+          for (const { ring, source, bytes: were } of writes.splice(0, 1 + below(3))) {
+            assert.equal(source, were);
+            ring.wrote();
+          }
+      }
+      // All parts were used more than once.
+      assert.ok(send > 2 * parts);
+      if (placed === Nd2Placed.DONE) assert.is(writes.length, 0);
+      for (const { ring } of writes.splice(0)) ring.wrote();
+      // No more than a part has, and not nothing.
+      assert.is(receiver.in.take(send, bytes / parts + 1, carrier), undefined);
+      assert.is(receiver.in.take(send, 0, carrier), undefined);
+      sender.end();
+      receiver.end();
+      assert.equal([rings.bytes, place.released], [0, placed === Nd2Placed.DONE ? 1 : 2]);
     }
-    assert.ok(full > 0);
-    for (const { ring } of writes.splice(0)) sender.wrote(ring);
-    // A sender that does not count gets no more than there is.
-    let more = 0;
-    while (receiver.in.take(RING_UNIT) !== undefined && more <= units) more += 1;
-    assert.ok(more <= units);
-    sender.end();
-    receiver.end();
-    assert.equal([rings.bytes, place.released], [0, 2]);
-  }
+  });
+
+test('a ring whose memory is never mapped is written to, one that is mapped soon is not', async () => {
+  const { sender, receiver, queuePair, writes } = pair(2 ** 20, 16, Nd2Placed.NOT_MAPPED);
+  await busy(sender, receiver);
+  assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
+  await setImmediate();
+  assert.is(rings.bytes, 2 ** 20);
+  await inVain(sender, queuePair);
+  assert.is(rings.bytes, 2 ** 21);
+  assert.ok(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
+  assert.is(writes.length, 1);
+  sender.end();
+  receiver.end();
+});
+
+test('a part is taken once, until its bytes were taken', async () => {
+  const { sender, receiver, carrier } = pair(2 ** 20, 16, Nd2Placed.DONE);
+  await busy(sender, receiver);
+  const slot = receiver.in.take(3, 10, carrier)!;
+  assert.is(receiver.in.take(19, 10, carrier), undefined);
+  receiver.in.released(slot);
+  assert.is.not(receiver.in.take(19, 10, carrier), undefined);
+  sender.end();
+  receiver.end();
+});
+
+test('a sender has at most as many Writes in flight as the send queue has places for them', async () => {
+  const { sender, receiver, queuePair, writes } = pair(2 ** 22, 64);
+  await busy(sender, receiver);
+  sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
+  await setImmediate();
+  let send = 0;
+  while (sender.put(queuePair, send, [Buffer.alloc(10)], 10)) send += 1;
+  assert.equal([send, writes.length], [REMOTE_OPERATIONS, REMOTE_OPERATIONS]);
+  writes[0]!.ring.wrote();
+  assert.ok(sender.put(queuePair, send, [Buffer.alloc(10)], 10));
+  sender.end();
+  receiver.end();
 });
 
 test('a ring that was taken back is freed by its sender when its Writes have completed, by its receiver when all was taken', async () => {
-  const { place, sender, receiver, queuePair, writes } = pair(2 ** 20);
+  const { place, sender, receiver, queuePair, writes, carrier } = pair(2 ** 20);
   await busy(sender, receiver);
-  sender.write(queuePair, [Buffer.alloc(10)], 10);
+  sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
+  await setImmediate();
+  assert.ok(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
   rings.look();
   rings.look();
   const back = receiver.notice()!;
   assert.is(back.kind, Notice.TAKE_BACK);
-  let posted = false;
-  assert.is(
-    sender.heard(back.kind, back.payload, () => {
-      posted = true;
-    }),
-    undefined,
-  );
-  assert.ok(posted);
+  assert.is(sender.heard(back.kind, back.payload), undefined);
   assert.is(sender.room, 0);
-  const slot = receiver.in.take(10)!;
+  const slot = receiver.in.take(0, 10, carrier)!;
   const given = sender.notice()!;
-  assert.is(
-    receiver.heard(given.kind, given.payload, () => {}),
-    undefined,
-  );
+  assert.is(receiver.heard(given.kind, given.payload), undefined);
+  assert.is(receiver.in.take(1, 10, carrier), undefined);
   assert.is(place.released, 0);
-  receiver.in.released(slot.units);
+  receiver.in.released(slot);
   assert.is(place.released, 1);
-  assert.is(receiver.in.takeOwed(), 0);
-  sender.wrote(writes[0]!.ring);
+  writes[0]!.ring.wrote();
   assert.equal([place.released, rings.bytes], [2, 0]);
   // It is not there twice.
-  assert.match(receiver.heard(given.kind, given.payload, () => {}) ?? '', /gives back a ring/);
+  assert.match(receiver.heard(given.kind, given.payload) ?? '', /gives back a ring/);
 });
 
 test('memory that is refused is asked for again only after much more has come', async () => {
@@ -156,7 +212,7 @@ test('memory that is refused is asked for again only after much more has come', 
   await busy(sender, receiver);
   assert.equal([sender.room, rings.bytes], [0, 0]);
   place.refuses = false;
-  receiver.in.came(2 ** 22);
+  receiver.in.came(2 ** 18);
   await setImmediate();
   assert.is(receiver.notice(), undefined);
   for (let n = 0; n < 4; n += 1) await busy(sender, receiver);
@@ -166,23 +222,24 @@ test('memory that is refused is asked for again only after much more has come', 
   assert.is(rings.bytes, 0);
 });
 
-test('a sender that is refused memory gives the ring back at once', async () => {
-  const { place, sender, receiver } = pair(2 ** 20);
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 22);
+test('a sender that must write and is refused memory gives the ring back', async () => {
+  const { place, sender, receiver, queuePair } = pair(2 ** 20);
+  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
   await setImmediate();
   place.refuses = true;
   const offer = receiver.notice()!;
-  sender.heard(offer.kind, offer.payload, () => {});
+  sender.heard(offer.kind, offer.payload);
+  assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
   await setImmediate();
   const given = sender.notice();
   assert.is(given?.kind, Notice.GIVE_BACK);
-  receiver.heard(given!.kind, given!.payload, () => {});
+  receiver.heard(given!.kind, given!.payload);
   assert.equal([sender.room, rings.bytes], [0, 0]);
 });
 
 test('a connection that ends while memory is being registered gives it back', async () => {
   const { place, receiver } = pair(2 ** 20);
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 22);
+  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
   assert.is(rings.bytes, 2 ** 20);
   receiver.end();
   await setImmediate();

@@ -1,4 +1,4 @@
-import { CONTROL_SLOTS, type Hello, Kind, leaves, REPLY_SLOTS } from './frames.js';
+import { CONTROL_SLOTS, type Hello, leaves, moreSlots } from './frames.js';
 
 /** Data credits that the field of a header holds. */
 const MOST_RETURNED = 0xffff;
@@ -8,7 +8,7 @@ const UNKNOWN_PARTS = 4;
 
 /** The credits of one connection: what this side may send, and what it owes the peer (docs/internals/net.md). */
 export class Credits {
-  /** Data credits that messages leave to replies. */
+  /** Data credits that messages leave to replies, or bytes to END. */
   readonly #kept: number;
   #data = 0;
   #control = CONTROL_SLOTS;
@@ -22,7 +22,7 @@ export class Credits {
   #peerControl = CONTROL_SLOTS;
 
   constructor({ kind, slots }: Hello) {
-    this.#kept = kind === Kind.CHANNEL ? REPLY_SLOTS : 0;
+    this.#kept = moreSlots(kind);
     this.#posted = slots + this.#kept;
     this.#peerData = this.#posted;
   }
@@ -32,7 +32,7 @@ export class Credits {
     return this.#posted;
   }
 
-  /** The peer has so many slots for messages and requests. */
+  /** The peer has so many slots in its hello. */
   meet(slots: number): void {
     this.#granted = slots + this.#kept;
     this.#data = this.#granted;
@@ -45,7 +45,7 @@ export class Credits {
 
   /** A frame of this type may take the last one of so many data credits. */
   allows(type: number, credits: number): boolean {
-    return credits > (this.#kept === 0 ? 0 : leaves(type));
+    return credits > leaves(type, this.#kept);
   }
 
   /** Takes a data credit. */
@@ -85,7 +85,7 @@ export class Credits {
   }
 
   /**
-   * Of the slots that messages can use, or if there is none of those that replies can, the peer does not know of a quarter. With a half it
+   * Of the slots that messages or bytes can use, or if there is none of the others, the peer does not know of a quarter. With a half it
    * has often sent what it may before it hears of more, and both sides sleep in turns.
    */
   get owesData(): boolean {

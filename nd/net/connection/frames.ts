@@ -25,12 +25,13 @@ export function isHeld(type: number): boolean {
 }
 
 /**
- * Data credits that a frame of this type leaves alone. Messages and requests wait for the receiving program; the slot of an atomic operation
- * waits until its answer was sent, and all others for nothing. So there are always slots for those on which others wait.
+ * Data credits that a frame of this type leaves alone, of those that a connection has besides its slots ({@link moreSlots}). Messages, requests
+ * and bytes wait for the receiving program; the slot of an atomic operation waits until its answer was sent, and all others for nothing.
+ * So there are always slots for those on which others wait.
  */
-export function leaves(type: number): number {
-  if (isHeld(type)) return REPLY_SLOTS;
-  return type === Frame.ATOMIC ? REPLY_SLOTS / 2 : 0;
+export function leaves(type: number, more: number): number {
+  if (isHeld(type)) return more;
+  return type === Frame.ATOMIC ? more / 2 : 0;
 }
 
 /** Whether a message in slots is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
@@ -44,7 +45,7 @@ export const LARGE = 1;
 /** Flag of a frame as long as the shorter of both sides' slots: the next data frame, of the same type and id, goes on with its payload. */
 export const MORE = 4;
 
-/** Flag of a frame of DATA: the sender has written the bytes to the receiver's ring, and the id is their number. */
+/** Flag of a frame of DATA, the first of its Send: the sender has put the bytes into the Send's part of the receiver's ring; the id is their number. */
 export const IN_RING = 2;
 
 /** What a frame of a type may have besides a payload and credits. */
@@ -103,11 +104,11 @@ export function malformed(
 /** What a RING frame says, as its flags: its sender offers a ring, wants it back, or gives the peer's back. */
 export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;
 
-/** Bytes of a ring are counted by so many. */
+/** The parts of a ring have a multiple of so many bytes. Fewer bytes go in slots. */
 export const RING_UNIT = 4096;
 
-/** The largest ring, in bytes: the field of a header holds so many units. */
-export const MOST_RING_BYTES = 0xffff * RING_UNIT;
+/** The largest ring, in bytes. */
+export const MOST_RING_BYTES = 2 ** 28;
 
 /** Header fields of a frame, by byte offset; the credits are those of the first frame in a slot. */
 export const Header = {
@@ -115,7 +116,7 @@ export const Header = {
   FLAGS: 1,
   DATA_CREDITS: 2,
   CONTROL_CREDITS: 4,
-  RING_CREDITS: 6,
+  RESERVED: 6,
   ID: 8,
   LENGTH: 12,
   BYTES: 16,
@@ -134,7 +135,7 @@ export function writeHeader(
   view.setUint8(at + Header.FLAGS, flags);
   view.setUint16(at + Header.DATA_CREDITS, 0);
   view.setUint16(at + Header.CONTROL_CREDITS, 0);
-  view.setUint16(at + Header.RING_CREDITS, 0);
+  view.setUint16(at + Header.RESERVED, 0);
   view.setUint32(at + Header.ID, id);
   view.setUint32(at + Header.LENGTH, length);
 }
@@ -143,10 +144,18 @@ export function writeHeader(
 export const CONTROL_SLOTS = 8;
 
 /**
- * Slots of a channel that messages and requests leave free, in addition to those of the hello: answers come through when the program
- * takes no messages.
+ * Slots that a channel has besides those of its hello, which messages and requests leave free: answers come through when the program takes
+ * no messages.
  */
 export const REPLY_SLOTS = 4;
+
+/** The slot that a stream has besides those of its hello: END comes through when the program takes no bytes. */
+export const END_SLOTS = 1;
+
+/** Slots that a connection of this kind has besides those of its hello. */
+export function moreSlots(kind: Kind): number {
+  return kind === Kind.CHANNEL ? REPLY_SLOTS : END_SLOTS;
+}
 
 const MAGIC = 0x4e44_4e31;
 /** Bytes of a hello. */
@@ -155,13 +164,13 @@ export const HELLO_BYTES = 24;
 /** What a side announces when it connects or accepts. */
 export interface Hello {
   readonly kind: Kind;
-  /** Receive slots for data frames; a channel has {@link REPLY_SLOTS} more. */
+  /** Receive slots for data frames, besides {@link moreSlots}. */
   readonly slots: number;
   /** Bytes of a slot, header included. */
   readonly slotBytes: number;
   /** Bytes of the longest message, request or answer that it takes; of a stream 0. */
   readonly maxMessageBytes: number;
-  /** Of a stream: bytes of the largest ring that it has for what comes, and of the peer's that it writes to; of a channel 0. */
+  /** Of a stream: bytes of the largest ring that it has for what comes, and of the peer's that it puts bytes into; of a channel 0. */
   readonly ringBytes: number;
 }
 

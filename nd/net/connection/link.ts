@@ -11,6 +11,7 @@ import { Fifo } from '../base/fifo.js';
 import { Credits } from './credits.js';
 import {
   CONTROL_SLOTS,
+  END_SLOTS,
   Frame,
   Header,
   type Hello,
@@ -19,7 +20,6 @@ import {
   Kind,
   MORE,
   malformed,
-  RING_UNIT,
   viewOf,
   writeHeader,
 } from './frames.js';
@@ -33,7 +33,7 @@ import { type OutRing, StreamRings } from './stream-rings.js';
 
 // Imported names are constants to V8 only under a local name.
 const { RECEIVE, SEND, BIND, INVALIDATE } = Nd2RequestType;
-const { CONTROL, DATA, RING, DATA_CREDITS, CONTROL_CREDITS, RING_CREDITS } = { ...Frame, ...Header };
+const { CONTROL, DATA, RING, DATA_CREDITS, CONTROL_CREDITS, RESERVED } = { ...Frame, ...Header };
 const HEADER = Header.BYTES;
 const SUCCESS: number = Status.SUCCESS;
 
@@ -95,6 +95,10 @@ export class Link {
   #rings: StreamRings | undefined;
   /** Of a ring, as both sides want it. */
   #ringBytes = 0;
+  #peerSlots = 0;
+  /** Sends that took a data credit, of each direction: they use the parts of a ring in turn. */
+  #dataSends = 0;
+  #dataReceives = 0;
   #established = false;
   readonly #credits: Credits;
   /** Large payloads that were read and not reported yet. Their frames keep their slots, which bounds them. */
@@ -192,6 +196,7 @@ export class Link {
     this.#mostPieces = Math.floor(Math.min(peer.slots, this.hello.slots) / PARTS_OF_SLOTS);
     this.mostMessage = peer.maxMessageBytes;
     this.#credits.meet(peer.slots);
+    this.#peerSlots = peer.slots;
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
   }
 
@@ -221,8 +226,13 @@ export class Link {
   /** Whether a frame of this type can be sent now, with a payload of this many bytes, at most {@link most}. */
   takes(type: number, length: number): boolean {
     if (this.over) return false;
-    if (this.#joins(type, length)) return true;
-    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > 0;
+    return this.#joins(type, length) || this.#begins(type);
+  }
+
+  /** Another Send can begin with a frame of this type. */
+  #begins(type: number): boolean {
+    const left = type === DATA && this.#isStream ? END_SLOTS : 0;
+    return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > left;
   }
 
   /**
@@ -238,7 +248,7 @@ export class Link {
 
   /** Places of the send queue for Sends of data. */
   get #places(): number {
-    return this.#freeSends.length - CONTROL_SLOTS - (this.#rings === undefined ? 0 : this.#rings.borrowed);
+    return this.#freeSends.length - CONTROL_SLOTS;
   }
 
   /** The open slot takes the frame, too. */
@@ -281,23 +291,29 @@ export class Link {
     this.#cork();
   }
 
-  /** Bytes that {@link sendInRing} takes now; 0: there is no room, or no ring. */
+  /** Bytes that {@link sendInRing} takes now; 0: there is no credit, or no ring. */
   get ringRoom(): number {
     const room = this.#rings === undefined ? 0 : this.#rings.room;
-    return room > 0 && this.#places > 1 && this.takes(DATA, 0) ? room : 0;
+    return room > 0 && !this.over && this.#begins(DATA) ? room : 0;
   }
 
-  /** As {@link sendPieces}, by writing the payload to the peer's ring; at most {@link ringRoom}. */
-  sendInRing(pieces: readonly Uint8Array[], length: number): void {
+  /**
+   * As {@link sendPieces}, by putting the payload, at most {@link ringRoom}, into the peer's ring. False: it must go in slots, or the
+   * connection is over.
+   */
+  sendInRing(pieces: readonly Uint8Array[], length: number): boolean {
+    this.flush();
+    if (this.over) return false;
     try {
-      this.#rings!.write(this.queuePair, pieces, length);
+      if (!this.#rings!.put(this.queuePair, this.#dataSends, pieces, length)) return false;
     } catch (error) {
       this.end(netError(error, 'send'));
-      return;
+      return false;
     }
     this.#frame(DATA, IN_RING, length, 0);
     this.bytesWritten += length;
     this.#cork();
+    return !this.over;
   }
 
   /** Writes the header of a frame into the open slot, or the next one. Returns where its payload begins. */
@@ -307,6 +323,7 @@ export class Link {
     if (slot === undefined) {
       this.#openCredits = this.#credits.data;
       this.#credits.spend();
+      this.#dataSends += 1;
       slot = this.#freeSends.pop()!;
       slot.used = 0;
       this.#open = slot;
@@ -339,7 +356,6 @@ export class Link {
     const { offset } = slot;
     this.#view.setUint16(offset + DATA_CREDITS, this.#credits.takeData());
     this.#view.setUint16(offset + CONTROL_CREDITS, this.#credits.takeControl());
-    if (this.#rings !== undefined) this.#view.setUint16(offset + RING_CREDITS, this.#rings.in.takeOwed());
     slot.sgl[0].length = slot.used;
     try {
       this.queuePair.send(slot, slot.sgl);
@@ -353,13 +369,11 @@ export class Link {
 
   /** The payload of a frame was taken. The slot receives again after its last one. */
   release(slot: Slot): void {
-    if (!this.#isFree(slot)) return;
-    if (slot.units > 0) {
-      this.#rings!.in.released(slot.units);
-      if (this.#rings!.in.owes) this.#report();
-      return;
-    }
-    this.#receive(slot);
+    const { carrier } = slot;
+    if (carrier !== undefined) this.#rings!.in.released(slot);
+    const received = carrier ?? slot;
+    if (!this.#isFree(received)) return;
+    this.#receive(received);
     if (this.#credits.owesData) this.#report();
   }
 
@@ -367,7 +381,7 @@ export class Link {
   #isFree(slot: Slot): boolean {
     slot.frames -= 1;
     if (slot.frames > 0) return false;
-    if (slot.units === 0) this.#heldSlots -= 1;
+    this.#heldSlots -= 1;
     return !this.over;
   }
 
@@ -403,6 +417,9 @@ export class Link {
     const notice = this.#rings?.notice();
     if (notice !== undefined) {
       const { kind, payload } = notice;
+      // What the ring has is announced before it is given back.
+      this.flush();
+      if (this.over) return;
       writeHeader(this.#view, slot.offset, RING, kind, 0, payload.length);
       this.memory.set(payload, slot.offset + HEADER);
       slot.used = HEADER + payload.length;
@@ -437,7 +454,7 @@ export class Link {
       const error = status === SUCCESS ? undefined : reset();
       if (requestType === BIND || requestType === INVALIDATE)
         this.grants.operations.ended(result.requestContext as Operation, error);
-      else if (this.#rings !== undefined) this.#rings.wrote(result.requestContext as OutRing);
+      else if (this.#isStream) (result.requestContext as OutRing).wrote();
       else this.#operations.ended(result.requestContext as Operation, error);
     }
     if (status !== SUCCESS && status !== Status.CANCELED && !this.over) this.end(reset());
@@ -466,9 +483,12 @@ export class Link {
       view.getUint16(offset + DATA_CREDITS),
       view.getUint16(offset + CONTROL_CREDITS),
     );
-    const ring = view.getUint16(offset + RING_CREDITS);
-    if (!returned || (ring > 0 && this.#rings?.returned(ring) !== true)) {
+    if (!returned) {
       this.#refuse('it returned more credits than it had');
+      return;
+    }
+    if (view.getUint16(offset + RESERVED) !== 0) {
+      this.#refuse('it set reserved bits of a header');
       return;
     }
     const first = view.getUint8(offset);
@@ -481,6 +501,8 @@ export class Link {
       this.#refuse('it sent data without a credit');
       return;
     }
+    const send = this.#dataReceives;
+    this.#dataReceives += 1;
     // The slot is kept until all frames are known.
     slot.frames = 1;
     this.#heldSlots += 1;
@@ -499,7 +521,8 @@ export class Link {
         this.#refuse('a frame behind the first of a Send returned credits');
         return;
       }
-      if (flags === IN_RING && type === DATA && length === 0 && this.#rings !== undefined) this.#inRing(id);
+      if (flags === IN_RING && type === DATA && length === 0 && at === offset && this.#rings !== undefined)
+        this.#inRing(send, id, slot);
       else {
         const wrong = malformed(this.hello.kind, type, flags, id, length);
         if (wrong !== undefined) {
@@ -508,7 +531,7 @@ export class Link {
         }
         slot.frames += 1;
         this.bytesRead += length;
-        if (length >= RING_UNIT && this.#isStream) this.#someRings().in.came(length);
+        if (length === this.most && this.#isStream) this.#someRings().in.came(length);
         this.#give(type, flags, id, slot, payload, length);
       }
       at = payload + length;
@@ -516,28 +539,34 @@ export class Link {
     this.release(slot);
   }
 
-  /** The header at this offset of the memory returns credits or units of a ring. */
+  /** The header at this offset of the memory returns credits, or has reserved bits. */
   #returnsCredits(at: number): boolean {
     const view = this.#view;
     return (
       (view.getUint16(at + DATA_CREDITS) |
         view.getUint16(at + CONTROL_CREDITS) |
-        view.getUint16(at + RING_CREDITS)) !==
+        view.getUint16(at + RESERVED)) !==
       0
     );
   }
 
   #someRings(): StreamRings {
-    this.#rings ??= new StreamRings(this.grants, this.#ringBytes, () => this.#report());
+    this.#rings ??= new StreamRings(this.grants, this.#ringBytes, this.hello.slots, this.#peerSlots, () =>
+      this.#report(),
+    );
     return this.#rings;
   }
 
-  /** The peer has written so many bytes to the ring. */
-  #inRing(bytes: number): void {
+  /** The peer has put so many bytes into the part of this Send. */
+  #inRing(send: number, bytes: number, carrier: Slot): void {
+    const part = this.#rings!.in.take(send, bytes, carrier);
+    if (part === undefined) {
+      this.#refuse(`its ring has no room for ${bytes} bytes`);
+      return;
+    }
     this.bytesRead += bytes;
-    const slot = this.#rings!.in.take(bytes);
-    if (slot === undefined) this.#refuse(`its ring has no room for ${bytes} bytes`);
-    else this.#give(DATA, 0, 0, slot, slot.offset, bytes);
+    carrier.frames += 1;
+    this.#give(DATA, 0, 0, part, part.offset, bytes);
   }
 
   /** A frame for the user. A listener that throws does not cost the frames behind it. */
@@ -567,7 +596,7 @@ export class Link {
     }
     if (type === RING) {
       const payload = this.payload(slot.offset + HEADER, bytes - HEADER);
-      const wrong = this.#someRings().heard(flags, payload, () => this.flush());
+      const wrong = this.#someRings().heard(flags, payload);
       if (wrong !== undefined) this.#refuse(wrong);
     } else
       for (let at = HEADER; at < bytes && !this.over; at += 4)

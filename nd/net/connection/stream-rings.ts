@@ -1,36 +1,43 @@
-/** Memory for the bytes of a busy stream, besides its slots: the sender writes there by RDMA (docs/internals/net.md). */
+/**
+ * Memory for the bytes of a busy stream, besides its slots. The sender puts them there itself: it places them, or where it cannot, writes
+ * them by RDMA (docs/internals/net.md).
+ */
 import {
   allocate,
   type IND2MemoryRegion,
   type IND2QueuePair,
   Nd2MrFlag,
+  Nd2Placed,
   Nd2RemoteMemory,
   type Nd2Sge,
 } from '../../index.js';
-import { decodeMemory, encodeMemory, type MemoryDescription, Notice, RING_UNIT } from './frames.js';
+import { decodeMemory, encodeMemory, Notice, RING_UNIT } from './frames.js';
 import { type Grant, type Grants, Right } from './grants.js';
 import type { Slot } from './link-types.js';
 import type { Registered } from './local-context.js';
 import { REMOTE_OPERATIONS } from './operations.js';
 
-/** A stream is busy that has received so many bytes within so many ms. */
-const BUSY_BYTES = 2 ** 22;
-const BUSY_MS = 1000;
+// Imported names are constants to V8 only under a local name.
+const { DONE } = Nd2Placed;
+
+/** A stream is busy that has received so many bytes in full slots within so many ms. */
+const BUSY_BYTES = 2 ** 18;
+const BUSY_MS = 250;
 
 /** So many are awaited at most, after refusals. */
 const MOST_BUSY_BYTES = 2 ** 30;
 
+/** Bytes that one frame announces, at most: as many as a chunk has that a program reads. */
+const MOST_ANNOUNCED = 2 ** 18;
+
+/** So often it is tried in vain to place bytes in a ring, before there is memory for Writes. A peer's memory is mapped within some ms. */
+const MOST_TRIES = 256;
+
 /** Bytes of all rings of this thread, at most. */
 export const MOST_BYTES = 2 ** 27;
 
-/** A ring that nothing was written to between two looks is taken back; ms between them. */
+/** A ring that nothing was put into between two looks is taken back; ms between them. */
 const LOOK_MS = 5000;
-
-/** One of so many parts of a ring may be free without the sender's knowledge. */
-const UNTOLD_PARTS = 4;
-
-/** Units that so many bytes take. */
-const unitsOf = (bytes: number): number => Math.ceil(bytes / RING_UNIT);
 
 const EMPTY = Buffer.alloc(0);
 
@@ -71,7 +78,7 @@ class Rings {
     this.#timer = undefined;
   }
 
-  /** Takes back those that nothing was written to since the last time. */
+  /** Takes back those that nothing was put into since the last time. */
   look(): void {
     for (const ring of this.#all) ring.look();
   }
@@ -84,8 +91,12 @@ class Rings {
 /** @internal */
 export const rings = new Rings();
 
-/** What posts Writes. */
-type Writer = Pick<IND2QueuePair, 'write'>;
+/** What puts bytes into the peer's memory. */
+type Writer = Pick<IND2QueuePair, 'write' | 'place'>;
+
+/** Bytes of each part of a ring, which has as many as its receiver has slots; 0: there is no such ring. */
+const partBytesOf = (bytes: number, parts: number): number =>
+  RING_UNIT * Math.floor(bytes / parts / RING_UNIT);
 
 /** What registers memory for rings, and lets the peer write to it. */
 interface Registrar extends Pick<Grants, 'register'> {
@@ -121,14 +132,13 @@ class RingMemory {
     return this.memory.region;
   }
 
-  /** Lets the peer write to it. */
-  open(registrar: Registrar, opened: (description: Uint8Array) => void): void {
+  /** Lets the peer write to all of it. One of both is called, unless the connection ends before. */
+  open(registrar: Registrar, opened: (description: Uint8Array) => void, failed: () => void): void {
     const { memory, region } = this;
     const { length } = this.bytes;
     this.#access = registrar.open({ memory, offset: 0, length }, Right.WRITE, {
       opened: (token) => opened(encodeMemory({ address: region.address, token, id: 0, length })),
-      // The connection has ended with it.
-      failed: () => {},
+      failed,
     });
   }
 
@@ -141,42 +151,40 @@ class RingMemory {
 
 /**
  * The receiver's side of a ring. It has none until the stream is busy, offers one then if there is memory, and takes it back when nothing
- * comes any more.
+ * comes any more. Each Send has a part of the ring: the parts are used in turn, and one is free when the Send's slot is.
  */
 export class InRing {
   #state: 'none' | 'making' | 'offered' | 'taken back' | 'given back' | 'over' = 'none';
-  readonly #units: number;
+  readonly #partBytes: number;
   /** So many bytes within the time for so many show that the stream is busy; more after a refusal. */
   #busyBytes = BUSY_BYTES;
   #memory: RingMemory | undefined;
-  /** All of it. */
-  #sgl: [Nd2Sge] | undefined;
-  /** The next unit that is written to. */
-  #head = 0;
-  /** Units with bytes that were not taken. */
+  /** Parts with bytes that were not taken: which, and their number. */
+  readonly #holds: Uint8Array;
   #held = 0;
-  /** Free units that the sender does not know of. */
-  #owed = 0;
   #came = 0;
   #since = 0;
-  /** Nothing was written since the last look. */
+  /** Nothing came since the last look. */
   #still = false;
 
   /**
-   * @param bytes - of the ring; less than a unit: there never is one
+   * @param parts - slots of this side
+   * @param bytes - of the ring; less than a unit for each part: there never is one
    * @param tell - sends a notice
    */
   constructor(
     private readonly registrar: Registrar,
+    private readonly parts: number,
     bytes: number,
     private readonly tell: (kind: number, payload: Uint8Array) => void,
   ) {
-    this.#units = Math.floor(bytes / RING_UNIT);
+    this.#partBytes = partBytesOf(bytes, parts);
+    this.#holds = new Uint8Array(parts);
   }
 
-  /** Bytes came in a slot: whether the stream is busy shows by them. */
+  /** Bytes came in a full slot: whether the stream is busy shows by them. */
   came(bytes: number): void {
-    if (this.#state !== 'none' || this.#units === 0) return;
+    if (this.#state !== 'none' || this.#partBytes === 0) return;
     this.#came += bytes;
     if (this.#came < this.#busyBytes) return;
     const now = performance.now();
@@ -186,29 +194,34 @@ export class InRing {
   }
 
   async #make(): Promise<void> {
-    const bytes = this.#units * RING_UNIT;
     this.#state = 'making';
     const flags = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_WRITE;
-    const made = await RingMemory.of(this.registrar, bytes, flags);
+    const made = await RingMemory.of(this.registrar, this.parts * this.#partBytes, flags);
     if (made === undefined) {
       // Without memory the stream goes on with its slots.
       this.#wasRefused();
       if (!this.#over) this.#state = 'none';
       return;
     }
-    const { region } = made;
     this.#memory = made;
-    this.#sgl = [{ memory: region, offset: 0, length: bytes }];
     if (this.#over) {
       this.#free();
       return;
     }
-    this.#state = 'offered';
-    this.#head = 0;
-    this.#owed = 0;
-    this.#still = false;
-    rings.add(this);
-    made.open(this.registrar, (description) => this.tell(Notice.OFFER, description));
+    made.open(
+      this.registrar,
+      (description) => {
+        if (this.#over) return;
+        this.#state = 'offered';
+        this.#still = false;
+        rings.add(this);
+        this.tell(Notice.OFFER, description);
+      },
+      () => {
+        this.#wasRefused();
+        this.#free();
+      },
+    );
   }
 
   /** It is tried again, but later. */
@@ -220,38 +233,27 @@ export class InRing {
     return this.#state === 'over';
   }
 
-  /** The sender has written so many bytes: the part of the ring that has them. Undefined: it cannot have done so. */
-  take(bytes: number): Slot | undefined {
-    const units = unitsOf(bytes);
-    const memory = this.#memory;
-    const sgl = this.#sgl;
-    if (memory === undefined || sgl === undefined || bytes === 0) return undefined;
-    if (units > this.#units - this.#held - this.#owed || units > this.#units - this.#head) return undefined;
-    const at = this.#head * RING_UNIT;
-    this.#head = (this.#head + units) % this.#units;
-    this.#held += units;
+  /**
+   * The sender has put so many bytes into the part of a Send, of which this is the slot. Undefined: it may not have done so.
+   *
+   * @param send - number of the Send, of those that take data slots
+   */
+  take(send: number, bytes: number, carrier: Slot): Slot | undefined {
+    if (this.#state !== 'offered' && this.#state !== 'taken back') return undefined;
+    const part = send % this.parts;
+    if (bytes === 0 || bytes > this.#partBytes || this.#holds[part] !== 0) return undefined;
+    this.#holds[part] = 1;
+    this.#held += 1;
     this.#still = false;
-    return { memory: memory.bytes, offset: at, units, used: 0, frames: 1, sgl };
+    // It is no slot that can be posted: only where its bytes are counts.
+    return { ...carrier, memory: this.#memory!.bytes, offset: part * this.#partBytes, carrier };
   }
 
-  /** Bytes of the ring were taken. */
-  released(units: number): void {
-    this.#held -= units;
-    this.#owed += units;
+  /** The bytes of a part of {@link take} were taken. */
+  released({ offset }: Slot): void {
+    this.#holds[offset / this.#partBytes] = 0;
+    this.#held -= 1;
     if (this.#state === 'given back' && this.#held === 0) this.#free();
-  }
-
-  /** The sender should hear of free units. */
-  get owes(): boolean {
-    return this.#state === 'offered' && this.#owed > 0 && UNTOLD_PARTS * this.#owed >= this.#units;
-  }
-
-  /** Units that the next Send returns: none of a ring that the sender shall give back, which may have done so. */
-  takeOwed(): number {
-    if (this.#state !== 'offered') return 0;
-    const owed = this.#owed;
-    this.#owed = 0;
-    return owed;
   }
 
   /** Takes the ring back if nothing came since the last look. */
@@ -264,7 +266,7 @@ export class InRing {
     this.#still = true;
   }
 
-  /** The sender writes there no more: it was asked not to, or has no memory for its side. False: there is no ring. */
+  /** The sender puts no more bytes there: it was asked not to, or has no memory for its Writes. False: there is no ring. */
   gaveBack(): boolean {
     if (this.#state !== 'taken back' && this.#state !== 'offered') return false;
     if (this.#state === 'offered') this.#wasRefused();
@@ -278,110 +280,108 @@ export class InRing {
     this.#memory.release();
     this.#memory = undefined;
     rings.remove(this);
-    this.#sgl = undefined;
     if (!this.#over) this.#state = 'none';
   }
 
-  /** The connection has ended. Bytes that were not taken stay with their slots. */
+  /** The connection has ended. Bytes that were not taken stay where they are. */
   end(): void {
     this.#state = 'over';
     this.#free();
   }
 }
 
-/** RDMA Writes to one ring in flight. */
-const RING_WRITES = 64;
-
-/** Bytes of one Write, at most. */
-const PIECE = 65_536;
-
 /**
- * The sender's side of a ring: where the next bytes go, and how much room there is. It has memory of the same size, from which the bytes are
- * written: of `allocate()`, so that a peer on this host copies them from there.
+ * The sender's side of a ring. What it puts into a part is announced by the Send that has the part; there is a credit for that Send, so the
+ * receiver has taken what the part had before. The bytes are placed, from wherever they are. Where the peer's memory cannot be reached so, they
+ * are copied to memory of the same size, and written by RDMA.
  */
 export class OutRing {
+  readonly partBytes: number;
   readonly #remote: Nd2RemoteMemory;
-  readonly #units: number;
+  readonly #parts: number;
+  /** Has memory for Writes made; called once. */
+  #want: (() => void) | undefined;
   #memory: RingMemory | undefined;
   #sgl: [Nd2Sge] | undefined;
-  #head = 0;
-  /** Units that were ever taken, came back, and whose Writes have completed. */
-  #taken = 0;
-  #returned = 0;
-  #wrote = 0;
-  /** Units of the Writes that are in flight, in order: from `#first` on, `#writes` of them. */
-  readonly #inFlight = new Uint16Array(RING_WRITES);
-  #first = 0;
-  #writes = 0;
+  /** How often bytes were not placed. */
+  #tries = 0;
+  /** The Sends of the Writes in flight, whose memory must not change. */
+  readonly #writes: number[] = [];
   #over = false;
 
-  private constructor({ address, token, length }: MemoryDescription) {
-    this.#remote = new Nd2RemoteMemory(address, token);
-    this.#units = length / RING_UNIT;
+  /**
+   * @param remote - the ring, of `parts` parts
+   * @param want - called when there must be memory for Writes
+   */
+  constructor(remote: Nd2RemoteMemory, bytes: number, parts: number, want: () => void) {
+    this.#remote = remote;
+    this.#parts = parts;
+    this.partBytes = partBytesOf(bytes, parts);
+    this.#want = want;
   }
 
-  /** The ring that a peer offers; undefined: it has another size than one of at most so many bytes. */
-  static of(memory: MemoryDescription, most: number): OutRing | undefined {
-    const { length } = memory;
-    return length > 0 && length % RING_UNIT === 0 && length <= most ? new OutRing(memory) : undefined;
-  }
-
-  /** Gets its memory. False: there is none. */
+  /** Makes memory for Writes. False: there is none. */
   async make(registrar: Registrar): Promise<boolean> {
-    const made = await RingMemory.of(registrar, RING_UNIT * this.#units, Nd2MrFlag.ALLOW_LOCAL_WRITE);
+    const made = await RingMemory.of(registrar, this.#parts * this.partBytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     if (made === undefined) return false;
     this.#memory = made;
-    this.#sgl = [{ memory: made.region, offset: 0, length: 0 }];
     if (this.#over) this.#free();
-    return !this.#over;
+    else this.#sgl = [{ memory: made.region, offset: 0, length: 0 }];
+    return true;
   }
 
-  /** Bytes that can be written in one piece. */
-  get room(): number {
-    if (this.#sgl === undefined || this.#writes === RING_WRITES) return 0;
-    const free = this.#units - (this.#taken - Math.min(this.#returned, this.#wrote));
-    return Math.min(RING_UNIT * Math.min(free, this.#units - this.#head), PIECE);
-  }
-
-  /** Writes pieces of `length` bytes, at most {@link room}. Its result goes to {@link wrote}. */
-  write(queuePair: Writer, pieces: readonly Uint8Array[], length: number): void {
-    const at = this.#head * RING_UNIT;
+  /**
+   * Puts pieces of `length` bytes, at most {@link partBytes}, into the part of the next Send, which has this number. False: they cannot be
+   * placed now, and not be written.
+   */
+  put(queuePair: Writer, send: number, pieces: readonly Uint8Array[], length: number): boolean {
+    const at = (send % this.#parts) * this.partBytes;
+    if (this.#place(queuePair, at, pieces)) return true;
+    const sgl = this.#sgl;
+    if (sgl === undefined) {
+      this.#tries += 1;
+      if (queuePair.place !== undefined && this.#tries < MOST_TRIES) return false;
+      this.#want?.();
+      this.#want = undefined;
+      return false;
+    }
+    const writes = this.#writes;
+    if (writes.length === REMOTE_OPERATIONS || (writes.length > 0 && writes[0]! <= send - this.#parts))
+      return false;
     const { bytes } = this.#memory!;
     let to = at;
     for (const piece of pieces) {
       bytes.set(piece, to);
       to += piece.length;
     }
-    const sgl = this.#sgl!;
     sgl[0].offset = at;
     sgl[0].length = length;
     queuePair.write(this, sgl, this.#remote, at);
-    const units = unitsOf(length);
-    this.#head = (this.#head + units) % this.#units;
-    this.#taken += units;
-    this.#inFlight[(this.#first + this.#writes) % RING_WRITES] = units;
-    this.#writes += 1;
+    writes.push(send);
+    return true;
+  }
+
+  #place(queuePair: Writer, at: number, pieces: readonly Uint8Array[]): boolean {
+    if (queuePair.place === undefined) return false;
+    let to = at;
+    for (const piece of pieces) {
+      if (queuePair.place(piece, this.#remote, to) !== DONE) return false;
+      to += piece.length;
+    }
+    return true;
   }
 
   /** The oldest Write has completed. */
   wrote(): void {
-    this.#wrote += this.#inFlight[this.#first]!;
-    this.#first = (this.#first + 1) % RING_WRITES;
-    this.#writes -= 1;
-    if (this.#over && this.#writes === 0) this.#free();
-  }
-
-  /** Units that came back. False: more than were taken. */
-  returned(units: number): boolean {
-    this.#returned += units;
-    return this.#returned <= this.#taken;
+    this.#writes.shift();
+    if (this.#over && this.#writes.length === 0) this.#free();
   }
 
   /** Nothing more is written. `now`: nothing is under way, either. */
   end(now: boolean): void {
     this.#over = true;
     this.#sgl = undefined;
-    if (now || this.#writes === 0) this.#free();
+    if (now || this.#writes.length === 0) this.#free();
   }
 
   #free(): void {
@@ -396,26 +396,26 @@ export class StreamRings {
   #out: OutRing | undefined;
   /** At most one of each kind: a peer that goes on before it has heard one is refused. */
   #notices: RingNotice[] = [];
-  readonly #registrar: Registrar;
-  readonly #bytes: number;
-  readonly #news: () => void;
-  /** Writes to this ring, and to those before it, in flight. */
-  #writes = 0;
 
   /**
    * @param bytes - of a ring, as both sides want it
+   * @param slots - of this side
+   * @param peerSlots - of the peer
    * @param news - called when there is something to say
    */
-  constructor(registrar: Registrar, bytes: number, news: () => void) {
-    this.#registrar = registrar;
-    this.#bytes = bytes;
-    this.#news = news;
-    this.#in = new InRing(registrar, bytes, (kind, payload) => this.#say(kind, payload));
+  constructor(
+    private readonly registrar: Registrar,
+    private readonly bytes: number,
+    slots: number,
+    private readonly peerSlots: number,
+    private readonly news: () => void,
+  ) {
+    this.#in = new InRing(registrar, slots, bytes, (kind, payload) => this.#say(kind, payload));
   }
 
   #say(kind: number, payload: Uint8Array): void {
     this.#notices.push({ kind, payload });
-    this.#news();
+    this.news();
   }
 
   /** A notice of this kind was not sent yet. */
@@ -423,36 +423,19 @@ export class StreamRings {
     return this.#notices.some((notice) => notice.kind === kind);
   }
 
-  /** The ring that the peer writes to. */
+  /** The ring that the peer puts bytes into. */
   get in(): InRing {
     return this.#in;
   }
 
-  /** Places of the send queue that are not free for Sends: Writes have so many more than their own. */
-  get borrowed(): number {
-    return Math.max(0, this.#writes - REMOTE_OPERATIONS);
-  }
-
-  /** Bytes that can be written in one piece. */
+  /** Bytes that one Send can announce; 0: the peer has offered no ring. */
   get room(): number {
-    return this.#out?.room ?? 0;
+    return Math.min(this.#out?.partBytes ?? 0, MOST_ANNOUNCED);
   }
 
-  /** Writes pieces of `length` bytes, at most {@link room}. */
-  write(queuePair: Writer, pieces: readonly Uint8Array[], length: number): void {
-    this.#out!.write(queuePair, pieces, length);
-    this.#writes += 1;
-  }
-
-  /** A Write has completed; its context. */
-  wrote(ring: OutRing): void {
-    this.#writes -= 1;
-    ring.wrote();
-  }
-
-  /** A frame should be sent for them. */
-  get speak(): boolean {
-    return this.#notices.length > 0 || this.#in.owes;
+  /** As {@link OutRing.put}. */
+  put(queuePair: Writer, send: number, pieces: readonly Uint8Array[], length: number): boolean {
+    return this.#out!.put(queuePair, send, pieces, length);
   }
 
   /** The next thing to say. */
@@ -460,32 +443,14 @@ export class StreamRings {
     return this.#notices.shift();
   }
 
-  /** Units that came back. False: more than there are. */
-  returned(units: number): boolean {
-    return this.#out?.returned(units) === true;
+  /** There is something to say. */
+  get speak(): boolean {
+    return this.#notices.length > 0;
   }
 
-  /**
-   * The peer says something. Returns what is wrong with it.
-   *
-   * @param posted - posts what was written before
-   */
-  heard(kind: number, payload: Uint8Array, posted: () => void): string | undefined {
-    const memory = kind === Notice.OFFER ? decodeMemory(payload) : undefined;
-    if (memory !== undefined) {
-      if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offers a second ring';
-      if (memory.id !== 0) return `the description of its ring has the id ${memory.id}`;
-      const out = OutRing.of(memory, this.#bytes);
-      if (out === undefined)
-        return `its ring of ${memory.length} bytes is none for this side, which wants at most ${this.#bytes}`;
-      this.#out = out;
-      void out.make(this.#registrar).then((made) => {
-        if (made || this.#out !== out) return;
-        this.#out = undefined;
-        this.#say(Notice.GIVE_BACK, EMPTY);
-      });
-      return undefined;
-    }
+  /** The peer says something. Returns what is wrong with it. Answers are sent behind the frames that were made before. */
+  heard(kind: number, payload: Uint8Array): string | undefined {
+    if (kind === Notice.OFFER && payload.length > 0) return this.#offered(payload);
     if (payload.length > 0) return `a notice of ${payload.length} bytes has another form`;
     if (kind === Notice.GIVE_BACK) {
       if (this.#untold(Notice.OFFER) || !this.#in.gaveBack()) return 'it gives back a ring that it has not';
@@ -493,14 +458,34 @@ export class StreamRings {
       return undefined;
     }
     if (kind !== Notice.TAKE_BACK) return `there is no notice ${kind}`;
-    const out = this.#out;
     // It may have been given back meanwhile.
-    if (out === undefined) return undefined;
-    posted();
+    if (this.#out !== undefined) this.#giveBack(this.#out);
+    return undefined;
+  }
+
+  #offered(payload: Uint8Array): string | undefined {
+    const memory = decodeMemory(payload);
+    if (memory === undefined) return `a notice of ${payload.length} bytes has another form`;
+    const { address, token, id, length } = memory;
+    if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offers a second ring';
+    if (id !== 0) return `the description of its ring has the id ${id}`;
+    const parts = this.peerSlots;
+    if (length === 0 || length > this.bytes || length % (parts * RING_UNIT) !== 0)
+      return `its ring of ${length} bytes does not fit its ${parts} slots and ${this.bytes} bytes at most`;
+    const out = new OutRing(new Nd2RemoteMemory(address, token), length, parts, () => void this.#write(out));
+    this.#out = out;
+    return undefined;
+  }
+
+  /** The peer's memory cannot be reached but by Writes. */
+  async #write(out: OutRing): Promise<void> {
+    if (!(await out.make(this.registrar)) && this.#out === out) this.#giveBack(out);
+  }
+
+  #giveBack(out: OutRing): void {
     this.#out = undefined;
     out.end(false);
     this.#say(Notice.GIVE_BACK, EMPTY);
-    return undefined;
   }
 
   /** The connection has ended, and nothing of it is under way. */

@@ -18,11 +18,11 @@ const closings = diagnostics('networkdirect.net.close');
 export interface SocketOptions {
   /** Writes that the peer may have on the way, each of at most `slotBytes`; default 16. */
   readonly slots?: number | undefined;
-  /** Bytes of a slot; default 65552: 64 KiB and a header. */
+  /** Bytes of a slot, a header of 16 included; default 4096. */
   readonly slotBytes?: number | undefined;
   /**
-   * Bytes of memory besides the slots, of each direction, while much is sent in it; the smaller of both sides' numbers counts. Default
-   * 4 MiB; 0: none. All streams of a thread together have 128 MiB at most.
+   * Bytes of memory besides the slots, of each direction, while much is sent in it; the smaller of both sides' numbers counts. Each slot of
+   * the receiver has a multiple of 4 KiB of it. Default 4 MiB; 0: none. All streams of a thread together have 128 MiB at most.
    */
   readonly ringBytes?: number | undefined;
   /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
@@ -34,9 +34,36 @@ export interface SocketOptions {
   readonly highWaterMark?: number | undefined;
 }
 
-const defaults = { slots: 16, slotBytes: 65_552, ringBytes: 2 ** 22, allowHalfOpen: false } as const;
+const defaults = { slots: 16, slotBytes: 4096, ringBytes: 2 ** 22, allowHalfOpen: false } as const;
 
 type Callback = (error?: Error | null) => void;
+
+/** The first pieces that have `most` bytes together and fit, or so many bytes of the first. */
+function partOf(
+  pieces: readonly Uint8Array[],
+  most: number,
+  fits: (bytes: number, piece: Uint8Array) => boolean,
+): { part: Uint8Array[]; bytes: number } {
+  const first = pieces[0]!;
+  if (first.length > most) return { part: [first.subarray(0, most)], bytes: most };
+  let bytes = first.length;
+  let count = 1;
+  for (; count < pieces.length; count += 1) {
+    const piece = pieces[count]!;
+    const more = bytes + piece.length;
+    if (more > most || !fits(more, piece)) break;
+    bytes = more;
+  }
+  return { part: pieces.slice(0, count), bytes };
+}
+
+/** Removes what {@link partOf} has answered. */
+function drop(pieces: Uint8Array[], part: readonly Uint8Array[]): void {
+  const first = pieces[0]!;
+  const cut = part[0]!.length;
+  if (cut < first.length) pieces[0] = first.subarray(cut);
+  else pieces.splice(0, part.length);
+}
 
 /**
  * A byte stream: a Duplex as `net.Socket` is one, with `'connect'`, `'ready'`, `'timeout'` and `setTimeout`, over a connection of an
@@ -260,8 +287,7 @@ export class Socket extends Duplex {
       callback(reset());
       return;
     }
-    this.#pieces.push(chunk);
-    this.#writing = chunk.length;
+    this.#queue(chunk);
     this.#written = callback;
     this.#pump();
   }
@@ -272,12 +298,15 @@ export class Socket extends Duplex {
       callback(reset());
       return;
     }
-    for (const { chunk } of chunks) {
-      this.#pieces.push(chunk);
-      this.#writing += chunk.length;
-    }
+    for (const { chunk } of chunks) this.#queue(chunk);
     this.#written = callback;
     this.#pump();
+  }
+
+  /** A frame without bytes would release its slot before others that came earlier. */
+  #queue(chunk: Uint8Array): void {
+    if (chunk.length > 0) this.#pieces.push(chunk);
+    this.#writing += chunk.length;
   }
 
   /** @internal */
@@ -402,26 +431,20 @@ export class Socket extends Duplex {
   /** One frame: as many pieces as fit, or a part of the first. False: nothing can be sent now. */
   #sendSome(link: Link): boolean {
     const pieces = this.#pieces;
-    const first = pieces[0]!;
-    const room = first.length < RING_UNIT ? 0 : link.ringRoom;
-    const most = room === 0 ? link.most : room;
-    let bytes = Math.min(first.length, most);
-    if (room === 0 && !link.takes(Frame.DATA, bytes)) return false;
-    let part = [first];
-    if (first.length > most) {
-      part = [first.subarray(0, most)];
-      pieces[0] = first.subarray(most);
-    } else {
-      // The frame may be one for a slot that is open, and has no room for more than it.
-      const fits = (length: number): boolean =>
-        length <= most && (room > 0 || link.takes(Frame.DATA, length));
-      let count = 1;
-      for (; count < pieces.length && fits(bytes + pieces[count]!.length); count += 1)
-        bytes += pieces[count]!.length;
-      part = pieces.splice(0, count);
+    const first = pieces[0]!.length;
+    const room = first < RING_UNIT ? 0 : link.ringRoom;
+    if (room > link.most) {
+      const { part, bytes } = partOf(pieces, room, (_, piece) => piece.length >= RING_UNIT);
+      if (link.sendInRing(part, bytes)) {
+        drop(pieces, part);
+        return true;
+      }
     }
-    if (room > 0) link.sendInRing(part, bytes);
-    else link.sendPieces(Frame.DATA, part, bytes);
+    if (!link.takes(Frame.DATA, Math.min(first, link.most))) return false;
+    // The frame may be one for a slot that is open, and has no room for more than it.
+    const { part, bytes } = partOf(pieces, link.most, (length) => link.takes(Frame.DATA, length));
+    drop(pieces, part);
+    link.sendPieces(Frame.DATA, part, bytes);
     return true;
   }
 
