@@ -104,7 +104,7 @@ export function malformed(
 /** What a RING frame says, as its flags: its sender offers a ring, wants it back, or gives the peer's back. */
 export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;
 
-/** The parts of a ring have a multiple of so many bytes. Fewer bytes go in slots. */
+/** The length of each part of a ring is a multiple of this. Shorter pieces are sent in slots. */
 export const RING_UNIT = 4096;
 
 /** The largest ring, in bytes. */

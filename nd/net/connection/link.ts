@@ -96,7 +96,7 @@ export class Link {
   /** Of a ring, as both sides want it. */
   #ringBytes = 0;
   #peerSlots = 0;
-  /** Sends that took a data credit, of each direction: they use the parts of a ring in turn. */
+  /** Sends with a data credit, by direction. They use the parts of a ring in turn. */
   #dataSends = 0;
   #dataReceives = 0;
   #established = false;
@@ -417,7 +417,7 @@ export class Link {
     const notice = this.#rings?.notice();
     if (notice !== undefined) {
       const { kind, payload } = notice;
-      // What the ring has is announced before it is given back.
+      // Announce all bytes in the ring before giving it back.
       this.flush();
       if (this.over) return;
       writeHeader(this.#view, slot.offset, RING, kind, 0, payload.length);

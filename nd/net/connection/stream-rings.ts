@@ -1,6 +1,6 @@
 /**
- * Memory for the bytes of a busy stream, besides its slots. The sender puts them there itself: it places them, or where it cannot, writes
- * them by RDMA (docs/internals/net.md).
+ * Extra memory for a busy stream. The sender copies bytes there directly if the receiver's memory can be mapped, and otherwise by RDMA Write
+ * (docs/internals/net.md).
  */
 import {
   allocate,
@@ -20,17 +20,17 @@ import { REMOTE_OPERATIONS } from './operations.js';
 // Imported names are constants to V8 only under a local name.
 const { DONE } = Nd2Placed;
 
-/** A stream is busy that has received so many bytes in full slots within so many ms. */
+/** A stream is busy if it receives this many bytes in full slots within this many ms. */
 const BUSY_BYTES = 2 ** 18;
 const BUSY_MS = 250;
 
 /** So many are awaited at most, after refusals. */
 const MOST_BUSY_BYTES = 2 ** 30;
 
-/** Bytes that one frame announces, at most: as many as a chunk has that a program reads. */
+/** Maximum bytes that one frame announces: the size of the largest chunk that a program reads. */
 const MOST_ANNOUNCED = 2 ** 18;
 
-/** So often it is tried in vain to place bytes in a ring, before there is memory for Writes. A peer's memory is mapped within some ms. */
+/** Failed attempts to place bytes before the sender allocates memory for Writes. Mapping the peer's memory takes a few ms. */
 const MOST_TRIES = 256;
 
 /** Bytes of all rings of this thread, at most. */
@@ -94,7 +94,7 @@ export const rings = new Rings();
 /** What puts bytes into the peer's memory. */
 type Writer = Pick<IND2QueuePair, 'write' | 'place'>;
 
-/** Bytes of each part of a ring, which has as many as its receiver has slots; 0: there is no such ring. */
+/** Bytes in each part of a ring with one part per receive slot; 0 if the ring is too small. */
 const partBytesOf = (bytes: number, parts: number): number =>
   RING_UNIT * Math.floor(bytes / parts / RING_UNIT);
 
@@ -159,7 +159,7 @@ export class InRing {
   /** So many bytes within the time for so many show that the stream is busy; more after a refusal. */
   #busyBytes = BUSY_BYTES;
   #memory: RingMemory | undefined;
-  /** Parts with bytes that were not taken: which, and their number. */
+  /** Parts whose bytes the program has not read yet: a flag for each, and their number. */
   readonly #holds: Uint8Array;
   #held = 0;
   #came = 0;
@@ -234,7 +234,7 @@ export class InRing {
   }
 
   /**
-   * The sender has put so many bytes into the part of a Send, of which this is the slot. Undefined: it may not have done so.
+   * Accepts bytes that the sender has announced in the slot `carrier`. Returns undefined if the announcement breaks the protocol.
    *
    * @param send - number of the Send, of those that take data slots
    */
@@ -291,9 +291,8 @@ export class InRing {
 }
 
 /**
- * The sender's side of a ring. What it puts into a part is announced by the Send that has the part; there is a credit for that Send, so the
- * receiver has taken what the part had before. The bytes are placed, from wherever they are. Where the peer's memory cannot be reached so, they
- * are copied to memory of the same size, and written by RDMA.
+ * The sender's side of a ring. Each Send announces the bytes of its own part. The credit for that Send shows that the receiver has read the
+ * part's previous bytes. If the peer's memory cannot be mapped, the bytes are copied to local memory of the same size and written by RDMA.
  */
 export class OutRing {
   readonly partBytes: number;
@@ -303,9 +302,9 @@ export class OutRing {
   #want: (() => void) | undefined;
   #memory: RingMemory | undefined;
   #sgl: [Nd2Sge] | undefined;
-  /** How often bytes were not placed. */
+  /** Failed attempts to place bytes. */
   #tries = 0;
-  /** The Sends of the Writes in flight, whose memory must not change. */
+  /** Send numbers of the Writes in flight; their local memory must not change. */
   readonly #writes: number[] = [];
   #over = false;
 
@@ -331,8 +330,8 @@ export class OutRing {
   }
 
   /**
-   * Puts pieces of `length` bytes, at most {@link partBytes}, into the part of the next Send, which has this number. False: they cannot be
-   * placed now, and not be written.
+   * Copies pieces of `length` bytes in total, at most {@link partBytes}, to the part of Send number `send`, which is the next one. Returns
+   * false if they can be neither placed nor written now.
    */
   put(queuePair: Writer, send: number, pieces: readonly Uint8Array[], length: number): boolean {
     const at = (send % this.#parts) * this.partBytes;
