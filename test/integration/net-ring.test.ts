@@ -137,6 +137,20 @@ for (const seed of [1, 2, 3]) {
   );
 }
 
+test('what the ring has is announced before the ring is given back', async () => {
+  const [client, server] = await sockets();
+  await carried(client, server, 40_000_000);
+  assert.ok(rings.bytes > 0);
+  rings.look();
+  // Its frame waits for the end of the turn in which the ring is asked for.
+  client.on('data', () => client.write(pattern.subarray(0, 8192)));
+  server.write('x');
+  rings.look();
+  await drink(server, 8192);
+  while (rings.bytes > 0) await setImmediate();
+  client.destroy();
+});
+
 test('empty writes between others, which nobody reads for a while, spoil no byte', async () => {
   const [client, server] = await sockets();
   await carried(client, server, 40_000_000);

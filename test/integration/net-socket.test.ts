@@ -119,6 +119,25 @@ test('web streams', async () => {
   assert.is((await reader.read()).done, true);
 });
 
+for (const [own, peers, filled] of [
+  [16, 16, 16],
+  [1, 1, 1],
+  [1, 16, 2],
+] as const)
+  test(`destroy is an end for the peer when all is sent: ${filled} full slots, of ${own} and ${peers}`, async () => {
+    const options = { ringBytes: 0 };
+    const [client, server] = await sockets(
+      { ...options, slots: own },
+      { socket: { ...options, slots: peers }, pauseOnConnect: true },
+    );
+    const bytes = patternOf(filled * 4080);
+    client.write(bytes, () => client.destroy());
+    while (server.bytesRead < bytes.length) await setImmediate();
+    const reading = all(server);
+    server.resume();
+    assert.equal(await reading, bytes);
+  });
+
 test('destroy with an error: the peer gets ECONNRESET; without one, an end', async () => {
   const [client, server] = await sockets();
   const failed = once(client, 'error');

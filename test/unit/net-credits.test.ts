@@ -2,13 +2,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Credits } from '../../nd/net/connection/credits.js';
-import { CONTROL_SLOTS, Kind, REPLY_SLOTS } from '../../nd/net/connection/frames.js';
+import { CONTROL_SLOTS, Frame, Kind, REPLY_SLOTS } from '../../nd/net/connection/frames.js';
 
 const SLOTS = 8;
 
-function credits(): Credits {
+function credits(kind: Kind = Kind.CHANNEL): Credits {
   const made = new Credits({
-    kind: Kind.CHANNEL,
+    kind,
     slots: SLOTS,
     slotBytes: 64,
     maxMessageBytes: 64,
@@ -25,6 +25,16 @@ test('the last control credit is spent by a frame that returns some, and by no o
   for (let n = 0; 2 * n < CONTROL_SLOTS; n += 1) own.releasedControl();
   assert.ok(own.spendControl(false));
   assert.not.ok(own.spendControl(true), 'none is left');
+});
+
+test('bytes of a stream leave the last credit to END', () => {
+  const own = credits(Kind.STREAM);
+  for (let n = 0; n < SLOTS; n += 1) {
+    assert.ok(own.allows(Frame.DATA, own.data));
+    own.spend();
+  }
+  assert.not.ok(own.allows(Frame.DATA, own.data));
+  assert.ok(own.allows(Frame.END, own.data));
 });
 
 test('more credits than there are, and frames without one, are the peer’s faults', () => {
