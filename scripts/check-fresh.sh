@@ -2,10 +2,11 @@
 # The two commands of the README on a machine that has only what the README asks for: a copy of the checkout, an empty
 # home and npm cache, an unprivileged user, and a PATH without ip, tc and tshark.
 #
-#   scripts/check-fresh.sh [--whole]
+#   scripts/check-fresh.sh [--whole | --keep]
 #
-# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. Root becomes
-# the user nobody for this. The tools are those of the system, node and npm those of the caller.
+# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. With --keep the checkout
+# gets what `npm ci` has made in the copy. Root becomes the user nobody for this. The tools are those of the system, node and npm those
+# of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=$(grep -rl 'helpers/needs\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')
@@ -55,3 +56,7 @@ as_newcomer "npm test -- $(echo $tests)" | tee "$fresh/output"
 # As a user sees it: nothing failed, and what the machine cannot run is among what was skipped.
 tail -n 1 "$fresh/output" | grep -Eq '^[0-9]+ passed, 0 failed, [1-9][0-9]* skipped$'
 for tool in ip tshark; do grep -q "^SKIP .* $tool is not installed (apt-get install " "$fresh/output"; done
+if [ "${1:-}" = --keep ]; then
+  rm -rf node_modules dist build
+  cp --recursive --preserve=mode,timestamps,links "$fresh/checkout"/{node_modules,dist,build} .
+fi
