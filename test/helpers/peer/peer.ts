@@ -86,9 +86,10 @@ export class Peer {
     return peer;
   }
 
-  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port. */
+  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port, on Linux one user's. */
   get errors(): string {
-    return process.platform === 'win32' ? this.#errors.replace(portHeld, '') : this.#errors;
+    const ours = ` of user ${process.getuid?.()};`;
+    return this.#errors.replace(portHeld, (warning) => (warning.includes(ours) ? warning : ''));
   }
 
   get pid(): number {
