@@ -249,6 +249,22 @@ const contents = (rows: readonly Row[]): string[] =>
     .map(({ opcode, qpn, psn, syndrome }) => [opcode, qpn, psn, syndrome].join(' '))
     .sort();
 
+/**
+ * Checks that each packet has come, and none that was not sent. A repeat, or the ACK of one, may come after its queue pair has ended: then
+ * the system gives it to any process that uses the port.
+ */
+function checkReceived(came: readonly Row[], went: readonly Row[]): void {
+  const isNoAck = ({ opcode }: Row) => Number(opcode) !== Op.acknowledge;
+  const distinct = (rows: readonly Row[]) => [...new Set(contents(rows.filter(isNoAck)))];
+  assert.equal(distinct(came), distinct(went));
+  const unclaimed = contents(went);
+  for (const packet of contents(came)) {
+    const at = unclaimed.indexOf(packet);
+    assert.ok(at >= 0, `came, but was not sent, or not as often: ${packet}`);
+    unclaimed.splice(at, 1);
+  }
+}
+
 for (const address of ['127.0.0.1', '::1'] as const) {
   firstIf(address === '::1', needing(test, 'tshark', address))(
     `one process, ${address}: every packet leaves and arrives as RoCEv2 has it`,
@@ -262,7 +278,7 @@ for (const address of ['127.0.0.1', '::1'] as const) {
       const session = withoutRepeats(out);
       assert.is(session.again, again.client);
       checkSession(session.once, session.once, port, address);
-      assert.equal(contents(received(rows)), contents(out));
+      checkReceived(received(rows), out);
     },
   );
 
@@ -282,8 +298,8 @@ for (const address of ['127.0.0.1', '::1'] as const) {
       const [ofServer, ofClient] = [withoutRepeats(sent(atServer)), withoutRepeats(sent(atClient))];
       assert.equal({ client: ofClient.again, server: ofServer.again }, again);
       checkSession(ofClient.once, ofServer.once, port, address);
-      assert.equal(contents(received(atServer)), contents(sent(atClient)));
-      assert.equal(contents(received(atClient)), contents(sent(atServer)));
+      checkReceived(received(atServer), sent(atClient));
+      checkReceived(received(atClient), sent(atServer));
     },
   );
 }
