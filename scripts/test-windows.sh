@@ -296,12 +296,17 @@ wire() {
 }
 # group MEMBERS SENDER NETWORK GROUP: what one sends to a group reaches a process that has not the port.
 group() {
-  local begun=$SECONDS server good=yes
+  local begun=$SECONDS server client good=yes
   on "$1" "${ends[0]}" group-program members "${3}1" "$4" >"$work/server" 2>&1 &
   server=$!
   until grep -q LISTENING "$work/server" || ! kill -0 $server 2>/dev/null; do sleep 0.1; done
-  on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 || good=no
+  on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 &
+  client=$!
   wait $server || good=no
+  # The function's process has `timeout` as its child, which passes the signal on.
+  pkill --parent $client || good=no
+  wait $client || true
+  grep -q PASSED "$work/client" || good=no
   judge "group, $1 to $2, $4"
 }
 ends=()

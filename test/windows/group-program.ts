@@ -1,5 +1,6 @@
 // A multicast group over the wire: group-program.js ROLE ADDRESS GROUP. ROLE: `members`, which prints LISTENING, has UDP port 4791 and
-// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process gets.
+// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process gets. The owner of the port
+// joins for the other process when that has told it, and nothing says when it has: the sender repeats its datagrams until it is killed.
 import { type ChildProcess, fork } from 'node:child_process';
 import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -32,14 +33,18 @@ async function members(): Promise<string> {
     env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
   });
   try {
-    const heard: string[] = [];
+    // How many of a round have come in order; as all datagrams, some may be lost.
+    let heard = 0;
     for await (const { ready, text, counters } of newsOf(child)) {
       if (ready !== undefined) console.log('LISTENING');
-      if (text !== undefined) heard.push(text);
-      if (heard.length === TEXTS.length && counters === undefined) child.send('counters');
+      if (text !== undefined && heard < TEXTS.length) {
+        if (text !== TEXTS[heard]) heard = 0;
+        if (text === TEXTS[heard]) heard += 1;
+        if (heard === TEXTS.length) child.send('counters');
+      }
       if (counters === undefined) continue;
       const { slot_rx_forwarded: forwarded } = counters.hca as Record<string, number>;
-      if (heard.join() !== TEXTS.join()) throw new Error(`the member has got ${heard.join()}`);
+      if (forwarded === 0) throw new Error('no datagram came from the process that has the port');
       return `${forwarded} datagrams came from the process that has the port`;
     }
     throw new Error('the member has ended');
@@ -50,17 +55,18 @@ async function members(): Promise<string> {
 
 const provider = openProvider(options);
 const side = openDatagramSide(provider, address);
-let result: string;
 if (role === 'members') {
-  result = await members();
-} else {
-  const { addressVector, qpn, qkey } = await side.endpoint.joinMulticast(socketAddressOf(group));
-  for (const text of TEXTS) side.send(addressVector!, qpn, qkey, text);
-  const { wire_tx_packets: sent } = readCounters({ kernel: 'soft' }).hca as Record<string, number>;
-  if (sent! < TEXTS.length) throw new Error(`${sent} packets went by the wire`);
-  result = `${sent} packets sent`;
+  console.log(`PASSED: ${await members()}`);
+  side.release();
+  provider.release();
+  process.exit(0);
 }
-console.log(`PASSED: ${result}`);
-side.release();
-provider.release();
-process.exit(0);
+const { addressVector, qpn, qkey } = await side.endpoint.joinMulticast(socketAddressOf(group));
+const send = (): void => {
+  for (const text of TEXTS) side.send(addressVector!, qpn, qkey, text);
+};
+send();
+const { wire_tx_packets: sent } = readCounters({ kernel: 'soft' }).hca as Record<string, number>;
+if (sent! < TEXTS.length) throw new Error(`${sent} packets went by the wire`);
+console.log(`PASSED: ${sent} packets sent`);
+setInterval(send, 100);
