@@ -4,8 +4,8 @@
 #
 #   scripts/check-fresh.sh [--whole | --keep]
 #
-# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. With --keep the checkout
-# gets what `npm ci` has made in the copy. Root becomes the user nobody for this. The tools are those of the system, node and npm those
+# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. With --keep, what
+# `npm ci` built in the copy is copied back to the checkout. Root becomes the user nobody for this. The tools are those of the system, node and npm those
 # of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -250,8 +250,8 @@ const contents = (rows: readonly Row[]): string[] =>
     .sort();
 
 /**
- * Checks that each packet has come, and none that was not sent. A repeat, or the ACK of one, may come after its queue pair has ended: then
- * the system gives it to any process that uses the port.
+ * Checks that every packet arrived, and that no other packet did. A repeated request, or the ACK of one, may arrive after its queue pair
+ * has ended; the system then delivers it to any process that shares the port.
  */
 function checkReceived(came: readonly Row[], went: readonly Row[]): void {
   const isNoAck = ({ opcode }: Row) => Number(opcode) !== Op.acknowledge;
@@ -260,7 +260,7 @@ function checkReceived(came: readonly Row[], went: readonly Row[]): void {
   const unclaimed = contents(went);
   for (const packet of contents(came)) {
     const at = unclaimed.indexOf(packet);
-    assert.ok(at >= 0, `came, but was not sent, or not as often: ${packet}`);
+    assert.ok(at >= 0, `received, but not sent, or less often: ${packet}`);
     unclaimed.splice(at, 1);
   }
 }

@@ -1,6 +1,7 @@
 // A multicast group over the wire: group-program.js ROLE ADDRESS GROUP. ROLE: `members`, which prints LISTENING, has UDP port 4791 and
-// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process gets. The owner of the port
-// joins for the other process when that has told it, and nothing says when it has: the sender repeats its datagrams until it is killed.
+// starts a process without it that joins the group; or `sender` on another host, whose datagrams that process receives. The owner of the
+// port joins the group for the other process once it has heard from it. No event reports that, so the sender repeats its datagrams until
+// the test kills it.
 import { type ChildProcess, fork } from 'node:child_process';
 import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +34,7 @@ async function members(): Promise<string> {
     env: { ...process.env, ND_OPTIONS: JSON.stringify(options) },
   });
   try {
-    // How many of a round have come in order; as all datagrams, some may be lost.
+    // Datagrams of a round received in order. Any datagram may be lost.
     let heard = 0;
     for await (const { ready, text, counters } of newsOf(child)) {
       if (ready !== undefined) console.log('LISTENING');
@@ -44,7 +45,7 @@ async function members(): Promise<string> {
       }
       if (counters === undefined) continue;
       const { slot_rx_forwarded: forwarded } = counters.hca as Record<string, number>;
-      if (forwarded === 0) throw new Error('no datagram came from the process that has the port');
+      if (forwarded === 0) throw new Error('the owner of the port passed on no datagram');
       return `${forwarded} datagrams came from the process that has the port`;
     }
     throw new Error('the member has ended');

@@ -86,7 +86,7 @@ export class Peer {
     return peer;
   }
 
-  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port, on Linux one user's. */
+  /** Standard error so far, without warnings about the UDP port: Windows lets one process of a host hold it, Linux one user. */
   get errors(): string {
     const ours = ` of user ${process.getuid?.()};`;
     return this.#errors.replace(portHeld, (warning) => (warning.includes(ours) ? warning : ''));
