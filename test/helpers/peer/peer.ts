@@ -86,10 +86,9 @@ export class Peer {
     return peer;
   }
 
-  /** Standard error so far, without warnings about the UDP port: Windows lets one process of a host hold it, Linux one user. */
+  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port. */
   get errors(): string {
-    const ours = ` of user ${process.getuid?.()};`;
-    return this.#errors.replace(portHeld, (warning) => (warning.includes(ours) ? warning : ''));
+    return process.platform === 'win32' ? this.#errors.replace(portHeld, '') : this.#errors;
   }
 
   get pid(): number {
