@@ -4,9 +4,8 @@
 #
 #   scripts/check-fresh.sh [--whole | --keep]
 #
-# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. With --keep, what
-# `npm ci` built in the copy is copied back to the checkout. Root becomes the user nobody for this. The tools are those of the system, node and npm those
-# of the caller.
+# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. --keep copies what `npm ci`
+# built back to the checkout. Root becomes the user nobody for this. The tools are those of the system, node and npm those of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=$(grep -rl 'helpers/needs\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')

@@ -5,6 +5,7 @@ set -euo pipefail
 missing=()
 command -v tshark >/dev/null || missing+=(tshark)
 command -v ip >/dev/null || missing+=(iproute2)
+command -v pkill >/dev/null || missing+=(procps)
 command -v clang-format-14 >/dev/null || missing+=(clang-format-14)
 command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing+=(g++-mingw-w64-x86-64)
 command -v i686-w64-mingw32-gcc >/dev/null || missing+=(gcc-mingw-w64-i686)

@@ -303,7 +303,7 @@ group() {
   on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 &
   client=$!
   wait $server || good=no
-  # The function's process has `timeout` as its child, which passes the signal on.
+  # Its child is `timeout`, which passes the signal on.
   pkill --parent $client || good=no
   wait $client || true
   grep -q PASSED "$work/client" || good=no

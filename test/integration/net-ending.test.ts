@@ -163,7 +163,7 @@ async function left(): Promise<Record<string, number>> {
   const context = LocalContext.at('127.0.0.1');
   context.linkMemory.empty();
   context.letGo();
-  // The memory of a ring is the garbage collector's, and what a program has used last is not garbage yet.
+  // A ring's memory is freed by the garbage collector, and the last ones used are not garbage yet.
   while (readCounters().objects.ring! > AT_A_TIME) {
     collect();
     await new Promise((resolve) => setImmediate(resolve));
