@@ -765,12 +765,13 @@ export {
 
 declare abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     constructor(kind: string, provider: WVProvider, id: bigint, rejectRoom: number, own: 'IWVConnectEndpoint' | 'IWVDatagramEndpoint');
-    bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
+    bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
     resolveRoute(peer: SocketAddress): void;
     modify(path: WvPathRecord): void;
     listen(backlog: number, pkey?: number): void;
     reject(privateData?: Uint8Array): void;
     protected nextRequest(endpoint: WVEndpoint | undefined): Overlapped<void>;
+    protected unused(): void;
     protected destroy(): void;
 }
 declare abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
@@ -795,6 +796,7 @@ declare abstract class WvObject implements WvUnknown {
     queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N];
     [Symbol.dispose](): void;
     [Symbol.asyncDispose](): Promise<void>;
+    protected get held(): boolean;
     protected unused(): void;
     protected abstract destroy(): void;
 }
@@ -3180,7 +3182,7 @@ interface IWVDevice extends WvOverlappedObject {
 interface IWVEndpoint extends WvOverlappedObject {
     resolveRoute(peer: SocketAddress): void;
     modify(path: WvPathRecord): void;
-    bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
+    bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
     listen(backlog: number, pkey?: number): void;
     reject(privateData?: Uint8Array): void;
 }

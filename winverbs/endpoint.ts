@@ -63,11 +63,11 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   /**
    * Binds the endpoint to an address of a device, or to the wildcard for listening on all (EP_BIND). With port 0 it
-   * gets a free port, which `query()` returns.
+   * gets a free port. Returns the address with the port, as `query()` does.
    *
    * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
    */
-  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void {
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress {
     this.check();
     const given = socketAddress(address);
     const owner = isWildcard(given) ? (device ?? {}) : this.provider.translateAddress(given);
@@ -77,7 +77,9 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
       device: owner,
     });
     const output = this.file.call(IoctlCode.EP_BIND, input, WvIoEpBind.size);
-    this.local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
+    const local = guarded('EP_BIND', () => decodeSockaddr(WvIoEpBind.decode(output).address.sockAddr));
+    this.local = local;
+    return { ...local };
   }
 
   /** The device of its address; undefined: it has none, or that of no device. */
@@ -172,6 +174,11 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     endpoint.check();
     const input = WvIoEpGetRequest.encodeOnce({ id: this.id, epId: endpoint.id });
     return this.overlapped<void>(IoctlCode.EP_GET_REQUEST, input, 0, () => undefined);
+  }
+
+  /** The soft kernel cancels the waiting requests of an endpoint that it destroys. */
+  protected override unused(): void {
+    if (this.held || !this.file.extended) super.unused();
   }
 
   protected override destroy(): void {

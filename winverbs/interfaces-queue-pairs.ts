@@ -387,10 +387,10 @@ export interface IWVEndpoint extends WvOverlappedObject {
   /** Sets the path to a peer as a whole: AddressBound → RouteResolved. */
   modify(path: WvPathRecord): void;
   /**
-   * With port 0 it gets a free port, which query() returns. With `device` the wildcard means the addresses of that
-   * device.
+   * With port 0 it gets a free port. Returns the address with the port, as query() does. With `device` the wildcard means the
+   * addresses of that device.
    */
-  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void;
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
   /**
    * Accepts requests from now on; `backlog` is the maximum of waiting requests, at most 1024, which 0 means, too. With
    * `pkey` only requests for the partition of that P_Key.

@@ -63,6 +63,9 @@ export abstract class AdapterBase extends NdObject {
   /** v1: the file of all its requests, once the client has asked for it. */
   file: OverlappedFile | undefined = undefined;
 
+  /** Its queue pairs are in the port's first partition: the client has chosen none, and the address is in no other. */
+  readonly #inFirstPartition: boolean;
+
   #largeRequest: number | undefined = undefined;
 
   /** Memory whose region was released while windows were bound to it. */
@@ -88,11 +91,12 @@ export abstract class AdapterBase extends NdObject {
     try {
       this.place = place(provider);
       checkOptions('OpenAdapter', options, { pkey: true, keepQueuePairsOnDisconnect: true });
-      this.pkey = options.pkey;
       this.keepQueuePairs = checkedKeep(options.keepQueuePairsOnDisconnect);
       device = provider.openDevice(this.place.deviceGuid);
       this.device = device;
-      this.#checkPkey();
+      this.pkey = checkedPkey(options.pkey);
+      const index = this.#pkeyIndex('OpenAdapter', Status.INVALID_PARAMETER);
+      this.#inFirstPartition = this.pkey === undefined && index === 0;
       this.limits = device.query();
       this.maxTransfer = transferOf(device.queryPort(this.place.portNumber).maxMessageSize);
       this.pd = device.allocateProtectionDomain();
@@ -198,18 +202,6 @@ export abstract class AdapterBase extends NdObject {
     return new MemoryWindow(this, window, invalidateResult);
   }
 
-  /** INVALID_PARAMETER unless the port is in the chosen partition. */
-  #checkPkey(): void {
-    const { pkey } = this;
-    if (pkey === undefined) return;
-    const what = 'OpenAdapter';
-    if (!isCount(pkey, 1, 0xffff) || (pkey & 0x7fff) === 0) {
-      const text = `The P_Key is ${String(pkey)}; it is a number of 16 bits, of which the low 15 name a partition.`;
-      throw refuse(Status.INVALID_PARAMETER, what, text);
-    }
-    this.#pkeyIndex(what, Status.INVALID_PARAMETER);
-  }
-
   /** The index of the partition's P_Key now: tables change. `status`: the port is not in the chosen one. */
   #pkeyIndex(what: string, status: number): number {
     const { portNumber, pkey } = this.place;
@@ -232,7 +224,7 @@ export abstract class AdapterBase extends NdObject {
         {
           qpState: QpState.INIT,
           portNumber,
-          pkeyIndex: this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
+          pkeyIndex: this.#inFirstPartition ? 0 : this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
           // The connection adds the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },
@@ -318,5 +310,11 @@ function transferOf(maxMessageSize: number): number {
 function checkedKeep(value: unknown = false): boolean {
   if (typeof value === 'boolean') return value;
   const text = `\`keepQueuePairsOnDisconnect\` must be a boolean; got ${value === null ? 'null' : typeof value}.`;
+  throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
+}
+
+function checkedPkey(pkey: number | undefined): number | undefined {
+  if (pkey === undefined || (isCount(pkey, 1, 0xffff) && (pkey & 0x7fff) !== 0)) return pkey;
+  const text = `The P_Key is ${String(pkey)}; it is a number of 16 bits, of which the low 15 name a partition.`;
   throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
 }

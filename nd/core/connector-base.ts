@@ -70,6 +70,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #rejected = false;
   /** This side is ending the connection. */
   #disconnecting = false;
+  /** The notification that {@link attributes} watches for a peer that gives up; the first NotifyDisconnect returns it. */
+  #watch: Overlapped<void> | undefined;
   readonly #requests = new RequestTracker((request) => this.issued(request));
   readonly #notifications = new RequestTracker((request) => this.issued(request));
 
@@ -141,7 +143,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   notifyDisconnect(): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('notifyDisconnect', 'NotifyDisconnect');
-    const request = adapter.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
+    const request = this.#watched() ?? adapter.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
     const ended = (): void => this.#apply('peerDisconnected');
     return this.#notifications.track(request, ended, (error) => {
       if (this.#disconnecting) {
@@ -210,18 +212,25 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state !== 'Requested' && this.#state !== 'Replied') {
       return this.adapter.call(what, () => wv.query());
     }
-    // The query also succeeds after the peer has given up; only a notification would show that. WinVerbs takes requests
-    // in order, so a notification that ends at once has ended when the query returns.
+    // The query also succeeds after the peer has given up; only a notification shows that. WinVerbs takes requests in
+    // order, so a notification that ends at once has ended when the query returns.
     return this.adapter.call(what, () => {
-      const probe = wv.notifyDisconnect();
+      if (this.#watch === undefined || this.#watch.status === Status.CANCELED)
+        this.#watch = wv.notifyDisconnect().unref();
       const attributes = wv.query();
-      if (probe.completed) {
+      if (endedByPeer.has(this.#watch.status)) {
         this.#apply('peerGaveUp');
         throw refuse(Status.CONNECTION_ABORTED, what, 'The peer has given up.');
       }
-      probe.cancel();
       return attributes;
     });
+  }
+
+  /** The notification that {@link attributes} has begun, unless it was cancelled. */
+  #watched(): Overlapped<void> | undefined {
+    const watch = this.#watch;
+    this.#watch = undefined;
+    return watch?.status === Status.CANCELED ? undefined : watch?.ref();
   }
 
   /** Read depths within the adapter's limits. */
@@ -463,8 +472,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
         ? this.#newEndpoint(what, protocol)
         : previous;
     try {
-      wv.bindAddress({ ...address, port });
-      this.#local = { ...address, port: wv.query().localAddress.port };
+      this.#local = { ...address, port: wv.bindAddress({ ...address, port }).port };
     } catch (error) {
       if (wv !== previous) wv.release();
       throw adapter.error(error, what);
@@ -474,6 +482,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       else previous.release();
     }
     this.#wv = wv;
+    this.#watch = undefined;
     this.#protocol = protocol;
     this.#used = false;
   }

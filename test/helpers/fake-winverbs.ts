@@ -573,10 +573,12 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
     this.#called('modify', path);
   }
 
-  bindAddress(address: SocketAddress, device?: WvDeviceAddress): void {
+  bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress {
     this.#called('bindAddress', address, ...(device === undefined ? [] : [device]));
     const port = address.port === 0 ? 50_000 + this.provider.endpoints.length : address.port;
-    this.attributes = { ...this.attributes, localAddress: { ...address, port } };
+    const localAddress = { ...address, port };
+    this.attributes = { ...this.attributes, localAddress };
+    return localAddress;
   }
 
   listen(backlog: number): void {

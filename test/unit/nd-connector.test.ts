@@ -332,6 +332,37 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rejecting.connector.state, 'Disconnected');
   });
 
+  test('one notification watches for a peer that gives up, and is the first that NotifyDisconnect returns', async () => {
+    const rig = new Rig().bring('Replied');
+    const watches = () => rig.wv.requests.filter(({ name }) => name === 'notifyDisconnect').length;
+    for (let i = 0; i < 3; i += 1) rig.privateData();
+    assert.is(watches(), 1);
+    rig.connector.cancelOverlappedRequests();
+    rig.privateData();
+    assert.is(watches(), 2, 'a cancelled one watches no more');
+    const complete = rig.connector.completeConnect();
+    const first = rig.connector.notifyDisconnect();
+    assert.is(watches(), 2);
+    const second = rig.connector.notifyDisconnect();
+    assert.is(watches(), 3);
+    rig.end('accept');
+    await complete;
+    for (const request of rig.wv.requests.filter(({ name }) => name === 'notifyDisconnect').slice(1)) {
+      request.fail(Status.CONNECTION_DISCONNECTED);
+      request.deliver();
+    }
+    for (const notification of [first, second]) assert.is(await outcome(notification), Status.SUCCESS);
+    assert.is(rig.connector.state, 'PassiveDisconnect');
+  });
+
+  test('a peer that gives up after the notification has begun is CONNECTION_ABORTED, once', () => {
+    const rig = new Rig().bring('Requested');
+    assert.is(rig.try('getPrivateData'), Status.SUCCESS);
+    rig.end('notifyDisconnect', Status.CONNECTION_ABORTED);
+    assert.is(rig.try('getPrivateData'), Status.CONNECTION_ABORTED);
+    assert.is(rig.connector.state, 'Disconnected');
+  });
+
   test('a reply that the peer turned down is CONNECTION_REFUSED, and its data can be read', async () => {
     const rig = new Rig().bring('Requested');
     const accept = rig.accept();

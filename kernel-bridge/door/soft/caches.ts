@@ -94,9 +94,9 @@ function idAt(input: Uint8Array | null, at: number): number {
 }
 
 /**
- * Prefetch for EP_QUERY: an endpoint's attributes ride on EP_CONNECT and EP_GET_REQUEST and serve one later EP_QUERY. A program
- * sends that query next, because the attributes hold the peer's private data. The kernel returns them where the output has room. Any
- * other request for the endpoint discards them, and so does a new cache epoch, which the kernel begins when they change otherwise.
+ * Prefetch for EP_QUERY: an endpoint's attributes ride on EP_CONNECT and EP_GET_REQUEST and serve later EP_QUERYs. A program sends
+ * these next, because the attributes hold the peer's private data. The kernel returns them where the output has room. Any request that
+ * may change them discards them, and so does a new cache epoch, which the kernel begins when they change otherwise.
  */
 export class AttributePrefetch {
   readonly #cacheEpoch: Int32Array;
@@ -132,7 +132,8 @@ export class AttributePrefetch {
     const id = idAt(input, 0);
     const prefetch = this.#prefetched.get(id);
     if (prefetch?.output === undefined) return undefined;
+    if (prefetch.epoch === Atomics.load(this.#cacheEpoch, 0)) return prefetch.output.slice();
     this.#prefetched.delete(id);
-    return prefetch.epoch === Atomics.load(this.#cacheEpoch, 0) ? prefetch.output : undefined;
+    return undefined;
   }
 }

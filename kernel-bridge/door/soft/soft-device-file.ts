@@ -15,12 +15,15 @@ const noBytes = new Uint8Array(0);
  */
 type CacheUse = 'address' | 'query' | 'carrier' | 'endpoint';
 
-const { EP_CONNECT, EP_CREATE, EP_GET_REQUEST, EP_QUERY } = IoctlCode;
+const { EP_CONNECT, EP_CREATE, EP_DISCONNECT_NOTIFY, EP_GET_REQUEST, EP_QUERY } = IoctlCode;
+
+/** They change no attributes. */
+const harmless: ReadonlySet<number> = new Set([EP_CREATE, EP_DISCONNECT_NOTIFY]);
 
 /** By code. Other IOCTLs, such as those that create objects, go to the kernel after one look-up here. */
 export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
   ...Object.entries(IoctlCode)
-    .filter(([name, code]) => name.startsWith('EP_') && code !== EP_CREATE)
+    .filter(([name, code]) => name.startsWith('EP_') && !harmless.has(code))
     .map(([, code]): [number, CacheUse] => [code, 'endpoint']),
   [EP_CONNECT, 'carrier'],
   [EP_GET_REQUEST, 'carrier'],
