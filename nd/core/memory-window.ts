@@ -1,4 +1,4 @@
-import type { IWVMemoryWindow } from '../../winverbs/index.js';
+import type { IWVMemoryWindow, WvMemoryRegion } from '../../winverbs/index.js';
 import { QpState, Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import type { IND2MemoryWindow } from '../spi/v2.js';
@@ -44,10 +44,33 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   }
 
   /**
-   * Whether a Bind on `queuePair` may be queued: the window is unbound, or will be by an earlier request in that queue,
-   * or its connection is over.
+   * Refuses a Bind on `queuePair`: INVALID_PARAMETER unless the range has bytes and lies within the memory,
+   * INVALID_DEVICE_STATE while the window is bound.
    */
-  bindable(queuePair: QueuePairBase): boolean {
+  checkBind(
+    what: string,
+    queuePair: QueuePairBase,
+    memory: WvMemoryRegion,
+    offset: number,
+    length: number,
+  ): void {
+    if (!isWithin(offset, length, memory.length)) {
+      throw refuse(
+        Status.INVALID_PARAMETER,
+        what,
+        `A window of ${length} bytes at offset ${offset} does not lie within the memory's ${memory.length} bytes, or is empty.`,
+      );
+    }
+    if (!this.#isUnbound(queuePair)) {
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window is bound; invalidate it first.');
+    }
+  }
+
+  /**
+   * Whether the window is unbound, or will be by an earlier request in the queue of `queuePair`, or its connection is
+   * over.
+   */
+  #isUnbound(queuePair: QueuePairBase): boolean {
     const boundOn = this.#boundOn;
     if (boundOn === undefined) return true;
     if (this.#invalidating && boundOn === queuePair) return true;
@@ -91,4 +114,15 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     this.adapter.deregisterReleased();
     this.adapter.letGoOf(this);
   }
+}
+
+/** Whether a range has bytes, and lies within `size` bytes. */
+function isWithin(offset: number, length: number, size: number): boolean {
+  return (
+    Number.isSafeInteger(offset) &&
+    Number.isSafeInteger(length) &&
+    offset >= 0 &&
+    length > 0 &&
+    offset + length <= size
+  );
 }

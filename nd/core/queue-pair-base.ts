@@ -159,16 +159,7 @@ export abstract class QueuePairBase extends NdObject {
     length: number,
     flags: number,
   ): number {
-    if (!isRange(offset, length, region.length)) {
-      throw refuse(
-        Status.INVALID_PARAMETER,
-        what,
-        `A window of ${length} bytes at offset ${offset} does not lie within the memory's ${region.length} bytes, or is empty.`,
-      );
-    }
-    if (!window.bindable(this)) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window is bound; invalidate it first.');
-    }
+    window.checkBind(what, this, region, offset, length);
     const access =
       (flags & ALLOW_READ ? WvAccess.REMOTE_READ : 0) | (flags & ALLOW_WRITE ? WvAccess.REMOTE_WRITE : 0);
     const wvFlags = sendFlags[flags & (SILENT_SUCCESS | READ_FENCE)]!;
@@ -259,14 +250,4 @@ export function checkRemote(
       `The peer's memory is told by an object of ${type.name}, not by ${remote === null ? 'null' : `this ${typeof remote}`}.`,
     );
   }
-}
-
-function isRange(offset: number, length: number, size: number): boolean {
-  return (
-    Number.isSafeInteger(offset) &&
-    Number.isSafeInteger(length) &&
-    offset >= 0 &&
-    length > 0 &&
-    offset + length <= size
-  );
 }
