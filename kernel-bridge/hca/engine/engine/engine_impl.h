@@ -1,11 +1,6 @@
 // Shared by the files of class Engine.
 #pragma once
-#include <chrono>
-#include <thread>
-
 #include "engine/engine.h"
-#include "local/direct_owner.h"
-#include "platform/os.h"
 #include "transport/transport.h"
 
 namespace nd {
@@ -36,32 +31,11 @@ class Command {
     if (t_.hasWork()) t_.scheduler.wakeThread(0);
   }
 
-  // Before what was withdrawn from direct access ends: peers that are inside by it have some time to leave, in which
-  // others have the lock, so that everything is to be looked up again. After that they are evicted.
-  void letPeersLeave() {
-    DirectOwner* const board = t_.context.link.directOwner();
-    if (!board) return;
-    const std::vector<DirectWithdrawn> withdrawn = board->takeWithdrawn();
-    if (withdrawn.empty()) return;
-    if (t_.context.link.directOccupied(withdrawn)) {
-      board->countWait();
-      const uint64_t deadline = monotonicNs() + board->patience();
-      uint32_t looks = 0;
-      do {
-        lock_.unlock();
-        // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a
-        // visitor that had to look for somebody to wake would take longer than most visits.
-        if (looks++ < kYields) yieldThread();
-        else std::this_thread::sleep_for(std::chrono::microseconds(100));
-        lock_ = lockOf(t_);
-      } while (t_.context.link.directOccupied(withdrawn) && monotonicNs() < deadline);
-    }
-    board->giveBack(withdrawn);
-    t_.context.link.settleDirect();
-  }
+  // Before what was withdrawn from direct access ends: waits for peers that are inside by it (wait_for_peers.cc).
+  // Others may have the lock meanwhile, so everything is to be looked up again.
+  void letPeersLeave();
 
  private:
-  static constexpr uint32_t kYields = 50;
   Transport& t_;
   std::unique_lock<EngineLock> lock_;
 };

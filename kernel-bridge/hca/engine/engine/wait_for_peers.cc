@@ -1,0 +1,38 @@
+// The wait of a command for peers that are inside memory, by direct access, that it withdraws.
+#include <chrono>
+#include <thread>
+
+#include "engine/engine_impl.h"
+#include "local/direct_owner.h"
+#include "platform/os.h"
+
+namespace nd {
+
+namespace {
+constexpr uint32_t kYields = 50;
+}
+
+// Peers have some time to leave, in which others have the lock. After that they are evicted.
+void Command::letPeersLeave() {
+  DirectOwner* const board = t_.context.link.directOwner();
+  if (!board) return;
+  const std::vector<DirectWithdrawn> withdrawn = board->takeWithdrawn();
+  if (withdrawn.empty()) return;
+  if (t_.context.link.directOccupied(withdrawn)) {
+    board->countWait();
+    const uint64_t deadline = monotonicNs() + board->patience();
+    uint32_t looks = 0;
+    do {
+      lock_.unlock();
+      // A visit takes some microseconds; one that takes longer has lost its processor. No event reports its end: a
+      // visitor that had to look for somebody to wake would take longer than most visits.
+      if (looks++ < kYields) yieldThread();
+      else std::this_thread::sleep_for(std::chrono::microseconds(100));
+      lock_ = lockOf(t_);
+    } while (t_.context.link.directOccupied(withdrawn) && monotonicNs() < deadline);
+  }
+  board->giveBack(withdrawn);
+  t_.context.link.settleDirect();
+}
+
+}  // namespace nd
