@@ -41,14 +41,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a repeated atomic answers with the present value',
-    file: 'engine/transport/responder.cc',
+    file: 'engine/transport/duplicate_requests.cc',
     from: 'rs.msn, r.result, true};',
     to: 'rs.msn, r.result + 1, true};',
     scenario: 'pair',
   },
   {
     name: 'a READ that is repeated in part is answered from its beginning',
-    file: 'engine/transport/responder.cc',
+    file: 'engine/transport/duplicate_requests.cc',
     from: 'job = {false, false, p.bth.psn, reth.address, reth.rkey,',
     to: 'job = {false, false, p.bth.psn, r.address, reth.rkey,',
     scenario: 'pair',

@@ -41,7 +41,7 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
   qp.setState(to);
   qp.lastActivity = c_.now;
   if (mask & (qpmask::kPath | qpmask::kPathMtu)) t_.links.setMtu(qp);
-  if (mask & qpmask::kResponderResources) t_.responses.resizeResources(qp);
+  if (mask & qpmask::kResponderResources) t_.responder.resizeResources(qp);
   enter(qp, mask, a, from, to);
   if (mask & qpmask::kPath) meetPeer(qp);
   t_.direct.publish(qp);

@@ -1,4 +1,5 @@
-// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). What answers it is below.
+// The responder: checks and executes request packets (IBA 1 §9.7.4; roce-wire §3). responder.cc executes those that
+// come for the first time, duplicate_requests.cc answers the others. The responses, below, are responses.cc's.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -21,6 +22,9 @@ class Responder : public Role {
   // is lost.
   void refuse(Qp& qp, uint8_t syndrome, uint32_t psn, uint32_t receiveStatus, uint32_t reason);
 
+  // ── duplicate_requests.cc
+  void resizeResources(Qp& qp);  // to what the attributes say
+
  private:
   bool inSequence(Qp& qp, const Packet& p);
   void accepted(Qp& qp, const Packet& p);
@@ -28,6 +32,7 @@ class Responder : public Role {
   void onWrite(Qp& qp, const Packet& p);
   void onReadRequest(Qp& qp, const Packet& p);
   void onAtomic(Qp& qp, const Packet& p);
+  bool hasResource(Qp& qp);
   void remember(Qp& qp, const Resource& resource, const Packet& p);
   void onDuplicate(Qp& qp, const Packet& p);
   void refusePull(Qp& qp);
@@ -52,7 +57,6 @@ class Responses : public Role {
   // The ACK that goes along with another packet on the local link, as LocalEntry has it; 0: none.
   uint32_t carriedAck(Qp& qp);
   void sendCongestionNotification(Qp& qp);
-  void resizeResources(Qp& qp);
 
  private:
   bool repeat(Qp& qp, uint32_t& budget);

@@ -210,20 +210,4 @@ void Responses::sendCongestionNotification(Qp& qp) {
   t_.links.transmit(qp, path);
 }
 
-// Keeps the requests that wait for their answer, and the newest ones that may have to be answered again.
-void Responses::resizeResources(Qp& qp) {
-  ReceiveState& rs = qp.rs;
-  const uint32_t capacity = std::max(qp.attributes.responderResources, rs.jobs.size());
-  if (capacity == rs.resources.capacity()) return;
-  Fifo<Resource> kept;
-  kept.reset(capacity);
-  const uint32_t n = std::min(capacity, rs.resources.size());
-  for (uint32_t i = rs.resources.size() - n; i < rs.resources.size(); i++) kept.push(rs.resources[i]);
-  rs.resources = std::move(kept);
-  Fifo<ResponseJob> jobs;
-  jobs.reset(capacity);
-  for (; rs.jobs.size(); rs.jobs.pop()) jobs.push(rs.jobs[0]);
-  rs.jobs = std::move(jobs);
-}
-
 }  // namespace nd
