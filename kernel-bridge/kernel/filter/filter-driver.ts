@@ -6,10 +6,6 @@
 import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import { type Contain, type IbAl, ibOpenAl } from '../hca-driver/al.js';
-import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
-import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
-import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
-import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import { Hca } from '../hca-driver/ib-objects.js';
 import { samePartition } from '../hca-driver/pkeys.js';
 import {
@@ -20,15 +16,16 @@ import {
 } from '../io-manager/device-object.js';
 import { IoctlTable } from '../io-manager/ioctl-table.js';
 import type { Irp } from '../io-manager/irp.js';
-import { atDispatchLevel, DriverFault } from '../io-manager/irql.js';
+import { atDispatchLevel } from '../io-manager/irql.js';
 import type { WorkItems } from '../io-manager/work-items.js';
-import { Call, callVerb, type Handler } from './call.js';
+import { Call, type Handler } from './call.js';
 import { completionQueueRequests } from './completion-queue-requests.js';
 import { Endpoint } from './connect-endpoint.js';
 import { type DeviceServices, deviceRequests } from './device-requests.js';
 import { endpointRequests } from './endpoint-requests.js';
 import type { EndpointServices } from './endpoint-types.js';
-import { type AnyEndpoint, WvFile, WvPd } from './file-objects.js';
+import { cancelRegistrations, freeObjects } from './file-cleanup.js';
+import { type AnyEndpoint, WvFile } from './file-objects.js';
 import { hcaFileHandlers } from './hca-file-requests.js';
 import { protectionDomainRequests } from './protection-domain-requests.js';
 import { queuePairRequests } from './queue-pair-requests.js';
@@ -148,9 +145,8 @@ export class FilterDriver {
       deviceControl: (file, irp) => this.deviceControl(file, irp),
       cleanup: (file) => {
         if (!(file.context instanceof WvFile)) return;
-        // Registrations that wait hold their protection domain.
-        for (const irp of [...file.outstanding]) if (irp.driverContext instanceof WvPd) irp.cancel();
-        this.cleanup(file.context);
+        cancelRegistrations(file);
+        this.counters.cleanupFailures += freeObjects(file.context);
         this.files.delete(file.context);
       },
       close: (file) => {
@@ -206,7 +202,7 @@ export class FilterDriver {
 
   /** Frees everything that the tables of a kernel client have. */
   closeTables(tables: WvFile): void {
-    this.cleanup(tables);
+    this.counters.cleanupFailures += freeObjects(tables);
     this.files.delete(tables);
   }
 
@@ -221,53 +217,5 @@ export class FilterDriver {
       return atDispatchLevel(() => serve(handler.handle, new Call(wvFile, irp, row, input)));
     const call = new Call(wvFile, irp, row, input.slice());
     return this.work.pend(irp, () => serve(handler.handle, call));
-  }
-
-  /** Frees all objects of a file, users before the objects that they use. It does not wait. */
-  private cleanup(file: WvFile): void {
-    file.closing = true;
-    const free = (verb: (irp: Irp) => number): void => {
-      const ended = (status: number): void => {
-        if (status !== Status.SUCCESS) this.counters.cleanupFailures++;
-      };
-      if (!callVerb(verb, ended, 'kernel').completed) throw new DriverFault('a verb pended that must not');
-    };
-    for (const [id, endpoint] of file.endpoints.entries()) {
-      file.endpoints.delete(id);
-      endpoint.destroy();
-    }
-    // Queue pairs before windows and regions: then nothing accesses memory any more when those are freed.
-    for (const [id, { qp }] of file.qps.entries()) {
-      file.qps.delete(id);
-      free((irp) => ciDestroyQp(qp, irp));
-    }
-    for (const [id, srq] of file.srqs.entries()) {
-      file.srqs.delete(id);
-      free((irp) => ciDestroySrq(srq, irp));
-    }
-    for (const [id, av] of file.ahs.entries()) {
-      file.ahs.delete(id);
-      free((irp) => ciDestroyAv(av, irp));
-    }
-    for (const [id, mw] of file.mws.entries()) {
-      file.mws.delete(id);
-      free((irp) => ciDeallocateMw(mw, irp));
-    }
-    for (const [id, { pd, regions }] of file.pds.entries()) {
-      file.pds.delete(id);
-      for (const mr of regions.values()) free((irp) => ciDeregisterMr(mr, irp));
-      free((irp) => ciDeallocatePd(pd, irp));
-    }
-    for (const [id, cq] of file.cqs.entries()) {
-      file.cqs.delete(id);
-      free((irp) => ciDestroyCq(cq, irp));
-    }
-    for (const [id, device] of file.devices.entries()) {
-      file.devices.delete(id);
-      device.portWaits.cancelAll();
-      const { ca } = device;
-      if (ca) free((irp) => ciCloseCa(ca, irp));
-      device.closed();
-    }
   }
 }
