@@ -1,6 +1,4 @@
 /** `nd conformance`: tests a provider against the rules of the SPI, in one process, two processes, or on two hosts. */
-import { type ChildProcess, fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import * as z from 'zod';
 import {
@@ -8,26 +6,19 @@ import {
   CONTROL_PORT,
   cases,
   formatResults,
-  type Half,
   loadSubject,
   localParty,
-  makeHalf,
-  makeToken,
   type Party,
   remoteParty,
   runCases,
-  type Subject,
   selectCases,
-  serveHalf,
   spiVersions,
   totalsOf,
 } from '../conformance/index.js';
 import type { MutantResult } from '../conformance/mutants/index.js';
 import { count, ipAddress } from './argument-schemas.js';
-import { isLoopback, isWildcard } from './command-line.js';
-
-/** The environment variable for the token: other users see command lines, but not the environment. */
-const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
+import { isWildcard } from './command-line.js';
+import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './conformance-half.js';
 
 /** Time limit of a step in seconds; shorter for a broken provider. */
 const PATIENCE = 10;
@@ -72,79 +63,8 @@ const conformanceOptions = z
 
 type Options = z.output<typeof conformanceOptions>;
 
-/** A half over the provider, with the memory of the options. */
-function halfOf(subject: Subject, provider: unknown, { address, memory }: Options, patienceMs: number): Half {
-  const { spi, allocated } = subject;
-  if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
-  if (allocated === undefined)
-    throw new Error("--memory allocate: the provider's module should export a function 'allocate'.");
-  return makeHalf(spi, provider, address, patienceMs, allocated());
-}
-
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
-}
-
-/** Serves the other half for other processes, until they end this one. */
-async function serve(options: Options): Promise<void> {
-  const { provider, address, port } = options;
-  // Loaded now, so that an error is reported now.
-  const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
-  for (const spi of spiVersions) {
-    if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
-    else
-      await loadSubject(spi, provider)
-        .then((subject) => subjects.set(spi, subject))
-        .catch(() => {});
-  }
-  const token = makeToken();
-  const { port: bound } = await serveHalf({
-    host: address,
-    port,
-    token,
-    half: (spi, patienceMs) => {
-      const subject = subjects.get(spi);
-      if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
-      return halfOf(subject, subject.open(), options, patienceMs);
-    },
-    onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
-  });
-  if (process.send !== undefined) {
-    process.send({ port: bound, token });
-    process.on('disconnect', () => process.exit());
-  } else {
-    const peer = `${address.includes(':') ? `[${address}]` : address}:${bound}`;
-    const there = isLoopback(address) ? address : '<its address>';
-    process.stderr.write(
-      `Serving the other half. The other side: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
-    );
-  }
-}
-
-/** A serving process's report to its parent. */
-const served = z.object({ port: z.number(), token: z.string() });
-
-/** Starts a process of this host that serves the other half. */
-async function startServing({
-  provider,
-  spi,
-  address,
-  memory,
-}: Options): Promise<{ child: ChildProcess } & z.output<typeof served>> {
-  const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
-    'conformance',
-    '--serve',
-    ...['--spi', spi, '--address', address, '--port', '0', '--memory', memory],
-    ...(provider === undefined ? [] : ['--provider', provider]),
-  ]);
-  const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
-    child.once('message', (message) => resolve(served.parse(message)));
-    child.once('error', reject);
-    child.once('exit', (code) =>
-      reject(new Error(`The process of the other half has ended with code ${code}.`)),
-    );
-  });
-  return { child, ...at };
 }
 
 /** The broken providers. Only the project itself has them, not its package. */
@@ -217,7 +137,7 @@ async function run(options: Options): Promise<void> {
     await using remote = await remoteParty({ host, port, token, spi, patienceMs });
     results = await runAgainst(remote.party);
   } else if (options.processes === '2') {
-    const { child, ...at } = await startServing(options);
+    const { child, ...at } = await startOtherHalf(options);
     try {
       await using remote = await remoteParty({ host: address, ...at, spi, patienceMs });
       results = await runAgainst(remote.party);
@@ -241,10 +161,6 @@ function controlAddress(peer: string, port: number): [host: string, port: number
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(peer);
   if (match === null) return [peer, port];
   return [(match[1] ?? match[2])!, Number(match[3])];
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The command, for `nd`; `fail` prints an error. */
@@ -291,7 +207,7 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
       }
       try {
         const options = parsed.data;
-        if (options.serve) await serve(options);
+        if (options.serve) await serveOtherHalf(options);
         else if (options.mutants !== false) await runMutants(options);
         else await run(options);
       } catch (error) {

@@ -1,0 +1,107 @@
+/** The halves of `nd conformance`: in this process, served to others (`--serve`), or in a process of this host (`--processes 2`). */
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+import {
+  type Half,
+  loadSubject,
+  makeHalf,
+  makeToken,
+  type Spi,
+  type Subject,
+  serveHalf,
+  spiVersions,
+} from '../conformance/index.js';
+import { isLoopback } from './command-line.js';
+
+/** The environment variable for the token: other users see command lines, but not the environment. */
+export const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
+
+/** The command's options for a half. */
+export interface HalfOptions {
+  readonly provider?: string | undefined;
+  readonly spi: Spi;
+  readonly address: string;
+  readonly port: number;
+  readonly memory: 'any' | 'allocate';
+}
+
+/** A half over the provider, with the memory of the options. */
+export function halfOf(
+  subject: Subject,
+  provider: unknown,
+  { address, memory }: HalfOptions,
+  patienceMs: number,
+): Half {
+  const { spi, allocated } = subject;
+  if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
+  if (allocated === undefined)
+    throw new Error("--memory allocate: the provider's module should export a function 'allocate'.");
+  return makeHalf(spi, provider, address, patienceMs, allocated());
+}
+
+/** Serves the other half for other processes, until they end this one. */
+export async function serveOtherHalf(options: HalfOptions): Promise<void> {
+  const { provider, address, port } = options;
+  // Loaded now, so that an error is reported now.
+  const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
+  for (const spi of spiVersions) {
+    if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
+    else
+      await loadSubject(spi, provider)
+        .then((subject) => subjects.set(spi, subject))
+        .catch(() => {});
+  }
+  const token = makeToken();
+  const { port: bound } = await serveHalf({
+    host: address,
+    port,
+    token,
+    half: (spi, patienceMs) => {
+      const subject = subjects.get(spi);
+      if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
+      return halfOf(subject, subject.open(), options, patienceMs);
+    },
+    onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
+  });
+  if (process.send !== undefined) {
+    process.send({ port: bound, token });
+    process.on('disconnect', () => process.exit());
+  } else {
+    const peer = `${address.includes(':') ? `[${address}]` : address}:${bound}`;
+    const there = isLoopback(address) ? address : '<its address>';
+    process.stderr.write(
+      `Serving the other half. The other side: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
+    );
+  }
+}
+
+/** A serving process's report to its parent. */
+const served = z.object({ port: z.number(), token: z.string() });
+
+/** Starts a process of this host that serves the other half, at a free port. */
+export async function startOtherHalf({
+  provider,
+  spi,
+  address,
+  memory,
+}: HalfOptions): Promise<{ child: ChildProcess } & z.output<typeof served>> {
+  const child = fork(fileURLToPath(new URL('./nd.js', import.meta.url)), [
+    'conformance',
+    '--serve',
+    ...['--spi', spi, '--address', address, '--port', '0', '--memory', memory],
+    ...(provider === undefined ? [] : ['--provider', provider]),
+  ]);
+  const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
+    child.once('message', (message) => resolve(served.parse(message)));
+    child.once('error', reject);
+    child.once('exit', (code) =>
+      reject(new Error(`The process of the other half has ended with code ${code}.`)),
+    );
+  });
+  return { child, ...at };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
