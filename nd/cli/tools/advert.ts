@@ -1,5 +1,5 @@
 /** A side's description of memory that it has opened: 16 bytes, little-endian. */
-import { MAX_BYTES } from './measure.js';
+import { MAX_BYTES } from './measure-options.js';
 import type { Link, Memory, Remote } from './tool-side.js';
 
 export const ADVERT_BYTES = 16;

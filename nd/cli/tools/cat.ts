@@ -18,7 +18,6 @@ import {
   type SocketAddress,
 } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import { modeOf } from './measure.js';
 import { commonOptions, roleOptions, type Tool, tool, withRole } from './tool.js';
 import {
   awaitClient,
@@ -26,6 +25,7 @@ import {
   connectTo,
   Kind,
   type Link,
+  modeOf,
   openSide,
   openTowards,
 } from './tool-side.js';

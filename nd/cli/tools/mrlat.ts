@@ -2,7 +2,8 @@
 import { Command } from 'commander';
 import * as z from 'zod';
 import { memoryFor } from '../sides/connected-side.js';
-import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
+import { column, machineLine, Stopwatch } from './measure.js';
+import { sweepOptions, withSweep } from './measure-options.js';
 import { openRegistrar, type Registration } from './registrar.js';
 import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
 

@@ -5,7 +5,8 @@ import { Command } from 'commander';
 import * as z from 'zod';
 import type { SocketAddress } from '../../index.js';
 import { count } from '../argument-schemas.js';
-import { column, machineLine, Stopwatch, sweepOptions, withSweep } from './measure.js';
+import { column, machineLine, Stopwatch } from './measure.js';
+import { sweepOptions, withSweep } from './measure-options.js';
 import type { ThreadData, ThreadOrder } from './mrrate-thread.js';
 import { commonOptions, Interrupted, tool } from './tool.js';
 

@@ -6,18 +6,10 @@
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import {
-  CONTROL_RECEIVES,
-  checkSge,
-  MAX_BYTES,
-  modeOf,
-  sweep,
-  type TransferOptions,
-  transferOptions,
-  withTransfer,
-} from './measure.js';
+import { CONTROL_RECEIVES, checkSge, sweep } from './measure.js';
+import { MAX_BYTES, type TransferOptions, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards } from './tool-side.js';
+import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards } from './tool-side.js';
 
 const PORT = 54_324;
 const ITERATIONS = 500_000;

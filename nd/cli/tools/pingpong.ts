@@ -4,17 +4,10 @@
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import {
-  checkSge,
-  MAX_BYTES,
-  modeOf,
-  sweep,
-  type TransferOptions,
-  transferOptions,
-  withTransfer,
-} from './measure.js';
+import { checkSge, sweep } from './measure.js';
+import { MAX_BYTES, type TransferOptions, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards, type Piece } from './tool-side.js';
+import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards, type Piece } from './tool-side.js';
 
 const PORT = 54_325;
 const ITERATIONS = 100_000;

@@ -7,17 +7,10 @@ import * as z from 'zod';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
-import {
-  checkSge,
-  MAX_BYTES,
-  modeOf,
-  sweep,
-  transferOptions,
-  transferShape,
-  withTransfer,
-} from './measure.js';
+import { checkSge, sweep } from './measure.js';
+import { MAX_BYTES, transferOptions, transferShape, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
-import { awaitClient, connectTo, Kind, openSide, openTowards } from './tool-side.js';
+import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards } from './tool-side.js';
 
 const PORT = 54_326;
 const ITERATIONS = 500_000;

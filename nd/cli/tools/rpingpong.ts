@@ -7,15 +7,8 @@ import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
-import {
-  checkSge,
-  MAX_BYTES,
-  modeOf,
-  sweep,
-  type TransferOptions,
-  transferOptions,
-  withTransfer,
-} from './measure.js';
+import { checkSge, sweep } from './measure.js';
+import { MAX_BYTES, type TransferOptions, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
 import {
   awaitClient,
@@ -24,6 +17,7 @@ import {
   type Link,
   type Memory,
   type Mode,
+  modeOf,
   openSide,
   openTowards,
   type Remote,

@@ -49,6 +49,10 @@ export class Memory {
 /** How a process waits for completions. */
 export type Mode = 'polling' | 'blocking';
 
+export function modeOf({ blocking }: { blocking: boolean }): Mode {
+  return blocking ? 'blocking' : 'polling';
+}
+
 /** Queue sizes of a connection. */
 export interface LinkSize {
   /** Maximum of outstanding Receives. */
