@@ -65,30 +65,6 @@ export function checkChannelOptions(options: ChannelOptions): void {
   if (options.onRequest !== undefined) checkHandler(options.onRequest);
 }
 
-/** A {@link IncomingRequest} whose signal is made when somebody looks at it. */
-export class Request implements IncomingRequest {
-  #controller: AbortController | undefined;
-  #aborted = false;
-
-  constructor(readonly channel: Channel) {}
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#aborted) this.#controller.abort();
-    return this.#controller.signal;
-  }
-
-  /** Nobody waits for the answer any more. */
-  get aborted(): boolean {
-    return this.#aborted;
-  }
-
-  abort(): void {
-    this.#aborted = true;
-    this.#controller?.abort();
-  }
-}
-
 /** The bytes of a message. */
 export function bytesOf(bytes: MessageBytes): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;

@@ -1,6 +1,6 @@
 import { Fifo, type Member } from '../base/fifo.js';
 import type { Channel } from './channel.js';
-import { bytesOf, type MessageBytes, Request, type RequestHandler } from './channel-options.js';
+import { bytesOf, type IncomingRequest, type MessageBytes, type RequestHandler } from './channel-options.js';
 
 /** A request that has come, and is still in its slot or in the peer's memory. */
 export interface Arrived {
@@ -38,16 +38,32 @@ export interface Answering {
   idle(): void;
 }
 
-/** A request whose answer is awaited, or held for the peer. */
-class Serving extends Request {
+/** A request whose answer is awaited, or held for the peer. Its signal is made when somebody looks at it. */
+class Serving implements IncomingRequest {
   answer: HeldAnswer | undefined;
+  #controller: AbortController | undefined;
+  #aborted = false;
 
   constructor(
-    channel: Channel,
+    readonly channel: Channel,
     readonly id: number,
     readonly arrived: Arrived | undefined,
-  ) {
-    super(channel);
+  ) {}
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#aborted) this.#controller.abort();
+    return this.#controller.signal;
+  }
+
+  /** Nobody waits for the answer any more. */
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  abort(): void {
+    this.#aborted = true;
+    this.#controller?.abort();
   }
 }
 
