@@ -20,7 +20,7 @@ import {
 import { Link, type LinkUser } from './connection/link.js';
 import type { LocalContext } from './connection/local-context.js';
 import type { Opening } from './connection/open-link.js';
-import { checkSizes } from './connection/sizes.js';
+import { checkSizes } from './connection/size-bounds.js';
 import type { WeakHandle } from './connection/weak-handle.js';
 import { leave, listenAt, localAddresses, type Post } from './listen-addresses.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './memory/exposed-memory.js';

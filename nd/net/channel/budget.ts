@@ -1,6 +1,6 @@
 /** One bound for what peers make this side hold: large payloads they have sent, and answers they have not read (docs/internals/net.md). */
 import { Fifo } from '../base/fifo.js';
-import { checkSizes } from '../connection/sizes.js';
+import { checkSizes } from '../connection/size-bounds.js';
 
 /** Default of {@link setMaxBufferedBytes}: twice the default of `maxMessageBytes`. */
 const DEFAULT_BYTES = 2 ** 29;

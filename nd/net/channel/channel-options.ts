@@ -1,5 +1,5 @@
 import { checkHandler, checkNames, kindOf, wrongType } from '../base/checks.js';
-import { checkSizes } from '../connection/sizes.js';
+import { checkSizes } from '../connection/size-bounds.js';
 import type { Channel } from './channel.js';
 
 /** Bytes of a message; text is sent as UTF-8. */

@@ -7,7 +7,7 @@ import { reset, violation } from '../base/errors.js';
 import { familyOf } from '../connection/address-text.js';
 import { Frame, Kind, RING_UNIT } from '../connection/frames.js';
 import type { Link, LinkUser, Slot } from '../connection/link.js';
-import { checkSizes } from '../connection/sizes.js';
+import { checkSizes } from '../connection/size-bounds.js';
 import { memoryOf, type OnReadOptions, wantsMore } from './on-read.js';
 import { copyOf } from './slab.js';
 import { UnreadBytes } from './unread-bytes.js';
