@@ -130,7 +130,7 @@ function writePoll(amount: Amount): Row {
   const put: UcxJob = { test: 'ucp_put_lat', metric: 'latency', size: 8, count: amount.of(200_000) };
   return {
     name: 'write-poll local 8',
-    title: 'RDMA Write 8, local, polling on memory: half round trip',
+    title: 'RDMA Write 8, local, allocate() memory, polling on memory: half round trip',
     unit: MICROSECONDS,
     contestants: [
       { label: US, by: 'networkdirect', job: { kind: 'write-poll', size: 8, seconds } },

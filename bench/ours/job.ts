@@ -28,7 +28,7 @@ export const jobSchema = z.discriminatedUnion('kind', [
   }),
   /** The same through the NetworkDirect SPI, polling. */
   z.strictObject({ kind: z.literal('nd-ping-pong'), size, link, seconds }),
-  /** Ping-pong of RDMA Writes, detected by polling on memory: half a round trip, in µs. */
+  /** Ping-pong of RDMA Writes into memory of `allocate()`, detected by polling on memory: half a round trip, in µs. */
   z.strictObject({ kind: z.literal('write-poll'), size: size.min(4), link, seconds }),
   /** RDMA Writes, Reads or fetch-and-adds (of 8 bytes), all signaled. */
   z.strictObject({

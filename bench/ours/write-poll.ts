@@ -1,12 +1,13 @@
 /**
- * Ping-pong of RDMA Writes, detected by polling on memory. The last four bytes of a message are its number; a Write changes them last.
- * The number -1 ends it.
+ * Ping-pong of RDMA Writes into memory of `allocate()`, detected by polling on memory. The last four bytes of a message are its
+ * number; a Write changes them last. The number -1 ends it.
  */
 
 import { WvSend } from 'networkdirect/winverbs';
 import type { MemoryWv } from '../../nd/cli/sides/winverbs-side.js';
 import { each, type Sample, timed } from '../samples.js';
 import type { JobOf } from './job.js';
+import { makeMemory } from './library.js';
 import type { Connection, Side } from './side.js';
 
 type WritePoll = JobOf<'write-poll'>;
@@ -17,6 +18,8 @@ const SIGNAL_EVERY = DEPTH / 2;
 const INLINE = 16;
 const BATCH = 32;
 const END = -1;
+/** Looks at the memory for each poll of the completion queue, which takes in what arrives as packets. */
+const LOOKS = 256;
 
 /** One side of the ping-pong. Its memory has room for the peer's message, followed by its own message. */
 export class Writer {
@@ -27,6 +30,9 @@ export class Writer {
   readonly #out: ReturnType<MemoryWv['sge']>;
   readonly #flags: number;
   #sent = 0;
+  /** Send queue entries that may be used before the next poll. */
+  #free = DEPTH;
+  #looks = 0;
   #connection!: Connection;
 
   constructor(
@@ -34,7 +40,7 @@ export class Writer {
     private readonly job: WritePoll,
   ) {
     const room = Math.ceil(job.size / 64) * 64;
-    this.#memory = side.memory(new Uint8Array(new SharedArrayBuffer(2 * room)));
+    this.#memory = side.memory(makeMemory('allocate', 2 * room));
     this.#words = new Int32Array(this.#memory.bytes.buffer);
     this.#at = Math.floor(job.size / 4) - 1;
     this.#outAt = room / 4 + this.#at;
@@ -51,20 +57,26 @@ export class Writer {
   }
 
   write(number: number): void {
+    while (this.#free === 0) this.#poll();
+    this.#free -= 1;
     this.#words[this.#outAt] = number;
     this.#sent += 1;
     const flags = this.#sent % SIGNAL_EVERY === 0 ? this.#flags | WvSend.SIGNALED : this.#flags;
     this.#connection.qp.write(0, this.#out, flags, this.#connection.remote, 0);
   }
 
-  /** Spins until the number differs from `last`. Polling the completion queue makes progress. */
+  /** Spins until the number differs from `last`. */
   await(last: number): number {
-    const { side } = this;
     for (;;) {
       const number = Atomics.load(this.#words, this.#at);
       if (number !== last) return number;
-      side.poll(DEPTH);
+      this.#looks = (this.#looks + 1) % LOOKS;
+      if (this.#looks === 0) this.#poll();
     }
+  }
+
+  #poll(): void {
+    this.#free += SIGNAL_EVERY * this.side.poll(DEPTH);
   }
 }
 
