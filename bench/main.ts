@@ -37,7 +37,10 @@ const optionsSchema = z.strictObject({
 
 function parseOptions() {
   const command = new Command('bench')
-    .description('Measures this library between two processes of this host, beside its peers.')
+    .description(
+      'Measures this library between two processes of this host, beside its peers: libfabric, UCX, node:net, zeromq, ' +
+        'MessagePorts and baselines in C.',
+    )
     .option('--only <pattern>', 'rows whose name matches; --list prints the names', '')
     .option('--rounds <n>', 'measurements of each contestant, in alternation', '5')
     .option('--scale <factor>', 'longer or shorter measurements', '1')
@@ -47,7 +50,7 @@ function parseOptions() {
     .option('--json', 'JSON lines: the machine, then one for each row and contestant')
     .option('--markdown', 'a table for documents')
     .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
-    .option('--list', 'print the names of the rows and exit')
+    .option('--list', 'print the names of the rows and their contestants, and exit')
     .exitOverride()
     .parse();
   const parsed = optionsSchema.safeParse(command.opts());
@@ -75,12 +78,14 @@ async function main(): Promise<void> {
     throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list prints them.`);
   }
   if (options.list && options.json) {
-    for (const { name, title } of rows) console.log(JSON.stringify({ name, title }));
+    for (const { name, title, contestants } of rows)
+      console.log(JSON.stringify({ name, title, contestants: contestants.map(({ label }) => label) }));
     return;
   }
   if (options.list) {
     const width = Math.max(...rows.map(({ name }) => name.length));
-    for (const { name, title } of rows) console.log(`${name.padEnd(width)}  ${title}`);
+    for (const { name, title, contestants } of rows)
+      console.log(`${name.padEnd(width)}  ${title} (${contestants.map(({ label }) => label).join('; ')})`);
     return;
   }
   const { cpus } = options.pin ? choosePlacement() : { cpus: undefined };

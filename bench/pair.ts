@@ -23,14 +23,15 @@ export async function measurePair(program: string, job: object, placement: Place
   }
 }
 
-/** A measurement that needs no peer. */
+/** A measurement that needs no other process. */
 export async function measureAlone(
   program: string,
   job: object,
   placement: Placement,
   more: readonly string[] = [],
+  role: 'client' | 'both' = 'client',
 ): Promise<Sample> {
-  const client = start(program, ['client', JSON.stringify(job), ...more], placed(placement, 'client'));
+  const client = start(program, ['client', JSON.stringify(job), ...more], placed(placement, role));
   try {
     const { mean, median, link } = sampleSchema.parse(JSON.parse(await client.rest()));
     return { mean, ...(median === undefined ? {} : { median }), ...(link === undefined ? {} : { link }) };

@@ -1,8 +1,9 @@
-/** Rows of `networkdirect/net` beside `node:net`: requests, echoes, streams, files, connections. */
+/** Rows of `networkdirect/net` beside `node:net`, requests also beside zeromq and a MessagePort: requests, echoes, streams, files, connections. */
 import type { NetJobInput } from './net/job.js';
 import {
   type Amount,
   GIGABYTES,
+  MESSAGE_PORT,
   MIB,
   MICROSECONDS,
   PER_SECOND,
@@ -11,6 +12,7 @@ import {
   UNIX,
   type Unit,
   US,
+  ZEROMQ,
 } from './row.js';
 
 /** A file of 1 GiB, at scale 1. */
@@ -22,6 +24,8 @@ const WARM_UP = 20_000;
 /** A program's own objects: a heap this large is collected less often. */
 const LIVE_MIB = 20;
 const KIB = 1024;
+
+type Figure = 'rate' | 'cold' | 'processor';
 
 /** By how much a request of so many bytes is to be faster than one by UNIX sockets. */
 const SIZES: readonly (readonly [size: number, factor: number])[] = [
@@ -37,6 +41,7 @@ export function netRows(amount: Amount): Row[] {
     ...[false, true].flatMap((busy) => [
       ...[1, 1000].flatMap((inFlight) => [
         request(amount, inFlight, 'rate', busy),
+        request(amount, inFlight, 'cold', busy),
         request(amount, inFlight, 'processor', busy),
       ]),
       stream(amount, 'a Duplex, writes of 64 KiB', { kind: 'stream', busy }, busy ? 1.2 : 1),
@@ -48,7 +53,7 @@ export function netRows(amount: Amount): Row[] {
     row(
       'net echo',
       '64 bytes of a stream that come back, awaited',
-      { kind: 'echo', seconds: amount.seconds, warmUp: amount.of(WARM_UP) },
+      { kind: 'echo', seconds: amount.seconds, warmUp: amount.warmUp(WARM_UP) },
       PER_SECOND,
       10,
     ),
@@ -56,24 +61,21 @@ export function netRows(amount: Amount): Row[] {
   ];
 }
 
-function request(amount: Amount, inFlight: number, figure: 'rate' | 'processor', busy: boolean): Row {
+function request(amount: Amount, inFlight: number, figure: Figure, busy: boolean): Row {
   const what = `requests of 64 bytes, ${inFlight} in flight`;
+  const name = `net request ${inFlight}`;
   const { seconds } = amount;
-  const job = { kind: 'request', inFlight, figure, seconds, warmUp: amount.of(WARM_UP), busy } as const;
-  return figure === 'rate'
-    ? row(`net request ${inFlight}`, what, job, PER_SECOND, 3)
-    : row(
-        `net request ${inFlight} processor`,
-        `${what}: processor time of both processes for each`,
-        job,
-        MICROSECONDS,
-        1,
-      );
+  const warmUp = amount.warmUp(WARM_UP);
+  const job = { kind: 'request', inFlight, figure, seconds, warmUp, busy } as const;
+  if (figure === 'rate') return row(name, what, job, PER_SECOND, 3);
+  return figure === 'cold'
+    ? row(`${name} cold`, `${what}: the first ${warmUp} of new processes`, job, PER_SECOND)
+    : row(`${name} processor`, `${what}: processor time of both sides for each`, job, MICROSECONDS, 1);
 }
 
 /** Awaited requests of many bytes. */
 function long(amount: Amount, size: number, factor: number): Row {
-  const warmUp = amount.of(Math.ceil(Math.min(WARM_UP, (WARM_UP * 4000) / size)));
+  const warmUp = amount.warmUp(Math.min(WARM_UP, (WARM_UP * 4000) / size));
   return row(
     `net request of ${size}`,
     `requests of ${size} bytes, awaited`,
@@ -113,8 +115,8 @@ function connections(amount: Amount, inFlight: number): Row {
       );
 }
 
-/** `factor` is a lower limit against each of the others, or an upper one where less is better. */
-function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: Unit, factor: number): Row {
+/** `factor` is a lower limit against each kind of socket, or an upper one where less is better. */
+function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: Unit, factor?: number): Row {
   const beside = job.busy === true;
   return {
     name: beside ? `${name} busy` : name,
@@ -124,10 +126,13 @@ function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: 
       { label: US, by: 'net', job: { ...job, over: 'networkdirect/net' } },
       { label: TCP, by: 'net', job: { ...job, over: 'node:net TCP' } },
       { label: UNIX, by: 'net', job: { ...job, over: 'node:net UNIX' } },
+      ...(job.kind === 'request'
+        ? [
+            { label: ZEROMQ, by: 'net', job: { ...job, over: 'zeromq' } } as const,
+            { label: MESSAGE_PORT, by: 'net', job: { ...job, over: 'MessagePort' } } as const,
+          ]
+        : []),
     ],
-    targets: [
-      { against: TCP, factor },
-      { against: UNIX, factor },
-    ],
+    targets: factor === undefined ? [] : [TCP, UNIX].map((against) => ({ against, factor })),
   };
 }

@@ -18,10 +18,10 @@ export interface Placement {
 /** The lowest real-time priority; any is above all programs without one. */
 const PRIORITY = '1';
 
-/** The beginning of a command line that places the program; without a role, on any processor. */
-export function placed({ cpus, realtime, spaces }: Placement, role?: 'client' | 'server'): string[] {
+/** The beginning of a command line that places the program; `both` sides in one process: on both processors; without a role: on any. */
+export function placed({ cpus, realtime, spaces }: Placement, role?: 'client' | 'server' | 'both'): string[] {
   const side = role === 'client' ? 0 : 1;
-  const cpu = role === undefined ? undefined : cpus?.[side];
+  const cpu = role === undefined ? undefined : role === 'both' ? cpus?.join(',') : cpus?.[side];
   const space = role === undefined ? undefined : spaces?.[side];
   return [
     ...(space === undefined ? [] : ['ip', 'netns', 'exec', space]),

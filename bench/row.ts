@@ -74,6 +74,8 @@ export const SHARE: Unit = { text: '% of the link', base: 1, better: 'more' };
 export const US = 'networkdirect';
 export const TCP = 'node:net TCP';
 export const UNIX = 'node:net UNIX';
+export const ZEROMQ = 'zeromq';
+export const MESSAGE_PORT = 'MessagePort';
 
 /** The length of measurements, scaled. */
 export class Amount {
@@ -87,6 +89,11 @@ export class Amount {
   /** Number of repetitions of a measurement by count. */
   of(count: number, least = 10): number {
     return Math.max(Math.min(count, least), Math.round(count * this.scale));
+  }
+
+  /** Number of repetitions before a measurement by time: as many whatever the scale, but for scales below a tenth. */
+  warmUp(count: number): number {
+    return Math.max(1, Math.round(count * Math.min(1, 10 * this.scale)));
   }
 
   /** Number of messages of a size. Messages below 4 KiB count as 4 KiB, because they take nearly the same time. */

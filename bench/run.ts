@@ -2,6 +2,7 @@
 import { crowdSample } from './crowd/crowd.js';
 import { missingLink } from './distance/delayed-link.js';
 import { measureDistance } from './distance/distance.js';
+import { missingZeromq } from './net/zeromq.js';
 import type { JobInput } from './ours/job.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
@@ -73,6 +74,8 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       if (contestant.job.kind === 'verbs') return measureAlone(OURS, contestant.job, placement);
       return measurePair(OURS, contestant.job, placement);
     case 'net':
+      if (contestant.job.over === 'MessagePort')
+        return measureAlone(NET, contestant.job, placement, [], 'both');
       return measurePair(NET, contestant.job, placement);
     case 'node':
       if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, anywhere(placement));
@@ -96,6 +99,7 @@ function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
   if (contestant.by === 'distance') return missingLink();
+  if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingZeromq();
   // It has the same fake of rdma-core as the program in C++.
   if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
     return missingNative({ program: 'verbs' });

@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Installs what `npm run bench` compares with besides Node and baselines in C: libfabric's fi_pingpong and UCX'
-# ucx_perftest. Needs root on Debian or Ubuntu; elsewhere the benchmark says that they are missing.
+# Installs what `npm run bench` compares with besides Node and baselines in C: zeromq from npm into .cache/bench, without its install script
+# (it comes with addons); libfabric's fi_pingpong and UCX' ucx_perftest, which need root on Debian or Ubuntu. The benchmark says what is missing.
 set -euo pipefail
+cache=$(dirname "$0")/../.cache/bench
+if [ ! -d "$cache/node_modules/zeromq" ]; then
+  mkdir -p "$cache"
+  npm install --prefix "$cache" --ignore-scripts --no-save --no-audit --no-fund --silent zeromq@6.8.0 ||
+    echo "not installed: zeromq; the benchmark will leave it out" >&2
+fi
 missing=()
 command -v fi_pingpong >/dev/null || missing+=(libfabric-bin)
 command -v ucx_perftest >/dev/null || missing+=(ucx-utils)

@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
+import { type Client, Waiting } from './client.js';
 
-/** Messages over a socket of `node:net`: a length of 4 bytes before each. Answers come in the order of requests. */
-export class Framed {
-  readonly #waiting: ((bytes: Buffer) => void)[] = [];
+/** Messages over a socket of `node:net`: a length of 4 bytes before each. */
+export class Framed implements Client {
+  readonly #waiting = new Waiting();
   #rest = Buffer.alloc(0);
 
   constructor(private readonly socket: Socket) {
-    socket.on('data', (bytes) => this.take(bytes, (message) => this.#waiting.shift()!(message)));
+    socket.on('data', (bytes) => this.take(bytes, (message) => this.#waiting.answer(message)));
   }
 
   /** Calls the function for each whole message. */
@@ -29,9 +30,9 @@ export class Framed {
     this.socket.write(frame);
   }
 
-  request(bytes: Uint8Array): Promise<Buffer> {
+  request(bytes: Uint8Array): Promise<Uint8Array> {
     this.send(bytes);
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#waiting.next();
   }
 
   destroy(): void {

@@ -1,20 +1,21 @@
-/** What a measurement of `networkdirect/net`, or of `node:net`, does. */
+/** What a measurement of `networkdirect/net`, or of a peer, does. */
 import * as z from 'zod';
 
 export const netJobSchema = z.strictObject({
   /**
-   * `request`: channel requests, or length-prefixed messages over a socket, and their answers. `echo`: a stream message that the peer
+   * `request`: channel requests, or the peer's messages (over a socket with a length before each), and their answers. `echo`: a stream message that the peer
    * sends back before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read by `onread`. `copy`: one
    * existing file into another. `connect`: connect and close.
    */
   kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect']),
-  over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX']),
+  /** The last two carry requests alone. `MessagePort` is between two threads of one process. */
+  over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort']),
   /** Bytes of a request or an echo. */
   size: z.int().min(1).default(64),
   /** Requests in flight, or concurrent connects. */
   inFlight: z.int().min(1).default(1),
-  /** For requests: requests per second, or µs of CPU time of both processes per request. */
-  figure: z.enum(['rate', 'processor']).default('rate'),
+  /** For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up alone. */
+  figure: z.enum(['rate', 'processor', 'cold']).default('rate'),
   /** Duration of requests, echoes and connects, in seconds. */
   seconds: z.number().min(0.001).default(1),
   /** Requests, echoes or connects before the measurement. */

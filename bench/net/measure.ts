@@ -4,9 +4,12 @@ import { createReadStream } from 'node:fs';
 import net from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { connect, connectChannel, type Socket } from 'networkdirect/net';
+import type { Client } from './client.js';
 import { temporaryFile } from './files.js';
 import { Framed } from './framed.js';
 import { HOW_MUCH, keepObjects, LOOPBACK, type NetJob, processorTime, WRITE_BYTES } from './job.js';
+import { portClient } from './message-port.js';
+import { zeromqClient } from './zeromq.js';
 
 /** A port of the loopback address, or the path of a UNIX socket. */
 export type Where = number | string;
@@ -37,19 +40,26 @@ async function repeat(lanes: number, times: number, ms: number, act: () => Promi
   return { count, seconds: (performance.now() - begin) / 1000 };
 }
 
+async function connectClient(job: NetJob, where: Where): Promise<Client> {
+  if (job.over === 'networkdirect/net') return connectChannel(Number(where), LOOPBACK);
+  if (job.over === 'zeromq') return zeromqClient(String(where));
+  if (job.over === 'MessagePort')
+    return portClient(new URL('program.js', import.meta.url), ['worker', JSON.stringify(job)]);
+  const socket = open(job, where) as net.Socket;
+  await once(socket, 'connect');
+  return new Framed(socket);
+}
+
 async function requests(job: NetJob, where: Where): Promise<number> {
-  let client: { request(bytes: Uint8Array): Promise<Buffer> };
-  if (job.over === 'networkdirect/net') client = await connectChannel(Number(where), LOOPBACK);
-  else {
-    const socket = open(job, where) as net.Socket;
-    await once(socket, 'connect');
-    client = new Framed(socket);
-  }
+  const client = await connectClient(job, where);
   const message = Buffer.alloc(job.size, 7);
-  const ask = (): Promise<Buffer> => client.request(message);
+  const ask = (): Promise<Uint8Array> => client.request(message);
   const time = async (): Promise<number> =>
-    Number(String(await client.request(Buffer.from(HOW_MUCH)))) + processorTime();
-  await repeat(job.inFlight, job.warmUp, 0, ask);
+    job.over === 'MessagePort'
+      ? processorTime()
+      : Number(String(await client.request(Buffer.from(HOW_MUCH)))) + processorTime();
+  const cold = await repeat(job.inFlight, job.warmUp, 0, ask);
+  if (job.figure === 'cold') return cold.count / cold.seconds;
   const before = await time();
   const { count, seconds } = await repeat(job.inFlight, 1, 1000 * job.seconds, ask);
   return job.figure === 'rate' ? count / seconds : ((await time()) - before) / count;

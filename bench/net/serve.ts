@@ -9,6 +9,7 @@ import { createChannelServer, createServer } from 'networkdirect/net';
 import { temporaryFile } from './files.js';
 import { Framed } from './framed.js';
 import { HOW_MUCH, keepObjects, LOOPBACK, type NetJob, processorTime, WRITE_BYTES } from './job.js';
+import { serveZeromq } from './zeromq.js';
 
 type Serve = (socket: Duplex) => void;
 
@@ -78,7 +79,11 @@ function serverOf(job: NetJob): net.Server | ReturnType<typeof createServer> {
 }
 
 /** Listens, and prints where. */
-export function serve(job: NetJob): void {
+export async function serve(job: NetJob): Promise<void> {
+  if (job.over === 'zeromq') {
+    console.log(JSON.stringify({ port: await serveZeromq(answerTo) }));
+    return;
+  }
   if (job.kind === 'stream') keepObjects(job.liveMib);
   const server = serverOf(job);
   let port: number | string;

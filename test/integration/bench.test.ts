@@ -39,7 +39,7 @@ function lines(...args: string[]): Line[] {
 
 /** One row of each kind, without the peers. */
 const KINDS =
-  /^(ping-pong (local|wire) 8|write-poll .*|read local allocate 65536|rate .*|wake-up loop|wake-up block late|icrc|connect|workers (pairs|2)|crowd 1x1 .*|queue-pairs (engine|memory)|rest|open|net (connect|echo|onread|request of 5000))$/;
+  /^(ping-pong (local|wire) 8|write-poll .*|read local allocate 65536|rate .*|wake-up loop|wake-up block late|icrc|connect|workers (pairs|2)|crowd 1x1 .*|queue-pairs (engine|memory)|rest|open|net (connect|echo|onread|request 1 cold|request of 5000))$/;
 // All figures of a crowd come from one measurement.
 const kinds = new Set(plan(1, KINDS).map(({ name }) => name.replace(/^(crowd 1x1) .*/, '$1 .*')));
 assert.ok(kinds.size >= 13);
@@ -113,6 +113,18 @@ long(test, 'with peers: each has a figure and a ratio, or it is said why not; th
   }
 });
 
+long(test, 'requests beside sockets, zeromq and a MessagePort, or it is said that zeromq is missing', () => {
+  const found = lines('--only', '^net request of 4000$');
+  assert.equal(
+    found.map(({ who }) => who),
+    ['networkdirect', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort'],
+  );
+  for (const { who, value, ratio, missing } of found) {
+    if (who === 'zeromq' && missing !== undefined) assert.match(missing, /not installed/);
+    else assert.ok(value! > 0 && (who === 'networkdirect' || ratio! > 0), who);
+  }
+});
+
 test('what cannot be done is said before anything is measured', () => {
   for (const [args, words] of [
     [['--only', 'no such row'], /No row's name matches/],
@@ -133,7 +145,7 @@ long(test, '--list names the rows', () => {
   const { stdout } = bench('--list', '--only', '^wake-up');
   assert.match(stdout, /^wake-up block .*\nwake-up block late .*\nwake-up loop .*\nwake-up loop late .*\n$/);
   const named = bench('--list', '--json', '--only', '^icrc$').stdout;
-  assert.equal(Object.keys(JSON.parse(named)), ['name', 'title']);
+  assert.equal(Object.keys(JSON.parse(named)), ['name', 'title', 'contestants']);
   assert.is(JSON.parse(named).name, 'icrc');
   assert.is(bench('--help').status, 0);
 });

@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { chart } from '../../bench/chart.js';
+import { netJobSchema } from '../../bench/net/job.js';
 import { jobSchema } from '../../bench/ours/job.js';
 import { parse as parseLibfabric } from '../../bench/peers/libfabric.js';
 import { parse as parseUcx } from '../../bench/peers/ucx.js';
@@ -28,10 +29,25 @@ test('jobs are what the programs take, at any scale', () => {
     for (const { name, contestants } of plan(scale, /(?:)/)) {
       for (const contestant of contestants) {
         if (contestant.by === 'networkdirect') jobSchema.parse(contestant.job);
+        if (contestant.by === 'net') netJobSchema.parse(contestant.job);
         if ('count' in contestant.job) assert.ok(contestant.job.count >= 1, name);
       }
     }
   }
+});
+
+test('requests have 20,000 others as a warm-up at any scale from a tenth on, and those in a row of their own', () => {
+  const warmUps = (scale: number) =>
+    plan(scale, /^net request (1|1000)( cold| processor)?( busy)?$/).map(({ contestants: [ours] }) =>
+      ours.by === 'net' ? [ours.job.figure, ours.job.warmUp] : [],
+    );
+  for (const scale of [0.1, 1, 10]) {
+    const found = warmUps(scale);
+    assert.is(found.length, 12);
+    assert.is(found.filter(([figure]) => figure === 'cold').length, 4);
+    assert.ok(found.every(([, warmUp]) => warmUp === 20_000));
+  }
+  assert.ok(warmUps(0.001).every(([, warmUp]) => warmUp === 200));
 });
 
 test('a pattern chooses rows by name', () => {

@@ -1,0 +1,20 @@
+/** A client that requests, whatever carries its requests. */
+export interface Client {
+  request(bytes: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Answers a request. */
+export type Answer = (bytes: Buffer) => Buffer | string;
+
+/** Requests without an answer yet. Answers come in the order of requests. */
+export class Waiting {
+  readonly #requests: ((bytes: Uint8Array) => void)[] = [];
+
+  next(): Promise<Uint8Array> {
+    return new Promise((resolve) => this.#requests.push(resolve));
+  }
+
+  answer(bytes: Uint8Array): void {
+    this.#requests.shift()!(bytes);
+  }
+}

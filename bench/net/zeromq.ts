@@ -1,0 +1,56 @@
+/**
+ * Requests over zeromq, which scripts/install-bench-peers.sh installs: DEALER and ROUTER, because REQ and REP allow one request in
+ * flight, over `ipc:`, its fastest transport between two processes.
+ */
+import { createRequire } from 'node:module';
+import { type Answer, type Client, Waiting } from './client.js';
+
+/** The part of the package that is used. */
+interface Socket extends AsyncIterable<Buffer[]> {
+  send(parts: Uint8Array | (Uint8Array | string)[]): Promise<void>;
+  connect(address: string): void;
+  bind(address: string): Promise<void>;
+}
+type SocketClass = new (options: object) => Socket;
+
+/** Sends neither wait nor are limited; otherwise a second one in the meantime is an error. */
+const UNLIMITED = { sendTimeout: 0, sendHighWaterMark: 0, receiveHighWaterMark: 0 };
+
+/** From dist/bench/net. */
+const load = createRequire(new URL('../../../.cache/bench/package.json', import.meta.url));
+const zeromq = () => load('zeromq') as { readonly Dealer: SocketClass; readonly Router: SocketClass };
+
+export function missingZeromq(): string | undefined {
+  try {
+    load.resolve('zeromq');
+    return undefined;
+  } catch {
+    return 'zeromq is not installed (scripts/install-bench-peers.sh)';
+  }
+}
+
+export function zeromqClient(address: string): Client {
+  const dealer = new (zeromq().Dealer)(UNLIMITED);
+  const waiting = new Waiting();
+  dealer.connect(address);
+  void (async () => {
+    for await (const [message] of dealer) waiting.answer(message!);
+  })();
+  return {
+    request(bytes) {
+      void dealer.send(bytes);
+      return waiting.next();
+    },
+  };
+}
+
+/** Returns where it listens: a name without a file. */
+export async function serveZeromq(answerTo: Answer): Promise<string> {
+  const router = new (zeromq().Router)(UNLIMITED);
+  const address = `ipc://@nd-bench-net-${process.pid}`;
+  await router.bind(address);
+  void (async () => {
+    for await (const [from, message] of router) void router.send([from!, answerTo(message!)]);
+  })();
+  return address;
+}
