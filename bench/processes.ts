@@ -120,8 +120,9 @@ export class Program {
     }
   }
 
+  /** By SIGTERM, so that the process can remove its files and end its own children. */
   end(): void {
-    if (this.running) this.#child.kill('SIGKILL');
+    if (this.running) this.#child.kill();
   }
 
   async #failure(fallback: string): Promise<Error> {
