@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/mad.h"
 #include "platform/event.h"
 #include "slots/host_events.h"
@@ -27,8 +28,7 @@ void gather(uint8_t* out, const OutPacket& packet) {
   std::memcpy(out, packet.header, packet.headerLength);
   out += packet.headerLength;
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
-    if (packet.pieces[i].length == 0) continue;  // may have no address
-    std::memcpy(out, packet.pieces[i].data, packet.pieces[i].length);
+    copyBytes(out, packet.pieces[i].data, packet.pieces[i].length);
     out += packet.pieces[i].length;
   }
   std::memset(out, 0, packet.padLength);
@@ -37,7 +37,7 @@ void gather(uint8_t* out, const OutPacket& packet) {
 std::vector<uint8_t> copyOf(const Frame& frame) {
   std::vector<uint8_t> bytes(Frame::kHeaderBytes + frame.bodyLength);
   frame.encodeHeader(bytes.data());
-  std::memcpy(bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
+  copyBytes(bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
   return bytes;
 }
 

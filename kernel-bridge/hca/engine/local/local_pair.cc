@@ -32,7 +32,7 @@ void scatter(const uint8_t* const* sources, const LocalPiece* pieces, const Piec
         continue;
       }
       const uint64_t n = std::min(left, pieces[piece].length - within);
-      std::memmove(to, sources[piece] + within, n);
+      copyBytes(to, sources[piece] + within, n);
       to += n;
       within += n;
       left -= n;
@@ -101,8 +101,7 @@ bool LocalPair::ready(uint32_t payload, bool reference) {
 
 void LocalPair::fill(uint8_t* to, const OutPacket& packet) {
   for (uint32_t i = 0; i < packet.pieceCount; i++) {
-    if (packet.pieces[i].length == 0) continue;  // may have no address
-    std::memcpy(to, packet.pieces[i].data, packet.pieces[i].length);
+    copyBytes(to, packet.pieces[i].data, packet.pieces[i].length);
     to += packet.pieces[i].length;
   }
 }

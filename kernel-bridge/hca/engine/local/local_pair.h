@@ -211,7 +211,7 @@ class LocalPair {
     dirty_ = true;
     counters_.bump(HostCounter::kLocalTx);
     if (length > LocalSmall::kMostInEntry) {
-      std::memcpy(producer_.bulk(length), payload, length);
+      copyBytes(producer_.bulk(length), payload, length);
       length = 0;
     }
     producer_.write(header, payload, length);

@@ -11,32 +11,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/copy.h"
 #include "local/direct_table.h"
 
 namespace nd {
-
-// At most 64 bytes, without a call: overlapping copies of one size.
-inline void copySmall(uint8_t* to, const uint8_t* from, uint32_t length) {
-  const auto ends = [&](auto piece) {
-    constexpr uint32_t size = sizeof piece;
-    auto last = piece;
-    std::memcpy(&piece, from, size);
-    std::memcpy(&last, from + length - size, size);
-    std::memcpy(to, &piece, size);
-    std::memcpy(to + length - size, &last, size);
-  };
-  struct Half {
-    uint64_t words[2];
-  };
-  struct Whole {
-    uint64_t words[4];
-  };
-  if (length >= 32) return ends(Whole{});
-  if (length >= 16) return ends(Half{});
-  if (length >= 8) return ends(uint64_t(0));
-  if (length >= 4) return ends(uint32_t(0));
-  for (uint32_t i = 0; i < length; i++) to[i] = from[i];
-}
 
 struct LocalRing {
   static constexpr uint32_t kSlots = 1024, kSlotBody = 60;

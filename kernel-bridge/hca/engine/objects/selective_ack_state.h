@@ -3,11 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/copy.h"
 #include "base/packet_headers.h"
 
 namespace nd {
@@ -71,7 +71,7 @@ class KeptPackets {
     if (ahead >= capacity()) grow(sizeFor(ahead));
     Slot& slot = at(psn);
     slot.bytes.reset(new uint8_t[length]);
-    std::memcpy(slot.bytes.get(), bth, length);
+    copyBytes(slot.bytes.get(), bth, length);
     slot.length = length;
     slot.psn = psn;
     there_.put(psn, true);

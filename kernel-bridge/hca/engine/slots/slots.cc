@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/copy.h"
 #include "platform/local_socket.h"
 #include "slots/host_events.h"
 
@@ -184,7 +185,7 @@ bool Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint3
   Queued copy;
   copy.bytes.resize(bytes);
   frame.encodeHeader(copy.bytes.data());
-  if (frame.bodyLength != 0) std::memcpy(copy.bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
+  copyBytes(copy.bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
   for (uint32_t i = 0; i < fdCount; i++) {
     copy.fds[i] = duplicateDescriptor(fds[i]);
     if (!copy.fds[i].valid()) return false;

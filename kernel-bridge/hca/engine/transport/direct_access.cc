@@ -174,13 +174,8 @@ inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint
   for (uint32_t i = 0; i < pieceCount_; i++) {
     auto* const own = static_cast<uint8_t*>(pieces_[i].data);
     const auto bytes = static_cast<uint32_t>(pieces_[i].length);
-    if (e.opcode == kOpWrite) {
-      copyInOrder(at, own, bytes);
-    } else if (bytes <= 64) {
-      copySmall(own, at, bytes);
-    } else {
-      std::memcpy(own, at, bytes);
-    }
+    if (e.opcode == kOpWrite) copyInOrder(at, own, bytes);
+    else copyBytes(own, at, bytes);
     at += bytes;
   }
   return leave(qp);
@@ -226,7 +221,7 @@ Placed DirectAccess::place(Qp& qp, const uint8_t* from, uint32_t length, uint64_
   DirectPeer::Refusal why;
   uint8_t* const at = enter(qp, {rkey, kAccessRemoteWriteBit, remote, whole, length}, &why);
   if (!at) return why == DirectPeer::Refusal::kUnmapped ? Placed::kNotMapped : Placed::kRefused;
-  std::memcpy(at, from, length);
+  copyBytes(at, from, length);
   if (!leave(qp)) return Placed::kRefused;
   c_.counters.directWrites++;
   return Placed::kDone;

@@ -10,11 +10,6 @@ namespace {
 
 constexpr uint32_t kMostInARow = 64;  // messages of one queue pair in a row
 
-void copyFew(uint8_t* to, const uint8_t* from, uint32_t length) {
-  if (length <= 64) copySmall(to, from, length);
-  else std::memcpy(to, from, length);
-}
-
 }  // namespace
 
 // ── Requester ───────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +106,7 @@ inline bool FastPath::ringWire(Qp& qp) {
   wire::emitBth(packet, bth);
   if (writes) wire::emitReth(packet + wire::kBthBytes, {e->remote, e->rkey, length});
   if (bth.pad) std::memset(packet + total - 4, 0, 4);
-  copyFew(packet + header, data, length);
+  copyBytes(packet + header, data, length);
   if (!c_.link.sendSingle(qp.route, packet, total)) {
     rq.sinceAck = sinceAck;
     rq.messagesSinceAck = messagesSinceAck;
@@ -291,8 +286,8 @@ bool FastPath::onSinglePacket(const PacketMeta& meta, const uint8_t* bytes, uint
 
   if (m.writes) {
     copyInOrder(to, bytes + header, m.length);
-  } else if (m.length != 0) {
-    copyFew(to, bytes + header, m.length);
+  } else {
+    copyBytes(to, bytes + header, m.length);
   }
   if (bth.ackRequest) t_.responses.scheduleAck(qp, true);
   tookSmall(qp, bth, m);

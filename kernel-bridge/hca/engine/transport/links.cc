@@ -119,7 +119,7 @@ uint32_t Links::copyPayload(const Packet& p, const Piece* places, uint32_t count
   if (p.payload) {
     const uint8_t* data = p.payload;
     for (uint32_t i = 0; i < count; i++) {
-      std::memcpy(places[i].data, data, places[i].length);
+      copyBytes(places[i].data, data, places[i].length);
       data += places[i].length;
     }
     return kWcSuccess;

@@ -3,6 +3,7 @@
 // The choice is the wire or the local pair with the peer's process (local_pair.h), made when the peer is known. While
 // the pair is being set up, the queue pair sends nothing.
 #pragma once
+#include "base/copy.h"
 #include "transport/scheduler.h"
 
 namespace nd {
@@ -10,8 +11,7 @@ namespace nd {
 // Lower addresses land first and the last byte last: pollers of memory wait for it (ND_ADAPTER_FLAG_IN_ORDER_DMA).
 inline void copyInOrder(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length == 0) return;
-  if (length <= 65) copySmall(to, from, length - 1);
-  else std::memcpy(to, from, length - 1);
+  copyBytes(to, from, length - 1);
   __atomic_store_n(to + length - 1, from[length - 1], __ATOMIC_RELEASE);
 }
 

@@ -174,7 +174,7 @@ const uint8_t* Fragments::receive(const PacketMeta& meta, const wire::Bth& bth, 
   }
   if (!qp->assemblies) qp->assemblies = std::make_unique<FragmentAssemblies>();
   FragmentAssembly& a = qp->assemblies->of(bth.pad, bth.psn, total, c_.now);
-  std::memcpy(a.bytes.data() + offset, bytes + header, n);
+  copyBytes(a.bytes.data() + offset, bytes + header, n);
   for (uint32_t i = offset / unit; i * unit < offset + n; i++) {
     a.missing -= !a.units[i];
     a.units[i] = true;
