@@ -60,6 +60,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...latencySizes.slice(0, 4).map((size) => wirePingPong(amount, size)),
     wireWrite(amount),
     icrc(amount),
+    copies(amount),
     ...(['block', 'loop'] as const).flatMap((wait) => [wakeUp(amount, wait), wakeUp(amount, wait, true)]),
     connecting(amount),
     ...workers(amount),
@@ -230,6 +231,22 @@ function icrc(amount: Amount): Row {
       { label: 'node:zlib crc32', by: 'node', job: { kind: 'crc32', size: 4096, seconds: amount.seconds } },
     ],
     targets: [{ factor: 10 }],
+  };
+}
+
+/** The destination is 16 bytes above a page boundary, the source at one: on some CPUs `rep movsb` is slow then. */
+function copies(amount: Amount): Row {
+  const args = ['--count', `${amount.of(20_000)}`];
+  const memcpy = 'memcpy, C';
+  return {
+    name: 'copies',
+    title: 'Copies of 64 KiB from shared memory to memory of malloc',
+    unit: GIGABYTES,
+    contestants: [
+      { label: US, by: 'native', job: { program: 'copies', args } },
+      { label: memcpy, by: 'native', job: { program: 'copies', args: ['memcpy', ...args] } },
+    ],
+    targets: [{ against: memcpy, factor: 0.9 }],
   };
 }
 

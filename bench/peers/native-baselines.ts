@@ -12,6 +12,7 @@ export interface NativeJob {
     | 'eventfd'
     | 'vm'
     | 'copy'
+    | 'copies'
     | 'udp'
     | 'icrc'
     | 'queue_pairs'
