@@ -59,7 +59,8 @@ export async function crowdSample(job: CrowdJob, figure: keyof CrowdFigures, rou
 
 /** The next message of a process. @throws Error if it ends instead. */
 async function heard<T extends Event>(child: ChildProcess, signal: AbortSignal): Promise<T> {
-  const ended = once(child, 'exit', { signal }).then(([code]) => {
+  // 'exit' may come before the last messages.
+  const ended = once(child, 'close', { signal }).then(([code]) => {
     throw new Error(`A process of the crowd has ended with code ${String(code)}.`);
   });
   ended.catch(() => {});

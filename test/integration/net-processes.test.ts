@@ -36,7 +36,8 @@ function start(args: readonly string[], by: readonly string[] = [], options = {}
         if (found !== undefined) return found[name];
         await Promise.race([
           once(child, 'message'),
-          once(child, 'exit').then(([code, signal]) => {
+          // 'exit' may come before the last messages.
+          once(child, 'close').then(([code, signal]) => {
             throw new Error(`The process ended with ${signal ?? code} before it told ${name}.`);
           }),
         ]);

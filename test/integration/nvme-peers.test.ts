@@ -344,7 +344,8 @@ function start(...args: string[]): Running {
       if (found !== undefined) return found;
       await Promise.race([
         once(reader, 'line'),
-        once(child, 'exit').then(([code, signal]) => {
+        // 'exit' may come before the last lines.
+        once(child, 'close').then(([code, signal]) => {
           throw new Error(`nd nvme ${args[0]} ended with ${signal ?? code} before a line like ${form}.`);
         }),
       ]);

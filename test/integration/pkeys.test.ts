@@ -37,7 +37,8 @@ function start(
 }
 
 async function told<T>(child: ChildProcess): Promise<T> {
-  const ended = once(child, 'exit').then(() => {
+  // 'exit' may come before the last messages.
+  const ended = once(child, 'close').then(() => {
     throw new Error('the process has ended');
   });
   ended.catch(() => {});

@@ -25,7 +25,8 @@ function start(args: readonly (string | number)[], options: KernelOptionsInput =
   const env = { ...process.env, ND_OPTIONS: JSON.stringify(options) };
   const child = fork(program, args.map(String), { env });
   children.add(child);
-  const ended = once(child, 'exit').then(([code, signal]): never => {
+  // 'exit' may come before the last messages.
+  const ended = once(child, 'close').then(([code, signal]): never => {
     throw new Error(`The process has ended with ${signal ?? code}.`);
   });
   const next = <T>(): Promise<T> => {

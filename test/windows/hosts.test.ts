@@ -50,6 +50,7 @@ test('a process reads what the others of its user have', async () => {
 class Peer {
   readonly child = start('./port-program.js');
   readonly #news: PortNews[] = [];
+  #closed = false;
   #look = (): void => undefined;
 
   constructor() {
@@ -57,7 +58,11 @@ class Peer {
       this.#news.push(news);
       this.#look();
     });
-    this.child.on('exit', () => this.#look());
+    // 'exit' may come before the last messages.
+    this.child.on('close', () => {
+      this.#closed = true;
+      this.#look();
+    });
   }
 
   /** Starts the HCA, which takes the port if it is free. */
@@ -80,7 +85,7 @@ class Peer {
           if (news.news === 'failed') throw new Error(news.reason);
           if (news.news === wanted && (news.news !== 'step' || news.step === step)) return news;
         }
-        if (this.child.exitCode !== null || this.child.signalCode !== null) {
+        if (this.#closed) {
           throw new Error(`Process ${this.child.pid} has ended before ${step ?? wanted}`);
         }
         await new Promise<void>((resolve) => {
