@@ -32,7 +32,7 @@ uint32_t Dispatcher::poll(uint32_t budget, uint64_t now) {
   uint32_t n = 0;
   if (schedule.beginsWithBusiest() && busiest_ != nullptr) n = pollOne(budget);
   if (schedule.allDue(n)) n += pollAll(std::max(budget - std::min(n, budget), budget / 2));
-  schedule.ends(n, now, pairs_.copiedMuch());
+  schedule.ends(n, now);
   return n;
 }
 

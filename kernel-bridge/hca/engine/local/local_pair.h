@@ -179,8 +179,6 @@ class LocalPair {
   bool broken() const { return broken_ || producer_.broken(); }
   // Takes entries until `budget` or a step's bytes are used up. Returns their number.
   uint32_t receive(PacketSink& sink, uint32_t budget);
-  // Whether it stopped because of the bytes that it had copied.
-  bool copiedMuch() const { return taken_ >= kStepBytes; }
   // Copies a packet's payload to places of the same total length.
   Pull pull(const LocalPacket& packet, const Piece* places, uint32_t count);
   void sleeping(bool asleep);

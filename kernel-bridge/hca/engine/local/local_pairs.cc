@@ -339,12 +339,10 @@ bool LocalPairs::spin(const std::atomic<uint32_t>& wanted) {
 uint32_t LocalPairs::receive(PacketSink& sink, uint32_t budget) {
   uint32_t n = 0;
   const auto count = static_cast<uint32_t>(up_.size());
-  copiedMuch_ = false;
   if (next_ >= count) next_ = 0;
   for (uint32_t i = 0, at = next_; i < count && n < budget; i++, at = at + 1 < count ? at + 1 : 0) {
     LocalPair& pair = *up_[at];
     n += pair.receive(sink, budget - n);
-    copiedMuch_ |= pair.copiedMuch();
     if (pair.stalled && pair.hasSpace()) sink.onLocalSpace(pair);
     if (!pair.broken()) continue;
     // Its connections fail. The process may live on, and is refused from now on.

@@ -47,8 +47,6 @@ class LocalPairs {
   bool spin(const std::atomic<uint32_t>& wanted);
   bool selfPending() const { return self_ && self_->pending(); }
   uint32_t receive(PacketSink& sink, uint32_t budget);
-  // Whether that copied as much as one step may.
-  bool copiedMuch() const { return copiedMuch_; }
   uint32_t receiveSelf(PacketSink& sink, uint32_t budget);
   void flush();
   void revoke(uint64_t epoch);
@@ -99,7 +97,7 @@ class LocalPairs {
   HostCounters& counters_;
   Slots& slots_;
   Readiness& readiness_;
-  bool enabled_ = false, refuses_ = false, grown_ = false, copiedMuch_ = false;
+  bool enabled_ = false, refuses_ = false, grown_ = false;
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen

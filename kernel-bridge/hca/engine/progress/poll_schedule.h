@@ -34,10 +34,8 @@ class PollSchedule {
   }
   // A thread that is busy on the local link, or waits there for an answer, polls the sockets less often as long as
   // these have nothing.
-  void ends(uint32_t found, uint64_t now, bool copiedMuch) {
-    gap_ = found != 0 ? 0
-                      : std::min(2 * gap_ + progress::kFirstGapNs,
-                                 copiedMuch ? progress::kCopyGapNs : progress::kLongestGapNs);
+  void ends(uint32_t found, uint64_t now) {
+    gap_ = found != 0 ? 0 : std::min(2 * gap_ + progress::kFirstGapNs, progress::kLongestGapNs);
     due_ = now + gap_;
   }
   // All descriptors were polled, and so many sockets had something: of several, each gets its turn.
