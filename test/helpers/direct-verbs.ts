@@ -3,7 +3,7 @@
 import { hcaFileName } from '../../kernel-bridge/ioctl/hca-file.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import { type IbAl, ibOpenAl } from '../../kernel-bridge/kernel/hca-driver/al.js';
-import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
+import { ciOpenCa } from '../../kernel-bridge/kernel/hca-driver/ci-ca.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../../kernel-bridge/kernel/hca-driver/ib-objects.js';
 import { type DeviceObject, DriverObject } from '../../kernel-bridge/kernel/io-manager/device-object.js';
 import { Irp, IrpMajor, type RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js';

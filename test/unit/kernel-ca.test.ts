@@ -12,7 +12,6 @@ import {
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { WvGidList } from '../../kernel-bridge/ioctl/structs.js';
-import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci.js';
 import {
   ciModifyCa,
   ciModifyPort,
@@ -20,6 +19,7 @@ import {
   ciQueryPort,
   type IbModifyPort,
 } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
+import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci-ca.js';
 import {
   ciGetCaFatalEvent,
   ciGetCaPortEvent,

@@ -27,24 +27,24 @@ import { Call } from '../../kernel-bridge/kernel/filter/call.js';
 import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { ibCloseAl, ibOpenAl } from '../../kernel-bridge/kernel/hca-driver/al.js';
 import {
-  ciAllocatePd,
-  ciCloseCa,
-  ciDeallocatePd,
-  ciDeregisterMr,
-  ciRegisterMr,
-  largeRegistration,
-} from '../../kernel-bridge/kernel/hca-driver/ci.js';
-import {
   ciModifyCa,
   ciModifyPkeys,
   ciModifyPort,
 } from '../../kernel-bridge/kernel/hca-driver/ci-attributes.js';
+import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci-ca.js';
 import { ciAttachMcast } from '../../kernel-bridge/kernel/hca-driver/ci-datagram.js';
 import {
   ciCancelQpEvents,
   ciGetCaPortEvent,
   ciGetQpEvent,
 } from '../../kernel-bridge/kernel/hca-driver/ci-events.js';
+import {
+  ciAllocatePd,
+  ciDeallocatePd,
+  ciDeregisterMr,
+  ciRegisterMr,
+  largeRegistration,
+} from '../../kernel-bridge/kernel/hca-driver/ci-memory.js';
 import {
   ciCreateCq,
   ciCreateQp,

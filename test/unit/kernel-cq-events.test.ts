@@ -9,7 +9,8 @@ import { CqProviderIn, QpProviderIn } from '../../kernel-bridge/ioctl/provider-d
 import { Status, statusName } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
-import { ciAllocatePd, ciCloseCa, ciDeallocatePd } from '../../kernel-bridge/kernel/hca-driver/ci.js';
+import { ciCloseCa } from '../../kernel-bridge/kernel/hca-driver/ci-ca.js';
+import { ciAllocatePd, ciDeallocatePd } from '../../kernel-bridge/kernel/hca-driver/ci-memory.js';
 import {
   ciArmCq,
   ciCancelCqEvents,

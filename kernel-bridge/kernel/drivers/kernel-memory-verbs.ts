@@ -9,7 +9,8 @@ import { Status } from '../../ioctl/status.js';
 import { callVerbFor } from '../filter/call.js';
 import { WvDevice, type WvFile, WvPd } from '../filter/file-objects.js';
 import type { IbAl } from '../hca-driver/al.js';
-import * as ci from '../hca-driver/ci.js';
+import { ciCloseCa, ciOpenCa } from '../hca-driver/ci-ca.js';
+import * as memoryVerbs from '../hca-driver/ci-memory.js';
 import type {
   CiUdata,
   Hca,
@@ -159,7 +160,7 @@ export class KernelMemoryVerbs {
     const { guid } = device.extension;
     return this.create(irp, {
       pre: (umv) => provider.preOpenCa?.(guid, umv) ?? null,
-      verb: (udata, inner) => ci.ciOpenCa(al, device, context, dispatch, udata, inner),
+      verb: (udata, inner) => ciOpenCa(al, device, context, dispatch, udata, inner),
       post: (status, handle, umv) => provider.postOpenCa?.(guid, status, handle, umv),
       made: (ca) => {
         const entry = new WvDevice();
@@ -172,7 +173,7 @@ export class KernelMemoryVerbs {
   /** Closes an instance. Ends in SUCCESS, DEVICE_BUSY. */
   ciCloseCa(ca: IbCa, irp: Irp): number {
     const { devices } = this.tables;
-    const verb = (inner: Irp): number => ci.ciCloseCa(ca, inner);
+    const verb = (inner: Irp): number => ciCloseCa(ca, inner);
     return this.destroy(ca, irp, verb, (id) => devices.delete(id));
   }
 
@@ -181,7 +182,7 @@ export class KernelMemoryVerbs {
     const { provider, tables } = this;
     return this.create(irp, {
       pre: (umv) => provider.preAllocatePd?.(ca.provider ?? null, umv) ?? null,
-      verb: (udata, inner) => ci.ciAllocatePd(ca, udata, inner),
+      verb: (udata, inner) => memoryVerbs.ciAllocatePd(ca, udata, inner),
       post: (status, handle, umv) => provider.postAllocatePd?.(ca.provider ?? null, status, handle, umv),
       made: (pd) => void this.ids.set(pd, tables.pds.add(new WvPd(pd))),
     });
@@ -190,7 +191,7 @@ export class KernelMemoryVerbs {
   /** Frees a protection domain. Ends in SUCCESS, DEVICE_BUSY. */
   ciDeallocatePd(pd: IbPd, irp: Irp): number {
     const { pds } = this.tables;
-    const verb = (inner: Irp): number => ci.ciDeallocatePd(pd, inner);
+    const verb = (inner: Irp): number => memoryVerbs.ciDeallocatePd(pd, inner);
     return this.destroy(pd, irp, verb, (id) => pds.delete(id));
   }
 
@@ -215,7 +216,7 @@ export class KernelMemoryVerbs {
     if (pinned.detachable && memory.buffer instanceof ArrayBuffer) this.refuseTransfers(memory.buffer);
     return callVerbFor<IbMr>(
       irp,
-      (inner) => ci.ciRegisterMr(pd, BigInt(pinned.address), BigInt(memory.length), access, inner),
+      (inner) => memoryVerbs.ciRegisterMr(pd, BigInt(pinned.address), BigInt(memory.length), access, inner),
       (region) => {
         this.regionsOf(pd)?.set(region.lkey, region);
         this.pins.add(pinned);
@@ -232,7 +233,7 @@ export class KernelMemoryVerbs {
     if (!this.pins.has(pin)) return irp.complete(Status.INVALID_HANDLE);
     return callVerbFor<number>(
       irp,
-      (inner) => ci.ciDeregisterMr(region, inner),
+      (inner) => memoryVerbs.ciDeregisterMr(region, inner),
       (information) => {
         this.regionsOf(region.pd)?.delete(region.lkey);
         this.pins.delete(pin);
@@ -249,7 +250,7 @@ export class KernelMemoryVerbs {
     if (!Number.isSafeInteger(maxLength)) return irp.complete(Status.INVALID_PARAMETER);
     return callVerbFor<IbMr>(
       irp,
-      (inner) => ci.ciAllocateFastRegMr(pd, BigInt(maxLength), inner),
+      (inner) => memoryVerbs.ciAllocateFastRegMr(pd, BigInt(maxLength), inner),
       (region) => {
         this.regionsOf(pd)?.set(region.lkey, region);
         const memory = new IbFastRegion(region, provider);
@@ -268,7 +269,7 @@ export class KernelMemoryVerbs {
     if (!this.fastRegions.has(memory)) return irp.complete(Status.INVALID_HANDLE);
     return callVerbFor<number>(
       irp,
-      (inner) => ci.ciDeregisterMr(region, inner),
+      (inner) => memoryVerbs.ciDeregisterMr(region, inner),
       (information) => {
         this.regionsOf(region.pd)?.delete(region.lkey);
         this.fastRegions.delete(memory);
@@ -282,7 +283,7 @@ export class KernelMemoryVerbs {
     const { provider, tables } = this;
     return this.create(irp, {
       pre: (umv) => provider.preCreateMw?.(pd.provider ?? null, umv) ?? null,
-      verb: (udata, inner) => ci.ciAllocateMw(pd, udata, inner),
+      verb: (udata, inner) => memoryVerbs.ciAllocateMw(pd, udata, inner),
       post: (status, handle, umv) => provider.postCreateMw?.(pd.provider ?? null, status, 0, handle, umv),
       made: (mw) => void this.ids.set(mw, tables.mws.add(mw)),
     });
@@ -291,7 +292,7 @@ export class KernelMemoryVerbs {
   /** Frees a memory window. Ends in SUCCESS or the HCA's status. */
   ciDeallocateMw(mw: IbMw, irp: Irp): number {
     const { mws } = this.tables;
-    const verb = (inner: Irp): number => ci.ciDeallocateMw(mw, inner);
+    const verb = (inner: Irp): number => memoryVerbs.ciDeallocateMw(mw, inner);
     return this.destroy(mw, irp, verb, (id) => mws.delete(id));
   }
 }

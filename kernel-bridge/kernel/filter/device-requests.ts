@@ -5,7 +5,6 @@ import { Capacity, WvEvent } from '../../ioctl/constants.js';
 import { hcaFileName } from '../../ioctl/hca-file.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
-import { ciCloseCa, ciOpenCa } from '../hca-driver/ci.js';
 import {
   ciGetCaAttributes,
   ciGetPortAttributes,
@@ -14,6 +13,7 @@ import {
   type IbCaAttributes,
   type IbPortAttributes,
 } from '../hca-driver/ci-attributes.js';
+import { ciCloseCa, ciOpenCa } from '../hca-driver/ci-ca.js';
 import { Hca, type IbCa, type IbCaDispatch } from '../hca-driver/ib-objects.js';
 import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import { type Call, callVerbFor, type Handler } from './call.js';

@@ -1,7 +1,8 @@
 /** The cleanup of a file: when the program closes its last handle, or ends, everything goes that the file owns. */
 import { Status } from '../../ioctl/status.js';
-import { ciCloseCa, ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci.js';
+import { ciCloseCa } from '../hca-driver/ci-ca.js';
 import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
+import { ciDeallocateMw, ciDeallocatePd, ciDeregisterMr } from '../hca-driver/ci-memory.js';
 import { ciDestroyCq, ciDestroyQp } from '../hca-driver/ci-queues.js';
 import { ciDestroySrq } from '../hca-driver/ci-srq.js';
 import type { FileObject } from '../io-manager/device-object.js';

@@ -5,6 +5,7 @@
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Status } from '../../ioctl/status.js';
 import * as s from '../../ioctl/structs.js';
+import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
 import {
   ciAllocateFastRegMr,
   ciAllocateMw,
@@ -13,8 +14,7 @@ import {
   ciDeallocatePd,
   ciDeregisterMr,
   ciRegisterMr,
-} from '../hca-driver/ci.js';
-import { ciCreateAv, ciDestroyAv } from '../hca-driver/ci-datagram.js';
+} from '../hca-driver/ci-memory.js';
 import type { IbAv, IbMr, IbMw, IbPd } from '../hca-driver/ib-objects.js';
 import { callVerbFor, type Handler } from './call.js';
 import { instance } from './device-requests.js';

@@ -1,5 +1,5 @@
 /**
- * IRP-based verbs of the HCA: address handles and multicast groups, for UD queue pairs. The rules are those of ci.ts.
+ * IRP-based verbs of the HCA: address handles and multicast groups, for UD queue pairs. The rules are those of ci-ca.ts.
  */
 import { QpType } from '../../ioctl/constants.js';
 import { AvProviderOut } from '../../ioctl/provider-data.js';

@@ -1,5 +1,5 @@
 /**
- * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci.ts.
+ * IRP-based verbs of the HCA: completion queues and queue pairs. The rules are those of ci-ca.ts.
  */
 import {
   type ConnectAttributes,

@@ -1,5 +1,5 @@
 /**
- * IRP-based verbs of the HCA: shared receive queues (IBA 1 §10.2.9, §11.2.3). The rules are those of ci.ts.
+ * IRP-based verbs of the HCA: shared receive queues (IBA 1 §10.2.9, §11.2.3). The rules are those of ci-ca.ts.
  */
 import { type SrqAttributeValues, SrqEventType, SrqMask } from '../../hca/soft-hca-binding.js';
 import { SrqProviderIn, SrqProviderOut } from '../../ioctl/provider-data.js';
