@@ -1,4 +1,4 @@
-// Polls: completions of libibverbs become CQEs.
+// Completions: those of libibverbs become CQEs.
 #include <arpa/inet.h>
 
 #include <algorithm>
