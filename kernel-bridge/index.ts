@@ -22,7 +22,7 @@ import {
 } from './door/soft/index.js';
 import { allocateOnWindows, openOnWindows } from './door/windows-kernel.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
-import type { KernelOptionsInput } from './options/option-schemas.js';
+import type { KernelOptionsInput } from './option-checks/option-schemas.js';
 
 export type { DeviceFault } from './control/control-requests.js';
 export type { Counters, DeviceInterface, ObjectKind } from './control/counters.js';
@@ -47,7 +47,7 @@ export {
   type OptionsSchema,
   type RcOptions,
   rcOptionsSchema,
-} from './options/option-schemas.js';
+} from './option-checks/option-schemas.js';
 
 /**
  * Opens a device file, `\\.\WinVerbs` or `\\.\ibat`. Where Windows has a WinVerbs driver, the device is that driver's. Elsewhere it is that

@@ -18,7 +18,7 @@ export {
   parseSocketAddress,
   scopeIdOfAddress,
 } from '../kernel-bridge/ioctl/sockaddr.js';
-export type { KernelOptionsInput } from '../kernel-bridge/options/option-schemas.js';
+export type { KernelOptionsInput } from '../kernel-bridge/option-checks/option-schemas.js';
 export { SOFT_USER_LIBRARY, type UserVerbsMaker } from '../kernel-bridge/uvp/index.js';
 export { WVAddressHandle } from './address-handle.js';
 export {

@@ -20,7 +20,7 @@ import {
   WvIoGuidList,
   WvIoObject,
 } from '../kernel-bridge/ioctl/structs.js';
-import type { KernelOptionsInput } from '../kernel-bridge/options/option-schemas.js';
+import type { KernelOptionsInput } from '../kernel-bridge/option-checks/option-schemas.js';
 import { loadUserVerbs } from '../kernel-bridge/uvp/index.js';
 import { gidOf, isMulticastGid } from './address-vector.js';
 import { checkedSmall } from './checked-numbers.js';

@@ -5,7 +5,7 @@ import { CONTROL_DEVICE } from '../ioctl/control.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { WvIoGuid } from '../ioctl/structs.js';
-import { pkeysSchema } from '../options/option-schemas.js';
+import { pkeysSchema } from '../option-checks/option-schemas.js';
 
 /** Opens device files of one kernel. */
 export type OpenFile = (name: string) => DeviceFile;

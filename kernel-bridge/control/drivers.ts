@@ -4,7 +4,7 @@ import type { Overlapped } from '../door/overlapped.js';
 import { DriversCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { KernelOptionsInput } from '../options/option-schemas.js';
+import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
 import type { OpenFile } from './control-requests.js';
 
 /** Longest answer in bytes: names of devices, or a reason. */

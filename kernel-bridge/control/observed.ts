@@ -1,7 +1,7 @@
 import type { Observed } from '../door/soft/index.js';
 import { type KernelStatistics, STATISTICS_FORM } from '../ioctl/statistics-form.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import { lazy } from '../options/option-schemas.js';
+import { lazy } from '../option-checks/option-schemas.js';
 import { memoryShape, queuePairShape } from '../schema/generated/statistics.js';
 
 /** How long {@link readProcesses} waits by default, in milliseconds. A kernel answers within a few, unless its process is stopped. */

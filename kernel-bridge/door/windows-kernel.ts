@@ -3,7 +3,7 @@
  * open decides, and later ones stay with it.
  */
 import { closeSync, openSync } from 'node:fs';
-import type { KernelOptionsInput } from '../options/option-schemas.js';
+import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
 import { allocateWindows, openWindowsFile } from '../windows/index.js';
 import type { DeviceFile } from './device-file.js';
 import {

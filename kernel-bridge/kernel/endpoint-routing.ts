@@ -1,7 +1,7 @@
 /** Which HCA of the kernel serves an endpoint: the one that has its address; all of them for one on all addresses. */
 import type { PathParameters } from '../hca/soft-hca-binding.js';
 import { Status } from '../ioctl/status.js';
-import type { RcOptions } from '../options/option-schemas.js';
+import type { RcOptions } from '../option-checks/option-schemas.js';
 import type {
   CmConnectParameters,
   CmEvents,

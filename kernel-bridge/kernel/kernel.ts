@@ -4,7 +4,7 @@ import { controlNames } from '../ioctl/control.js';
 import { guidText } from '../ioctl/hca-file.js';
 import type { PkeyTables } from '../ioctl/pkey-tables.js';
 import { Status, StatusError } from '../ioctl/status.js';
-import type { KernelOptions } from '../options/option-schemas.js';
+import type { KernelOptions } from '../option-checks/option-schemas.js';
 import { kernelStatistics } from './collect-statistics.js';
 import { ControlDriver, type CounterGroups, type InterfaceRecord } from './control-driver.js';
 import type { ThreadHooks } from './drivers/driver-host.js';

@@ -9,8 +9,8 @@ import { ChannelMajor, type NativeChannelServer } from '../hca/request-channel-b
 import type { SoftHca } from '../hca/soft-hca-binding.js';
 import { loadVerbsAddon } from '../hca/verbs-binding.js';
 import { Status } from '../ioctl/status.js';
-import type { KernelOptions } from '../options/option-schemas.js';
-import { awaitOptions, type OptionsDelivery, tellWarning } from '../options/options-delivery.js';
+import type { KernelOptions } from '../option-checks/option-schemas.js';
+import { awaitOptions, type OptionsDelivery, tellWarning } from '../option-checks/options-delivery.js';
 import { createConnectionManager } from './cm/connection-manager.js';
 import type { ThreadHooks } from './drivers/driver-host.js';
 import { SystemNetwork } from './hca-driver/network-interfaces.js';

@@ -33,7 +33,7 @@ export interface NumberTable {
   readonly members: Readonly<Record<string, Constant>>;
 }
 
-/** An option: a group of others, a whole number, a probability, a flag, one of several texts, or what `options/option-schemas.ts` checks. */
+/** An option: a group of others, a whole number, a probability, a flag, one of several texts, or what `option-checks/option-schemas.ts` checks. */
 export type Option = { readonly about: string } & (
   | { readonly group: OptionGroup; readonly cpp?: string }
   | {

@@ -25,7 +25,7 @@ import type {
   SidrRequest,
 } from '../../kernel-bridge/kernel/cm/service.js';
 import { pkeyIndexFor } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
-import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 
 interface ClockEntry {
   readonly at: number;

@@ -4,7 +4,7 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { connectTo, Peer, type PeerLink, type PeerListener } from './peer/peer.js';
 import { programFile } from './programs.js';
 

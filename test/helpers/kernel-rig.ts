@@ -29,7 +29,10 @@ import type {
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { guidOfMac } from '../../kernel-bridge/kernel/soft-hca/guids.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { type KernelOptionsInput, kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import {
+  type KernelOptionsInput,
+  kernelOptionsSchema,
+} from '../../kernel-bridge/option-checks/option-schemas.js';
 import { FakeHca, noPath } from './fake-hca.js';
 import { FakeCm, type FakeListener, otherGid, ownGid } from './rig-cm.js';
 

@@ -2,7 +2,7 @@ import { PortTable } from '../../kernel-bridge/kernel/hca-driver/hca-ports.js';
 import type { HostNetwork } from '../../kernel-bridge/kernel/hca-driver/network-interfaces.js';
 import { WorkItems } from '../../kernel-bridge/kernel/io-manager/work-items.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { FakeHca } from './fake-hca.js';
 import { FakeCm } from './rig-cm.js';
 

@@ -21,7 +21,7 @@ import type {
   SidrRequest,
   SidrState,
 } from '../../kernel-bridge/kernel/cm/service.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { noPath } from './fake-hca.js';
 
 export const otherGid = gidOfAddress('192.0.2.9');

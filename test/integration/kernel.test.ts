@@ -23,7 +23,7 @@ import {
 } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
-import { optionsDelivery } from '../../kernel-bridge/options/options-delivery.js';
+import { optionsDelivery } from '../../kernel-bridge/option-checks/options-delivery.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { outcomeName, thrownName } from '../helpers/outcome.js';
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadAddon } from '../../kernel-bridge/hca/index.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import {
   gidOfAddress,
   openProvider,

@@ -1,7 +1,7 @@
 /** A host of the simulation: its connection manager, of the present start, on the host's clock and network. */
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import type { CmPlatform, CmTimer, ConnectionManager, Gid } from '../../kernel-bridge/kernel/cm/service.js';
-import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { type CmOptions, cmOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import type { HostOptions } from './native-simulation.js';
 import type { World } from './world.js';
 

@@ -1,6 +1,6 @@
 /** Hosts, their network and their connections in virtual time: what scenarios are made of. */
 import type { CmConnection, CmPath } from '../../kernel-bridge/kernel/cm/service.js';
-import type { CmOptions } from '../../kernel-bridge/options/option-schemas.js';
+import type { CmOptions } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { seeded } from '../helpers/random.js';
 import {
   attributesOf,

@@ -8,7 +8,7 @@ import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-opti
 import { SoftKernel } from '../../kernel-bridge/door/soft/soft-kernel.js';
 import { ChannelMajor } from '../../kernel-bridge/hca/index.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
-import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { EchoCode } from '../fixtures/echo-codes.js';
 import { outcome, refusal, thrownStatus, throwsStatus } from '../helpers/outcome.js';
 import { long } from '../helpers/tiers.js';

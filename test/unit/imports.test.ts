@@ -45,7 +45,7 @@ const rooms = [
   'kernel-bridge/uvp/',
   'kernel-bridge/door/soft/',
   'kernel-bridge/door/',
-  'kernel-bridge/options/',
+  'kernel-bridge/option-checks/',
   'kernel-bridge/windows/',
   'kernel-bridge/control/',
   'kernel-bridge/',
@@ -58,8 +58,8 @@ const ioctl = 'kernel-bridge/ioctl/';
 const hca = 'kernel-bridge/hca/';
 const schema = 'kernel-bridge/schema/generated/';
 const numbers = 'kernel-bridge/schema/generated/numbers.ts';
-const options = 'kernel-bridge/options/option-schemas.ts';
-const delivery = 'kernel-bridge/options/options-delivery.ts';
+const options = 'kernel-bridge/option-checks/option-schemas.ts';
+const delivery = 'kernel-bridge/option-checks/options-delivery.ts';
 const overlapped = 'kernel-bridge/door/overlapped.ts';
 const deviceFile = 'kernel-bridge/door/device-file.ts';
 const counters = 'kernel-bridge/control/counters.ts';
@@ -159,7 +159,7 @@ const allowed: Readonly<Record<Room, readonly string[]>> = {
     'kernel-bridge/door/soft/index.ts',
     'kernel-bridge/windows/index.ts',
   ],
-  'kernel-bridge/options/': [ioctl, schema, 'zod'],
+  'kernel-bridge/option-checks/': [ioctl, schema, 'zod'],
   'kernel-bridge/control/': [
     ioctl,
     schema,

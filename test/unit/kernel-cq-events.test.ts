@@ -34,7 +34,7 @@ import type { RequestorMode } from '../../kernel-bridge/kernel/io-manager/irp.js
 import { assertPassive } from '../../kernel-bridge/kernel/io-manager/irql.js';
 import { Kernel } from '../../kernel-bridge/kernel/kernel.js';
 import { softHca } from '../../kernel-bridge/kernel/soft-hca/soft-hca.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 import { Asked, openCaOf, openedCa } from '../helpers/direct-verbs.js';
 import { ethGuid, FakeServer, KernelRig } from '../helpers/kernel-rig.js';

@@ -8,7 +8,7 @@ import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { createConnectionManager } from '../../kernel-bridge/kernel/cm/connection-manager.js';
 import type { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { ethGuid, KernelRig } from '../helpers/kernel-rig.js';
 
 test('K1: DEVICE_OPEN with a full table is refused and holds nothing', () => {

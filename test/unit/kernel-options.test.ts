@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-options.js';
 import { Status } from '../../kernel-bridge/ioctl/status.js';
-import type { KernelOptionsInput } from '../../kernel-bridge/options/option-schemas.js';
+import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { throwsStatus } from '../helpers/outcome.js';
 
 function message(run: () => unknown): string {

@@ -5,7 +5,7 @@ import { resolveKernelOptions } from '../../kernel-bridge/door/soft/resolve-opti
 import { Status } from '../../kernel-bridge/ioctl/status.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
 import { managementPkey, pkeyIndexFor, pkeysFit } from '../../kernel-bridge/kernel/hca-driver/pkeys.js';
-import { kernelOptionsSchema } from '../../kernel-bridge/options/option-schemas.js';
+import { kernelOptionsSchema } from '../../kernel-bridge/option-checks/option-schemas.js';
 import { ethGuid, hostInterface, KernelRig } from '../helpers/kernel-rig.js';
 
 test('members of a partition may talk if at least one is a full one', () => {

@@ -4,7 +4,7 @@ import {
   type KernelOptionsInput,
   kernelOptionsSchema,
   type OptionsIssue,
-} from '../../options/option-schemas.js';
+} from '../../option-checks/option-schemas.js';
 import { defaultOptions } from '../../schema/generated/options.js';
 
 /** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */

@@ -9,8 +9,8 @@ import {
 } from '../../hca/index.js';
 import { IoctlCode, ioctlName } from '../../ioctl/codes.js';
 import { Status, StatusError, statusText } from '../../ioctl/status.js';
-import type { KernelOptions, KernelOptionsInput } from '../../options/option-schemas.js';
-import { optionsDelivery } from '../../options/options-delivery.js';
+import type { KernelOptions, KernelOptionsInput } from '../../option-checks/option-schemas.js';
+import { optionsDelivery } from '../../option-checks/options-delivery.js';
 import type { DeviceFile } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
 import { IbatCache } from './caches.js';

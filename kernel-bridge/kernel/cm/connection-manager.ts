@@ -4,7 +4,7 @@
  */
 import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
-import type { CmOptions } from '../../options/option-schemas.js';
+import type { CmOptions } from '../../option-checks/option-schemas.js';
 import { Connection, type ConnectionHost, keptOfReq, type ReceivedReq } from './connection.js';
 import { ConnectionTable } from './connection-table.js';
 import { gidEquals } from './gids.js';

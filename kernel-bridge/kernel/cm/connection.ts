@@ -1,5 +1,5 @@
 /** One connection: the actions of the state machine in `connection-states.ts`, its messages and its one timer. */
-import type { CmOptions } from '../../options/option-schemas.js';
+import type { CmOptions } from '../../option-checks/option-schemas.js';
 import { type CmAction, type CmEvent, transitions } from './connection-states.js';
 import { ownPath } from './gids.js';
 import {

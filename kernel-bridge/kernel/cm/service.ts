@@ -2,7 +2,7 @@
  * The interface between connection management and its users: what the filter driver calls, and what the CM needs of its
  * platform. Connection states and messages are those of IBA 1 §12.
  */
-import type { CmOptions } from '../../options/option-schemas.js';
+import type { CmOptions } from '../../option-checks/option-schemas.js';
 
 /** A 16-byte GID; IPv4 is `::ffff:a.b.c.d`. */
 export type Gid = Uint8Array;

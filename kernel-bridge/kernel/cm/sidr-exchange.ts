@@ -2,7 +2,7 @@
  * One SIDR exchange (IBA 1 §12.11): its state machine as data, active and passive in one table, then the actions, the
  * message and the one timer of an exchange.
  */
-import type { CmOptions } from '../../options/option-schemas.js';
+import type { CmOptions } from '../../option-checks/option-schemas.js';
 import { type CmBody, emitMad, SidrStatus, timeoutCodeToMs } from './mad-layouts.js';
 import { checkPrivateData, withIpCmHeader } from './messages.js';
 import type {

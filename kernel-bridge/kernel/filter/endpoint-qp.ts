@@ -6,7 +6,7 @@ import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
-import type { RcOptions } from '../../options/option-schemas.js';
+import type { RcOptions } from '../../option-checks/option-schemas.js';
 import type { CmConnection, CmQpParameters, CmReply, CmRequest } from '../cm/service.js';
 import { modifyQp, connectQp as moveToRts, queryQpState, setQpWill } from '../hca-driver/ci-queues.js';
 import { mtuBytes, sameGid } from '../hca-driver/hca-ports.js';

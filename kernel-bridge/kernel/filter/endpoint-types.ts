@@ -9,7 +9,7 @@ import {
   sockaddrOfGid,
 } from '../../ioctl/sockaddr.js';
 import type { WvIoDeviceAddress } from '../../ioctl/structs.js';
-import type { RcOptions } from '../../options/option-schemas.js';
+import type { RcOptions } from '../../option-checks/option-schemas.js';
 import type { HcaConnections, HcaPort } from '../hca-driver/backend.js';
 import { isUnspecified } from '../hca-driver/hca-ports.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';

@@ -2,7 +2,7 @@
 import type { SoftHca } from '../../hca/soft-hca-binding.js';
 import { randomBits } from '../../ioctl/random-bits.js';
 import { Status } from '../../ioctl/status.js';
-import type { CmOptions } from '../../options/option-schemas.js';
+import type { CmOptions } from '../../option-checks/option-schemas.js';
 import type {
   CmConnectParameters,
   CmEvents,

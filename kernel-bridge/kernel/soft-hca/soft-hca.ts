@@ -3,7 +3,7 @@ import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/soft
 import { AtomicCapability, DeviceType, WvCapability } from '../../ioctl/constants.js';
 import { isPkeyTable, type PkeyTables } from '../../ioctl/pkey-tables.js';
 import { Status } from '../../ioctl/status.js';
-import type { KernelOptions } from '../../options/option-schemas.js';
+import type { KernelOptions } from '../../option-checks/option-schemas.js';
 import type { CmPlatform, ConnectionManager } from '../cm/service.js';
 import type {
   BackendDevice,

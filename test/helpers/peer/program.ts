@@ -6,7 +6,7 @@ import { parentPort, Worker } from 'node:worker_threads';
 import { resolveKernelOptions } from '../../../kernel-bridge/door/soft/resolve-options.js';
 import { loadAddon } from '../../../kernel-bridge/hca/index.js';
 import { readCounters } from '../../../kernel-bridge/index.js';
-import { faultOptionsSchema } from '../../../kernel-bridge/options/option-schemas.js';
+import { faultOptionsSchema } from '../../../kernel-bridge/option-checks/option-schemas.js';
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import { collect } from '../collect.js';
