@@ -1,7 +1,15 @@
 import type { OverlappedSource } from '../door/overlapped.js';
-import { Status, type StatusError } from '../ioctl/status.js';
+import { ioctlName } from '../ioctl/codes.js';
+import { Status, StatusError, statusText } from '../ioctl/status.js';
 import { isError, type RequestBlock } from './request-memory.js';
 import type { WindowsDoor } from './windows-door.js';
+
+/** The error of a request that has ended in this status, with what the driver wrote. */
+export function failure(status: number, code: number, output?: Uint8Array): StatusError {
+  const error = new StatusError(status, `${ioctlName(code)}: ${statusText(status)}`);
+  if (output !== undefined && output.length > 0) error.output = output;
+  return error;
+}
 
 /** An overlapped request of a Windows driver. */
 export class IoRequest<T> implements OverlappedSource<T> {
@@ -10,9 +18,9 @@ export class IoRequest<T> implements OverlappedSource<T> {
   constructor(
     private readonly door: WindowsDoor,
     readonly block: RequestBlock,
+    private readonly code: number,
     private readonly decode: (output: Uint8Array) => T,
     private readonly onCancel: () => void,
-    private readonly failure: (status: number, output: Uint8Array) => StatusError,
   ) {}
 
   /** What the call that started it answered. False: it has failed, and there is no packet. */
@@ -34,7 +42,7 @@ export class IoRequest<T> implements OverlappedSource<T> {
 
   take(): T {
     const { status, output } = this.#capture();
-    if (status !== Status.SUCCESS) throw this.failure(status, output);
+    if (status !== Status.SUCCESS) throw failure(status, this.code, output);
     return this.decode(output);
   }
 

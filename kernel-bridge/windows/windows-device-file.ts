@@ -1,8 +1,8 @@
 import { closedError, type DeviceFile, wrongRequest } from '../door/device-file.js';
 import { Overlapped } from '../door/overlapped.js';
-import { ioctlName } from '../ioctl/codes.js';
-import { Status, StatusError, statusText } from '../ioctl/status.js';
-import { IoRequest } from './io-request.js';
+import { Status, StatusError } from '../ioctl/status.js';
+import { failure, IoRequest } from './io-request.js';
+import type { RequestBlock } from './request-memory.js';
 import type { Handle } from './win32.js';
 import type { WindowsDoor } from './windows-door.js';
 
@@ -54,9 +54,7 @@ export class WindowsDeviceFile implements DeviceFile {
     try {
       const block = door.memory.take(input, outputLength, outputAt);
       const cancel = (): void => this.#cancel(block.ioStatus);
-      request = new IoRequest<T>(door, block, decode, cancel, (status, output) =>
-        failure(status, code, output),
-      );
+      request = new IoRequest<T>(door, block, code, decode, cancel);
       context = door.port.expect(() => {
         request.arrived();
         overlapped.settle();
@@ -81,7 +79,7 @@ export class WindowsDeviceFile implements DeviceFile {
     this.door.native.close(this.handle);
   }
 
-  #control(event: Handle, context: number, block: IoRequest<unknown>['block'], code: number): number {
+  #control(event: Handle, context: number, block: RequestBlock, code: number): number {
     const { ioStatus, inputAt, inputLength, outputAt, outputLength } = block;
     return this.door.native.deviceIoControl(
       this.handle,
@@ -99,10 +97,4 @@ export class WindowsDeviceFile implements DeviceFile {
   #cancel(ioStatus: number): void {
     if (!this.#closed) this.door.native.cancelIo(this.handle, ioStatus, this.door.scratch);
   }
-}
-
-function failure(status: number, code: number, output?: Uint8Array): StatusError {
-  const error = new StatusError(status, `${ioctlName(code)}: ${statusText(status)}`);
-  if (output !== undefined && output.length > 0) error.output = output;
-  return error;
 }
