@@ -514,13 +514,12 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     qp.endpoint = undefined;
   }
 
-  protected cancelAll(): void {
+  protected cancelOwn(): void {
     // These first: a cancelled step would end them otherwise.
     this.notifies?.cancelAll();
     this.connecting?.cancelAll();
     this.accepting?.cancelAll();
     this.disconnecting?.cancelAll();
-    this.getRequests?.cancelAll();
   }
 
   protected letGo(): void {

@@ -278,9 +278,8 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
 
   // ── Hooks of the machine ────────────────────────────────────────────────────────────────────────────────
 
-  protected cancelAll(): void {
+  protected cancelOwn(): void {
     this.lookups.cancelAll();
-    this.getRequests?.cancelAll();
   }
 
   protected letGo(): void {

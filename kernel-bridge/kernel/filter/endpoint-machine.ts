@@ -158,7 +158,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
   protected route: EndpointRoute | undefined = undefined;
   protected listener: CmListener | undefined = undefined;
   /** GetRequests of a listener, each with its endpoint; made with the first. */
-  protected getRequests: IrpQueue<E> | undefined = undefined;
+  private getRequests: IrpQueue<E> | undefined = undefined;
   /** The GetRequest that names this endpoint. */
   protected assignedBy: Irp | undefined = undefined;
   /** CA GUID of the device that has the local address. */
@@ -349,8 +349,8 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
   /** Takes the oldest waiting request; the returned function passes it to an endpoint. */
   protected abstract takeRequest(): ((endpoint: E) => void) | undefined;
 
-  /** Cancels all waiting requests. */
-  protected abstract cancelAll(): void;
+  /** Cancels the waiting requests that only this type has. */
+  protected abstract cancelOwn(): void;
 
   /** Releases peers and queue pairs. */
   protected abstract letGo(): void;
@@ -368,6 +368,12 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
   protected standAt(local: EndpointAddress): void {
     this.local = local;
     this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
+  }
+
+  /** Cancels all waiting requests. */
+  private cancelAll(): void {
+    this.cancelOwn();
+    this.getRequests?.cancelAll();
   }
 
   /** Ends everything at once; also for the file's cleanup. The state becomes `destroying` first. */
