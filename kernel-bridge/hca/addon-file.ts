@@ -36,11 +36,8 @@ function platformPackage(): string {
   return `@networkdirect/${process.platform}-${process.arch}${libc}`;
 }
 
-/** Whether `require` has not found the module itself, rather than something that it needs. */
-function isMissing(error: unknown, name: string): boolean {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'MODULE_NOT_FOUND' && message.includes(`'${name}'`);
-}
+/** Whether `require` has not found the addon. It can have missed nothing else, because an addon requires no module. */
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND';
 
 function adviceFor(why: string, platform: string): string {
   if (why.includes('Too many open files')) {
@@ -66,14 +63,14 @@ export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
     try {
       return require(built);
     } catch (error) {
-      if (chosen !== undefined || !isMissing(error, built)) throw error;
+      if (chosen !== undefined || !isMissing(error)) throw error;
       platform = platformPackage();
       return require(`${platform}/${file}`);
     }
   } catch (cause) {
     platform ??= platformPackage();
     const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause);
-    const why = isMissing(cause, `${platform}/${file}`) ? `neither built here nor in ${platform}` : text;
+    const why = chosen === undefined && isMissing(cause) ? `neither built here nor in ${platform}` : text;
     const what = name === 'hca' ? "The software HCA's native addon" : 'The native addon for real HCAs';
     const { code } = cause as NodeJS.ErrnoException;
     const advice = adviceForOptions(code) ?? adviceFor(why, platform);

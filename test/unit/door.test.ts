@@ -315,6 +315,29 @@ door('an addon that is not there is told in words', () => {
   assert.match(run.stderr, 'npx networkdirect build');
 });
 
+door(
+  'an addon that was not built here is that of the platform package, however a package manager says so',
+  () => {
+    const addon = fileURLToPath(new URL('../../../build/Release/networkdirect_hca.node', import.meta.url));
+    const index = new URL('../../kernel-bridge/index.js', import.meta.url).href;
+    // Yarn's resolver says it in other words than that of Node.js.
+    const program = `
+    import Module from 'node:module';
+    const { _resolveFilename: resolve } = Module;
+    Module._resolveFilename = (request, ...rest) => {
+      if (request.startsWith('@networkdirect/')) return ${JSON.stringify(addon)};
+      if (!request.endsWith('.node')) return resolve(request, ...rest);
+      throw Object.assign(new Error('Qualified path resolution failed'), { code: 'MODULE_NOT_FOUND' });
+    };
+    const { allocate } = await import('${index}');
+    console.log(allocate(8).length);`;
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      encoding: 'utf8',
+    });
+    assert.is(stdout, '8\n', stderr);
+  },
+);
+
 door('the addon is loaded when the soft kernel is opened, not when the package is imported', () => {
   const index = (folder: string) => new URL(`../../${folder}/index.js`, import.meta.url).href;
   const program = `
