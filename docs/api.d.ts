@@ -96,6 +96,7 @@ export {
   Channel,
   ChannelOptions,
   ConnectChannelOptions,
+  ConnectChannelParameters,
   ConnectListener,
   ConnectOptions,
   DroppedAddresses,
@@ -1214,7 +1215,7 @@ declare class Server extends EventEmitter implements AsyncDisposable {
     listen(port?: number | ListenOptions | (() => void) | null, host?: string | number | (() => void) | null, backlog?: number | (() => void) | null, listening?: () => void): this;
     expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory>;
     close(done?: (error?: Error) => void): Promise<void>;
-    destroyConnections(): void;
+    closeAllConnections(): void;
     [Symbol.asyncDispose](): Promise<void>;
 }
 declare class Socket extends Duplex {
@@ -2710,7 +2711,7 @@ declare function ciQueryPort(ca: IbCa, portNumber: number, attr: Uint8Array, irp
 declare function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number;
 declare function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number;
 declare function connect(port: number | ConnectOptions, host?: string | ConnectListener, options?: Omit<ConnectOptions, 'port' | 'host'> | ConnectListener, listener?: ConnectListener): Socket;
-declare function connectChannel(port: number, host?: string, options?: ConnectChannelOptions): Promise<Channel>;
+declare function connectChannel(port: number | ConnectChannelParameters, host?: string, options?: ConnectChannelOptions): Promise<Channel>;
 declare function connectEndpoint(connector: INDConnector, endpoint: INDEndpoint, address: string | SocketAddress, options?: NdConnectingOptions): Promise<Uint8Array>;
 declare function connectQueuePair(adapter: IND2Adapter, queuePair: IND2QueuePair, address: string | SocketAddress, options?: Nd2ConnectingOptions): Promise<Nd2Connected>;
 declare function createChannelServer(options?: ServerOptions | ((channel: Channel) => void), handler?: (channel: Channel) => void): Server;
@@ -2830,6 +2831,10 @@ interface CmOptions {
 }
 interface ConnectChannelOptions extends ChannelOptions {
     readonly signal?: AbortSignal | undefined;
+}
+interface ConnectChannelParameters extends ConnectChannelOptions {
+    readonly port: number;
+    readonly host?: string | undefined;
 }
 interface ConnectOptions extends SocketOptions, NodeSocketOptions {
     readonly port: number;

@@ -6,7 +6,7 @@
  */
 
 import { channel as diagnostics } from 'node:diagnostics_channel';
-import { checkSignal, hostOf, portOf, wrongType } from './base/checks.js';
+import { checkSignal, hostOf, portOf } from './base/checks.js';
 import { tell } from './base/emit.js';
 import { aborted } from './base/errors.js';
 import { Channel } from './channel/channel.js';
@@ -65,6 +65,14 @@ export interface ConnectChannelOptions extends ChannelOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** All parameters of {@link connectChannel} in one object. */
+export interface ConnectChannelParameters extends ConnectChannelOptions {
+  /** The server's port. */
+  readonly port: number;
+  /** An address or a name; default `'localhost'`. */
+  readonly host?: string | undefined;
+}
+
 /**
  * Connects a stream, as `net.connect` does: `'connect'` or `'error'` follows.
  *
@@ -98,7 +106,7 @@ export function connect(
   const { signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
   checkSignal(signal);
   checkOnRead(onread);
-  const number = portOf(all.port, 1);
+  const number = portOf(all.port ?? (all as { path?: unknown }).path, 1);
   const socket = new Socket(
     { slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark },
     onread ?? undefined,
@@ -134,23 +142,23 @@ export const createConnection = connect;
 /**
  * Connects a channel, for messages, requests and shared memory.
  *
- * @param port - of the server
+ * @param port - of the server, or all options
  * @param host - an address or a name; default `'localhost'`
  * @param options - `signal`, sizes, `onRequest`
  * @throws NetError `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, `EPROTO` (the server serves no channels) …; AbortError
  */
 export async function connectChannel(
-  port: number,
+  port: number | ConnectChannelParameters,
   host?: string,
   options: ConnectChannelOptions = {},
 ): Promise<Channel> {
-  if (typeof port === 'object')
-    throw wrongType('A channel is connected by the port, the host and the options, in this order.');
-  const { signal, ...rest } = options;
+  const all: ConnectChannelParameters =
+    typeof port === 'object' && port !== null ? port : { ...options, port, host };
+  const { port: number, host: at, signal, ...rest } = all;
   const channel = new Channel(rest);
   await openLink(
-    port,
-    hostOf(host) ?? 'localhost',
+    number,
+    hostOf(at) ?? 'localhost',
     channel.linkNeeds,
     (link) => channel.attach(link),
     signal,

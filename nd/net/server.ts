@@ -570,7 +570,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /** Ends all connections at once; if the server was closed, also those that are being accepted. */
-  destroyConnections(): void {
+  closeAllConnections(): void {
     if (this.#closed) this.#endEntering(this.#attempt);
     for (const connection of [...this.#connections]) connection.destroy();
   }
@@ -578,7 +578,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Closes the server and ends its connections, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closing = this.close();
-    this.destroyConnections();
+    this.closeAllConnections();
     await closing;
   }
 

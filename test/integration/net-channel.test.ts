@@ -111,7 +111,7 @@ test('what the handler of a channel server throws is an uncaught exception, and 
   });
   const port = await listening(server);
   const thrown = new Promise<Error>((resolve) => process.once('uncaughtException', resolve));
-  const client = await connectChannel(port, '127.0.0.1');
+  const client = await connectChannel({ port, host: '127.0.0.1' });
   assert.is((await thrown).message, 'a fault of the program');
   assert.is(String(await client.request('still there?')), 'still there?');
   await client.close();

@@ -192,7 +192,7 @@ function define(): void {
     assert.is(server.clientErrors, 0);
   });
 
-  test('destroyConnections of a server that closes leaves no connection, however far one has come', async () => {
+  test('closeAllConnections of a server that closes leaves no connection, however far one has come', async () => {
     for (let turns = 0; turns < 20; turns += 1) {
       const server = createServer((socket) => void socket.resume());
       const port = await listening(server);
@@ -201,7 +201,7 @@ function define(): void {
       for (let n = 0; n < turns; n += 1) await new Promise((resolve) => setImmediate(resolve));
       const closed = once(server, 'close');
       void server.close();
-      server.destroyConnections();
+      server.closeAllConnections();
       await closed;
       assert.is(server.connections, 0);
     }

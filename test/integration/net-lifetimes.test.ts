@@ -198,7 +198,7 @@ test('a connection that waits for a place when its server ends does not end the 
   // That of the half-open connection was made before.
   while (looked === 0) await turn();
   const closed = server.close();
-  server.destroyConnections();
+  server.closeAllConnections();
   await Promise.all([closed, waiting]);
   for (let i = 0; i < 100; i += 1) await turn();
   assert.ok(

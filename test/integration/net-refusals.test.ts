@@ -80,7 +80,7 @@ test('a host that is none is a TypeError, not localhost or all addresses', async
   assert.throws(() => createServer(() => {}).listen(0, wrong), refused);
   assert.throws(() => createServer(() => {}).listen({ host: 5 as never }), refused);
   assert.ok(refused(await rejection(connectChannel(7000, 5 as never))));
-  assert.ok(refused(await rejection(connectChannel({ port: 7000, host: 'here' } as never))));
+  assert.ok(refused(await rejection(connectChannel({ port: 7000, host: 5 as never }))));
 });
 
 test('an address with an unknown scope: the error names it', async () => {
@@ -183,6 +183,27 @@ test('a peer that sends a short message above the limit loses its connection', a
   assert.equal([error.code, /11 bytes/.test(error.message)], ['EPROTO', true]);
 });
 
+test('paths are no ports, and messages no events: the error says what there is', async () => {
+  const path = '/tmp/no.sock';
+  for (const call of [
+    () => connect(path as never),
+    () => connect({ path } as never),
+    () => createServer().listen(path as never),
+  ])
+    assert.throws(
+      call,
+      (error: NetError) =>
+        error.code === 'ERR_SOCKET_BAD_PORT' &&
+        /must be a number; got the path '.*port 0/.test(error.message),
+      String(call),
+    );
+  const [client, served] = await channels();
+  for (const on of ['on', 'once', 'addListener', 'prependListener'] as const)
+    assert.throws(() => client[on]('message', () => {}), /^A channel has no event 'message': .*receive/);
+  assert.throws(() => served.on('request', () => {}), /onRequest/);
+  assert.is(client.listenerCount('message'), 0);
+});
+
 test('what is no handler, no signal and no option is refused with what would be right', async () => {
   const [client, , server] = await channels();
   const { port } = server.address()!;
@@ -218,7 +239,11 @@ test('what is no handler, no signal and no option is refused with what would be 
         error.code === 'ERR_INVALID_ARG_VALUE' && /'slotBytez' .* there are /.test(error.message),
       String(call),
     );
-  assert.is((await rejection(connectChannel(port, '127.0.0.1', misspelt))).code, 'ERR_INVALID_ARG_VALUE');
+  for (const call of [
+    () => connectChannel(port, '127.0.0.1', misspelt),
+    () => connectChannel({ port, ...misspelt }),
+  ])
+    assert.is((await rejection(call())).code, 'ERR_INVALID_ARG_VALUE');
   assert.throws(
     () => createChannelServer({ channel: { slots: 0 } }),
     (error: NetError) => error.code === 'ERR_OUT_OF_RANGE',

@@ -49,7 +49,7 @@ test.before.each(() => {
 test.after.each(async () => {
   for (const server of servers.splice(0)) {
     const closed = server.close();
-    server.destroyConnections();
+    server.closeAllConnections();
     await closed;
   }
 });

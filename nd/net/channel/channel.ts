@@ -47,8 +47,26 @@ import { unwatchChannel, watchChannel } from './unclosed-channels.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
+/** Events that programs may look for, and what there is in their place. */
+const noEvents: ReadonlyMap<unknown, string> = new Map(
+  ['message', 'data', 'request'].map((name) => [
+    name,
+    name === 'request' ? 'answer requests with onRequest()' : 'read messages with `for await` or receive()',
+  ]),
+);
+
+/** A listener that is never called would hide the mistake. */
+function refuseListener(name: unknown): void {
+  const instead = noEvents.get(name);
+  if (instead !== undefined)
+    throw Object.assign(new TypeError(`A channel has no event '${String(name)}': ${instead}.`), {
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+}
+
 /**
- * A connection that carries whole messages, requests and answers. Emits `'close'` once, after its end.
+ * A connection that carries whole messages, requests and answers. Emits `'close'` once, after its end. It has no `'message'` event: messages
+ * wait until they are read.
  *
  * @example
  * ```ts
@@ -84,6 +102,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** @internal */
   constructor(options: ChannelOptions = {}, budget: Budget = threadBudget) {
     super();
+    this.on('newListener', refuseListener);
     checkChannelOptions(options);
     const { onRequest, ...sizes } = options;
     this.#options = { ...channelDefaults, ...defined(sizes) };
