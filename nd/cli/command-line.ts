@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIPv6, SocketAddress } from 'node:net';
 import type { Command } from 'commander';
+import type { ZodError } from 'zod';
 
 /** A host name, of this host or of another. */
 const HOST_NAME = /^(?!-)[\w-]+(\.[\w-]+)*\.?$/;
@@ -38,6 +39,22 @@ export function errorLine(tool: string, error: unknown): string {
   return `${JSON.stringify({ tool, error: { ...(code === undefined ? {} : { code }), message: text } })}\n`;
 }
 
+/** Prints the error of the given command as JSON, if that was asked for. */
+export function printJsonError(error: unknown): void {
+  if (process.argv.includes('--json')) process.stdout.write(errorLine(nameGiven(), error));
+}
+
+/** Prints what is wrong with the options of the given command, and sets the exit code. */
+export function wrongOptions({ issues }: ZodError): void {
+  const problems = issues.map(({ path, message }) => {
+    const name = path.join('.');
+    return name === '' ? message : `${name === 'pid' ? 'the process id' : `--${name}`} ${message}`;
+  });
+  printJsonError(new Error(problems.join('; ')));
+  for (const problem of problems) process.stderr.write(`${nameGiven()}: ${problem}\n`);
+  process.exitCode = 2;
+}
+
 /** An IP address in the system's form, without its scope. */
 const canonical = (address: string): string =>
   new SocketAddress({ address, family: isIPv6(address) ? 'ipv6' : 'ipv4' }).address;
@@ -56,8 +73,7 @@ export function endsInTwo(command: Command): Command {
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
     .configureOutput({
       outputError: (text, write) => {
-        if (process.argv.includes('--json'))
-          process.stdout.write(errorLine(nameGiven(), new Error(text.trim().replace(/^error: /, ''))));
+        printJsonError(new Error(text.trim().replace(/^error: /, '')));
         write(text);
       },
     });

@@ -17,7 +17,7 @@ import {
 } from '../conformance/index.js';
 import type { MutantResult } from '../conformance/mutants/index.js';
 import { count, ipAddress } from './argument-schemas.js';
-import { isWildcard } from './command-line.js';
+import { isWildcard, wrongOptions } from './command-line.js';
 import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './conformance-half.js';
 
 /** Time limit of a step in seconds; shorter for a broken provider. */
@@ -196,15 +196,7 @@ export function conformanceCommand(fail: (error: unknown) => void): Command {
     .option('--json', 'print a line of JSON for each case')
     .action(async (values: unknown) => {
       const parsed = conformanceOptions.safeParse(values);
-      if (!parsed.success) {
-        for (const { path, message } of parsed.error.issues) {
-          process.stderr.write(
-            `nd conformance: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}\n`,
-          );
-        }
-        process.exitCode = 2;
-        return;
-      }
+      if (!parsed.success) return wrongOptions(parsed.error);
       try {
         const options = parsed.data;
         if (options.serve) await serveOtherHalf(options);

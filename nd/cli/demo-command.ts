@@ -4,10 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { count, hostAddress } from './argument-schemas.js';
-import { addressOfHost, errorLine } from './command-line.js';
+import { addressOfHost, wrongOptions } from './command-line.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './demo-report.js';
-import { meaningOf } from './peer-lost.js';
 
 const demoOptions = z
   .object({
@@ -150,24 +149,13 @@ export function demoCommand(fail: (error: unknown) => void): Command {
     .option('--json', 'print the report as JSON')
     .action(async (values: unknown) => {
       const parsed = demoOptions.safeParse(values);
-      if (!parsed.success) {
-        const problems = parsed.error.issues.map(
-          ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
-        );
-        if ((values as { json?: boolean }).json)
-          process.stdout.write(errorLine('nd demo', new Error(problems.join('; '))));
-        for (const problem of problems) process.stderr.write(`nd demo: ${problem}\n`);
-        process.exitCode = 2;
-        return;
-      }
-      const { json } = parsed.data;
+      if (!parsed.success) return wrongOptions(parsed.error);
       try {
         const options = { ...parsed.data, address: await addressOfHost(parsed.data.address) };
         if (options.server) await runRole('server', options);
         else if (options.client) await runRole('client', options);
         else await runBoth(options);
       } catch (error) {
-        if (json) process.stdout.write(errorLine('nd demo', meaningOf(error)));
         fail(error);
       }
     });

@@ -1,5 +1,6 @@
 /** How commands report errors. A peer that is gone is one error, with an exit code of its own. */
 import { NdError, Status, statusText } from '../index.js';
+import { printJsonError } from './command-line.js';
 
 /** The peer has ended or lost the connection before the work was done. */
 export class ConnectionEnded extends Error {
@@ -37,9 +38,10 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof ConnectionEnded ? EXIT_PEER_LOST : 1;
 }
 
-/** Prints an error of a command for people, and sets the exit code. */
+/** Prints an error of a command, as JSON, too, with `--json`, and sets the exit code. */
 export function fail(thrown: unknown): void {
   const error = meaningOf(thrown);
+  printJsonError(error);
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K'); // in place of the progress
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NdError ? ` [${error.code}]` : '';

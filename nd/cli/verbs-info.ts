@@ -18,7 +18,7 @@ import {
   type WvDeviceAttributes,
   WvError,
 } from '../../winverbs/index.js';
-import { errorLine, packageVersion } from './command-line.js';
+import { packageVersion } from './command-line.js';
 import { collectReport, formatReport } from './verbs-report.js';
 
 /** The state of a port's link (IBA 1 §14.2.5.6, PortPhysicalState). */
@@ -282,7 +282,6 @@ export function verbsInfoCommand(fail: (error: unknown) => void): Command {
           options.json === true ? JSON.stringify(info) : (long ? formatVerbsInfo : formatBrief)(info);
         process.stdout.write(`${text}\n`);
       } catch (error) {
-        if (options.json === true) process.stdout.write(errorLine('nd verbs-info', error));
         fail(error);
       }
     });

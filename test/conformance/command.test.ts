@@ -120,6 +120,17 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--address', '192.0.2.1', '--only', 'cq.unarmed'], 1, /./],
 ];
 
+test('conformance --json: what cannot be run is said in JSON, too', async () => {
+  for (const args of [['--provider', './no-such-module.js'], ['--spi', 'v3'], ['--no-such-option']]) {
+    const { code, lines, errors } = await conformance(...args, '--json');
+    assert.not(code === 0);
+    assert.is(lines.length, 1, errors);
+    const { tool, error } = JSON.parse(lines[0]!) as { tool: string; error: { message: string } };
+    assert.is(tool, 'nd conformance');
+    assert.ok(errors.includes(error.message), errors);
+  }
+});
+
 for (const [args, expected, text] of wrong) {
   const isFirst = /v3|no-such-(case|module$)/.test(args.join(' '));
   firstIf(isFirst, test)(`conformance ${args.join(' ')}: cannot be run`, async () => {

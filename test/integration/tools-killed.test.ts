@@ -111,7 +111,7 @@ test('nvme: a target that is killed, and not found again', async () => {
   assert.is(code, 3, stderr);
   const sentence = 'The controller is lost, and was not found again.';
   assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
-  assert.equal(JSON.parse(stdout), { tool: 'nd nvme', error: { message: sentence } });
+  assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', error: { message: sentence } });
 });
 
 test('nvme: a target that was never there is another failure', async () => {

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
 import { count, ipAddress } from '../argument-schemas.js';
-import { addressOfHost, endsInTwo, errorLine } from '../command-line.js';
+import { addressOfHost, endsInTwo, wrongOptions } from '../command-line.js';
 import { ConnectionEnded } from '../peer-lost.js';
 import { NVME_PORT, NvmeConnectionError, NvmeRefusedError } from './capsules.js';
 import { NvmeController } from './controller.js';
@@ -193,26 +193,13 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   ): (...given: unknown[]) => Promise<void> {
     return async (...given) => {
       const host = typeof given[0] === 'string' ? given[0] : undefined;
-      const values = given[host === undefined ? 0 : 1] as { json?: boolean };
-      const tell = (error: unknown): void => {
-        if (values.json) process.stdout.write(errorLine('nd nvme', error));
-      };
+      const values = given[host === undefined ? 0 : 1];
       const parsed = schema.safeParse(values);
-      if (!parsed.success) {
-        const problems = parsed.error.issues.map(
-          ({ path, message }) => `${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
-        );
-        tell(new Error(problems.join('; ')));
-        for (const problem of problems) process.stderr.write(`nd nvme: ${problem}\n`);
-        process.exitCode = 2;
-        return;
-      }
+      if (!parsed.success) return wrongOptions(parsed.error);
       try {
         await run(parsed.data, host === undefined ? undefined : await addressOfHost(host));
-      } catch (thrown) {
-        const error = meaningOf(thrown);
-        tell(error);
-        fail(error);
+      } catch (error) {
+        fail(meaningOf(error));
       }
     };
   }

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import * as z from 'zod';
 import { type KernelStatistics, type ObservedKernel, readProcesses } from '../../../kernel-bridge/index.js';
 import { count } from '../argument-schemas.js';
-import { errorLine } from '../command-line.js';
+import { wrongOptions } from '../command-line.js';
 import { bytes, qpnText, short } from './number-text.js';
 import { problemText, type Row, Sampler, type Seen } from './sample.js';
 import { table } from './text-table.js';
@@ -167,17 +167,6 @@ async function run(values: z.output<typeof options>): Promise<void> {
   }
 }
 
-/** Prints problems of a command line, and sets the exit code. */
-export function wrongArguments(tool: string, { issues }: z.ZodError, json: boolean): void {
-  const problems = issues.map(({ path, message }) => {
-    const name = path.join('.');
-    return `${tool}: ${name === 'pid' ? 'the process id' : `--${name}`} ${message}`;
-  });
-  if (json) process.stdout.write(errorLine(tool, new Error(problems.join('; '))));
-  process.stderr.write(`${problems.join('\n')}\n`);
-  process.exitCode = 2;
-}
-
 /** The command; `fail` prints an error. */
 export function statCommand(fail: (error: unknown) => void): Command {
   return new Command('stat')
@@ -189,11 +178,10 @@ export function statCommand(fail: (error: unknown) => void): Command {
     .allowExcessArguments(false)
     .action(async (pid: string | undefined, given: Record<string, unknown>) => {
       const parsed = options.safeParse({ ...given, ...(pid !== undefined && { pid }) });
-      if (!parsed.success) return wrongArguments('nd stat', parsed.error, given.json === true);
+      if (!parsed.success) return wrongOptions(parsed.error);
       try {
         await run(parsed.data);
       } catch (error) {
-        if (parsed.data.json) process.stdout.write(errorLine('nd stat', error));
         fail(error);
       }
     });

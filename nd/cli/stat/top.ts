@@ -4,10 +4,9 @@ import { Command } from 'commander';
 import * as z from 'zod';
 import { readProcesses } from '../../../kernel-bridge/index.js';
 import { count } from '../argument-schemas.js';
-import { errorLine } from '../command-line.js';
+import { wrongOptions } from '../command-line.js';
 import { short } from './number-text.js';
 import { problemText, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
-import { wrongArguments } from './stat.js';
 import { table } from './text-table.js';
 import { serveView } from './web.js';
 
@@ -197,11 +196,10 @@ export function topCommand(fail: (error: unknown) => void): Command {
     .allowExcessArguments(false)
     .action(async (given: Record<string, unknown>) => {
       const parsed = options.safeParse(given);
-      if (!parsed.success) return wrongArguments('nd top', parsed.error, given.json === true);
+      if (!parsed.success) return wrongOptions(parsed.error);
       try {
         await run(parsed.data);
       } catch (error) {
-        if (parsed.data.json) process.stdout.write(errorLine('nd top', error));
         fail(error);
       }
     });
