@@ -797,7 +797,6 @@ declare abstract class WvObject implements WvUnknown {
     queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N];
     [Symbol.dispose](): void;
     [Symbol.asyncDispose](): Promise<void>;
-    protected get held(): boolean;
     protected unused(): void;
     protected abstract destroy(): void;
 }

@@ -178,7 +178,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
 
   /** The soft kernel cancels the waiting requests of an endpoint that it destroys. */
   protected override unused(): void {
-    if (this.held || !this.file.extended) super.unused();
+    if (!this.file.extended) super.unused();
   }
 
   protected override destroy(): void {

@@ -103,11 +103,6 @@ export abstract class WvObject implements WvUnknown {
     return this.users === 0;
   }
 
-  /** Other objects need it. */
-  protected get held(): boolean {
-    return this.holders > 0;
-  }
-
   /** @internal */
   check(): void {
     if (this.users === 0) this.refuse();

@@ -7,7 +7,11 @@ import { type Client, Waiting } from './client.js';
 export async function portClient(program: URL, argv: readonly string[]): Promise<Client> {
   const { port1, port2 } = new MessageChannel();
   const worker = new Worker(program, { argv: [...argv], workerData: port2, transferList: [port2] });
-  await once(worker, 'online');
+  worker.on('error', (error) => {
+    throw error;
+  });
+  // It has loaded its program.
+  await once(port1, 'message');
   const waiting = new Waiting();
   port1.on('message', (bytes: Uint8Array) => waiting.answer(bytes));
   return {
@@ -20,4 +24,5 @@ export async function portClient(program: URL, argv: readonly string[]): Promise
 
 export function servePort(port: MessagePort): void {
   port.on('message', (bytes: Uint8Array) => port.postMessage(bytes));
+  port.postMessage('ready');
 }

@@ -95,7 +95,8 @@ export async function startOtherHalf({
   const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
     child.once('message', (message) => resolve(served.parse(message)));
     child.once('error', reject);
-    child.once('exit', (code) =>
+    // 'exit' may come before the message.
+    child.once('close', (code) =>
       reject(new Error(`The process of the other half has ended with code ${code}.`)),
     );
   });

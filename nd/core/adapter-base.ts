@@ -63,9 +63,6 @@ export abstract class AdapterBase extends NdObject {
   /** v1: the file of all its requests, once the client has asked for it. */
   file: OverlappedFile | undefined = undefined;
 
-  /** Its queue pairs are in the port's first partition: the client has chosen none, and the address is in no other. */
-  readonly #inFirstPartition: boolean;
-
   #largeRequest: number | undefined = undefined;
 
   /** Memory whose region was released while windows were bound to it. */
@@ -95,8 +92,7 @@ export abstract class AdapterBase extends NdObject {
       device = provider.openDevice(this.place.deviceGuid);
       this.device = device;
       this.pkey = checkedPkey(options.pkey);
-      const index = this.#pkeyIndex('OpenAdapter', Status.INVALID_PARAMETER);
-      this.#inFirstPartition = this.pkey === undefined && index === 0;
+      if (this.pkey !== undefined) this.#pkeyIndex('OpenAdapter', Status.INVALID_PARAMETER);
       this.limits = device.query();
       this.maxTransfer = transferOf(device.queryPort(this.place.portNumber).maxMessageSize);
       this.pd = device.allocateProtectionDomain();
@@ -224,7 +220,7 @@ export abstract class AdapterBase extends NdObject {
         {
           qpState: QpState.INIT,
           portNumber,
-          pkeyIndex: this.#inFirstPartition ? 0 : this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
+          pkeyIndex: this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
           // The connection adds the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },

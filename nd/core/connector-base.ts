@@ -70,8 +70,6 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #rejected = false;
   /** This side is ending the connection. */
   #disconnecting = false;
-  /** The notification that {@link attributes} watches for a peer that gives up; the first NotifyDisconnect returns it. */
-  #watch: Overlapped<void> | undefined;
   readonly #requests = new RequestTracker((request) => this.issued(request));
   readonly #notifications = new RequestTracker((request) => this.issued(request));
 
@@ -143,7 +141,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   notifyDisconnect(): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('notifyDisconnect', 'NotifyDisconnect');
-    const request = this.#watched() ?? adapter.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
+    const request = adapter.call(what, () => this.#wv!.notifyDisconnect(), notConnected);
     const ended = (): void => this.#apply('peerDisconnected');
     return this.#notifications.track(request, ended, (error) => {
       if (this.#disconnecting) {
@@ -198,7 +196,10 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     return what;
   }
 
-  /** Throws unless there is a request, a reply or a reject to look at. */
+  /**
+   * What the peer has sent; throws unless there is a request, a reply or a reject. A peer that has given up meanwhile shows in Accept,
+   * CompleteConnect and Reject.
+   */
   protected attributes(what: string): WvConnectAttributes {
     const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
     if (ended && !this.#rejected) {
@@ -209,28 +210,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       );
     }
     const wv = this.#wv!;
-    if (this.#state !== 'Requested' && this.#state !== 'Replied') {
-      return this.adapter.call(what, () => wv.query());
-    }
-    // The query also succeeds after the peer has given up; only a notification shows that. WinVerbs takes requests in
-    // order, so a notification that ends at once has ended when the query returns.
-    return this.adapter.call(what, () => {
-      if (this.#watch === undefined || this.#watch.status === Status.CANCELED)
-        this.#watch = wv.notifyDisconnect().unref();
-      const attributes = wv.query();
-      if (endedByPeer.has(this.#watch.status)) {
-        this.#apply('peerGaveUp');
-        throw refuse(Status.CONNECTION_ABORTED, what, 'The peer has given up.');
-      }
-      return attributes;
-    });
-  }
-
-  /** The notification that {@link attributes} has begun, unless it was cancelled. */
-  #watched(): Overlapped<void> | undefined {
-    const watch = this.#watch;
-    this.#watch = undefined;
-    return watch?.status === Status.CANCELED ? undefined : watch?.ref();
+    return this.adapter.call(what, () => wv.query());
   }
 
   /** Read depths within the adapter's limits. */
@@ -482,7 +462,6 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       else previous.release();
     }
     this.#wv = wv;
-    this.#watch = undefined;
     this.#protocol = protocol;
     this.#used = false;
   }

@@ -87,7 +87,6 @@ const transitions = {
   accepted: { Accepting: 'Connected' },
   acceptFailed: { Accepting: 'Disconnected' },
   rejected: { Requested: 'Disconnected', Replied: 'Disconnected' },
-  peerGaveUp: { Requested: 'Disconnected', Replied: 'Disconnected' },
   // The peer's disconnect may be observed before our completeConnect has completed.
   peerDisconnected: { Completing: 'PassiveDisconnect', Connected: 'PassiveDisconnect' },
   disconnectStarted: { Connected: 'ActiveDisconnect', PassiveDisconnect: 'ActiveDisconnect' },

@@ -601,7 +601,7 @@ export interface INDConnector extends INDOverlapped {
   /**
    * The data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject.
    *
-   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see INDConnector::GetConnectionData
    */
   getConnectionData(): NdConnectionData;

@@ -717,7 +717,7 @@ export interface IND2Connector extends IND2Overlapped {
   /**
    * The Reads that the peer offers with its request, or has granted with its reply, in a form that accept takes.
    *
-   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetReadLimits
    */
   getReadLimits(): Nd2ReadLimits;
@@ -726,7 +726,7 @@ export interface IND2Connector extends IND2Overlapped {
    * The private data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject. It may be padded with
    * zeros to the transport's fixed length.
    *
-   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID, CONNECTION_ABORTED (the peer gave up)
+   * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetPrivateData
    */
   getPrivateData(): Uint8Array;

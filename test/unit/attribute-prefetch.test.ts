@@ -73,9 +73,13 @@ test('every request for an endpoint discards them but EP_QUERY and EP_DISCONNECT
     const ofEndpoint = name.startsWith('EP_') && name !== 'EP_CREATE' && name !== 'EP_DISCONNECT_NOTIFY';
     const brings = code === EP_CONNECT || code === EP_GET_REQUEST;
     const use = name === 'EP_QUERY' ? 'query' : brings ? 'carrier' : 'endpoint';
-    assert.is(cacheUses.get(code), ofEndpoint ? use : undefined, name);
+    assert.is(
+      cacheUses.get(code),
+      ofEndpoint ? use : name === 'DEVICE_PKEY_QUERY' ? 'answer' : undefined,
+      name,
+    );
   }
-  for (const code of Object.values(IbatCode)) assert.is(cacheUses.get(code), 'address');
+  for (const code of Object.values(IbatCode)) assert.is(cacheUses.get(code), 'answer');
   for (const code of Object.values(HcaFileCode)) assert.is(cacheUses.get(code), undefined);
 });
 

@@ -1,9 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, Status } from '../../nd/index.js';
-import { FakeDevice } from '../helpers/fake-winverbs.js';
 import { endsIn, openFake } from '../helpers/nd-fixture.js';
-import { openFake2, queuePairOf } from '../helpers/nd2-fixture.js';
 import { throwsStatus } from '../helpers/outcome.js';
 
 test('the address list has the addresses that belong to RDMA devices', () => {
@@ -51,28 +49,6 @@ test('an adapter that fails half-way leaves nothing open', () => {
   endsIn(() => nd.openAdapter('10.0.0.1'), Status.NO_MEMORY);
   assert.is(wv.references, before);
   assert.is(wv.devices.at(-1)!.references, 0);
-});
-
-test('the P_Key is looked up for each queue pair, but for an adapter in the first partition of its port', () => {
-  const { findPkey } = FakeDevice.prototype;
-  let asked = 0;
-  try {
-    for (const index of [3, 0]) {
-      FakeDevice.prototype.findPkey = () => {
-        asked += 1;
-        return index;
-      };
-      const { adapter, pd } = openFake2();
-      asked = 0;
-      for (let i = 0; i < 2; i += 1) {
-        const { qp } = queuePairOf(adapter, pd, { connected: false });
-        assert.is(qp.modified[0]!.attributes.pkeyIndex, index);
-      }
-      assert.is(asked, index === 0 ? 0 : 2);
-    }
-  } finally {
-    FakeDevice.prototype.findPkey = findPkey;
-  }
 });
 
 test('an option that does not exist is refused by its name, and those that do are listed', () => {

@@ -62,8 +62,6 @@ test('the transition table, every cell', () => {
     'acceptFailed Accepting': 'Disconnected',
     'rejected Requested': 'Disconnected',
     'rejected Replied': 'Disconnected',
-    'peerGaveUp Requested': 'Disconnected',
-    'peerGaveUp Replied': 'Disconnected',
     'peerDisconnected Completing': 'PassiveDisconnect',
     'peerDisconnected Connected': 'PassiveDisconnect',
     'disconnectStarted Connected': 'ActiveDisconnect',
@@ -332,35 +330,15 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rejecting.connector.state, 'Disconnected');
   });
 
-  test('one notification watches for a peer that gives up, and is the first that NotifyDisconnect returns', async () => {
-    const rig = new Rig().bring('Replied');
-    const watches = () => rig.wv.requests.filter(({ name }) => name === 'notifyDisconnect').length;
-    for (let i = 0; i < 3; i += 1) rig.privateData();
-    assert.is(watches(), 1);
-    rig.connector.cancelOverlappedRequests();
-    rig.privateData();
-    assert.is(watches(), 2, 'a cancelled one watches no more');
-    const complete = rig.connector.completeConnect();
-    const first = rig.connector.notifyDisconnect();
-    assert.is(watches(), 2);
-    const second = rig.connector.notifyDisconnect();
-    assert.is(watches(), 3);
-    rig.end('accept');
-    await complete;
-    for (const request of rig.wv.requests.filter(({ name }) => name === 'notifyDisconnect').slice(1)) {
-      request.fail(Status.CONNECTION_DISCONNECTED);
-      request.deliver();
+  test('reading what the peer has sent begins no request', () => {
+    for (const state of ['Requested', 'Replied'] as const) {
+      const rig = new Rig().bring(state);
+      const before = rig.wv.requests.length;
+      for (let i = 0; i < 3; i += 1) rig.privateData();
+      rig.readLimits();
+      assert.is(rig.wv.requests.length, before);
+      assert.is(rig.connector.state, state);
     }
-    for (const notification of [first, second]) assert.is(await outcome(notification), Status.SUCCESS);
-    assert.is(rig.connector.state, 'PassiveDisconnect');
-  });
-
-  test('a peer that gives up after the notification has begun is CONNECTION_ABORTED, once', () => {
-    const rig = new Rig().bring('Requested');
-    assert.is(rig.try('getPrivateData'), Status.SUCCESS);
-    rig.end('notifyDisconnect', Status.CONNECTION_ABORTED);
-    assert.is(rig.try('getPrivateData'), Status.CONNECTION_ABORTED);
-    assert.is(rig.connector.state, 'Disconnected');
   });
 
   test('a reply that the peer turned down is CONNECTION_REFUSED, and its data can be read', async () => {

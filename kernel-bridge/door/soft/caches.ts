@@ -1,4 +1,4 @@
-/** The caches of the user side: answers of IBAT, and attributes of endpoints. */
+/** The caches of a file on the user side: addresses and P_Keys, and attributes of endpoints. */
 import { IbatCode, IoctlCode } from '../../ioctl/codes.js';
 import { epAttributesRoom, WvIoEpAttributes } from '../../ioctl/structs.js';
 
@@ -6,9 +6,10 @@ import { epAttributesRoom, WvIoEpAttributes } from '../../ioctl/structs.js';
  * The IOCTLs that are cached: their answers hardly ever change, and they have no side effects. With the byte offsets of the sockaddr
  * ports in their inputs, which the cache key ignores, because no answer depends on a port.
  */
-export const cachedAddresses: ReadonlyMap<number, readonly number[]> = new Map([
+export const cachedAnswers: ReadonlyMap<number, readonly number[]> = new Map<number, readonly number[]>([
   [IbatCode.IP_TO_PORT, [6, 7]],
   [IbatCode.PATH, [6, 7, 34, 35]],
+  [IoctlCode.DEVICE_PKEY_QUERY, []],
 ]);
 
 /** Lifetime of an entry, in ms: the interval at which the kernel scans the host's interfaces. */
@@ -33,11 +34,11 @@ function sameInput(a: Uint8Array, b: Uint8Array, ignored: readonly number[]): bo
 }
 
 /**
- * Cache of IBAT answers, so that a connection need not query its device and path again. An entry expires after a second, or when
- * the cache epoch changes. The epoch is a word that the kernel and its user share; the kernel increments it when an interface has
- * changed and when the kernel ends.
+ * Cache of {@link cachedAnswers} of a file, so that a connection need not query its device, P_Keys and path again. An entry expires
+ * after a second, or when the cache epoch changes. The epoch is a word that the kernel and its user share; the kernel increments it when an
+ * interface or a P_Key table has changed and when the kernel ends.
  */
-export class IbatCache {
+export class AnswerCache {
   readonly #cacheEpoch: Int32Array;
   readonly #now: () => number;
   #entries: Entry[] = [];
@@ -50,7 +51,7 @@ export class IbatCache {
 
   /** The cached answer, or else that of `query`, which is cached. */
   answer(code: number, input: Uint8Array | null, outputLength: number, query: () => Uint8Array): Uint8Array {
-    const ignored = cachedAddresses.get(code);
+    const ignored = cachedAnswers.get(code);
     if (input === null || ignored === undefined) return query();
     // Read before the query: a change during the query must invalidate its answer.
     const epoch = Atomics.load(this.#cacheEpoch, 0);

@@ -4,16 +4,16 @@ import { Status } from '../../ioctl/status.js';
 import { epAttributesRoom } from '../../ioctl/structs.js';
 import { closedError, type DeviceFile, wrongRequest } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
-import { AttributePrefetch, cachedAddresses } from './caches.js';
+import { AnswerCache, AttributePrefetch, cachedAnswers } from './caches.js';
 import type { SoftKernel } from './soft-kernel.js';
 
 const noBytes = new Uint8Array(0);
 
 /**
- * How an IOCTL uses the caches of the user side: `address` is served from the IBAT cache, `query` from prefetched
+ * How an IOCTL uses the caches of the user side: `answer` is served from the cache of answers, `query` from prefetched
  * attributes; the output of a `carrier` brings attributes, and an `endpoint` request may change them.
  */
-type CacheUse = 'address' | 'query' | 'carrier' | 'endpoint';
+type CacheUse = 'answer' | 'query' | 'carrier' | 'endpoint';
 
 const { EP_CONNECT, EP_CREATE, EP_DISCONNECT_NOTIFY, EP_GET_REQUEST, EP_QUERY } = IoctlCode;
 
@@ -28,13 +28,14 @@ export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
   [EP_CONNECT, 'carrier'],
   [EP_GET_REQUEST, 'carrier'],
   [EP_QUERY, 'query'],
-  ...[...cachedAddresses.keys()].map((code): [number, CacheUse] => [code, 'address']),
+  ...[...cachedAnswers.keys()].map((code): [number, CacheUse] => [code, 'answer']),
 ]);
 
 /** A file of the soft kernel. Each request passes bytes both ways through a slot of the isolate's channel. */
 export class SoftDeviceFile implements DeviceFile {
   readonly extended = true;
   #closed = false;
+  readonly #answers: AnswerCache;
   readonly #prefetch: AttributePrefetch;
 
   constructor(
@@ -42,6 +43,7 @@ export class SoftDeviceFile implements DeviceFile {
     readonly name: string,
     private readonly fileId: number,
   ) {
+    this.#answers = new AnswerCache(kernel.channel.cacheEpoch);
     this.#prefetch = new AttributePrefetch(kernel.channel.cacheEpoch);
   }
 
@@ -54,8 +56,8 @@ export class SoftDeviceFile implements DeviceFile {
     const wrong = wrongRequest(code, input, outputLength);
     if (wrong !== undefined) throw wrong;
     switch (cacheUses.get(code)) {
-      case 'address':
-        return this.kernel.ibatCache.answer(code, input, outputLength, () =>
+      case 'answer':
+        return this.#answers.answer(code, input, outputLength, () =>
           this.#request(code, input, outputLength),
         );
       case 'query':

@@ -13,7 +13,6 @@ import type { KernelOptions, KernelOptionsInput } from '../../option-checks/opti
 import { optionsDelivery } from '../../option-checks/options-delivery.js';
 import type { DeviceFile } from '../device-file.js';
 import { Overlapped } from '../overlapped.js';
-import { IbatCache } from './caches.js';
 import { resolveKernelOptions } from './resolve-options.js';
 import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
@@ -75,7 +74,6 @@ export class SoftKernel {
   readonly #answer: Float64Array;
   readonly #answerBytes: Uint8Array;
   readonly states: Int32Array;
-  readonly ibatCache: IbatCache;
   readonly #worker: Worker;
   /**
    * By slot. Not a Map: each time a Map makes room, its former table refers to the new one, so all that was in either survives the
@@ -107,7 +105,6 @@ export class SoftKernel {
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;
     this.states = this.channel.states;
-    this.ibatCache = new IbatCache(this.channel.cacheEpoch);
     const here = import.meta.url;
     const { delivery, deliver, warnings, hear } = optionsDelivery();
     this.#takeWarnings = warnings;

@@ -1,7 +1,7 @@
-/** The cache of IBAT answers: one query to the kernel, and another as soon as the answer may be stale. */
+/** The cache of answers of a file: one query to the kernel, and another as soon as the answer may be stale. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { IbatCache } from '../../kernel-bridge/door/soft/caches.js';
+import { AnswerCache } from '../../kernel-bridge/door/soft/caches.js';
 import { IbatCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { encodeSockaddr } from '../../kernel-bridge/ioctl/sockaddr.js';
 import { Status, StatusError } from '../../kernel-bridge/ioctl/status.js';
@@ -10,7 +10,7 @@ import { IbatIpToPortIn, IbatPathIn } from '../../kernel-bridge/ioctl/structs.js
 function rig() {
   const cacheEpoch = new Int32Array(new SharedArrayBuffer(4));
   const clock = { now: 5 };
-  const cache = new IbatCache(cacheEpoch, () => clock.now);
+  const cache = new AnswerCache(cacheEpoch, () => clock.now);
   let queries = 0;
   /** Queries that reached the kernel. */
   const ask = (code: number, input: Uint8Array | null, outputLength = 4): number => {
