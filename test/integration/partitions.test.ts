@@ -234,11 +234,8 @@ test('ND v2: an adapter of a partition connects and listens in it; others take e
   foreign.connector.bind(`${ADDRESS}:0`);
   const refused = await endOf(foreign.connector.connect(foreign.pair, strict.getLocalAddress()));
   assert.is(refused, 'CONNECTION_REFUSED', 'the default partition');
-  for (const [listener, adapter] of [
-    [strict, one],
-    [open, any],
-  ] as const) {
-    const [active, passive] = [side(one), side(adapter)];
+  const connects = async (from: typeof one, listener: typeof strict, to: typeof one, pkey: number) => {
+    const [active, passive] = [side(from), side(to)];
     const before = rcPackets(capture).length;
     const accepted = listener
       .getConnectionRequest(passive.connector)
@@ -250,8 +247,14 @@ test('ND v2: an adapter of a partition connects and listens in it; others take e
     active.pair.send('x', []);
     await active.cq.notify('any');
     await active.connector.disconnect();
-    assert.equal(valuesOf(await acknowledged(capture, before), 'pkey'), [0x8002]);
-  }
+    assert.equal(valuesOf(await acknowledged(capture, before), 'pkey'), [pkey]);
+  };
+  await connects(one, strict, one, 0x8002);
+  await connects(one, open, any, 0x8002);
+  await connects(any, open, any, 0xffff);
+  // The instance stays in the partition that was the port's first when it was opened.
+  setPartitions([0x8001, 0x8002, 0xffff]);
+  await connects(any, open, any, 0xffff);
   for (const each of [one, any, nd]) each.release();
 });
 
