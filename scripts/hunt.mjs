@@ -28,7 +28,7 @@ const PAUSE_MS = { shortest: 100, longest: 2000 };
 
 const split = process.argv.indexOf('--', 2);
 const command = split < 0 ? [] : process.argv.slice(split + 1);
-const { values, positionals } = parseArgs({
+const { values, positionals } = parsed({
   args: process.argv.slice(2, split < 0 ? undefined : split),
   allowPositionals: true,
   options: {
@@ -64,6 +64,14 @@ function loop(busyMs, pauseMs, prefix = []) {
     }`;
   const [name, ...args] = [...prefix, process.execPath, '-e', program];
   return spawn(name, args, { stdio: 'inherit' }).on('error', fail);
+}
+
+function parsed(config) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    return fail(new Error(`${error.message}; the head of scripts/hunt.mjs has the options`));
+  }
 }
 
 function fail(error) {
