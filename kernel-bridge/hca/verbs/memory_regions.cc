@@ -87,7 +87,8 @@ void endRegistrations(uint64_t range) {
     Device* const device = pd.device;
     if (device == nullptr) return;
     std::unique_lock<std::shared_mutex> keys(device->keys);
-    for (auto& [lkey, region] : device->regions) {
+    for (auto& entry : device->regions) {
+      auto& region = entry.second;  // clang captures no structured binding in C++17
       if (region.range != range || region.mr == nullptr) continue;
       if (device->lib->ibv_dereg_mr(region.mr) != 0) {
         // Windows hold it. They go first, as they would with the process.
