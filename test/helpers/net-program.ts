@@ -1,5 +1,6 @@
-// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, or one that pours bytes into a stream, and can be killed. Messages by IPC.
+// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, one that pours bytes into a stream, or many that write a little and leave, and can be killed. Messages by IPC.
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
 
 const [, , role, address, port] = process.argv;
@@ -12,6 +13,27 @@ if (role === 'serve') {
   server.listen(0, address);
   await once(server, 'listening');
   process.send!({ port: server.address()!.port });
+} else if (role === 'leave') {
+  // Connections that write a little and end, all together when they are told to.
+  const sockets = await Promise.all(
+    Array.from({ length: Number(process.argv[5]) }, async () => {
+      const socket = connect(Number(port), address);
+      await once(socket, 'connect');
+      return socket;
+    }),
+  );
+  process.send!({ connected: true });
+  await once(process, 'message');
+  await Promise.all(
+    sockets.map(async (socket) => {
+      for (let n = 0; n < 14; n += 1) {
+        socket.write(Buffer.alloc(100, n));
+        await setImmediate();
+      }
+      socket.destroy();
+      await once(socket, 'close');
+    }),
+  );
 } else if (role === 'pour') {
   const socket = connect(Number(port), address);
   const bytes = Buffer.alloc(65_536);

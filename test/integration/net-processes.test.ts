@@ -1,9 +1,12 @@
 /** `networkdirect/net` between processes, and between hosts with a link that loses packets; peers that are killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { createServer } from '../../nd/net/index.js';
 import { needing } from '../helpers/needs.js';
+import { endAll as endServers, listening } from '../helpers/net-pair.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import { programFile } from '../helpers/programs.js';
 import { firstIf, long } from '../helpers/tiers.js';
@@ -70,12 +73,37 @@ async function answered(
 }
 
 test.after.each(endAll);
+test.after.each(endServers);
 
 test('two processes: requests of all lengths, and a clean end on both sides', async () => {
   const [server, client] = await answered();
   client.child.send('close');
   assert.is(await client.told('ended'), 'clean');
   assert.is(await server.told('ended'), 'clean');
+});
+
+test('what a busy program has not seen is delivered before the ends of the connections', async () => {
+  const BYTES = 14 * 100;
+  const received: number[] = [];
+  const errors: unknown[] = [];
+  let closed = 0;
+  const server = createServer((socket) => {
+    const at = received.push(0) - 1;
+    socket.on('data', ({ length }) => {
+      received[at]! += length;
+    });
+    socket.on('error', (error) => errors.push(error));
+    socket.on('close', () => closed++);
+  });
+  const client = start(['leave', '127.0.0.1', String(await listening(server)), '60']);
+  await client.told('connected');
+  await new Promise((resolve) => client.child.send('go', resolve));
+  // All of them write and leave while this thread does something else: the results of more than one poll wait.
+  const until = performance.now() + 1200;
+  while (performance.now() < until);
+  while (closed < 60) await setTimeout(5);
+  assert.equal(errors, []);
+  assert.equal(received, Array(60).fill(BYTES));
 });
 
 test('a server that is killed fails what its clients wait for', async () => {

@@ -9,7 +9,7 @@ const taker: ResultTaker = { completed: () => {}, delivered: () => {}, touched: 
 
 /** A completion queue by hand. It logs the calls. */
 class Queue {
-  readonly entries = 256;
+  entries = 256;
   log: string[] = [];
   /** Results that each poll takes, from now on; then 0. */
   results: number[] = [];
@@ -114,6 +114,22 @@ test('without connections that keep the process alive it does not poll, whatever
   poller.wake();
   await turns();
   assert.equal(queue.log, ['notify']);
+});
+
+test('all that has completed is delivered, and no more than the queue has entries', async () => {
+  const { poller, queue } = await polled(false);
+  queue.log = [];
+  queue.results = [64, 64, 64, 64, 64, 1, 0];
+  poller.drainAll();
+  assert.equal(queue.log, ['poll 64', 'poll 64', 'poll 64', 'poll 64']);
+  queue.log = [];
+  queue.results = [64, 64, 64, 63, 7];
+  poller.drainAll();
+  assert.equal(queue.log, ['poll 64', 'poll 64', 'poll 64', 'poll 63', 'poll 7']);
+  queue.log = [];
+  queue.results = [64, 2];
+  poller.drainAll();
+  assert.equal(queue.log, ['poll 64', 'poll 2', 'poll 0']);
 });
 
 test.run();

@@ -620,7 +620,7 @@ export class Link {
   end(error: unknown): void {
     if (this.over) return;
     // Frames that came before the end are delivered before it.
-    if (!this.touched) this.context.poller.drain();
+    if (!this.touched) this.context.poller.drainAll();
     if (this.over) return;
     this.over = true;
     void this.#disconnect();
@@ -650,7 +650,7 @@ export class Link {
     this.over = true;
     const { context } = this;
     // Requests that were flushed report their end.
-    while (context.poller.drain() > 0);
+    context.poller.drainAll();
     connector?.release();
     this.grants.end();
     this.queuePair.release();

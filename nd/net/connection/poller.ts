@@ -17,8 +17,9 @@ export interface ResultTaker {
   touched: boolean;
 }
 
-/** Results taken at a time. */
+/** Results taken at a time, and by one {@link Poller.drain}. */
 const BATCH = 64;
+const DRAINED = 4 * BATCH;
 
 /** Polls within one turn of the event loop, half a microsecond each: with more of them other events wait. */
 const POLLS = 8;
@@ -106,6 +107,18 @@ export class Poller {
     }
   }
 
+  /**
+   * Delivers all that has completed by now, of every connection, which may be more than one {@link drain} takes. What others complete
+   * meanwhile does not prolong it: it ends after as many results as the queue has entries.
+   */
+  drainAll(): void {
+    for (let left = this.#queue.entries; left > 0; ) {
+      const count = this.drain();
+      if (count === 0) return;
+      left -= count;
+    }
+  }
+
   #deliver(): number {
     let total = 0;
     for (;;) {
@@ -124,7 +137,7 @@ export class Poller {
         }
       }
       total += count;
-      if (count < BATCH || total >= 4 * BATCH) break;
+      if (count < BATCH || total >= DRAINED) break;
     }
     if (total > 0) this.#tell();
     return total;
@@ -179,11 +192,10 @@ export class Poller {
       this.#armed ??= this.#arm();
     } catch (error) {
       this.failed(error);
-      return;
     }
-    // What has completed before the queue was armed ends the notification at once.
   }
 
+  /** What has completed before ends the notification at once. */
   #arm(): Overlapped<void> {
     const armed = this.#queue.notify('any');
     if (this.#holders === 0) armed.unref();
