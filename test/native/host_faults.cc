@@ -94,9 +94,20 @@ void madDrops() {
   HOST_CHECK(!dropped(0xffff));
   faults.configure(o);  // another kernel of the process, with the same options: they are used up
   HOST_CHECK(!dropped(mad::kRep));
+  // A change of any option begins anew.
+  const auto begunAnew = [&] {
+    faults.configure(o);
+    return dropped(mad::kRep) && dropped(mad::kRep) && !dropped(mad::kRep);
+  };
   o.seed++;
-  faults.configure(o);
-  HOST_CHECK(dropped(mad::kRep));
+  HOST_CHECK(begunAnew());
+  for (double FaultRates::*rate :
+       {&FaultRates::drop, &FaultRates::duplicate, &FaultRates::reorder, &FaultRates::corrupt}) {
+    o.*rate = 1e-12;
+    HOST_CHECK(begunAnew());
+  }
+  o.dropMadCount.back()++;
+  HOST_CHECK(begunAnew());
 }
 
 // What another kernel of a process asks for holds for the process; what it leaves out stays.

@@ -8,9 +8,9 @@
 
 namespace nd::js {
 
-void HcaPort::push(QueuedEvent&& event) {
+void HcaPort::push(const QueuedEvent& event) {
   std::lock_guard<std::mutex> lock(mutex_);
-  queue_.push(std::move(event));
+  queue_.push(event);
   wake();
 }
 
@@ -29,8 +29,7 @@ void HcaPort::onMad(const PacketMeta& meta, bool addressed, uint16_t pkey, const
   std::lock_guard<std::mutex> lock(mutex_);
   const bool known = peers_.knows(mad, meta.source);
   event.event = HcaEvent::mad(meta.scopeId, pkey, meta.sender, !known);
-  const MadVerdict verdict =
-      known ? queue_.pushKnown(std::move(event)) : queue_.pushOther(meta, addressed, std::move(event));
+  const MadVerdict verdict = known ? queue_.pushKnown(event) : queue_.pushOther(meta, addressed, event);
   switch (verdict) {
     case MadVerdict::kTaken: return wake();
     case MadVerdict::kFull: ++drops_.full; return;
@@ -46,7 +45,7 @@ void HcaPort::onSent(const uint8_t mad[256], const Gid& destination) {
 void HcaPort::onEvent(const HcaEvent& event) {
   QueuedEvent queued;
   queued.event = event;
-  push(std::move(queued));
+  push(queued);
 }
 
 void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t serial, bool won) {
@@ -54,7 +53,7 @@ void HcaPort::onNotified(const door::Channel* channel, uint32_t slot, uint32_t s
   queued.event = HcaEvent::notified(slot, serial);
   queued.channel = channel;
   queued.won = won;
-  push(std::move(queued));
+  push(queued);
 }
 
 bool HcaPort::take(QueuedEvent* out, bool alsoOthers) {

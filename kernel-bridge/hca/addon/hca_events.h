@@ -37,7 +37,7 @@ class HcaPort final : public KernelPort {
   void onSent(const uint8_t mad[256], const Gid& destination);
 
  private:
-  void push(QueuedEvent&& event);
+  void push(const QueuedEvent& event);
   void wake();
 
   std::shared_ptr<LoopSignal> signal_;

@@ -56,7 +56,7 @@ class MadQueue {
  public:
   static constexpr size_t kMost = 4096, kMostOfSource = 1024, kMostUnaddressed = 64;
 
-  MadVerdict add(const PacketMeta& meta, bool addressed, Mad&& mad) {
+  MadVerdict add(const PacketMeta& meta, bool addressed, const Mad& mad) {
     const bool local = meta.sender != kByWire;
     Waiting& waiting = waiting_[local ? 0 : 1];
     if (waiting.count >= kMost) return MadVerdict::kFull;
@@ -64,7 +64,7 @@ class MadQueue {
     std::deque<Mad>& mads = waiting.mads[source];
     if (mads.size() >= (addressed ? kMostOfSource : kMostUnaddressed)) return MadVerdict::kSourceFull;
     if (mads.empty()) waiting.turns.push_back(source);
-    mads.push_back(std::move(mad));
+    mads.push_back(mad);
     waiting.count++;
     return MadVerdict::kTaken;
   }
@@ -79,7 +79,7 @@ class MadQueue {
       if (waiting.count == 0) continue;
       const auto next = waiting.mads.find(waiting.turns.front());
       waiting.turns.pop_front();
-      *out = std::move(next->second.front());
+      *out = next->second.front();
       next->second.pop_front();
       waiting.count--;
       if (next->second.empty()) waiting.mads.erase(next);
@@ -109,15 +109,15 @@ class KernelQueue {
   static constexpr uint32_t kMostInRow = 8;
   static constexpr size_t kMostKnown = 4096;
 
-  void push(Event&& event) { add(std::move(event), false); }
-  MadVerdict pushKnown(Event&& mad) {
+  void push(const Event& event) { add(event, false); }
+  MadVerdict pushKnown(const Event& mad) {
     if (known_ >= kMostKnown) return MadVerdict::kFull;
     known_++;
-    add(std::move(mad), true);
+    add(mad, true);
     return MadVerdict::kTaken;
   }
-  MadVerdict pushOther(const PacketMeta& meta, bool addressed, Event&& mad) {
-    return others_.add(meta, addressed, Other{std::move(mad), added_});
+  MadVerdict pushOther(const PacketMeta& meta, bool addressed, const Event& mad) {
+    return others_.add(meta, addressed, Other{mad, added_});
   }
   // `alsoOthers`: include MADs of no known connection.
   bool take(Event* out, bool alsoOthers) {
@@ -127,12 +127,12 @@ class KernelQueue {
       if (other == nullptr) return false;
       Other taken;
       others_.take(&taken);
-      *out = std::move(taken.mad);
+      *out = taken.mad;
       return true;
     }
     inRow_++;
     if (events_.front().known) known_--;
-    *out = std::move(events_.front().event);
+    *out = events_.front().event;
     events_.pop_front();
     return true;
   }
@@ -147,9 +147,9 @@ class KernelQueue {
     Event mad{};
     uint64_t after = 0;  // this many of the first kind came before it
   };
-  void add(Event&& event, bool known) {
+  void add(const Event& event, bool known) {
     added_++;
-    events_.push_back({std::move(event), known});
+    events_.push_back({event, known});
   }
   std::deque<Own> events_;
   MadQueue<Other> others_;

@@ -1,5 +1,6 @@
-#include <cstring>
 #include "host/faults.h"
+
+#include <tuple>
 
 #include "base/mad.h"
 
@@ -7,6 +8,13 @@ namespace nd {
 namespace {
 
 uint64_t rotateLeft(uint64_t x, int n) { return (x << n) | (x >> (64 - n)); }
+
+// A further field has to be compared, too.
+static_assert(sizeof(FaultOptions) == sizeof(uint64_t) + 4 * sizeof(double) + sizeof(FaultOptions::dropMadCount));
+bool equal(const FaultOptions& a, const FaultOptions& b) {
+  const auto rates = [](const FaultRates& r) { return std::tie(r.seed, r.drop, r.duplicate, r.reorder, r.corrupt); };
+  return rates(a) == rates(b) && a.dropMadCount == b.dropMadCount;
+}
 
 }  // namespace
 
@@ -39,9 +47,9 @@ bool asksForFaults(const FaultOptions& options) {
 }
 
 void Faults::configure(const FaultOptions& options) {
-  if (active_ && std::memcmp(&options, &given_, sizeof given_) == 0) return;
+  if (active_ && equal(options, given_)) return;
   given_ = options;
-  std::memcpy(madsToDrop_, options.dropMadCount, sizeof madsToDrop_);
+  madsToDrop_ = options.dropMadCount;
   random_.reseed(options.seed);
   active_ = asksForFaults(options);
 }
@@ -57,7 +65,7 @@ Faults::Fate Faults::decide(const uint8_t* bytes, uint32_t length) {
   fate.holdFor = 1 + static_cast<uint32_t>(extra & 3);
   if (mad::isMadPacket(bytes, length)) {
     const uint32_t index = mad::attribute(bytes + mad::kPacketMadOffset) - mad::kFirstAttribute;
-    if (index < 32 && madsToDrop_[index] > 0) {
+    if (index < madsToDrop_.size() && madsToDrop_[index] > 0) {
       madsToDrop_[index]--;
       fate.drop = fate.dropMad = true;
     }

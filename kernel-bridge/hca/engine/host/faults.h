@@ -1,6 +1,8 @@
 // A seeded fault layer: decides what happens to each packet that is about to leave. The same seed and the same
 // sequence of packets give the same faults.
 #pragma once
+#include <array>
+
 #include "host/host.h"
 
 namespace nd {
@@ -36,7 +38,7 @@ class Faults {
 
  private:
   FaultOptions given_;
-  uint32_t madsToDrop_[32] = {};
+  std::array<uint32_t, 32> madsToDrop_{};
   Random random_;
   bool active_ = false;
 };

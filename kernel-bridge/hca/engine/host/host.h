@@ -18,6 +18,7 @@
 // wire_sender.h, wire_receiver.h, local_delivery.h. All of it passes packet_tap.h (capture, faults), and what comes
 // intake.h.
 #pragma once
+#include <array>
 #include <atomic>
 #include <string>
 #include "base/packet_link.h"
@@ -31,7 +32,7 @@ namespace nd {
 
 // Faults of outgoing packets.
 struct FaultOptions : FaultRates {
-  uint32_t dropMadCount[32] = {};  // by (attribute id − 0x10): drop the first n of that CM message
+  std::array<uint32_t, 32> dropMadCount{};  // by (attribute id − 0x10): drop the first n of that CM message
 };
 
 struct HostOptions : LinkOptions {

@@ -190,27 +190,26 @@ Datagram DatagramsIn::datagram(uint32_t index) const {
   bool known = !impl_->senders;
   uint32_t interface = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+    const auto is = [c](int level, int type) { return c->cmsg_level == level && c->cmsg_type == type; };
+    if (is(IPPROTO_IP, IP_PKTINFO)) {
       const auto info = controlValue<in_pktinfo>(c);
       d.meta.destination = gidOfIpv4(info.ipi_addr.s_addr);
       interface = static_cast<uint32_t>(info.ipi_ifindex);
       known = true;
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+    } else if (is(IPPROTO_IP, IP_TOS)) {
       d.meta.trafficClass = controlValue<uint8_t>(c);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
+    } else if (is(IPPROTO_IP, IP_TTL) || is(IPPROTO_IPV6, IPV6_HOPLIMIT)) {
       d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+    } else if (is(IPPROTO_IPV6, IPV6_PKTINFO)) {
       const auto info = controlValue<in6_pktinfo>(c);
       std::memcpy(d.meta.destination.raw.data(), &info.ipi6_addr, 16);
       interface = info.ipi6_ifindex;
       known = true;
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+    } else if (is(IPPROTO_IPV6, IPV6_TCLASS)) {
       d.meta.trafficClass = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
-      d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_FLOWINFO) {
+    } else if (is(IPPROTO_IPV6, IPV6_FLOWINFO)) {
       d.meta.flowLabel = ntohl(controlValue<uint32_t>(c)) & kFlowLabelMask;
-    } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+    } else if (is(IPPROTO_UDP, UDP_GRO)) {
       const int segment = controlValue<int>(c);
       if (segment > 0 && static_cast<uint32_t>(segment) < d.length) d.segment = static_cast<uint32_t>(segment);
     }

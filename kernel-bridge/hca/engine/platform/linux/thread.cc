@@ -64,7 +64,7 @@ bool Thread::start(const char* name, void (*main)(void*), void* argument) {
   running_ = pthread_create(&thread, nullptr, &run, start.get()) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!running_) return false;
-  start.release();
+  static_cast<void>(start.release());  // run() has it now
   handle_ = static_cast<uintptr_t>(thread);
   return true;
 }

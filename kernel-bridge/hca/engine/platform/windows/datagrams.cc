@@ -192,25 +192,24 @@ Datagram DatagramsIn::datagram(uint32_t index) const {
   bool known = !impl_->senders;
   uint32_t interface = 0;
   for (WSACMSGHDR* c = WSA_CMSG_FIRSTHDR(&message); c != nullptr; c = WSA_CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+    const auto is = [c](int level, int type) { return c->cmsg_level == level && c->cmsg_type == type; };
+    if (is(IPPROTO_IP, IP_PKTINFO)) {
       const auto info = controlValue<IN_PKTINFO>(c);
       d.meta.destination = gidOfIpv4(info.ipi_addr.s_addr);
       interface = info.ipi_ifindex;
       known = true;
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+    } else if (is(IPPROTO_IP, IP_TOS)) {
       d.meta.trafficClass = controlValue<uint8_t>(c);
-    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) {
+    } else if (is(IPPROTO_IP, IP_TTL) || is(IPPROTO_IPV6, IPV6_HOPLIMIT)) {
       d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+    } else if (is(IPPROTO_IPV6, IPV6_PKTINFO)) {
       const auto info = controlValue<IN6_PKTINFO>(c);
       std::memcpy(d.meta.destination.raw.data(), &info.ipi6_addr, 16);
       interface = info.ipi6_ifindex;
       known = true;
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+    } else if (is(IPPROTO_IPV6, IPV6_TCLASS)) {
       d.meta.trafficClass = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT) {
-      d.meta.hopLimit = static_cast<uint8_t>(controlValue<int>(c));
-    } else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_COALESCED_INFO) {
+    } else if (is(IPPROTO_UDP, UDP_COALESCED_INFO)) {
       const auto segment = controlValue<DWORD>(c);
       if (segment > 0 && segment < d.length) d.segment = segment;
     }

@@ -55,7 +55,7 @@ bool Thread::start(const char* name, void (*main)(void*), void* argument) {
   auto start = std::make_unique<Start>(Start{wideOf(name), main, argument});
   handle_ = _beginthreadex(nullptr, 0, &run, start.get(), 0, nullptr);
   running_ = handle_ != 0;
-  if (running_) start.release();
+  if (running_) static_cast<void>(start.release());  // run() has it now
   return running_;
 }
 
