@@ -28,10 +28,11 @@ export {
   Nd2ConnectOptions,
   Nd2Connected,
   Nd2ConnectingOptions,
+  Nd2Direct,
+  Nd2DirectResult,
   Nd2InitiatorOptions,
   Nd2MrFlag,
   Nd2OpFlag,
-  Nd2Placed,
   Nd2QueuePairOptions,
   Nd2ReadLimits,
   Nd2RemoteMemory,
@@ -219,6 +220,8 @@ export {
   WvDatagramStart,
   WvDeviceAddress,
   WvDeviceAttributes,
+  WvDirect,
+  WvDirectResult,
   WvError,
   WvEvent,
   WvGrh,
@@ -230,7 +233,6 @@ export {
   WvOverlappedObject,
   WvPath,
   WvPathRecord,
-  WvPlaced,
   WvPortAttributes,
   WvQpAttributes,
   WvQpCreate,
@@ -1192,6 +1194,11 @@ declare class RemoteMemory implements RemoteMemoryRef {
 declare class RemoteMemory {
     readonly length: number;
     readonly writable: boolean;
+    get direct(): boolean;
+    readSync(offset: number, into: Uint8Array): void;
+    writeSync(offset: number, from: Uint8Array): void;
+    compareExchangeSync(offset: number, expected: bigint, replacement: bigint): bigint;
+    fetchAddSync(offset: number, value: bigint): bigint;
     read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer>;
     write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void>;
     compareExchange(offset: number, expected: bigint, replacement: bigint, options?: RemoteOptions): Promise<bigint>;
@@ -1316,7 +1323,7 @@ declare class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint
 declare class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
     readonly initiatorDepth: number;
     readonly responderResources: number;
-    readonly place?: NonNullable<IWVConnectQueuePair['place']>;
+    readonly direct?: NonNullable<IWVConnectQueuePair['direct']>;
     send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
     sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
@@ -1724,12 +1731,25 @@ declare const Nd2AdapterFlag: {
     readonly CQ_RESIZE_SUPPORTED: 256;
     readonly LOOPBACK_CONNECTIONS_SUPPORTED: 65536;
 };
+declare const Nd2Direct: {
+    readonly WRITE: 0;
+    readonly READ: 1;
+    readonly FETCH_ADD: 2;
+    readonly COMPARE_EXCHANGE: 3;
+};
+declare const Nd2DirectResult: {
+    readonly DONE: 0;
+    readonly NOT_MAPPED: 1;
+    readonly REFUSED: 2;
+    readonly UNKNOWN: 3;
+};
 declare const Nd2MrFlag: {
     readonly ALLOW_LOCAL_WRITE: 1;
     readonly ALLOW_REMOTE_READ: 2;
     readonly ALLOW_REMOTE_WRITE: 5;
     readonly RDMA_READ_SINK: 8;
     readonly ALL: 15;
+    readonly ALLOW_REMOTE_ATOMIC: 64;
     readonly DO_NOT_SECURE_VM: 2147483648;
 };
 declare const Nd2OpFlag: {
@@ -1739,11 +1759,6 @@ declare const Nd2OpFlag: {
     readonly SEND_AND_SOLICIT_EVENT: 4;
     readonly ALLOW_READ: 8;
     readonly ALLOW_WRITE: 16;
-};
-declare const Nd2Placed: {
-    readonly DONE: 0;
-    readonly NOT_MAPPED: 1;
-    readonly REFUSED: 2;
 };
 declare const Nd2RequestType: {
     readonly RECEIVE: 0;
@@ -2042,6 +2057,18 @@ declare const WvCapability: {
 declare const WvDatagram: {
     readonly QKEY: 19088743;
     readonly MULTICAST_QPN: 16777215;
+};
+declare const WvDirect: {
+    readonly WRITE: 0;
+    readonly READ: 1;
+    readonly FETCH_ADD: 2;
+    readonly COMPARE_EXCHANGE: 3;
+};
+declare const WvDirectResult: {
+    readonly DONE: 0;
+    readonly NOT_MAPPED: 1;
+    readonly REFUSED: 2;
+    readonly UNKNOWN: 3;
 };
 declare const WvEpIds: import("./layout.js").List<bigint, bigint>;
 declare const WvEvent: {
@@ -2600,11 +2627,6 @@ declare const WvOpcode: {
     readonly RECEIVE_RDMA_WRITE: 129;
 };
 declare const WvPkeyList: import("./layout.js").List<number, number>;
-declare const WvPlaced: {
-    readonly DONE: 0;
-    readonly NOT_MAPPED: 1;
-    readonly REFUSED: 2;
-};
 declare const WvSend: {
     readonly IMMEDIATE: 1;
     readonly FENCE: 2;
@@ -3054,7 +3076,7 @@ interface IND2QueuePair extends NdUnknown {
     invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
     read(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
     write(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
-    place?(bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2Placed;
+    direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
 }
 interface IND2SharedReceiveQueue extends IND2Overlapped {
     getNotifyAffinity(): Nd2Affinity;
@@ -3146,7 +3168,7 @@ interface IWVConnectQueuePair extends IWVQueuePair {
     sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
     write(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number, immediate?: number): void;
-    place?(bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvPlaced;
+    direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
     compareExchange(context: unknown, sge: WvSge, flags: number, compare: bigint, exchange: bigint, remote: RemoteMemoryRef, offset: number): void;
     fetchAdd(context: unknown, sge: WvSge, flags: number, value: bigint, remote: RemoteMemoryRef, offset: number): void;
     bindMemoryWindow(window: IWVMemoryWindow, context: unknown, region: WvMemoryRegion, offset: number, length: number, access: number, flags: number): number;
@@ -3796,7 +3818,7 @@ interface UintType extends FieldType<number> {
 }
 interface UserVerbs {
     postSend(qp: UvpHandle, request: UvpSendRequest): void;
-    place?(qp: UvpHandle, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2;
+    direct?(qp: UvpHandle, operation: 0 | 1 | 2 | 3, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2 | 3;
     postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
     pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
     rearmCq(cq: UvpHandle, solicitedOnly: boolean): number;
@@ -4257,7 +4279,8 @@ type IrpState = 'allocated' | 'dispatched' | 'marked' | 'completedInline' | 'com
 type LinkAttributes = Pick<Input<typeof WvIoPortAttributes>, 'portCabilityFlags' | 'maxMtu' | 'maxMessageSize' | 'maxVls' | 'activeWidth' | 'activeSpeed' | 'transport'>;
 type MadeCode = Readonly<Record<string, StructCode>>;
 type MessageBytes = Uint8Array | string;
-type Nd2Placed = WvPlaced;
+type Nd2Direct = WvDirect;
+type Nd2DirectResult = WvDirectResult;
 type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType];
 type NdNotifyType = 'errors' | 'any' | 'solicited';
 type NetworkDirectOptions = KernelOptionsInput;
@@ -4280,5 +4303,6 @@ type UvpHandle = object | null;
 type Value<S> = S extends FieldType<infer V, infer _> ? V : never;
 type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType ? never : FieldKey<K>;
 type WvCqNotifyType = 'any' | 'solicited' | 'errors';
-type WvPlaced = (typeof WvPlaced)[keyof typeof WvPlaced];
+type WvDirect = (typeof WvDirect)[keyof typeof WvDirect];
+type WvDirectResult = (typeof WvDirectResult)[keyof typeof WvDirectResult];
 type WvSrqEvent = 'limit' | 'lastWqe';

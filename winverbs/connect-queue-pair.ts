@@ -16,7 +16,7 @@ import type {
 import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
-import { WvPlaced } from './remote-memory.js';
+import { WvDirect, WvDirectResult } from './remote-memory.js';
 import { checkedObject, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
@@ -32,7 +32,7 @@ const halves = new Uint32Array(wide.buffer);
 
 /** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
-  readonly place?: NonNullable<IWVConnectQueuePair['place']>;
+  readonly direct?: NonNullable<IWVConnectQueuePair['direct']>;
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
 
@@ -45,9 +45,11 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     readonly responderResources: number,
   ) {
     super(pd, made, 'IWVConnectQueuePair');
-    const place = pd.verbs.place?.bind(pd.verbs);
-    if (place !== undefined)
-      this.place = (bytes, remote, offset) => this.placed(place, bytes, remote, offset);
+    const direct = pd.verbs.direct?.bind(pd.verbs);
+    if (direct !== undefined) {
+      this.direct = (operation, bytes, remote, offset) =>
+        this.executed(direct, operation, bytes, remote, offset);
+    }
   }
 
   /** @internal */
@@ -114,12 +116,13 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  private placed(
-    place: NonNullable<UserVerbs['place']>,
+  private executed(
+    direct: NonNullable<UserVerbs['direct']>,
+    operation: WvDirect,
     bytes: Uint8Array,
     remote: RemoteMemoryRef,
     offset: number,
-  ): WvPlaced {
+  ): WvDirectResult {
     this.check();
     if (typeof remote?.addressHigh !== 'number') noRemote();
     if (!(bytes instanceof Uint8Array) || !(offset >= 0 && Number.isSafeInteger(offset))) {
@@ -128,10 +131,16 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
         `\`bytes\` must be a Uint8Array and \`offset\` a whole number of bytes; got ${String(offset)}.`,
       );
     }
+    if (operation >>> 0 !== operation || operation > WvDirect.COMPARE_EXCHANGE) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`operation\` must be a value of WvDirect; got ${String(operation)}.`,
+      );
+    }
     const low = remote.addressLow + (offset % TWO_32);
     const high = remote.addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
-    if (!(high < TWO_32)) return WvPlaced.REFUSED;
-    return place(this.handle, bytes, low >>> 0, high, remote.rkey);
+    if (!(high < TWO_32)) return WvDirectResult.REFUSED;
+    return direct(this.handle, operation, bytes, low >>> 0, high, remote.rkey);
   }
 
   /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value. */

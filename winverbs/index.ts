@@ -47,7 +47,7 @@ export { WVProtectionDomain } from './protection-domain.js';
 export { openProvider, type ProviderDoors, WVProvider } from './provider.js';
 export { WVQueuePair } from './queue-pair.js';
 export { registerUserVerbs } from './register-user-verbs.js';
-export { RemoteMemory, WvPlaced } from './remote-memory.js';
+export { RemoteMemory, WvDirect, WvDirectResult } from './remote-memory.js';
 export { WVSharedReceiveQueue } from './shared-receive-queue.js';
 export {
   Status,

@@ -17,7 +17,7 @@ import type {
   WvPathRecord,
   WvSge,
 } from './interfaces.js';
-import type { WvPlaced } from './remote-memory.js';
+import type { WvDirect, WvDirectResult } from './remote-memory.js';
 
 /** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
 export interface WvQpCreate {
@@ -256,14 +256,17 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     immediate?: number,
   ): void;
   /**
-   * Copies bytes of any memory, registered or not, to `offset` bytes into the peer's memory. It is done when the call returns, before
-   * requests that were posted earlier, and makes no completion. Rights and bounds are those of {@link write}. An addition to WinVerbs;
-   * missing where the device cannot reach the memory of any peer, as real HCAs cannot.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory, `offset` bytes into it. It is done when the
+   * call returns, before requests that were posted earlier, and makes no completion. Rights and bounds are those of {@link write},
+   * {@link read} and {@link fetchAdd}. An addition to WinVerbs; missing where the device cannot reach the memory of any peer, as real
+   * HCAs cannot.
    *
+   * @param bytes - of an atomic operation 8 or 16, at a multiple of 8 of the peer's addresses; may be empty, to ask whether the peer can be
+   *   reached at all
    * @returns after `REFUSED`, which says nothing about a later call, a part of the bytes may have been copied
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE
    */
-  place?(bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvPlaced;
+  direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
   /**
    * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value.
    *

@@ -1,19 +1,35 @@
-import { Placed } from '../kernel-bridge/schema/generated/numbers.js';
+import { DirectOperation, DirectResult } from '../kernel-bridge/schema/generated/numbers.js';
 import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { checkedObject, Status, WvError } from './status.js';
 
-/** What became of bytes that `place` of a queue pair was to copy to a peer's memory. */
-export const WvPlaced = {
-  /** They are there. */
-  DONE: Placed.done,
-  /** The peer's memory is not mapped in this process yet; the peer has been asked for it. Until then, write. */
-  NOT_MAPPED: Placed.notMapped,
-  /** The peer's key does not allow it, or the peer is not a process on this host whose memory this process can map. */
-  REFUSED: Placed.refused,
+/** What `direct` of a queue pair does with the peer's memory. */
+export const WvDirect = {
+  /** Copies the bytes there. */
+  WRITE: DirectOperation.write,
+  /** Copies into the bytes. */
+  READ: DirectOperation.read,
+  /** Adds the 8 bytes, an integer in the processor's byte order; they become the previous value. */
+  FETCH_ADD: DirectOperation.fetchAdd,
+  /** Puts the second 8 bytes there if the first 8 are there. These become the previous value. */
+  COMPARE_EXCHANGE: DirectOperation.compareExchange,
 } as const;
-/** A value of {@link WvPlaced}. */
-export type WvPlaced = (typeof WvPlaced)[keyof typeof WvPlaced];
+/** A value of {@link WvDirect}. */
+export type WvDirect = (typeof WvDirect)[keyof typeof WvDirect];
+
+/** How `direct` of a queue pair ends. */
+export const WvDirectResult = {
+  /** It is done. */
+  DONE: DirectResult.done,
+  /** The peer's memory is not mapped in this process yet; the peer has been asked for it. Until then, post a request. */
+  NOT_MAPPED: DirectResult.notMapped,
+  /** The peer's key does not allow it, or the peer is not a process on this host whose memory this process can map. */
+  REFUSED: DirectResult.refused,
+  /** The peer took its memory away during an atomic operation, which may have been executed. */
+  UNKNOWN: DirectResult.unknown,
+} as const;
+/** A value of {@link WvDirectResult}. */
+export type WvDirectResult = (typeof WvDirectResult)[keyof typeof WvDirectResult];
 
 /**
  * A peer's memory: made once from the peer's description; read, write and atomic requests add an offset in bytes.

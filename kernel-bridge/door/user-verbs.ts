@@ -278,10 +278,18 @@ export interface UserVerbs {
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /**
-   * Copies bytes of any memory into the peer's memory, now and without a request: 0 done, 1 not mapped yet, 2 refused. Ours, not of
-   * `uvp_interface_t`; missing where the device cannot.
+   * Executes an operation (0 write, 1 read, 2 fetch and add, 3 compare and exchange) between bytes of any memory and the peer's memory,
+   * now and without a request: 0 done, 1 not mapped yet, 2 refused, 3 unknown. Ours, not of `uvp_interface_t`; missing where the device
+   * cannot.
    */
-  place?(qp: UvpHandle, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2;
+  direct?(
+    qp: UvpHandle,
+    operation: 0 | 1 | 2 | 3,
+    bytes: Uint8Array,
+    remoteLow: number,
+    remoteHigh: number,
+    rkey: number,
+  ): 0 | 1 | 2 | 3;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /**

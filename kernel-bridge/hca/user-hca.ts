@@ -6,7 +6,7 @@
  *
  * Which provider, and so which HCA, belongs to a device is the name that LIBRARY_QUERY answers (`uvp/index.ts`).
  */
-import type { Placed } from '../schema/generated/numbers.js';
+import type { DirectOperation, DirectResult } from '../schema/generated/numbers.js';
 import type { AddonBinding } from './soft-hca-binding.js';
 
 /** LIBRARY_QUERY's answer for the devices of the software HCA. */
@@ -50,16 +50,17 @@ export interface UserHca {
    */
   ringReceiveDoorbell(): void;
   /**
-   * Copies bytes of any memory to memory of the peer of the queue pair in {@link doorbell}, now: in no order with requests, of which it is
-   * none. Rights, bounds and keys are checked as for a Write. A value of {@link Placed}; unless it is `done`, any part of the bytes
-   * may have been copied. Missing: the HCA cannot.
+   * Executes a value of {@link DirectOperation} between bytes of any memory and memory of the peer of the queue pair in {@link doorbell},
+   * now: in no order with requests, of which it is none. Rights, bounds and keys are checked as for a request. A value of
+   * {@link DirectResult}; unless it is `done`, any part of the bytes may have been copied. Missing: the HCA cannot.
    */
-  place?(
+  direct?(
+    operation: (typeof DirectOperation)[keyof typeof DirectOperation],
     bytes: Uint8Array,
     remoteLow: number,
     remoteHigh: number,
     rkey: number,
-  ): (typeof Placed)[keyof typeof Placed];
+  ): (typeof DirectResult)[keyof typeof DirectResult];
   /**
    * A poll has found the ring of the CQ in {@link doorbell} empty: the HCA puts there what has completed. The software HCA, for
    * which one CQ is as good as another, moves the engine one step if nobody else does, and marks this thread as polling. Asked

@@ -55,13 +55,28 @@ export const numbers: readonly NumberTable[] = [
     },
   },
   {
-    about: "What became of bytes that were to be placed in a peer's memory.",
-    ts: 'Placed',
-    cpp: { enum: 'Placed' },
+    about: "What a direct access does with a peer's memory.",
+    ts: 'DirectOperation',
+    cpp: { enum: 'DirectOperation' },
     members: {
-      done: [0, 'They are there.'],
+      write: [0, "Copies bytes to the peer's memory."],
+      read: [1, "Copies the peer's memory into the bytes."],
+      fetchAdd: [2, 'Adds the 8 bytes to 8 of the peer; their previous value replaces them.'],
+      compareExchange: [
+        3,
+        'If 8 bytes of the peer equal the first 8, they become the second 8; their previous value replaces the first.',
+      ],
+    },
+  },
+  {
+    about: 'How a direct access ends.',
+    ts: 'DirectResult',
+    cpp: { enum: 'DirectResult' },
+    members: {
+      done: [0, 'It is done.'],
       notMapped: [1, "The peer's memory is not mapped in this process yet; the peer has been asked for it."],
       refused: [2, "The peer's key does not allow it, or this process can map no memory of the peer."],
+      unknown: [3, 'The peer took its memory away meanwhile: an atomic operation may have been executed.'],
     },
   },
   {

@@ -70,15 +70,15 @@ function checkLimit(what: string, value: number, least: number, most: number): v
 /** The user-mode verbs provider of HCAs that execute the WQEs of our rings: the software HCA, or another behind {@link UserHca}. */
 export class SoftUserVerbs implements UserVerbs {
   readonly shouldPoll?: (cq: SoftCq) => boolean;
-  readonly place?: NonNullable<UserVerbs['place']>;
+  readonly direct?: NonNullable<UserVerbs['direct']>;
 
   constructor(private readonly hca: UserHca) {
     if (hca.shouldPoll !== undefined) this.shouldPoll = (cq) => cq.shouldPoll();
-    const place = hca.place?.bind(hca);
-    if (place !== undefined) {
-      this.place = (qp, bytes, low, high, rkey) => {
+    const direct = hca.direct?.bind(hca);
+    if (direct !== undefined) {
+      this.direct = (qp, operation, bytes, low, high, rkey) => {
         hca.doorbell[0] = (qp as SoftQueuePair).handle;
-        return place(bytes, low, high, rkey);
+        return direct(operation, bytes, low, high, rkey);
       };
     }
   }

@@ -2,7 +2,7 @@
  * Values that clients and providers of ND SPI v2 exchange: flags, request types, scatter/gather entries, results,
  * remote memory, adapter information, and options of the Create… methods. Sources: ND SPI v2 (ndspi.h, nddef.h).
  */
-import { asAddress, WvPlaced } from '../../winverbs/index.js';
+import { asAddress, WvDirect, WvDirectResult } from '../../winverbs/index.js';
 import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
 import type { IND2CompletionQueue, IND2MemoryRegion, IND2QueuePair, IND2SharedReceiveQueue } from './v2.js';
 
@@ -16,10 +16,15 @@ export const Nd2OpFlag = {
   INLINE: 0x20,
 } as const;
 
-/** What became of bytes that {@link IND2QueuePair.place} was to copy. */
-export const Nd2Placed = WvPlaced;
-/** A value of {@link Nd2Placed}. */
-export type Nd2Placed = WvPlaced;
+/** What {@link IND2QueuePair.direct} does with the peer's memory. */
+export const Nd2Direct = WvDirect;
+/** A value of {@link Nd2Direct}. */
+export type Nd2Direct = WvDirect;
+
+/** How {@link IND2QueuePair.direct} ends. */
+export const Nd2DirectResult = WvDirectResult;
+/** A value of {@link Nd2DirectResult}. */
+export type Nd2DirectResult = WvDirectResult;
 
 /** ND_MR_FLAG_*: access rights of registered memory, besides reading by local requests. */
 export const Nd2MrFlag = {
@@ -33,6 +38,8 @@ export const Nd2MrFlag = {
   RDMA_READ_SINK: 0x8,
   /** Ours: every right, for local requests and for peers. */
   ALL: 0xf,
+  /** Ours: peers may execute atomic operations there. Without effect where the adapter has none. */
+  ALLOW_REMOTE_ATOMIC: 0x40,
   /** Has no meaning here. */
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;

@@ -29,7 +29,8 @@ import type { INDMemoryWindow } from './v1.js';
 import type {
   Nd2AdapterInfo,
   Nd2Affinity,
-  Nd2Placed,
+  Nd2Direct,
+  Nd2DirectResult,
   Nd2QueuePairOptions,
   Nd2ReadLimits,
   Nd2RemoteMemory,
@@ -598,17 +599,20 @@ export interface IND2QueuePair extends NdUnknown {
   ): void;
 
   /**
-   * Copies bytes of any memory, registered or not, to `offset` bytes into the peer's memory. It is done when the call returns, before
-   * requests that were posted earlier: it is no request, so it has no place in the queue and no result. The rights and bounds of
-   * {@link write} hold. Missing: the provider cannot reach the memory of a peer. An addition to the SPI.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory, `offset` bytes into it. It is done when the
+   * call returns, before requests that were posted earlier: it is no request, so it has no place in the queue and no result. The rights
+   * and bounds of {@link write} and {@link read} hold; atomic operations need {@link Nd2MrFlag.ALLOW_REMOTE_ATOMIC}. Missing: the
+   * provider cannot reach the memory of a peer. An addition to the SPI.
    *
-   * @param bytes - any memory of the program; may be empty, to ask whether the peer can be reached at all
-   * @param remote - address and token of the peer's memory
+   * @param operation - a value of {@link Nd2Direct}
+   * @param bytes - any memory of the program; of an atomic operation 8 or 16 bytes, which get the previous value; may be empty, to ask
+   *   whether the peer can be reached at all
+   * @param remote - address and token of the peer's memory; an atomic operation is at a multiple of 8 of its addresses
    * @param offset - bytes from the remote address; default 0
-   * @returns after `REFUSED` a part of the bytes may have been copied; a Write does it instead, also after `NOT_MAPPED`
-   * @throws INVALID_PARAMETER (bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE
+   * @returns after `REFUSED` a part of the bytes may have been copied; a request does it instead, also after `NOT_MAPPED`
+   * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE
    */
-  place?(bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2Placed;
+  direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
 }
 
 /** Options of Connect and Accept. */

@@ -1,5 +1,5 @@
 import type { WvMemoryRegion } from '../../winverbs/index.js';
-import { Overlapped, Status, WvAccess } from '../../winverbs/index.js';
+import { AtomicCapability, Overlapped, Status, WvAccess } from '../../winverbs/index.js';
 import { NdOverlappedBase } from '../core/nd-object.js';
 import { checkRegistrable, deregisterNow } from '../core/registrable.js';
 import { RequestTracker } from '../core/tracker.js';
@@ -7,19 +7,32 @@ import { type IND2MemoryRegion, Nd2MrFlag } from '../spi/v2.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
-const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
-  Nd2MrFlag;
-const KNOWN = ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK | DO_NOT_SECURE_VM;
+const {
+  ALLOW_LOCAL_WRITE,
+  ALLOW_REMOTE_READ,
+  ALLOW_REMOTE_WRITE,
+  RDMA_READ_SINK,
+  ALLOW_REMOTE_ATOMIC,
+  DO_NOT_SECURE_VM,
+} = Nd2MrFlag;
+const KNOWN =
+  ALLOW_LOCAL_WRITE |
+  ALLOW_REMOTE_READ |
+  ALLOW_REMOTE_WRITE |
+  RDMA_READ_SINK |
+  ALLOW_REMOTE_ATOMIC |
+  DO_NOT_SECURE_VM;
 /** ALLOW_REMOTE_WRITE without the ALLOW_LOCAL_WRITE that it includes. */
 const REMOTE_WRITE_BIT = ALLOW_REMOTE_WRITE & ~ALLOW_LOCAL_WRITE;
 
 /** ND_MR_FLAG_* → WV_ACCESS_*. Windows can be bound to every region. */
-export function accessOf(flags: number): number {
+export function accessOf(flags: number, atomics: boolean): number {
   return (
     WvAccess.MW_BIND |
     (flags & (ALLOW_LOCAL_WRITE | RDMA_READ_SINK) ? WvAccess.LOCAL_WRITE : 0) |
     (flags & ALLOW_REMOTE_READ ? WvAccess.REMOTE_READ : 0) |
-    (flags & REMOTE_WRITE_BIT ? WvAccess.REMOTE_WRITE : 0)
+    (flags & REMOTE_WRITE_BIT ? WvAccess.REMOTE_WRITE : 0) |
+    (atomics && flags & ALLOW_REMOTE_ATOMIC ? WvAccess.REMOTE_ATOMIC : 0)
   );
 }
 
@@ -57,7 +70,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
       );
     }
     checkRegistrable(buffer, Number(limits.maxMrSize), what);
-    const access = accessOf(flags);
+    const access = accessOf(flags, limits.atomicCapability !== AtomicCapability.NONE);
     const request = terms.call(what, () => pd.registerMemoryOverlapped(buffer, access));
     this.#become('registering');
     return this.#tracker.track(

@@ -23,7 +23,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
 
   readonly maxReceiveRequestSge: number;
   readonly maxInitiatorRequestSge: number;
-  readonly place?: NonNullable<IND2QueuePair['place']>;
+  readonly direct?: NonNullable<IND2QueuePair['direct']>;
   readonly #srq: SharedReceiveQueue | undefined;
 
   /** @param srq - the shared source of its Receives, if it has no queue of its own */
@@ -34,15 +34,15 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
     this.#srq = srq;
     srq?.hold();
     const { qp } = parts;
-    if (qp.place !== undefined) {
-      this.place = (bytes, remote, offset = 0) => {
-        if (this.ended) this.alive('place');
-        checkRemote('place', remote, Nd2RemoteMemory);
-        checkOffset('place', offset);
+    if (qp.direct !== undefined) {
+      this.direct = (operation, bytes, remote, offset = 0) => {
+        if (this.ended) this.alive('direct');
+        checkRemote('direct', remote, Nd2RemoteMemory);
+        checkOffset('direct', offset);
         try {
-          return qp.place!(bytes, remote, offset);
+          return qp.direct!(operation, bytes, remote, offset);
         } catch (error) {
-          throw this.adapter.terms.error(error, 'place');
+          throw this.adapter.terms.error(error, 'direct');
         }
       };
     }

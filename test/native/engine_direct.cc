@@ -21,8 +21,33 @@ std::vector<uint8_t> unregistered(size_t bytes, uint64_t seed) {
   return made;
 }
 
-Placed place(TestQp& by, const std::vector<uint8_t>& from, uint64_t remote, uint32_t rkey) {
-  return by.node.engine.place(by.handle, from.data(), from.size(), remote, rkey);
+DirectResult now(TestQp& by, DirectOperation operation, std::vector<uint8_t>& bytes, uint64_t remote, uint32_t rkey) {
+  return by.node.engine.direct(by.handle, operation, bytes.data(), bytes.size(), remote, rkey);
+}
+
+DirectResult place(TestQp& by, std::vector<uint8_t> from, uint64_t remote, uint32_t rkey) {
+  return now(by, DirectOperation::kWrite, from, remote, rkey);
+}
+
+// An atomic operation: its result, and what was there before.
+struct Changed {
+  DirectResult result;
+  uint64_t before;
+};
+
+Changed change(TestQp& by, DirectOperation operation, std::vector<uint64_t> operands, uint64_t remote, uint32_t rkey) {
+  const size_t bytes = operands.size() * 8;
+  const DirectResult result =
+      by.node.engine.direct(by.handle, operation, reinterpret_cast<uint8_t*>(operands.data()), bytes, remote, rkey);
+  return {result, operands[0]};
+}
+
+Changed add(TestQp& by, uint64_t value, uint64_t remote, uint32_t rkey) {
+  return change(by, DirectOperation::kFetchAdd, {value}, remote, rkey);
+}
+
+Changed exchange(TestQp& by, uint64_t expected, uint64_t next, uint64_t remote, uint32_t rkey) {
+  return change(by, DirectOperation::kCompareExchange, {expected, next}, remote, rkey);
 }
 
 bool allAre(SharedBuffer& memory, uint8_t value) {
@@ -464,11 +489,11 @@ TEST(direct_before_one_that_is_not) {
 // ── Bytes that are placed without a request ─────────────────────────────────────────────────────
 
 // They are there when the call returns, whatever their length: nobody runs, and nothing is sent or completes.
-TEST(direct_place_every_length) {
+TEST(direct_now_every_length) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
   w.meet(target);
-  const std::vector<uint8_t> bytes = unregistered(kBytes, 5);
+  std::vector<uint8_t> bytes = unregistered(kBytes, 5), back(kBytes);
   const uint64_t packets = w.a->counter("sent_pkts") + w.b->counter("sent_pkts");
   Random random(6);
   for (const uint32_t size : {1u, 7u, 8u, 64u, 65u, 4096u, 65'535u, 65'536u, 65'537u, 131'072u, 200'000u, 700'000u}) {
@@ -477,14 +502,23 @@ TEST(direct_place_every_length) {
     const uint32_t from = random.below(100), to = 1 + random.below(100);
     std::memset(target.data(), 0xEE, kBytes);
     const uint64_t before = w.a->counter("direct_write");
-    CHECK(w.a->engine.place(w.qa.handle, bytes.data() + from, size, target.at(to), target.rkey) == Placed::kDone);
+    const auto at = [&](DirectOperation operation, uint8_t* data) {
+      return w.a->engine.direct(w.qa.handle, operation, data, size, target.at(to), target.rkey);
+    };
+    CHECK(at(DirectOperation::kWrite, bytes.data() + from) == DirectResult::kDone);
     CHECK(w.a->counter("direct_write") > before);
     CHECK(same(target.data() + to, bytes.data() + from, size));
     CHECK(target.data()[to - 1] == 0xEE && target.data()[to + size] == 0xEE);
+    const uint64_t reads = w.a->counter("direct_read");
+    std::fill(back.begin(), back.end(), 0xDD);
+    CHECK(at(DirectOperation::kRead, back.data() + from + 1) == DirectResult::kDone);
+    CHECK(w.a->counter("direct_read") > reads);
+    CHECK(same(back.data() + from + 1, bytes.data() + from, size));
+    CHECK(back[from] == 0xDD && back[from + 1 + size] == 0xDD);
   }
   check::note = "";
   // Up to the last byte of the region.
-  CHECK(place(w.qa, bytes, target.at(), target.rkey) == Placed::kDone);
+  CHECK(place(w.qa, bytes, target.at(), target.rkey) == DirectResult::kDone);
   CHECK(same(target.data(), bytes.data(), kBytes));
   w.pump();
   CHECK(w.qa.sendCq.drain().empty() && w.qb.receiveCq.drain().empty());
@@ -493,7 +527,7 @@ TEST(direct_place_every_length) {
 }
 
 // They do not wait for requests that are under way, and these end as if nothing had been placed.
-TEST(direct_place_before_what_is_under_way) {
+TEST(direct_now_before_what_is_under_way) {
   DirectConnection w;
   SharedBuffer target(*w.b, kBytes);
   Buffer own(*w.a, kBytes, kAllAccess, 3), to(*w.b, 64);
@@ -503,9 +537,9 @@ TEST(direct_place_before_what_is_under_way) {
   const uint32_t behind = w.qa.post(oneSided(kOpWrite, {{own.at(64), 8, own.lkey}}, target.at(), target.rkey));
   const auto places = [&](uint64_t offset) {
     std::memset(target.data(), 0xEE, kBytes);
-    CHECK(place(w.qa, bytes, target.at(offset), target.rkey) == Placed::kDone);
+    CHECK(place(w.qa, bytes, target.at(offset), target.rkey) == DirectResult::kDone);
     CHECK(same(target.data() + offset, bytes.data(), bytes.size()));
-    CHECK(place(w.qa, few, target.at(), target.rkey) == Placed::kDone);
+    CHECK(place(w.qa, few, target.at(), target.rkey) == DirectResult::kDone);
     CHECK(same(target.data(), few.data(), few.size()));
   };
   places(1000);  // the Send has not been executed
@@ -525,7 +559,7 @@ TEST(direct_place_before_what_is_under_way) {
 }
 
 // In the middle of a long Write, which goes on where it was.
-TEST(direct_place_within_a_write) {
+TEST(direct_now_within_a_write) {
   constexpr uint32_t kLong = 8 * LocalPair::kStepBytes;
   DirectConnection w;
   SharedBuffer target(*w.b, kLong + 8);
@@ -536,7 +570,7 @@ TEST(direct_place_within_a_write) {
   uint32_t times = 0;
   do {
     std::memset(target.data() + kLong, 0xEE, 8);
-    CHECK(place(w.qa, few, target.at(kLong), target.rkey) == Placed::kDone);
+    CHECK(place(w.qa, few, target.at(kLong), target.rkey) == DirectResult::kDone);
     CHECK(same(target.data() + kLong, few.data(), few.size()));
     if (w.qa.sendCq.written() == w.qa.sendCq.consumer) times++;
   } while (w.a->step());
@@ -546,7 +580,7 @@ TEST(direct_place_within_a_write) {
 }
 
 // What the check refuses changes no byte, and is nothing that either side hears of.
-TEST(direct_place_is_checked) {
+TEST(direct_now_is_checked) {
   constexpr uint32_t kInner = 4096;
   struct Case {
     const char* name;
@@ -582,21 +616,86 @@ TEST(direct_place_is_checked) {
     const std::vector<uint8_t> bytes = unregistered(c.length, 4);
     const uint64_t at = memory.at(kInner) + uint64_t(c.offset), writes = w.a->counter("direct_write");
     const uint64_t refused = w.a->counter("direct_refused");
-    CHECK(place(w.qa, bytes, at, rkey + c.rkeyChange) == (c.done ? Placed::kDone : Placed::kRefused));
+    CHECK(place(w.qa, bytes, at, rkey + c.rkeyChange) == (c.done ? DirectResult::kDone : DirectResult::kRefused));
     CHECK_EQ(w.a->counter("direct_write") - writes, c.done ? 1u : 0u);
     CHECK_EQ(w.a->counter("direct_refused") - refused, c.done ? 0u : 1u);
     if (c.done) CHECK(same(memory.data() + (at - memory.at()), bytes.data(), bytes.size()));
     else CHECK(allAre(memory, 0xAB));
     w.pump();
     CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts && w.qa.sendCq.drain().empty());
-    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kDone);
     CHECK(w.b->engine.deregisterMr(pd, lkey) == Status::kSuccess);
   }
   check::note = "";
 }
 
+// Reads and atomic operations at once: each by its own right, within the region, and with the key that is published.
+TEST(direct_now_reads_and_atomics_are_checked) {
+  constexpr uint32_t kInner = 4096;
+  struct Case {
+    const char* name;
+    uint32_t access;
+    int64_t offset;
+    bool reads, changes;
+  };
+  constexpr uint32_t kRead = kAccessLocalWrite | kAccessRemoteRead, kWrite = kAccessLocalWrite | kAccessRemoteWriteBit;
+  const Case cases[] = {
+      {"allowed", kAllAccess, 0, true, true},
+      {"last bytes", kAllAccess, kInner - 8, true, true},
+      {"one byte too far", kAllAccess, kInner - 7, false, false},
+      {"one byte below", kAllAccess, -1, false, false},
+      {"not aligned", kAllAccess, 4, true, false},
+      {"read alone", kRead, 0, true, false},
+      {"write alone", kWrite, 0, false, false},
+      {"atomic alone", kAccessLocalWrite | kAccessRemoteAtomic, 0, false, true},
+  };
+  for (const Case& c : cases) {
+    check::note = c.name;
+    DirectConnection w;
+    SharedBuffer memory(*w.b, 3 * kInner);
+    w.meet(memory);
+    std::memset(memory.data(), 1, memory.size);
+    uint32_t lkey = 0, rkey = 0;
+    CHECK(w.b->engine.registerMr(w.b->pd, memory.at(kInner), kInner, c.access, &lkey, &rkey) == Status::kSuccess);
+    const uint64_t at = memory.at(kInner) + uint64_t(c.offset), ones = 0x0101010101010101u;
+    const auto read = [&](uint32_t key) {
+      std::vector<uint8_t> into(8, 0xEE);
+      const DirectResult result = now(w.qa, DirectOperation::kRead, into, at, key);
+      CHECK_EQ(into[0], result == DirectResult::kDone ? 1u : 0xEEu);
+      return result == DirectResult::kDone;
+    };
+    CHECK(read(rkey) == c.reads && !read(rkey + 1));
+    const Changed added = add(w.qa, 5, at, rkey), other = add(w.qa, 5, at, rkey + 1);
+    CHECK((added.result == DirectResult::kDone) == c.changes && other.result == DirectResult::kRefused);
+    CHECK_EQ(added.before, c.changes ? ones : 5u);
+    CHECK_EQ(other.before, 5u);
+    const Changed unequal = exchange(w.qa, ones, 7, at, rkey), equal = exchange(w.qa, ones + 5, 7, at, rkey);
+    CHECK((unequal.result == DirectResult::kDone) == c.changes && (equal.result == DirectResult::kDone) == c.changes);
+    if (c.changes) {
+      CHECK(unequal.before == ones + 5 && equal.before == ones + 5);
+      uint64_t there;
+      std::memcpy(&there, memory.data() + (at - memory.at()), 8);
+      CHECK_EQ(there, 7u);
+      CHECK_EQ(w.a->counter("direct_atomic"), 3u);
+    } else {
+      CHECK(allAre(memory, 1));
+    }
+    // Operands of other lengths are none.
+    for (const uint32_t length : {1u, 7u, 9u, 16u, 17u}) {
+      std::vector<uint8_t> bytes(length, 1);
+      CHECK(now(w.qa, DirectOperation::kFetchAdd, bytes, memory.at(), memory.rkey) == DirectResult::kRefused);
+      if (length == 16) continue;
+      CHECK(now(w.qa, DirectOperation::kCompareExchange, bytes, memory.at(), memory.rkey) == DirectResult::kRefused);
+    }
+    w.pump();
+    CHECK(w.qa.state() == kQpsRts && w.qb.state() == kQpsRts && w.qa.sendCq.drain().empty());
+    CHECK(w.b->engine.deregisterMr(w.b->pd, lkey) == Status::kSuccess);
+  }
+  check::note = "";
+}
+
 // Whatever ends a key or a queue pair, of either side.
-TEST(direct_place_ends_with_its_key_and_queue_pairs) {
+TEST(direct_now_ends_with_its_key_and_queue_pairs) {
   struct Case {
     const char* name;
     std::function<void(DirectConnection&, SharedBuffer&)> end;
@@ -609,9 +708,12 @@ TEST(direct_place_ends_with_its_key_and_queue_pairs) {
        }},
       {"unpin", [](DirectConnection& w, SharedBuffer& m) { w.b->engine.unpinRange(m.range); }},
       {"rights of the peer",
-       [](DirectConnection& w, SharedBuffer&) {
+       [](DirectConnection& w, SharedBuffer& m) {
          QpAttributes a;
          a.access = kAccessRemoteRead | kAccessRemoteAtomic;
+         CHECK(w.qb.modify(qpmask::kAccess, a) == Status::kSuccess);
+         CHECK(place(w.qa, {1}, m.at(), m.rkey) == DirectResult::kRefused);
+         a.access = 0;
          CHECK(w.qb.modify(qpmask::kAccess, a) == Status::kSuccess);
        }},
       {"error of the peer",
@@ -643,17 +745,24 @@ TEST(direct_place_ends_with_its_key_and_queue_pairs) {
     DirectConnection w;
     SharedBuffer memory(*w.b, 4096);
     w.meet(memory);
-    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kDone);
     c.end(w, memory);
     std::memset(memory.data(), 0xAB, 4096);
-    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kRefused);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kRefused);
+    CHECK(allAre(memory, 0xAB));
+    std::vector<uint8_t> read = bytes;
+    CHECK(now(w.qa, DirectOperation::kRead, read, memory.at(), memory.rkey) == DirectResult::kRefused);
+    CHECK(read == bytes);
+    CHECK_EQ(w.direct(*w.a), 1u);
+    CHECK(add(w.qa, 1, memory.at(), memory.rkey).result == DirectResult::kRefused);
+    CHECK(exchange(w.qa, 0xABABABABABABABABu, 1, memory.at(), memory.rkey).result == DirectResult::kRefused);
     CHECK(allAre(memory, 0xAB));
     CHECK_EQ(w.direct(*w.a), 1u);
   }
   check::note = "";
 }
 
-TEST(direct_place_by_windows) {
+TEST(direct_now_by_windows) {
   DirectConnection w;
   TestQp qc(*w.a), qd(*w.b);
   w.connect(qc, qd);
@@ -683,81 +792,83 @@ TEST(direct_place_by_windows) {
     CHECK_EQ(w.qb.sendCq.drain().at(0).status, kWcSuccess);
   };
   bind(kAccessRemoteRead);
-  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == Placed::kRefused);
+  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == DirectResult::kRefused);
   invalidate();
   bind(kAccessRemoteWriteBit);
-  CHECK(place(qc, bytes, memory.at(1024), window.key) == Placed::kRefused);  // another queue pair
-  CHECK(place(w.qa, bytes, memory.at(1023), window.key) == Placed::kRefused);
-  CHECK(place(w.qa, bytes, memory.at(2041), window.key) == Placed::kRefused);
+  CHECK(place(qc, bytes, memory.at(1024), window.key) == DirectResult::kRefused);  // another queue pair
+  CHECK(place(w.qa, bytes, memory.at(1023), window.key) == DirectResult::kRefused);
+  CHECK(place(w.qa, bytes, memory.at(2041), window.key) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));
-  CHECK(place(w.qa, bytes, memory.at(2040), window.key) == Placed::kDone);
+  CHECK(place(w.qa, bytes, memory.at(2040), window.key) == DirectResult::kDone);
   CHECK(same(memory.data() + 2040, bytes.data(), 8));
   std::memset(memory.data(), 0xAB, 4096);
   const uint32_t old = window.key;
   invalidate();
-  CHECK(place(w.qa, bytes, memory.at(1024), old) == Placed::kRefused);
+  CHECK(place(w.qa, bytes, memory.at(1024), old) == DirectResult::kRefused);
   bind(kAccessRemoteWriteBit);
-  CHECK(place(w.qa, bytes, memory.at(1024), old) == Placed::kRefused);
+  CHECK(place(w.qa, bytes, memory.at(1024), old) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));
-  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == Placed::kDone);
+  CHECK(place(w.qa, bytes, memory.at(1024), window.key) == DirectResult::kDone);
   CHECK(w.b->engine.destroyQp(w.qb.handle) == Status::kSuccess);
   CHECK(w.b->engine.destroyQp(qd.handle) == Status::kSuccess);
 }
 
 // No bytes: whether the peer's memory can be reached at all. No key is looked at.
-TEST(direct_place_no_bytes) {
+TEST(direct_now_no_bytes) {
   const std::vector<uint8_t> none, some(8);
   const auto direct = [&](TestQp& qp) { return place(qp, none, 0, 0); };
   DirectConnection w;
   const uint64_t before = w.direct(*w.a);
-  CHECK(direct(w.qa) == Placed::kDone && direct(w.qb) == Placed::kDone);
+  CHECK(direct(w.qa) == DirectResult::kDone && direct(w.qb) == DirectResult::kDone);
   CHECK_EQ(w.direct(*w.a), before);
   TestQp unconnected(*w.a);
-  CHECK(direct(unconnected) == Placed::kRefused);
+  CHECK(direct(unconnected) == DirectResult::kRefused);
   for (const Handle handle : {Handle(0), Handle(~Handle(0))})
-    CHECK(w.a->engine.place(handle, none.data(), 0, 0, 0) == Placed::kRefused);
+    CHECK(w.a->engine.direct(handle, DirectOperation::kWrite, nullptr, 0, 0, 0) == DirectResult::kRefused);
   QpShape unreliable;
   unreliable.type = kQptUc;
   TestQp ua(*w.a, unreliable), ub(*w.b, unreliable);
   w.connect(ua, ub);
   SharedBuffer memory(*w.b, 4096);
   w.meet(memory);
-  CHECK(direct(ua) == Placed::kRefused && place(ua, some, memory.at(), memory.rkey) == Placed::kRefused);
+  CHECK(direct(ua) == DirectResult::kRefused && place(ua, some, memory.at(), memory.rkey) == DirectResult::kRefused);
   LocalConnection carried;  // the local link, without direct access
   SharedBuffer other(*carried.b, 4096, 3);
-  CHECK(direct(carried.qa) == Placed::kRefused);
-  CHECK(place(carried.qa, some, other.at(), other.rkey) == Placed::kRefused);
+  CHECK(direct(carried.qa) == DirectResult::kRefused);
+  CHECK(place(carried.qa, some, other.at(), other.rkey) == DirectResult::kRefused);
   Pair wire;
   Buffer far(*wire.b, 64);
-  CHECK(direct(wire.qa) == Placed::kRefused && place(wire.qa, some, far.at(), far.rkey) == Placed::kRefused);
+  CHECK(direct(wire.qa) == DirectResult::kRefused &&
+        place(wire.qa, some, far.at(), far.rkey) == DirectResult::kRefused);
   for (DirectPeer* peer : {&w.pa->peer, &w.pb->peer}) peer->close();  // as when a process ends
-  CHECK(direct(w.qa) == Placed::kRefused && place(w.qa, some, memory.at(), memory.rkey) == Placed::kRefused);
-  CHECK(direct(w.qa) == Placed::kRefused);
+  CHECK(direct(w.qa) == DirectResult::kRefused &&
+        place(w.qa, some, memory.at(), memory.rkey) == DirectResult::kRefused);
+  CHECK(direct(w.qa) == DirectResult::kRefused);
 }
 
 // Memory that is not mapped yet is asked for, once, and no byte of it changes until it is there.
-TEST(direct_place_asks_for_the_memory) {
+TEST(direct_now_asks_for_the_memory) {
   DirectConnection w;
   SharedBuffer memory(*w.b, 4096);
   std::memset(memory.data(), 0xAB, 4096);
   const std::vector<uint8_t> bytes = unregistered(4096, 4), few = unregistered(8, 5);
   for (uint32_t n = 1; n <= 3; n++) {
-    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kNotMapped);
+    CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kNotMapped);
     CHECK_EQ(w.a->counter("direct_unmapped"), n);
     w.pump();
   }
   CHECK(allAre(memory, 0xAB));
   CHECK_EQ(w.direct(*w.a), 0u);
   CHECK_EQ(w.map(*w.a), 1u);
-  CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == Placed::kDone);
+  CHECK(place(w.qa, bytes, memory.at(), memory.rkey) == DirectResult::kDone);
   CHECK(same(memory.data(), bytes.data(), 4096));
   CHECK_EQ(w.a->counter("direct_write"), 1u);
   // What ends beyond the mapping is never written to, even in part.
   std::memset(memory.data(), 0xAB, 4096);
-  CHECK(place(w.qa, few, memory.at(4096), memory.rkey) == Placed::kRefused);
-  CHECK(place(w.qa, few, memory.at() - 8, memory.rkey) == Placed::kRefused);
-  CHECK(place(w.qa, few, UINT64_MAX - 3, memory.rkey) == Placed::kRefused);
-  CHECK(place(w.qa, few, 0, memory.rkey) == Placed::kRefused);
+  CHECK(place(w.qa, few, memory.at(4096), memory.rkey) == DirectResult::kRefused);
+  CHECK(place(w.qa, few, memory.at() - 8, memory.rkey) == DirectResult::kRefused);
+  CHECK(place(w.qa, few, UINT64_MAX - 3, memory.rkey) == DirectResult::kRefused);
+  CHECK(place(w.qa, few, 0, memory.rkey) == DirectResult::kRefused);
   CHECK(allAre(memory, 0xAB));
   // Nor is memory that peers may only read.
   SharedBuffer sealed(*w.b, 4096);
@@ -766,14 +877,14 @@ TEST(direct_place_asks_for_the_memory) {
         Status::kSuccess);
   std::memset(sealed.data(), 0xAB, 4096);
   for (int n = 0; n < 3; n++) {
-    CHECK(place(w.qa, few, sealed.at(), sealed.rkey) == Placed::kRefused);
+    CHECK(place(w.qa, few, sealed.at(), sealed.rkey) == DirectResult::kRefused);
     w.map(*w.a);
   }
   CHECK(allAre(sealed, 0xAB));
 }
 
 // The key ends in the middle of the copy, and its owner does not wait: nothing that was copied counts.
-TEST(direct_place_evicted) {
+TEST(direct_now_evicted) {
   DirectConnection w;
   w.b->link.board->setPatience(1'000'000);
   SharedBuffer memory(*w.b, 4 * kPage);
@@ -784,7 +895,8 @@ TEST(direct_place_evicted) {
       CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess);
       std::memset(memory.data(), 0xAB, memory.size);
     });
-    CHECK(w.a->engine.place(w.qa.handle, own.data(), own.size, memory.at(), memory.rkey) == Placed::kRefused);
+    CHECK(w.a->engine.direct(w.qa.handle, DirectOperation::kWrite, own.data(), own.size, memory.at(), memory.rkey) ==
+          DirectResult::kRefused);
   }
   memory.lkey = 0;
   CHECK(allAre(memory, 0xAB));
@@ -793,6 +905,7 @@ TEST(direct_place_evicted) {
   // The next one is as good as any.
   SharedBuffer other(*w.b, 4096);
   w.meet(other);
-  CHECK(w.a->engine.place(w.qa.handle, own.data(), 4096, other.at(), other.rkey) == Placed::kDone);
+  CHECK(w.a->engine.direct(w.qa.handle, DirectOperation::kWrite, own.data(), 4096, other.at(), other.rkey) ==
+        DirectResult::kDone);
   CHECK(same(other.data(), own.data(), 4096));
 }

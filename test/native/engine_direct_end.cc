@@ -507,27 +507,36 @@ TEST(direct_eviction_at_every_page_of_a_copy) {
 }
 
 // Nobody knows whether an atomic was executed in time: the request fails as one whose answer was lost, and is not
-// executed twice.
+// executed twice. What is no request says so, and the connection stays.
 TEST(direct_eviction_at_an_atomic) {
-  DirectConnection w;
-  w.b->link.board->setPatience(kShort);
-  SharedBuffer memory(*w.b, kPage);
-  Buffer own(*w.a, 8);
-  w.meet(memory);
-  std::memset(memory.data(), 0, kPage);
-  uint8_t* const seen = enter(w, memory);
-  CHECK(w.pa->peer.leave());
-  {
-    Trap trap(seen, [&] { CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess); });
-    Wr r = oneSided(kOpFetchAdd, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey);
-    r.compare = 5;
-    const uint32_t i = w.qa.post(r);
-    w.pump();
-    only(w.qa.sendCq, i, kOpFetchAdd, kWcTimeoutRetry);
+  for (const bool request : {true, false}) {
+    DirectConnection w;
+    w.b->link.board->setPatience(kShort);
+    SharedBuffer memory(*w.b, kPage);
+    Buffer own(*w.a, 8);
+    w.meet(memory);
+    std::memset(memory.data(), 0, kPage);
+    uint8_t* const seen = enter(w, memory);
+    CHECK(w.pa->peer.leave());
+    {
+      Trap trap(seen, [&] { CHECK(w.b->engine.deregisterMr(w.b->pd, memory.lkey) == Status::kSuccess); });
+      if (request) {
+        Wr r = oneSided(kOpFetchAdd, {{own.at(), 8, own.lkey}}, memory.at(), memory.rkey);
+        r.compare = 5;
+        const uint32_t i = w.qa.post(r);
+        w.pump();
+        only(w.qa.sendCq, i, kOpFetchAdd, kWcTimeoutRetry);
+      } else {
+        uint8_t five[8] = {5};
+        CHECK(w.a->engine.direct(w.qa.handle, DirectOperation::kFetchAdd, five, 8, memory.at(), memory.rkey) ==
+              DirectResult::kUnknown);
+        CHECK_EQ(five[0], 5);
+      }
+    }
+    memory.lkey = 0;
+    CHECK_EQ(memory.data()[0], 0);
+    CHECK_EQ(w.qa.state(), request ? kQpsError : kQpsRts);
   }
-  memory.lkey = 0;
-  CHECK_EQ(memory.data()[0], 0);
-  CHECK_EQ(w.qa.state(), kQpsError);
 }
 
 // A peer that was killed inside is not waited for, and its mark means nothing.

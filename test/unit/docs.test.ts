@@ -71,7 +71,7 @@ const own = [
     'NdOverlappedFile.next',
     'NdOverlappedFile.close',
     'IND2CompletionQueue.shouldPoll',
-    'IND2QueuePair.place',
+    'IND2QueuePair.direct',
   ],
 ];
 

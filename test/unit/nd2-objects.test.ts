@@ -194,8 +194,11 @@ test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is told by its own bit', 
     [ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ, LOCAL_WRITE | REMOTE_READ],
     [DO_NOT_SECURE_VM, 0],
   ] as const) {
-    assert.is(accessOf(flags), access | MW_BIND, `flags ${flags}`);
+    assert.is(accessOf(flags, true), access | MW_BIND, `flags ${flags}`);
   }
+  const { ALLOW_REMOTE_ATOMIC } = Nd2MrFlag;
+  assert.is(accessOf(ALLOW_REMOTE_ATOMIC, true), WvAccess.REMOTE_ATOMIC | MW_BIND);
+  assert.is(accessOf(ALLOW_REMOTE_ATOMIC, false), MW_BIND, 'an adapter without atomic operations');
   const { adapter, pd } = openFake2();
   registered2(adapter, pd, ALLOW_LOCAL_WRITE);
   assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers nothing');

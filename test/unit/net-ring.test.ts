@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type IND2MemoryRegion, type IND2QueuePair, Nd2Placed, type Nd2Sge } from '../../nd/index.js';
+import { type IND2MemoryRegion, type IND2QueuePair, Nd2DirectResult, type Nd2Sge } from '../../nd/index.js';
 import { Notice, RING_UNIT } from '../../nd/net/connection/frames.js';
 import type { GrantNews, Range, Right } from '../../nd/net/connection/grants.js';
 import { type Slot, slotAt } from '../../nd/net/connection/link-types.js';
@@ -36,16 +36,16 @@ interface Write {
   readonly bytes: Uint8Array;
 }
 
-/** Two sides of a stream, whose Writes are executed at once and completed later. What `place` answers; undefined: there is none. */
+/** Two sides of a stream, whose Writes are executed at once and completed later. What `direct` answers; undefined: there is none. */
 function pair(
   bytes: number,
   parts = 16,
-  placed?: Nd2Placed,
+  placed?: Nd2DirectResult,
 ): {
   place: FakePlace;
   sender: StreamRings;
   receiver: StreamRings;
-  queuePair: Pick<IND2QueuePair, 'write' | 'place'>;
+  queuePair: Pick<IND2QueuePair, 'write' | 'direct'>;
   writes: Write[];
   carrier: Slot;
 } {
@@ -59,11 +59,11 @@ function pair(
     target.set(part, to);
     writes.push({ ring: context, source: part, bytes: part.slice() });
   };
-  const places = (piece: Uint8Array, _: unknown, to: number): Nd2Placed => {
-    if (placed === Nd2Placed.DONE) place.registered[0]!.set(piece, to);
+  const direct = (_: unknown, piece: Uint8Array, __: unknown, to: number): Nd2DirectResult => {
+    if (placed === Nd2DirectResult.DONE) place.registered[0]!.set(piece, to);
     return placed!;
   };
-  const queuePair = { write, ...(placed !== undefined && { place: places }) };
+  const queuePair = { write, ...(placed !== undefined && { direct }) };
   const memory = Buffer.alloc(16);
   const carrier = slotAt(memory, {} as IND2MemoryRegion, 0, 16);
   return { place, sender, receiver, queuePair, writes, carrier };
@@ -80,13 +80,16 @@ async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
 }
 
 /** It is tried to place bytes until there is memory for Writes. */
-async function inVain(sender: StreamRings, queuePair: Pick<IND2QueuePair, 'write' | 'place'>): Promise<void> {
+async function inVain(
+  sender: StreamRings,
+  queuePair: Pick<IND2QueuePair, 'write' | 'direct'>,
+): Promise<void> {
   for (let n = 0; n < 256; n += 1) assert.not(sender.put(queuePair, 0, [Buffer.alloc(1)], 1));
   await setImmediate();
 }
 
-for (const placed of [Nd2Placed.DONE, Nd2Placed.REFUSED, undefined])
-  test(`no byte is put where another was not taken, and none gets lost; place answers ${placed}`, async () => {
+for (const placed of [Nd2DirectResult.DONE, Nd2DirectResult.REFUSED, undefined])
+  test(`no byte is put where another was not taken, and none gets lost; direct answers ${placed}`, async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       const random = seeded(seed);
       const below = (n: number): number => Math.floor(random() * n);
@@ -97,7 +100,7 @@ for (const placed of [Nd2Placed.DONE, Nd2Placed.REFUSED, undefined])
       await busy(sender, receiver);
       assert.is(rings.bytes, bytes);
       assert.is(sender.room, bytes / parts);
-      if (placed !== Nd2Placed.DONE) {
+      if (placed !== Nd2DirectResult.DONE) {
         await inVain(sender, queuePair);
         assert.is(rings.bytes, 2 * bytes);
       }
@@ -112,7 +115,7 @@ for (const placed of [Nd2Placed.DONE, Nd2Placed.REFUSED, undefined])
           const pieces = [Buffer.alloc(one, step), Buffer.alloc(length - one, step)];
           if (!sender.put(queuePair, send, pieces, length)) {
             // The Write of the part's last bytes has not completed.
-            assert.ok(writes.length > 0 && placed !== Nd2Placed.DONE);
+            assert.ok(writes.length > 0 && placed !== Nd2DirectResult.DONE);
             continue;
           }
           const slot = receiver.in.take(send, length, carrier);
@@ -131,19 +134,19 @@ for (const placed of [Nd2Placed.DONE, Nd2Placed.REFUSED, undefined])
       }
       // All parts were used more than once.
       assert.ok(send > 2 * parts);
-      if (placed === Nd2Placed.DONE) assert.is(writes.length, 0);
+      if (placed === Nd2DirectResult.DONE) assert.is(writes.length, 0);
       for (const { ring } of writes.splice(0)) ring.wrote();
       // No more than a part has, and not nothing.
       assert.is(receiver.in.take(send, bytes / parts + 1, carrier), undefined);
       assert.is(receiver.in.take(send, 0, carrier), undefined);
       sender.end();
       receiver.end();
-      assert.equal([rings.bytes, place.released], [0, placed === Nd2Placed.DONE ? 1 : 2]);
+      assert.equal([rings.bytes, place.released], [0, placed === Nd2DirectResult.DONE ? 1 : 2]);
     }
   });
 
 test('a ring whose memory is never mapped is written to, one that is mapped soon is not', async () => {
-  const { sender, receiver, queuePair, writes } = pair(2 ** 20, 16, Nd2Placed.NOT_MAPPED);
+  const { sender, receiver, queuePair, writes } = pair(2 ** 20, 16, Nd2DirectResult.NOT_MAPPED);
   await busy(sender, receiver);
   assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
   await setImmediate();
@@ -157,7 +160,7 @@ test('a ring whose memory is never mapped is written to, one that is mapped soon
 });
 
 test('a part is taken once, until its bytes were taken', async () => {
-  const { sender, receiver, carrier } = pair(2 ** 20, 16, Nd2Placed.DONE);
+  const { sender, receiver, carrier } = pair(2 ** 20, 16, Nd2DirectResult.DONE);
   await busy(sender, receiver);
   const slot = receiver.in.take(3, 10, carrier)!;
   assert.is(receiver.in.take(19, 10, carrier), undefined);

@@ -14,7 +14,7 @@ namespace nd::js {
 
 namespace {
 
-// ringDoorbell(), place(), progress() and shouldPoll() are the speed path: plain N-API, no allocation.
+// ringDoorbell(), direct(), progress() and shouldPoll() are the speed path: plain N-API, no allocation.
 
 napi_value ringDoorbell(napi_env env, napi_callback_info) {
   void* data = nullptr;
@@ -24,24 +24,27 @@ napi_value ringDoorbell(napi_env env, napi_callback_info) {
   return nullptr;
 }
 
-// place(bytes, remoteLow, remoteHigh, rkey), by the queue pair in `doorbell`.
-napi_value place(napi_env env, napi_callback_info info) {
+// direct(operation, bytes, remoteLow, remoteHigh, rkey), by the queue pair in `doorbell`.
+napi_value direct(napi_env env, napi_callback_info info) {
   void* data = nullptr;
   napi_get_instance_data(env, &data);
   const auto* const own = static_cast<const EnvData*>(data);
   Engine* const engine = own->engine();
-  size_t count = 4;
-  napi_value arguments[4];
+  size_t count = 5;
+  napi_value arguments[5];
   Bytes bytes;
-  uint32_t low = 0, high = 0, rkey = 0;
-  Placed placed = Placed::kRefused;
+  uint32_t operation = 0, low = 0, high = 0, rkey = 0;
+  DirectResult outcome = DirectResult::kRefused;
   if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) == napi_ok && engine != nullptr &&
-      toBytes(env, arguments[0], &bytes) && toU32(env, arguments[1], &low) && toU32(env, arguments[2], &high) &&
-      toU32(env, arguments[3], &rkey)) {
-    placed = engine->place(*own->doorbellWord, bytes.data, bytes.length, uint64_t{high} << 32 | low, rkey);
+      toU32(env, arguments[0], &operation) && operation <= static_cast<uint32_t>(DirectOperation::kCompareExchange) &&
+      toBytes(env, arguments[1], &bytes) && toU32(env, arguments[2], &low) && toU32(env, arguments[3], &high) &&
+      toU32(env, arguments[4], &rkey)) {
+    // A Uint8Array is always writable.
+    outcome = engine->direct(*own->doorbellWord, static_cast<DirectOperation>(operation),
+                             const_cast<uint8_t*>(bytes.data), bytes.length, uint64_t{high} << 32 | low, rkey);
   }
   napi_value result = nullptr;
-  napi_create_uint32(env, static_cast<uint32_t>(placed), &result);
+  napi_create_uint32(env, static_cast<uint32_t>(outcome), &result);
   return result;
 }
 
@@ -140,7 +143,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
       exports.Set(name, Napi::Value(env, made));
   };
   addPlain("ringDoorbell", ringDoorbell);
-  addPlain("place", place);
+  addPlain("direct", direct);
   addPlain("progress", progress);
   addPlain("shouldPoll", shouldPoll);
   Napi::Uint32Array doorbell = Napi::Uint32Array::New(env, 1);

@@ -15,14 +15,31 @@ export const SLOTS = 254;
 /** In place of a sender's slot: the packet arrived over UDP, from any sender. */
 export const BY_WIRE = 0xffffffff;
 
-/** What became of bytes that were to be placed in a peer's memory. */
-export const Placed = {
-  /** They are there. */
+/** What a direct access does with a peer's memory. */
+export const DirectOperation = {
+  /** Copies bytes to the peer's memory. */
+  write: 0,
+  /** Copies the peer's memory into the bytes. */
+  read: 1,
+  /** Adds the 8 bytes to 8 of the peer; their previous value replaces them. */
+  fetchAdd: 2,
+  /**
+   * If 8 bytes of the peer equal the first 8, they become the second 8; their previous value replaces the
+   * first.
+   */
+  compareExchange: 3,
+} as const;
+
+/** How a direct access ends. */
+export const DirectResult = {
+  /** It is done. */
   done: 0,
   /** The peer's memory is not mapped in this process yet; the peer has been asked for it. */
   notMapped: 1,
   /** The peer's key does not allow it, or this process can map no memory of the peer. */
   refused: 2,
+  /** The peer took its memory away meanwhile: an atomic operation may have been executed. */
+  unknown: 3,
 } as const;
 
 /** QP event numbers. */

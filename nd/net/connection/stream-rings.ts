@@ -6,8 +6,9 @@ import {
   allocate,
   type IND2MemoryRegion,
   type IND2QueuePair,
+  Nd2Direct,
+  Nd2DirectResult,
   Nd2MrFlag,
-  Nd2Placed,
   Nd2RemoteMemory,
   type Nd2Sge,
 } from '../../index.js';
@@ -18,7 +19,7 @@ import type { Registered } from './local-context.js';
 import { REMOTE_OPERATIONS } from './operations.js';
 
 // Imported names are constants to V8 only under a local name.
-const { DONE } = Nd2Placed;
+const { DONE } = Nd2DirectResult;
 
 /** A stream is busy if it receives this many bytes in full slots within this many ms. */
 const BUSY_BYTES = 2 ** 18;
@@ -92,7 +93,7 @@ class Rings {
 export const rings = new Rings();
 
 /** What puts bytes into the peer's memory. */
-type Writer = Pick<IND2QueuePair, 'write' | 'place'>;
+type Writer = Pick<IND2QueuePair, 'write' | 'direct'>;
 
 /** Bytes in each part of a ring with one part per receive slot; 0 if the ring is too small. */
 const partBytesOf = (bytes: number, parts: number): number =>
@@ -339,7 +340,7 @@ export class OutRing {
     const sgl = this.#sgl;
     if (sgl === undefined) {
       this.#tries += 1;
-      if (queuePair.place !== undefined && this.#tries < MOST_TRIES) return false;
+      if (queuePair.direct !== undefined && this.#tries < MOST_TRIES) return false;
       this.#want?.();
       this.#want = undefined;
       return false;
@@ -361,10 +362,10 @@ export class OutRing {
   }
 
   #place(queuePair: Writer, at: number, pieces: readonly Uint8Array[]): boolean {
-    if (queuePair.place === undefined) return false;
+    if (queuePair.direct === undefined) return false;
     let to = at;
     for (const piece of pieces) {
-      if (queuePair.place(piece, this.#remote, to) !== DONE) return false;
+      if (queuePair.direct(Nd2Direct.WRITE, piece, this.#remote, to) !== DONE) return false;
       to += piece.length;
     }
     return true;

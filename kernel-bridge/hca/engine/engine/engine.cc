@@ -80,18 +80,19 @@ void Engine::doorbell(Handle handle) {
     t.step(t.context.now, Stepper::kEngine);
 }
 
-Placed Engine::place(Handle handle, const uint8_t* from, size_t length, uint64_t remote, uint32_t rkey) {
+DirectResult Engine::direct(Handle handle, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
+                            uint32_t rkey) {
   Transport& t = impl_->transport;
   // The lock is given up between visits: others do not wait for all of them.
   for (size_t done = 0;;) {
     Command command(t);
     Qp* const qp = t.context.qps.find(handle);
-    if (!qp) return Placed::kRefused;
+    if (!qp) return DirectResult::kRefused;
     const auto bytes = static_cast<uint32_t>(std::min<size_t>(length - done, DirectVisit::kMostBytes));
-    const Placed placed = t.direct.place(*qp, from + done, bytes, length - done, remote + done, rkey);
-    if (placed == Placed::kNotMapped) t.context.link.flush();  // asks the peer
+    const DirectResult result = t.direct.access(*qp, operation, data + done, bytes, length - done, remote + done, rkey);
+    if (result == DirectResult::kNotMapped) t.context.link.flush();  // asks the peer
     done += bytes;
-    if (placed != Placed::kDone || done == length) return placed;
+    if (result != DirectResult::kDone || done == length) return result;
   }
 }
 

@@ -118,8 +118,9 @@ class Engine final : public PacketSink, public HcaCommands {
 
   // ── Speed path.
   void doorbell(Handle qp);  // new send WQEs, or receives where abi::kQpReceiveBell asks for it
-  // Copies bytes to memory that the peer has published, now and without a request (DirectAccess::place).
-  Placed place(Handle qp, const uint8_t* from, size_t length, uint64_t remote, uint32_t rkey);
+  // Executes an operation in memory that the peer has published, now and without a request (DirectAccess::access).
+  DirectResult direct(Handle qp, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
+                      uint32_t rkey);
   // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending;
   // one that polls long in vain lets other threads run.
   bool progress();

@@ -45,11 +45,21 @@ enum class Status : uint32_t {
   kDeviceRemoved = 0xc00002b6,
 };
 
-// What became of bytes that were to be placed in a peer's memory.
-enum class Placed : uint32_t {
-  kDone = 0,  // They are there.
+// What a direct access does with a peer's memory.
+enum class DirectOperation : uint32_t {
+  kWrite = 0,  // Copies bytes to the peer's memory.
+  kRead = 1,  // Copies the peer's memory into the bytes.
+  kFetchAdd = 2,  // Adds the 8 bytes to 8 of the peer; their previous value replaces them.
+  // If 8 bytes of the peer equal the first 8, they become the second 8; their previous value replaces the first.
+  kCompareExchange = 3,
+};
+
+// How a direct access ends.
+enum class DirectResult : uint32_t {
+  kDone = 0,  // It is done.
   kNotMapped = 1,  // The peer's memory is not mapped in this process yet; the peer has been asked for it.
   kRefused = 2,  // The peer's key does not allow it, or this process can map no memory of the peer.
+  kUnknown = 3,  // The peer took its memory away meanwhile: an atomic operation may have been executed.
 };
 
 // QP event numbers.

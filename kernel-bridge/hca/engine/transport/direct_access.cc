@@ -24,6 +24,18 @@ constexpr uint32_t kRights[] = {
     /* LOCAL_INVALIDATE */ 0,
 };
 
+// Both return the previous value.
+inline uint64_t fetchAdd(uint64_t* word, uint64_t value) { return __atomic_fetch_add(word, value, __ATOMIC_SEQ_CST); }
+
+inline uint64_t compareExchange(uint64_t* word, uint64_t expected, uint64_t replacement) {
+  __atomic_compare_exchange_n(word, &expected, replacement, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return expected;
+}
+
+inline DirectResult refusal(DirectPeer::Refusal why) {
+  return why == DirectPeer::Refusal::kUnmapped ? DirectResult::kNotMapped : DirectResult::kRefused;
+}
+
 }  // namespace
 
 // ── The peer's side ─────────────────────────────────────────────────────────────────────────────
@@ -149,17 +161,32 @@ inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, ui
   return data != nullptr;
 }
 
+// Memory of a queue pair of this process, as its responder finds it.
+inline uint8_t* DirectAccess::ownMemory(const Qp& qp, const Target& target) {
+  Qp* const peer = c_.byQpn(qp.attributes.destinationQpn);
+  if (!peer || !peer->reliable() || peer->attributes.destinationQpn != qp.qpn) return nullptr;
+  if (!stateRules(peer->state()).receivesRequests || !(peer->attributes.access & target.right)) return nullptr;
+  if (!pkeysFit(peer->pkey(), qp.pkey())) return nullptr;
+  return c_.memory.remote(peer->remoteCache, *peer, target.rkey, target.remote, target.length, target.right);
+}
+
 inline uint8_t* DirectAccess::enter(Qp& qp, const Target& target, DirectPeer::Refusal* why) {
-  const DirectPeer::Request request = {
-      qp.qpn,        qp.attributes.destinationQpn, target.rkey, target.right, qp.pkey(), target.remote, target.length,
-      target.touched};
-  uint8_t* const place = qp.local->peer.enter(request, qp.local->maps, why);
+  uint8_t* place;
+  if (qp.local->self) {
+    *why = DirectPeer::Refusal::kUnpublished;
+    place = ownMemory(qp, target);
+  } else {
+    const DirectPeer::Request request = {
+        qp.qpn,        qp.attributes.destinationQpn, target.rkey, target.right, qp.pkey(), target.remote, target.length,
+        target.touched};
+    place = qp.local->peer.enter(request, qp.local->maps, why);
+  }
   if (!place) (*why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
   return place;
 }
 
 inline bool DirectAccess::leave(Qp& qp) {
-  if (qp.local->peer.leave()) return true;
+  if (qp.local->self || qp.local->peer.leave()) return true;
   c_.counters.directEvicted++;
   return false;
 }
@@ -181,24 +208,28 @@ inline bool DirectAccess::copy(Qp& qp, const SendEntry& e, uint32_t offset, uint
   return leave(qp);
 }
 
+// The peer's word for an atomic operation; null: refused, or not aligned.
+inline uint64_t* DirectAccess::enterWord(Qp& qp, uint64_t remote, uint32_t rkey, DirectPeer::Refusal* why) {
+  *why = DirectPeer::Refusal::kUnpublished;
+  if ((remote & (kAtomicBytes - 1)) != 0) return nullptr;
+  auto* const word =
+      reinterpret_cast<uint64_t*>(enter(qp, {rkey, kAccessRemoteAtomic, remote, kAtomicBytes, kAtomicBytes}, why));
+  // A zero-based region may begin anywhere.
+  if (!word || (reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) == 0) return word;
+  static_cast<void>(leave(qp));
+  *why = DirectPeer::Refusal::kUnpublished;
+  return nullptr;
+}
+
 // An ATOMIC, as the responder executes it: atomic towards that and the peer's threads.
 inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   SgeCursor cursor;
-  if ((e.remote & (kAtomicBytes - 1)) != 0 || !places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
+  if (!places(qp, e, 0, kAtomicBytes, &cursor)) return Outcome::kRefused;
   DirectPeer::Refusal why;
-  auto* const word =
-      reinterpret_cast<uint64_t*>(enter(qp, {e.rkey, kRights[e.opcode], e.remote, kAtomicBytes, kAtomicBytes}, &why));
+  uint64_t* const word = enterWord(qp, e.remote, e.rkey, &why);
   if (!word) return Outcome::kRefused;
-  if ((reinterpret_cast<uint64_t>(word) & (kAtomicBytes - 1)) != 0) {  // a zero-based region may begin anywhere
-    static_cast<void>(leave(qp));
-    return Outcome::kRefused;
-  }
-  uint64_t result = e.compare;
-  if (e.opcode == kOpFetchAdd) {
-    result = __atomic_fetch_add(word, result, __ATOMIC_SEQ_CST);
-  } else {
-    __atomic_compare_exchange_n(word, &result, e.swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  }
+  const uint64_t result =
+      e.opcode == kOpFetchAdd ? fetchAdd(word, e.compare) : compareExchange(word, e.compare, e.swap);
   if (!leave(qp)) {
     // Nobody knows whether it was executed before the memory was taken away, so it cannot be repeated.
     t_.completer.failSend(qp, kWcTimeoutRetry, 0, QpEvent::kPeerLost);
@@ -213,18 +244,45 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   return Outcome::kDone;
 }
 
-Placed DirectAccess::place(Qp& qp, const uint8_t* from, uint32_t length, uint64_t whole, uint64_t remote,
-                           uint32_t rkey) {
-  if (qp.has(kNotDirect | kNotRts) || length > DirectVisit::kMostBytes) return Placed::kRefused;
-  if (!qp.local->peer.ready()) return settle(qp), Placed::kRefused;
-  if (length == 0) return Placed::kDone;
+DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
+                                  uint64_t remote, uint32_t rkey) {
+  if (qp.has(kNotRts) || length > DirectVisit::kMostBytes) return DirectResult::kRefused;
+  // Requests to a queue pair of this process are packets that are delivered at once: `kNotDirect` is about these.
+  if (qp.reliable() && qp.local && qp.local->self) {
+    if (!c_.link.directOwner()) return DirectResult::kRefused;
+  } else if (qp.has(kNotDirect)) {
+    return DirectResult::kRefused;
+  } else if (!qp.local->peer.ready()) {
+    return settle(qp), DirectResult::kRefused;
+  }
+  if (length == 0) return DirectResult::kDone;
+  if (operation > DirectOperation::kRead) return changeNow(qp, operation, bytes, length, remote, rkey);
+  const bool write = operation == DirectOperation::kWrite;
   DirectPeer::Refusal why;
-  uint8_t* const at = enter(qp, {rkey, kAccessRemoteWriteBit, remote, whole, length}, &why);
-  if (!at) return why == DirectPeer::Refusal::kUnmapped ? Placed::kNotMapped : Placed::kRefused;
-  copyBytes(at, from, length);
-  if (!leave(qp)) return Placed::kRefused;
-  c_.counters.directWrites++;
-  return Placed::kDone;
+  uint8_t* const at = enter(qp, {rkey, kRights[write ? kOpWrite : kOpRead], remote, whole, length}, &why);
+  if (!at) return refusal(why);
+  if (write) copyBytes(at, bytes, length);
+  else copyBytes(bytes, at, length);
+  if (!leave(qp)) return DirectResult::kRefused;
+  (write ? c_.counters.directWrites : c_.counters.directReads)++;
+  return DirectResult::kDone;
+}
+
+DirectResult DirectAccess::changeNow(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length,
+                                     uint64_t remote, uint32_t rkey) {
+  const bool add = operation == DirectOperation::kFetchAdd;
+  if (length != (add ? kAtomicBytes : 2 * kAtomicBytes)) return DirectResult::kRefused;
+  uint64_t operand, swap = 0;
+  std::memcpy(&operand, bytes, kAtomicBytes);
+  if (!add) std::memcpy(&swap, bytes + kAtomicBytes, kAtomicBytes);
+  DirectPeer::Refusal why;
+  uint64_t* const word = enterWord(qp, remote, rkey, &why);
+  if (!word) return refusal(why);
+  const uint64_t before = add ? fetchAdd(word, operand) : compareExchange(word, operand, swap);
+  if (!leave(qp)) return DirectResult::kUnknown;
+  std::memcpy(bytes, &before, kAtomicBytes);
+  c_.counters.directAtomics++;
+  return DirectResult::kDone;
 }
 
 }  // namespace nd

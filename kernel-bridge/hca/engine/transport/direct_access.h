@@ -5,6 +5,8 @@
 // A request is taken only when nothing before it is under way, so it is executed in its turn (IBA 1 §10.8.3.3), and it
 // completes at once. It has no PSN, which only the two ends of a connection know, and both are ours. Whatever the
 // checks refuse, or do not know, goes by packets: there the peer decides, and both sides learn of it.
+//
+// What is no request (access()) reaches the memory of another queue pair of this process, too.
 #pragma once
 #include "transport/scheduler.h"
 
@@ -27,10 +29,11 @@ class DirectAccess : public Role {
   bool mayInvalidate(Qp& qp, uint32_t key);
   // Whether the queue pair's peer can be accessed directly, after its pair has changed.
   static void settle(Qp& qp);
-  // Copies bytes of this process, at most DirectVisit::kMostBytes, to the peer's memory now: before requests that are
+  // Executes an operation with bytes of this process, at most DirectVisit::kMostBytes, now: before requests that are
   // under way. No request is made, so nothing completes. Rights and bounds are checked for `whole` bytes, of which
   // these are the first.
-  Placed place(Qp& qp, const uint8_t* from, uint32_t length, uint64_t whole, uint64_t remote, uint32_t rkey);
+  DirectResult access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
+                      uint64_t remote, uint32_t rkey);
 
  private:
   enum class Outcome : uint8_t { kDone, kMore, kRefused };
@@ -43,10 +46,14 @@ class DirectAccess : public Role {
 
   static bool read(Qp& qp, SendEntry& e);
   Outcome execute(Qp& qp, const SendEntry& e, uint32_t* budget);
+  uint8_t* ownMemory(const Qp& qp, const Target& target);
   uint8_t* enter(Qp& qp, const Target& target, DirectPeer::Refusal* why);
   bool leave(Qp& qp);
   bool copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);
   Outcome change(Qp& qp, const SendEntry& e);
+  DirectResult changeNow(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t remote,
+                         uint32_t rkey);
+  uint64_t* enterWord(Qp& qp, uint64_t remote, uint32_t rkey, DirectPeer::Refusal* why);
   bool places(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);
 
   Piece pieces_[OutPacket::kMaxPieces];
