@@ -1,6 +1,7 @@
 /**
  * The other process of place.test.ts, which it tells its results by messages. `memory BYTES` gives its peer the memory of one queue pair, and
- * tells where that differs from the pattern. `pour PORT BYTES SEED` sends a pattern by `networkdirect/net`, in pieces of any length.
+ * tells where that differs from the pattern. `expose BYTES` exposes memory by `networkdirect/net`, and answers requests by its handle and
+ * its bytes. `pour PORT BYTES SEED` sends a pattern by `networkdirect/net`, in pieces of any length.
  */
 import { once } from 'node:events';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -8,7 +9,7 @@ import { acceptSide, LOOPBACK } from '../../nd/cli/sides/connected-side.js';
 import { HostV2 } from '../../nd/cli/sides/v2-side.js';
 import { allocate } from '../../nd/index.js';
 import { rings } from '../../nd/net/connection/stream-rings.js';
-import { connect } from '../../nd/net/index.js';
+import { connect, createChannelServer } from '../../nd/net/index.js';
 import { patternOf } from './net-pattern.js';
 import { seeded } from './random.js';
 
@@ -63,5 +64,22 @@ async function pour(port: number, length: number, seed: number): Promise<void> {
   process.on('message', () => {});
 }
 
+async function expose(length: number): Promise<void> {
+  const server = createChannelServer();
+  server.listen(0, LOOPBACK);
+  await once(server, 'listening');
+  const bytes = allocate(length);
+  const exposed = await server.expose(bytes, { writable: true });
+  server.on('channel', (channel) => {
+    channel.on('error', () => {});
+    channel.onRequest(() => {
+      const own = Buffer.from(bytes);
+      return Buffer.concat([exposed.handleFor(channel), own]);
+    });
+  });
+  process.send!({ port: (server.address() as { port: number }).port });
+}
+
 if (role === 'memory') await memory(Number(numbers[0]));
+else if (role === 'expose') await expose(Number(numbers[0]));
 else await pour(...(numbers.map(Number) as [number, number, number]));

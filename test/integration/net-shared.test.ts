@@ -9,6 +9,17 @@ import { patternOf } from '../helpers/net-pattern.js';
 
 test.after.each(endAll);
 
+/** Name, code and message of what is thrown. */
+function thrown(use: () => unknown): string {
+  try {
+    use();
+  } catch (error) {
+    const { name, code, message } = error as Error & { code?: string };
+    return `${name} ${code} ${message}`;
+  }
+  return 'nothing was thrown';
+}
+
 async function opened(
   bytes: Uint8Array,
   writable: boolean,
@@ -91,6 +102,87 @@ test('released memory cannot be reached: the connection ends', async () => {
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
   await closed;
   assert.is((await rejection(remote.read(0, 1))).code, 'ECONNRESET');
+});
+
+test('memory of this process is read, written and changed at once, in any order with other operations', async () => {
+  const bytes = allocate(200_000);
+  bytes.set(patternOf(200_000));
+  const { remote, client, release } = await opened(bytes, true);
+  assert.ok(remote.direct);
+  for (const [offset, length] of [
+    [0, 0],
+    [3, 1],
+    [5, 4096],
+    [0, 200_000],
+    [199_999, 1],
+    [200_000, 0],
+  ] as const) {
+    const into = new Uint8Array(length);
+    remote.readSync(offset, into);
+    assert.equal(into, bytes.slice(offset, offset + length));
+  }
+  const written = remote.write(64, Buffer.alloc(50_000, 1));
+  remote.writeSync(100_001, Buffer.from('at once'));
+  assert.is(Buffer.from(bytes.subarray(100_001, 100_008)).toString(), 'at once');
+  await written;
+  const words = new BigInt64Array(bytes.buffer, bytes.byteOffset, 4);
+  words.set([5n, -1n, 0n, 0n]);
+  assert.is(remote.fetchAddSync(0, -7n), 5n);
+  assert.is(remote.fetchAddSync(8, 1n), -1n);
+  assert.is(remote.compareExchangeSync(16, 0n, 2n ** 63n - 1n), 0n);
+  assert.is(remote.compareExchangeSync(16, 0n, 1n), 2n ** 63n - 1n);
+  assert.equal([...words], [-2n, 0n, 2n ** 63n - 1n, 0n]);
+  for (const [use, error] of [
+    [() => remote.readSync(199_999, new Uint8Array(2)), /RangeError.*not within 200000/],
+    [() => remote.readSync(0.5, new Uint8Array(1)), /RangeError/],
+    [() => remote.readSync(0, 'text' as never), /`into` must be a Uint8Array; got string/],
+    [
+      () => remote.writeSync(0, new DataView(new ArrayBuffer(8)) as never),
+      /`from` must be a Uint8Array; got object/,
+    ],
+    [() => remote.fetchAddSync(4, 1n), /not a multiple of 8/],
+    [() => remote.fetchAddSync(0, 1 as never), /bigint, not number/],
+    [() => remote.compareExchangeSync(0, 2n ** 63n, 1n), /64 bits/],
+  ] as const) {
+    assert.match(thrown(use), error);
+  }
+  release();
+  for (const use of [
+    () => remote.readSync(0, new Uint8Array(1)),
+    () => remote.writeSync(0, new Uint8Array(1)),
+    () => remote.fetchAddSync(0, 1n),
+    () => remote.compareExchangeSync(0, 1n, 1n),
+  ])
+    assert.match(
+      thrown(use),
+      /ENOTSUP .*the peer has released it.* Use (read|write|fetchAdd|compareExchange)\(\)/,
+    );
+  assert.ok(remote.direct, 'the connection has not ended by that');
+  await client.close();
+  assert.not.ok(remote.direct);
+  assert.match(
+    thrown(() => remote.readSync(0, new Uint8Array(1))),
+    /ERR_STREAM_DESTROYED/,
+  );
+});
+
+test('memory for reading only is not written to at once; what is not aligned is not changed', async () => {
+  const { remote } = await opened(allocate(64), false);
+  assert.match(
+    thrown(() => remote.writeSync(0, new Uint8Array(1))),
+    /EACCES/,
+  );
+  assert.match(
+    thrown(() => remote.fetchAddSync(0, 1n)),
+    /EACCES/,
+  );
+  const odd = allocate(64).subarray(4, 60);
+  const { remote: other } = await opened(odd, true);
+  assert.match(
+    thrown(() => other.fetchAddSync(0, 1n)),
+    /ENOTSUP/,
+  );
+  assert.match((await rejection(other.fetchAdd(0, 1n))).message, /does not begin at a multiple of 8/);
 });
 
 test('after close every use of memory says that this side has ended', async () => {

@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { readCounters } from '../../kernel-bridge/index.js';
 import { LOOPBACK, socketAddress } from '../../nd/cli/sides/connected-side.js';
 import { HostV2 } from '../../nd/cli/sides/v2-side.js';
-import { Nd2Placed, Nd2RemoteMemory } from '../../nd/index.js';
+import { Nd2Direct, Nd2DirectResult, Nd2RemoteMemory } from '../../nd/index.js';
 import { rings } from '../../nd/net/connection/stream-rings.js';
-import { createServer, type Socket } from '../../nd/net/index.js';
+import { connectChannel, createServer, type Socket } from '../../nd/net/index.js';
 import type { KernelOptionsInput } from '../../winverbs/index.js';
 import { needing } from '../helpers/needs.js';
 import { endAll, listening } from '../helpers/net-pair.js';
@@ -58,7 +59,8 @@ needing(test, 'direct access')(
     const { address, token } = await opened;
     const remote = new Nd2RemoteMemory(BigInt(address), token);
     const { queuePair } = side;
-    const place = queuePair.place!;
+    const place = (bytes: Uint8Array, to: Nd2RemoteMemory, offset?: number) =>
+      queuePair.direct!(Nd2Direct.WRITE, bytes, to, offset);
     /** Where the other process finds other bytes than these. It clears its memory afterwards. */
     const wrong = async (at: number, count: number): Promise<number[]> => {
       const answer = next<{ wrong: number[] }>();
@@ -68,11 +70,11 @@ needing(test, 'direct access')(
 
     const end = performance.now() + 30_000;
     let placed = place(patternOf(77), remote, 5);
-    for (; placed === Nd2Placed.NOT_MAPPED; placed = place(patternOf(77), remote, 5)) {
+    for (; placed === Nd2DirectResult.NOT_MAPPED; placed = place(patternOf(77), remote, 5)) {
       assert.ok(performance.now() < end, 'the memory is mapped');
       await setImmediate();
     }
-    assert.is(placed, Nd2Placed.DONE);
+    assert.is(placed, Nd2DirectResult.DONE);
     assert.equal(await wrong(5, 77), []);
     for (const [at, count] of [
       [BYTES - 1, 1],
@@ -81,15 +83,18 @@ needing(test, 'direct access')(
       [1, 300_007],
       [0, BYTES],
     ] as const) {
-      assert.is(place(patternOf(count), remote, at), Nd2Placed.DONE);
+      assert.is(place(patternOf(count), remote, at), Nd2DirectResult.DONE);
       assert.equal(await wrong(at, count), []);
     }
 
     // Nothing of these.
-    assert.is(place(Buffer.alloc(0), remote, 0), Nd2Placed.DONE);
+    assert.is(place(Buffer.alloc(0), remote, 0), Nd2DirectResult.DONE);
     for (const offset of [BYTES - 3, BYTES, 2 ** 32, 2 ** 52, Number.MAX_SAFE_INTEGER])
-      assert.is.not(place(patternOf(4), remote, offset), Nd2Placed.DONE);
-    assert.is(place(patternOf(4), new Nd2RemoteMemory(remote.address, token + 1), 0), Nd2Placed.REFUSED);
+      assert.is.not(place(patternOf(4), remote, offset), Nd2DirectResult.DONE);
+    assert.is(
+      place(patternOf(4), new Nd2RemoteMemory(remote.address, token + 1), 0),
+      Nd2DirectResult.REFUSED,
+    );
     const thrown = (bytes: unknown, to: unknown, offset: unknown): string =>
       thrownName(() => place(bytes as Uint8Array, to as Nd2RemoteMemory, offset as number));
     const few = patternOf(4);
@@ -102,12 +107,59 @@ needing(test, 'direct access')(
     assert.equal(await wrong(0, 0), []);
 
     await side.disconnect();
-    assert.is(place(patternOf(4), remote, 0), Nd2Placed.REFUSED);
+    assert.is(place(patternOf(4), remote, 0), Nd2DirectResult.REFUSED);
     assert.equal(await wrong(0, 0), []);
     queuePair.release();
     assert.is(thrown(few, remote, 0), 'INVALID_HANDLE');
   },
 );
+
+needing(test, 'direct access')(
+  'memory of another process is read, written and changed at once, until that process is killed',
+  async () => {
+    const { child, next } = start(['expose', 1000]);
+    const { port } = await next<{ port: number }>();
+    const channel = await connectChannel({ port, host: LOOPBACK });
+    const answer = await channel.request('');
+    const remote = channel.open(answer.subarray(0, 24));
+    const there = async (): Promise<Buffer> => (await channel.request('')).subarray(24);
+    assert.ok(remote.direct);
+    // The first use waits for the mapping.
+    remote.writeSync(7, patternOf(900));
+    assert.equal((await there()).subarray(7, 907), patternOf(900));
+    const into = new Uint8Array(993);
+    remote.readSync(7, into);
+    assert.equal(into, new Uint8Array((await there()).subarray(7)));
+    remote.writeSync(0, new Uint8Array(1000));
+    const before = readCounters().hca!.direct_atomic!;
+    assert.is(remote.fetchAddSync(8, 3n), 0n);
+    assert.is(await remote.fetchAdd(8, 4n), 3n);
+    assert.is(await remote.compareExchange(8, 7n, 9n), 7n);
+    assert.is(remote.compareExchangeSync(8, 7n, 1n), 9n);
+    assert.is(readCounters().hca!.direct_atomic! - before, 4, 'the owner has executed none of them');
+    assert.is((await there()).readBigInt64LE(8), 9n);
+
+    const closed = once(channel, 'close');
+    channel.on('error', () => {});
+    child.kill('SIGKILL');
+    await closed;
+    assert.not.ok(remote.direct);
+    assert.throws(() => remote.readSync(0, into), /has ended|ECONNRESET/);
+  },
+);
+
+needing(test, 'direct access')('without direct access, methods in Sync say why and what to use', async () => {
+  const { next } = start(['expose', 64], { direct: false });
+  const { port } = await next<{ port: number }>();
+  const channel = await connectChannel({ port, host: LOOPBACK });
+  const remote = channel.open((await channel.request('')).subarray(0, 24));
+  assert.not.ok(remote.direct);
+  assert.throws(() => remote.readSync(0, new Uint8Array(8)), /option direct: false\. Use read\(\)/);
+  assert.throws(() => remote.fetchAddSync(0, 1n), /Use fetchAdd\(\)/);
+  assert.is(await remote.fetchAdd(0, 1n), 0n);
+  assert.is((await remote.read(0, 8)).readBigInt64LE(), 1n);
+  await channel.close();
+});
 
 const STREAM_BYTES = 20_000_000;
 

@@ -444,6 +444,11 @@ export class Link {
     this.#operations.add(operation);
   }
 
+  /** No RDMA Read or Write is in flight. @internal */
+  get operatesNothing(): boolean {
+    return this.#operations.idle;
+  }
+
   /** @internal */
   completed(result: Nd2Result): void {
     const { status, requestType } = result;

@@ -65,6 +65,11 @@ export class Operations {
     this.run();
   }
 
+  /** None waits or is in flight. */
+  get idle(): boolean {
+    return this.#underWay === 0 && this.#waiting.length === 0;
+  }
+
   add(operation: Operation): void {
     if (this.#over) operation.done(this.#reason ?? closed(operation.what));
     else this.#waiting.push(operation);

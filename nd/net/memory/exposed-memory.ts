@@ -119,7 +119,7 @@ export async function exposeAt(
   { writable = false }: ExposeOptions = {},
 ): Promise<ExposedMemory> {
   const flags = writable
-    ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE
+    ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE | Nd2MrFlag.ALLOW_REMOTE_ATOMIC
     : Nd2MrFlag.ALLOW_REMOTE_READ;
   const regions = new Map<LocalContext, IND2MemoryRegion>();
   // The connections that hold the contexts may end while the memory is registered.

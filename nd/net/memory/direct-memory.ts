@@ -1,0 +1,83 @@
+import { type IND2QueuePair, Nd2Direct, Nd2DirectResult, type Nd2RemoteMemory } from '../../index.js';
+import { NetError } from '../base/errors.js';
+
+// A module's own names are constants to V8, members of imported objects are not.
+const { READ } = Nd2Direct;
+const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
+
+/** Longest wait for the peer to offer its memory, which takes some milliseconds, and how often it is looked for. */
+const MAPPING_MS = 100;
+const LOOK_MS = 0.25;
+
+const nothing = new Uint8Array(0);
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
+
+/** Memory of a peer on this host, which this process reaches by itself: nothing is sent, nothing completes, and the peer's program sleeps. */
+export class DirectMemory {
+  /** The peer was asked for its memory and has not offered it. */
+  #inVain = false;
+
+  constructor(
+    private readonly queuePair: IND2QueuePair,
+    private readonly remote: Nd2RemoteMemory,
+  ) {}
+
+  /** Whether the peer can be reached this way at all. */
+  get reachable(): boolean {
+    return this.queuePair.direct?.(READ, nothing, this.remote) === DONE;
+  }
+
+  /** Executes an operation. Returns whether it was done; false: nothing was, or of bytes a part. @throws NetError `ETIMEDOUT` */
+  attempt(operation: Nd2Direct, bytes: Uint8Array, offset: number): boolean {
+    const { queuePair } = this;
+    if (queuePair.direct === undefined) return false;
+    const result = queuePair.direct(operation, bytes, this.remote, offset);
+    if (result === UNKNOWN) throw unknown();
+    return result === DONE;
+  }
+
+  /**
+   * Executes an operation; waits for the mapping of the memory at the first one.
+   *
+   * @param what - the method that was called, for the error
+   * @param instead - the method that does the same without this
+   * @throws NetError `ENOTSUP`, `ETIMEDOUT`
+   */
+  execute(operation: Nd2Direct, bytes: Uint8Array, offset: number, what: string, instead: string): void {
+    const { queuePair } = this;
+    if (queuePair.direct === undefined) throw unsupported(what, 'its adapter has no direct access', instead);
+    let result = queuePair.direct(operation, bytes, this.remote, offset);
+    if (result === NOT_MAPPED && !this.#inVain) {
+      const until = performance.now() + MAPPING_MS;
+      while (result === NOT_MAPPED && performance.now() < until) {
+        Atomics.wait(sleeper, 0, 0, LOOK_MS);
+        result = queuePair.direct(operation, bytes, this.remote, offset);
+      }
+      this.#inVain = result === NOT_MAPPED;
+    }
+    if (result === DONE) return;
+    if (result === UNKNOWN) throw unknown();
+    throw unsupported(what, this.#reason(result), instead);
+  }
+
+  #reason(result: Nd2DirectResult): string {
+    if (result === NOT_MAPPED) return 'the peer has not offered its memory';
+    return this.reachable
+      ? 'the peer has released it, or does not publish it'
+      : 'the peer is on another host, belongs to another user, or one side has the option direct: false';
+  }
+}
+
+function unsupported(what: string, reason: string, instead: string): NetError {
+  return new NetError(
+    'ENOTSUP',
+    `${what}: the memory cannot be reached directly: ${reason}. Use ${instead}().`,
+  );
+}
+
+function unknown(): NetError {
+  return new NetError(
+    'ETIMEDOUT',
+    'The peer took its memory away during an atomic operation: it may have been executed.',
+  );
+}
