@@ -56,7 +56,7 @@ export {
  *
  * @throws StatusError INVALID_PARAMETER for an option, naming it and its limit; otherwise the status of the kernel or the system with a
  * sentence that says why. On Windows OBJECT_NAME_NOT_FOUND: nobody has the device; NOT_SUPPORTED: there is a driver, or the option `kernel`
- * wants it, and the package koffi is missing, by which drivers are asked.
+ * wants it, and the package koffi is missing, which calls drivers (`@networkdirect/win32-x64` brings it).
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
   return (process.platform === 'win32' ? openOnWindows : openSoftDeviceFile)(name, options);

@@ -133,13 +133,17 @@ const compressed = brotliCompressSync(archive, {
   params: { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS },
 });
 writeFileSync(join(sources.target, 'native.tar.br'), compressed);
+/** Calls drivers of Windows. It has an install script, so that no other system gets it. */
+const koffi = { files: ['*.node', 'koffi.cjs'], dependencies: { koffi: own.devDependencies.koffi } };
 const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   const [os, cpu, libc] = platform.split('-');
   const text = `The native addons of [${own.name}](${homepage}) for ${platform}.`;
   const { name, target } = companion(platform, `The native addons of ${own.name} for ${platform}`, text, {
     ...{ os: [os], cpu: [cpu], files: ['*.node'] },
     ...(libc === undefined ? {} : { libc: [libc === 'gnu' ? 'glibc' : libc] }),
+    ...(os === 'win32' ? koffi : {}),
   });
+  if (os === 'win32') copyFileSync('kernel-bridge/windows/koffi.cjs', join(target, 'koffi.cjs'));
   // Real HCAs have an addon on Linux alone.
   const there = addons.filter((addon) => os === 'linux' || addon === addons[0]);
   for (const addon of there) copyFileSync(join(folder, addon), join(target, addon));

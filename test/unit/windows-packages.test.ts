@@ -1,0 +1,53 @@
+// Which package brings what on Windows, and what the errors name where it is missing.
+import { spawnSync } from 'node:child_process';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+
+const moduleAt = (path: string): string => new URL(`../../${path}`, import.meta.url).href;
+
+/** What an expression prints in a process that takes itself for one of Windows, where `require` finds these modules of both alone. */
+function onWindows(arch: string, found: readonly string[], expression: string): string {
+  const program = `
+    import { Module } from 'node:module';
+    Object.defineProperties(process, { platform: { value: 'win32' }, arch: { value: '${arch}' } });
+    const load = Module._load;
+    Module._load = (request, ...more) => {
+      if (${JSON.stringify(found)}.includes(request)) return request;
+      if (!/^(koffi|@networkdirect)/.test(request)) return load(request, ...more);
+      throw Object.assign(new Error(request + ' is hidden'), { code: 'MODULE_NOT_FOUND' });
+    };
+    const { loadKoffi } = await import('${moduleAt('kernel-bridge/windows/win32.js')}');
+    const { loadAddon } = await import('${moduleAt('kernel-bridge/hca/index.js')}');
+    try { console.log(${expression}); } catch (error) { console.log(error.message); }`;
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    encoding: 'utf8',
+  });
+  assert.is(status, 0, stderr);
+  return stdout;
+}
+
+test('koffi is the one of the package for Windows, else the own one', () => {
+  const brought = '@networkdirect/win32-x64/koffi.cjs';
+  assert.is(onWindows('x64', [brought, 'koffi'], 'loadKoffi()'), `${brought}\n`);
+  for (const arch of ['x64', 'arm64']) assert.is(onWindows(arch, ['koffi'], 'loadKoffi()'), 'koffi\n');
+});
+
+test('where koffi is missing, the sentence says which package brings it, or that none does', () => {
+  assert.match(
+    onWindows('x64', [], 'loadKoffi()'),
+    /needs the package koffi, which @networkdirect\/win32-x64 brings; .*: npm install koffi\.\n$/,
+  );
+  assert.match(
+    onWindows('arm64', [], 'loadKoffi()'),
+    /needs the package koffi, which no package of networkdirect brings for arm64, .*: npm install koffi\.\n$/,
+  );
+});
+
+test('the software HCA on Windows for arm64: the sentence says which Node.js to install', () => {
+  assert.match(
+    onWindows('arm64', [], 'loadAddon()'),
+    /native addon cannot be loaded \(.*\)\. It exists for x64 alone: install Node\.js for x64, .*\n$/,
+  );
+});
+
+test.run();
