@@ -4,7 +4,7 @@
 // searches a CommonJS module that is imported for its names, which takes longer than running it.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { rollup } from 'rollup';
 import { bundle as kernel, kernelSource } from './bundle-kernel.mjs';
@@ -63,6 +63,10 @@ const byLine = {
  * @param left - paths in `dist` that the package does not have; importing them fails
  */
 export async function packCode(dist, target, entries, programs, left) {
+  const { OUTSIDE_OF_BUNDLES } = await import(
+    pathToFileURL(join(dist, 'kernel-bridge/hca/surroundings.js')).href
+  );
+  const outside = JSON.stringify(OUTSIDE_OF_BUNDLES);
   const input = [...entries, ...programs, kernel].map((path) => [path, join(dist, path)]);
   const bundle = await rollup({
     input: Object.fromEntries(input),
@@ -86,6 +90,9 @@ export async function packCode(dist, target, entries, programs, left) {
       relative(dirname(map), join(target, relative(dist, resolve(dirname(map), source)))),
     entryFileNames: '[name]',
     chunkFileNames: 'chunks/[name]-[hash].js',
+    // An ES module into which a bundler has put this one.
+    intro: ({ fileName }) =>
+      entries.includes(fileName) ? `if (typeof __dirname !== 'string') throw new Error(${outside});` : '',
     plugins: [byLine],
   });
   for (const { fileName, exports } of output)
@@ -93,8 +100,16 @@ export async function packCode(dist, target, entries, programs, left) {
       writeFileSync(
         join(target, fileName.replace(/js$/, 'mjs')),
         `import { createRequire } from 'node:module';
+let required;
+try {
+  required = createRequire(import.meta.url)('./${basename(fileName)}');
+} catch (cause) {
+  // A bundler has moved this module away from the file, or left it without a URL.
+  if (cause.code !== 'MODULE_NOT_FOUND' && cause.code !== 'ERR_INVALID_ARG_VALUE') throw cause;
+  throw new Error(${outside}, { cause });
+}
 export const {
-${exports.map((name) => `  ${name},\n`).join('')}} = createRequire(import.meta.url)('./${basename(fileName)}');
+${exports.map((name) => `  ${name},\n`).join('')}} = required;
 `,
       );
 }

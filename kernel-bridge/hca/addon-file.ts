@@ -5,6 +5,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { adviceForOptions } from './permissions.js';
+import { checkSurroundings } from './surroundings.js';
 
 const require = createRequire(import.meta.url);
 
@@ -58,6 +59,7 @@ function adviceFor(why: string, platform: string): string {
  * @throws Error with the reason why it cannot be loaded, and what to do.
  */
 export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
+  checkSurroundings();
   const file = `networkdirect_${name}.node`;
   const chosen = process.env[`NETWORKDIRECT_${name.toUpperCase()}_ADDON`];
   const built = chosen ?? `${builtHere}/${file}`;
