@@ -23,6 +23,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { brotliCompressSync, constants } from 'node:zlib';
+import { notices } from './notices.mjs';
 import { packCode } from './pack-code.mjs';
 import { packTypes } from './pack-types.mjs';
 
@@ -109,17 +110,19 @@ function prebuilt() {
   return Object.fromEntries(names.map((name) => [name, join(folder, name)]));
 }
 
-const { version, license, homepage, repository, bugs, engines } = own;
+const { version, author, license, homepage, repository, bugs, engines } = own;
 
 /** A package beside this one: its folder, to which its files are to be written. */
-function companion(name, description, readme, more) {
+function companion(name, description, readme, { files, ...more }) {
   const folder = join(packages, name);
   mkdirSync(folder);
   copyFileSync('LICENSE', join(folder, 'LICENSE'));
+  writeFileSync(join(folder, 'THIRD-PARTY-NOTICES.md'), notices(more.os?.[0] ?? 'source'));
   const fullName = `@${own.name}/${name}`;
   writeFileSync(join(folder, 'README.md'), `# ${fullName}\n\n${readme}\n`);
-  const common = { license, homepage, repository, bugs, engines };
-  json(join(folder, 'package.json'), { name: fullName, version, description, ...common, ...more });
+  const common = { author, license, homepage, repository, bugs, engines, type: 'commonjs' };
+  const all = { ...common, files: [...files, 'THIRD-PARTY-NOTICES.md'], ...more };
+  json(join(folder, 'package.json'), { name: fullName, version, description, ...all });
   return { name: fullName, target: folder };
 }
 

@@ -30,6 +30,10 @@ copy(require('node-api-headers').include_dir, [
   'js_native_api_types.h',
 ]);
 copy(dirname(require.resolve('node-addon-api')), ['napi.h', 'napi-inl.h', 'napi-inl.deprecated.h']);
+// Their own files do not say whose they are, unlike those of libuv.
+const licences = { 'node-api-headers': 'LICENSE', 'node-addon-api': 'LICENSE.md' };
+for (const [name, file] of Object.entries(licences))
+  cpSync(join(dirname(require.resolve(`${name}/package.json`)), file), join(headers, `LICENSE.${name}`));
 const node = resolve(process.execPath, '../../include/node');
 if (!existsSync(join(node, 'uv.h'))) throw new Error(`This Node.js has no headers in ${node}.`);
 copy(node, ['uv.h', ...['errno', 'linux', 'threadpool', 'unix', 'version'].map((name) => `uv/${name}.h`)]);
