@@ -1,0 +1,3 @@
+const byte = require('./byte.cjs');
+
+byte(require('networkdirect/net')).then(console.log);
