@@ -1,5 +1,5 @@
 /** `networkdirect build`: compiles the native addons on this machine, where there is no package that has them prebuilt. */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync } from 'node:zlib';
 import { Command } from 'commander';
+import { Interrupted, onInterrupt } from './interrupts.js';
 
 /** The package's folder, from `dist/nd/cli/`. */
 const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -15,13 +16,23 @@ const script = 'scripts/build-native.mjs';
 const sources = '@networkdirect/source';
 const archive = 'native.tar.br';
 
-/** Runs a program. @throws Error if it fails; it has said why. */
-function run(program: string, parameters: string[], input?: Buffer): void {
-  const { error, status } = spawnSync(program, parameters, {
+/** Runs a program. @throws Interrupted; Error if it fails, and it has said why. */
+async function run(program: string, parameters: string[], input?: Buffer): Promise<void> {
+  const child = spawn(program, parameters, {
     stdio: [input === undefined ? 'inherit' : 'pipe', 'inherit', 'inherit'],
-    ...(input === undefined ? {} : { input }),
   });
-  if (error !== undefined) throw new Error(`${program} cannot be run: ${error.message}`);
+  let interrupted = false;
+  using _ = onInterrupt(() => {
+    interrupted = true;
+    child.kill();
+  });
+  // A program that ends early says why; that it has not read everything says nothing.
+  child.stdin?.on('error', () => {}).end(input);
+  const status = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', ({ message }) => reject(new Error(`${program} cannot be run: ${message}`)));
+    child.once('close', resolve);
+  });
+  if (interrupted) throw new Interrupted();
   if (status !== 0) throw new Error(`${program} has failed with exit code ${status}.`);
 }
 
@@ -47,15 +58,15 @@ function installedSources(version: string): string | undefined {
 }
 
 /** The archive of the package that npm fetches to an empty folder. */
-function fetchSources(version: string, folder: string): string {
+async function fetchSources(version: string, folder: string): Promise<string> {
   const fetched = ['pack', `${sources}@${version}`, '--pack-destination', folder, '--loglevel=error'];
   // npx says where npm is; other package managers have no such command.
   const [, npm] = /^(.*)np[mx]-cli\.js$/.exec(process.env.npm_execpath ?? '') ?? [];
-  if (npm === undefined) run('npm', fetched);
-  else run(process.execPath, [`${npm}npm-cli.js`, ...fetched]);
+  if (npm === undefined) await run('npm', fetched);
+  else await run(process.execPath, [`${npm}npm-cli.js`, ...fetched]);
   const [tarball] = readdirSync(folder);
   if (tarball === undefined) throw new Error(`npm has fetched nothing of ${sources}@${version}.`);
-  run('tar', ['-x', '-z', '-f', join(folder, tarball), '-C', folder, `package/${archive}`]);
+  await run('tar', ['-x', '-z', '-f', join(folder, tarball), '-C', folder, `package/${archive}`]);
   return join(folder, 'package', archive);
 }
 
@@ -69,10 +80,10 @@ function readSources(file: string, { version, sourcesIntegrity }: Packed): Buffe
   );
 }
 
-function build(): void {
+async function build(): Promise<void> {
   const out = join(root, 'build/Release');
   if (existsSync(join(root, script))) {
-    run(process.execPath, [join(root, script), '--out', out]);
+    await run(process.execPath, [join(root, script), '--out', out]);
     return;
   }
   const source = join(root, 'build/source');
@@ -87,9 +98,9 @@ function build(): void {
     clear();
     for (const folder of [source, fetched]) mkdirSync(folder, { recursive: true });
     const { version } = packed;
-    const bytes = readSources(installedSources(version) ?? fetchSources(version, fetched), packed);
-    run('tar', ['-x', '-C', source], brotliDecompressSync(bytes));
-    run(process.execPath, [join(source, script), '--out', out]);
+    const bytes = readSources(installedSources(version) ?? (await fetchSources(version, fetched)), packed);
+    await run('tar', ['-x', '-C', source], brotliDecompressSync(bytes));
+    await run(process.execPath, [join(source, script), '--out', out]);
   } finally {
     clear();
   }
@@ -98,9 +109,9 @@ function build(): void {
 export function buildCommand(fail: (error: unknown) => void): Command {
   return new Command('build')
     .description('compile the native addons on this machine; takes a C++17 compiler')
-    .action(() => {
+    .action(async () => {
       try {
-        build();
+        await build();
       } catch (error) {
         fail(error);
       }

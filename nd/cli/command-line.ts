@@ -44,16 +44,34 @@ export function printJsonError(error: unknown): void {
   if (process.argv.includes('--json')) process.stdout.write(errorLine(nameGiven(), error));
 }
 
-/** Prints what is wrong with the options of the given command, and sets the exit code. */
-export function wrongOptions({ issues }: ZodError): void {
+/** Prints what is wrong with the options of the given command, then the usage of `command`, and sets the exit code. */
+export function wrongOptions({ issues }: ZodError, command?: Command): void {
   const problems = issues.map(({ path, message }) => {
     const name = path.join('.');
-    return name === '' ? message : `${name === 'pid' ? 'the process id' : `--${name}`} ${message}`;
+    return name === ''
+      ? message
+      : `${name === 'pid' ? 'the process id' : `--${optionName(name)}`} ${message}`;
   });
+  wrongArguments(problems, command);
+}
+
+/** As {@link wrongOptions}, for problems in words. */
+export function wrongArguments(problems: readonly string[], command?: Command): void {
   printJsonError(new Error(problems.join('; ')));
   for (const problem of problems) process.stderr.write(`${nameGiven()}: ${problem}\n`);
+  if (command !== undefined) {
+    process.stderr.write('\n');
+    command.outputHelp({ error: true });
+  }
   process.exitCode = 2;
 }
+
+/** The options that have capitals on the command line, too. */
+const CAPITALS: ReadonlySet<string> = new Set(['nSge', 'logFile']);
+
+/** An option as the user writes it. */
+const optionName = (name: string): string =>
+  CAPITALS.has(name) ? name : name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /** An IP address in the system's form, without its scope. */
 const canonical = (address: string): string =>
@@ -80,7 +98,7 @@ export function endsInTwo(command: Command): Command {
 }
 
 /** The command that was given: `nd`, a tool, and of `nvme` what it shall do. */
-function nameGiven(): string {
+export function nameGiven(): string {
   const [tool = '', action = ''] = process.argv.slice(2);
   const words = ['nd', tool, ...(tool === 'nvme' ? [action] : [])];
   return words.filter((word) => word !== '' && !word.startsWith('-')).join(' ');

@@ -13,6 +13,7 @@ import {
   spiVersions,
 } from '../conformance/index.js';
 import { isLoopback } from './command-line.js';
+import { onInterrupt } from './interrupts.js';
 
 /** The environment variable for the token: other users see command lines, but not the environment. */
 export const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
@@ -40,7 +41,7 @@ export function halfOf(
   return makeHalf(spi, provider, address, patienceMs, allocated());
 }
 
-/** Serves the other half for other processes, until they end this one. */
+/** Serves the other half for other processes, until the user or the parent ends this one. */
 export async function serveOtherHalf(options: HalfOptions): Promise<void> {
   const { provider, address, port } = options;
   // Loaded now, so that an error is reported now.
@@ -52,6 +53,7 @@ export async function serveOtherHalf(options: HalfOptions): Promise<void> {
         .then((subject) => subjects.set(spi, subject))
         .catch(() => {});
   }
+  onInterrupt(() => process.exit(0));
   const token = makeToken();
   const { port: bound } = await serveHalf({
     host: address,

@@ -19,6 +19,7 @@ import type { MutantResult } from '../conformance/mutants/index.js';
 import { count, ipAddress } from './argument-schemas.js';
 import { isWildcard, wrongOptions } from './command-line.js';
 import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './conformance-half.js';
+import { exitInterrupted, onInterrupt } from './interrupts.js';
 
 /** Time limit of a step in seconds; shorter for a broken provider. */
 const PATIENCE = 10;
@@ -83,6 +84,11 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
   if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
   const results: MutantResult[] = [];
+  using _ = onInterrupt(() => {
+    progress('');
+    if (!json) process.stdout.write(`${formatMutants(results)}\n`);
+    exitInterrupted();
+  });
   for (const [index, mutant] of chosen.entries()) {
     progress(`${index + 1} of ${chosen.length}  ${mutant.name}`);
     const result = await judge(mutant, {
@@ -115,6 +121,17 @@ async function run(options: Options): Promise<void> {
   const provider = subject.open();
   const local = { provider, half: halfOf(subject, provider, options, patienceMs) };
   const begun = performance.now();
+  const results: CaseResult[] = [];
+  const print = (more: object): void => {
+    progress('');
+    const took = (performance.now() - begun) / 1000;
+    const totals = { ...totalsOf(results), seconds: Number(took.toFixed(1)), ...more };
+    process.stdout.write(`${json ? JSON.stringify(totals) : formatResults(results, took)}\n`);
+  };
+  using _ = onInterrupt(() => {
+    print({ interrupted: true });
+    exitInterrupted();
+  });
   const runAgainst = (far: Party): Promise<CaseResult[]> =>
     runCases(selected, {
       local,
@@ -123,10 +140,10 @@ async function run(options: Options): Promise<void> {
       bail: options.bail,
       onStart: ({ name }, index) => progress(`${index + 1} of ${selected.length}  ${name}`),
       onResult: (result) => {
+        results.push(result);
         if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
       },
     });
-  let results: CaseResult[];
   if (peer !== undefined) {
     const [host, port] = controlAddress(peer, options.port);
     const token = options.token ?? process.env[TOKEN_VARIABLE];
@@ -135,25 +152,20 @@ async function run(options: Options): Promise<void> {
         `The other half asks for its token, which it has printed: give it by ${TOKEN_VARIABLE} or --token.`,
       );
     await using remote = await remoteParty({ host, port, token, spi, patienceMs });
-    results = await runAgainst(remote.party);
+    await runAgainst(remote.party);
   } else if (options.processes === '2') {
     const { child, ...at } = await startOtherHalf(options);
     try {
       await using remote = await remoteParty({ host: address, ...at, spi, patienceMs });
-      results = await runAgainst(remote.party);
+      await runAgainst(remote.party);
     } finally {
       child.kill();
     }
   } else {
-    results = await runAgainst(localParty(halfOf(subject, subject.open(), options, patienceMs)));
+    await runAgainst(localParty(halfOf(subject, subject.open(), options, patienceMs)));
   }
-  progress('');
-  const totals = totalsOf(results);
-  const took = (performance.now() - begun) / 1000;
-  process.stdout.write(
-    `${json ? JSON.stringify({ ...totals, seconds: Number(took.toFixed(1)) }) : formatResults(results, took)}\n`,
-  );
-  process.exitCode = totals.failed > 0 ? 1 : 0;
+  print({});
+  process.exitCode = totalsOf(results).failed > 0 ? 1 : 0;
 }
 
 /** `host`, `host:port` or `[host]:port`. */

@@ -2,6 +2,7 @@
 /** The `nd` command. It loads the command that its arguments name; all commands together take longer to load than most of them run. */
 import { Command } from 'commander';
 import { endsInTwo, packageVersion } from './command-line.js';
+import { EXIT_STATUS, handleInterrupts } from './interrupts.js';
 
 type Fail = (error: unknown) => void;
 
@@ -32,7 +33,11 @@ function namesFor([first = '', second = '']: readonly string[]): readonly string
   return first === '-V' || first === '--version' ? [] : Object.keys(commands);
 }
 
+/** Follows the help, but not the usage behind an error. */
+const exitStatus = ({ error }: { error: boolean }): string => (error ? '' : EXIT_STATUS);
+
 async function main(): Promise<void> {
+  handleInterrupts();
   // Errors are printed with their stacks then. Reading the source maps takes a tenth of the start.
   if (process.env.ND_DEBUG !== undefined) process.setSourceMapsEnabled(true);
   const program = endsInTwo(new Command('nd'))
@@ -43,7 +48,11 @@ async function main(): Promise<void> {
   if (names.length > 0) {
     const { fail } = await import('./peer-lost.js');
     const loaded = await Promise.all(names.map((name) => commands[name]!(fail)));
-    for (const command of loaded) program.addCommand(command.copyInheritedSettings(program));
+    for (const command of loaded) {
+      program.addCommand(command.copyInheritedSettings(program));
+      for (const one of [command, ...command.commands]) one.addHelpText('after', exitStatus);
+    }
+    program.addHelpText('after', exitStatus);
   }
   await program.parseAsync();
 }

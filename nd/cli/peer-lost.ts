@@ -1,6 +1,7 @@
 /** How commands report errors. A peer that is gone is one error, with an exit code of its own. */
 import { NdError, Status, statusText } from '../index.js';
-import { printJsonError } from './command-line.js';
+import { nameGiven, printJsonError } from './command-line.js';
+import { EXIT_INTERRUPTED, Interrupted } from './interrupts.js';
 
 /** The peer has ended or lost the connection before the work was done. */
 export class ConnectionEnded extends Error {
@@ -41,8 +42,13 @@ export function exitCodeOf(error: unknown): number {
 /** Prints an error of a command, as JSON, too, with `--json`, and sets the exit code. */
 export function fail(thrown: unknown): void {
   const error = meaningOf(thrown);
-  printJsonError(error);
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K'); // in place of the progress
+  if (error instanceof Interrupted) {
+    process.stderr.write(`${nameGiven()}: interrupted\n`);
+    process.exitCode = EXIT_INTERRUPTED;
+    return;
+  }
+  printJsonError(error);
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NdError ? ` [${error.code}]` : '';
   process.stderr.write(`nd: ${message}${code}\n`);

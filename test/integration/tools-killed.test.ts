@@ -109,7 +109,7 @@ test('nvme: a target that is killed, and not found again', async () => {
   writer.process.stdin!.end(Buffer.alloc(1_000_000));
   const { code, stdout, stderr } = await writer.ended;
   assert.is(code, 3, stderr);
-  const sentence = 'The controller is lost, and was not found again.';
+  const sentence = `The target at 127.0.0.1, port ${port} is lost, and was not found again within 0 s: check that it runs; --reconnect sets how long it is looked for.`;
   assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
   assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', error: { message: sentence } });
 });

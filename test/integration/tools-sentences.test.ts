@@ -16,8 +16,8 @@ test('a host that is not found is one sentence, of every tool', async () => {
     assert.match(stderr, new RegExp(`^nd ${args[0]}: No host has the name '${UNKNOWN}': [^\\n]*\\n$`));
   }
   const nvme = await runNd('nvme', 'discover', '--json', UNKNOWN);
-  assert.is(nvme.code, 1);
-  assert.match(nvme.stderr, /^nd: No host has the name [^\n]*\n$/);
+  assert.is(nvme.code, 2);
+  assert.match(nvme.stderr, /^nd nvme discover: No host has the name [^\n]*\n$/);
   assert.match(JSON.parse(nvme.stdout).error.message, /^No host has the name/);
 });
 

@@ -1,6 +1,7 @@
 /** `networkdirect build` compiles the sources that the package was packed with, and no others. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -12,6 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import { suite } from 'uvu';
@@ -53,19 +55,23 @@ function packageOf(own: (folder: string) => Buffer): Package {
   const modules = join(folder, 'node_modules');
   const sourcesIntegrity = `sha512-${createHash('sha512').update(own(folder)).digest('base64')}`;
   write(join(folder, 'package.json'), JSON.stringify({ type: 'module', version: '1.2.3', sourcesIntegrity }));
-  write(join(folder, 'dist/nd/cli/build.js'), readFileSync(compiled));
+  for (const name of ['build.js', 'command-line.js', 'interrupts.js']) {
+    write(join(folder, 'dist/nd/cli', name), readFileSync(join(dirname(compiled), name)));
+  }
   mkdirSync(modules);
   symlinkSync(join(root, 'node_modules/commander'), join(modules, 'commander'));
   const program = join(folder, 'run.js');
   write(
     program,
     `import { buildCommand } from './dist/nd/cli/build.js';
+     import { handleInterrupts } from './dist/nd/cli/interrupts.js';
+     handleInterrupts();
      buildCommand((error) => { console.error(error.message); process.exitCode = 1; }).parse(['node', 'build']);`,
   );
   // What npx runs: it notes what it is asked for, and packs what is offered.
   write(
     join(folder, 'npm/npm-cli.js'),
-    `import { spawnSync } from 'node:child_process';
+    `import { spawn, spawnSync } from 'node:child_process';
      import { appendFileSync, existsSync } from 'node:fs';
      const [, , command, name, , target] = process.argv;
      appendFileSync(${JSON.stringify(join(folder, 'asked'))}, command + ' ' + name);
@@ -142,6 +148,18 @@ for (const [where, put] of [
 test('a registry that has nothing is a sentence', ({ made }) => {
   const { built, said } = made.build();
   assert.equal([built, said], ['', 'npm has fetched nothing of @networkdirect/source@1.2.3.\n']);
+});
+
+test('Ctrl-C ends the compiler, and then the command', async ({ made }) => {
+  write(
+    join(made.folder, 'scripts/build-native.mjs'),
+    `console.log('compiling'); setInterval(() => {}, 1000);`,
+  );
+  const build = spawn(process.execPath, [join(made.folder, 'run.js')], { stdio: ['ignore', 'pipe', 'pipe'] });
+  await once(build.stdout, 'data');
+  build.kill('SIGINT');
+  // Its output has ended: that of the compiler, too.
+  assert.is(await text(build.stderr), 'Interrupted.\n');
 });
 
 test.run();

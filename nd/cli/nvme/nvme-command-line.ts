@@ -1,21 +1,30 @@
 /** `nd nvme`: the initiator and the target as commands. */
+import { once } from 'node:events';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
-import { count, ipAddress } from '../argument-schemas.js';
-import { addressOfHost, endsInTwo, wrongOptions } from '../command-line.js';
-import { ConnectionEnded } from '../peer-lost.js';
-import { NVME_PORT, NvmeConnectionError, NvmeRefusedError } from './capsules.js';
+import { WvError } from '../../../winverbs/index.js';
+import { Status } from '../../index.js';
+import { count, hostAddress, ipAddress } from '../argument-schemas.js';
+import { addressOfHost, endsInTwo, isWildcard, wrongArguments, wrongOptions } from '../command-line.js';
+import { Interrupted, onInterrupt } from '../interrupts.js';
+import { NQN_BYTES, NVME_PORT } from './capsules.js';
 import { NvmeController } from './controller.js';
+import type { Disk } from './disk.js';
+import { meaningOf, type Phase, RECONNECT_SECONDS, type Target } from './nvme-failures.js';
 import { fileStore, memoryStore } from './store.js';
 import { NvmeTarget } from './target.js';
 
 const MEGABYTE = 1 << 20;
 const bytes = count(0, Number.MAX_SAFE_INTEGER);
 const json = z.boolean().default(false);
-const where = { port: count(1, 65_535).default(NVME_PORT), hostName: z.string().optional(), json };
-const ofController = { ...where, nqn: z.string(), reconnect: count(0, 86_400).optional() };
+const nqn = z
+  .string()
+  .max(NQN_BYTES, `must have at most ${NQN_BYTES} bytes`)
+  .regex(/^nqn\./, 'must be an NVMe qualified name, as in nqn.2026-11.io.example:disk');
+const where = { port: count(1, 65_535).default(NVME_PORT), hostName: nqn.optional(), json };
+const ofController = { ...where, nqn, reconnect: count(0, 86_400).optional() };
 const disk = {
   ...ofController,
   namespace: count(1, 0xffff_fffe).default(1),
@@ -30,20 +39,29 @@ const serveOptions = z
   .object({
     address: ipAddress.default('127.0.0.1'),
     port: count(0, 65_535).default(NVME_PORT),
-    nqn: z.string(),
+    nqn,
     file: z.string().optional(),
     size: count(1, 1 << 30).optional(),
     json,
     blockSize: z.coerce
       .number()
-      .pipe(z.union([z.literal(512), z.literal(1024), z.literal(2048), z.literal(4096)]))
+      .pipe(z.literal([512, 1024, 2048, 4096], 'must be 512, 1024, 2048 or 4096'))
       .default(512),
-    hosts: z.array(z.string()).optional(),
+    hosts: z.array(nqn).optional(),
   })
   .refine(({ file, size }) => file !== undefined || size !== undefined, 'needs --file or --size');
 
+/** What a command has of its command line beside the options. */
+interface Given {
+  readonly host: string;
+  /** Aborts when the user interrupts the command. */
+  readonly signal: AbortSignal;
+  /** Says that the controller is there. */
+  readonly connected: () => void;
+}
+
 async function discover(
-  host: string,
+  { host }: Given,
   { port, hostName, json }: z.output<typeof discoverOptions>,
 ): Promise<void> {
   const entries = await NvmeController.discover({ host, port, ...named(hostName) });
@@ -54,7 +72,7 @@ async function discover(
 }
 
 async function connected<T>(
-  host: string,
+  { host, signal, connected: tell }: Given,
   { port, nqn, hostName, reconnect }: z.output<typeof infoOptions>,
   use: (controller: NvmeController) => Promise<T>,
 ): Promise<T> {
@@ -64,9 +82,13 @@ async function connected<T>(
     ...named(hostName),
     ...patience,
   });
-  controller.on('lost', (error) => console.error(`nd nvme: ${String(error)} It is looked for.`));
-  controller.on('reconnected', () => console.error('nd nvme: It is there again.'));
+  tell();
+  controller.on('lost', (error) => console.error(`nd nvme: ${messageOf(error)} Reconnecting.`));
+  controller.on('reconnected', () => console.error('nd nvme: Reconnected.'));
+  const end = (): void => void controller.close();
+  signal.addEventListener('abort', end);
   try {
+    if (signal.aborted) throw new Interrupted();
     return await use(controller);
   } finally {
     await controller.close();
@@ -75,8 +97,10 @@ async function connected<T>(
 
 const named = (hostName: string | undefined) => (hostName === undefined ? {} : { hostName });
 
-function info(host: string, values: z.output<typeof infoOptions>): Promise<void> {
-  return connected(host, values, async (controller) => {
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function info(given: Given, values: z.output<typeof infoOptions>): Promise<void> {
+  return connected(given, values, async (controller) => {
     const { model, serial, firmware, subsystem } = controller.identity;
     const { ioQueues, transferBytes } = controller;
     const namespaces: { id: number; blocks: number; blockSize: number }[] = [];
@@ -96,51 +120,100 @@ function info(host: string, values: z.output<typeof infoOptions>): Promise<void>
   });
 }
 
-function read(host: string, values: z.output<typeof readOptions>): Promise<void> {
+/** Copies a stream, and says how far it has come if the user interrupts it. */
+async function copy(
+  { signal }: Given,
+  { json, start }: { json: boolean; start: number },
+  verb: 'Read' | 'Wrote',
+  from: NodeJS.ReadableStream,
+  to: NodeJS.WritableStream,
+  end = true,
+): Promise<void> {
+  let bytes = 0;
+  async function* counted(source: AsyncIterable<string | Uint8Array>) {
+    for await (const piece of source) {
+      yield piece;
+      bytes += Buffer.byteLength(piece);
+    }
+  }
+  try {
+    await pipeline(from, counted, to, { end, signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const tool = verb === 'Read' ? 'nd nvme read' : 'nd nvme write';
+    console.error(`${verb} ${bytes} bytes from ${start} on`);
+    if (json && to !== process.stdout) console.log(JSON.stringify({ tool, bytes, interrupted: true }));
+    throw new Interrupted();
+  }
+}
+
+/** @throws Error if the first byte to copy is behind the namespace's end */
+function checkStart({ id, size }: Disk, start: number): void {
+  if (start < size || size === 0) return;
+  throw new Error(`--start must be less than the ${size} bytes of namespace ${id}; got ${start}`);
+}
+
+function read(given: Given, values: z.output<typeof readOptions>): Promise<void> {
   const { namespace, start, length, output } = values;
-  return connected(host, values, async (controller) => {
+  return connected(given, values, async (controller) => {
     const opened = await controller.open(namespace);
+    checkStart(opened, start);
     const part = { start, ...(length === undefined ? {} : { end: start + length }) };
     const to = output === undefined ? process.stdout : createWriteStream(output);
-    await pipeline(opened.createReadStream(part), to, { end: output !== undefined });
+    await copy(given, values, 'Read', opened.createReadStream(part), to, output !== undefined);
   });
 }
 
-function write(host: string, values: z.output<typeof writeOptions>): Promise<void> {
+function write(given: Given, values: z.output<typeof writeOptions>): Promise<void> {
   const { namespace, start, input } = values;
-  return connected(host, values, async (controller) => {
+  return connected(given, values, async (controller) => {
     const opened = await controller.open(namespace);
-    await pipeline(
-      input === undefined ? process.stdin : createReadStream(input, { highWaterMark: MEGABYTE }),
-      opened.createWriteStream({ start }),
-    );
+    checkStart(opened, start);
+    const from = input === undefined ? process.stdin : createReadStream(input, { highWaterMark: MEGABYTE });
+    await copy(given, values, 'Wrote', from, opened.createWriteStream({ start })).catch((error: unknown) => {
+      if (!(error instanceof RangeError)) throw error;
+      throw new Error(
+        `The input must fit between --start and the end of namespace ${namespace}, which has ${opened.size} bytes; it is longer.`,
+        { cause: error },
+      );
+    });
   });
 }
 
-async function serve(values: z.output<typeof serveOptions>): Promise<void> {
+/** Runs until the user stops it. */
+async function serve({ signal }: Given, values: z.output<typeof serveOptions>): Promise<void> {
   const { address, port, nqn, file, size, blockSize, hosts } = values;
   const sizeBytes = size === undefined ? undefined : size * MEGABYTE;
   const store = file === undefined ? memoryStore(sizeBytes!) : await fileStore(file, sizeBytes);
   const subsystem = { nqn, namespaces: [{ store, blockSize }], ...(hosts === undefined ? {} : { hosts }) };
-  const target = NvmeTarget.listen({ address, port, subsystems: [subsystem] });
-  target.on('host', (name, from) => console.log(`host ${name} from ${from}`));
-  target.on('gone', (name) => console.log(`gone ${name}`));
-  target.on('failure', (error) => console.error(`nd nvme: ${String(error)}`));
-  console.log(`listening on ${address} port ${target.port}: ${nqn}, ${store.size} bytes`);
-  await new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
-  });
+  let target: NvmeTarget;
+  try {
+    target = NvmeTarget.listen({ address, port, subsystems: [subsystem] });
+  } catch (error) {
+    if (!(error instanceof WvError) || error.status !== Status.ADDRESS_ALREADY_EXISTS) throw error;
+    throw new Error(`Port ${port} of ${address} is in use; give another with --port, or 0 for a free one.`, {
+      cause: error,
+    });
+  }
+  const told = (event: object, line: string): void =>
+    console.log(values.json ? JSON.stringify({ tool: 'nd nvme serve', ...event }) : line);
+  target.on('host', (name, from) => told({ event: 'host', host: name, from }, `host ${name} from ${from}`));
+  target.on('gone', (name) => told({ event: 'gone', host: name }, `gone ${name}`));
+  target.on('failure', (error) => console.error(`nd nvme: ${messageOf(error)}`));
+  const { size: bytes } = store;
+  told(
+    { event: 'listening', address, port: target.port, nqn, bytes },
+    `listening on ${address} port ${target.port}: ${nqn}, ${bytes} bytes`,
+  );
+  if (!signal.aborted) await once(signal, 'abort');
   await target.close();
 }
 
-/** A {@link ConnectionEnded} for the loss of a target. One that was never there, or has refused, is another failure. */
-function meaningOf(error: unknown): unknown {
-  const lost = error instanceof NvmeConnectionError && !(error instanceof NvmeRefusedError);
-  return lost ? new ConnectionEnded(error, error.message) : error;
-}
-
 /** Of commands that keep a controller. */
-const RECONNECT = ['--reconnect <s>', 'how long a lost target is looked for (default: 60)'] as const;
+const RECONNECT = [
+  '--reconnect <s>',
+  `how long a lost target is looked for (default: ${RECONNECT_SECONDS})`,
+] as const;
 
 /** `nd nvme` and its commands. */
 export function nvmeCommand(fail: (error: unknown) => void): Command {
@@ -150,7 +223,7 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   const add = (name: string, description: string): Command => {
     const command = endsInTwo(nvme.command(name))
       .description(description)
-      .option('--json', 'print errors as JSON, and what discover and info find')
+      .option('--json', 'print JSON: errors, what discover and info find, the events of serve')
       .showHelpAfterError(`Its usage: nd nvme ${name.split(' ')[0]} --help`);
     const ofInitiator = command.registeredArguments.length > 0;
     if (ofInitiator) command.option('--host-name <nqn>', "this host's name (default: a random one)");
@@ -163,19 +236,19 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
       .option('--namespace <n>', 'the namespace (default: 1)')
       .option('--start <bytes>', 'where to begin (default: 0)');
   add('discover <host>', 'names the subsystems of a target').action(
-    checked(discoverOptions, (values, host) => discover(host!, values)),
+    checked(discoverOptions, (values, given) => discover(given, values)),
   );
   add('info <host>', 'tells what a controller and its namespaces are')
     .requiredOption('--nqn <name>', "the subsystem's name")
     .option(...RECONNECT)
-    .action(checked(infoOptions, (values, host) => info(host!, values)));
+    .action(checked(infoOptions, (values, given) => info(given, values)));
   onDisk(add('read <host>', 'copies bytes of a namespace to a file'))
     .option('--length <bytes>', 'how many (default: to the end)')
     .option('--output <file>', 'the file (default: standard output)')
-    .action(checked(readOptions, (values, host) => read(host!, values)));
+    .action(checked(readOptions, (values, given) => read(given, values)));
   onDisk(add('write <host>', 'copies a file to a namespace'))
     .option('--input <file>', 'the file (default: standard input)')
-    .action(checked(writeOptions, (values, host) => write(host!, values)));
+    .action(checked(writeOptions, (values, given) => write(given, values)));
   add('serve', 'serves a file, a block device or memory as a namespace')
     .option('--address <ip>', 'where to listen (default: 127.0.0.1)')
     .requiredOption('--nqn <name>', "the subsystem's name")
@@ -183,24 +256,47 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
     .option('--size <MiB>', 'its size (default: as it is)')
     .option('--block-size <bytes>', '512 to 4096 (default: 512)')
     .option('--hosts <nqn...>', 'the hosts that may connect (default: all)')
-    .action(checked(serveOptions, (values) => serve(values)));
+    .action(checked(serveOptions, (values, given) => serve(given, values)));
   return nvme;
 
   /** An action with checked options; a command with an argument gets it first. */
   function checked<S extends z.ZodType>(
     schema: S,
-    run: (values: z.output<S>, host: string | undefined) => Promise<void>,
+    run: (values: z.output<S>, given: Given) => Promise<void>,
   ): (...given: unknown[]) => Promise<void> {
     return async (...given) => {
-      const host = typeof given[0] === 'string' ? given[0] : undefined;
-      const values = given[host === undefined ? 0 : 1];
-      const parsed = schema.safeParse(values);
+      const named = typeof given[0] === 'string' ? given[0] : undefined;
+      const parsed = schema.safeParse(given[named === undefined ? 0 : 1]);
       if (!parsed.success) return wrongOptions(parsed.error);
+      let host = '';
+      if (named !== undefined) {
+        const address = await addressGiven(named).catch((error: unknown) => error as Error);
+        if (address instanceof Error) return wrongArguments([address.message]);
+        host = address;
+      }
+      const abort = new AbortController();
+      const { signal } = abort;
+      using _ = onInterrupt(() => abort.abort());
+      let phase: Phase = 'connecting';
+      const connected = (): void => {
+        phase = 'connected';
+      };
       try {
-        await run(parsed.data, host === undefined ? undefined : await addressOfHost(host));
+        await run(parsed.data, { host, signal, connected });
       } catch (error) {
-        fail(meaningOf(error));
+        if (signal.aborted) fail(new Interrupted());
+        else if (named === undefined) fail(error);
+        else fail(meaningOf(error, { ...(parsed.data as Omit<Target, 'host'>), host: named }, phase));
       }
     };
   }
+}
+
+/** The address of the host that the user has named. @throws Error */
+async function addressGiven(host: string): Promise<string> {
+  const { error } = hostAddress.safeParse(host);
+  if (error !== undefined) throw new Error(`Bad address '${host}': it ${error.issues[0]!.message}`);
+  const address = await addressOfHost(host);
+  if (isWildcard(address)) throw new Error(`Bad address '${host}': it must be the address of one host`);
+  return address;
 }

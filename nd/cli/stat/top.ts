@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { readProcesses } from '../../../kernel-bridge/index.js';
 import { count } from '../argument-schemas.js';
 import { wrongOptions } from '../command-line.js';
+import { onInterrupt } from '../interrupts.js';
 import { short } from './number-text.js';
 import { problemText, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
 import { table } from './text-table.js';
@@ -172,13 +173,9 @@ async function serve({ delay, port = 0, json }: Options, signal: AbortSignal): P
 async function run(values: Options): Promise<void> {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
-  process.once('SIGINT', stop).once('SIGTERM', stop);
+  using _ = onInterrupt(stop);
   process.stdout.once('error', stop);
-  try {
-    await (values.web ? serve(values, abort.signal) : watch(values, abort.signal, stop));
-  } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop);
-  }
+  await (values.web ? serve(values, abort.signal) : watch(values, abort.signal, stop));
 }
 
 /** The command; `fail` prints an error. */

@@ -90,6 +90,7 @@ async function server(tool: Tool, address: SocketAddress, options: Options): Pro
 
   const hash = createHash('sha256');
   let received = 0;
+  tool.partial = () => cutShort(tool, options, 'Received', received);
   for (let messages = 0; ; ) {
     const { kind, context, bytes } = link.poll() ?? (await link.next());
     if (kind !== Kind.RECEIVE) continue;
@@ -136,6 +137,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   const hash = createHash('sha256');
   const start = performance.now();
   let sent = 0;
+  tool.partial = () => cutShort(tool, options, 'Sent', sent);
   // One is reserved for the message of 0 bytes.
   let credits = PIECES - 1;
   let slot = 0;
@@ -176,6 +178,12 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   tool.line(`Sent ${sent} bytes in ${seconds.toFixed(3)} s, ${bytesPerSecond.toFixed(0)} Bytes/Sec`);
   tool.line(`SHA-256 ${own}, the same at the server`);
   tool.result({ tool: tool.name, spi: options.spi, bytes: sent, sha256: own, seconds, bytesPerSecond });
+}
+
+/** What an interrupted transfer has come to. The server's standard output may be the file. */
+function cutShort(tool: Tool, { spi }: Options, verb: 'Sent' | 'Received', bytes: number): void {
+  tool.note(`${verb} ${bytes} bytes`);
+  tool.result({ tool: tool.name, spi, bytes, interrupted: true });
 }
 
 /** Aborts when the peer has gone. */

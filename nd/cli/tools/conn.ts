@@ -134,6 +134,7 @@ class Tally {
       microseconds: Object.fromEntries(times),
       failures,
       timeouts,
+      ...(tool.signal.aborted && { interrupted: true }),
     });
   }
 
@@ -205,7 +206,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
         await connectOne(tool, tally, side, peer);
         tally.succeeded();
       } catch (error) {
-        if (tool.signal.aborted) throw error;
+        if (tool.signal.aborted) return;
         // Without a single success there is probably no server.
         if (tally.made === 0) throw missingServer(tool, error, peer);
         tally.failed(error);
@@ -218,6 +219,7 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
     tally.stop();
   }
   tally.print(false, { spi: options.spi, threads: options.threads });
+  if (tool.signal.aborted) throw new Interrupted();
   if (tally.lost) throw new ConnectionEnded();
 }
 

@@ -51,6 +51,11 @@ export interface Row {
   readonly bytesPerSecond: number;
 }
 
+/** The iterations of a size that are over. */
+export interface Round {
+  done: number;
+}
+
 /** The meaning of a tool's columns. */
 export interface Columns {
   /** Maximum of iterations of a size. */
@@ -71,18 +76,32 @@ export function machineLine(): string {
   return `Using ${cpus().length} processors. Sender Frequency is 1000000000`;
 }
 
-/** Runs `transfer` for each size, and prints the table. */
+/** Runs `transfer` for each size, and prints the table. An interrupted size has the iterations that `transfer` has counted. */
 export async function sweep(
   tool: Tool,
   side: Side,
   link: Link,
   options: TransferOptions,
   columns: Columns,
-  transfer: (size: number, iterations: number) => Promise<void>,
+  transfer: (size: number, iterations: number, round: Round) => Promise<void>,
 ): Promise<void> {
   const { sizes, volume, warmup, spi, nSge } = options;
+  const rows: Row[] = [];
+  const peer = format(link.side.peerAddress);
+  const result = (more: object): void =>
+    tool.result({
+      tool: tool.name,
+      spi,
+      mode: modeOf(options),
+      local: side.address.address,
+      peer,
+      nSge,
+      rows,
+      ...more,
+    });
+  tool.partial = () => result({ interrupted: true });
   if (warmup > 0) {
-    await transfer(WARM_BYTES, warmup);
+    await transfer(WARM_BYTES, warmup, { done: 0 });
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, 1000);
       tool.signal.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true });
@@ -92,14 +111,23 @@ export async function sweep(
   tool.line(machineLine());
   tool.line();
   tool.line('      Size      Iter   Latency     CPU   Bytes/Sec');
-  const rows: Row[] = [];
   for (const size of sizes) {
     const most = Math.min(options.iterations ?? columns.iterations, Math.floor(volume / size));
-    const iterations = Math.max(most, 1);
-    tool.progress(`${size} bytes, ${iterations} times`);
+    const wanted = Math.max(most, 1);
+    tool.progress(`${size} bytes, ${wanted} times`);
+    const round: Round = { done: 0 };
     const watch = new Stopwatch();
-    await transfer(size, iterations);
-    const { seconds, cpu } = watch.stop();
+    try {
+      await transfer(size, wanted, round);
+    } finally {
+      // A lost peer was noticed late, perhaps: the time up to then is no measurement.
+      if (round.done === wanted || (round.done > 0 && tool.signal.aborted))
+        add(size, round.done, watch.stop());
+    }
+  }
+  result({});
+
+  function add(size: number, iterations: number, { seconds, cpu }: ReturnType<Stopwatch['stop']>): void {
     const latency = (seconds * 1e6) / iterations / columns.halves;
     const bytesPerSecond = (columns.directions * size * iterations) / seconds;
     rows.push({ size, iterations, latency, cpu, bytesPerSecond });
@@ -107,14 +135,4 @@ export async function sweep(
       ` ${column(size, 9)} ${column(iterations, 9)} ${column(latency, 9, 2)} ${column(cpu, 7, 2)} ${column(bytesPerSecond, 11)}`,
     );
   }
-  const { address } = side;
-  tool.result({
-    tool: tool.name,
-    spi,
-    mode: modeOf(options),
-    local: address.address,
-    peer: format(link.side.peerAddress),
-    nSge,
-    rows,
-  });
 }

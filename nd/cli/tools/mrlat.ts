@@ -9,7 +9,7 @@ import { commonOptions, Interrupted, type Tool, tool } from './tool.js';
 
 const ITERATIONS = 10_000;
 
-/** Averages of a size, in microseconds. */
+/** Averages of a size, in microseconds; of an interrupted one over the iterations that it has had. */
 interface Row {
   readonly size: number;
   readonly iterations: number;
@@ -32,7 +32,8 @@ async function measure(
 ): Promise<Row> {
   const sums = { registerCall: 0, registerTotal: 0, deregisterCall: 0, deregisterTotal: 0 };
   const watch = new Stopwatch();
-  for (let i = 0; i < iterations; i += 1) {
+  let done = 0;
+  while (done < iterations && !tool.signal.aborted) {
     const t0 = performance.now();
     const registering = registration.register();
     const t1 = performance.now();
@@ -48,13 +49,13 @@ async function measure(
     sums.registerTotal += t2 - t0;
     sums.deregisterCall += t3 - t2;
     sums.deregisterTotal += t4 - t2;
-    if (i % 256 === 255) await new Promise((resolve) => setImmediate(resolve));
-    if (tool.signal.aborted) throw new Interrupted();
+    done += 1;
+    if (done % 256 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  const average = (sum: number): number => (sum * 1000) / iterations;
+  const average = (sum: number): number => (sum * 1000) / done;
   return {
     size,
-    iterations,
+    iterations: done,
     registerCall: average(sums.registerCall),
     registerTotal: average(sums.registerTotal),
     deregisterCall: average(sums.deregisterCall),
@@ -75,6 +76,9 @@ export const mrlatCommand = tool(
   async (one, address, { spi, sizes, iterations = ITERATIONS }) => {
     using registrar = openRegistrar(spi, address);
     const result: Record<string, Row[]> = {};
+    const print = (more: object): void =>
+      one.result({ tool: one.name, spi, address: address.address, sections: result, ...more });
+    one.partial = () => print({ interrupted: true });
     one.line(machineLine());
     for (const [name, block] of Object.entries(sections)) {
       one.line();
@@ -87,14 +91,16 @@ export const mrlatCommand = tool(
         one.progress(`${size} bytes, ${iterations} times`);
         using registration = registrar.registration(memoryFor(size));
         const row = await measure(one, registration, block, size, iterations);
+        if (row.iterations === 0) throw new Interrupted();
         rows.push(row);
         const { registerCall, registerTotal, deregisterCall, deregisterTotal, cpu } = row;
         const times = [registerCall, registerTotal, deregisterCall, deregisterTotal];
         one.line(
           `${column(size, 9)} ${times.map((time) => column(time, 9, 2)).join(' ')} ${column(cpu, 7, 2)}`,
         );
+        if (one.signal.aborted) throw new Interrupted();
       }
     }
-    one.result({ tool: one.name, spi, address: address.address, sections: result });
+    print({});
   },
 );

@@ -57,7 +57,10 @@ export const mrrateCommand = tool(
     one.line('                        Register            Deregister');
     one.line('     Size     Iter      usec        CPU     usec         CPU');
     const workers = Array.from({ length: threads }, () => new Thread({ spi, address }));
-    const rows = [];
+    const rows: object[] = [];
+    const print = (more: object): void =>
+      one.result({ tool: one.name, spi, address: address.address, threads, rows, ...more });
+    one.partial = () => print({ interrupted: true });
     try {
       for (const size of sizes) {
         const times = Math.min(iterations, Math.max(Math.floor(VOLUME / size), 1));
@@ -77,6 +80,6 @@ export const mrrateCommand = tool(
     } finally {
       await Promise.all(workers.map((worker) => worker.stop()));
     }
-    one.result({ tool: one.name, spi, address: address.address, threads, rows });
+    print({});
   },
 );

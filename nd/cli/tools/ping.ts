@@ -6,7 +6,7 @@
 import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
-import { CONTROL_RECEIVES, checkSge, sweep } from './measure.js';
+import { CONTROL_RECEIVES, checkSge, type Round, sweep } from './measure.js';
 import { MAX_BYTES, type TransferOptions, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
 import { awaitClient, connectTo, Kind, modeOf, openSide, openTowards } from './tool-side.js';
@@ -82,17 +82,17 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await sweep(tool, side, link, options, { iterations: ITERATIONS, halves: 1, directions: 1 }, transfer);
   await link.sendEnd();
 
-  async function transfer(size: number, iterations: number): Promise<void> {
+  async function transfer(size: number, iterations: number, round: Round): Promise<void> {
     const message = memory.list(0, size, options.nSge);
     let sent = 0;
-    for (let done = 0; done < iterations; ) {
-      while (sent < iterations && sent - done < limit && credits > 0) {
+    while (round.done < iterations) {
+      while (sent < iterations && sent - round.done < limit && credits > 0) {
         link.send(message);
         sent += 1;
         credits -= 1;
       }
       const { kind } = link.poll() ?? (await link.next());
-      if (kind === Kind.SEND) done += 1;
+      if (kind === Kind.SEND) round.done += 1;
       else {
         link.receive(0, control);
         credits += half;

@@ -50,7 +50,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await link.side.completeConnect();
 
   const columns = { iterations: ITERATIONS, halves: 2, directions: 2 } as const;
-  await sweep(tool, side, link, options, columns, async (size, iterations) => {
+  await sweep(tool, side, link, options, columns, async (size, iterations, round) => {
     const message = memory.list(MAX_BYTES, size, options.nSge);
     for (let i = 0; i < iterations; i += 1) {
       link.send(message);
@@ -61,6 +61,7 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
         if (bytes !== size) throw new Error(`The server answered ${size} bytes with ${bytes}.`);
         link.receive(0, full);
       }
+      round.done += 1;
     }
   });
   await link.sendEnd();

@@ -56,11 +56,11 @@ async function client(tool: Tool, peer: SocketAddress, options: Options): Promis
   const limit = options.read ? Math.min(depth, limits.outboundReads, reads) : depth;
 
   const columns = { iterations: ITERATIONS, halves: 1, directions: 1 } as const;
-  await sweep(tool, side, link, options, columns, async (size, iterations) => {
+  await sweep(tool, side, link, options, columns, async (size, iterations, round) => {
     const list = memory.list(0, size, options.nSge);
     let posted = 0;
-    for (let done = 0; done < iterations; done += 1) {
-      while (posted < iterations && posted - done < limit) {
+    for (; round.done < iterations; round.done += 1) {
+      while (posted < iterations && posted - round.done < limit) {
         if (options.read) link.read(list, remote, 0);
         else link.write(list, remote, 0);
         posted += 1;

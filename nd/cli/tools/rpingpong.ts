@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import type { SocketAddress } from '../../index.js';
 import { memoryFor } from '../sides/connected-side.js';
 import { ADVERT_BYTES, advertise, peersMemory } from './advert.js';
-import { checkSge, sweep } from './measure.js';
+import { checkSge, type Round, sweep } from './measure.js';
 import { MAX_BYTES, type TransferOptions, transferOptions, withTransfer } from './measure-options.js';
 import { type Tool, tool } from './tool.js';
 import {
@@ -121,7 +121,13 @@ class Player {
   }
 
   /** Writes and waits for the answer, or the other way round, `iterations` times. */
-  async play(size: number, iterations: number, mine: number, theirs: number): Promise<void> {
+  async play(
+    size: number,
+    iterations: number,
+    mine: number,
+    theirs: number,
+    round: Round = { done: 0 },
+  ): Promise<void> {
     const { link } = this;
     const incoming = this.#incoming.bytes;
     const last = size - 1;
@@ -134,6 +140,7 @@ class Player {
       link.write(list, this.#remote, 0);
       this.#unfinished += 1;
       if (leads) await this.#watch(incoming, last, theirs);
+      round.done += 1;
     }
     await this.settle();
     // In longer messages this byte must not look like their end.
@@ -174,9 +181,9 @@ async function client(tool: Tool, peer: SocketAddress, options: TransferOptions)
   await link.side.completeConnect();
   await player.meet();
   const columns = { iterations: ITERATIONS, halves: 1, directions: 1 } as const;
-  await sweep(tool, side, link, options, columns, async (size, iterations) => {
+  await sweep(tool, side, link, options, columns, async (size, iterations, round) => {
     await player.announce(size, iterations);
-    await player.play(size, iterations, FROM_CLIENT, FROM_SERVER);
+    await player.play(size, iterations, FROM_CLIENT, FROM_SERVER, round);
   });
   await player.announce();
   await player.settle();

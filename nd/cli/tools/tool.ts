@@ -4,7 +4,8 @@ import { type Command, Option } from 'commander';
 import * as z from 'zod';
 import { parseSocketAddress } from '../../../winverbs/index.js';
 import { NdError, ndCleanup, ndStartup, type SocketAddress, Status, StatusError } from '../../index.js';
-import { addressOfHost, errorLine, isHostName } from '../command-line.js';
+import { addressOfHost, errorLine, isHostName, wrongArguments, wrongOptions } from '../command-line.js';
+import { EXIT_INTERRUPTED, Interrupted, onInterrupt } from '../interrupts.js';
 import { exitCodeOf, meaningOf } from '../peer-lost.js';
 
 const flag = z.boolean().default(false);
@@ -53,18 +54,18 @@ const upperCaseNames: Readonly<Record<string, string>> = {
   Q: 'pipeline',
 };
 
-/** The user has pressed Ctrl-C. */
-export class Interrupted extends Error {
-  constructor() {
-    super('Interrupted.');
-  }
-}
+export { Interrupted };
 
 /** A running tool's output, and its stop signal. */
 export class Tool {
   readonly #abort = new AbortController();
   readonly #log: number | undefined;
   #progress = false;
+  #told = false;
+  #muted = false;
+
+  /** Prints what was measured, if the tool is interrupted. */
+  partial: () => void = () => {};
 
   constructor(
     readonly name: string,
@@ -83,6 +84,17 @@ export class Tool {
     this.#abort.abort();
   }
 
+  /** Ends the tool because its standard output cannot be written. */
+  unread(): void {
+    this.#muted = true;
+    this.interrupt();
+  }
+
+  /** Whether a result was printed. */
+  get told(): boolean {
+    return this.#told;
+  }
+
   /** A line for people; nothing with `--json`. */
   line(text = ''): void {
     if (!this.json) this.#write(process.stdout, `${text}\n`);
@@ -91,7 +103,9 @@ export class Tool {
   /** The whole result, for programs; nothing without `--json`. */
   result(value: unknown): void {
     const plain = (_: string, one: unknown) => (typeof one === 'bigint' ? one.toString() : one);
-    if (this.json) this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
+    if (!this.json) return;
+    this.#told = true;
+    this.#write(process.stdout, `${JSON.stringify(value, plain)}\n`);
   }
 
   /** A line besides the results. */
@@ -114,8 +128,9 @@ export class Tool {
 
   #write(stream: NodeJS.WriteStream, text: string): void {
     if (this.#log !== undefined) writeSync(this.#log, text);
-    else {
-      if (stream === process.stdout) this.progress('');
+    else if (stream !== process.stdout) stream.write(text);
+    else if (!this.#muted) {
+      this.progress('');
       stream.write(text);
     }
   }
@@ -178,29 +193,16 @@ export function tool<T>(
       for (const [upper, long] of Object.entries(upperCaseNames)) {
         if (given[upper] !== undefined) given[long] ??= given[upper];
       }
-      const { json: asJson = false } = given as { json?: boolean };
       let address: SocketAddress | string;
       try {
         address = await addressOf(text, port);
       } catch (error) {
         // The command line is well-formed: its usage would not help.
-        if (asJson) process.stdout.write(errorLine(name, error));
-        process.stderr.write(`${name}: ${messageOf(error)}\n`);
-        process.exitCode = 2;
-        return;
+        return wrongArguments([messageOf(error)]);
       }
-      if (typeof address === 'string') {
-        command.error(`${name}: Bad address '${text}': ${address}`);
-        return;
-      }
+      if (typeof address === 'string') return wrongArguments([`Bad address '${text}': ${address}`], command);
       const parsed = options.safeParse(given);
-      if (!parsed.success) {
-        const problems = parsed.error.issues.map(
-          ({ path, message }) => `${name}: ${path.length > 0 ? `--${path.join('.')} ` : ''}${message}`,
-        );
-        command.error(problems.join('\n'));
-        return;
-      }
+      if (!parsed.success) return wrongOptions(parsed.error, command);
       const { json = false, logFile } = given as { json?: boolean; logFile?: string };
       await runTool(name, json, logFile, banner, (one) => run(one, address, parsed.data));
     });
@@ -221,11 +223,9 @@ async function runTool(
     process.exitCode = 1;
     return;
   }
-  // The second time it ends at once.
-  const interrupt = (): void => one.interrupt();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  using _ = onInterrupt(() => one.interrupt());
   // The reader of the output may have closed it.
-  process.stdout.once('error', interrupt);
+  process.stdout.once('error', () => one.unread());
   try {
     if (banner) one.line(`Beginning test: ${name}`);
     ndStartup();
@@ -234,8 +234,10 @@ async function runTool(
   } catch (thrown) {
     const error = meaningOf(thrown);
     if (one.signal.aborted) {
+      one.partial();
+      if (json && !one.told) one.result(JSON.parse(errorLine(name, new Interrupted())));
       one.note(`${name}: interrupted`);
-      process.exitCode = 130;
+      process.exitCode = EXIT_INTERRUPTED;
     } else {
       const code = error instanceof NdError ? ` [${error.code}]` : '';
       if (json) one.result(JSON.parse(errorLine(name, error)));
@@ -244,7 +246,6 @@ async function runTool(
       process.exitCode = exitCodeOf(error);
     }
   } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
     one.close();
   }
 }

@@ -1,0 +1,212 @@
+// Ctrl-C: a job that is cut short exits with 130 and prints what it has measured; a command that runs until then exits with 0.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type KernelStatistics, readProcesses } from '../../kernel-bridge/index.js';
+import { type Ended, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
+import { firstIf } from '../helpers/tiers.js';
+
+type Counters = KernelStatistics['counters'];
+
+/** Waits until the counters of a process are as they shall be. */
+async function until(tool: NdTool, enough: (counters: Counters) => boolean): Promise<void> {
+  let ended: Ended | undefined;
+  tool.ended.then((one) => {
+    ended = one;
+  });
+  while (ended === undefined) {
+    // A process with Workers has several HCAs.
+    const seen = await readProcesses({ pid: tool.process.pid!, timeoutMs: 20_000 });
+    if (seen.some(({ statistics }) => enough(statistics?.counters ?? {}))) return;
+    await setImmediate();
+  }
+  throw new Error(`It ended before: ${JSON.stringify(ended)}`);
+}
+
+const interrupt = (tool: NdTool): Promise<Ended> => {
+  tool.process.kill('SIGINT');
+  return tool.ended;
+};
+
+/** Commands that a test of this file interrupts, by their names. */
+const tested = new Set<string>();
+
+let port = 50_200;
+const ENDLESS = ['--warmup', '0', '--sizes', '8', '--iterations', '1000000000', '--volume', '800000000000'];
+
+for (const [nth, name] of ['ping', 'pingpong', 'rping', 'rpingpong'].entries()) {
+  tested.add(name);
+  for (const json of [true, false]) {
+    firstIf((nth % 2 === 0) === json, test)(
+      `${name}${json ? ' --json' : ''}: the iterations up to then are a row`,
+      async () => {
+        port += 1;
+        const address = `127.0.0.1:${port}`;
+        const server = await startServer(name, '-b', address);
+        const client = new NdTool([name, '-c', '-b', ...(json ? ['--json'] : []), ...ENDLESS, address]);
+        await until(client, ({ hca }) => (hca?.sent_pkts ?? 0) + (hca?.direct_write ?? 0) > 1000);
+        const { code, stdout, stderr } = await interrupt(client);
+        assert.equal([code, stderr], [130, `nd ${name}: interrupted\n`]);
+        assert.is((await server.ended).code, 3);
+        if (json) {
+          const { interrupted, rows, tool } = JSON.parse(stdout);
+          assert.equal([tool, interrupted, rows.length, rows[0].size], [`nd ${name}`, true, 1, 8]);
+          assert.ok(rows[0].iterations > 100 && rows[0].iterations < 1e9, stdout);
+          assert.ok(rows[0].latency > 0);
+        } else assert.match(stdout, /Latency[^\n]*\n +8 +\d{3,8} +\d+\.\d\d [^\n]*\n$/);
+      },
+    );
+  }
+}
+
+for (const json of [true, false]) {
+  tested.add('mrlat');
+  firstIf(json, test)(`mrlat${json ? ' --json' : ''}: the iterations up to then are a row`, async () => {
+    const tool = new NdTool(['mrlat', ...(json ? ['--json'] : []), ...ENDLESS.slice(2, 6), '127.0.0.1']);
+    await until(tool, ({ io }) => (io?.requests ?? 0) > 2000);
+    const { code, stdout, stderr } = await interrupt(tool);
+    assert.equal([code, stderr], [130, 'nd mrlat: interrupted\n']);
+    if (json) {
+      const { interrupted, sections } = JSON.parse(stdout);
+      assert.equal([interrupted, Object.keys(sections)], [true, ['Event Driven']]);
+      assert.ok(sections['Event Driven'][0].iterations > 100, stdout);
+    } else assert.match(stdout, /Size +call +total +call +total\n +8( +\d+\.\d\d){5}\n$/);
+  });
+}
+
+test('mrrate: the sizes up to then are rows', async () => {
+  tested.add('mrrate');
+  const args = ['--sizes', Array(2000).fill('8').join(','), '--iterations', '100', '127.0.0.1'];
+  const [text, json] = [new NdTool(['mrrate', ...args]), new NdTool(['mrrate', '--json', ...args])];
+  await text.printed(/(\n +8 +100 .*){3}\n/);
+  const first = await interrupt(text);
+  assert.equal([first.code, first.stderr], [130, 'nd mrrate: interrupted\n']);
+  await until(json, ({ io }) => (io?.requests ?? 0) > 2000);
+  const { code, stdout } = await interrupt(json);
+  const { interrupted, rows } = JSON.parse(stdout);
+  assert.equal([code, interrupted], [130, true]);
+  assert.ok(rows.length > 0 && rows.length < 2000, stdout);
+});
+
+test('conn: the connections up to then are counted, of either side', async () => {
+  tested.add('conn');
+  const server = await startServer('conn', '--json', '127.0.0.1:50231');
+  const client = new NdTool(['conn', '-c', '--json', '--delay', '0', '--seconds', '3600', '127.0.0.1:50231']);
+  await until(client, ({ cm }) => (cm?.['sent.RTU'] ?? 0) > 10);
+  for (const tool of [client, server]) {
+    const { code, stdout, stderr } = await interrupt(tool);
+    assert.is(code, 130, stderr);
+    const { interrupted, connections } = JSON.parse(stdout);
+    assert.is(interrupted, true);
+    assert.ok(connections > 0);
+  }
+});
+
+for (const [nth, who] of (['server', 'client'] as const).entries()) {
+  test(`cat: the bytes up to then are counted, of the ${who}`, async () => {
+    tested.add('cat');
+    const folder = mkdtempSync(join(tmpdir(), 'nd-cat-'));
+    const address = `127.0.0.1:${50_233 + nth}`;
+    const server = await startServer('cat', '--json', '--file', join(folder, 'copy'), address);
+    const client = new NdTool(['cat', '-c', '--json', address], Buffer.from('a line\n'), true);
+    while (readFileSync(join(folder, 'copy')).length === 0) await setImmediate();
+    rmSync(folder, { recursive: true });
+    const [one, other] = who === 'server' ? [server, client] : [client, server];
+    const { code, stdout, stderr } = await interrupt(one);
+    assert.is(code, 130, stderr);
+    assert.match(stderr, /^(Received|Sent) 7 bytes\nnd cat: interrupted$/m);
+    assert.equal(JSON.parse(stdout), { tool: 'nd cat', spi: 'v2', bytes: 7, interrupted: true });
+    assert.is((await other.ended).code, 3);
+  });
+}
+
+test('a tool that has measured nothing says that it was interrupted, with --json in JSON', async () => {
+  const server = await startServer('pingpong', '--json', '127.0.0.1:50232');
+  const { code, stdout, stderr } = await interrupt(server);
+  assert.equal([code, stderr.split('\n').at(-2)], [130, 'nd pingpong: interrupted']);
+  assert.equal(JSON.parse(stdout), { tool: 'nd pingpong', error: { message: 'Interrupted.' } });
+});
+
+test('conformance: the cases up to then are reported; its other half runs until it is stopped', async () => {
+  tested.add('conformance');
+  const run = new NdTool(['conformance', '--json']);
+  await run.printed(/^\{"name".*\n\{"name"/m);
+  const { code, stdout, stderr } = await interrupt(run);
+  assert.equal([code, stderr], [130, 'nd conformance: interrupted\n']);
+  const lines = stdout.trim().split('\n');
+  const { interrupted, passed } = JSON.parse(lines.at(-1)!);
+  assert.equal([interrupted, passed], [true, lines.length - 1]);
+  const half = new NdTool(['conformance', '--serve', '--port', '0']);
+  await half.printed(/Serving the other half/);
+  assert.is((await interrupt(half)).code, 0);
+});
+
+test('demo: both roles, and the process that has started them', async () => {
+  tested.add('demo');
+  const server = new NdTool(['demo', '--server']);
+  await server.printed(/Listening on/);
+  const role = await interrupt(server);
+  assert.equal([role.code, role.stderr.split('\n').at(-2)], [130, 'nd demo: interrupted']);
+  const whole = new NdTool(['demo', '--iterations', '1000000']);
+  // Its children, which use RDMA.
+  while ((await readProcesses({ timeoutMs: 20_000 })).length < 2) await setImmediate();
+  const { code, stderr } = await interrupt(whole);
+  assert.equal([code, stderr], [130, 'nd demo: interrupted\n']);
+  while ((await readProcesses({ timeoutMs: 20_000 })).length > 0) await setImmediate();
+});
+
+const NQN = 'nqn.2026-11.io.example:interrupted';
+
+test('nvme: a copy that is cut short says how far it has come; a target runs until it is stopped', async () => {
+  tested.add('nvme');
+  const folder = mkdtempSync(join(tmpdir(), 'nd-nvme-'));
+  const disk = join(folder, 'disk');
+  const serving = ['--nqn', NQN, '--size', '4', '--port', '0', '--file', disk];
+  const target = new NdTool(['nvme', 'serve', '--json', ...serving]);
+  const at = JSON.parse((await target.printed(/^\{.*"listening".*\}$/m))[0]);
+  assert.equal([at.nqn, at.bytes], [NQN, 4 << 20]);
+  const options = ['127.0.0.1', '--nqn', NQN, '--port', String(at.port), '--json'];
+  const writer = new NdTool(['nvme', 'write', ...options], Buffer.alloc(100_000, 1), true);
+  while (readFileSync(disk)[0] !== 1) await setImmediate();
+  const { code, stdout, stderr } = await interrupt(writer);
+  assert.is(code, 130, stderr);
+  const { interrupted, bytes } = JSON.parse(stdout);
+  assert.is(interrupted, true);
+  assert.ok(bytes > 0 && bytes <= 100_000);
+  assert.match(stderr, /^Wrote \d+ bytes from 0 on\nnd nvme write: interrupted\n$/);
+  await target.printed(/"event":"gone"/);
+  const ended = await interrupt(target);
+  assert.equal([ended.code, ended.stderr], [0, '']);
+  rmSync(folder, { recursive: true });
+});
+
+test('top runs until it is stopped', async () => {
+  tested.add('top');
+  const top = new NdTool(['top', '--json', '-d', '0.1']);
+  await top.printed(/^\{/);
+  assert.is((await interrupt(top)).code, 0);
+});
+
+/** They end by themselves, at once; they have no code of their own for Ctrl-C (`nd build`: test/unit/build-sources.test.ts). */
+const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
+
+test('every command has its test here, and its help says what its exit status is', async () => {
+  const { stdout } = await runNd('--help');
+  const names = [...stdout.matchAll(/^ {2}([a-z][\w-]*) (?:\[|<| )/gm)].map(([, name]) => name!);
+  assert.ok(names.length > 15, stdout);
+  assert.equal(
+    names.filter((name) => !tested.has(name) && !short.includes(name)),
+    [],
+  );
+  const helps = await Promise.all(
+    [['top'], ['ping'], ['nvme', 'serve']].map((one) => runNd(...one, '--help')),
+  );
+  for (const help of helps) {
+    assert.match(help.stdout, /\nExit status:\n {2}0 +success\n(.*\n)* {2}130 +Ctrl-C cut the job short;/);
+  }
+});
+
+test.run();
