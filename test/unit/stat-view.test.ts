@@ -12,7 +12,7 @@ import { page } from '../../nd/cli/stat/page.js';
 import { script } from '../../nd/cli/stat/page-script.js';
 import { Sampler, type Seen, sorted } from '../../nd/cli/stat/sample.js';
 import { formatKernel, formatProcesses } from '../../nd/cli/stat/stat.js';
-import { formatTop } from '../../nd/cli/stat/top.js';
+import { formatTop, wrapped } from '../../nd/cli/stat/top.js';
 import { serveView, type View } from '../../nd/cli/stat/web.js';
 import { Heard } from '../helpers/heard.js';
 
@@ -96,7 +96,7 @@ test('rates are differences by time; a counter that wraps, a new queue pair and 
 test('a process that tells nothing has a row that says why', () => {
   const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
   assert.match(formatProcesses(rows), /^ *0 +4 +\(does not answer: it is stopped/m);
-  assert.match(formatTop(rows, 'messages'), 'does not answer');
+  assert.match(formatTop(rows, 'messages').text, 'does not answer');
   assert.match(formatKernel(rows[0]!, false), 'does not answer');
   assert.match(
     formatKernel(rows[1]!, false),
@@ -121,6 +121,47 @@ test('rows are sorted by the column, and by process ids among equals', () => {
     sorted(rows, 'pid').map(({ pid }) => pid),
     [1, 2, 3, 9],
   );
+});
+
+test('nd top has whole columns at every width, the program among them', () => {
+  const sampler = new Sampler();
+  const many = (at: number, sent: number) => [
+    kernel({ at, queuePairs: [{ ...pair, sent, inFlight: 117 }] }, 4_100_000),
+    { pid: 17, slot: 4, problem: 'otherVersion' } as const,
+  ];
+  sampler.take(many(1000, 0));
+  const rows = sampler.take(many(2000, 123_456));
+  const all = formatTop(rows, 'messages');
+  assert.is(all.hidden, 0);
+  const heads = all.text
+    .split('\n')[0]!
+    .split(/ {2,}/)
+    .filter((head) => head !== '');
+  const cells = new Set(all.text.split(/\n| {2,}/));
+  let before = -1;
+  for (let width = 20; width <= 200; width += 1) {
+    const { text, hidden } = formatTop(rows, 'messages', width);
+    const lines = text.split('\n');
+    assert.ok(
+      lines.every((line) => line.length <= width),
+      `${width}: ${text}`,
+    );
+    const shown = lines[0]!.split(/ {2,}/).filter((head) => head !== '');
+    assert.is(shown.length + hidden, heads.length);
+    assert.ok(shown.length >= before, `${width} has fewer columns than ${width - 1}`);
+    assert.equal(shown[0], 'PID');
+    assert.equal(shown.at(-1), 'PROGRAM');
+    // Every cell but the program is one of the whole table.
+    for (const line of lines.slice(1)) {
+      for (const cell of line.split(/ {2,}/))
+        assert.ok(cell === '' || cells.has(cell) || cell.endsWith('…'), cell);
+    }
+    before = shown.length;
+  }
+  const heads80 = formatTop(rows, 'messages', 80).text.split('\n')[0]!;
+  for (const head of ['PID', 'CONN', 'MSG/S OUT', 'MSG/S IN', 'B/S OUT', 'B/S IN', 'PROGRAM'])
+    assert.match(heads80, head);
+  assert.equal(wrapped('one two three', 8), ['one two', 'three']);
 });
 
 test('numbers are short', () => {

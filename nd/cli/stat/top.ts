@@ -7,7 +7,7 @@ import { count } from '../argument-schemas.js';
 import { wrongOptions } from '../command-line.js';
 import { onInterrupt } from '../interrupts.js';
 import { short } from './number-text.js';
-import { problemText, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
+import { problemText, type Rates, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
 import { table } from './text-table.js';
 import { serveView } from './web.js';
 
@@ -33,32 +33,82 @@ const options = z
 
 type Options = z.output<typeof options>;
 
-/** The view as a table. */
-export function formatTop(rows: readonly Seen[], key: SortKey): string {
-  const heads = [
-    'PID',
-    'SLOT',
-    'QPS',
-    'CONN',
-    'MSG/S OUT',
-    'MSG/S IN',
-    'B/S OUT',
-    'B/S IN',
-    'DIRECT/S',
-    'IN FLIGHT',
-  ];
-  const lines = sorted(rows, key).map(({ pid, slot, program, problem, rates, ...row }) => [
-    ...[pid, slot, row.queuePairs, row.connections],
-    ...(rates
-      ? [rates.messagesOut, rates.messagesIn, rates.bytesOut, rates.bytesIn, rates.direct].map(short)
-      : Array.from({ length: 5 }, () => '')),
-    `${row.inFlight}/${row.window}`,
-    ...(rates
-      ? [rates.retransmits, rates.naks, rates.rnr, rates.timeouts].map(short)
-      : Array.from({ length: 4 }, () => '')),
+/** A column of the view; `keep`: those with a smaller number go first where the terminal is too narrow. */
+interface Column {
+  readonly head: string;
+  readonly keep: number;
+  readonly cell: (row: Seen) => string;
+}
+
+const rate = (name: keyof Rates) => (row: Seen) => (row.rates ? short(row.rates[name]) : '');
+
+/** All columns but the program, which is the last and always there. */
+const columns: readonly Column[] = [
+  { head: 'PID', keep: Number.POSITIVE_INFINITY, cell: ({ pid }) => String(pid) },
+  { head: 'SLOT', keep: 1, cell: ({ slot }) => String(slot) },
+  { head: 'QPS', keep: 5, cell: ({ queuePairs }) => String(queuePairs) },
+  { head: 'CONN', keep: 9, cell: ({ connections }) => String(connections) },
+  { head: 'MSG/S OUT', keep: 13, cell: rate('messagesOut') },
+  { head: 'MSG/S IN', keep: 12, cell: rate('messagesIn') },
+  { head: 'B/S OUT', keep: 11, cell: rate('bytesOut') },
+  { head: 'B/S IN', keep: 10, cell: rate('bytesIn') },
+  { head: 'DIRECT/S', keep: 7, cell: rate('direct') },
+  { head: 'IN FLIGHT', keep: 8, cell: ({ inFlight, window }) => `${inFlight}/${window}` },
+  { head: 'RESENT/S', keep: 6, cell: rate('retransmits') },
+  { head: 'NAK/S', keep: 3, cell: rate('naks') },
+  { head: 'RNR/S', keep: 4, cell: rate('rnr') },
+  { head: 'TIMEOUT/S', keep: 2, cell: rate('timeouts') },
+];
+
+/** Characters between columns. */
+const GAP = 2;
+/** A program has as many characters before a column goes; what is longer is shortened. */
+const PROGRAM = 20;
+
+const widest = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
+
+const shortened = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, Math.max(most - 1, 0))}…` : text;
+
+/** The view as a table of whole columns: those that have room in `width` characters. */
+export function formatTop(
+  rows: readonly Seen[],
+  key: SortKey,
+  width = Number.POSITIVE_INFINITY,
+): { text: string; hidden: number } {
+  const shown = sorted(rows, key);
+  const programs = shown.map(({ program, problem }) =>
     problem ? `${program} (${problemText[problem]})` : program,
-  ]);
-  return table([...heads, 'RESENT/S', 'NAK/S', 'RNR/S', 'TIMEOUT/S', '<PROGRAM'], lines);
+  );
+  const cells = columns.map((column) => ({ ...column, texts: shown.map((row) => column.cell(row)) }));
+  const widthOf = ({ head, texts }: { head: string; texts: string[] }): number =>
+    widest([head, ...texts]) + GAP;
+  let left = width - Math.min(widest(['PROGRAM', ...programs]), PROGRAM);
+  const kept = new Set<string>();
+  for (const column of [...cells].sort((a, b) => b.keep - a.keep)) {
+    if (left < widthOf(column) && kept.size > 0) break;
+    left -= widthOf(column);
+    kept.add(column.head);
+  }
+  const fitting = cells.filter(({ head }) => kept.has(head));
+  const rest = width - fitting.reduce((sum, column) => sum + widthOf(column), 0);
+  const text = table(
+    [...fitting.map(({ head }) => head), '<PROGRAM'],
+    shown.map((_, n) => [...fitting.map(({ texts }) => texts[n]!), shortened(programs[n]!, rest)]),
+  );
+  return { text, hidden: columns.length - fitting.length };
+}
+
+/** Lines of whole words. */
+export function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 const ENTER = '\x1b[?1049h\x1b[?25l';
@@ -102,15 +152,19 @@ class Screen {
 
   readonly #draw = (): void => {
     // A terminal that does not know its size says 0.
-    const columns = process.stdout.columns || 80;
+    const width = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const hint = sortKeys.map((key) => (key === this.#key ? `[${key}]` : key)).join(' ');
-    const head = `nd top   ${this.#rows.length} HCAs of this user's processes   by ${hint}, first letter chooses; q ends`;
+    const { text, hidden } = formatTop(this.#rows, this.#key, width);
+    const more = hidden > 0 ? `; ${hidden} more columns in a wider terminal` : '';
+    const head = `nd top: ${this.#rows.length} HCAs of this user's processes by ${hint}; the first letter chooses, q ends${more}`;
     const body =
       this.#rows.length === 0
-        ? 'No process of this user uses the software HCA.'
-        : formatTop(this.#rows, this.#key);
-    const lines = [head, '', ...body.split('\n')].slice(0, height - 1).map((line) => line.slice(0, columns));
+        ? wrapped('No process of this user uses the software HCA.', width)
+        : text.split('\n');
+    const lines = [...wrapped(head, width), '', ...body]
+      .slice(0, height - 1)
+      .map((line) => line.slice(0, width));
     process.stdout.write(`\x1b[H${lines.map((line) => `${line}\x1b[K\n`).join('')}\x1b[J`);
   };
 }
@@ -143,7 +197,7 @@ async function watch(
       const rows = await look();
       if (signal.aborted) return;
       if (screen) screen.show(rows);
-      else process.stdout.write(json ? lineOf(rows, sort) : `${formatTop(rows, sort)}\n`);
+      else process.stdout.write(json ? lineOf(rows, sort) : `${formatTop(rows, sort).text}\n`);
     }
   } finally {
     screen?.close();
