@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what some tests use besides Node and a C++ compiler: tshark (decodes captures), iproute2 (network namespaces), clang-format,
-# and Wine with compilers for Windows. Needs root on Debian or Ubuntu; elsewhere those tests say that they were skipped.
+# zsh and fish (completion), and Wine with compilers for Windows. Needs root on Debian or Ubuntu; elsewhere those tests say that they were skipped.
 set -euo pipefail
 missing=()
 command -v tshark >/dev/null || missing+=(tshark)
 command -v ip >/dev/null || missing+=(iproute2)
 command -v pkill >/dev/null || missing+=(procps)
+for shell in zsh fish; do command -v "$shell" >/dev/null || missing+=("$shell"); done
 command -v clang-format-14 >/dev/null || missing+=(clang-format-14)
 command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing+=(g++-mingw-w64-x86-64)
 command -v i686-w64-mingw32-gcc >/dev/null || missing+=(gcc-mingw-w64-i686)

@@ -24,12 +24,13 @@ const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
   mrlat: async () => (await import('./tools/mrlat.js')).mrlatCommand,
   mrrate: async () => (await import('./tools/mrrate.js')).mrrateCommand,
   conn: async () => (await import('./tools/conn.js')).connCommand,
+  completion: async () => (await import('./completion.js')).completionCommand(),
 };
 
-/** The names of the commands that a command line needs: one, none for the version, and all for the help and for mistyped names. */
+/** The names of the commands that a command line needs: one, none for the version, and all for the help, the completion and mistyped names. */
 function namesFor([first = '', second = '']: readonly string[]): readonly string[] {
   const name = first === 'help' ? second : first;
-  if (Object.hasOwn(commands, name)) return [name];
+  if (Object.hasOwn(commands, name) && name !== 'completion') return [name];
   return first === '-V' || first === '--version' ? [] : Object.keys(commands);
 }
 

@@ -37,6 +37,10 @@ const needs = {
   tshark: () => absent('tshark', 'tshark'),
   /** Opens the sockets of an attack by packets. */
   python3: () => absent('python3', 'python3'),
+  /** Shells whose command line is completed. */
+  bash: () => absent('bash', 'bash'),
+  zsh: () => absent('zsh', 'zsh'),
+  fish: () => absent('fish', 'fish'),
   /** Removes privileges from a program. */
   setpriv: () => absent('setpriv', 'util-linux'),
   /** Simulated hosts: network namespaces with a cable between them. */
