@@ -44,6 +44,7 @@ export {
   NdAcceptingOptions,
   NdAdapterInfo,
   NdAdapterOptions,
+  NdAddress,
   NdCompletedRequest,
   NdConnectOptions,
   NdConnectingOptions,
@@ -2733,8 +2734,8 @@ declare function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number;
 declare function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number;
 declare function connect(port: number | ConnectOptions, host?: string | ConnectListener, options?: Omit<ConnectOptions, 'port' | 'host'> | ConnectListener, listener?: ConnectListener): Socket;
 declare function connectChannel(port: number | ConnectChannelParameters, host?: string, options?: ConnectChannelOptions): Promise<Channel>;
-declare function connectEndpoint(connector: INDConnector, endpoint: INDEndpoint, address: string | SocketAddress, options?: NdConnectingOptions): Promise<Uint8Array>;
-declare function connectQueuePair(adapter: IND2Adapter, queuePair: IND2QueuePair, address: string | SocketAddress, options?: Nd2ConnectingOptions): Promise<Nd2Connected>;
+declare function connectEndpoint(connector: INDConnector, endpoint: INDEndpoint, address: NdAddress, options?: NdConnectingOptions): Promise<Uint8Array>;
+declare function connectQueuePair(adapter: IND2Adapter, queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectingOptions): Promise<Nd2Connected>;
 declare function createChannelServer(options?: ServerOptions | ((channel: Channel) => void), handler?: (channel: Channel) => void): Server;
 declare function createServer(options?: ServerOptions | ((socket: Socket) => void), handler?: (socket: Socket) => void): Server;
 declare function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undefined;
@@ -2778,14 +2779,14 @@ declare function isMulticastGid(gid: Uint8Array): boolean;
 declare function layouts(code: MadeCode, refusals?: Refusals): Layouts;
 declare function list<V, I>(type: FieldType<V, I>): List<V, I>;
 declare function loadDriver(file: string | URL, options?: LoadDriverOptions): Overlapped<LoadedDriver>;
-declare function ndCheckAddress(address: string | SocketAddress): void;
+declare function ndCheckAddress(address: NdAddress): void;
 declare function ndCleanup(): void;
 declare function ndFlushProviders(): void;
 declare function ndNotifyAddressListChange(): Overlapped<void>;
-declare function ndOpenAdapter(address: string | SocketAddress, options?: NdAdapterOptions): IND2Adapter;
-declare function ndOpenV1Adapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter;
+declare function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): IND2Adapter;
+declare function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions): INDAdapter;
 declare function ndQueryAddressList(flags?: number): SocketAddress[];
-declare function ndResolveAddress(remote: string | SocketAddress): SocketAddress;
+declare function ndResolveAddress(remote: NdAddress): SocketAddress;
 declare function ndStartup(options?: NetworkDirectOptions): void;
 declare function nextCompletion(cq: IWVCompletionQueue, options?: WaitOptions): Promise<WvCompletion>;
 declare function nextResult(queue: IND2CompletionQueue, options?: WaitOptions): Promise<Nd2Result>;
@@ -3029,8 +3030,8 @@ interface IND2CompletionQueue extends IND2Overlapped {
     getResults(results: Nd2Result[], max?: number): number;
 }
 interface IND2Connector extends IND2Overlapped {
-    bind(address: string | SocketAddress): void;
-    connect(queuePair: IND2QueuePair, address: string | SocketAddress, options?: Nd2ConnectOptions): Overlapped<void>;
+    bind(address: NdAddress): void;
+    connect(queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectOptions): Overlapped<void>;
     completeConnect(): Overlapped<void>;
     accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
     reject(privateData?: Uint8Array): void;
@@ -3043,7 +3044,7 @@ interface IND2Connector extends IND2Overlapped {
     [Symbol.asyncDispose](): Promise<void>;
 }
 interface IND2Listener extends IND2Overlapped {
-    bind(address: string | SocketAddress): void;
+    bind(address: NdAddress): void;
     listen(backlog?: number): void;
     getLocalAddress(): SocketAddress;
     getConnectionRequest(connector: IND2Connector): Overlapped<void>;
@@ -3063,8 +3064,8 @@ interface IND2Overlapped extends NdOverlappedObject {
 }
 interface IND2Provider extends NdUnknown {
     queryAddressList(): SocketAddress[];
-    resolveAddress(address: string | SocketAddress): bigint;
-    openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter;
+    resolveAddress(address: NdAddress): bigint;
+    openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter;
 }
 interface IND2QueuePair extends NdUnknown {
     readonly maxReceiveRequestSge: number;
@@ -3105,7 +3106,7 @@ interface INDCompletionQueue extends INDOverlapped {
 }
 interface INDConnector extends INDOverlapped {
     createEndpoint(options: NdEndpointOptions): INDEndpoint;
-    connect(endpoint: INDEndpoint, address: string | SocketAddress, options?: NdConnectOptions): Overlapped<void>;
+    connect(endpoint: INDEndpoint, address: NdAddress, options?: NdConnectOptions): Overlapped<void>;
     completeConnect(): Overlapped<void>;
     accept(endpoint: INDEndpoint, privateData?: Uint8Array): Overlapped<void>;
     reject(privateData?: Uint8Array): void;
@@ -3142,7 +3143,7 @@ interface INDOverlapped extends NdOverlappedObject {
 }
 interface INDProvider extends NdUnknown {
     queryAddressList(): SocketAddress[];
-    openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter;
+    openAdapter(adapter: NdAddress | bigint, options?: NdAdapterOptions): INDAdapter;
 }
 interface IWVAddressHandle extends WvUnknown {
 }
@@ -3487,7 +3488,7 @@ interface Nd2Connected {
     readonly privateData: Uint8Array;
 }
 interface Nd2ConnectingOptions extends Nd2ConnectOptions, WaitOptions {
-    readonly from?: string | SocketAddress | undefined;
+    readonly from?: NdAddress | undefined;
 }
 interface Nd2InitiatorOptions {
     receiveCompletionQueue: IND2CompletionQueue;
@@ -4282,6 +4283,9 @@ type MessageBytes = Uint8Array | string;
 type Nd2Direct = WvDirect;
 type Nd2DirectResult = WvDirectResult;
 type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType];
+type NdAddress = string | (Omit<SocketAddress, 'family'> & {
+    readonly family?: 4 | 6 | undefined;
+});
 type NdNotifyType = 'errors' | 'any' | 'solicited';
 type NetworkDirectOptions = KernelOptionsInput;
 type NodeServerOptions = Pick<NodeSocketOptions, 'noDelay' | 'keepAlive' | 'keepAliveInitialDelay'>;

@@ -1,6 +1,7 @@
 /** Connecting and accepting in one call each, for programs that do without the steps between. */
 import { type SocketAddress, Status, StatusError } from '../winverbs/index.js';
 import { isLoopback, parseAddress } from './core/address.js';
+import type { NdAddress } from './spi/common-types.js';
 import type { INDConnector, INDEndpoint, INDListen, NdConnectOptions } from './spi/v1.js';
 import type { IND2Adapter, IND2Connector, IND2Listener, IND2QueuePair, Nd2ConnectOptions } from './spi/v2.js';
 import { refuse } from './status.js';
@@ -9,7 +10,7 @@ import type { WaitOptions } from './waiting.js';
 /** Options of {@link connectQueuePair}. */
 export interface Nd2ConnectingOptions extends Nd2ConnectOptions, WaitOptions {
   /** The local address; default: the adapter's first of the peer's family. */
-  readonly from?: string | SocketAddress | undefined;
+  readonly from?: NdAddress | undefined;
 }
 
 /** Options of {@link acceptQueuePair}. */
@@ -39,7 +40,7 @@ export interface Nd2Connected {
 export async function connectQueuePair(
   adapter: IND2Adapter,
   queuePair: IND2QueuePair,
-  address: string | SocketAddress,
+  address: NdAddress,
   options: Nd2ConnectingOptions = {},
 ): Promise<Nd2Connected> {
   const { from, signal, ...how } = options;
@@ -103,7 +104,7 @@ export interface NdAcceptingOptions extends WaitOptions {
 export async function connectEndpoint(
   connector: INDConnector,
   endpoint: INDEndpoint,
-  address: string | SocketAddress,
+  address: NdAddress,
   options: NdConnectingOptions = {},
 ): Promise<Uint8Array> {
   const { signal, ...how } = options;
@@ -140,7 +141,7 @@ export async function acceptEndpoint(
 }
 
 /** The adapter's own address to reach a peer from: the same, if it is its own, else the first of its family. */
-function ownAddress(adapter: IND2Adapter, address: string | SocketAddress): SocketAddress {
+function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {
   const what = 'Connect';
   const peer = parseAddress(address, what);
   const own = adapter.queryAddressList().filter(({ family }) => family === peer.family);

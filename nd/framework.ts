@@ -6,7 +6,7 @@ import type { SocketAddress } from '../winverbs/index.js';
 import { Overlapped, Status } from '../winverbs/index.js';
 import { parseAddress } from './core/address.js';
 import type { NetworkDirectOptions } from './core/provider-base.js';
-import type { NdAdapterOptions } from './spi/common-types.js';
+import type { NdAdapterOptions, NdAddress } from './spi/common-types.js';
 import type { INDAdapter } from './spi/v1.js';
 import type { IND2Adapter } from './spi/v2.js';
 import { type NdError, refuse } from './status.js';
@@ -104,7 +104,7 @@ export class NdFramework {
     return (flags & neither) === neither ? [] : all;
   }
 
-  resolveAddress(remote: string | SocketAddress): SocketAddress {
+  resolveAddress(remote: NdAddress): SocketAddress {
     const what = 'NdResolveAddress';
     this.#check(what);
     const local = this.#provider2().localAddressFor(remote, what);
@@ -112,20 +112,20 @@ export class NdFramework {
     return local;
   }
 
-  checkAddress(address: string | SocketAddress): void {
+  checkAddress(address: NdAddress): void {
     const what = 'NdCheckAddress';
     this.#check(what);
     parseAddress(address, what);
     this.#provider2().resolveAddress(address);
   }
 
-  openAdapter(address: string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
+  openAdapter(address: NdAddress, options?: NdAdapterOptions): IND2Adapter {
     this.#check('NdOpenAdapter');
     const provider = this.#provider2();
     return provider.openAdapter(provider.resolveAddress(address), options);
   }
 
-  openV1Adapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
+  openV1Adapter(address: NdAddress, options?: NdAdapterOptions): INDAdapter {
     this.#check('NdOpenV1Adapter');
     this.#v1 ??= this.openV1(this.#options);
     return this.#v1.openAdapter(address, options);
@@ -294,7 +294,7 @@ export function ndQueryAddressList(flags = 0): SocketAddress[] {
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS (not a host's address, or no adapter has the route's source),
  *   NETWORK_UNREACHABLE
  */
-export function ndResolveAddress(remote: string | SocketAddress): SocketAddress {
+export function ndResolveAddress(remote: NdAddress): SocketAddress {
   return framework.resolveAddress(remote);
 }
 
@@ -304,7 +304,7 @@ export function ndResolveAddress(remote: string | SocketAddress): SocketAddress 
  * @param address - a local one, as text or as a socket address; its port does not matter
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS
  */
-export function ndCheckAddress(address: string | SocketAddress): void {
+export function ndCheckAddress(address: NdAddress): void {
   framework.checkAddress(address);
 }
 
@@ -315,7 +315,7 @@ export function ndCheckAddress(address: string | SocketAddress): void {
  * @param options - the partition
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
-export function ndOpenAdapter(address: string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
+export function ndOpenAdapter(address: NdAddress, options?: NdAdapterOptions): IND2Adapter {
   return framework.openAdapter(address, options);
 }
 
@@ -326,7 +326,7 @@ export function ndOpenAdapter(address: string | SocketAddress, options?: NdAdapt
  * @param options - the partition
  * @throws NdError DEVICE_NOT_READY, INVALID_ADDRESS, INVALID_PARAMETER, NO_MEMORY
  */
-export function ndOpenV1Adapter(address: string | SocketAddress, options?: NdAdapterOptions): INDAdapter {
+export function ndOpenV1Adapter(address: NdAddress, options?: NdAdapterOptions): INDAdapter {
   return framework.openV1Adapter(address, options);
 }
 

@@ -15,7 +15,7 @@ import {
   type WvMemoryRegion,
   type WvQpCreate,
 } from '../../winverbs/index.js';
-import type { NdAdapterOptions, NdResult } from '../spi/common-types.js';
+import type { NdAdapterOptions, NdAddress, NdResult } from '../spi/common-types.js';
 import { NdError, refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, parseAddress } from './address.js';
 import { checkOptions, isCount } from './argument-checks.js';
@@ -162,7 +162,7 @@ export abstract class AdapterBase extends NdObject {
   }
 
   /** A local address of this adapter; INVALID_ADDRESS for any other, the wildcard included. */
-  ownAddress(address: string | SocketAddress, what: string): SocketAddress {
+  ownAddress(address: NdAddress, what: string): SocketAddress {
     const local = parseAddress(address, what);
     const { deviceGuid } = this.call(
       what,

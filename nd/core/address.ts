@@ -1,5 +1,6 @@
 import type { SocketAddress } from '../../winverbs/index.js';
 import { parseSocketAddress, Status } from '../../winverbs/index.js';
+import type { NdAddress } from '../spi/common-types.js';
 import { refuse, type StatusMap, v2Terms } from '../status.js';
 
 /** A text with an invalid port is an invalid address. */
@@ -11,17 +12,17 @@ export const addressStatuses: StatusMap = {
 };
 
 /** An address, given as text or object, as a socket address; INVALID_ADDRESS for an invalid one. */
-export function parseAddress(address: string | SocketAddress, what: string): SocketAddress {
+export function parseAddress(address: NdAddress, what: string): SocketAddress {
   if (typeof address === 'string') {
     return v2Terms.call(what, () => parseSocketAddress(address), textStatuses);
   }
   // Untyped callers may pass nothing at all.
-  const { family, address: text, port } = address ?? {};
+  const { address: text, port, family = String(text).includes(':') ? 6 : 4 } = address ?? {};
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
       Status.INVALID_ADDRESS,
       what,
-      `A socket address has a family (4 or 6), an address text and a port; this one has ${String(family)} and ${String(text)}.`,
+      `A socket address must be { address: text, port: number }, with family 4 or 6 or without; got family ${String(family)} and address ${String(text)}.`,
     );
   }
   return { family, address: text, port };

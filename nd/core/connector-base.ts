@@ -8,6 +8,7 @@ import {
   type WvConnectAttributes,
   type WvConnectParam,
 } from '../../winverbs/index.js';
+import type { NdAddress } from '../spi/common-types.js';
 import { type NdError, refuse, type StatusMap, statusName } from '../status.js';
 import type { AdapterBase } from './adapter-base.js';
 import { isLoopback, parseAddress } from './address.js';
@@ -321,7 +322,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /** The address of a peer as it can be reached from `own`. */
-  protected peerFrom(own: SocketAddress, address: string | SocketAddress, what: string): SocketAddress {
+  protected peerFrom(own: SocketAddress, address: NdAddress, what: string): SocketAddress {
     const peer = parseAddress(address, what);
     if (peer.family !== own.family) {
       throw refuse(

@@ -7,6 +7,7 @@ import type {
   WvDeviceAddress,
 } from '../../winverbs/index.js';
 import { addressOfGid, gidOf, Status, StatusError, scopeIdOfAddress } from '../../winverbs/index.js';
+import type { NdAddress } from '../spi/common-types.js';
 import { refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './nd-object.js';
@@ -66,7 +67,7 @@ export abstract class ProviderBase extends NdObject {
   }
 
   /** The device of an address; INVALID_ADDRESS if there is none. */
-  protected placeOf(address: string | SocketAddress, what: string): WvDeviceAddress {
+  protected placeOf(address: NdAddress, what: string): WvDeviceAddress {
     const local = { ...parseAddress(address, what), port: 0 };
     return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
   }
@@ -88,7 +89,7 @@ export abstract class ProviderBase extends NdObject {
    *
    * @throws NdError INVALID_ADDRESS: not a host's address; NETWORK_UNREACHABLE
    */
-  localAddressFor(remote: string | SocketAddress, what: string): SocketAddress {
+  localAddressFor(remote: NdAddress, what: string): SocketAddress {
     this.alive(what);
     const { family, address } = parseAddress(remote, what);
     const path = this.terms.call(

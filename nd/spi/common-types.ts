@@ -2,7 +2,23 @@
  * Types that both versions of the ND SPI share, and values that clients and providers of v1 exchange: flags,
  * scatter/gather entries, results, memory handles and memory window descriptors. Sources: ND SPI v1 (ndspi.h, nddef.h).
  */
-import { asAddress, type GetResultOptions, type Overlapped } from '../../winverbs/index.js';
+import {
+  asAddress,
+  type GetResultOptions,
+  type Overlapped,
+  type SocketAddress,
+} from '../../winverbs/index.js';
+
+/**
+ * An IP address and port, as every method accepts it: text (`'192.0.2.1:18515'`, `'[fe80::1%2]:18515'`), or an object whose `family`
+ * may be left out, because the address shows it.
+ */
+export type NdAddress =
+  | string
+  | (Omit<SocketAddress, 'family'> & {
+      /** 4 for IPv4, 6 for IPv6; default: that of the address. */
+      readonly family?: 4 | 6 | undefined;
+    });
 
 /** All interfaces by name, in place of IIDs: those of both versions, to which others may be added. */
 export interface NdInterfaces {

@@ -20,6 +20,7 @@ import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs
 import type {
   NdAdapterInfo,
   NdAdapterOptions,
+  NdAddress,
   NdMemoryHandle,
   NdMwDescriptor,
   NdNotifyType,
@@ -69,7 +70,7 @@ export interface INDProvider extends NdUnknown {
    *   the options (a partition that the port is not in), NO_MEMORY
    * @see INDProvider::OpenAdapter
    */
-  openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter;
+  openAdapter(adapter: NdAddress | bigint, options?: NdAdapterOptions): INDAdapter;
 }
 
 /**
@@ -558,11 +559,7 @@ export interface INDConnector extends INDOverlapped {
    * data), INVALID_ADDRESS, INVALID_PARAMETER_1 (endpoint), TOO_MANY_ADDRESSES (no port is free); nothing changed then.
    * @see INDConnector::Connect
    */
-  connect(
-    endpoint: INDEndpoint,
-    address: string | SocketAddress,
-    options?: NdConnectOptions,
-  ): Overlapped<void>;
+  connect(endpoint: INDEndpoint, address: NdAddress, options?: NdConnectOptions): Overlapped<void>;
 
   /**
    * Completes the connection; the endpoint can then send.

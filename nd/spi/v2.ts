@@ -20,6 +20,7 @@
 import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
 import type {
   NdAdapterOptions,
+  NdAddress,
   NdNotifyType,
   NdOverlappedFile,
   NdOverlappedObject,
@@ -42,6 +43,7 @@ import type {
 
 export type {
   NdAdapterOptions,
+  NdAddress,
   NdCompletedRequest,
   NdInterfaces,
   NdNotifyType,
@@ -85,7 +87,7 @@ export interface IND2Provider extends NdUnknown {
    * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
    * @see IND2Provider::ResolveAddress
    */
-  resolveAddress(address: string | SocketAddress): bigint;
+  resolveAddress(address: NdAddress): bigint;
 
   /**
    * Opens a new, independent instance of an adapter.
@@ -94,7 +96,7 @@ export interface IND2Provider extends NdUnknown {
    * @throws INVALID_PARAMETER if no adapter has the id, or for the options, INVALID_ADDRESS if none has the address, NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
-  openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter;
+  openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter;
 }
 
 /**
@@ -660,7 +662,7 @@ export interface IND2Connector extends IND2Overlapped {
    *   ADDRESS_ALREADY_EXISTS
    * @see IND2Connector::Bind
    */
-  bind(address: string | SocketAddress): void;
+  bind(address: NdAddress): void;
 
   /**
    * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
@@ -678,11 +680,7 @@ export interface IND2Connector extends IND2Overlapped {
    * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
    * @see IND2Connector::Connect
    */
-  connect(
-    queuePair: IND2QueuePair,
-    address: string | SocketAddress,
-    options?: Nd2ConnectOptions,
-  ): Overlapped<void>;
+  connect(queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectOptions): Overlapped<void>;
 
   /**
    * Completes the connection; the queue pair can then send.
@@ -800,7 +798,7 @@ export interface IND2Listener extends IND2Overlapped {
    *   TOO_MANY_ADDRESSES, INSUFFICIENT_RESOURCES
    * @see IND2Listener::Bind
    */
-  bind(address: string | SocketAddress): void;
+  bind(address: NdAddress): void;
 
   /**
    * Listens.

@@ -1,9 +1,10 @@
-import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
+import { type Overlapped, Status } from '../../winverbs/index.js';
 import { checkOptions } from '../core/argument-checks.js';
 import { ConnectorBase } from '../core/connector-base.js';
 import type {
   INDConnector,
   INDEndpoint,
+  NdAddress,
   NdConnectionData,
   NdConnectOptions,
   NdEndpointOptions,
@@ -32,11 +33,7 @@ export class Connector extends ConnectorBase implements INDConnector {
     return this.#owner.createEndpoint(options);
   }
 
-  connect(
-    endpoint: INDEndpoint,
-    address: string | SocketAddress,
-    options: NdConnectOptions = {},
-  ): Overlapped<void> {
+  connect(endpoint: INDEndpoint, address: NdAddress, options: NdConnectOptions = {}): Overlapped<void> {
     // Connect includes Bind.
     const what = this.state === 'Idle' ? this.enter('bind', 'Connect') : this.enter('connect', 'Connect');
     const own = this.checkQueuePair(endpoint, Endpoint, what);

@@ -2,7 +2,7 @@ import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider } from '../../winverbs/index.js';
 import { addressStatuses, parseAddress } from '../core/address.js';
 import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider-base.js';
-import type { NdAdapterOptions } from '../spi/common-types.js';
+import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
 import type { INDAdapter, INDProvider } from '../spi/v1.js';
 import { v1Terms } from '../status.js';
 import { Adapter } from './adapter.js';
@@ -17,7 +17,7 @@ export class Provider extends ProviderBase implements INDProvider {
     super(v1Terms, open, systemAddresses);
   }
 
-  openAdapter(adapter: string | SocketAddress | bigint, options?: NdAdapterOptions): INDAdapter {
+  openAdapter(adapter: NdAddress | bigint, options?: NdAdapterOptions): INDAdapter {
     const what = 'OpenAdapter';
     this.alive(what);
     const parsed = isAdapterId(adapter, what) ? this.addressOf(adapter, what) : parseAddress(adapter, what);

@@ -1,6 +1,7 @@
-import { type Overlapped, type SocketAddress, Status } from '../../winverbs/index.js';
+import { type Overlapped, Status } from '../../winverbs/index.js';
 import { checkOptions, readLimit } from '../core/argument-checks.js';
 import { ConnectorBase, type ReadLimits } from '../core/connector-base.js';
+import type { NdAddress } from '../spi/common-types.js';
 import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } from '../spi/v2.js';
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';
@@ -13,16 +14,12 @@ export class Connector extends ConnectorBase implements IND2Connector {
 
   protected readonly ownDisconnect = Status.CONNECTION_DISCONNECTED;
 
-  bind(address: string | SocketAddress): void {
+  bind(address: NdAddress): void {
     const what = this.enter('bind', 'Bind');
     this.bindTo(this.adapter.ownAddress(address, what), what);
   }
 
-  connect(
-    queuePair: IND2QueuePair,
-    address: string | SocketAddress,
-    options: Nd2ConnectOptions = {},
-  ): Overlapped<void> {
+  connect(queuePair: IND2QueuePair, address: NdAddress, options: Nd2ConnectOptions = {}): Overlapped<void> {
     const what = this.enter('connect', 'Connect');
     const own = this.checkQueuePair(queuePair, QueuePair, what);
     const limits = this.#limits(what, options, Status.INVALID_PARAMETER_4, Status.INVALID_PARAMETER_5);

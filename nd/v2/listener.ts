@@ -2,6 +2,7 @@ import type { IWVConnectEndpoint, SocketAddress } from '../../winverbs/index.js'
 import { Status } from '../../winverbs/index.js';
 import { isWildcard, parseAddress } from '../core/address.js';
 import { checkBacklog, ListenerBase } from '../core/listener-base.js';
+import type { NdAddress } from '../spi/common-types.js';
 import type { IND2Listener } from '../spi/v2.js';
 import { refuse } from '../status.js';
 
@@ -14,7 +15,7 @@ export class Listener extends ListenerBase implements IND2Listener {
   protected wv: IWVConnectEndpoint | undefined = undefined;
   #listening = false;
 
-  bind(address: string | SocketAddress): void {
+  bind(address: NdAddress): void {
     const what = 'Bind';
     this.alive(what);
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);

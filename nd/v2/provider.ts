@@ -1,7 +1,7 @@
 import type { IWVProvider, SocketAddress } from '../../winverbs/index.js';
 import { openProvider, Status } from '../../winverbs/index.js';
 import { isAdapterId, type NetworkDirectOptions, ProviderBase } from '../core/provider-base.js';
-import type { NdAdapterOptions } from '../spi/common-types.js';
+import type { NdAdapterOptions, NdAddress } from '../spi/common-types.js';
 import type { IND2Adapter, IND2Provider } from '../spi/v2.js';
 import { type StatusMap, v2Terms } from '../status.js';
 import { Adapter } from './adapter.js';
@@ -18,13 +18,13 @@ export class Provider extends ProviderBase implements IND2Provider {
     super(v2Terms, open, systemAddresses);
   }
 
-  resolveAddress(address: string | SocketAddress): bigint {
+  resolveAddress(address: NdAddress): bigint {
     const what = 'ResolveAddress';
     this.alive(what);
     return this.placeOf(address, what).deviceGuid;
   }
 
-  openAdapter(adapter: bigint | string | SocketAddress, options?: NdAdapterOptions): IND2Adapter {
+  openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter {
     const what = 'OpenAdapter';
     this.alive(what);
     const adapterId = isAdapterId(adapter, what) ? adapter : this.placeOf(adapter, what).deviceGuid;

@@ -21,6 +21,8 @@ test('an adapter opens by each of its addresses, as text or object', () => {
   assert.equal(nd.openAdapter('fd00::1').address, { family: 6, address: 'fd00::1', port: 0 });
   const byObject = nd.openAdapter({ family: 4, address: '10.0.0.1', port: 999 });
   assert.equal(byObject.address, { family: 4, address: '10.0.0.1', port: 0 });
+  assert.equal(nd.openAdapter({ address: 'fd00::1', port: 1 }).address.family, 6);
+  assert.equal(nd.openAdapter({ address: '10.0.0.1', port: 1, family: undefined }).address.family, 4);
 });
 
 test('an adapter opens by the id of v2 as well', () => {
