@@ -7,6 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type KernelStatistics, readProcesses } from '../../kernel-bridge/index.js';
 import { type Ended, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
+import { root } from '../helpers/root.js';
 import { firstIf } from '../helpers/tiers.js';
 
 type Counters = KernelStatistics['counters'];
@@ -193,13 +194,23 @@ test('top runs until it is stopped', async () => {
 /** They end by themselves, at once; they have no code of their own for Ctrl-C (`nd build`: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
-test('every command has its test here, and its help says what its exit status is', async () => {
+test('every command has its test here; its help, the README and docs say what its exit status is', async () => {
   const { stdout } = await runNd('--help');
   const names = [...stdout.matchAll(/^ {2}([a-z][\w-]*) (?:\[|<| )/gm)].map(([, name]) => name!);
   assert.ok(names.length > 15, stdout);
   assert.equal(
     names.filter((name) => !tested.has(name) && !short.includes(name)),
     [],
+  );
+  const page = (name: string): string => readFileSync(join(root, name), 'utf8');
+  const reference = page('docs/reference/cli.md');
+  for (const name of names.filter((one) => one !== 'help'))
+    assert.match(reference, new RegExp(`^\\|.*\`${name}[\` ].*\\|$`, 'm'));
+  for (const text of ['| 130 | Ctrl-C cut the job short |', '`top`, `nvme serve` and\n`conformance --serve`'])
+    assert.match(reference, text);
+  assert.match(
+    page('README.md').replaceAll('\n', ' '),
+    'exit status 130 for a job that it cuts short, 0 for a command that runs until then',
   );
   const helps = await Promise.all(
     [['top'], ['ping'], ['nvme', 'serve']].map((one) => runNd(...one, '--help')),
