@@ -5,7 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ND, runNd } from '../helpers/nd-tool.js';
+import { ND, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
 
 const UNKNOWN = 'no.such.host.invalid';
 
@@ -38,6 +38,62 @@ test('nvme without an address says so, and where its usage is; with --json in JS
     JSON.parse((await runNd('ping', '--json')).stdout).error.message,
     "missing required argument 'host[:port]'",
   );
+});
+
+test('what goes wrong with nvme is one sentence with its cause and what to do, with --json in JSON, too', async () => {
+  const NQN = 'nqn.2026-11.io.example:sentences';
+  const target = new NdTool(['nvme', 'serve', '--nqn', NQN, '--size', '1', '--port', '0']);
+  const port = (await target.printed(/^listening on .* port (\d+):/))[1]!;
+  const other = await startServer('pingpong', '127.0.0.1:50401');
+  const here = ['127.0.0.1', '--nqn', NQN, '--port', port];
+  const cases = [
+    [2, ['info', '300.1.1.1', '--nqn', NQN], /^Bad address '300\.1\.1\.1': it must be an IP address, .*$/],
+    [2, ['info', '0.0.0.0', '--nqn', NQN], /^Bad address '0\.0\.0\.0': it must be the address of one host$/],
+    [2, ['info', '127.0.0.1', '--nqn', 'disk'], /^--nqn must be an NVMe qualified name, as in nqn\./],
+    [2, ['info', ...here, '--host-name', 'me'], /^--host-name must be an NVMe qualified name, as in nqn\./],
+    [2, ['serve', '--nqn', NQN, '--size', '1', '--block-size', '100'], /^--block-size must be 512, .*$/],
+    [
+      1,
+      ['info', '127.0.0.1', '--nqn', NQN, '--port', '50402'],
+      /^No target answers at 127\.0\.0\.1, port 50402\. .*--port\.$/,
+    ],
+    [
+      3,
+      ['info', '127.0.0.1', '--nqn', NQN, '--port', '50401'],
+      /^The server at .*, port 50401 .*; check that it is an NVMe target: /,
+    ],
+    [
+      1,
+      ['info', '127.0.0.1', '--nqn', `${NQN}2`, '--port', port],
+      /^The target at .* has no subsystem '.*'; .*: nd nvme discover /,
+    ],
+    [1, ['read', ...here, '--namespace', '7'], /^Subsystem '.*' has no namespace 7; .*: nd nvme info /],
+    [
+      1,
+      ['read', ...here, '--start', '1048576'],
+      /^--start must be less than the 1048576 bytes of namespace 1; got 1048576$/,
+    ],
+    [
+      1,
+      ['write', ...here, '--input', '/dev/zero'],
+      /^The input must fit .* which has 1048576 bytes; it is longer\.$/,
+    ],
+    [
+      1,
+      ['serve', '--nqn', NQN, '--size', '1', '--port', port],
+      /^Port \d+ of 127\.0\.0\.1 is in use; give another with --port/,
+    ],
+  ] as const;
+  for (const [code, args, sentence] of cases) {
+    const told = await runNd('nvme', ...args, '--json');
+    assert.equal([told.code, told.stderr.split('\n').length], [code, 2], told.stderr);
+    const { tool, error } = JSON.parse(told.stdout);
+    assert.is(tool, `nd nvme ${args[0]}`);
+    assert.match(error.message, sentence);
+    assert.ok(told.stderr.includes(error.message), told.stderr);
+  }
+  for (const one of [target, other]) one.process.kill();
+  assert.is((await target.ended).code, 0);
 });
 
 test('output that nobody reads ends the tool in silence, and that which cannot be written is one sentence', async () => {
