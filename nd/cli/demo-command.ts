@@ -7,7 +7,7 @@ import { count, hostAddress } from './argument-schemas.js';
 import { addressOfHost, wrongOptions } from './command-line.js';
 import { type ClientOptions, format, runClient, runServer } from './demo.js';
 import { formatReport, type Report } from './demo-report.js';
-import { EXIT_INTERRUPTED, exitInterrupted, Interrupted, onInterrupt } from './interrupts.js';
+import { EXIT_INTERRUPTED, exitInterrupted, onInterrupt } from './interrupts.js';
 
 const demoOptions = z
   .object({
@@ -44,8 +44,11 @@ type Message = { readonly listening: number } | { readonly report: Report };
 
 /** Runs one role in this process. */
 async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
-  // A child is silent: its parent says what has happened.
-  using _ = process.send === undefined ? undefined : onInterrupt(() => process.exit(EXIT_INTERRUPTED));
+  // Ctrl-C reaches all processes of a terminal. The parent says so, and ends both children before one misses the other.
+  using _ =
+    process.send === undefined
+      ? undefined
+      : onInterrupt((signal) => signal === 'SIGTERM' && process.exit(EXIT_INTERRUPTED));
   const report =
     role === 'server'
       ? await runServer(options, (address) => {
@@ -64,7 +67,7 @@ async function runRole(role: 'server' | 'client', options: DemoOptions): Promise
 async function runBoth(options: DemoOptions): Promise<void> {
   const roles: Role[] = [];
   using _ = onInterrupt(() => {
-    for (const role of roles) role.process.kill();
+    for (const role of roles.reverse()) role.process.kill('SIGKILL');
     exitInterrupted();
   });
   const server = startRole('server', options);
@@ -108,9 +111,6 @@ function startRole(role: 'server' | 'client', options: DemoOptions): Role {
     child.once('error', reject);
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
   });
-  // Ctrl-C reaches all processes of the terminal, and perhaps a child first.
-  const endOf = (how: string, words: string): Error =>
-    how === `exit code ${EXIT_INTERRUPTED}` ? new Interrupted() : new Error(`The ${role} ${words} (${how}).`);
   const disconnected = new Promise<void>((resolve) => child.once('disconnect', resolve));
   const heard = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
     const promise = new Promise<T>((resolve, reject) => {
@@ -119,14 +119,17 @@ function startRole(role: 'server' | 'client', options: DemoOptions): Role {
         if (value !== undefined) resolve(value);
       });
       // Its last messages arrive before the channel closes, but perhaps after its exit.
-      Promise.all([exited, disconnected]).then(([how]) => reject(endOf(how, 'ended early')), reject);
+      Promise.all([exited, disconnected]).then(
+        ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
+        reject,
+      );
     });
     // Only callers that await it get the error.
     promise.catch(() => {});
     return promise;
   };
   const ended = exited.then((how) => {
-    if (how !== 'exit code 0') throw endOf(how, 'did not end well');
+    if (how !== 'exit code 0') throw new Error(`The ${role} did not end well (${how}).`);
   });
   ended.catch(() => {});
   return {

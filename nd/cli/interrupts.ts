@@ -25,7 +25,7 @@ export class Interrupted extends Error {
   }
 }
 
-let stop: (() => void) | undefined;
+let stop: ((signal: NodeJS.Signals) => void) | undefined;
 
 /** Handles SIGINT and SIGTERM from now on. A command without {@link onInterrupt} ends at once. */
 export function handleInterrupts(): void {
@@ -33,7 +33,7 @@ export function handleInterrupts(): void {
 }
 
 /** Calls `stops` when the user interrupts the command; the second time the process ends at once. Disposing ends this. */
-export function onInterrupt(stops: () => void): Disposable {
+export function onInterrupt(stops: (signal: NodeJS.Signals) => void): Disposable {
   stop = stops;
   return {
     [Symbol.dispose]: () => {
@@ -48,9 +48,9 @@ export function exitInterrupted(): never {
   process.exit(EXIT_INTERRUPTED);
 }
 
-function interrupted(): void {
+function interrupted(signal: NodeJS.Signals): void {
   const stops = stop;
   stop = undefined;
   if (stops === undefined) exitInterrupted();
-  else stops();
+  else stops(signal);
 }

@@ -1,12 +1,15 @@
 // Ctrl-C: a job that is cut short exits with 130 and prints what it has measured; a command that runs until then exits with 0.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type KernelStatistics, readProcesses } from '../../kernel-bridge/index.js';
-import { type Ended, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
+import { type Ended, ND, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
 import { root } from '../helpers/root.js';
 import { firstIf } from '../helpers/tiers.js';
 
@@ -81,9 +84,9 @@ for (const json of [true, false]) {
 test('mrrate: the sizes up to then are rows', async () => {
   tested.add('mrrate');
   const args = ['--sizes', Array(2000).fill('8').join(','), '--iterations', '100', '127.0.0.1'];
-  const [text, json] = [new NdTool(['mrrate', ...args]), new NdTool(['mrrate', '--json', ...args])];
-  await text.printed(/(\n +8 +100 .*){3}\n/);
-  const first = await interrupt(text);
+  const [lines, json] = [new NdTool(['mrrate', ...args]), new NdTool(['mrrate', '--json', ...args])];
+  await lines.printed(/(\n +8 +100 .*){3}\n/);
+  const first = await interrupt(lines);
   assert.equal([first.code, first.stderr], [130, 'nd mrrate: interrupted\n']);
   await until(json, ({ io }) => (io?.requests ?? 0) > 2000);
   const { code, stdout } = await interrupt(json);
@@ -145,19 +148,42 @@ test('conformance: the cases up to then are reported; its other half runs until 
   assert.is((await interrupt(half)).code, 0);
 });
 
-test('demo: both roles, and the process that has started them', async () => {
+test('demo: a role that is alone', async () => {
   tested.add('demo');
   const server = new NdTool(['demo', '--server']);
   await server.printed(/Listening on/);
   const role = await interrupt(server);
   assert.equal([role.code, role.stderr.split('\n').at(-2)], [130, 'nd demo: interrupted']);
-  const whole = new NdTool(['demo', '--iterations', '1000000']);
-  // Its children, which use RDMA.
-  while ((await readProcesses({ timeoutMs: 20_000 })).length < 2) await setImmediate();
-  const { code, stderr } = await interrupt(whole);
-  assert.equal([code, stderr], [130, 'nd demo: interrupted\n']);
-  while ((await readProcesses({ timeoutMs: 20_000 })).length > 0) await setImmediate();
 });
+
+for (const { name, all } of [
+  { name: 'the process that was started', all: false },
+  { name: 'all processes, as at a terminal', all: true },
+]) {
+  test(`demo: a signal to ${name} ends all of them, with one line`, async () => {
+    const whole = spawn(process.execPath, [ND, 'demo', '--iterations', '1000000'], {
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const pid = whole.pid!;
+    const children = (): number[] =>
+      readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+    const seen = async (): Promise<Set<number>> =>
+      new Set((await readProcesses({ timeoutMs: 20_000 })).map((one) => one.pid));
+    let roles: number[] = [];
+    for (let there = await seen(); roles.length < 2; there = await seen()) {
+      roles = children().filter((one) => there.has(one));
+    }
+    const closed = once(whole, 'close');
+    process.kill(all ? -pid : pid, 'SIGINT');
+    assert.is(await text(whole.stderr), 'nd demo: interrupted\n');
+    assert.equal(await closed, [130, null]);
+    for (let left = roles; left.length > 0; await setImmediate()) {
+      const there = await seen();
+      left = roles.filter((one) => there.has(one));
+    }
+  });
+}
 
 const NQN = 'nqn.2026-11.io.example:interrupted';
 
@@ -206,8 +232,11 @@ test('every command has its test here; its help, the README and docs say what it
   const reference = page('docs/reference/cli.md');
   for (const name of names.filter((one) => one !== 'help'))
     assert.match(reference, new RegExp(`^\\|.*\`${name}[\` ].*\\|$`, 'm'));
-  for (const text of ['| 130 | Ctrl-C cut the job short |', '`top`, `nvme serve` and\n`conformance --serve`'])
-    assert.match(reference, text);
+  for (const words of [
+    '| 130 | Ctrl-C cut the job short |',
+    '`top`, `nvme serve` and\n`conformance --serve`',
+  ])
+    assert.match(reference, words);
   assert.match(
     page('README.md').replaceAll('\n', ' '),
     'exit status 130 for a job that it cuts short, 0 for a command that runs until then',
