@@ -1223,6 +1223,7 @@ declare class Server extends EventEmitter implements AsyncDisposable {
     expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory>;
     close(done?: (error?: Error) => void): Promise<void>;
     closeAllConnections(): void;
+    closeIdleConnections(): void;
     [Symbol.asyncDispose](): Promise<void>;
 }
 declare class Socket extends Duplex {

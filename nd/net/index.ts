@@ -9,10 +9,11 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { checkSignal, hostOf, portOf } from './base/checks.js';
 import { tell } from './base/emit.js';
 import { aborted } from './base/errors.js';
+import { checkOptionNames } from './base/option-places.js';
 import { Channel } from './channel/channel.js';
 import type { ChannelOptions } from './channel/channel-options.js';
 import { openLink } from './connection/open-link.js';
-import { checkConnectNames, type NodeSocketOptions } from './node-options.js';
+import type { NodeSocketOptions } from './node-options.js';
 import { Server, type ServerOptions } from './server.js';
 import { checkOnRead, type OnReadOptions } from './stream/on-read.js';
 import { Socket, type SocketOptions } from './stream/socket.js';
@@ -101,7 +102,7 @@ export function connect(
           port,
           host: typeof host === 'function' ? undefined : hostOf(host),
         };
-  checkConnectNames(all);
+  checkOptionNames('connect', all);
   const at = hostOf(all.host) ?? 'localhost';
   const { signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
   checkSignal(signal);

@@ -3,8 +3,10 @@ import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
 import { checkSignal, defined, hostOf, portOf } from './base/checks.js';
+import { explained } from './base/descriptors.js';
 import { tell } from './base/emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
+import { checkOptionNames } from './base/option-places.js';
 import { Budget, threadBudget } from './channel/budget.js';
 import { Channel } from './channel/channel.js';
 import { type ChannelOptions, checkChannelOptions } from './channel/channel-options.js';
@@ -24,7 +26,7 @@ import { checkSizes } from './connection/size-bounds.js';
 import type { WeakHandle } from './connection/weak-handle.js';
 import { leave, listenAt, localAddresses, type Post } from './listen-addresses.js';
 import { type ExposedMemory, type ExposeOptions, exposeAt } from './memory/exposed-memory.js';
-import { checkListenNames, checkServerNames, type NodeServerOptions } from './node-options.js';
+import type { NodeServerOptions } from './node-options.js';
 import { Socket, type SocketOptions } from './stream/socket.js';
 
 const accepted = diagnostics('networkdirect.net.accept');
@@ -159,9 +161,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** @internal */
   constructor(options: ServerOptions = {}) {
     super();
-    checkServerNames(options);
+    checkOptionNames('server', options);
+    checkOptionNames('serverSockets', options.socket);
     checkSizes(options.socket ?? {});
-    checkChannelOptions(options.channel ?? {});
+    checkChannelOptions('serverChannels', options.channel ?? {});
     const { maxBufferedBytes, highWaterMark } = options;
     checkSizes({ maxBufferedBytes, highWaterMark });
     this.#budget = maxBufferedBytes === undefined ? threadBudget : new Budget(maxBufferedBytes, threadBudget);
@@ -247,7 +250,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
             host: typeof host === 'number' || typeof host === 'function' ? undefined : hostOf(host),
             backlog: all.slice(1).find((one) => typeof one === 'number') as number | undefined,
           };
-    checkListenNames(given);
+    checkOptionNames('listen', given);
     checkSignal(given.signal);
     const options = { ...given, port: portOf(given.port ?? 0, 0), host: hostOf(given.host) };
     if (this.#begun && !this.#closed)
@@ -265,7 +268,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
         if (!this.#goesOn(attempt)) return;
         this.#closed = true;
         this.#drop();
-        tell(this, 'error', error);
+        const { host: address = '::', port: number } = options;
+        tell(this, 'error', explained(error, { syscall: 'listen', address, port: number }));
       },
     );
     return this;
@@ -573,6 +577,22 @@ export class Server extends EventEmitter implements AsyncDisposable {
   closeAllConnections(): void {
     if (this.#closed) this.#endEntering(this.#attempt);
     for (const connection of [...this.#connections]) connection.destroy();
+  }
+
+  /**
+   * Ends the connections that are idle, as the method of `node:http` does, but in order: what peers have sent meanwhile is still delivered. A
+   * channel is idle if no request waits for its answer, in either direction, and no message waits to be sent or to be taken; a socket, if no
+   * byte waits to be sent or to be read. What a socket's peer expects is unknown to this layer.
+   */
+  closeIdleConnections(): void {
+    for (const connection of [...this.#connections]) {
+      if (connection instanceof Socket) {
+        if (connection.idle) connection.end();
+      } else {
+        const channel = connection.get();
+        if (channel?.idle) void channel.close();
+      }
+    }
   }
 
   /** Closes the server and ends its connections, for `await using`. */

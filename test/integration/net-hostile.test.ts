@@ -592,7 +592,7 @@ test('sizes that make no sense are refused with their bounds', async () => {
   ])
     assert.match(
       (await rejection(connectChannel(1, '127.0.0.1', options))).message,
-      /it takes a whole number from/,
+      /must be a whole number from/,
     );
 });
 

@@ -236,7 +236,7 @@ test('what is no handler, no signal and no option is refused with what would be 
     assert.throws(
       call,
       (error: NetError) =>
-        error.code === 'ERR_INVALID_ARG_VALUE' && /'slotBytez' .* there are /.test(error.message),
+        error.code === 'ERR_INVALID_ARG_VALUE' && / must be .*; got `slotBytez`/.test(error.message),
       String(call),
     );
   for (const call of [

@@ -40,7 +40,8 @@ function parse(value: unknown, prefix: string): KernelOptions {
   const result = kernelOptionsSchema.safeParse(value);
   if (result.success) return result.data;
   const text = result.error.issues.map((issue) => `${prefix} ${describe(issue, value)}`).join('; ');
-  throw new StatusError(Status.INVALID_PARAMETER, `${text}.`, { cause: result.error });
+  // Without zod's error as the cause: it would print the same again in many lines.
+  throw new StatusError(Status.INVALID_PARAMETER, `${text}.`);
 }
 
 function describe(issue: OptionsIssue, value: unknown): string {

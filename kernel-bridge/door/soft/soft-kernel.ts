@@ -1,3 +1,5 @@
+import { closeSync, openSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { isMainThread, Worker } from 'node:worker_threads';
 import {
@@ -47,6 +49,24 @@ const defaultSlots = 16_384;
 const maxReason = 1024;
 /** Time that an exiting process allows for closing all its files together. */
 const exitBudgetMs = 2_000;
+
+/** A Worker without descriptors ends before it runs, and a thread that waits for it in `open` does not hear of that. */
+const workerDescriptors = 8;
+
+/** @throws StatusError INSUFFICIENT_RESOURCES */
+function checkDescriptors(): void {
+  const opened: number[] = [];
+  try {
+    while (opened.length < workerDescriptors) opened.push(openSync(devNull, 'r'));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code !== 'EMFILE' && code !== 'ENFILE') return;
+    const text = `The soft kernel's thread needs ${workerDescriptors} file descriptors; close some, or raise the limit (${code}).`;
+    throw new StatusError(Status.INSUFFICIENT_RESOURCES, text, { cause });
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
 
 /** Settings that tests of the channel replace. */
 export interface SoftKernelSetup {
@@ -101,6 +121,7 @@ export class SoftKernel {
     const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
     const addon = loadAddon();
     checkThreadsAllowed();
+    checkDescriptors();
     this.channel = addon.createChannel(setup.slots ?? defaultSlots, onComplete, IoctlCode.CQ_NOTIFY);
     this.#answer = this.channel.answer;
     this.#answerBytes = this.channel.answerBytes;

@@ -43,30 +43,6 @@ export function checkHandler(handler: unknown): void {
     throw wrongType(`A handler of requests is a function, not ${kindOf(handler)}.`);
 }
 
-/**
- * A misspelt option would mean its default.
- *
- * @param what - whose options they are
- * @param names - of the options that have an effect
- * @param others - of those that programs give to `node:net`, and that have no effect here
- * @throws TypeError `ERR_INVALID_ARG_TYPE`: no object; `ERR_INVALID_ARG_VALUE`: an option that nobody knows
- */
-export function checkNames(
-  what: string,
-  options: unknown,
-  names: readonly string[],
-  others: readonly string[] = [],
-): void {
-  if (options === undefined) return;
-  if (typeof options !== 'object' || options === null)
-    throw wrongType(`The options of ${what} are an object, not ${kindOf(options)}.`);
-  for (const name of Object.keys(options)) {
-    if (names.includes(name) || others.includes(name) || name.startsWith('_')) continue;
-    const sentence = `The option '${name}' of ${what} is not known; there are ${names.join(', ')}.`;
-    throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
-  }
-}
-
 /** The longest time of a timer. */
 const MOST_MS = 2 ** 31 - 1;
 

@@ -1,4 +1,5 @@
-import { checkHandler, checkNames, kindOf, wrongType } from '../base/checks.js';
+import { checkHandler, kindOf, wrongType } from '../base/checks.js';
+import { checkOptionNames } from '../base/option-places.js';
 import { checkSizes } from '../connection/size-bounds.js';
 import type { Channel } from './channel.js';
 
@@ -59,8 +60,8 @@ export const channelDefaults = {
 } as const;
 
 /** @throws TypeError, RangeError: an option that is unknown or has a wrong value */
-export function checkChannelOptions(options: ChannelOptions): void {
-  checkNames('a channel', options, [...Object.keys(channelDefaults), 'onRequest']);
+export function checkChannelOptions(at: 'connectChannel' | 'serverChannels', options: ChannelOptions): void {
+  checkOptionNames(at, options);
   checkSizes(options);
   if (options.onRequest !== undefined) checkHandler(options.onRequest);
 }

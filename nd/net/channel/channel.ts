@@ -103,7 +103,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   constructor(options: ChannelOptions = {}, budget: Budget = threadBudget) {
     super();
     this.on('newListener', refuseListener);
-    checkChannelOptions(options);
+    checkChannelOptions('connectChannel', options);
     const { onRequest, ...sizes } = options;
     this.#options = { ...channelDefaults, ...defined(sizes) };
     this.#account = new Account(budget, this);
@@ -199,6 +199,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /** The connection has ended. */
   get destroyed(): boolean {
     return this.#ended;
+  }
+
+  /** Nothing is being sent, read or answered, and no message waits for the program. @internal */
+  get idle(): boolean {
+    if (this.#closing || this.#ended || this.#pieces !== undefined) return false;
+    const busy = this.#incomingRequests.busy || this.#pendingRequests.size > 0 || !this.#outbox.done;
+    return !busy && this.#reading === 0 && this.#inbox.length === 0;
   }
 
   /** The connection keeps the process alive, as it does before {@link unref}. */

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../../index.js';
 import { portOf } from '../base/checks.js';
+import { explained } from '../base/descriptors.js';
 import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from '../base/errors.js';
 import { decodeHello, encodeHello, otherVersionIn } from './frames.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
@@ -23,7 +24,10 @@ export async function openLink(
   const number = portOf(port, 1);
   const refusal = refusalBy(signal);
   if (refusal !== undefined) throw refusal;
-  const addresses = await lookup(host, { all: true });
+  const call = { syscall: 'connect', address: host, port: number } as const;
+  const addresses = await lookup(host, { all: true }).catch((error) => {
+    throw explained(error, call);
+  });
   let failure: unknown;
   for (const { address, family } of addresses) {
     try {
@@ -39,7 +43,9 @@ export async function openLink(
       if (failure === undefined || (failure as { code?: unknown }).code === 'EADDRNOTAVAIL') failure = error;
     }
   }
-  throw failure ?? new NetError('ENOTFOUND', `${host} has no address.`);
+  throw failure === undefined
+    ? new NetError('ENOTFOUND', `${host} has no address.`)
+    : explained(failure, call);
 }
 
 async function openTo(

@@ -18,6 +18,6 @@ export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw outOfRange(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}.`);
+    throw outOfRange(`\`${name}\` must be a whole number from ${least} to ${most}; got ${String(value)}.`);
   }
 }

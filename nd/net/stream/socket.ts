@@ -164,6 +164,12 @@ export class Socket extends Duplex {
     return this.destroyed || this.#link === undefined || this.#link.over;
   }
 
+  /** No byte waits to be sent, or to be read by the program. @internal */
+  get idle(): boolean {
+    if (this.destroyed || this.#link === undefined || this.#endSent) return false;
+    return this.writableLength === 0 && this.readableLength === 0 && this.#unread.empty;
+  }
+
   /** Bytes received. */
   get bytesRead(): number {
     return this.#link?.bytesRead ?? 0;

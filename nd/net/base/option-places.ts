@@ -1,0 +1,89 @@
+/** Which options there are, and where they are given. An option in a wrong place is refused with the right one. */
+import { kindOf, wrongType } from './checks.js';
+
+const words = (text: string): string[] => text.trim().split(/\s+/);
+
+const sizesOfSocket = words('slots slotBytes ringBytes allowHalfOpen highWaterMark');
+const channel = words('slots slotBytes maxMessageBytes maxRequests onRequest');
+
+const nodeServer = words('noDelay keepAlive keepAliveInitialDelay blockList');
+const nodeSocket = [
+  ...nodeServer,
+  ...words(`family hints lookup localAddress localPort autoSelectFamily autoSelectFamilyAttemptTimeout fd readable writable
+    path writableHighWaterMark readableHighWaterMark`),
+];
+/** A client of HTTP or TLS passes on all that it was called with. */
+const http =
+  words(`agent auth createConnection defaultPort encoding headers hostname insecureHTTPParser method
+  joinDuplicateHeaders maxHeaderSize protocol servername setHost setDefaultHeaders socketPath uniqueHeaders scheduling maxSockets
+  maxTotalSockets maxFreeSockets keepAliveMsecs nodelay href origin username password pathname search searchParams hash query
+  sessionKey`);
+
+/** A place of options. */
+interface Place {
+  /** The call, as programs write it. */
+  readonly call: string;
+  /** Options that have an effect. */
+  readonly names: readonly string[];
+  /** Options that programs give to `node:net`, and that have no effect here. */
+  readonly ignored?: readonly string[];
+}
+
+/** All places; of several with an option the error names the first. */
+const places = {
+  listen: {
+    call: 'listen()',
+    names: words('port host backlog signal'),
+    ignored: words('exclusive ipv6Only reusePort readableAll writableAll'),
+  },
+  connect: {
+    call: 'connect()',
+    names: [...words('port host signal timeout onread'), ...sizesOfSocket],
+    ignored: [...nodeSocket, ...http],
+  },
+  connectChannel: { call: 'connectChannel()', names: [...words('port host signal'), ...channel] },
+  server: {
+    call: 'createServer() and createChannelServer()',
+    names: words('channel socket allowHalfOpen highWaterMark pauseOnConnect maxBufferedBytes'),
+    ignored: nodeServer,
+  },
+  serverSockets: { call: 'createServer({ socket })', names: sizesOfSocket, ignored: nodeSocket },
+  serverChannels: { call: 'createChannelServer({ channel })', names: channel },
+  property: { call: 'the server itself, as `server.maxConnections`', names: ['maxConnections'] },
+  expose: { call: 'expose()', names: ['writable'] },
+  allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
+  // Their names are those of the schema; unit/net-option-places compares.
+  adapter: {
+    call: 'the adapter, by the environment variable ND_OPTIONS',
+    names:
+      words(`cm rc keepAliveMs rnrPatienceMs ecn window longWindowBytes link icrc direct capture statistics receiveBufferBytes
+      faults pkeys hca kernel startTimeoutMs`),
+  },
+} as const satisfies Readonly<Record<string, Place>>;
+
+const all: readonly Place[] = Object.values(places);
+
+/** The options of the adapter, for the test. @internal */
+export const adapterOptionNames: readonly string[] = places.adapter.names;
+
+/**
+ * A misspelt or misplaced option would mean its default.
+ *
+ * @param at - where the options were given
+ * @throws TypeError `ERR_INVALID_ARG_TYPE`: not an object; `ERR_INVALID_ARG_VALUE`: an option that belongs elsewhere, or nowhere
+ */
+export function checkOptionNames(at: keyof typeof places, options: unknown): void {
+  if (options === undefined) return;
+  const { call, names, ignored = [] }: Place = places[at];
+  if (typeof options !== 'object' || options === null)
+    throw wrongType(`The options of ${call} must be an object; got ${kindOf(options)}.`);
+  for (const name of Object.keys(options)) {
+    if (names.includes(name) || ignored.includes(name) || name.startsWith('_')) continue;
+    const right = all.filter((place) => place.names.includes(name)).map((place) => place.call);
+    const sentence =
+      right.length > 0
+        ? `\`${name}\` must be given to ${right.join(' or ')}; got it among the options of ${call}.`
+        : `The options of ${call} must be ${names.join(', ')}; got \`${name}\`.`;
+    throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
+  }
+}
