@@ -19,6 +19,7 @@ export {
   INDMemoryWindow,
   INDOverlapped,
   INDProvider,
+  LocalNameClaim,
   ND_VERSION_1,
   ND_VERSION_2,
   Nd2AcceptingOptions,
@@ -72,6 +73,7 @@ export {
   acceptEndpoint,
   acceptQueuePair,
   allocate,
+  claimLocalName,
   connectEndpoint,
   connectQueuePair,
   firstResult,
@@ -87,6 +89,7 @@ export {
   nextResult,
   openNetworkDirect,
   openNetworkDirect2,
+  portsOfLocalName,
   statusName,
   statusText,
   wireView,
@@ -159,6 +162,7 @@ export {
   IWVSharedReceiveQueue,
   IpProtocol,
   KernelOptionsInput,
+  LocalNameClaim,
   MULTICAST_QPN,
   MemoryRegion,
   Overlapped,
@@ -250,6 +254,7 @@ export {
   addressOfGid,
   allocate,
   asAddress,
+  claimLocalName,
   firstCompletion,
   firstTaken,
   gidOf,
@@ -260,6 +265,7 @@ export {
   openProvider,
   parseGrh,
   parseSocketAddress,
+  portsOfLocalName,
   registerUserVerbs,
   replyAddressVector,
   requireUserVerbs,
@@ -339,6 +345,7 @@ export {
   List,
   LoadDriverOptions,
   LoadedDriver,
+  LocalNameClaim,
   MadeCode,
   MemoryStatistics,
   ModifyCaFlag,
@@ -449,6 +456,7 @@ export {
   bits,
   bytes,
   checkSocketAddress,
+  claimLocalName,
   cmOptionsSchema,
   countersTable,
   decodeOptionalSockaddr,
@@ -479,6 +487,7 @@ export {
   openDeviceFile,
   packed,
   parseSocketAddress,
+  portsOfLocalName,
   providerBytes,
   rcOptionsSchema,
   readCounters,
@@ -2733,7 +2742,10 @@ declare function ciQueryPkeys(ca: IbCa, portNumber: number, irp: Irp<readonly nu
 declare function ciQueryPort(ca: IbCa, portNumber: number, attr: Uint8Array, irp: Irp): number;
 declare function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number;
 declare function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number;
-declare function connect(port: number | ConnectOptions, host?: string | ConnectListener, options?: Omit<ConnectOptions, 'port' | 'host'> | ConnectListener, listener?: ConnectListener): Socket;
+declare function claimLocalName(name: string): LocalNameClaim;
+declare function claimLocalName(name: string): LocalNameClaim;
+declare function claimLocalName(name: string): LocalNameClaim;
+declare function connect(port: number | ConnectOptions, host?: string | ConnectListener, options?: Omit<ConnectOptions, 'port' | 'host' | 'name'> | ConnectListener, listener?: ConnectListener): Socket;
 declare function connectChannel(port: number | ConnectChannelParameters, host?: string, options?: ConnectChannelOptions): Promise<Channel>;
 declare function connectEndpoint(connector: INDConnector, endpoint: INDEndpoint, address: NdAddress, options?: NdConnectingOptions): Promise<Uint8Array>;
 declare function connectQueuePair(adapter: IND2Adapter, queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectingOptions): Promise<Nd2Connected>;
@@ -2799,6 +2811,9 @@ declare function openProvider(options?: KernelOptionsInput): IWVProvider;
 declare function packed<const F extends Fields>(name: string, table: F): Struct<F>;
 declare function parseGrh(bytes: Uint8Array): WvGrh;
 declare function parseSocketAddress(text: string, defaultPort?: number): SocketAddress;
+declare function portsOfLocalName(name: string): number[];
+declare function portsOfLocalName(name: string): number[];
+declare function portsOfLocalName(name: string): number[];
 declare function providerBytes(whole: Uint8Array, head: {
     readonly size: number;
     readonly name: string;
@@ -2856,11 +2871,13 @@ interface ConnectChannelOptions extends ChannelOptions {
     readonly signal?: AbortSignal | undefined;
 }
 interface ConnectChannelParameters extends ConnectChannelOptions {
-    readonly port: number;
+    readonly port?: number | undefined;
+    readonly name?: string | undefined;
     readonly host?: string | undefined;
 }
 interface ConnectOptions extends SocketOptions, NodeSocketOptions {
-    readonly port: number;
+    readonly port?: number | undefined;
+    readonly name?: string | undefined;
     readonly host?: string | undefined;
     readonly signal?: AbortSignal | undefined;
     readonly timeout?: number | undefined;
@@ -3422,6 +3439,7 @@ interface List<V, I> {
 interface ListenOptions {
     readonly port?: number | undefined;
     readonly host?: string | undefined;
+    readonly name?: string | undefined;
     readonly backlog?: number | undefined;
     readonly signal?: AbortSignal | undefined;
 }
@@ -3434,6 +3452,10 @@ interface LoadDriverOptions {
 interface LoadedDriver {
     readonly name: string;
     readonly devices: readonly string[];
+}
+interface LocalNameClaim {
+    publish(port: number): void;
+    release(): void;
 }
 interface MemoryStatistics {
     readonly kind: 'region' | 'window' | 'fast';

@@ -17,8 +17,11 @@ import type { DeviceFile } from './door/device-file.js';
 import type { Overlapped } from './door/overlapped.js';
 import {
   allocate as allocateSoft,
+  claimLocalName as claimNameSoft,
+  type LocalNameClaim,
   observe,
   openDeviceFile as openSoftDeviceFile,
+  portsOfLocalName as portsOfNameSoft,
 } from './door/soft/index.js';
 import { allocateOnWindows, openOnWindows } from './door/windows-kernel.js';
 import type { PkeyTables } from './ioctl/pkey-tables.js';
@@ -79,6 +82,28 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
   return (process.platform === 'win32' ? allocateOnWindows : allocateSoft)(bytes);
+}
+
+export type { LocalNameClaim };
+
+/**
+ * Claims a name among the processes and threads of this user on this host, so that others find the port of its owner. Linux only.
+ *
+ * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
+ * @throws StatusError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ */
+export function claimLocalName(name: string): LocalNameClaim {
+  return claimNameSoft(name);
+}
+
+/**
+ * The RDMA ports that the owner of a name has published.
+ *
+ * @param name - as for {@link claimLocalName}
+ * @throws StatusError INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ */
+export function portsOfLocalName(name: string): number[] {
+  return portsOfNameSoft(name);
 }
 
 /**

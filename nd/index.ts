@@ -30,6 +30,7 @@ export {
   ndResolveAddress,
   ndStartup,
 } from './framework.js';
+export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
 export * from './spi/v1.js';
 export * from './spi/v2.js';
 export { NdError } from './status.js';

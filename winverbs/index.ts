@@ -41,6 +41,7 @@ export { WVDevice } from './device.js';
 export { WVEndpoint } from './endpoint.js';
 export { WVFastRegion } from './fast-region.js';
 export * from './interfaces.js';
+export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-names.js';
 export { MemoryRegion } from './memory-region.js';
 export { WVMemoryWindow } from './memory-window.js';
 export { WVProtectionDomain } from './protection-domain.js';

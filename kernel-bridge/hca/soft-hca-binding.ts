@@ -92,6 +92,11 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   answerObserver(number: number, text: Uint8Array | null): void;
 }
 
+/** A claim of a name: an object of the addon. */
+export interface NativeNameClaim {
+  readonly nativeNameClaim: unique symbol;
+}
+
 /** A process of this user, as {@link AddonBinding.observeProcesses} finds it. */
 export interface NativeObserved {
   slot: number;
@@ -217,6 +222,15 @@ export interface AddonBinding extends UserHca {
    * namespace of process ids. Undefined: there is none.
    */
   otherDialectAt(service: number, port: number, address: Uint8Array): number | undefined;
+
+  /** Claims a name among the processes and threads of this user; an errno: it has not. */
+  claimName(name: string): NativeNameClaim | number;
+  /** Says at which port the owner of a name listens. Returns 0 or an errno. */
+  publishPort(claim: NativeNameClaim, port: number): number;
+  /** Gives a name back, as the end of its thread or process does. */
+  releaseName(claim: NativeNameClaim): void;
+  /** The ports, as texts, of the processes of this user that have published one for this name. Null: no descriptor for the query. */
+  portsOfName(name: string): string[] | null;
 
   /** ICRC helpers for tests and decoders: checks a packet from its IP header on. */
   icrcOf(ipPacket: Uint8Array): number;

@@ -6,13 +6,13 @@
  */
 
 import { channel as diagnostics } from 'node:diagnostics_channel';
-import { checkSignal, hostOf, portOf } from './base/checks.js';
+import { checkSignal, hostOf } from './base/checks.js';
 import { tell } from './base/emit.js';
 import { aborted } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
 import { Channel } from './channel/channel.js';
 import type { ChannelOptions } from './channel/channel-options.js';
-import { openLink } from './connection/open-link.js';
+import { checkDestination, openLink } from './connection/open-link.js';
 import type { NodeSocketOptions } from './node-options.js';
 import { Server, type ServerOptions } from './server.js';
 import { checkOnRead, type OnReadOptions } from './stream/on-read.js';
@@ -45,8 +45,10 @@ const connected = diagnostics('networkdirect.net.connect');
 
 /** Options of {@link connect}. */
 export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
-  /** The server's port. */
-  readonly port: number;
+  /** The server's port; required unless there is a `name`. */
+  readonly port?: number | undefined;
+  /** In place of `port` and `host`: the name by which a server of this user on this host listens. */
+  readonly name?: string | undefined;
   /** An address or a name; default `'localhost'`. */
   readonly host?: string | undefined;
   /** Destroys the socket with an AbortError, also after it is connected. */
@@ -68,8 +70,10 @@ export interface ConnectChannelOptions extends ChannelOptions {
 
 /** All parameters of {@link connectChannel} in one object. */
 export interface ConnectChannelParameters extends ConnectChannelOptions {
-  /** The server's port. */
-  readonly port: number;
+  /** The server's port; required unless there is a `name`. */
+  readonly port?: number | undefined;
+  /** In place of `port` and `host`: the name by which a server of this user on this host listens. */
+  readonly name?: string | undefined;
   /** An address or a name; default `'localhost'`. */
   readonly host?: string | undefined;
 }
@@ -91,7 +95,7 @@ export interface ConnectChannelParameters extends ConnectChannelOptions {
 export function connect(
   port: number | ConnectOptions,
   host?: string | ConnectListener,
-  options?: Omit<ConnectOptions, 'port' | 'host'> | ConnectListener,
+  options?: Omit<ConnectOptions, 'port' | 'host' | 'name'> | ConnectListener,
   listener?: ConnectListener,
 ): Socket {
   const all: ConnectOptions =
@@ -103,11 +107,11 @@ export function connect(
           host: typeof host === 'function' ? undefined : hostOf(host),
         };
   checkOptionNames('connect', all);
-  const at = hostOf(all.host) ?? 'localhost';
-  const { signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
+  const { name, signal, slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark, timeout, onread } = all;
   checkSignal(signal);
   checkOnRead(onread);
-  const number = portOf(all.port ?? (all as { path?: unknown }).path, 1);
+  const destination = { name, port: all.port ?? (all as { path?: number }).path, host: hostOf(all.host) };
+  checkDestination('connect()', destination);
   const socket = new Socket(
     { slots, slotBytes, ringBytes, allowHalfOpen, highWaterMark },
     onread ?? undefined,
@@ -122,7 +126,7 @@ export function connect(
   }
   const giveUp = new AbortController();
   socket.once('close', () => giveUp.abort());
-  openLink(number, at, socket.linkNeeds, (link) => socket.attach(link), giveUp.signal).then(
+  openLink(destination, socket.linkNeeds, (link) => socket.attach(link), giveUp.signal).then(
     (link) => {
       if (socket.destroyed) {
         link.end(undefined);
@@ -155,15 +159,11 @@ export async function connectChannel(
 ): Promise<Channel> {
   const all: ConnectChannelParameters =
     typeof port === 'object' && port !== null ? port : { ...options, port, host };
-  const { port: number, host: at, signal, ...rest } = all;
+  const { port: number, host: at, name, signal, ...rest } = all;
   const channel = new Channel(rest);
-  await openLink(
-    number,
-    hostOf(at) ?? 'localhost',
-    channel.linkNeeds,
-    (link) => channel.attach(link),
-    signal,
-  );
+  const destination = { name, port: number, host: hostOf(at) };
+  checkDestination('connectChannel()', destination);
+  await openLink(destination, channel.linkNeeds, (link) => channel.attach(link), signal);
   if (connected.hasSubscribers) connected.publish({ connection: channel });
   return channel;
 }

@@ -21,6 +21,7 @@ import {
 } from './connection/frames.js';
 import { Link, type LinkUser } from './connection/link.js';
 import type { LocalContext } from './connection/local-context.js';
+import { checkNameAlone, claimName, type LocalNameClaim, NAMED_HOST } from './connection/names.js';
 import type { Opening } from './connection/open-link.js';
 import { checkSizes } from './connection/size-bounds.js';
 import type { WeakHandle } from './connection/weak-handle.js';
@@ -66,6 +67,11 @@ export interface ListenOptions {
   readonly port?: number | undefined;
   /** A local address or name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all of IPv4. */
   readonly host?: string | undefined;
+  /**
+   * In place of `port` and `host`: other programs of this user on this host connect by this name. 1 to 48 letters, digits, or characters of
+   * `_.:@-`. The server listens at a free port of 127.0.0.1. The system gives the name back when the process dies. Linux only.
+   */
+  readonly name?: string | undefined;
   /** Connection requests that wait at most; default: the kernel's limit. */
   readonly backlog?: number | undefined;
   /** Closes the server when it aborts. */
@@ -147,6 +153,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #wanted = true;
   /** The wildcard address, if it listens on all addresses. */
   #all: string | undefined;
+  /** Its name, while it has one. */
+  #name: LocalNameClaim | undefined;
   #begun = false;
   /** Counts the calls of listen. */
   #attempt = 0;
@@ -232,7 +240,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    * @param host - see {@link ListenOptions}; a number is the backlog
    * @param backlog - see {@link ListenOptions}
    * @param listening - called once it listens; it may take the place of any other argument
-   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host; NetError `ERR_SERVER_ALREADY_LISTEN`
+   * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host, or `name` not a name; NetError `ERR_SERVER_ALREADY_LISTEN`
    */
   listen(
     port?: number | ListenOptions | (() => void) | null,
@@ -252,15 +260,27 @@ export class Server extends EventEmitter implements AsyncDisposable {
           };
     checkOptionNames('listen', given);
     checkSignal(given.signal);
-    const options = { ...given, port: portOf(given.port ?? 0, 0), host: hostOf(given.host) };
+    checkNameAlone('listen()', given);
+    const at = given.name === undefined ? hostOf(given.host) : NAMED_HOST;
+    const options = { ...given, port: portOf(given.port ?? 0, 0), host: at };
     if (this.#begun && !this.#closed)
       throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
+    let refusal: NetError | undefined;
+    if (given.name !== undefined) {
+      try {
+        this.#name = claimName(given.name);
+      } catch (error) {
+        if (!(error instanceof NetError)) throw error;
+        refusal = error;
+      }
+    }
     if (done !== undefined) this.once('listening', done);
     this.#begun = true;
     this.#closed = false;
     this.#attempt += 1;
     const attempt = this.#attempt;
-    this.#listen(options, attempt).then(
+    const listens = refusal === undefined ? this.#listen(options, attempt) : Promise.reject(refusal);
+    listens.then(
       () => {
         if (this.#goesOn(attempt)) tell(this, 'listening');
       },
@@ -286,6 +306,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     if (signal?.aborted) throw aborted(signal);
     if (!this.#goesOn(attempt)) return;
     this.#posts = listenAt(addresses, port, backlog);
+    this.#name?.publish(this.#posts[0]!.listener.getLocalAddress().port);
     this.#all = undefined;
     if (host === undefined || host === '::' || host === '0.0.0.0')
       this.#all = addresses.some(({ family }) => family === 6) ? '::' : '0.0.0.0';
@@ -603,6 +624,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   #drop(): void {
+    this.#name?.release();
+    this.#name = undefined;
     for (const connector of this.#waiting.keys()) connector.cancelOverlappedRequests();
     for (const post of this.#posts.splice(0)) leave(post);
   }

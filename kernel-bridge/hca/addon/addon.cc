@@ -4,6 +4,7 @@
 #include "door.h"
 #include "env.h"
 #include "hca.h"
+#include "name_claims.h"
 #include "network_watch.h"
 #include "network_interfaces.h"
 #include "user_memory.h"
@@ -136,6 +137,10 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("watchRoutes", NetworkWatch::watchRoutes);
   add("observeProcesses", observeProcessesJs);
   add("otherDialectAt", otherDialectAtJs);
+  add("claimName", claimName);
+  add("publishPort", publishPort);
+  add("releaseName", releaseName);
+  add("portsOfName", portsOfName);
   add("icrcOf", icrcOfJs);
   const auto addPlain = [&](const char* name, napi_callback function) {
     napi_value made;

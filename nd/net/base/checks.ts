@@ -65,7 +65,7 @@ export function portOf(port: unknown, least: 0 | 1): number {
   const shown = typeof port === 'string' ? `'${port}'` : String(port);
   const error = new RangeError(
     typeof port === 'string' && /[/\\]/.test(port)
-      ? `\`port\` must be a number; got the path ${shown}. Connections have no path: let the server listen on port 0, and pass the port of its address() on.`
+      ? `\`port\` must be a number; got the path ${shown}. Connections have no path: let the server listen({ name }), and connect({ name }).`
       : `\`port\` must be a whole number from ${least} to 65535; got ${shown}.`,
   );
   throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });

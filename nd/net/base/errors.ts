@@ -16,6 +16,7 @@ const codes: Readonly<Record<number, string>> = {
   [Status.INSUFFICIENT_RESOURCES]: 'ENOBUFS',
   [Status.INVALID_PARAMETER]: 'EINVAL',
   [Status.NO_MEMORY]: 'ENOMEM',
+  [Status.NOT_SUPPORTED]: 'ENOTSUP',
 };
 
 /** What was called with which address, as system errors of Node.js tell it. */

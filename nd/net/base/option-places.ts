@@ -33,15 +33,15 @@ interface Place {
 const places = {
   listen: {
     call: 'listen()',
-    names: words('port host backlog signal'),
+    names: words('port host name backlog signal'),
     ignored: words('exclusive ipv6Only reusePort readableAll writableAll'),
   },
   connect: {
     call: 'connect()',
-    names: [...words('port host signal timeout onread'), ...sizesOfSocket],
+    names: [...words('port host name signal timeout onread'), ...sizesOfSocket],
     ignored: [...nodeSocket, ...http],
   },
-  connectChannel: { call: 'connectChannel()', names: [...words('port host signal'), ...channel] },
+  connectChannel: { call: 'connectChannel()', names: [...words('port host name signal'), ...channel] },
   server: {
     call: 'createServer() and createChannelServer()',
     names: words('channel socket allowHalfOpen highWaterMark pauseOnConnect maxBufferedBytes'),

@@ -6,6 +6,7 @@ import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from '..
 import { decodeHello, encodeHello, otherVersionIn } from './frames.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
 import { LocalContext } from './local-context.js';
+import { checkNameAlone, checkStillNamed, NAMED_HOST, portsOfName } from './names.js';
 
 /** What connecting needs from a socket or channel. */
 export interface Opening {
@@ -13,43 +14,58 @@ export interface Opening {
   readonly user: LinkUser;
 }
 
+/** Where a server is: an address or host name with a port, or the name by which it listens. */
+export interface Destination {
+  readonly port?: number | undefined;
+  readonly host?: string | undefined;
+  readonly name?: string | undefined;
+}
+
+/** @throws TypeError, RangeError: there is neither a name nor a port, or there are both */
+export function checkDestination(call: string, destination: Destination): void {
+  checkNameAlone(call, destination);
+  if (destination.name === undefined) portOf(destination.port, 1);
+}
+
+/** The addresses to try, in order. */
+async function addressesOf({ port, host = 'localhost', name }: Destination): Promise<SocketAddress[]> {
+  if (name !== undefined)
+    return portsOfName(name).map((named) => ({ address: NAMED_HOST, family: 4, port: named }));
+  const number = portOf(port, 1);
+  const found = await lookup(host, { all: true }).catch((error) => {
+    throw explained(error, { syscall: 'connect', address: host, port: number });
+  });
+  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4, port: number }));
+}
+
 /** A link to a server, established; `attach` gets it before anything can arrive. @throws NetError, AbortError */
 export async function openLink(
-  port: number,
-  host: string,
-  { options, user }: Opening,
+  destination: Destination,
+  needs: Opening,
   attach: (link: Link) => void,
   signal?: AbortSignal,
 ): Promise<Link> {
-  const number = portOf(port, 1);
   const refusal = refusalBy(signal);
   if (refusal !== undefined) throw refusal;
-  const call = { syscall: 'connect', address: host, port: number } as const;
-  const addresses = await lookup(host, { all: true }).catch((error) => {
-    throw explained(error, call);
-  });
+  const { name, host } = destination;
   let failure: unknown;
-  for (const { address, family } of addresses) {
+  for (const address of await addressesOf(destination)) {
     try {
-      return await openTo(
-        { address, family: family === 6 ? 6 : 4, port: number },
-        { options, user },
-        attach,
-        signal,
-      );
+      return await openTo(address, name, needs, attach, signal);
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
       // The first failure says most; one of an address family that this host has not says least.
       if (failure === undefined || (failure as { code?: unknown }).code === 'EADDRNOTAVAIL') failure = error;
     }
   }
-  throw failure === undefined
-    ? new NetError('ENOTFOUND', `${host} has no address.`)
-    : explained(failure, call);
+  if (failure === undefined) throw new NetError('ENOTFOUND', `${host} has no address.`);
+  const { address = name ?? host, port } = failure as { address?: string; port?: number };
+  throw explained(failure, { syscall: 'connect', address: address!, port: port ?? destination.port ?? 0 });
 }
 
 async function openTo(
   peer: SocketAddress,
+  name: string | undefined,
   { options, user }: Opening,
   attach: (link: Link) => void,
   signal: AbortSignal | undefined,
@@ -91,6 +107,8 @@ async function openTo(
       connector.reject();
       throw new NetError('EPROTO', `${what}: the server does not speak this protocol.`);
     }
+    // Its owner may have died since the look-up, and another program may listen at its port.
+    if (name !== undefined) checkStillNamed(name, peer.port);
     link.meet(hello);
     attach(link);
     const completing = connector.completeConnect();

@@ -1,0 +1,83 @@
+import { constants } from 'node:os';
+import { getSystemErrorName } from 'node:util';
+import { loadAddon } from '../../hca/index.js';
+import { Status, StatusError } from '../../ioctl/status.js';
+
+const { errno: system } = constants;
+
+/** A name of this thread; see `claimLocalName` of the package. */
+export interface LocalNameClaim {
+  /**
+   * Says at which RDMA port of this host the owner of the name listens.
+   *
+   * @throws StatusError INSUFFICIENT_RESOURCES: no file descriptor is left
+   */
+  publish(port: number): void;
+  /** Gives the name back, as the end of the thread or process does. Never fails. */
+  release(): void;
+}
+
+/** The longest name, in characters. With what precedes and follows it, it must fit the address of a UNIX socket. */
+const MOST = 48;
+const ALLOWED = /^[\w.:@-]+$/;
+
+function check(what: string, name: unknown): asserts name is string {
+  if (process.platform !== 'linux')
+    throw new StatusError(
+      Status.NOT_SUPPORTED,
+      `${what}: names of listeners need Linux; pass the port on instead.`,
+    );
+  if (typeof name === 'string' && name.length <= MOST && ALLOWED.test(name)) return;
+  const shown =
+    typeof name === 'string' ? `${JSON.stringify(name.slice(0, 2 * MOST))} (${name.length})` : typeof name;
+  throw new StatusError(
+    Status.INVALID_PARAMETER,
+    `${what}: \`name\` must be 1 to ${MOST} letters, digits, or characters of "_.:@-"; got ${shown}.`,
+  );
+}
+
+function failure(what: string, name: string, error: number): StatusError {
+  switch (error) {
+    case system.EADDRINUSE:
+      return new StatusError(
+        Status.ADDRESS_ALREADY_EXISTS,
+        `${what}: another process or thread of this user has the name '${name}'; end it, or choose another name.`,
+      );
+    case system.EMFILE:
+    case system.ENFILE:
+      return new StatusError(
+        Status.INSUFFICIENT_RESOURCES,
+        `${what}: no file descriptor is left for the name '${name}'; close some, or raise the limit (\`ulimit -n\`).`,
+      );
+    default:
+      return new StatusError(
+        Status.INTERNAL_ERROR,
+        `${what}: the name '${name}' cannot be claimed (${getSystemErrorName(-error)}).`,
+      );
+  }
+}
+
+/** Claims a name; see `claimLocalName` of the package. */
+export function claimLocalName(name: string): LocalNameClaim {
+  const what = 'claimLocalName';
+  check(what, name);
+  const addon = loadAddon();
+  const claim = addon.claimName(name);
+  if (typeof claim === 'number') throw failure(what, name, claim);
+  return {
+    publish: (port) => {
+      const error = addon.publishPort(claim, port);
+      if (error !== 0) throw failure('publish', name, error);
+    },
+    release: () => addon.releaseName(claim),
+  };
+}
+
+/** Looks a name up; see `portsOfLocalName` of the package. */
+export function portsOfLocalName(name: string): number[] {
+  const what = 'portsOfLocalName';
+  check(what, name);
+  const ports = loadAddon().portsOfName(name);
+  if (ports === null) throw failure(what, name, system.EMFILE);
+  return ports.map(Number).filter((port) => Number.isInteger(port) && port > 0 && port < 65_536);
+}

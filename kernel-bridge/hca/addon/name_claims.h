@@ -1,0 +1,16 @@
+// Names of listeners: a program of this user finds the port of another one by a name.
+#pragma once
+#include "napi_header.h"
+
+namespace nd::js {
+
+// claimName(name): the claim, or an errno.
+Napi::Value claimName(const Napi::CallbackInfo& info);
+// publishPort(claim, port): 0 or an errno.
+Napi::Value publishPort(const Napi::CallbackInfo& info);
+// releaseName(claim)
+Napi::Value releaseName(const Napi::CallbackInfo& info);
+// portsOfName(name): texts, several while a dead owner's last one goes; null: no descriptor or memory for the query.
+Napi::Value portsOfName(const Napi::CallbackInfo& info);
+
+}  // namespace nd::js
