@@ -10,9 +10,9 @@ import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../.
 import { bytes, short } from '../../nd/cli/stat/number-text.js';
 import { page } from '../../nd/cli/stat/page.js';
 import { script } from '../../nd/cli/stat/page-script.js';
-import { Sampler, type Seen, sorted } from '../../nd/cli/stat/sample.js';
+import { Sampler, type Seen } from '../../nd/cli/stat/sample.js';
 import { formatKernel, formatProcesses } from '../../nd/cli/stat/stat.js';
-import { formatTop, wrapped } from '../../nd/cli/stat/top.js';
+import { formatTop, sorted, wrapped } from '../../nd/cli/stat/top.js';
 import { serveView, type View } from '../../nd/cli/stat/web.js';
 import { Heard } from '../helpers/heard.js';
 

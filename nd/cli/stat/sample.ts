@@ -222,20 +222,3 @@ export class Sampler {
     return rows;
   }
 }
-
-/** Columns by which rows are sorted, the largest first. */
-export const sortKeys = ['messages', 'bytes', 'retransmits', 'connections', 'pid'] as const;
-export type SortKey = (typeof sortKeys)[number];
-
-const weight: Readonly<Record<SortKey, (row: Row) => number>> = {
-  messages: ({ rates }) => (rates ? rates.messagesOut + rates.messagesIn : 0),
-  bytes: ({ rates }) => (rates ? rates.bytesOut + rates.bytesIn : 0),
-  retransmits: ({ rates }) => (rates ? rates.retransmits + rates.naks + rates.rnr + rates.timeouts : 0),
-  connections: ({ connections }) => connections,
-  pid: ({ pid }) => -pid,
-};
-
-/** Sorted by a column; rows that are equal in it by their process ids. */
-export function sorted<T extends Row>(rows: readonly T[], key: SortKey): T[] {
-  return [...rows].sort((a, b) => weight[key](b) - weight[key](a) || a.pid - b.pid || a.slot - b.slot);
-}

@@ -7,7 +7,7 @@ import { count } from '../argument-schemas.js';
 import { wrongOptions } from '../command-line.js';
 import { onInterrupt } from '../interrupts.js';
 import { short } from './number-text.js';
-import { problemText, type Rates, Sampler, type Seen, type SortKey, sorted, sortKeys } from './sample.js';
+import { problemText, type Rates, type Row, Sampler, type Seen } from './sample.js';
 import { table } from './text-table.js';
 import { serveView } from './web.js';
 
@@ -15,6 +15,23 @@ const seconds = z.coerce
   .number('must be a number of seconds')
   .min(0.1, 'must be 0.1 or more')
   .max(3600, 'must be 3600 or less');
+
+/** Columns by which rows are sorted, the largest first. */
+const sortKeys = ['messages', 'bytes', 'retransmits', 'connections', 'pid'] as const;
+type SortKey = (typeof sortKeys)[number];
+
+const weight: Readonly<Record<SortKey, (row: Row) => number>> = {
+  messages: ({ rates }) => (rates ? rates.messagesOut + rates.messagesIn : 0),
+  bytes: ({ rates }) => (rates ? rates.bytesOut + rates.bytesIn : 0),
+  retransmits: ({ rates }) => (rates ? rates.retransmits + rates.naks + rates.rnr + rates.timeouts : 0),
+  connections: ({ connections }) => connections,
+  pid: ({ pid }) => -pid,
+};
+
+/** Sorted by a column; rows that are equal in it by their process ids. */
+export function sorted<T extends Row>(rows: readonly T[], key: SortKey): T[] {
+  return [...rows].sort((a, b) => weight[key](b) - weight[key](a) || a.pid - b.pid || a.slot - b.slot);
+}
 
 const options = z
   .object({
