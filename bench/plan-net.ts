@@ -58,6 +58,7 @@ export function netRows(amount: Amount): Row[] {
       10,
     ),
     ...[1, 100].map((inFlight) => connections(amount, inFlight)),
+    ...[3, 30].flatMap((subscribers) => [64, 64 * KIB].map((size) => broadcast(amount, subscribers, size))),
   ];
 }
 
@@ -113,6 +114,21 @@ function connections(amount: Amount, inFlight: number): Row {
         PER_SECOND,
         0.25,
       );
+}
+
+/** Beside zeromq, which has such a pattern, too. */
+function broadcast({ seconds }: Amount, subscribers: number, size: number): Row {
+  const job = { kind: 'broadcast', subscribers, size, seconds } as const;
+  return {
+    name: `net broadcast ${subscribers} of ${size}`,
+    title: `networkdirect/net: broadcasts of ${size} bytes to ${subscribers} subscribers of one process; messages that arrive`,
+    unit: PER_SECOND,
+    contestants: [
+      { label: US, by: 'net', job: { ...job, over: 'networkdirect/net' } },
+      { label: ZEROMQ, by: 'net', job: { ...job, over: 'zeromq' } },
+    ],
+    targets: [{ against: ZEROMQ, factor: 1 }],
+  };
 }
 
 /** `factor` is a lower limit against each kind of socket, or an upper one where less is better. */

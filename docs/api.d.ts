@@ -98,6 +98,8 @@ export {
 // networkdirect/net
 export {
   AbortOptions,
+  BroadcastOptions,
+  BroadcastResult,
   Channel,
   ChannelOptions,
   ConnectChannelOptions,
@@ -821,6 +823,7 @@ declare abstract class WvOverlapped extends WvObject implements WvOverlappedObje
 }
 declare class Channel extends EventEmitter implements AsyncIterable<Buffer>, AsyncDisposable {
     error: Error | undefined;
+    droppedMessages: number;
     get localAddress(): SocketAddress;
     get remoteAddress(): SocketAddress;
     get destroyed(): boolean;
@@ -1230,6 +1233,8 @@ declare class Server extends EventEmitter implements AsyncDisposable {
     } | null;
     listen(port?: number | ListenOptions | (() => void) | null, host?: string | number | (() => void) | null, backlog?: number | (() => void) | null, listening?: () => void): this;
     expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory>;
+    broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult;
+    get droppedMessages(): number;
     close(done?: (error?: Error) => void): Promise<void>;
     closeAllConnections(): void;
     closeIdleConnections(): void;
@@ -2847,6 +2852,15 @@ declare function withProviderData(head: Uint8Array, provider: Uint8Array | null)
 interface AbortOptions {
     readonly signal?: AbortSignal | undefined;
 }
+interface BroadcastOptions {
+    readonly except?: Channel | undefined;
+    readonly slow?: 'drop' | 'close' | undefined;
+    readonly maxQueuedBytes?: number | undefined;
+}
+interface BroadcastResult {
+    readonly sent: number;
+    readonly dropped: number;
+}
 interface BytesType extends FieldType<Uint8Array> {
 }
 interface Call {
@@ -3794,6 +3808,7 @@ interface ReservedType extends FieldType<undefined> {
 }
 interface ServerOptions extends NodeServerOptions {
     readonly channel?: ChannelOptions | undefined;
+    readonly broadcasts?: boolean | undefined;
     readonly maxBufferedBytes?: number | undefined;
     readonly socket?: SocketOptions | undefined;
     readonly allowHalfOpen?: boolean | undefined;

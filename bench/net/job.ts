@@ -5,15 +5,17 @@ export const netJobSchema = z.strictObject({
   /**
    * `request`: channel requests, or the peer's messages (over a socket with a length before each), and their answers. `echo`: a stream message that the peer
    * sends back before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read by `onread`. `copy`: one
-   * existing file into another. `connect`: connect and close.
+   * existing file into another. `connect`: connect and close. `broadcast`: messages to subscribers in one other process.
    */
-  kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect']),
+  kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect', 'broadcast']),
   /** The last two carry requests alone. `MessagePort` is between two threads of one process. */
   over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort']),
   /** Bytes of a request or an echo. */
   size: z.int().min(1).default(64),
   /** Requests in flight, or concurrent connects. */
   inFlight: z.int().min(1).default(1),
+  /** Of a broadcast. */
+  subscribers: z.int().min(1).default(1),
   /** For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up alone. */
   figure: z.enum(['rate', 'processor', 'cold']).default('rate'),
   /** Duration of requests, echoes and connects, in seconds. */

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import net from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { connect, connectChannel, type Socket } from 'networkdirect/net';
+import { broadcasts } from './broadcast.js';
 import type { Client } from './client.js';
 import { temporaryFile } from './files.js';
 import { Framed } from './framed.js';
@@ -155,6 +156,7 @@ async function streamed(job: NetJob, where: Where): Promise<number> {
 
 /** Operations or bytes per second, or µs per operation. */
 export function measure(job: NetJob, where: Where): Promise<number> {
+  if (job.kind === 'broadcast') return broadcasts(job, String(where));
   if (job.kind === 'request') return requests(job, where);
   if (job.kind === 'echo') return echoes(job, where);
   if (job.kind === 'connect') return connections(job, where);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createChannelServer, createServer } from 'networkdirect/net';
+import { serveBroadcasts } from './broadcast.js';
 import { temporaryFile } from './files.js';
 import { Framed } from './framed.js';
 import { HOW_MUCH, keepObjects, LOOPBACK, type NetJob, processorTime, WRITE_BYTES } from './job.js';
@@ -80,6 +81,10 @@ function serverOf(job: NetJob): net.Server | ReturnType<typeof createServer> {
 
 /** Listens, and prints where. */
 export async function serve(job: NetJob): Promise<void> {
+  if (job.kind === 'broadcast') {
+    await serveBroadcasts(job);
+    return;
+  }
   if (job.over === 'zeromq') {
     console.log(JSON.stringify({ port: await serveZeromq(answerTo) }));
     return;

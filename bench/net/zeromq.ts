@@ -1,5 +1,5 @@
 /**
- * Requests over zeromq, which scripts/install-bench-peers.sh installs: DEALER and ROUTER, because REQ and REP allow one request in
+ * Broadcasts over zeromq by PUB and SUB, and requests over it, which scripts/install-bench-peers.sh installs: DEALER and ROUTER, because REQ and REP allow one request in
  * flight, over `ipc:`, its fastest transport between two processes.
  */
 import { createRequire } from 'node:module';
@@ -10,6 +10,7 @@ interface Socket extends AsyncIterable<Buffer[]> {
   send(parts: Uint8Array | (Uint8Array | string)[]): Promise<void>;
   connect(address: string): void;
   bind(address: string): Promise<void>;
+  subscribe(...prefixes: string[]): void;
 }
 type SocketClass = new (options: object) => Socket;
 
@@ -18,7 +19,8 @@ const UNLIMITED = { sendTimeout: 0, sendHighWaterMark: 0, receiveHighWaterMark: 
 
 /** From dist/bench/net. */
 const load = createRequire(new URL('../../../.cache/bench/package.json', import.meta.url));
-const zeromq = () => load('zeromq') as { readonly Dealer: SocketClass; readonly Router: SocketClass };
+const zeromq = () =>
+  load('zeromq') as Readonly<Record<'Dealer' | 'Router' | 'Publisher' | 'Subscriber', SocketClass>>;
 
 export function missingZeromq(): string | undefined {
   try {
@@ -53,4 +55,22 @@ export async function serveZeromq(answerTo: Answer): Promise<string> {
     for await (const [from, message] of router) void router.send([from!, answerTo(message!)]);
   })();
   return address;
+}
+
+/** A publisher, and where it is. */
+export async function publishZeromq(): Promise<{ address: string; send(bytes: Uint8Array): Promise<void> }> {
+  const publisher = new (zeromq().Publisher)({ sendHighWaterMark: 0 });
+  const address = `ipc://@nd-bench-pub-${process.pid}`;
+  await publisher.bind(address);
+  return { address, send: (bytes) => publisher.send(bytes) };
+}
+
+/** Calls the function for each message. */
+export function subscribeZeromq(address: string, each: () => void): void {
+  const subscriber = new (zeromq().Subscriber)({ receiveHighWaterMark: 0 });
+  subscriber.connect(address);
+  subscriber.subscribe();
+  void (async () => {
+    for await (const _ of subscriber) each();
+  })();
 }

@@ -20,6 +20,7 @@ import { Socket, type SocketOptions } from './stream/socket.js';
 
 export { allocate, type SocketAddress } from '../index.js';
 export { NetError } from './base/errors.js';
+export type { BroadcastOptions, BroadcastResult } from './channel/broadcast.js';
 export { setMaxBufferedBytes } from './channel/budget.js';
 export { Channel } from './channel/channel.js';
 export type {

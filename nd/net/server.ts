@@ -2,14 +2,15 @@ import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
-import { checkSignal, defined, hostOf, portOf } from './base/checks.js';
+import { checkSignal, defined, hostOf, kindOf, portOf, wrongType, wrongValue } from './base/checks.js';
 import { explained } from './base/descriptors.js';
 import { tell } from './base/emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
+import { Broadcaster, type BroadcastOptions, type BroadcastResult } from './channel/broadcast.js';
 import { Budget, threadBudget } from './channel/budget.js';
 import { Channel } from './channel/channel.js';
-import { type ChannelOptions, checkChannelOptions } from './channel/channel-options.js';
+import { type ChannelOptions, checkChannelOptions, type MessageBytes } from './channel/channel-options.js';
 import { familyOf } from './connection/address-text.js';
 import {
   decodeHello,
@@ -82,6 +83,8 @@ export interface ListenOptions {
 export interface ServerOptions extends NodeServerOptions {
   /** Of channels that it accepts. */
   readonly channel?: ChannelOptions | undefined;
+  /** The server keeps its channels, also those that the program has no use for, and {@link Server.broadcast} may be called; default false. */
+  readonly broadcasts?: boolean | undefined;
   /**
    * The most bytes that its channels hold together: large messages and requests, and answers that peers have not read. Peers wait while
    * it is reached. Default: the bound of {@link setMaxBufferedBytes}, which also applies to all connections of the thread together.
@@ -145,6 +148,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #clientErrors = 0;
   readonly #options: ServerOptions;
   readonly #budget: Budget;
+  readonly #broadcaster = new Broadcaster();
   readonly #connections = new Set<Socket | WeakHandle<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
@@ -171,6 +175,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
     super();
     checkOptionNames('server', options);
     checkOptionNames('serverSockets', options.socket);
+    if (options.broadcasts !== undefined && typeof options.broadcasts !== 'boolean')
+      throw wrongType(`\`broadcasts\` must be a boolean; got ${kindOf(options.broadcasts)}.`);
     checkSizes(options.socket ?? {});
     checkChannelOptions('serverChannels', options.channel ?? {});
     const { maxBufferedBytes, highWaterMark } = options;
@@ -501,8 +507,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
 
   #make(hello: Hello): Entrant | undefined {
     if (hello.kind === Kind.CHANNEL) {
-      if (this.listenerCount('channel') === 0) return undefined;
-      const connection = new Channel(this.#options.channel, this.#budget);
+      const { broadcasts = false, channel } = this.#options;
+      if (this.listenerCount('channel') === 0 && !broadcasts) return undefined;
+      const connection = new Channel(channel, this.#budget);
+      connection.kept = broadcasts;
       return { connection, needs: connection.linkNeeds, event: 'channel' };
     }
     if (this.listenerCount('connection') === 0) return undefined;
@@ -534,6 +542,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #endIfEmpty(): void {
     if (this.#ending && this.#empty) {
       this.#ending = false;
+      this.#broadcaster.close();
       this.emit('close');
     }
   }
@@ -558,6 +567,37 @@ export class Server extends EventEmitter implements AsyncDisposable {
       buffer,
       options,
     );
+  }
+
+  /**
+   * Sends a message to all channels that the server has now, in the order of all that is sent to each. It waits for none of them: `slow` and
+   * `maxQueuedBytes` say what happens to a channel whose peer does not keep up, which costs the others nothing. A message that is longer than a slot is copied
+   * once for all peers, which read it from there, each by a key of its own. The caller may change the bytes at once.
+   *
+   * The server needs the option `broadcasts`: otherwise channels that the program does not keep end when they are collected.
+   *
+   * @param message - bytes, or text as UTF-8
+   * @param options - `except`, `slow`, `maxQueuedBytes`
+   * @returns how many channels get it, and how many do not; see also {@link Server.droppedMessages} and {@link Channel.droppedMessages}
+   */
+  broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult {
+    if (this.#options.broadcasts !== true)
+      throw wrongValue(
+        `\`broadcasts\` must be true among the options of createChannelServer() for broadcast(); got ${String(this.#options.broadcasts)}.`,
+      );
+    return this.#broadcaster.send(this.#channels(), message, options);
+  }
+
+  /** Messages of {@link broadcast} that channels did not get: each counts once for each channel. */
+  get droppedMessages(): number {
+    return this.#broadcaster.dropped;
+  }
+
+  *#channels(): Generator<Channel> {
+    for (const connection of this.#connections) {
+      const channel = connection instanceof Socket ? undefined : connection.get();
+      if (channel !== undefined && !channel.destroyed) yield channel;
+    }
   }
 
   /**

@@ -10,6 +10,11 @@ export function wrongType(sentence: string): TypeError & { code: string } {
   return Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
+/** The error of a value that is not one of those that there are. */
+export function wrongValue(sentence: string): TypeError & { code: string } {
+  return Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
+}
+
 /** The error of a value that is too small or too large. */
 export function outOfRange(sentence: string): RangeError & { code: string } {
   return Object.assign(new RangeError(sentence), { code: 'ERR_OUT_OF_RANGE' });

@@ -1,5 +1,5 @@
 /** Which options there are, and where they are given. An option in a wrong place is refused with the right one. */
-import { kindOf, wrongType } from './checks.js';
+import { kindOf, wrongType, wrongValue } from './checks.js';
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
 
@@ -44,12 +44,13 @@ const places = {
   connectChannel: { call: 'connectChannel()', names: [...words('port host name signal'), ...channel] },
   server: {
     call: 'createServer() and createChannelServer()',
-    names: words('channel socket allowHalfOpen highWaterMark pauseOnConnect maxBufferedBytes'),
+    names: words('channel socket allowHalfOpen highWaterMark pauseOnConnect maxBufferedBytes broadcasts'),
     ignored: nodeServer,
   },
   serverSockets: { call: 'createServer({ socket })', names: sizesOfSocket, ignored: nodeSocket },
   serverChannels: { call: 'createChannelServer({ channel })', names: channel },
   property: { call: 'the server itself, as `server.maxConnections`', names: ['maxConnections'] },
+  broadcast: { call: 'broadcast()', names: words('except slow maxQueuedBytes') },
   expose: { call: 'expose()', names: ['writable'] },
   allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
   // Their names are those of the schema; unit/net-option-places compares.
@@ -84,6 +85,6 @@ export function checkOptionNames(at: keyof typeof places, options: unknown): voi
       right.length > 0
         ? `\`${name}\` must be given to ${right.join(' or ')}; got it among the options of ${call}.`
         : `The options of ${call} must be ${names.join(', ')}; got \`${name}\`.`;
-    throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
+    throw wrongValue(sentence);
   }
 }

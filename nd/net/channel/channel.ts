@@ -27,6 +27,7 @@ import {
 } from '../memory/exposed-memory.js';
 import { type LentMemory, lendAt } from '../memory/lent-memory.js';
 import { RemoteMemory } from '../memory/remote-memory.js';
+import type { BroadcastMessage } from './broadcast.js';
 import { Account, type Budget, type Charge, threadBudget } from './budget.js';
 import {
   type AbortOptions,
@@ -78,6 +79,12 @@ function refuseListener(name: unknown): void {
 export class Channel extends EventEmitter implements AsyncIterable<Buffer>, AsyncDisposable {
   /** The error that ended the connection; undefined while it lasts, and after a clean end. */
   error: Error | undefined;
+  /** Messages of `Server.broadcast` that the peer does not get, because it was too slow or does not accept so many bytes. */
+  droppedMessages = 0;
+  /** Its server keeps it, for broadcasts. @internal */
+  kept = false;
+  /** Bytes of broadcasts that wait for the peer. @internal */
+  broadcastBytes = 0;
   readonly #options: { readonly [K in keyof typeof channelDefaults]: number };
   #link!: Link;
   readonly #outbox = new Outbox(() => this.#link);
@@ -156,7 +163,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (this.#ended) return false;
     const awaited = this.#pendingRequests.size > 0 || this.#inbox.awaited || !this.#outbox.done;
     const serves = this.#incomingRequests.serves || this.#exposes || this.listenerCount('close') > 0;
-    return awaited || serves || this.#closing;
+    return awaited || serves || this.#closing || this.kept;
   }
 
   /** Lets go of itself when nothing but the program needs it. */
@@ -261,6 +268,34 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       signal,
       () => this.#outbox.cancel(entry),
     );
+  }
+
+  /** Whether a broadcast of this length may be sent to it. @internal */
+  accepts(length: number): boolean {
+    return !this.#closing && !this.#ended && length <= this.#link.mostMessage;
+  }
+
+  /** Sends a broadcast. What is not copied at once is charged to {@link broadcastBytes} until the peer has it. @internal */
+  relay(message: BroadcastMessage, charge: number): void {
+    const { length } = message.bytes;
+    const { context, most } = this.#link;
+    const outbox = this.#outbox;
+    if (length <= most && outbox.copies(Frame.DATA, length)) {
+      outbox.send(Frame.DATA, 0, message.bytes);
+      return;
+    }
+    this.handle.strong = this;
+    this.broadcastBytes += charge;
+    const shared = length > most && context.windows ? message.shared(context) : undefined;
+    let waits = true;
+    const over = (): void => {
+      if (!waits) return;
+      waits = false;
+      this.broadcastBytes -= charge;
+      shared?.over();
+    };
+    if (shared !== undefined) outbox.share(shared.copy, over);
+    else if (outbox.send(Frame.DATA, 0, message.own(), over, over) === undefined) over();
   }
 
   /**

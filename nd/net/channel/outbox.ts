@@ -1,9 +1,10 @@
 import { closed, netError, violation } from '../base/errors.js';
 import { Fifo, type Member } from '../base/fifo.js';
-import { encodeMemory, isHeld, LARGE } from '../connection/frames.js';
+import { encodeMemory, Frame, isHeld, LARGE } from '../connection/frames.js';
 import { type Grant, Right } from '../connection/grants.js';
 import type { Link } from '../connection/link.js';
 import type { Registered } from '../connection/local-context.js';
+import type { SharedCopy } from '../memory/shared-copies.js';
 
 /** From this length on lent memory is read by the peer, and not copied. */
 const LENT_LEAST = 4096;
@@ -113,6 +114,35 @@ export class Outbox {
       this.#offer(entry, { ...fresh, memory: lent, lent: true, resolve, reject }, bytes!);
     } else if (large) void this.#register(entry, bytes!, resolve, reject);
     return entry;
+  }
+
+  /** Whether {@link send} copies a message of this length at once. */
+  copies(type: number, length: number): boolean {
+    return this.#queueOf(type).length === 0 && this.link().takes(type, length);
+  }
+
+  /** Sends a message in memory that others read, too. `over` is called, perhaps twice, when this peer has no access to it any more. */
+  share(copied: SharedCopy | Promise<SharedCopy>, over: () => void): void {
+    const entry: Entry = {
+      type: Frame.DATA,
+      flags: LARGE,
+      id: 0,
+      payload: undefined,
+      ready: false,
+      offer: undefined,
+      member: undefined,
+      resolve: nothing,
+      reject: over,
+    };
+    entry.member = this.#held.push(entry);
+    this.link().processRef.update();
+    const offer = ({ memory, bytes }: SharedCopy): void => {
+      // Lent: it stays registered.
+      if (waits(entry))
+        this.#offer(entry, { ...fresh, memory, lent: true, resolve: over, reject: over }, bytes);
+    };
+    if (copied instanceof Promise) copied.then(offer, (error) => this.#failed(entry, error));
+    else offer(copied);
   }
 
   async #register(

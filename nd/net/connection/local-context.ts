@@ -32,11 +32,15 @@ export interface Bounce extends Registered {
   readonly offset: number;
   /** Made for this use alone; otherwise a part of the context's own memory, to be given back. */
   readonly own: boolean;
+  /** Of a part of the context's own memory: which of {@link BOUNCES}. */
+  readonly size: number;
 }
 
-/** Parts of the context's own memory for Reads and Writes: their number, and bytes of each. */
-const BOUNCES = 64;
-const BOUNCE_BYTES = 4096;
+/** Parts of the context's own memory for Reads and Writes, by size: bytes of each, and their number. */
+const BOUNCES = [
+  [4096, 64],
+  [2 ** 17, 16],
+] as const;
 
 /** What all connections from one local address share. */
 export class LocalContext {
@@ -56,8 +60,8 @@ export class LocalContext {
   #references = 0;
   /** Its completion queue has failed. */
   #failed = false;
-  #bounces: Promise<Bounce[]> | undefined;
-  #bounceRegion: IND2MemoryRegion | undefined;
+  readonly #bounces: (Promise<Bounce[]> | undefined)[] = BOUNCES.map(() => undefined);
+  readonly #bounceRegions: IND2MemoryRegion[] = [];
 
   private constructor(private readonly address: string) {
     ndStartup();
@@ -128,7 +132,7 @@ export class LocalContext {
     LocalContext.#contexts.delete(this.address);
     this.poller.close();
     this.linkMemory.close();
-    this.#bounceRegion?.release();
+    for (const region of this.#bounceRegions) region.release();
     this.adapter.release();
     ndCleanup();
   }
@@ -183,30 +187,33 @@ export class LocalContext {
 
   /** Memory for a Read or a Write. */
   async borrow(bytes: number): Promise<Bounce> {
-    if (bytes <= BOUNCE_BYTES) {
-      if (this.#bounces === undefined) {
-        const made = this.#makeBounces();
-        this.#bounces = made;
+    const size = BOUNCES.findIndex(([room]) => bytes <= room);
+    if (size >= 0) {
+      let parts = this.#bounces[size];
+      if (parts === undefined) {
+        parts = this.#makeBounces(size);
+        this.#bounces[size] = parts;
         // The next one tries again.
-        made.catch(() => (this.#bounces = undefined));
+        parts.catch(() => (this.#bounces[size] = undefined));
       }
-      const bounce = (await this.#bounces).pop();
+      const bounce = (await parts).pop();
       if (bounce !== undefined) return bounce;
     }
-    return { ...(await this.blank(bytes)), offset: 0, own: true };
+    return { ...(await this.blank(bytes)), offset: 0, own: true, size };
   }
 
   /** Memory of {@link borrow} that nobody uses any more. */
   giveBack(bounce: Bounce): void {
-    void this.#bounces?.then((free) => free.push(bounce));
+    void this.#bounces[bounce.size]?.then((free) => free.push(bounce));
   }
 
-  async #makeBounces(): Promise<Bounce[]> {
+  async #makeBounces(size: number): Promise<Bounce[]> {
+    const [bytes, count] = BOUNCES[size]!;
     this.hold();
     try {
-      const memory = await this.blank(BOUNCES * BOUNCE_BYTES);
-      this.#bounceRegion = memory.region;
-      return Array.from({ length: BOUNCES }, (_, i) => ({ ...memory, offset: i * BOUNCE_BYTES, own: false }));
+      const memory = await this.blank(count * bytes);
+      this.#bounceRegions.push(memory.region);
+      return Array.from({ length: count }, (_, i) => ({ ...memory, offset: i * bytes, own: false, size }));
     } finally {
       this.letGo();
     }

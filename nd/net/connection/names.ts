@@ -1,5 +1,6 @@
 /** Names of listeners: programs of one user on one host find each other without a port. */
 import { claimLocalName, type LocalNameClaim, NdError, portsOfLocalName, Status } from '../../index.js';
+import { wrongValue } from '../base/checks.js';
 import { NetError, netError } from '../base/errors.js';
 
 export type { LocalNameClaim };
@@ -12,9 +13,7 @@ function translated<T>(what: string, body: () => T): T {
     return body();
   } catch (error) {
     if (error instanceof NdError && error.status === Status.INVALID_PARAMETER)
-      throw Object.assign(new TypeError(error.message.replace(/^(\w+: )+/, '')), {
-        code: 'ERR_INVALID_ARG_VALUE',
-      });
+      throw wrongValue(error.message.replace(/^(\w+: )+/, ''));
     throw netError(error, what);
   }
 }
@@ -52,5 +51,5 @@ export function checkNameAlone(
   const other = host !== undefined ? 'host' : port !== undefined ? 'port' : undefined;
   if (other === undefined) return;
   const sentence = `\`name\` of ${call} must be given without \`port\` and \`host\`; got \`${other}\`, too.`;
-  throw Object.assign(new TypeError(sentence), { code: 'ERR_INVALID_ARG_VALUE' });
+  throw wrongValue(sentence);
 }

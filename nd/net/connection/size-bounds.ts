@@ -10,6 +10,7 @@ const bounds = {
   maxMessageBytes: [1, Number.MAX_SAFE_INTEGER],
   maxRequests: [1, Number.MAX_SAFE_INTEGER],
   maxBufferedBytes: [1, Number.MAX_SAFE_INTEGER],
+  maxQueuedBytes: [1, Number.MAX_SAFE_INTEGER],
   highWaterMark: [0, Number.MAX_SAFE_INTEGER],
 } as const;
 

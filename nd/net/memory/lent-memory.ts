@@ -36,6 +36,11 @@ export class LentMemory implements Disposable {
     return this.#memory.bytes;
   }
 
+  /** As connections use it. @internal */
+  get registered(): Registered {
+    return this.#memory;
+  }
+
   /**
    * Ends the registration, and the access of peers that are reading messages from it: release it after the sends from it have resolved. It
    * never fails.

@@ -1,0 +1,172 @@
+/** `Server.broadcast` of `networkdirect/net`: one message to many channels. */
+import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import {
+  type Channel,
+  type ChannelOptions,
+  connectChannel,
+  createChannelServer,
+  type Server,
+  setMaxBufferedBytes,
+} from '../../nd/net/index.js';
+import { endAll, listening } from '../helpers/net-pair.js';
+import { patternOf } from '../helpers/net-pattern.js';
+
+const DEFAULT_BUFFERED = 2 ** 29;
+test.after.each(async () => {
+  setMaxBufferedBytes(DEFAULT_BUFFERED);
+  await endAll();
+});
+
+/** A server and its clients; the channels of both sides in one order. */
+async function joined(count: number, options: ChannelOptions = {}): Promise<[Server, Channel[], Channel[]]> {
+  const server = createChannelServer({ broadcasts: true });
+  const port = await listening(server);
+  const clients: Channel[] = [];
+  const accepted: Channel[] = [];
+  while (clients.length < count) {
+    const entered = once(server, 'channel');
+    clients.push(await connectChannel(port, '127.0.0.1', options));
+    accepted.push((await entered)[0] as Channel);
+  }
+  return [server, clients, accepted];
+}
+
+/** Takes so many messages. */
+async function take(channel: Channel, count: number): Promise<Buffer[]> {
+  const messages: Buffer[] = [];
+  while (messages.length < count) messages.push((await channel.receive())!);
+  return messages;
+}
+
+/** Short ones, some of a slot's length, and long ones, all different. */
+const LENGTHS = [1, 70_000, 5, 0, 4080, 4081, 65_536, 3, 300_000, 9, 2_000_000, 2];
+
+test('all channels but one get each message once, in order, though the caller changes the bytes at once', async () => {
+  const [server, clients, accepted] = await joined(5);
+  const [sender, ...others] = clients;
+  const all = Promise.all(others.map((client) => take(client, LENGTHS.length + 1)));
+  all.catch(() => {});
+  for (const length of LENGTHS) {
+    const bytes = patternOf(length);
+    const result = server.broadcast(bytes, { except: accepted[0], maxQueuedBytes: 2 ** 24 });
+    assert.equal(result, { sent: 4, dropped: 0 });
+    bytes.fill(255);
+  }
+  assert.equal(server.broadcast('text', { maxQueuedBytes: 2 ** 24 }), { sent: 5, dropped: 0 });
+  for (const messages of await all) {
+    assert.is(String(messages.pop()), 'text');
+    assert.equal(
+      messages.map(({ length }) => length),
+      LENGTHS,
+    );
+    for (const message of messages)
+      assert.ok(message.equals(patternOf(message.length)), `${message.length} bytes`);
+  }
+  assert.is(String(await sender!.receive()), 'text');
+});
+
+test('a peer that takes nothing costs the others nothing: its messages are dropped beyond the bound, and it gets the rest whole', async () => {
+  setMaxBufferedBytes(2 ** 20);
+  const [server, clients, accepted] = await joined(3);
+  const [slow, ...others] = clients;
+  let sent = 0;
+  // Until the slow one has lost 20: its peer reads what its budget allows, and the bound is for what it does not read.
+  while (accepted[0]!.droppedMessages < 20) {
+    const message = Buffer.alloc(65_536);
+    message.writeUInt32BE(sent);
+    message.fill(sent & 0xff, 4);
+    const { dropped } = server.broadcast(message);
+    sent += 1;
+    assert.ok(dropped <= 1);
+    for (const other of others) {
+      const got = (await other.receive())!;
+      assert.is(got.readUInt32BE(), sent - 1);
+    }
+    assert.ok(sent < 200, 'nothing is ever dropped');
+  }
+  assert.is(server.droppedMessages, 20);
+  assert.equal(
+    accepted.map((channel) => channel.droppedMessages),
+    [20, 0, 0],
+  );
+  // The blocks of what it has not read served no later message.
+  for (let number = 0; number < sent - 20; number += 1) {
+    const got = (await slow!.receive())!;
+    assert.is(got.readUInt32BE(), number);
+    assert.ok(got.subarray(4).every((byte) => byte === (number & 0xff)));
+  }
+  while (accepted[0]!.broadcastBytes > 0) await new Promise(setImmediate);
+  server.broadcast('again');
+  assert.is(String(await slow!.receive()), 'again');
+});
+
+test("slow: 'close' ends a channel that does not keep up, also with short messages", async () => {
+  const [server, clients, accepted] = await joined(2);
+  const closed = once(accepted[0]!, 'close');
+  void (async () => {
+    for await (const _ of clients[1]!);
+  })().catch(() => {});
+  while (!accepted[0]!.destroyed) {
+    server.broadcast(Buffer.alloc(1000), { slow: 'close', maxQueuedBytes: 10_000 });
+    await new Promise(setImmediate);
+  }
+  await closed;
+  assert.is((accepted[0]!.error as { code?: string }).code, 'ENOBUFS');
+  assert.ok(!accepted[1]!.destroyed);
+  assert.is(server.droppedMessages, 1);
+});
+
+test('a message that is longer than a peer accepts is dropped for it alone, and wrong options are refused', async () => {
+  const [server, clients] = await joined(1, { maxMessageBytes: 100 });
+  assert.equal(server.broadcast(Buffer.alloc(101)), { sent: 0, dropped: 1 });
+  assert.equal(server.broadcast(Buffer.alloc(100)), { sent: 1, dropped: 0 });
+  assert.is((await clients[0]!.receive())!.length, 100);
+  const refused = (call: () => unknown, code: string): void =>
+    assert.throws(call, (error: Error & { code?: string }) => error.code === code);
+  refused(() => server.broadcast(5 as never), 'ERR_INVALID_ARG_TYPE');
+  refused(() => server.broadcast('', { slow: 'wait' as never }), 'ERR_INVALID_ARG_VALUE');
+  refused(() => server.broadcast('', { maxQueuedBytes: 0 }), 'ERR_OUT_OF_RANGE');
+  refused(() => server.broadcast('', { slots: 5 } as never), 'ERR_INVALID_ARG_VALUE');
+});
+
+test('a peer that dies while it has not read its messages gives its part of them back', async () => {
+  setMaxBufferedBytes(2 ** 20);
+  const [server, clients, accepted] = await joined(2);
+  for (let number = 0; accepted[0]!.droppedMessages === 0; number += 1) {
+    server.broadcast(Buffer.alloc(65_536, number));
+    assert.is((await clients[1]!.receive())![0], number & 0xff);
+  }
+  const gone = once(accepted[0]!, 'close');
+  clients[0]!.destroy();
+  await gone;
+  assert.is(accepted[0]!.broadcastBytes, 0);
+  for (let number = 0; number < 40; number += 1) {
+    server.broadcast(Buffer.alloc(65_536, number));
+    assert.is((await clients[1]!.receive())![0], number);
+  }
+  assert.is(accepted[1]!.droppedMessages, 0);
+});
+
+test('the server keeps channels that the program does not keep; without the option broadcast is refused', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const server = createChannelServer({ broadcasts: true });
+  const client = await connectChannel(await listening(server), '127.0.0.1');
+  while (server.connections < 1) await new Promise(setImmediate);
+  for (let round = 0; round < 20; round += 1) {
+    server.broadcast('still there');
+    assert.is(String(await client.receive()), 'still there');
+    collect();
+    await new Promise(setImmediate);
+  }
+  assert.throws(
+    () => createChannelServer(() => {}).broadcast(''),
+    /^`broadcasts` must be true among the options of createChannelServer\(\)/,
+  );
+});
+
+test.run();
