@@ -39,7 +39,7 @@ export interface Bounce extends Registered {
 /** Parts of the context's own memory for Reads and Writes, by size: bytes of each, and their number. */
 const BOUNCES = [
   [4096, 64],
-  [2 ** 17, 16],
+  [2 ** 17, 64],
 ] as const;
 
 /** What all connections from one local address share. */

@@ -18,6 +18,7 @@ interface Chunk {
 
 /** A copy of a message that several peers of one local address read, each by a key of its own. */
 export interface SharedCopy {
+  /** The lent memory that it is a part of. */
   readonly memory: Registered;
   /** The message. */
   readonly bytes: Uint8Array;
