@@ -194,7 +194,7 @@ test('paths are no ports, and messages no events: the error says what there is',
       call,
       (error: NetError) =>
         error.code === 'ERR_SOCKET_BAD_PORT' &&
-        /must be a number; got the path '.*port 0/.test(error.message),
+        /must be a number; got the path '.*listen\(\{ name \}\)/.test(error.message),
       String(call),
     );
   const [client, served] = await channels();
