@@ -13,7 +13,7 @@ const MOST_KEPT = 16;
 const MOST_KEPT_BYTES = 2 ** 26;
 
 /** A region that no link needs between two checks is released; ms between checks. */
-const IDLE_MS = 5000;
+export const IDLE_MS = 5000;
 
 /** Those of all local contexts of the thread. */
 const pools = new Set<LinkMemoryPool>();

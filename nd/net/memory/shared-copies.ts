@@ -1,12 +1,11 @@
 import { allocate } from '../../index.js';
+import { IDLE_MS } from '../connection/link-memory.js';
 import type { LocalContext, Registered } from '../connection/local-context.js';
 import { type LentMemory, lendAt } from './lent-memory.js';
 
 /** Memory is lent in pieces of this length, and divided into blocks of one size each. Longer blocks have memory of their own. */
 const CHUNK_BYTES = 2 ** 20;
 const LEAST_BLOCK = 8192;
-/** Chunks without a used block stay for this time at least, in ms, and for twice as long at most. */
-const IDLE_MS = 5000;
 
 interface Chunk {
   readonly lent: LentMemory;
