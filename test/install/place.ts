@@ -159,10 +159,9 @@ export class Place {
     const [file, ...args] = command;
     const { NODE_OPTIONS: _, ND_OPTIONS: __, ...env } = process.env;
     const variables = {
-      ...env,
-      PATH: this.#bin,
-      YARN_ENABLE_GLOBAL_CACHE: 'false',
-      YARN_ENABLE_TELEMETRY: 'false',
+      ...{ ...env, PATH: this.#bin, YARN_ENABLE_TELEMETRY: 'false' },
+      // The cache of the user may have this version of the package, packed before.
+      YARN_GLOBAL_FOLDER: join(this.#around, 'yarn'),
     };
     // To files: of a long line to a pipe Node.js loses the end when an error ends it, and bundles are one line.
     const [out, error] = ['stdout', 'stderr'].map((name) => join(this.#around, name)) as [string, string];
