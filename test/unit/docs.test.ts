@@ -162,4 +162,33 @@ test('every public method of WinVerbs has a docstring', () => {
   assert.equal(methods.filter(({ doc }) => doc === '').map(titleOf), []);
 });
 
+/** Names of source files in backticks that no file of the repository ends in. */
+function filesNotThere(text: string, files: readonly string[]): string[] {
+  return [...text.matchAll(/`([\w./-]+\.(?:ts|mjs|cc|h|sh))`/g)]
+    .map(([, name]) => name!)
+    .filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)));
+}
+
+test('files that the internals name exist', () => {
+  const known = ['nd/cli/command-line.ts', 'nd/net/connection/size-bounds.ts'];
+  const text =
+    'Of `command-line.ts`, `nd/cli/command-line.ts`, `../command-line.ts`, `bounds.ts` and `*-bounds.ts`.';
+  assert.equal(filesNotThere(text, known), ['../command-line.ts', 'bounds.ts']);
+  const folders = ['bench', 'docs', 'examples', 'kernel-bridge', 'nd', 'scripts', 'test', 'winverbs'];
+  const files = folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+  );
+  const pages = readdirSync(join(root, 'docs/internals'));
+  assert.ok(pages.length > 10, `only ${pages.length} pages were found`);
+  const gaps = pages
+    // It names what was removed.
+    .filter((page) => page !== 'mechanisms.md')
+    .flatMap((page) =>
+      filesNotThere(readFileSync(join(root, 'docs/internals', page), 'utf8'), files).map(
+        (name) => `${page}: ${name}`,
+      ),
+    );
+  assert.equal(gaps, []);
+});
+
 test.run();
