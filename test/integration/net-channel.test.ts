@@ -82,6 +82,18 @@ test('lent memory is read by the peer, small parts of it too', async () => {
   assert.match(inspect(lent), /LentMemory { 50000 bytes }/);
 });
 
+test('the text of an error that is too long is cut between characters', async () => {
+  const [client, server] = await channels();
+  server.onRequest((bytes) => {
+    throw new Error('x'.repeat(bytes[0]!) + '€'.repeat(100_000));
+  });
+  for (const before of [0, 1, 2]) {
+    const { message } = await rejection(client.request(Uint8Array.of(before)));
+    assert.match(message, /€$/);
+    assert.not.match(message, /\ufffd/);
+  }
+});
+
 test('requests are answered in any order, at once or later; errors travel', async () => {
   const [client, server] = await channels();
   const gate: (() => void)[] = [];

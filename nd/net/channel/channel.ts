@@ -123,8 +123,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
           if (refusal !== undefined) throw refusal;
           return this.#reply(Frame.ANSWER, id, bytes, gone);
         },
-        fail: (id, text, gone) =>
-          this.#reply(Frame.FAILURE, id, Buffer.from(text).subarray(0, this.#link.most), gone),
+        fail: (id, text, gone) => this.#reply(Frame.FAILURE, id, textOf(text, this.#link.most), gone),
         full: () => this.#account.answers.full,
         whenReleased: (retry) => this.#account.whenReleased(retry),
         idle: () => {
@@ -576,7 +575,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const release = (): void => link.release(slot);
     const waits =
       typeof answer === 'string'
-        ? this.#outbox.send(Frame.FAILURE, id, Buffer.from(answer).subarray(0, link.most), release, release)
+        ? this.#outbox.send(Frame.FAILURE, id, textOf(answer, link.most), release, release)
         : this.#outbox.send(Frame.ANSWER, id, answer, release, release);
     if (waits === undefined) release();
   }
@@ -664,6 +663,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 }
 
 /** Nothing is sent behind END, and nobody there waits for an answer. */
+/** The text in UTF-8, cut before the first character that does not fit in so many bytes. */
+function textOf(text: string, most: number): Uint8Array {
+  const bytes = new Uint8Array(Math.min(most, 3 * text.length));
+  return bytes.subarray(0, new TextEncoder().encodeInto(text, bytes).written);
+}
+
 const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
 
 const sent = Promise.resolve();

@@ -264,9 +264,9 @@ export class Link {
   }
 
   /**
-   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces ({@link takesPieces}).
-   * The first frame of a turn goes at once, those that
-   * follow within the turn go together. While results are delivered all go together.
+   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces
+   * ({@link takesPieces}). The first frame of a turn goes at once, those that follow within the turn go together. While
+   * results are delivered all go together.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
     const length = payload === undefined ? 0 : payload.length;
@@ -499,7 +499,7 @@ export class Link {
     const first = view.getUint8(offset);
     if (first === CONTROL || (first === RING && this.#isStream)) {
       if (this.#credits.receivedControl()) this.#controlled(first, slot, bytes);
-      else this.#refuse('it sent a CONTROL frame without a credit');
+      else this.#refuse(`it sent a ${first === RING ? 'RING' : 'CONTROL'} frame without a credit`);
       return;
     }
     if (!this.#credits.received()) {
@@ -596,7 +596,7 @@ export class Link {
       view.getUint32(slot.offset + Header.ID) !== 0 ||
       (flags !== 0 && type !== RING)
     ) {
-      this.#refuse(`a CONTROL frame of ${bytes} bytes has another form`);
+      this.#refuse(`a ${type === RING ? 'RING' : 'CONTROL'} frame of ${bytes} bytes has another form`);
       return;
     }
     if (type === RING) {
