@@ -268,7 +268,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    */
   direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
   /**
-   * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` gets their previous value.
+   * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value.
    *
    * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`); so does {@link fetchAdd}.
    */
@@ -281,7 +281,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     remote: RemoteMemoryRef,
     offset: number,
   ): void;
-  /** Posts an atomic addition to 8 remote bytes; `sge` gets their previous value. */
+  /** Posts an atomic addition to 8 remote bytes; `sge` receives their previous value. */
   fetchAdd(
     context: unknown,
     sge: WvSge,

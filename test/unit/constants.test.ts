@@ -1,4 +1,4 @@
-/** The rule of the house: a constant has one definition. abi.test.ts compares those that both languages have. */
+/** The rule of the house: a constant has one definition. scripts/generate-schema.mjs writes those that both languages have. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,13 +21,24 @@ const sources: readonly Source[] = folders
   .filter((file) => /\.(ts|cc|h)$/.test(file) && !/^nd\/(cli|conformance)\//.test(file))
   .map((file) => ({ file, text: readFileSync(join(root, file), 'utf8') }));
 
+/** The text with `const [a, b] = [1, 2];` as two definitions. */
+function separated(text: string): string {
+  return text.replace(/^((?:export )?const )\[([\w, ]+)\] = \[([^\]]+)\];/gm, (_, start, names, values) => {
+    const all = String(values).split(/,\s*/);
+    return String(names)
+      .split(/,\s*/)
+      .map((name, index) => `${start}${name} = ${all[index]};`)
+      .join('\n');
+  });
+}
+
 /** Named numbers of a source, as `language name = value`. */
 function constantsOf({ file, text }: Source): string[] {
   const isTypeScript = file.endsWith('.ts');
   const definition = isTypeScript
     ? /^(?:export )?const (\w+) = ([\da-fA-Fx_]+|\d+ << \d+);/gm
     : /\b(k[A-Z]\w*)\s*=\s*([\da-fA-FxX']+|\d+u? << \d+)(?:[uUlL]*)\s*[,;]/g;
-  return [...text.matchAll(definition)].map(([, name, value]) => {
+  return [...separated(text).matchAll(definition)].map(([, name, value]) => {
     const plain = value!.replace(/[_']/g, '');
     return `${isTypeScript ? 'TypeScript' : 'C++'} ${name} = ${plain.includes('<') ? plain : Number(plain)}`;
   });
@@ -49,6 +60,11 @@ const named: readonly (readonly [what: string, home: string, written: RegExp])[]
   ['RNR retry counts', 'kernel-bridge/ioctl/constants.ts', /\brnr_?retry\w*"?\s*(:|=|\?\?)\s*[67]\b/i],
   ['the slots of a host', 'kernel-bridge/schema/numbers.ts', /(?<!\.|\d )\b(254|253)\b(?! processes)/],
   ['masks of QPNs and PSNs', 'kernel-bridge/hca/engine/base/packet_headers.h', /[=&<({,]\s*0x(00)?[fF]{6}\b/],
+  [
+    'private data in an array',
+    'kernel-bridge/ioctl/constants.ts',
+    /^const \[.*\] = \[.*\b(56|148|180|196)\b/m,
+  ],
   ["the size of EP_QUERY's answer", 'kernel-bridge/ioctl/structs.ts', /WvIoEpAttributes\.size\s*\+/],
 ];
 
@@ -81,12 +97,21 @@ test('what is defined twice or written out is found', () => {
     'TypeScript KEY = 65535: a.ts, b.ts',
     'TypeScript n = 1 << 4: a.ts, b.ts',
   ]);
+  const [several, again] = ['const [a, b] = [56, 180];', 'const b = 180;'];
+  assert.equal(
+    definedTwice([
+      { file: 'a.ts', text: several! },
+      { file: 'b.ts', text: again! },
+    ]),
+    ['TypeScript b = 180: a.ts, b.ts'],
+  );
   for (const text of [
     'const param = { rnrRetryCount: 6 };',
     'count = given.rnrRetryCount ?? 7;',
     'constexpr uint32_t kMostSlots = 254;',
     'if (slot > 253) return;',
     'qpn & 0xFFFFFF',
+    'const [rep, rej] = [196, 148];',
     'const room = WvIoEpAttributes.size + 140;',
   ])
     assert.is(writtenOut([{ file: 'a.ts', text }]).length, 1, text);

@@ -35,8 +35,9 @@ function sameInput(a: Uint8Array, b: Uint8Array, ignored: readonly number[]): bo
 
 /**
  * Cache of {@link cachedAnswers} of a file, so that a connection need not query its device, P_Keys and path again. An entry expires
- * after a second, or when the cache epoch changes. The epoch is a word that the kernel and its user share; the kernel increments it when an
- * interface or a P_Key table has changed and when the kernel ends.
+ * after a second, or when the cache epoch changes. The epoch is a word that the kernel and its user share. The kernel increments it when an
+ * interface, a route or a P_Key table has changed, when a peer gives up a connection that is being established, when an endpoint loses its device,
+ * and when the kernel ends.
  */
 export class AnswerCache {
   readonly #cacheEpoch: Int32Array;

@@ -172,7 +172,7 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
   };
 }
 
-/** Checks the output for a queue pair's state: no output is allowed, a shorter one is not. */
+/** Checks the output for a queue pair's state: output may be absent or full, never shorter. */
 export function checkStateOutput(call: Call): void {
   const { outputLength } = call.irp.stack;
   if (outputLength !== 0 && outputLength < QpStateOut.size) {

@@ -1,5 +1,6 @@
 /** A connection by librdmacm. The queue pair is ours to move: librdmacm is told its number. */
 import { CmEventType } from '../../hca/verbs-binding.js';
+import { Capacity } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
 import type {
   CmConnection,
@@ -11,8 +12,6 @@ import type {
 } from '../cm/service.js';
 import { type CmIds, type CmMessage, type CmNegotiated, type CmOwner, padded } from './cm-ids.js';
 
-/** Bytes of private data of a REP, and of a REJ. */
-const [repData, rejData] = [196, 148];
 /** IB's reason of a REJ by the peer's program. */
 const consumerReject = 28;
 /** An iWARP peer's QP has no ACK delay to tell. */
@@ -74,7 +73,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
       rnrRetryCount: this.owner.iwarp ? 7 : message.rnrRetryCount,
       targetAckDelay: defaultAckDelay,
       peerUsesSrq: message.srq,
-      privateData: padded(message.data, repData),
+      privateData: padded(message.data, Capacity.REP_DATA),
     };
     this.events.replied?.(reply);
   }
@@ -162,7 +161,11 @@ export class VerbsConnection implements CmConnection, CmOwner {
       case CmEventType.rejected: {
         const reason = message.status > 0 ? message.status : consumerReject;
         this.end();
-        events.rejected?.({ reason, ari: new Uint8Array(0), privateData: padded(message.data, rejData) });
+        events.rejected?.({
+          reason,
+          ari: new Uint8Array(0),
+          privateData: padded(message.data, Capacity.REJ_DATA),
+        });
         break;
       }
       case CmEventType.disconnected:

@@ -1,6 +1,6 @@
 /** The connections of a real HCA: those of the system, by librdmacm. */
 import type { ConnectAttributes } from '../../hca/soft-hca-binding.js';
-import { QpType } from '../../ioctl/constants.js';
+import { Capacity, QpType } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type {
   CmConnectParameters,
@@ -24,8 +24,6 @@ import { VerbsInquiry, VerbsLookup } from './verbs-lookups.js';
 
 /** Requests that wait at one listener whose owner set no limit. */
 const mostWaiting = 1024;
-/** Bytes of a program's private data in a REQ, and in a SIDR_REQ. */
-const [reqData, lookupData] = [56, 180];
 /** rdma_cm's hop limit. */
 const hops = 64;
 
@@ -202,7 +200,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
       localAckTimeout: negotiated?.ackTimeout ?? 0,
       pkey,
       peerUsesSrq: message.srq,
-      privateData: padded(message.data, reqData),
+      privateData: padded(message.data, Capacity.CONNECT_DATA),
     };
     return { connection, request };
   }
@@ -232,7 +230,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
           peerPort: destinationPort,
           path: { ...pathBack(undefined), source, destination, scopeId, pkey },
           pkey,
-          privateData: padded(data, lookupData),
+          privateData: padded(data, Capacity.LOOKUP_DATA),
         };
         return { inquiry: new VerbsInquiry(this.ids, id), request };
       },
