@@ -50,7 +50,7 @@ function wrap(text, columns) {
   return lines;
 }
 function cppComment(text, indent = '') {
-  return wrap(text, 126 - indent.length)
+  return wrap(text, 117 - indent.length)
     .map((line) => `${indent}// ${line}\n`)
     .join('');
 }
@@ -63,7 +63,7 @@ function tsComment(text, indent = '') {
 function cppLine(code, meaning, indent = '') {
   if (meaning === undefined) return `${indent}${code}\n`;
   const line = `${indent}${code}  // ${meaning}`;
-  return line.length <= 130 ? `${line}\n` : `${cppComment(meaning, indent)}${indent}${code}\n`;
+  return line.length <= 120 ? `${line}\n` : `${cppComment(meaning, indent)}${indent}${code}\n`;
 }
 
 // ── Constants

@@ -211,8 +211,12 @@ Device* VerbsHca::openDevice(const std::string& name, std::string* why) {
   Device* const out = device.release();
   Tables::all().keep(out);
   devices_.push_back(out);
-  watch(out->channel->fd, uint64_t{out->number} << 2 | 1, true);
-  watch(out->context->async_fd, uint64_t{out->number} << 2 | 2, true);
+  const uint64_t tag = uint64_t{out->number} << 2;
+  if (!watch(out->channel->fd, tag | 1) || !watch(out->context->async_fd, tag | 2)) {
+    *why = "the events of " + name + " cannot be watched (" + std::strerror(errno) + ")";
+    closeDevice(*out);
+    return nullptr;
+  }
   return out;
 }
 
@@ -244,8 +248,8 @@ void VerbsHca::closeDevice(Device& device) {
   // The event thread lets go of it first.
   std::lock_guard<std::mutex> lock(device.threads);
   if (device.context == nullptr) return;
-  watch(device.channel->fd, 0, false);
-  watch(device.context->async_fd, 0, false);
+  unwatch(device.channel->fd);
+  unwatch(device.context->async_fd);
   Tables& all = Tables::all();
   std::unique_lock<std::shared_mutex> keys(device.keys);
   // Before queue pairs: one of rdma_rxe that has bound a window waits 50 seconds for its end.

@@ -47,28 +47,32 @@ bool VerbsHca::start(std::string* why) {
   }
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_.valid() || !stop_.valid() || !notBlocking(cm_->fd)) {
-    *why = std::string("there is no descriptor left (") + std::strerror(errno) + ")";
+  if (!epoll_.valid() || !stop_.valid() || !notBlocking(cm_->fd) || !watch(stop_.get(), kStopTag) ||
+      !watch(cm_->fd, kCmTag)) {
+    *why = std::string("its descriptors cannot be created or watched (") + std::strerror(errno) + ")";
     lib_.rdma_destroy_event_channel(std::exchange(cm_, nullptr));
     return false;
   }
-  watch(stop_.get(), kStopTag, true);
-  watch(cm_->fd, kCmTag, true);
   open_ = true;
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "nd-verbs");
   return true;
 }
 
-void VerbsHca::watch(int fd, uint64_t tag, bool on) {
-  if (on && tag != kStopTag && tag != kCmTag) {
-    notBlocking(fd);
+bool VerbsHca::watch(int fd, uint64_t tag) {
+  if (tag != kStopTag && tag != kCmTag) {
+    if (!notBlocking(fd)) return false;
     tag |= kDeviceTag;
   }
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = tag;
-  epoll_ctl(epoll_.get(), on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event);
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void VerbsHca::unwatch(int fd) {
+  epoll_event event{};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, &event);
 }
 
 void VerbsHca::run() {

@@ -122,7 +122,9 @@ class VerbsHca final : public HcaCommands {
   void serveCm();
   void serveCompletions(Device& device);
   void serveAsync(Device& device);
-  void watch(int fd, uint64_t tag, bool on);
+  // False, with errno: the descriptor cannot be watched.
+  [[nodiscard]] bool watch(int fd, uint64_t tag);
+  void unwatch(int fd);
   bool probe(Device& device, std::string* why);
   Status moveQp(QpObject& qp, uint32_t mask, const QpAttributes& attributes);
   Status toEnd(QpObject& qp, uint32_t state);

@@ -114,8 +114,8 @@ export const abi = {
   receiveWqeHeaderBytes: 16,
   rwSgeCount: 0,
 
-  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free from then
-  // on, while its CQE may come later, in any order among the queue pairs.
+  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free
+  // from then on, while its CQE may come later, in any order among the queue pairs.
   srqHeaderBytes: 128,
   /** Written by the poster. */
   srqProducer: 0,

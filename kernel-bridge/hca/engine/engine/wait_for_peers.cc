@@ -14,13 +14,13 @@ constexpr uint32_t kYields = 50;
 
 // Peers have some time to leave, in which others have the lock. After that they are evicted.
 void Command::letPeersLeave() {
-  DirectOwner* const board = t_.context.link.directOwner();
-  if (!board) return;
-  const std::vector<DirectWithdrawn> withdrawn = board->takeWithdrawn();
+  DirectOwner* const owner = t_.context.link.directOwner();
+  if (!owner) return;
+  const std::vector<DirectWithdrawn> withdrawn = owner->takeWithdrawn();
   if (withdrawn.empty()) return;
   if (t_.context.link.directOccupied(withdrawn)) {
-    board->countWait();
-    const uint64_t deadline = monotonicNs() + board->patience();
+    owner->countWait();
+    const uint64_t deadline = monotonicNs() + owner->patience();
     uint32_t looks = 0;
     do {
       lock_.unlock();
@@ -31,7 +31,7 @@ void Command::letPeersLeave() {
       lock_ = lockOf(t_);
     } while (t_.context.link.directOccupied(withdrawn) && monotonicNs() < deadline);
   }
-  board->giveBack(withdrawn);
+  owner->giveBack(withdrawn);
   t_.context.link.settleDirect();
 }
 

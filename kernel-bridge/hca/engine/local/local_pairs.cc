@@ -23,7 +23,7 @@ HostCounter counterOf(LocalHello::Reason reason) {
 
 void LocalPairs::start(bool enabled, bool direct) {
   enabled_ = enabled;
-  if (enabled && direct && !board_.create()) counters_.add(HostCounter::kDirectImpossible);
+  if (enabled && direct && !owner_.create()) counters_.add(HostCounter::kDirectImpossible);
   freedFd_ = makeEvent();
   if (!freedFd_.valid() ||
       !readiness_.add(freedFd_.get(), Readiness::kReadable, eventTag(EventKind::kPair, slots_.slot())))
@@ -103,7 +103,7 @@ bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
   const Descriptor fds[] = {memory.get(), own.get(), theirs.get()};
   pair.wakeFd = std::move(own);
   pair.peerWakeFd = std::move(theirs);
-  pair.attach(0, peer.process, board_.created());
+  pair.attach(0, peer.process, owner_.created());
   if (!tell(pair.slot, FrameKind::kPairOffer, {}, fds, 3)) return false;
   await(pair, now + kPatienceNs);
   return true;
@@ -169,7 +169,7 @@ void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, 
   const bool taken = __atomic_compare_exchange_n(&pair.mapping.get()->state, &offered, LocalSegment::kAccepted, false,
                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (!taken) return refuse(pair, LocalHello::kSystem, &sink);  // the offer was withdrawn
-  pair.attach(1, process, board_.created());
+  pair.attach(1, process, owner_.created());
   pair.setEpoch(epoch_);
   tell(slot, FrameKind::kPairAnswer, {});  // if it is lost, the process is gone
   goUp(pair, sink);
@@ -198,7 +198,7 @@ void LocalPairs::goUp(LocalPair& pair, PacketSink& sink) {
   up_.push_back(&pair);
   grown_ = true;
   if (pair.direct())
-    tellMemory(pair.slot, FrameKind::kDirectTable, {}, board_.fd());  // if it is lost, all goes by the ring
+    tellMemory(pair.slot, FrameKind::kDirectTable, {}, owner_.fd());  // if it is lost, all goes by the ring
   sink.onLocalPair(pair);
 }
 
@@ -293,7 +293,7 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
 
 void LocalPairs::onMemoryAsk(LocalPair& pair, const LocalMemory& memory) {
   bool writable;
-  const SharedRange* const range = pair.direct() ? board_.rangeOf(memory.file, &writable) : nullptr;
+  const SharedRange* const range = pair.direct() ? owner_.rangeOf(memory.file, &writable) : nullptr;
   if (range != nullptr && pair.offers.offer(*range, writable)) return;
   LocalMemory none;
   none.file = memory.file;
@@ -377,7 +377,7 @@ void LocalPairs::revoke(uint64_t epoch) {
 }
 
 void LocalPairs::settle() {
-  if (board_.settle(up_.data(), up_.size()) == DirectOwner::Settled::kQuiet) return;
+  if (owner_.settle(up_.data(), up_.size()) == DirectOwner::Settled::kQuiet) return;
   for (LocalPair* pair : up_) pair->offers.sweep();
 }
 

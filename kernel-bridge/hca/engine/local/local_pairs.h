@@ -51,10 +51,10 @@ class LocalPairs {
   void flush();
   void revoke(uint64_t epoch);
   // The table that this HCA publishes for direct access, or null. After a withdrawal from it, call settle().
-  DirectOwner* board() { return board_.created() ? &board_ : nullptr; }
+  DirectOwner* board() { return owner_.created() ? &owner_ : nullptr; }
   void settle();
   bool occupied(const std::vector<DirectWithdrawn>& withdrawn) {
-    return board_.occupied(up_.data(), up_.size(), withdrawn);
+    return owner_.occupied(up_.data(), up_.size(), withdrawn);
   }
   // A descriptor of this pair, or of this process's own slot, was found readable. It stays readable until a thread
   // falls asleep the next time: a polling thread may find it first, and must not take the wake-up from a sleeper,
@@ -101,7 +101,7 @@ class LocalPairs {
   uint64_t epoch_ = 0, deadline_ = UINT64_MAX;
   UniqueFd freedFd_;    // readable: memory that was offered to peers was freed
   uint32_t freed_ = 0;  // how often, as last seen
-  DirectOwner board_{counters_};
+  DirectOwner owner_{counters_};
   uint32_t next_ = 0;  // index in up_ of the next in turn
   std::shared_ptr<LocalPair> self_;
   std::vector<uint32_t> rang_;  // slots whose descriptors are readable

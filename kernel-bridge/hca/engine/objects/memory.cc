@@ -167,9 +167,9 @@ void Memory::revoke() {
 
 void Memory::publish(MemoryKey& key) {
   const PinnedRange* const range = key.window ? key.region->range : key.range;
-  DirectOwner* const board = link_.directOwner();
-  if (!board || !key.live || !range || (key.access & kRemoteRights) == 0) return;
-  key.published = board->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0,
+  DirectOwner* const owner = link_.directOwner();
+  if (!owner || !key.live || !range || (key.access & kRemoteRights) == 0) return;
+  key.published = owner->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0,
                                   key.address, key.length, key.shift},
                                  range->shared.get());
 }
@@ -190,8 +190,8 @@ const SharedRange* Memory::sharedOf(const MemoryKey& key) {
 
 // An evicted peer may still write to it.
 bool Memory::isUnsafe(const SharedRange* memory) const {
-  const DirectOwner* const board = link_.directOwner();
-  return board && memory && board->unsafe(*memory);
+  const DirectOwner* const owner = link_.directOwner();
+  return owner && memory && owner->unsafe(*memory);
 }
 
 void Memory::retireRegion(const Pd& pd, uint32_t lkey) {

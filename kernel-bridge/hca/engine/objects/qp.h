@@ -101,11 +101,11 @@ struct SendState : RingPlace {
   uint32_t askLimit = 0;                        // for the answer to everything before this
   SgeCursor gather, scatter;
   uint32_t keepAlivePsn = 0;
-  uint64_t ackStart = 0;  // when the ACK timer started
-  bool undated = false;   // at some time since; the timer, which is set, takes its own for that when it comes
-  uint64_t rnrUntil = 0;  // with kRnrWait
-  uint64_t rnrSince = 0;  // with rnrRetries: when the first of these RNR NAKs came,
-  uint32_t refused = 0;   // and which PSN they refuse
+  uint64_t ackStart = 0;       // when the ACK timer started
+  bool ackStartStale = false;  // it started later: the timer, already set, restarts it when it next expires
+  uint64_t rnrUntil = 0;       // with kRnrWait
+  uint64_t rnrSince = 0;       // with rnrRetries: when the first of these RNR NAKs came,
+  uint32_t refused = 0;        // and which PSN they refuse
   uint32_t retries = 0, rnrRetries = 0;
   bool fastRetried = false;  // already went back for this `una`
   // Congestion: PSNs that may be under way, what was acknowledged towards the next, share of marked intervals (a new

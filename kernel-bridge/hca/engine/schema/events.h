@@ -34,8 +34,8 @@ struct HcaEvent {
   static HcaEvent capture(uint32_t error) {
     return {Kind::kCapture, {error}};
   }
-  // A device has failed: all of its users have to close it. The software HCA fails as a whole, when its engine's thread cannot
-  // go on.
+  // A device has failed: all of its users have to close it. The software HCA fails as a whole, when its engine's thread
+  // cannot go on.
   static HcaEvent fatal(uint32_t error) {
     return {Kind::kFatal, {error}};
   }

@@ -5,11 +5,11 @@
 
 namespace nd {
 
-// The version of all that two instances of this package say to each other beyond the standards: the frames of slots and ports,
-// the rings and tables that processes of a host share, the statistics they ask each other for, the probes of the steering of the
-// port, the extensions that REQ and REP agree on, and the hello of networkdirect/net. Two numbers that differ have nothing in
-// common but RoCEv2: the names of local sockets contain this one (local_names.h), so that instances of two dialects on one host
-// meet as two users do. CONTRIBUTING.md says when it changes.
+// The version of all that two instances of this package say to each other beyond the standards: the frames of slots and
+// ports, the rings and tables that processes of a host share, the statistics they ask each other for, the probes of the
+// steering of the port, the extensions that REQ and REP agree on, and the hello of networkdirect/net. Two numbers that
+// differ have nothing in common but RoCEv2: the names of local sockets contain this one (local_names.h), so that
+// instances of two dialects on one host meet as two users do. CONTRIBUTING.md says when it changes.
 constexpr uint32_t kDialect = 6;
 
 // Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
@@ -64,7 +64,8 @@ enum class DirectResult : uint32_t {
 
 // QP event numbers.
 enum class QpEvent : uint32_t {
-  kCommunicationEstablished = 1,  // The first packet has arrived in RTR: the peer regards the connection as established.
+  // The first packet has arrived in RTR: the peer regards the connection as established.
+  kCommunicationEstablished = 1,
   kSendQueueDrained = 2,  // The queue pair has reached SQD, and nothing is in flight.
   kFatal = 3,  // The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS.
   kPeerLost = 4,  // As `fatal`: retries or keep-alive are spent, or the peer's process has died.
@@ -83,31 +84,32 @@ enum class CqEvent : uint32_t {
   kOverrun = 2,  // The CQ has overrun and failed; its QPs are in ERROR.
 };
 
-// Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the RNR NAK
-// timer apply.
+// Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the
+// RNR NAK timer apply.
 namespace rnrpatience {
-// The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach the option
-// rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
+// The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach
+// the option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
 constexpr uint32_t kResponder = 1;
 constexpr uint32_t kRequester = 2;  // Retries go on beyond a count of RnrRetry.MOST until that time has passed.
 }  // namespace rnrpatience
 
-// Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both ends
-// have agreed; other peers receive standard packets only.
+// Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both
+// ends have agreed; other peers receive standard packets only.
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // More PSNs in flight than the option `window`.
 // Acknowledgements that report packets received behind a gap (transport/extensions/selective_ack.h).
 constexpr uint32_t kRecovery = 2;
-constexpr uint32_t kFragments = 4;  // Packets that are too long for the path, in fragments (transport/extensions/fragments.h).
+// Packets that are too long for the path, in fragments (transport/extensions/fragments.h).
+constexpr uint32_t kFragments = 4;
 // Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
 constexpr uint32_t kAnswers = 8;
 // Full packets have a length of their own, which is in the upper half of the word (PacketBytes).
 constexpr uint32_t kLongPackets = 16;
 }  // namespace extensions
 
-// With PeerExtensions.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet: a
-// multiple of `step`, so that no packet splits a word of 8 bytes which both sides have aligned, and at most `longest`. 0: the
-// path MTU.
+// With PeerExtensions.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet:
+// a multiple of `step`, so that no packet splits a word of 8 bytes which both sides have aligned, and at most
+// `longest`. 0: the path MTU.
 namespace extensions {
 constexpr uint32_t kPacketBytesShift = 16;
 constexpr uint32_t kPacketBytesStep = 8;
@@ -155,8 +157,8 @@ constexpr uint32_t kCallDone = 0;  // Status, information and output are in `ans
 constexpr uint32_t kCallLong = 1;
 constexpr uint32_t kCallTimedOut = 2;  // The kernel was asked to cancel the request; its answer is lost.
 constexpr uint32_t kCallNoSlot = 3;  // All slots are taken.
-// V8 was asked to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it as soon as
-// native code has returned; the kernel was asked to cancel a `NativeChannel.call`.
+// V8 was asked to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it
+// as soon as native code has returned; the kernel was asked to cancel a `NativeChannel.call`.
 constexpr uint32_t kCallStopped = 4;
 }  // namespace door
 

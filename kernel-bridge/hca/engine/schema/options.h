@@ -31,13 +31,14 @@ void readOptions(Reader& reader, FaultRates* o) {
 struct TransportOptions {
   // Interval of probes on idle established wire connections (zero-length RDMA WRITE); 0: none.
   uint64_t keepAliveNs = 10'000'000'000;
-  uint64_t rnrPatienceNs = 1'000'000'000;  // The least time for which a message waits for a Receive that is posted late.
+  // The least time for which a message waits for a Receive that is posted late.
+  uint64_t rnrPatienceNs = 1'000'000'000;
   bool ecn = false;  // Sends connections' packets as ECN-capable, ECT(0).
-  // Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small messages on the
-  // local link.
+  // Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
+  // messages on the local link.
   uint32_t window = 128;
-  // Maximum of bytes in flight per QP towards another process with this engine, where the round trip is longer than 0.25 ms: the
-  // window grows to what the path takes, up to this.
+  // Maximum of bytes in flight per QP towards another process with this engine, where the round trip is longer than
+  // 0.25 ms: the window grows to what the path takes, up to this.
   uint64_t longWindowBytes = 33'554'432;
 };
 
@@ -54,10 +55,11 @@ struct LinkOptions {
   LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes of this host.
   // How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide.
   IcrcCheck icrc = IcrcCheck::kSolved;
-  // Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA Writes,
-  // Reads and atomics there themselves, without this process's CPU.
+  // Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA
+  // Writes, Reads and atomics there themselves, without this process's CPU.
   bool direct = true;
-  std::string capture;  // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
+  // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
+  std::string capture;
   uint32_t receiveBufferBytes = 4'194'304;  // Bytes of the socket's receive buffer.
 };
 

@@ -36,10 +36,12 @@ constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;  // Written by the poster.
 constexpr uint32_t kQpReceiveProducer = 1;  // Written by the poster.
 constexpr uint32_t kQpState = 16;  // Written by the HCA: WV_QP_STATE.
-// Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: it puts a fence in between. 1:
-// it need not, because the HCA issues a barrier in all threads of the process, so that one of the two sees the other.
+// Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: it puts a fence in
+// between. 1: it need not, because the HCA issues a barrier in all threads of the process, so that one of the two sees
+// the other.
 constexpr uint32_t kQpUnfenced = 17;
-// Written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive then rings the doorbell.
+// Written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive then rings the
+// doorbell.
 constexpr uint32_t kQpReceiveBell = 18;
 
 // Send WQE: 64-byte header, then SGEs or inline bytes. The stride is a multiple of 64 bytes.
@@ -48,7 +50,8 @@ constexpr uint32_t kSwOpcode = 0;
 constexpr uint32_t kSwFlags = 1;
 constexpr uint32_t kSwSgeCount = 2;  // SGEs; with INLINE the number of inline bytes.
 constexpr uint32_t kSwImmediate = 3;  // Immediate data, or the peer's rkey to invalidate; wire number.
-constexpr uint32_t kSwRemoteLo = 4;  // Remote address; BIND, FAST_REGISTER: where the window or region starts in that of swRkey.
+// Remote address; BIND, FAST_REGISTER: where the window or region starts in that of swRkey.
+constexpr uint32_t kSwRemoteLo = 4;
 constexpr uint32_t kSwRemoteHi = 5;
 // Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key.
 constexpr uint32_t kSwRkey = 6;
@@ -86,13 +89,13 @@ constexpr uint32_t kSendFlagInvalidate = 0x100;  // Send with Invalidate.
 constexpr uint32_t kReceiveWqeHeaderBytes = 16;
 constexpr uint32_t kRwSgeCount = 0;
 
-// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free from then on,
-// while its CQE may come later, in any order among the queue pairs.
+// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free from
+// then on, while its CQE may come later, in any order among the queue pairs.
 constexpr uint32_t kSrqHeaderBytes = 128;
 constexpr uint32_t kSrqProducer = 0;  // Written by the poster.
 constexpr uint32_t kSrqConsumer = 16;  // Written by the HCA: WQEs taken so far.
-// Written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a receive rings the doorbell
-// for it, with a fence before it reads this word.
+// Written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a receive rings the
+// doorbell for it, with a fence before it reads this word.
 constexpr uint32_t kSrqReceiveBell = 17;
 
 // SGE (WV_SGE).

@@ -35,7 +35,7 @@ inline bool FastPath::ringLocal(Qp& qp) {
   if (n != 0 && !wasOutstanding) {
     // Where a timer comes in time already, the clock can wait until then.
     if (c_.timers.has(qp) && qp.timerDue <= c_.now + t_.requester.ackTimeout(qp)) {
-      rq.undated = true;
+      rq.ackStartStale = true;
     } else {
       c_.now = std::max(c_.now, c_.clock.recent());
       t_.requester.startAckTimer(qp);

@@ -26,7 +26,7 @@ void Requester::startAckTimer(Qp& qp) {
   if (late == 0) return;
   qp.rq.ackStart =
       qp.local ? c_.now : c_.clock.now();  // on the wire: the timer must not start before the packet leaves
-  qp.rq.undated = false;
+  qp.rq.ackStartStale = false;
   s_.setTimer(qp, qp.rq.ackStart + (qp.local ? late : std::min(late, kShortestProbeNs)));
 }
 
@@ -42,7 +42,7 @@ uint64_t Requester::onTimer(Qp& qp) {
   }
   const uint64_t keepAlive = c_.options.keepAliveNs;
   if (rq.outstanding()) {
-    if (std::exchange(rq.undated, false)) rq.ackStart = c_.now;
+    if (std::exchange(rq.ackStartStale, false)) rq.ackStart = c_.now;
     const uint64_t timeout = ackTimeout(qp);
     if (!timeout) return keepAlive ? c_.now + keepAlive : UINT64_MAX;
     if (c_.now >= rq.ackStart + timeout) {
