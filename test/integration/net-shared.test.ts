@@ -166,6 +166,21 @@ test('memory of this process is read, written and changed at once, in any order 
   );
 });
 
+test('an atomic operation overtakes no read, write or atomic operation that was called before it', async () => {
+  const words = new BigInt64Array(8);
+  const { client, server, remote } = await opened(new Uint8Array(words.buffer), true);
+  await server.send((await server.expose(new Uint8Array(words.buffer), { writable: true })).handle);
+  const second = client.open((await client.receive())!);
+  for (let n = 0; n < 20; n += 1) {
+    const hundred = Buffer.alloc(8);
+    hundred.writeBigInt64LE(100n);
+    await Promise.all([remote.write(0, hundred), second.fetchAdd(0, 1n), remote.fetchAdd(0, 1n)]);
+    assert.is(words[0], 102n);
+    const [seen] = await Promise.all([remote.read(0, 8), second.fetchAdd(0, 1n)]);
+    assert.is(seen.readBigInt64LE(), 102n);
+  }
+});
+
 test('memory for reading only is not written to at once; what is not aligned is not changed', async () => {
   const { remote } = await opened(allocate(64), false);
   assert.match(

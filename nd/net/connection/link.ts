@@ -67,6 +67,8 @@ export class Link {
   mostMessage = 0;
   /** The connection has ended, or never was. */
   over = false;
+  /** Calls of reads, writes and atomic operations on the peer's memory that have not returned; their requests may not be posted yet. */
+  remoteCalls = 0;
   bytesRead = 0;
   bytesWritten = 0;
 
@@ -444,9 +446,9 @@ export class Link {
     this.#operations.add(operation);
   }
 
-  /** No RDMA Read or Write is in flight. @internal */
+  /** Whether no operation on the peer's memory was begun that has not ended. @internal */
   get operatesNothing(): boolean {
-    return this.#operations.idle;
+    return this.remoteCalls === 0 && this.#operations.idle;
   }
 
   /** @internal */

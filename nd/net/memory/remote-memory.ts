@@ -20,8 +20,8 @@ export interface RemoteOptions {
  * with its own `Atomics`, and with those of all other peers; its program executes them where {@link direct} is false.
  *
  * Memory of `allocate()` of a process of this user on this host can be reached at once, by the methods whose names end in `Sync`: a call takes
- * less than a microsecond for a few bytes. They are executed when they are called, before unfinished operations of other methods. The first
- * one maps the memory, which takes some milliseconds.
+ * less than a microsecond for a few bytes. They are executed when they are called, before unfinished operations of other methods: await a
+ * `write` before a method in `Sync` that must come after it. The first one maps the memory, which takes some milliseconds.
  *
  * Memory that the peer has released is gone: using it ends the connection, but for the methods in `Sync`, which throw.
  * @example
@@ -39,8 +39,6 @@ export class RemoteMemory {
   readonly writable: boolean;
   readonly #remote: Nd2RemoteMemory;
   readonly #direct: DirectMemory;
-  /** Atomic operations that the peer has not answered. */
-  #asked = 0;
 
   /** @internal */
   constructor(
@@ -78,6 +76,7 @@ export class RemoteMemory {
     this.checkOpen('readSync');
     checkBytes('into', into);
     this.#checkRange(offset, into.length);
+    if (into.length === 0) return;
     this.#direct.execute(Nd2Direct.READ, into, offset, 'readSync', 'read');
   }
 
@@ -93,6 +92,7 @@ export class RemoteMemory {
     checkBytes('from', from);
     this.#checkRange(offset, from.length);
     this.#checkWritable();
+    if (from.length === 0) return;
     this.#direct.execute(Nd2Direct.WRITE, from, offset, 'writeSync', 'write');
   }
 
@@ -139,15 +139,16 @@ export class RemoteMemory {
     this.checkOpen('read');
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
-    const { context } = this.link;
-    const bounce = await this.#borrow('read', length);
-    const from = bounce.offset;
-    await this.#operate(false, bounce, length, offset, options?.signal);
-    const bytes = bounce.bytes.subarray(from, from + length);
-    if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
-    const copy = Buffer.from(bytes);
-    context.giveBack(bounce);
-    return copy;
+    return this.#counted(async () => {
+      const bounce = await this.#borrow('read', length);
+      const from = bounce.offset;
+      await this.#operate(false, bounce, length, offset, options?.signal);
+      const bytes = bounce.bytes.subarray(from, from + length);
+      if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
+      const copy = Buffer.from(bytes);
+      this.link.context.giveBack(bounce);
+      return copy;
+    });
   }
 
   /**
@@ -164,11 +165,12 @@ export class RemoteMemory {
     this.#check(offset, bytes.length, options);
     this.#checkWritable();
     if (bytes.length === 0) return;
-    const { context } = this.link;
-    const bounce = await this.#borrow('write', bytes.length);
-    bounce.bytes.set(bytes, bounce.offset);
-    await this.#operate(true, bounce, bytes.length, offset, options?.signal);
-    if (!bounce.own) context.giveBack(bounce);
+    await this.#counted(async () => {
+      const bounce = await this.#borrow('write', bytes.length);
+      bounce.bytes.set(bytes, bounce.offset);
+      await this.#operate(true, bounce, bytes.length, offset, options?.signal);
+      if (!bounce.own) this.link.context.giveBack(bounce);
+    });
   }
 
   /**
@@ -211,8 +213,8 @@ export class RemoteMemory {
   ): Promise<bigint> {
     this.#checkAtomic('atomic operation', offset, first, second);
     this.#check(offset, 8, options);
-    // In the order of the calls.
-    if (this.#asked === 0 && this.link.operatesNothing) {
+    // Not before what was called earlier.
+    if (this.link.operatesNothing) {
       operands[0] = first;
       operands[1] = second;
       const add = operation === Atomic.FETCH_ADD;
@@ -226,10 +228,7 @@ export class RemoteMemory {
     view.setBigUint64(8, BigInt(offset));
     view.setBigInt64(16, first);
     view.setBigInt64(24, second);
-    this.#asked += 1;
-    const answer = await this.ask(data, options?.signal).finally(() => {
-      this.#asked -= 1;
-    });
+    const answer = await this.#counted(() => this.ask(data, options?.signal));
     if (answer.length !== 8)
       throw new NetError('EPROTO', 'The answer to an atomic operation has another form.');
     return answer.readBigInt64BE(0);
@@ -259,6 +258,16 @@ export class RemoteMemory {
 
   #checkWritable(): void {
     if (!this.writable) throw new NetError('EACCES', 'The peer has exposed this memory for reading only.');
+  }
+
+  /** Runs an operation that atomic operations must not overtake. */
+  async #counted<T>(operation: () => Promise<T>): Promise<T> {
+    this.link.remoteCalls += 1;
+    try {
+      return await operation();
+    } finally {
+      this.link.remoteCalls -= 1;
+    }
   }
 
   /** Registered memory for an operation. @throws NetError */

@@ -29,6 +29,8 @@ export interface SharedCopy {
 export class SharedCopies {
   readonly #free = new Map<number, { readonly chunk: Chunk; readonly offset: number }[]>();
   readonly #chunks = new Set<Chunk>();
+  /** Memory that is being made, by the length of its blocks. */
+  readonly #making = new Map<number, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -58,6 +60,19 @@ export class SharedCopies {
   /** Makes memory for such a message, then copies it. @throws NetError */
   async make(bytes: Uint8Array): Promise<SharedCopy> {
     const blockBytes = blockFor(bytes.length);
+    for (;;) {
+      let making = this.#making.get(blockBytes);
+      if (making === undefined) {
+        making = this.#addChunk(blockBytes).finally(() => this.#making.delete(blockBytes));
+        this.#making.set(blockBytes, making);
+      }
+      await making;
+      const copy = this.take(bytes);
+      if (copy !== undefined) return copy;
+    }
+  }
+
+  async #addChunk(blockBytes: number): Promise<void> {
     const lent = await lendAt(this.context, allocate(Math.max(CHUNK_BYTES, blockBytes)));
     const chunk: Chunk = { lent, blockBytes, used: 0, busy: true };
     this.#chunks.add(chunk);
@@ -66,7 +81,6 @@ export class SharedCopies {
     for (let offset = 0; offset + blockBytes <= lent.bytes.length; offset += blockBytes)
       free.push({ chunk, offset });
     this.#timer ??= setInterval(() => this.#look(), IDLE_MS).unref();
-    return this.take(bytes)!;
   }
 
   /** Frees what nobody reads, and the rest when it was read. */
