@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { NdError, Status } from '../../nd/index.js';
 import {
   type Channel,
   type ChannelOptions,
@@ -131,6 +132,60 @@ test('a message that is longer than a peer accepts is dropped for it alone, and 
   refused(() => server.broadcast('', { slow: 'wait' as never }), 'ERR_INVALID_ARG_VALUE');
   refused(() => server.broadcast('', { maxQueuedBytes: 0 }), 'ERR_OUT_OF_RANGE');
   refused(() => server.broadcast('', { slots: 5 } as never), 'ERR_INVALID_ARG_VALUE');
+});
+
+test('long messages of one turn share the memory that the first of them makes', async () => {
+  const [server, clients, accepted] = await joined(2);
+  let sent = 0;
+  for (let number = 0; number < 200; number += 1) sent += server.broadcast(Buffer.alloc(5000, number)).sent;
+  assert.is(sent, 400);
+  while (accepted.some(({ broadcastBytes }) => broadcastBytes === 200 * 5000))
+    await new Promise(setImmediate);
+  // A MiB has 128 blocks for such messages.
+  assert.ok(accepted[0]!.context.lent.size <= 2, `${accepted[0]!.context.lent.size} regions`);
+  for (const client of clients)
+    for (let number = 0; number < 200; number += 1) assert.is((await client.receive())![0], number);
+  while (accepted.some(({ broadcastBytes }) => broadcastBytes > 0)) await new Promise(setImmediate);
+  assert.is(server.droppedMessages, 0);
+});
+
+test('a copy that cannot be made is counted as dropped for each channel, and the channels go on', async () => {
+  const [server, clients, accepted] = await joined(2);
+  const { context } = accepted[0]!;
+  const { registerFor } = context;
+  context.registerFor = () => Promise.reject(new NdError(Status.NO_MEMORY, 'no memory'));
+  assert.equal(server.broadcast(Buffer.alloc(70_000)), { sent: 2, dropped: 0 });
+  while (server.droppedMessages < 2) await new Promise(setImmediate);
+  assert.equal(
+    accepted.map(({ droppedMessages, broadcastBytes }) => [droppedMessages, broadcastBytes]),
+    [
+      [1, 0],
+      [1, 0],
+    ],
+  );
+  context.registerFor = registerFor;
+  server.broadcast(Buffer.alloc(70_001));
+  for (const client of clients) assert.is((await client.receive())!.length, 70_001);
+});
+
+test('all get a message before what the program sends when it hears that a slow channel has ended', async () => {
+  const [server, clients, accepted] = await joined(3);
+  while (accepted[0]!.broadcastBytes < 9000) {
+    server.broadcast(Buffer.alloc(1000), { maxQueuedBytes: 10_000 });
+    for (const client of clients.slice(1)) await client.receive();
+  }
+  accepted[0]!.on('error', () => {});
+  accepted[1]!.onRequest(() => void server.broadcast('second'));
+  const answered = clients[1]!.request('');
+  // The request arrives while this thread does not look.
+  const until = performance.now() + 50;
+  while (performance.now() < until);
+  server.broadcast(Buffer.alloc(2000, 'f'), { slow: 'close', maxQueuedBytes: 10_000 });
+  for (const client of clients.slice(1)) {
+    assert.is((await client.receive())!.length, 2000);
+    assert.is(String(await client.receive()), 'second');
+  }
+  await answered;
 });
 
 test('a peer that dies while it has not read its messages gives its part of them back', async () => {

@@ -43,6 +43,8 @@ export interface BroadcastMessage {
     readonly copy: SharedCopy | Promise<SharedCopy>;
     readonly over: () => void;
   };
+  /** A channel does not get it after all: there was no memory for a copy. */
+  lost(): void;
   /** No further channel gets it. */
   handedOver(): void;
 }
@@ -69,6 +71,7 @@ export class Broadcaster {
     const charge = Math.max(LEAST_CHARGE, one.bytes.length);
     let sent = 0;
     let dropped = 0;
+    const tooSlow: [Channel, number][] = [];
     for (const channel of channels) {
       if (channel === except) continue;
       const queued = channel.broadcastBytes;
@@ -76,7 +79,7 @@ export class Broadcaster {
       if (!fits || !channel.accepts(one.bytes.length)) {
         dropped += 1;
         channel.droppedMessages += 1;
-        if (!fits && slow === 'close') channel.destroy(tooSlow(queued));
+        if (!fits && slow === 'close') tooSlow.push([channel, queued]);
         continue;
       }
       sent += 1;
@@ -84,6 +87,8 @@ export class Broadcaster {
     }
     one.handedOver();
     this.dropped += dropped;
+    // The program hears of each end at once, and may send a message of its own: by now all others have this one before it.
+    for (const [channel, queued] of tooSlow) channel.destroy(slowError(queued));
     return { sent, dropped };
   }
 
@@ -111,6 +116,9 @@ export class Broadcaster {
         const copied = one;
         copied.readers += 1;
         return { copy: copied.copy, over: () => leave(copied) };
+      },
+      lost: () => {
+        this.dropped += 1;
       },
       handedOver: () => {
         for (const one of shared.values()) leave(one);
@@ -146,7 +154,7 @@ function leave(shared: Shared): void {
   );
 }
 
-function tooSlow(queued: number): NetError {
+function slowError(queued: number): NetError {
   return new NetError(
     'ENOBUFS',
     `The peer is too slow for broadcasts: ${queued} bytes wait for it (options slow, maxQueuedBytes).`,

@@ -293,8 +293,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.broadcastBytes -= charge;
       shared?.over();
     };
-    if (shared !== undefined) outbox.share(shared.copy, over);
-    else if (outbox.send(Frame.DATA, 0, message.own(), over, over) === undefined) over();
+    const lost = (): void => {
+      // What an ended channel has not sent is not dropped for being slow.
+      if (waits && !this.#ended) {
+        this.droppedMessages += 1;
+        message.lost();
+      }
+      over();
+    };
+    if (shared !== undefined) outbox.share(shared.copy, over, lost);
+    else if (outbox.send(Frame.DATA, 0, message.own(), over, lost) === undefined) over();
   }
 
   /**

@@ -121,8 +121,11 @@ export class Outbox {
     return this.#queueOf(type).length === 0 && this.link().takes(type, length);
   }
 
-  /** Sends a message in memory that others read, too. `over` is called, perhaps twice, when this peer has no access to it any more. */
-  share(copied: SharedCopy | Promise<SharedCopy>, over: () => void): void {
+  /**
+   * Sends a message in memory that others read, too. `over` is called, perhaps twice, when this peer has no access to it any more; `lost` if it
+   * does not get the message.
+   */
+  share(copied: SharedCopy | Promise<SharedCopy>, over: () => void, lost: () => void): void {
     const entry: Entry = {
       type: Frame.DATA,
       flags: LARGE,
@@ -132,14 +135,14 @@ export class Outbox {
       offer: undefined,
       member: undefined,
       resolve: nothing,
-      reject: over,
+      reject: lost,
     };
     entry.member = this.#held.push(entry);
     this.link().processRef.update();
     const offer = ({ memory, bytes }: SharedCopy): void => {
       // Lent: it stays registered.
       if (waits(entry))
-        this.#offer(entry, { ...fresh, memory, lent: true, resolve: over, reject: over }, bytes);
+        this.#offer(entry, { ...fresh, memory, lent: true, resolve: over, reject: lost }, bytes);
     };
     if (copied instanceof Promise) copied.then(offer, (error) => this.#failed(entry, error));
     else offer(copied);

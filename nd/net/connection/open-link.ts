@@ -29,8 +29,13 @@ export function checkDestination(call: string, destination: Destination): void {
 
 /** The addresses to try, in order. */
 async function addressesOf({ port, host = 'localhost', name }: Destination): Promise<SocketAddress[]> {
-  if (name !== undefined)
-    return portsOfName(name).map((named) => ({ address: NAMED_HOST, family: 4, port: named }));
+  if (name !== undefined) {
+    try {
+      return portsOfName(name).map((named) => ({ address: NAMED_HOST, family: 4, port: named }));
+    } catch (error) {
+      throw explained(error, 'connect');
+    }
+  }
   const number = portOf(port, 1);
   const found = await lookup(host, { all: true }).catch((error) => {
     throw explained(error, { syscall: 'connect', address: host, port: number });
