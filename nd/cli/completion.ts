@@ -151,7 +151,7 @@ export function completionCommand(): Command {
     .addArgument(new Argument('<shell>').choices(Object.keys(shells)))
     .addHelpText(
       'after',
-      '\nIn ~/.bashrc:  source <(nd completion bash)\nIn ~/.zshrc:   source <(nd completion zsh)\nIn config.fish: nd completion fish | source',
+      '\nIn ~/.bashrc:  source <(nd completion bash)\nIn ~/.zshrc, after compinit: source <(nd completion zsh)\nIn config.fish: nd completion fish | source',
     )
     .action((shell: keyof typeof shells, _: unknown, command: Command) => {
       process.stdout.write(shells[shell]([...wordsOf(command.parent!)]));

@@ -71,6 +71,7 @@ needing(test, 'bash')('bash completes commands, options and files', async () => 
 
 needing(test, 'fish')('fish completes commands, options and files', async () => {
   const file = await script('fish');
+  await script('bash');
   for (const { line, completed } of lines) {
     const told = shell('fish', ['--no-config', '-c', `source ${file}; complete -C ${JSON.stringify(line)}`]);
     const words = told
