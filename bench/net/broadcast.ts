@@ -70,12 +70,12 @@ export async function broadcasts(job: NetJob, text: string): Promise<number> {
   }
   const rounds = net.connect(where.rounds, LOOPBACK).setNoDelay();
   await once(rounds, 'connect');
-  // A subscription of zeromq takes effect some time after the connection.
+  // A subscription of zeromq takes effect some time after the connection, without an event. A round that ends early by one of these messages
+  // leaves as many for the next.
   while (seen.size < subscribers) {
     rounds.write(Buffer.of(0));
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  await new Promise((resolve) => setTimeout(resolve, 200));
   const round = (): Promise<void> => {
     missing = roundOf(job) * subscribers;
     const over = new Promise<void>((resolve) => (complete = resolve));

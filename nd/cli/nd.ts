@@ -24,7 +24,7 @@ const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
   mrlat: async () => (await import('./tools/mrlat.js')).mrlatCommand,
   mrrate: async () => (await import('./tools/mrrate.js')).mrrateCommand,
   conn: async () => (await import('./tools/conn.js')).connCommand,
-  completion: async () => (await import('./completion.js')).completionCommand(),
+  completion: async () => (await import('./shell-completion.js')).completionCommand(),
 };
 
 /** The names of the commands that a command line needs: one, none for the version, and all for the help, the completion and mistyped names. */

@@ -89,7 +89,7 @@ const testRunners: Row[] = [
       await beside(place, 'jest');
       place.copy('byte.cjs', 'driver.cjs', 'one.cjs', 'jest.test.js');
       // Two files of one process, each of which has its own modules.
-      place.write('again.test.js', "require('./jest.test.js');");
+      place.write('second.test.js', "require('./jest.test.js');");
       await place.succeeds('node_modules/jest/bin/jest.js', '--runInBand');
     },
   },
