@@ -1,11 +1,14 @@
 // Another user of the host holds the names of this user's processes, and UDP 4791. In a network namespace of its own, as it
 // gets neither while others have them.
+import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { DIALECT, SLOTS } from '../../kernel-bridge/hca/index.js';
-import { readProcesses } from '../../kernel-bridge/index.js';
+import { portsOfLocalName, readProcesses } from '../../kernel-bridge/index.js';
+import { connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { runApart } from '../helpers/apart.js';
 import { runNd } from '../helpers/nd-tool.js';
+import { rejection } from '../helpers/net-pair.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
 import { askBySocket, Stranger, strangerProblem } from '../helpers/stranger.js';
 
@@ -103,5 +106,23 @@ run(title('has a process of its own: nd stat says that it cannot be observed'), 
   assert.match(one.stderr, `Process ${stranger.pid} belongs to another user`);
   await stranger.end();
 });
+
+run(
+  title('holds the name of a listener: its owner listens by it, and clients find the owner alone'),
+  async () => {
+    const stranger = await Stranger.holding([own('name/prices'), own('name/prices/9'), own('name/free/9')]);
+    assert.equal(portsOfLocalName('prices'), []);
+    await using server = createChannelServer((channel) => channel.onRequest(() => 'of this user'));
+    await once(server.listen({ name: 'prices' }), 'listening');
+    assert.equal(portsOfLocalName('prices'), [server.address()!.port]);
+    const channel = await connectChannel({ name: 'prices' });
+    assert.is(String(await channel.request('')), 'of this user');
+    await channel.close();
+    const [taken] = await once(createChannelServer().listen({ name: 'prices' }), 'error');
+    assert.is(taken.code, 'EADDRINUSE');
+    assert.is((await rejection(connectChannel({ name: 'free' }))).code, 'ECONNREFUSED');
+    await stranger.end();
+  },
+);
 
 runApart(import.meta.url, () => test.run());
