@@ -820,6 +820,8 @@ TEST(direct_now_no_bytes) {
   DirectConnection w;
   const uint64_t before = w.direct(*w.a);
   CHECK(direct(w.qa) == DirectResult::kDone && direct(w.qb) == DirectResult::kDone);
+  for (const DirectOperation operation : {DirectOperation::kFetchAdd, DirectOperation::kCompareExchange})
+    CHECK(w.a->engine.direct(w.qa.handle, operation, nullptr, 0, 0, 0) == DirectResult::kRefused);
   CHECK_EQ(w.direct(*w.a), before);
   TestQp unconnected(*w.a);
   CHECK(direct(unconnected) == DirectResult::kRefused);

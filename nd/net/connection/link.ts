@@ -69,6 +69,8 @@ export class Link {
   over = false;
   /** Calls of reads, writes and atomic operations on the peer's memory that have not returned; their requests may not be posted yet. */
   remoteCalls = 0;
+  /** The peer was waited for in vain, once, until it offers its memory for direct access. */
+  offersNothing = false;
   bytesRead = 0;
   bytesWritten = 0;
 

@@ -1,5 +1,6 @@
 import { type IND2QueuePair, Nd2Direct, Nd2DirectResult, type Nd2RemoteMemory } from '../../index.js';
 import { NetError } from '../base/errors.js';
+import type { Link } from '../connection/link.js';
 
 // A module's own names are constants to V8, members of imported objects are not.
 const { READ } = Nd2Direct;
@@ -14,13 +15,14 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** Memory of a peer on this host, which this process reaches by itself: nothing is sent, nothing completes, and the peer's program sleeps. */
 export class DirectMemory {
-  /** The peer was asked for its memory and has not offered it. */
-  #inVain = false;
+  private readonly queuePair: IND2QueuePair;
 
   constructor(
-    private readonly queuePair: IND2QueuePair,
+    private readonly link: Pick<Link, 'queuePair' | 'offersNothing'>,
     private readonly remote: Nd2RemoteMemory,
-  ) {}
+  ) {
+    this.queuePair = link.queuePair;
+  }
 
   /** Whether the peer can be reached this way at all. */
   get reachable(): boolean {
@@ -47,13 +49,13 @@ export class DirectMemory {
     const { queuePair } = this;
     if (queuePair.direct === undefined) throw unsupported(what, 'its adapter has no direct access', instead);
     let result = queuePair.direct(operation, bytes, this.remote, offset);
-    if (result === NOT_MAPPED && !this.#inVain) {
+    if (result === NOT_MAPPED && !this.link.offersNothing) {
       const until = performance.now() + MAPPING_MS;
       while (result === NOT_MAPPED && performance.now() < until) {
         Atomics.wait(sleeper, 0, 0, LOOK_MS);
         result = queuePair.direct(operation, bytes, this.remote, offset);
       }
-      this.#inVain = result === NOT_MAPPED;
+      this.link.offersNothing = result === NOT_MAPPED;
     }
     if (result === DONE) return;
     if (result === UNKNOWN) throw unknown();

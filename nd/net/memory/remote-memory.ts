@@ -54,7 +54,7 @@ export class RemoteMemory {
     this.length = memory.length;
     this.writable = (memory.id & WRITABLE) !== 0;
     this.#remote = new Nd2RemoteMemory(memory.address, memory.token);
-    this.#direct = new DirectMemory(link.queuePair, this.#remote);
+    this.#direct = new DirectMemory(link, this.#remote);
   }
 
   /**

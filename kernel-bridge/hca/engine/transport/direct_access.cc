@@ -255,7 +255,7 @@ DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* by
   } else if (!qp.local->peer.ready()) {
     return settle(qp), DirectResult::kRefused;
   }
-  if (length == 0) return DirectResult::kDone;
+  if (length == 0) return operation > DirectOperation::kRead ? DirectResult::kRefused : DirectResult::kDone;
   if (operation > DirectOperation::kRead) return changeNow(qp, operation, bytes, length, remote, rkey);
   const bool write = operation == DirectOperation::kWrite;
   DirectPeer::Refusal why;
