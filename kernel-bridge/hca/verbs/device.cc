@@ -34,45 +34,6 @@ void Tables::keep(Device* device) {
   devices_.push_back(device);
 }
 
-Status statusOf(int error) {
-  switch (error < 0 ? -error : error) {
-    case 0: return Status::kSuccess;
-    case EINVAL: return Status::kInvalidParameter;
-    case ENOMEM:
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE:
-    case ENOSPC: return Status::kInsufficientResources;
-    case EBUSY: return Status::kDeviceBusy;
-    case EPERM:
-    case EACCES: return Status::kAccessDenied;
-    case EOPNOTSUPP:
-    case ENOSYS:
-    case EPROTONOSUPPORT: return Status::kNotSupported;
-    case ENODEV:
-    case ENXIO:
-    case EIO: return Status::kDeviceRemoved;
-    case EFAULT: return Status::kAccessViolation;
-    case EADDRINUSE: return Status::kAddressAlreadyExists;
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT: return Status::kInvalidAddress;
-    case ENETUNREACH: return Status::kNetworkUnreachable;
-    case EHOSTUNREACH: return Status::kHostUnreachable;
-    case ETIMEDOUT: return Status::kIoTimeout;
-    default: return Status::kUnsuccessful;
-  }
-}
-
-std::string openingHelp(int error, const char* module) {
-  if (error == EACCES || error == EPERM)
-    return "; this user needs to read and write it: a rule of udev lets it, and docker run --device=/dev/infiniband a "
-           "container";
-  if (error == ENOENT || error == ENODEV || error == ENXIO)
-    return std::string("; it comes with the kernel's module ") + module +
-           ", and into a container by docker run --device=/dev/infiniband";
-  return "";
-}
-
 int accessOf(uint32_t access) {
   unsigned out = 0;
   if (access & abi::kAccessLocalWrite) out |= kAccessLocalWriteBit;
