@@ -45,6 +45,7 @@ export function netRows(amount: Amount): Row[] {
         request(amount, inFlight, 'processor', busy),
       ]),
       stream(amount, 'a Duplex, writes of 64 KiB', { kind: 'stream', busy }, busy ? 1.2 : 1),
+      stream(amount, 'a Duplex, the first bytes of new processes', { kind: 'stream', busy, figure: 'cold' }),
       stream(amount, 'a file copied into a file', { kind: 'copy', busy }, 1),
     ]),
     ...SIZES.filter(([size]) => size !== 64).map(([size, factor]) => long(amount, size, factor)),
@@ -89,10 +90,10 @@ function long(amount: Amount, size: number, factor: number): Row {
 function stream(
   amount: Amount,
   title: string,
-  job: Pick<NetJobInput, 'busy' | 'liveMib'> & { readonly kind: 'stream' | 'copy' | 'onread' },
-  factor: number,
+  job: Pick<NetJobInput, 'busy' | 'liveMib' | 'figure'> & { readonly kind: 'stream' | 'copy' | 'onread' },
+  factor?: number,
 ): Row {
-  const name = `net ${job.kind}${job.liveMib === undefined ? '' : ' live'}`;
+  const name = `net ${job.kind}${job.liveMib === undefined ? '' : ' live'}${job.figure === 'cold' ? ' cold' : ''}`;
   const mib = job.kind === 'copy' ? FILE_MIB : STREAM_MIB;
   return row(name, title, { ...job, bytes: amount.of(mib, LEAST_MIB) * MIB }, GIGABYTES, factor);
 }

@@ -16,11 +16,11 @@ export const netJobSchema = z.strictObject({
   inFlight: z.int().min(1).default(1),
   /** Of a broadcast. */
   subscribers: z.int().min(1).default(1),
-  /** For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up alone. */
+  /** For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up alone; a stream without a warm-up is `cold`, too. */
   figure: z.enum(['rate', 'processor', 'cold']).default('rate'),
   /** Duration of requests, echoes and connects, in seconds. */
   seconds: z.number().min(0.001).default(1),
-  /** Requests, echoes or connects before the measurement. */
+  /** Requests, echoes or connects before the measurement. Streams have one of their own. */
   warmUp: z.int().min(0).default(0),
   /** Length of the stream or file. */
   bytes: z
