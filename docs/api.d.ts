@@ -1340,6 +1340,7 @@ declare class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueueP
     readonly initiatorDepth: number;
     readonly responderResources: number;
     readonly direct?: NonNullable<IWVConnectQueuePair['direct']>;
+    readonly view?: NonNullable<IWVConnectQueuePair['view']>;
     send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
     sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
@@ -1766,6 +1767,7 @@ declare const Nd2MrFlag: {
     readonly RDMA_READ_SINK: 8;
     readonly ALL: 15;
     readonly ALLOW_REMOTE_ATOMIC: 64;
+    readonly ALLOW_REMOTE_VIEW: 128;
     readonly DO_NOT_SECURE_VM: 2147483648;
 };
 declare const Nd2OpFlag: {
@@ -2047,6 +2049,7 @@ declare const WvAccess: {
     readonly LOCAL_WRITE: 8;
     readonly MW_BIND: 16;
     readonly ZERO_BASED: 32;
+    readonly REMOTE_VIEW: 1073741824;
     readonly NON_CACHABLE: 2147483648;
     readonly ALL: 31;
 };
@@ -3110,6 +3113,7 @@ interface IND2QueuePair extends NdUnknown {
     read(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
     write(context: unknown, sgl: readonly Nd2Sge[], remote: Nd2RemoteMemory, offset?: number, flags?: number): void;
     direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
+    view?(remote: Nd2RemoteMemory, length: number, offset?: number): Uint8Array<ArrayBuffer> | typeof Nd2DirectResult.NOT_MAPPED | typeof Nd2DirectResult.REFUSED;
 }
 interface IND2SharedReceiveQueue extends IND2Overlapped {
     getNotifyAffinity(): Nd2Affinity;
@@ -3202,6 +3206,7 @@ interface IWVConnectQueuePair extends IWVQueuePair {
     read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
     write(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number, immediate?: number): void;
     direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
+    view?(remote: RemoteMemoryRef, offset: number, length: number): Uint8Array<ArrayBuffer> | typeof WvDirectResult.NOT_MAPPED | typeof WvDirectResult.REFUSED;
     compareExchange(context: unknown, sge: WvSge, flags: number, compare: bigint, exchange: bigint, remote: RemoteMemoryRef, offset: number): void;
     fetchAdd(context: unknown, sge: WvSge, flags: number, value: bigint, remote: RemoteMemoryRef, offset: number): void;
     bindMemoryWindow(window: IWVMemoryWindow, context: unknown, region: WvMemoryRegion, offset: number, length: number, access: number, flags: number): number;
@@ -3858,6 +3863,7 @@ interface UintType extends FieldType<number> {
 interface UserVerbs {
     postSend(qp: UvpHandle, request: UvpSendRequest): void;
     direct?(qp: UvpHandle, operation: 0 | 1 | 2 | 3, bytes: Uint8Array, remoteLow: number, remoteHigh: number, rkey: number): 0 | 1 | 2 | 3;
+    view?(qp: UvpHandle, remoteLow: number, remoteHigh: number, rkey: number, length: number): Uint8Array<ArrayBuffer> | 1 | 2;
     postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
     pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
     rearmCq(cq: UvpHandle, solicitedOnly: boolean): number;
@@ -3949,6 +3955,7 @@ interface UvpPin {
     readonly pin: number;
     readonly address: number;
     readonly detachable: boolean;
+    readonly allocated?: boolean | undefined;
 }
 interface UvpQpCreate {
     readonly type: number;

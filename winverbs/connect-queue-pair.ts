@@ -17,7 +17,7 @@ import { WVMemoryWindow } from './memory-window.js';
 import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { WvDirect, WvDirectResult } from './remote-memory.js';
-import { checkedObject, refusal, Status, WvError } from './status.js';
+import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
 /** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
 const DEFAULT_READ_DEPTH = 16;
@@ -33,6 +33,7 @@ const halves = new Uint32Array(wide.buffer);
 /** IWVConnectQueuePair: the two queues of a connection, reliable (RC) or not (UC). */
 export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePair {
   readonly direct?: NonNullable<IWVConnectQueuePair['direct']>;
+  readonly view?: NonNullable<IWVConnectQueuePair['view']>;
   private bindRequest: UvpBindRequest | undefined = undefined;
   private single: WvSge[] | undefined = undefined;
 
@@ -50,6 +51,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
       this.direct = (operation, bytes, remote, offset) =>
         this.executed(direct, operation, bytes, remote, offset);
     }
+    const view = pd.verbs.view?.bind(pd.verbs);
+    if (view !== undefined) this.view = (remote, offset, length) => this.viewed(view, remote, offset, length);
   }
 
   /** @internal */
@@ -138,9 +141,30 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
       );
     }
     const low = remote.addressLow + (offset % TWO_32);
-    const high = remote.addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
+    const high = highOf(remote, offset, low);
     if (!(high < TWO_32)) return WvDirectResult.REFUSED;
     return direct(this.handle, operation, bytes, low >>> 0, high, remote.rkey);
+  }
+
+  private viewed(
+    view: NonNullable<UserVerbs['view']>,
+    remote: RemoteMemoryRef,
+    offset: number,
+    length: number,
+  ): ReturnType<NonNullable<IWVConnectQueuePair['view']>> {
+    this.check();
+    if (typeof remote?.addressHigh !== 'number') noRemote();
+    const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
+    if (!whole || offset < 0 || length < 1) {
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`offset\` and \`length\` must be whole numbers of bytes, the length at least 1; got ${String(offset)} and ${String(length)}.`,
+      );
+    }
+    const low = remote.addressLow + (offset % TWO_32);
+    const high = highOf(remote, offset, low);
+    if (!(high < TWO_32)) return WvDirectResult.REFUSED;
+    return guarded('view', () => view(this.handle, low >>> 0, high, remote.rkey, length));
   }
 
   /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value. */
@@ -389,6 +413,11 @@ function checkBind(region: WvMemoryRegion, offset: number, length: number, acces
       `The window's access rights are 0x${(access >>> 0).toString(16)}; a window takes REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}).`,
     );
   }
+}
+
+/** The high 32 bits of the address that is `offset` bytes into the memory; `low` are the low ones, perhaps with a carry. */
+function highOf({ addressHigh }: RemoteMemoryRef, offset: number, low: number): number {
+  return addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
 }
 
 function noRemote(): never {

@@ -78,6 +78,12 @@ function withReason(error: unknown, what: string, find: () => string | undefined
 
 /** What peers may do to memory, this side must be able to do. @throws WvError INVALID_PARAMETER */
 export function checkRights(access: number): void {
+  if ((access & WvAccess.REMOTE_VIEW) !== 0 && (access & WvAccess.REMOTE_READ) === 0) {
+    throw new WvError(
+      Status.INVALID_PARAMETER,
+      `The access rights 0x${(access >>> 0).toString(16)} let peers map the memory without REMOTE_READ (0x1).`,
+    );
+  }
   const writes = (WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE) | WvAccess.REMOTE_ATOMIC;
   if ((access & writes) === 0 || (access & WvAccess.LOCAL_WRITE) !== 0) return;
   const wanted = `0x${((access | WvAccess.LOCAL_WRITE) >>> 0).toString(16)}`;

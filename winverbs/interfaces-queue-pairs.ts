@@ -268,6 +268,21 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    */
   direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
   /**
+   * Maps `length` bytes of the peer's memory, from `offset` on, into this process, where they stay until they are collected: longer than the
+   * peer's registration, the connection and the peer. They show what the peer has there. A page of them that is written to becomes this
+   * process's own, and shows the peer's no more. The peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at
+   * a time. An addition to WinVerbs; missing where there is no {@link direct}.
+   *
+   * @returns the bytes, in a buffer of their own; or `NOT_MAPPED`: call again in a millisecond or so; `REFUSED`
+   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE; INSUFFICIENT_RESOURCES: no file descriptor is left, or too many views exist; NO_MEMORY;
+   *   NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+   */
+  view?(
+    remote: RemoteMemoryRef,
+    offset: number,
+    length: number,
+  ): Uint8Array<ArrayBuffer> | typeof WvDirectResult.NOT_MAPPED | typeof WvDirectResult.REFUSED;
+  /**
    * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value.
    *
    * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`); so does {@link fetchAdd}.

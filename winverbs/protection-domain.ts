@@ -33,7 +33,12 @@ const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiv
 const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
 const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
 const ALL_RIGHTS =
-  REMOTE_RIGHTS | WvAccess.LOCAL_WRITE | WvAccess.MW_BIND | WvAccess.ZERO_BASED | WvAccess.NON_CACHABLE;
+  REMOTE_RIGHTS |
+  WvAccess.LOCAL_WRITE |
+  WvAccess.MW_BIND |
+  WvAccess.ZERO_BASED |
+  WvAccess.REMOTE_VIEW |
+  WvAccess.NON_CACHABLE;
 
 interface Registration {
   readonly bytes: Uint8Array;
@@ -88,9 +93,9 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Registers memory (MEMORY_REGISTER). Until it is deregistered the device may use it, and it stays in place and
    * alive, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
    * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the region's addresses count
-   * from 0; windows cannot be bound to it.
+   * from 0; windows cannot be bound to it. REMOTE_VIEW needs memory of `allocate()`.
    *
-   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown;
+   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown or not for it;
    *   INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of `allocate()`.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
@@ -239,19 +244,26 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     this.device.letGoOf(this);
   }
 
-  private prepare(buffer: ArrayBufferLike | ArrayBufferView, access: number): Registration {
+  private prepare(buffer: ArrayBufferLike | ArrayBufferView, wanted: number): Registration {
     this.check();
-    if (!Number.isInteger(access) || (access & ~ALL_RIGHTS) !== 0) {
+    if (!Number.isInteger(wanted) || (wanted & ~ALL_RIGHTS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The access rights are ${access}; they take an OR of WvAccess values.`,
+        `The access rights are ${wanted}; they take an OR of WvAccess values.`,
       );
     }
-    checkRights(access);
+    checkRights(wanted);
+    const access = this.verbs.view === undefined ? wanted & ~WvAccess.REMOTE_VIEW : wanted;
     const bytes = registrableBytes(buffer);
     const length = bytes.byteLength;
     const pin = guarded('RegisterMemory', () => this.verbs.pinMemory(bytes));
     try {
+      if ((access & WvAccess.REMOTE_VIEW) !== 0 && pin.allocated !== true) {
+        throw new WvError(
+          Status.INVALID_PARAMETER,
+          'The memory must be one of allocate() for peers to map it; got another. Make it with allocate().',
+        );
+      }
       if (pin.detachable) refuseTransfers(bytes.buffer as ArrayBuffer);
       const input = WvIoMemoryRegister.encode({
         id: this.id,

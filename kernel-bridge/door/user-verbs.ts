@@ -260,6 +260,8 @@ export interface UvpPin {
   readonly address: number;
   /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;
+  /** Whether it is memory of `allocate()`, which peers can map; missing: it is not. */
+  readonly allocated?: boolean | undefined;
 }
 
 /**
@@ -290,6 +292,19 @@ export interface UserVerbs {
     remoteHigh: number,
     rkey: number,
   ): 0 | 1 | 2 | 3;
+  /**
+   * Maps memory of the peer of a queue pair, privately: 1 not mapped yet, 2 refused. Ours, not of `uvp_interface_t`; missing where the device
+   * cannot.
+   *
+   * @throws StatusError INSUFFICIENT_RESOURCES, NO_MEMORY, NOT_SUPPORTED.
+   */
+  view?(
+    qp: UvpHandle,
+    remoteLow: number,
+    remoteHigh: number,
+    rkey: number,
+    length: number,
+  ): Uint8Array<ArrayBuffer> | 1 | 2;
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /**

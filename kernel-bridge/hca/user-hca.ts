@@ -33,7 +33,14 @@ export interface UserHca {
    * {@link AddonBinding.allocateShared} has made. `detachable`: JavaScript can detach the buffer; the caller marks it as untransferable, which native
    * code cannot.
    */
-  pin(view: Uint8Array): { status: number; pin: number; address: number; detachable: boolean };
+  pin(view: Uint8Array): {
+    status: number;
+    pin: number;
+    address: number;
+    detachable: boolean;
+    /** Memory of {@link AddonBinding.allocateShared}. */
+    allocated?: boolean;
+  };
   unpin(pin: number): void;
   /**
    * This thread's doorbell: a word for the handle of the object that the call which follows is about. An argument would double the
@@ -61,6 +68,22 @@ export interface UserHca {
     remoteHigh: number,
     rkey: number,
   ): (typeof DirectResult)[keyof typeof DirectResult];
+  /**
+   * Maps `length` bytes of memory of the peer of the queue pair in {@link doorbell}, privately: they show what the peer has there, and what is
+   * written to them stays in this process. The peer's key must have REMOTE_VIEW. `result` is a value of {@link DirectResult}, and
+   * `bytes` are there if it is `done` and the status is SUCCESS: else INSUFFICIENT_RESOURCES (no descriptor, or too many
+   * views), NO_MEMORY, NOT_SUPPORTED (no external buffers). Missing: the HCA cannot.
+   */
+  view?(
+    remoteLow: number,
+    remoteHigh: number,
+    rkey: number,
+    length: number,
+  ): {
+    status: number;
+    result: (typeof DirectResult)[keyof typeof DirectResult];
+    bytes: Uint8Array<ArrayBuffer> | null;
+  };
   /**
    * A poll has found the ring of the CQ in {@link doorbell} empty: the HCA puts there what has completed. The software HCA, for
    * which one CQ is as good as another, moves the engine one step if nobody else does, and marks this thread as polling. Asked

@@ -28,6 +28,11 @@ export const WvAccess = {
   MW_BIND: 0x10,
   /** Remote addresses count from 0, the first byte of the region or window, instead of being virtual addresses. */
   ZERO_BASED: 0x20,
+  /**
+   * Ours: peers of this host may map the memory, which is one of `allocate()`, and keep what they have mapped. It goes with REMOTE_READ, and has no
+   * effect where the device cannot do it (`view` of a queue pair).
+   */
+  REMOTE_VIEW: 0x4000_0000,
   /** The memory is not cached; of the WinVerbs interface, without effect on the software HCA. */
   NON_CACHABLE: 0x8000_0000,
   /** Ours: every right, for this side and for peers, and that of binding windows. */

@@ -20,6 +20,10 @@ export const single: Readonly<Record<string, Constant>> = {
       'CONTRIBUTING.md says when it changes.',
   ],
   slots: [254, 'Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.'],
+  mostViews: [
+    4096,
+    'Views that a process has of memory of its peers at a time. Each is a mapping, of which Linux gives a process 65530 for all that it does.',
+  ],
   byWire: [0xffff_ffff, "In place of a sender's slot: the packet arrived over UDP, from any sender."],
 };
 

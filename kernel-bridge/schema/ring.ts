@@ -207,6 +207,7 @@ export const ring: readonly ConstantGroup[] = [
       accessLocalWrite: WvAccess.LOCAL_WRITE,
       accessMwBind: WvAccess.MW_BIND,
       accessZeroBased: [WvAccess.ZERO_BASED, 'Addresses count from 0, the first byte.'],
+      accessRemoteView: [WvAccess.REMOTE_VIEW, 'Peers may map memory of allocate() and keep it.'],
     },
   },
   {

@@ -29,6 +29,7 @@ import {
   SrqProviderOut,
 } from '../ioctl/provider-data.js';
 import { Status, StatusError } from '../ioctl/status.js';
+import { DirectResult, MOST_VIEWS } from '../schema/generated/numbers.js';
 import { cqRingBytes, SoftCompletionQueue } from './completion-queue.js';
 import { SoftFastRegion, SoftMemoryWindow } from './memory-keys.js';
 import { SoftQueuePair } from './queue-pair.js';
@@ -71,6 +72,7 @@ function checkLimit(what: string, value: number, least: number, most: number): v
 export class SoftUserVerbs implements UserVerbs {
   readonly shouldPoll?: (cq: SoftCq) => boolean;
   readonly direct?: NonNullable<UserVerbs['direct']>;
+  readonly view?: NonNullable<UserVerbs['view']>;
 
   constructor(private readonly hca: UserHca) {
     if (hca.shouldPoll !== undefined) this.shouldPoll = (cq) => cq.shouldPoll();
@@ -79,6 +81,15 @@ export class SoftUserVerbs implements UserVerbs {
       this.direct = (qp, operation, bytes, low, high, rkey) => {
         hca.doorbell[0] = (qp as SoftQueuePair).handle;
         return direct(operation, bytes, low, high, rkey);
+      };
+    }
+    const view = hca.view?.bind(hca);
+    if (view !== undefined) {
+      this.view = (qp, low, high, rkey, length) => {
+        hca.doorbell[0] = (qp as SoftQueuePair).handle;
+        const { status, result, bytes } = view(low, high, rkey, length);
+        if (status !== Status.SUCCESS) throw new StatusError(status, whyNoView(status, length));
+        return bytes ?? (result === DirectResult.notMapped ? DirectResult.notMapped : DirectResult.refused);
       };
     }
   }
@@ -325,7 +336,7 @@ export class SoftUserVerbs implements UserVerbs {
   }
 
   pinMemory(view: Uint8Array): UvpPin {
-    const { status, pin, address, detachable } = this.hca.pin(view);
+    const { status, pin, address, detachable, allocated } = this.hca.pin(view);
     if (status === Status.NOT_SUPPORTED) {
       throw new StatusError(
         status,
@@ -338,11 +349,22 @@ export class SoftUserVerbs implements UserVerbs {
         `The ${view.byteLength} bytes to be registered could not be held in memory.`,
       );
     }
-    return { pin, address, detachable };
+    return { pin, address, detachable, allocated };
   }
 
   unpinMemory({ pin }: UvpPin): void {
     this.hca.unpin(pin);
+  }
+}
+
+function whyNoView(status: number, length: number): string {
+  switch (status) {
+    case Status.INSUFFICIENT_RESOURCES:
+      return `This process has no file descriptor left, or all the ${MOST_VIEWS} views that it may have. A view ends when it is collected.`;
+    case Status.NOT_SUPPORTED:
+      return 'This runtime does not let native code make ArrayBuffers.';
+    default:
+      return `There is no room in the address space for ${length} bytes, or none for another mapping.`;
   }
 }
 

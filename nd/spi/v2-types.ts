@@ -40,6 +40,11 @@ export const Nd2MrFlag = {
   ALL: 0xf,
   /** Ours: peers may execute atomic operations there. Without effect where the adapter has none. */
   ALLOW_REMOTE_ATOMIC: 0x40,
+  /**
+   * Ours: peers of this host may map the memory, which is one of `allocate()`, by {@link IND2QueuePair.view}, and keep what they have mapped. It
+   * goes with ALLOW_REMOTE_READ. Without effect where the adapter's queue pairs have no `view`.
+   */
+  ALLOW_REMOTE_VIEW: 0x80,
   /** Has no meaning here. */
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;

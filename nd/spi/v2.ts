@@ -615,6 +615,25 @@ export interface IND2QueuePair extends NdUnknown {
    * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE
    */
   direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
+
+  /**
+   * Maps `length` bytes of the peer's memory into this process, from `offset` on. They stay until they are collected: longer than the
+   * registration, the connection and the peer itself. They show what the peer has there. A page of them that this process writes to
+   * becomes its own, and shows the peer's no more. The peer must have registered the memory with {@link Nd2MrFlag.ALLOW_REMOTE_VIEW}. A
+   * process has at most 4096 views at a time. Missing: as {@link direct}. An addition to the SPI.
+   *
+   * @param remote - address and token of the peer's memory
+   * @param length - bytes, at least 1
+   * @param offset - bytes from the remote address; default 0
+   * @returns the bytes; or `NOT_MAPPED`: the peer has been asked for its memory, call again in a millisecond or so; or `REFUSED`
+   * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE, INSUFFICIENT_RESOURCES:
+   *   no file descriptor is left, or too many views exist; NO_MEMORY; NOT_SUPPORTED: the runtime has no external ArrayBuffers
+   */
+  view?(
+    remote: Nd2RemoteMemory,
+    length: number,
+    offset?: number,
+  ): Uint8Array<ArrayBuffer> | typeof Nd2DirectResult.NOT_MAPPED | typeof Nd2DirectResult.REFUSED;
 }
 
 /** Options of Connect and Accept. */

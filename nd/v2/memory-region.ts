@@ -13,6 +13,7 @@ const {
   ALLOW_REMOTE_WRITE,
   RDMA_READ_SINK,
   ALLOW_REMOTE_ATOMIC,
+  ALLOW_REMOTE_VIEW,
   DO_NOT_SECURE_VM,
 } = Nd2MrFlag;
 const KNOWN =
@@ -21,6 +22,7 @@ const KNOWN =
   ALLOW_REMOTE_WRITE |
   RDMA_READ_SINK |
   ALLOW_REMOTE_ATOMIC |
+  ALLOW_REMOTE_VIEW |
   DO_NOT_SECURE_VM;
 /** ALLOW_REMOTE_WRITE without the ALLOW_LOCAL_WRITE that it includes. */
 const REMOTE_WRITE_BIT = ALLOW_REMOTE_WRITE & ~ALLOW_LOCAL_WRITE;
@@ -32,7 +34,8 @@ export function accessOf(flags: number, atomics: boolean): number {
     (flags & (ALLOW_LOCAL_WRITE | RDMA_READ_SINK) ? WvAccess.LOCAL_WRITE : 0) |
     (flags & ALLOW_REMOTE_READ ? WvAccess.REMOTE_READ : 0) |
     (flags & REMOTE_WRITE_BIT ? WvAccess.REMOTE_WRITE : 0) |
-    (atomics && flags & ALLOW_REMOTE_ATOMIC ? WvAccess.REMOTE_ATOMIC : 0)
+    (atomics && flags & ALLOW_REMOTE_ATOMIC ? WvAccess.REMOTE_ATOMIC : 0) |
+    (flags & ALLOW_REMOTE_VIEW ? WvAccess.REMOTE_VIEW : 0)
   );
 }
 

@@ -24,6 +24,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
   readonly maxReceiveRequestSge: number;
   readonly maxInitiatorRequestSge: number;
   readonly direct?: NonNullable<IND2QueuePair['direct']>;
+  readonly view?: NonNullable<IND2QueuePair['view']>;
   readonly #srq: SharedReceiveQueue | undefined;
 
   /** @param srq - the shared source of its Receives, if it has no queue of its own */
@@ -44,6 +45,14 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
         } catch (error) {
           throw this.adapter.terms.error(error, 'direct');
         }
+      };
+    }
+    if (qp.view !== undefined) {
+      this.view = (remote, length, offset = 0) => {
+        this.alive('view');
+        checkRemote('view', remote, Nd2RemoteMemory);
+        checkOffset('view', offset);
+        return this.adapter.terms.call('view', () => qp.view!(remote, offset, length));
       };
     }
   }

@@ -28,6 +28,7 @@ uint32_t DirectWorld::map(Node& visitor) {
       return true;
     }
     answers[memory.number] = own.maps.add(memory, fd, true);
+    if (own.peer.wantsDescriptor(memory.file)) own.maps.keep(memory.number, duplicateDescriptor(fd));
     return true;
   });
   uint32_t mapped = 0;

@@ -194,6 +194,7 @@ const expectedConstants: Record<string, Record<string, number>> = {
     LOCAL_WRITE: 8,
     MW_BIND: 16,
     ZERO_BASED: 32,
+    REMOTE_VIEW: 0x4000_0000,
     NON_CACHABLE: 2147483648,
     ALL: 0x1f,
   },

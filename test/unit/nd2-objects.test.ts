@@ -199,6 +199,7 @@ test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is told by its own bit', 
   const { ALLOW_REMOTE_ATOMIC } = Nd2MrFlag;
   assert.is(accessOf(ALLOW_REMOTE_ATOMIC, true), WvAccess.REMOTE_ATOMIC | MW_BIND);
   assert.is(accessOf(ALLOW_REMOTE_ATOMIC, false), MW_BIND, 'an adapter without atomic operations');
+  assert.is(accessOf(Nd2MrFlag.ALLOW_REMOTE_VIEW, true), WvAccess.REMOTE_VIEW | MW_BIND);
   const { adapter, pd } = openFake2();
   registered2(adapter, pd, ALLOW_LOCAL_WRITE);
   assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers nothing');

@@ -109,7 +109,15 @@ const MOST_BYTES = 2 * 2 ** 20;
 test('full lists are read, and fit twice', async () => {
   const full = <T>(one: T): T[] => Array.from({ length: STATISTICS_MOST }, () => one);
   const long = { local: '[2001:db8:1111:2222:3333:4444:5555:6666]:65535', remote: '[2001:db8::1]:65535' };
-  const access = ['LOCAL_WRITE', 'REMOTE_READ', 'REMOTE_WRITE', 'REMOTE_ATOMIC', 'MW_BIND', 'ZERO_BASED'];
+  const access = [
+    'LOCAL_WRITE',
+    'REMOTE_READ',
+    'REMOTE_WRITE',
+    'REMOTE_ATOMIC',
+    'MW_BIND',
+    'ZERO_BASED',
+    'REMOTE_VIEW',
+  ];
   const all = {
     ...statistics,
     devices: Array.from({ length: 256 }, () => statistics.devices[0]),

@@ -122,6 +122,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("failChannel", NativeChannelServer::failChannel);
   add("openHca", NativeHca::openHca);
   add("allocateShared", Memory::allocateShared);
+  add("view", Memory::view);
   add("allocateRing", Memory::allocateRing);
   add("releaseRing", Memory::releaseRing);
   add("pin", Memory::pin);

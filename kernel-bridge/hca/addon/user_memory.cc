@@ -2,6 +2,8 @@
 
 #include "backing_store.h"
 #include "convert.h"
+#include "platform/mapping.h"
+#include "platform/pages.h"
 #include "platform/shared_memory.h"
 
 namespace nd::js {
@@ -17,11 +19,12 @@ struct RingHold {
   std::shared_ptr<void> memory;
 };
 
-// JavaScript's references to memory of allocate(), by id, so that releasing twice does no harm. Leaked, because
-// finalizers may run late.
+// JavaScript's references to memory of allocate() and to views, by number, so that releasing twice does no harm.
+// Leaked, because finalizers may run late.
 struct SharedHolds {
   std::mutex mutex;
-  std::unordered_map<uint64_t, std::shared_ptr<const SharedRange>> ranges;
+  std::unordered_map<uint64_t, std::shared_ptr<const void>> memory;
+  uint64_t next = 1;
 };
 
 SharedHolds& sharedHolds() {
@@ -29,22 +32,82 @@ SharedHolds& sharedHolds() {
   return *instance;
 }
 
-void letGoOfShared(uint64_t id) {
-  std::shared_ptr<const SharedRange> range;  // freed after the lock is released
+void letGoOfShared(uint64_t number) {
+  std::shared_ptr<const void> memory;  // freed after the lock is released
   SharedHolds& all = sharedHolds();
   std::lock_guard<std::mutex> lock(all.mutex);
-  auto it = all.ranges.find(id);
-  if (it == all.ranges.end()) return;
-  range = std::move(it->second);
-  all.ranges.erase(it);
+  auto it = all.memory.find(number);
+  if (it == all.memory.end()) return;
+  memory = std::move(it->second);
+  all.memory.erase(it);
 }
 
-Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin = 0, uint64_t address = 0, bool detachable = false) {
+// Makes an ArrayBuffer of these bytes, which holds `owner`. kNotSupported: this runtime has no external buffers.
+Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<const void> owner, napi_value* buffer) {
+  uint64_t number;
+  SharedHolds& all = sharedHolds();
+  {
+    std::lock_guard<std::mutex> lock(all.mutex);
+    number = all.next++;
+    all.memory.emplace(number, std::move(owner));
+  }
+  const auto finalizer = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+  const napi_status made = napi_create_external_arraybuffer(
+      env, bytes, length, finalizer, reinterpret_cast<void*>(static_cast<uintptr_t>(number)), buffer);
+  if (made == napi_ok) return Status::kSuccess;
+  clearException(env);
+  letGoOfShared(number);
+  return made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
+}
+
+// Memory of a peer that is mapped for this process alone. Their number is bounded here; their bytes count as external
+// memory of V8, like those of any buffer.
+class PeerView {
+ public:
+  ~PeerView() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  PeerView(const PeerView&) = delete;
+  PeerView& operator=(const PeerView&) = delete;
+  // Null: there are too many.
+  static std::shared_ptr<PeerView> make() {
+    const uint32_t before = count_.fetch_add(1, std::memory_order_relaxed);
+    std::shared_ptr<PeerView> view(new PeerView);
+    return before < kMostViews ? view : nullptr;
+  }
+  Mapping pages;
+
+ private:
+  PeerView() = default;
+  static std::atomic<uint32_t> count_;
+};
+
+std::atomic<uint32_t> PeerView::count_{0};
+
+// The bytes of a part as a Uint8Array, whose buffer may have up to 7 more before them: it begins where 8 bytes of the
+// peer do, as BigInt64Array needs it.
+Status makeView(napi_env env, const FilePart& part, napi_value* bytes) {
+  constexpr uint64_t kAlignment = 8;
+  const std::shared_ptr<PeerView> view = PeerView::make();
+  if (view == nullptr || !part.fd.valid()) return Status::kInsufficientResources;
+  if (!view->pages.openView(part)) return Status::kNoMemory;
+  const uint64_t inPage = part.offset % pageBytes(), before = part.offset % kAlignment;
+  napi_value buffer;
+  uint8_t* const start = static_cast<uint8_t*>(view->pages.get()) + inPage - before;
+  const Status status = makeBuffer(env, start, before + part.length, view, &buffer);
+  if (status != Status::kSuccess) return status;
+  const napi_status made = napi_create_typedarray(env, napi_uint8_array, part.length, buffer, before, bytes);
+  if (made == napi_ok) return Status::kSuccess;
+  clearException(env);
+  return Status::kNoMemory;
+}
+
+Napi::Value pinResult(Napi::Env env, Status status, uint32_t pin = 0, uint64_t address = 0, bool detachable = false,
+                      bool allocated = false) {
   Napi::Object out = Napi::Object::New(env);
   out.Set("status", static_cast<uint32_t>(status));
   out.Set("pin", pin);
   out.Set("address", static_cast<double>(address));
   out.Set("detachable", detachable);
+  out.Set("allocated", allocated);
   return out;
 }
 
@@ -89,9 +152,8 @@ Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   FoundStore backing = backingStoreOf(env, buffer, bytes.data, bytes.length);
   if (backing.found == StoreFound::kResizable) return pinResult(env, Status::kInvalidParameter);
   // The engine itself holds memory of allocate() while a range of it is pinned.
-  if (backing.found == StoreFound::kUnknown && sharedRangeAt(address, length) == nullptr) {
-    return pinResult(env, Status::kNotSupported);
-  }
+  const bool allocated = sharedRangeAt(address, length) != nullptr;
+  if (backing.found == StoreFound::kUnknown && !allocated) return pinResult(env, Status::kNotSupported);
   Pin pin;
   pin.store = std::move(backing.store);
   const Status status = engine->pinRange(address, length, &pin.range);
@@ -101,7 +163,7 @@ Napi::Value Memory::pin(const Napi::CallbackInfo& info) {
   while (self.nextPin_ == 0 || self.pins_.count(self.nextPin_) > 0) ++self.nextPin_;
   const uint32_t id = self.nextPin_++;
   self.pins_.emplace(id, std::move(pin));
-  return pinResult(env, Status::kSuccess, id, address, backing.detachable);
+  return pinResult(env, Status::kSuccess, id, address, backing.detachable, allocated);
 }
 
 Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {
@@ -126,26 +188,36 @@ Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
   Napi::Object out = Napi::Object::New(env);
   napi_value buffer = env.Null();
   if (status == Status::kSuccess) {
-    const uint64_t id = range->id;
-    void* memory = reinterpret_cast<void*>(range->base);
-    SharedHolds& all = sharedHolds();
-    {
-      std::lock_guard<std::mutex> lock(all.mutex);
-      all.ranges.emplace(id, std::move(range));
-    }
-    const auto finalizer = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
-    const napi_status made = napi_create_external_arraybuffer(
-        env, memory, bytes, finalizer, reinterpret_cast<void*>(static_cast<uintptr_t>(id)), &buffer);
-    if (made != napi_ok) {
-      clearException(env);
-      letGoOfShared(id);
-      buffer = env.Null();
-      status = made == napi_no_external_buffers_allowed ? Status::kNotSupported : Status::kNoMemory;
-    }
+    void* const memory = reinterpret_cast<void*>(range->base);
+    status = makeBuffer(env, memory, bytes, std::move(range), &buffer);
+    if (status != Status::kSuccess) buffer = env.Null();
   }
   out.Set("status", static_cast<uint32_t>(status));
   out.Set("errno", error);
   out.Set("buffer", buffer);
+  return out;
+}
+
+// view(remoteLow, remoteHigh, rkey, length), by the queue pair in `doorbell`.
+Napi::Value Memory::view(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const EnvData& own = EnvData::of(env);
+  Engine* const engine = own.engine();
+  uint32_t low = 0, high = 0, rkey = 0;
+  uint64_t length = 0;
+  Status status = Status::kSuccess;
+  DirectResult result = DirectResult::kRefused;
+  napi_value bytes = env.Null();
+  if (engine != nullptr && toU32(env, info[0], &low) && toU32(env, info[1], &high) && toU32(env, info[2], &rkey) &&
+      toUint(env, info[3], &length)) {
+    FilePart part;
+    result = engine->view(*own.doorbellWord, length, uint64_t{high} << 32 | low, rkey, &part);
+    if (result == DirectResult::kDone) status = makeView(env, part, &bytes);
+  }
+  Napi::Object out = Napi::Object::New(env);
+  out.Set("status", static_cast<uint32_t>(status));
+  out.Set("result", static_cast<uint32_t>(result));
+  out.Set("bytes", bytes);
   return out;
 }
 

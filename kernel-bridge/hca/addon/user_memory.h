@@ -16,6 +16,7 @@ class Memory final : public Closable {
   static Napi::Value pin(const Napi::CallbackInfo& info);
   static Napi::Value unpin(const Napi::CallbackInfo& info);
   static Napi::Value allocateShared(const Napi::CallbackInfo& info);
+  static Napi::Value view(const Napi::CallbackInfo& info);
   static Napi::Value allocateRing(const Napi::CallbackInfo& info);
   static Napi::Value releaseRing(const Napi::CallbackInfo& info);
 

@@ -18,7 +18,8 @@ const regionAccess =
   WvAccess.REMOTE_ATOMIC |
   WvAccess.LOCAL_WRITE |
   WvAccess.MW_BIND |
-  WvAccess.ZERO_BASED;
+  WvAccess.ZERO_BASED |
+  WvAccess.REMOTE_VIEW;
 
 /** Bytes from which on a registration, which visits each page, takes too long for DISPATCH_LEVEL. */
 export const largeRegistration = 1n << 24n;

@@ -12,6 +12,12 @@ export const DIALECT = 6;
 /** Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN. */
 export const SLOTS = 254;
 
+/**
+ * Views that a process has of memory of its peers at a time. Each is a mapping, of which Linux gives a
+ * process 65530 for all that it does.
+ */
+export const MOST_VIEWS = 4096;
+
 /** In place of a sender's slot: the packet arrived over UDP, from any sender. */
 export const BY_WIRE = 0xffffffff;
 

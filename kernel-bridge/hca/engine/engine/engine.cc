@@ -96,6 +96,16 @@ DirectResult Engine::direct(Handle handle, DirectOperation operation, uint8_t* d
   }
 }
 
+DirectResult Engine::view(Handle handle, uint64_t length, uint64_t remote, uint32_t rkey, FilePart* part) {
+  Transport& t = impl_->transport;
+  Command command(t);
+  Qp* const qp = t.context.qps.find(handle);
+  if (!qp) return DirectResult::kRefused;
+  const DirectResult result = t.direct.view(*qp, remote, rkey, length, part);
+  if (result == DirectResult::kNotMapped) t.context.link.flush();  // asks the peer
+  return result;
+}
+
 bool Engine::progress() {
   Transport& t = impl_->transport;
   Context& context = t.context;

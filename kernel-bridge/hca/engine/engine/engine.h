@@ -29,6 +29,7 @@ struct Statistics {
 };
 
 struct SharedRange;  // shared_memory.h
+struct FilePart;     // mapping.h
 
 class Engine final : public PacketSink, public HcaCommands {
  public:
@@ -121,6 +122,8 @@ class Engine final : public PacketSink, public HcaCommands {
   // Executes an operation in memory that the peer has published, now and without a request (DirectAccess::access).
   DirectResult direct(Handle qp, DirectOperation operation, uint8_t* data, size_t length, uint64_t remote,
                       uint32_t rkey);
+  // The file with memory that the peer lets others map (DirectAccess::view); Mapping::openView() maps it.
+  DirectResult view(Handle qp, uint64_t length, uint64_t remote, uint32_t rkey, FilePart* part);
   // A poll of a program's thread: one step if the lock is free. True: something moved. Marks the thread as attending;
   // one that polls long in vain lets other threads run.
   bool progress();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "schema/ring.h"
 #include "base/types.h"
 
 namespace nd {
@@ -39,7 +38,7 @@ uint8_t* DirectPeer::enter(const Request& request, LocalMaps& maps, Refusal* why
   if (at == nullptr) {
     if (!allows(request, *record, file, shift)) return nullptr;  // it is not asked for in vain
     *why = Refusal::kUnmapped;
-    wish(file, changes);
+    wish(file, changes, false);
     return nullptr;
   }
   const uint32_t touched = request.touched != 0 ? request.touched : static_cast<uint32_t>(request.length);
@@ -68,24 +67,48 @@ inline bool DirectPeer::allows(const Request& request, const DirectKey& record, 
   const DirectQp& qp = table()->qps[request.peer % DirectTable::kQps];
   const bool steady = directRead(qp, [&](const DirectQp& r) {
     fits = directLoad(r.qpn) == request.peer && directLoad(r.peer) == request.qpn && directLoad(r.pd) == pd &&
-           (directLoad(r.access) & request.right) != 0 &&
+           (directLoad(r.access) & rightOfQp(request.right)) != 0 &&
            pkeysFit(static_cast<uint16_t>(directLoad(r.pkey)), static_cast<uint16_t>(request.pkey));
   });
   return steady && fits;
 }
 
-void DirectPeer::wish(uint32_t file, bool writable) {
+// No mark: what is mapped then stays, whatever the peer withdraws.
+FilePart DirectPeer::view(const Request& request, LocalMaps& maps, Refusal* why) {
+  *why = Refusal::kUnpublished;
+  const DirectKey* const record = request.rkey != 0 ? find(request.rkey) : nullptr;
+  if (record == nullptr) return {};
+  const uint32_t file = directLoad(record->file);
+  const uint64_t shift = directLoad(record->shift);
+  if (!allows(request, *record, file, shift)) return {};
+  FilePart part = maps.takeFile(file, request.address + shift, request.length);
+  if (!part.fd.valid()) {
+    *why = Refusal::kUnmapped;
+    wish(file, false, true);
+    return {};
+  }
+  for (Wish& known : wishes_)
+    if (known.file == file) known.descriptor = false;  // the next view needs another one
+  return part;
+}
+
+bool DirectPeer::wantsDescriptor(uint32_t file) const {
+  return std::any_of(wishes_.begin(), wishes_.end(), [&](const Wish& w) { return w.file == file && w.descriptor; });
+}
+
+void DirectPeer::wish(uint32_t file, bool writable, bool descriptor) {
   for (Wish& known : wishes_) {
     if (known.file != file) continue;
-    if (writable && !known.writable) {
-      known.writable = true;
+    if ((writable && !known.writable) || (descriptor && !known.descriptor)) {
+      known.writable |= writable;
+      known.descriptor |= descriptor;
       known.told = false;
       news_ = true;
     }
     return;
   }
   if (wishes_.size() >= kMostAsked) return;
-  wishes_.push_back({file, writable, false});
+  wishes_.push_back({file, writable, false, descriptor});
   news_ = true;
 }
 

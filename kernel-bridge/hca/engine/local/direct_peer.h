@@ -7,6 +7,7 @@
 #include "local/direct_table.h"
 #include "local/local_maps.h"
 #include "platform/mapping.h"
+#include "schema/ring.h"
 
 namespace nd {
 
@@ -16,7 +17,7 @@ class DirectPeer {
 
   struct Request {
     uint32_t qpn, peer;    // our queue pair, and the peer's
-    uint32_t rkey, right;  // one of WV_ACCESS_*
+    uint32_t rkey, right;  // one of WV_ACCESS_* of remote operations, or VIEW
     uint32_t pkey;
     uint64_t address, length;
     uint32_t touched =
@@ -27,6 +28,7 @@ class DirectPeer {
   struct Wish {
     uint32_t file;
     bool writable, told;
+    bool descriptor;  // also its descriptor, for a view
   };
 
   void attach(DirectVisit* visit) { visit_ = visit; }
@@ -41,6 +43,13 @@ class DirectPeer {
   // False: the peer has taken the memory away meanwhile: nothing that was done in it counts.
   bool leave() { return DirectMark::leave(&visit_->mark, entered_); }
 
+  // The file that the memory of the request lies in, to be mapped apart from `maps`, for longer than the peer allows
+  // access to it. Without a descriptor: refused, or the peer is asked for it.
+  FilePart view(const Request& request, LocalMaps& maps, Refusal* why);
+  bool wantsDescriptor(uint32_t file) const;
+  // The right that a queue pair must have for it.
+  static uint32_t rightOfQp(uint32_t right) { return right == abi::kAccessRemoteView ? abi::kAccessRemoteRead : right; }
+
   // Files that are to be asked for: tell(wish) returns false if no more can be sent now.
   bool news() const { return news_; }
   template <typename Tell>
@@ -51,7 +60,7 @@ class DirectPeer {
  private:
   const DirectTable* table() const { return static_cast<const DirectTable*>(pages_.get()); }
   const DirectKey* find(uint32_t rkey);
-  void wish(uint32_t file, bool writable);
+  void wish(uint32_t file, bool writable, bool descriptor);
   bool allows(const Request& request, const DirectKey& record, uint32_t file, uint64_t shift) const;
 
   Mapping pages_;

@@ -13,7 +13,7 @@ namespace nd {
 struct DirectKey {
   alignas(64) uint32_t sequence;
   uint32_t key;     // 0: none
-  uint32_t access;  // WV_ACCESS_* of remote operations
+  uint32_t access;  // WV_ACCESS_* of remote operations and of views
   uint32_t pd;
   uint32_t qpn;   // of a window: the queue pair that it is bound to; 0: any of the PD
   uint32_t file;  // the memory of allocate() that it lies in (SharedRange::id)

@@ -72,6 +72,7 @@ bool LocalMaps::add(const LocalMemory& memory, Descriptor fd, bool direct) {
   if (memory.length == 0 || (!again && memory.length > kMostBytes - bytes_)) return false;
   if (direct && memory.base % kAtomicAlignment != 0) return false;
   const bool writable = direct && memory.mapped == 1;
+  if (again && before->writable == writable) return true;  // it was asked for again because of its descriptor
   Mapping pages;
   if (!(direct ? pages.openShared(fd, memory.length, writable) : pages.openForReading(fd, memory.length))) return false;
   if (again) {
@@ -79,7 +80,7 @@ bool LocalMaps::add(const LocalMemory& memory, Descriptor fd, bool direct) {
     before->writable = writable;
     return true;
   }
-  maps_.push_back({memory.number, direct ? memory.file : 0, writable, memory.base, std::move(pages)});
+  maps_.push_back({memory.number, direct ? memory.file : 0, writable, memory.base, std::move(pages), {}});
   bytes_ += memory.length;
   return true;
 }
@@ -94,6 +95,19 @@ bool LocalMaps::remove(uint32_t number) {
   bytes_ -= found->pages.bytes();
   maps_.erase(found);
   return true;
+}
+
+void LocalMaps::keep(uint32_t number, UniqueFd fd) {
+  const auto found = std::find_if(maps_.begin(), maps_.end(), [&](const Map& map) { return map.number == number; });
+  if (found != maps_.end()) found->kept = std::move(fd);
+}
+
+FilePart LocalMaps::takeFile(uint32_t file, uint64_t address, uint64_t length) {
+  const uint8_t* const at = findFile(file, address, length, false);
+  if (at == nullptr) return {};
+  Map& map = maps_[lastFile_];
+  const auto offset = static_cast<uint64_t>(at - static_cast<const uint8_t*>(map.pages.get()));
+  return {std::move(map.kept), map.pages.bytes(), offset, length};
 }
 
 void LocalMaps::clear() {

@@ -74,6 +74,11 @@ class LocalMaps {
   bool has(uint32_t number) const;
   bool remove(uint32_t number);
   void clear();
+  // Keeps the descriptor of the file that was added by this number, for one view of it.
+  void keep(uint32_t number, UniqueFd fd);
+  // That memory of the peer as a part of its published file. Without a descriptor: none was kept since the last call,
+  // or not all of it is mapped.
+  FilePart takeFile(uint32_t file, uint64_t address, uint64_t length);
   // The address of that memory of the peer in this process; null: not, or not all of it, is mapped.
   const uint8_t* find(uint32_t number, uint64_t address, uint64_t length);
   // The same of a published file; `write`: mapped for writing.
@@ -90,6 +95,7 @@ class LocalMaps {
     bool writable;
     uint64_t base;  // the peer's
     Mapping pages;
+    UniqueFd kept;
   };
   static uint8_t* within(const Map& map, uint64_t address, uint64_t length) {
     const uint64_t offset = address - map.base;  // too large for an address below the range

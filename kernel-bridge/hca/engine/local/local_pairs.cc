@@ -275,6 +275,8 @@ void LocalPairs::onMemory(const Frame& frame, FrameOrigin& origin, PacketSink& s
     case FrameKind::kMemoryOffer: {
       if (origin.fdCount != 1) return counters_.add(HostCounter::kSlotBadFrames);
       memory.mapped = pair->maps.add(memory, origin.fds[0].get(), pair->direct());
+      if (memory.mapped && pair->peer.wantsDescriptor(memory.file))
+        pair->maps.keep(memory.number, std::move(origin.fds[0]));
       counters_.add(memory.mapped ? HostCounter::kLocalMaps : HostCounter::kLocalMapsRefused);
       tellMemory(slot, FrameKind::kMemoryAnswer, memory, kNoDescriptor);  // if it is lost, ordinary copies are used
       return;

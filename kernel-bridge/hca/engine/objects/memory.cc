@@ -10,7 +10,8 @@ using namespace abi;
 namespace {
 
 constexpr uint32_t kRemoteRights = kAccessRemoteRead | kAccessRemoteWriteBit | kAccessRemoteAtomic;
-constexpr uint32_t kAllRights = kRemoteRights | kAccessLocalWrite | kAccessMwBind | kAccessZeroBased;
+constexpr uint32_t kPublishedRights = kRemoteRights | kAccessRemoteView;
+constexpr uint32_t kAllRights = kPublishedRights | kAccessLocalWrite | kAccessMwBind | kAccessZeroBased;
 constexpr uint32_t kMeaningful = 0x7FFFFFFF;  // WV_ACCESS_NON_CACHABLE is advice about caches
 constexpr uint64_t kRingAlignment = 64;
 // User-space addresses end here; a range beyond is not memory a process can have.
@@ -24,6 +25,7 @@ bool inside(uint64_t address, uint64_t length, uint64_t outerAddress, uint64_t o
 bool needsLocalWrite(uint32_t access) { return (access & (kAccessRemoteWriteBit | kAccessRemoteAtomic)) != 0; }
 
 bool rightsOfRegion(uint32_t access) {
+  if ((access & kAccessRemoteView) != 0 && (access & kAccessRemoteRead) == 0) return false;
   return (access & ~kAllRights) == 0 && (!needsLocalWrite(access) || (access & kAccessLocalWrite) != 0);
 }
 
@@ -169,7 +171,7 @@ void Memory::publish(MemoryKey& key) {
   const PinnedRange* const range = key.window ? key.region->range : key.range;
   DirectOwner* const owner = link_.directOwner();
   if (!owner || !key.live || !range || (key.access & kRemoteRights) == 0) return;
-  key.published = owner->publish({key.key, key.access & kRemoteRights, key.pd->handle, key.window ? key.qp->qpn : 0,
+  key.published = owner->publish({key.key, key.access & kPublishedRights, key.pd->handle, key.window ? key.qp->qpn : 0,
                                   key.address, key.length, key.shift},
                                  range->shared.get());
 }

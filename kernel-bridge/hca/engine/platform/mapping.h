@@ -7,6 +7,13 @@
 
 namespace nd {
 
+// Bytes of a file that this or another process has allocated (pages.h).
+struct FilePart {
+  UniqueFd fd;
+  uint64_t fileBytes = 0;
+  uint64_t offset = 0, length = 0;
+};
+
 class Mapping {
  public:
   Mapping() = default;
@@ -41,6 +48,9 @@ class Mapping {
   // The same of pages that may be written, too, by whoever has their descriptor. `writable`: this mapping is for
   // writing.
   bool openShared(Descriptor fd, uint64_t bytes, bool writable);
+  // The same of a part, with the rest of its pages, for this process alone: it shows the file, and a page that is
+  // written to becomes this process's own. Costs no memory before.
+  bool openView(const FilePart& part);
   void unmap() {
     if (memory_ != nullptr) unmapPages(memory_, bytes_);
     memory_ = nullptr;

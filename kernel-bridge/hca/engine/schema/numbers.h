@@ -15,6 +15,10 @@ constexpr uint32_t kDialect = 6;
 // Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
 constexpr uint32_t kSlots = 254;
 
+// Views that a process has of memory of its peers at a time. Each is a mapping, of which Linux gives a process 65530
+// for all that it does.
+constexpr uint32_t kMostViews = 4096;
+
 // In place of a sender's slot: the packet arrived over UDP, from any sender.
 constexpr uint32_t kByWire = 0xffffffff;
 

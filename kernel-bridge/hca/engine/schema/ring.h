@@ -140,6 +140,7 @@ constexpr uint32_t kAccessRemoteAtomic = 0x4;
 constexpr uint32_t kAccessLocalWrite = 0x8;
 constexpr uint32_t kAccessMwBind = 0x10;
 constexpr uint32_t kAccessZeroBased = 0x20;  // Addresses count from 0, the first byte.
+constexpr uint32_t kAccessRemoteView = 0x40000000;  // Peers may map memory of allocate() and keep it.
 
 // WV_QP_TYPE.
 constexpr uint32_t kQptRc = 0;

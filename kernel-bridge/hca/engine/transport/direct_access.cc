@@ -165,9 +165,20 @@ inline bool DirectAccess::places(Qp& qp, const SendEntry& e, uint32_t offset, ui
 inline uint8_t* DirectAccess::ownMemory(const Qp& qp, const Target& target) {
   Qp* const peer = c_.byQpn(qp.attributes.destinationQpn);
   if (!peer || !peer->reliable() || peer->attributes.destinationQpn != qp.qpn) return nullptr;
-  if (!stateRules(peer->state()).receivesRequests || !(peer->attributes.access & target.right)) return nullptr;
+  const uint32_t right = DirectPeer::rightOfQp(target.right);
+  if (!stateRules(peer->state()).receivesRequests || !(peer->attributes.access & right)) return nullptr;
   if (!pkeysFit(peer->pkey(), qp.pkey())) return nullptr;
   return c_.memory.remote(peer->remoteCache, *peer, target.rkey, target.remote, target.length, target.right);
+}
+
+inline FilePart DirectAccess::ownFile(const Qp& qp, const Target& target) {
+  const uint8_t* const at = ownMemory(qp, target);
+  if (!at) return {};
+  const SharedRange* const range = c_.memory.sharedOf(c_.byQpn(qp.attributes.destinationQpn)->remoteCache, target.rkey);
+  // Of memory that was taken back, the file has not all pages.
+  if (!range || range->takenBack.load(std::memory_order_acquire)) return {};
+  const auto offset = reinterpret_cast<uint64_t>(at) - range->base;
+  return {duplicateDescriptor(range->fd.get()), range->length, offset, target.length};
 }
 
 inline uint8_t* DirectAccess::enter(Qp& qp, const Target& target, DirectPeer::Refusal* why) {
@@ -176,13 +187,20 @@ inline uint8_t* DirectAccess::enter(Qp& qp, const Target& target, DirectPeer::Re
     *why = DirectPeer::Refusal::kUnpublished;
     place = ownMemory(qp, target);
   } else {
-    const DirectPeer::Request request = {
-        qp.qpn,        qp.attributes.destinationQpn, target.rkey, target.right, qp.pkey(), target.remote, target.length,
-        target.touched};
-    place = qp.local->peer.enter(request, qp.local->maps, why);
+    place = qp.local->peer.enter(request(qp, target), qp.local->maps, why);
   }
-  if (!place) (*why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
+  if (!place) count(*why);
   return place;
+}
+
+inline DirectPeer::Request DirectAccess::request(const Qp& qp, const Target& target) {
+  return {
+      qp.qpn,        qp.attributes.destinationQpn, target.rkey, target.right, qp.pkey(), target.remote, target.length,
+      target.touched};
+}
+
+inline void DirectAccess::count(DirectPeer::Refusal why) {
+  (why == DirectPeer::Refusal::kUnmapped ? c_.counters.directUnmapped : c_.counters.directRefused)++;
 }
 
 inline bool DirectAccess::leave(Qp& qp) {
@@ -244,17 +262,19 @@ inline DirectAccess::Outcome DirectAccess::change(Qp& qp, const SendEntry& e) {
   return Outcome::kDone;
 }
 
+// Whether the other end is one whose memory this side can reach by itself.
+inline bool DirectAccess::reaches(Qp& qp) {
+  if (qp.has(kNotRts)) return false;
+  // Requests to a queue pair of this process are packets that are delivered at once: `kNotDirect` is about these.
+  if (qp.reliable() && qp.local && qp.local->self) return c_.link.directOwner() != nullptr;
+  if (qp.has(kNotDirect)) return false;
+  if (!qp.local->peer.ready()) return settle(qp), false;
+  return true;
+}
+
 DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                                   uint64_t remote, uint32_t rkey) {
-  if (qp.has(kNotRts) || length > DirectVisit::kMostBytes) return DirectResult::kRefused;
-  // Requests to a queue pair of this process are packets that are delivered at once: `kNotDirect` is about these.
-  if (qp.reliable() && qp.local && qp.local->self) {
-    if (!c_.link.directOwner()) return DirectResult::kRefused;
-  } else if (qp.has(kNotDirect)) {
-    return DirectResult::kRefused;
-  } else if (!qp.local->peer.ready()) {
-    return settle(qp), DirectResult::kRefused;
-  }
+  if (length > DirectVisit::kMostBytes || !reaches(qp)) return DirectResult::kRefused;
   if (length == 0) return operation > DirectOperation::kRead ? DirectResult::kRefused : DirectResult::kDone;
   if (operation > DirectOperation::kRead) return changeNow(qp, operation, bytes, length, remote, rkey);
   const bool write = operation == DirectOperation::kWrite;
@@ -266,6 +286,17 @@ DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* by
   if (!leave(qp)) return DirectResult::kRefused;
   (write ? c_.counters.directWrites : c_.counters.directReads)++;
   return DirectResult::kDone;
+}
+
+DirectResult DirectAccess::view(Qp& qp, uint64_t remote, uint32_t rkey, uint64_t length, FilePart* part) {
+  if (length == 0 || !reaches(qp)) return DirectResult::kRefused;
+  const Target target = {rkey, kAccessRemoteView, remote, length, 0};
+  DirectPeer::Refusal why = DirectPeer::Refusal::kUnpublished;
+  if (qp.local->self) *part = ownFile(qp, target);
+  else *part = qp.local->peer.view(request(qp, target), qp.local->maps, &why);
+  if (part->length != 0) return DirectResult::kDone;
+  count(why);
+  return refusal(why);
 }
 
 DirectResult DirectAccess::changeNow(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length,

@@ -34,6 +34,9 @@ class DirectAccess : public Role {
   // these are the first.
   DirectResult access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                       uint64_t remote, uint32_t rkey);
+  // The file that such memory lies in, to be mapped without the lock. It is then this process's to read for as long as
+  // it likes, so the key must allow views. kDone with no descriptor: this process has none left.
+  DirectResult view(Qp& qp, uint64_t remote, uint32_t rkey, uint64_t length, FilePart* part);
 
  private:
   enum class Outcome : uint8_t { kDone, kMore, kRefused };
@@ -44,9 +47,13 @@ class DirectAccess : public Role {
     uint32_t touched;
   };
 
+  bool reaches(Qp& qp);
   static bool read(Qp& qp, SendEntry& e);
   Outcome execute(Qp& qp, const SendEntry& e, uint32_t* budget);
   uint8_t* ownMemory(const Qp& qp, const Target& target);
+  FilePart ownFile(const Qp& qp, const Target& target);
+  static DirectPeer::Request request(const Qp& qp, const Target& target);
+  void count(DirectPeer::Refusal why);
   uint8_t* enter(Qp& qp, const Target& target, DirectPeer::Refusal* why);
   bool leave(Qp& qp);
   bool copy(Qp& qp, const SendEntry& e, uint32_t offset, uint32_t length, SgeCursor* cursor);

@@ -12,6 +12,18 @@ namespace {
 
 void* pagesOf(void* mapped) { return mapped == MAP_FAILED ? nullptr : mapped; }
 
+// Whether it is a file of this size with all its pages.
+bool isWhole(int fd, uint64_t bytes) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return false;
+  return static_cast<uint64_t>(info.st_size) == bytes && static_cast<uint64_t>(info.st_blocks) * 512 >= bytes;
+}
+
+bool canShrink(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
+}
+
 }  // namespace
 
 bool Mapping::create(uint64_t bytes, UniqueFd* fd) {
@@ -57,9 +69,7 @@ bool Mapping::openPublished(Descriptor fd, uint64_t bytes) {
 }
 
 bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
-  struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0) return false;
-  if (static_cast<uint64_t>(info.st_size) != bytes || static_cast<uint64_t>(info.st_blocks) * 512 < bytes) return false;
+  if (!isWhole(fd, bytes)) return false;
   return take(pagesOf(mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0)), bytes);
 }
 
@@ -71,8 +81,17 @@ bool Mapping::openForReading(Descriptor fd, uint64_t bytes) {
 }
 
 bool Mapping::openShared(Descriptor fd, uint64_t bytes, bool writable) {
-  const int seals = fcntl(fd, F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && openWhole(fd, bytes, writable);
+  return !canShrink(fd) && openWhole(fd, bytes, writable);
+}
+
+bool Mapping::openView(const FilePart& part) {
+  const int fd = part.fd.get();
+  if (canShrink(fd) || !isWhole(fd, part.fileBytes) || part.length == 0) return false;
+  if (part.offset > part.fileBytes || part.length > part.fileBytes - part.offset) return false;
+  const uint64_t before = part.offset % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t bytes = before + part.length;
+  const auto from = static_cast<off_t>(part.offset - before);
+  return take(pagesOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, from)), bytes);
 }
 
 void Mapping::unmapPages(void* memory, uint64_t bytes) { munmap(memory, bytes); }

@@ -48,6 +48,9 @@ bool Mapping::openWhole(Descriptor fd, uint64_t bytes, bool writable) {
 bool Mapping::openForReading(Descriptor fd, uint64_t bytes) { return openWhole(fd, bytes, false); }
 bool Mapping::openShared(Descriptor fd, uint64_t bytes, bool writable) { return openWhole(fd, bytes, writable); }
 
+// Nobody has direct access here (createPublished), of which this is a part.
+bool Mapping::openView(const FilePart&) { return false; }
+
 void Mapping::unmapPages(void* memory, uint64_t) { UnmapViewOfFile(memory); }
 
 }  // namespace nd
