@@ -1207,11 +1207,13 @@ declare class RemoteMemory implements RemoteMemoryRef {
 declare class RemoteMemory {
     readonly length: number;
     readonly writable: boolean;
+    readonly views: boolean;
     get direct(): boolean;
     readSync(offset: number, into: Uint8Array): void;
     writeSync(offset: number, from: Uint8Array): void;
     compareExchangeSync(offset: number, expected: bigint, replacement: bigint): bigint;
     fetchAddSync(offset: number, value: bigint): bigint;
+    map(): Promise<Uint8Array<ArrayBuffer>>;
     read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer>;
     write(offset: number, bytes: Uint8Array, options?: RemoteOptions): Promise<void>;
     compareExchange(offset: number, expected: bigint, replacement: bigint, options?: RemoteOptions): Promise<bigint>;
@@ -2976,6 +2978,7 @@ interface EndpointAttributes {
 }
 interface ExposeOptions {
     readonly writable?: boolean | undefined;
+    readonly views?: boolean | undefined;
 }
 interface FaultOptions {
     seed: number;

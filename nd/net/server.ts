@@ -558,7 +558,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
    *
    * @param buffer - the memory; preferably from `allocate()`
    * @param options - the rights; default: read only
-   * @throws NetError `ERR_SERVER_NOT_RUNNING`
+   * @throws as {@link Channel.expose}; NetError `ERR_SERVER_NOT_RUNNING`
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (!this.listening) return Promise.reject(notRunning());

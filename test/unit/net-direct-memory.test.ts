@@ -1,9 +1,10 @@
 /** `networkdirect/net`: what methods in `Sync` make of the answers of a queue pair. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Nd2Direct, Nd2DirectResult, Nd2RemoteMemory } from '../../nd/index.js';
+import { Nd2Direct, Nd2DirectResult, Nd2RemoteMemory, NdError, Status } from '../../nd/index.js';
 import type { Link } from '../../nd/net/connection/link.js';
 import { DirectMemory } from '../../nd/net/memory/direct-memory.js';
+import { rejection } from '../helpers/net-pair.js';
 
 const { DONE, NOT_MAPPED, REFUSED, UNKNOWN } = Nd2DirectResult;
 const remote = new Nd2RemoteMemory(4096n, 1);
@@ -47,6 +48,63 @@ test('what is refused says why', () => {
   assert.throws(answering([REFUSED]).read, /the peer has released it/);
   assert.throws(answering([REFUSED], false).read, /the peer is on another host/);
   assert.throws(answering([UNKNOWN]).read, /it may have been executed/);
+});
+
+/** A link whose queue pair gives these answers to `view`; what it throws is an error among them. */
+function viewing(answers: (Uint8Array<ArrayBuffer> | 1 | 2 | Error)[]) {
+  let asked = 0;
+  const queuePair = {
+    direct: () => DONE,
+    view() {
+      asked += 1;
+      const answer = answers.length > 1 ? answers.shift()! : answers[0]!;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  };
+  const link = { queuePair, offersNothing: false, over: false };
+  const memory = new DirectMemory(link as unknown as Link, remote);
+  return { link, map: (allowed = true) => memory.map(8, allowed), count: () => asked };
+}
+
+test('a view is awaited without blocking', async () => {
+  const view = new Uint8Array(8);
+  const { map, count } = viewing([NOT_MAPPED, NOT_MAPPED, view]);
+  const mapped = map();
+  let turns = 0;
+  const counting = setInterval(() => (turns += 1));
+  assert.is(await mapped, view);
+  clearInterval(counting);
+  assert.is(count(), 3);
+  assert.ok(turns > 0);
+});
+
+test('a view that cannot be says why, and what to use instead', async () => {
+  const never = viewing([NOT_MAPPED]);
+  const error = await rejection(never.map());
+  assert.is(error.code, 'ENOTSUP');
+  assert.match(
+    error.message,
+    /^map: the memory cannot be mapped: the peer has not offered its memory\. Use read\(\)\.$/,
+  );
+  assert.match((await rejection(viewing([REFUSED]).map())).message, /the peer has released it/);
+  const forbidden = viewing([new Uint8Array(8)]);
+  assert.match(
+    (await rejection(forbidden.map(false))).message,
+    /the peer has not exposed it with views: true/,
+  );
+  assert.is(forbidden.count(), 0);
+  const elsewhere = new DirectMemory({ queuePair: {} } as unknown as Link, remote);
+  assert.match(
+    (await rejection(elsewhere.map(8, true))).message,
+    /its adapter has no direct access\. Use read/,
+  );
+  const full = viewing([new NdError(Status.INSUFFICIENT_RESOURCES, 'view: too many')]);
+  assert.is((await rejection(full.map())).code, 'ENOBUFS');
+  const ended = viewing([NOT_MAPPED]);
+  const waiting = ended.map();
+  ended.link.over = true;
+  assert.is((await rejection(waiting)).code, 'ECONNRESET');
 });
 
 test.run();

@@ -372,6 +372,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    *
    * @param buffer - best of `allocate()`: processes of this host then reach it without this process
    * @param options - rights; default: reading only
+   * @throws NetError `EINVAL`: it cannot be registered, or is to have `views` and is not of `allocate()`
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));

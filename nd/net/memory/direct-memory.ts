@@ -1,14 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type IND2QueuePair, Nd2Direct, Nd2DirectResult, type Nd2RemoteMemory } from '../../index.js';
-import { NetError } from '../base/errors.js';
+import { NetError, netError, reset } from '../base/errors.js';
 import type { Link } from '../connection/link.js';
 
 // A module's own names are constants to V8, members of imported objects are not.
 const { READ } = Nd2Direct;
 const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
 
-/** Longest wait for the peer to offer its memory, which takes some milliseconds, and how often it is looked for. */
+/** Longest wait for the peer to offer its memory, which takes some milliseconds, and how often it is looked for: blocking, or not. */
 const MAPPING_MS = 100;
 const LOOK_MS = 0.25;
+const UNBLOCKED_MS = 2000;
 
 const nothing = new Uint8Array(0);
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
@@ -18,7 +20,7 @@ export class DirectMemory {
   private readonly queuePair: IND2QueuePair;
 
   constructor(
-    private readonly link: Pick<Link, 'queuePair' | 'offersNothing'>,
+    private readonly link: Pick<Link, 'queuePair' | 'offersNothing' | 'over'>,
     private readonly remote: Nd2RemoteMemory,
   ) {
     this.queuePair = link.queuePair;
@@ -62,6 +64,27 @@ export class DirectMemory {
     throw unsupported(what, this.#reason(result), instead);
   }
 
+  /** A view of the first bytes of the memory. `allowed`: so its handle says. @throws NetError */
+  async map(length: number, allowed: boolean): Promise<Uint8Array<ArrayBuffer>> {
+    const { queuePair, link } = this;
+    const refuse = (reason: string): NetError => unsupported('map', reason, 'read', 'mapped');
+    if (!allowed) throw refuse('the peer has not exposed it with views: true');
+    if (queuePair.view === undefined) throw refuse('its adapter has no direct access');
+    const until = performance.now() + UNBLOCKED_MS;
+    for (;;) {
+      if (link.over) throw reset();
+      let result: ReturnType<typeof queuePair.view>;
+      try {
+        result = queuePair.view(this.remote, length);
+      } catch (error) {
+        throw netError(error, 'map');
+      }
+      if (typeof result !== 'number') return result;
+      if (result !== NOT_MAPPED || performance.now() > until) throw refuse(this.#reason(result));
+      await sleep(1);
+    }
+  }
+
   #reason(result: Nd2DirectResult): string {
     if (result === NOT_MAPPED) return 'the peer has not offered its memory';
     return this.reachable
@@ -70,11 +93,8 @@ export class DirectMemory {
   }
 }
 
-function unsupported(what: string, reason: string, instead: string): NetError {
-  return new NetError(
-    'ENOTSUP',
-    `${what}: the memory cannot be reached directly: ${reason}. Use ${instead}().`,
-  );
+function unsupported(what: string, reason: string, instead: string, how = 'reached directly'): NetError {
+  return new NetError('ENOTSUP', `${what}: the memory cannot be ${how}: ${reason}. Use ${instead}().`);
 }
 
 function unknown(): NetError {

@@ -10,10 +10,17 @@ import { unreleased } from './unreleased-memory.js';
 export interface ExposeOptions {
   /** Peers may also write, compareExchange and fetchAdd; default false. */
   readonly writable?: boolean | undefined;
+  /**
+   * Peers may also {@link RemoteMemory.map} it, if they are processes of this user on this host; default false. What they have mapped they keep
+   * after the memory is released: do not use it for anything else then. Memory of `allocate()` only.
+   */
+  readonly views?: boolean | undefined;
 }
 
 /** The bit of a handle's rights that allows writing. */
 export const WRITABLE = 1;
+/** The bit of a handle's rights that allows views. */
+export const VIEWS = 2;
 
 /**
  * Operations of an ATOMIC frame, whose payload has {@link ATOMIC_BYTES}: operation (1), zeros (3), token (4), offset (8), two operands (8
@@ -48,16 +55,21 @@ export class ExposedMemory implements Disposable {
   readonly bytes: Uint8Array;
 
   /** Takes over a reference to each context. @internal */
-  constructor(bytes: Uint8Array, writable: boolean, regions: ReadonlyMap<LocalContext, IND2MemoryRegion>) {
+  constructor(
+    bytes: Uint8Array,
+    rights: { readonly writable: boolean; readonly views: boolean },
+    regions: ReadonlyMap<LocalContext, IND2MemoryRegion>,
+  ) {
+    const { writable } = rights;
     this.bytes = bytes;
-    this.#rights = writable ? 'read and write' : 'read';
+    this.#rights = rightsText(rights);
     const aligned = bytes.byteOffset % 8 === 0;
     const atomics =
       writable && aligned ? new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.length >>> 3) : undefined;
     this.#parts = Array.from(regions, ([context, region]) => {
       const token = region.getRemoteToken();
       context.exposed.set(token, { bytes, atomics });
-      const id = writable ? WRITABLE : 0;
+      const id = (writable ? WRITABLE : 0) | (rights.views ? VIEWS : 0);
       const handle = encodeMemory({ address: region.address, token, id, length: bytes.length });
       return { context, region, token, handle };
     });
@@ -112,21 +124,27 @@ export class ExposedMemory implements Disposable {
   }
 }
 
+/** What peers may do, for people. @internal */
+export function rightsText({ writable, views }: { writable: boolean; views: boolean }): string {
+  return `${writable ? 'read and write' : 'read'}${views ? ', views' : ''}`;
+}
+
 /** Exposes memory to the peers of contexts. @internal */
 export async function exposeAt(
   contexts: readonly LocalContext[],
   buffer: Uint8Array,
-  { writable = false }: ExposeOptions = {},
+  { writable = false, views = false }: ExposeOptions = {},
 ): Promise<ExposedMemory> {
-  const flags = writable
-    ? Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE | Nd2MrFlag.ALLOW_REMOTE_ATOMIC
-    : Nd2MrFlag.ALLOW_REMOTE_READ;
+  const flags =
+    Nd2MrFlag.ALLOW_REMOTE_READ |
+    (writable ? Nd2MrFlag.ALLOW_REMOTE_WRITE | Nd2MrFlag.ALLOW_REMOTE_ATOMIC : 0) |
+    (views ? Nd2MrFlag.ALLOW_REMOTE_VIEW : 0);
   const regions = new Map<LocalContext, IND2MemoryRegion>();
   // The connections that hold the contexts may end while the memory is registered.
   for (const context of contexts) context.hold();
   try {
     for (const context of contexts) regions.set(context, (await context.register(buffer, flags)).region);
-    return new ExposedMemory(buffer, writable, regions);
+    return new ExposedMemory(buffer, { writable, views }, regions);
   } catch (error) {
     for (const region of regions.values()) region.release();
     for (const context of contexts) context.letGo();

@@ -7,7 +7,7 @@ import type { Link } from '../connection/link.js';
 import type { Bounce } from '../connection/local-context.js';
 import { Transfer } from '../connection/operations.js';
 import { DirectMemory } from './direct-memory.js';
-import { Atomic, WRITABLE } from './exposed-memory.js';
+import { Atomic, rightsText, VIEWS, WRITABLE } from './exposed-memory.js';
 
 /** An operation that can be aborted. */
 export interface RemoteOptions {
@@ -23,7 +23,9 @@ export interface RemoteOptions {
  * less than a microsecond for a few bytes. They are executed when they are called, before unfinished operations of other methods: await a
  * `write` before a method in `Sync` that must come after it. The first one maps the memory, which takes some milliseconds.
  *
- * Memory that the peer has released is gone: using it ends the connection, but for the methods in `Sync`, which throw.
+ * Such memory can also be mapped, if the peer has exposed it with `views`: {@link map} is for data that is too large to be copied.
+ *
+ * Memory that the peer has released is gone: using it ends the connection, but for the methods in `Sync` and `map`, which throw.
  * @example
  * ```ts
  * const remote = channel.open(await channel.request('the table, please'));
@@ -37,6 +39,8 @@ export class RemoteMemory {
   readonly length: number;
   /** Writing is allowed. */
   readonly writable: boolean;
+  /** The peer lets processes of its user on its host {@link map} it. */
+  readonly views: boolean;
   readonly #remote: Nd2RemoteMemory;
   readonly #direct: DirectMemory;
 
@@ -53,6 +57,7 @@ export class RemoteMemory {
       throw new NetError('EPROTO', 'These bytes are no handle of exposed memory.');
     this.length = memory.length;
     this.writable = (memory.id & WRITABLE) !== 0;
+    this.views = (memory.id & VIEWS) !== 0;
     this.#remote = new Nd2RemoteMemory(memory.address, memory.token);
     this.#direct = new DirectMemory(link, this.#remote);
   }
@@ -125,6 +130,26 @@ export class RemoteMemory {
     operands[0] = value;
     this.#direct.execute(Nd2Direct.FETCH_ADD, oneOperand, offset, 'fetchAddSync', 'fetchAdd');
     return operands[0];
+  }
+
+  /**
+   * Maps the memory: returns an array of the very bytes that the peer has there. Nothing is copied, so it takes no memory whatever its
+   * length, and shows at once what the peer writes, as memory that threads share does.
+   *
+   * The array is this process's own: the peer sees nothing of what is written to it. A page that is written to shows what this process
+   * has, from then on, and no more what the peer writes there; so do not write to it but by mistake. It stays as it is when the peer has
+   * released the memory, when the connection has ended, and when the peer's process has; its pages are freed when it was collected. A process
+   * has at most 4096 of them.
+   *
+   * The peer must be a process of this user on this host, or a Worker of this process ({@link direct}), and have exposed the memory with
+   * `views: true`.
+   *
+   * @throws NetError `ENOTSUP`: the memory cannot be mapped, with the reason; `ENOBUFS`: too many are mapped, or there is no file descriptor;
+   *   `ENOMEM`; `ERR_STREAM_DESTROYED`: the channel is closed; `ECONNRESET`: the connection has ended
+   */
+  async map(): Promise<Uint8Array<ArrayBuffer>> {
+    this.checkOpen('map');
+    return await this.#direct.map(this.length, this.views);
   }
 
   /**
@@ -309,13 +334,13 @@ export class RemoteMemory {
 
   /** @internal */
   [inspect.custom](): string {
-    return `RemoteMemory { ${this.length} bytes, ${this.writable ? 'read and write' : 'read'} }`;
+    return `RemoteMemory { ${this.length} bytes, ${rightsText(this)} }`;
   }
 }
 
 /** Handles have a place, bytes, and no rights that nobody knows. */
 function isExposed({ address, length, id }: MemoryDescription): boolean {
-  return address !== 0n && length > 0 && (id & ~WRITABLE) === 0;
+  return address !== 0n && length > 0 && (id & ~(WRITABLE | VIEWS)) === 0;
 }
 
 /** Operands of an atomic operation; its result is in the first. */
