@@ -102,6 +102,7 @@ export {
   BroadcastResult,
   Channel,
   ChannelOptions,
+  Codec,
   ConnectChannelOptions,
   ConnectChannelParameters,
   ConnectListener,
@@ -117,11 +118,16 @@ export {
   NodeServerOptions,
   NodeSocketOptions,
   OnReadOptions,
+  OpenSharedMapOptions,
   RemoteMemory,
   RemoteOptions,
   RequestHandler,
   Server,
   ServerOptions,
+  SetOptions,
+  SharedMap,
+  SharedMapOptions,
+  SharedMapView,
   Socket,
   SocketAddress,
   SocketOptions,
@@ -131,6 +137,8 @@ export {
   createChannelServer,
   createConnection,
   createServer,
+  createSharedMap,
+  openSharedMap,
   setMaxBufferedBytes,
 };
 
@@ -1240,6 +1248,37 @@ declare class Server extends EventEmitter implements AsyncDisposable {
     close(done?: (error?: Error) => void): Promise<void>;
     closeAllConnections(): void;
     closeIdleConnections(): void;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+declare class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposable {
+    get size(): number;
+    address(): ReturnType<Server['address']>;
+    set(key: string, value: V, options?: SetOptions): void;
+    get(key: string): R | undefined;
+    getInto(key: string, target: Uint8Array): number;
+    has(key: string): boolean;
+    delete(key: string): boolean;
+    clear(): void;
+    add(name: string, amount: number): number;
+    ref(): this;
+    unref(): this;
+    close(): Promise<void>;
+    [Symbol.asyncDispose](): Promise<void>;
+}
+declare class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter implements AsyncDisposable {
+    get direct(): boolean;
+    get size(): number | undefined;
+    get(key: string): R | undefined;
+    getInto(key: string, target: Uint8Array): number;
+    has(key: string): boolean;
+    getAsync(key: string): Promise<R | undefined>;
+    set(key: string, value: V, options?: SetOptions): Promise<void>;
+    delete(key: string): Promise<boolean>;
+    add(name: string, amount: number): number;
+    addAsync(name: string, amount: number): Promise<number>;
+    ref(): this;
+    unref(): this;
+    close(): Promise<void>;
     [Symbol.asyncDispose](): Promise<void>;
 }
 declare class Socket extends Duplex {
@@ -2761,6 +2800,15 @@ declare function connectEndpoint(connector: INDConnector, endpoint: INDEndpoint,
 declare function connectQueuePair(adapter: IND2Adapter, queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectingOptions): Promise<Nd2Connected>;
 declare function createChannelServer(options?: ServerOptions | ((channel: Channel) => void), handler?: (channel: Channel) => void): Server;
 declare function createServer(options?: ServerOptions | ((socket: Socket) => void), handler?: (socket: Socket) => void): Server;
+declare function createSharedMap(options: SharedMapOptions & {
+    readonly codec: 'string';
+}): Promise<SharedMap<string>>;
+declare function createSharedMap(options: SharedMapOptions & {
+    readonly codec?: 'bytes' | undefined;
+}): Promise<SharedMap<Uint8Array | string, Buffer>>;
+declare function createSharedMap<V = unknown>(options: SharedMapOptions & {
+    readonly codec: 'json' | 'v8' | Codec<V>;
+}): Promise<SharedMap<V>>;
 declare function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undefined;
 declare function decodeProviderData<F extends Fields>(whole: Uint8Array, head: {
     readonly size: number;
@@ -2818,6 +2866,15 @@ declare function openDeviceFile(name: string, options?: KernelOptionsInput): Dev
 declare function openNetworkDirect(options?: NetworkDirectOptions): INDProvider;
 declare function openNetworkDirect2(options?: NetworkDirectOptions): IND2Provider;
 declare function openProvider(options?: KernelOptionsInput): IWVProvider;
+declare function openSharedMap(options: OpenSharedMapOptions & {
+    readonly codec: 'string';
+}): Promise<SharedMapView<string>>;
+declare function openSharedMap(options: OpenSharedMapOptions & {
+    readonly codec?: 'bytes' | undefined;
+}): Promise<SharedMapView<Uint8Array | string, Buffer>>;
+declare function openSharedMap<V = unknown>(options: OpenSharedMapOptions & {
+    readonly codec: 'json' | 'v8' | Codec<V>;
+}): Promise<SharedMapView<V>>;
 declare function packed<const F extends Fields>(name: string, table: F): Struct<F>;
 declare function parseGrh(bytes: Uint8Array): WvGrh;
 declare function parseSocketAddress(text: string, defaultPort?: number): SocketAddress;
@@ -2885,6 +2942,10 @@ interface CmOptions {
     maxRetries: number;
     timewaitMs: number;
     mraServiceTimeoutCode: number;
+}
+interface Codec<V> {
+    encode(value: V): Uint8Array;
+    decode(bytes: Buffer): V;
 }
 interface ConnectChannelOptions extends ChannelOptions {
     readonly signal?: AbortSignal | undefined;
@@ -3691,6 +3752,12 @@ interface OnReadOptions {
     readonly buffer: Uint8Array | (() => Uint8Array);
     readonly callback: (bytesWritten: number, buffer: Uint8Array) => unknown;
 }
+interface OpenSharedMapOptions {
+    readonly name?: string | undefined;
+    readonly port?: number | undefined;
+    readonly host?: string | undefined;
+    readonly signal?: AbortSignal | undefined;
+}
 interface OptionsError extends Error {
     readonly issues: readonly OptionsIssue[];
 }
@@ -3823,12 +3890,23 @@ interface ServerOptions extends NodeServerOptions {
     readonly highWaterMark?: number | undefined;
     readonly pauseOnConnect?: boolean | undefined;
 }
+interface SetOptions {
+    readonly ttl?: number | undefined;
+}
 interface Shared {
     leftover: {
         code: number;
         input: Uint8Array;
     }[];
     readonly requests: Map<number, Uint8Array>;
+}
+interface SharedMapOptions {
+    readonly name?: string | undefined;
+    readonly port?: number | undefined;
+    readonly host?: string | undefined;
+    readonly entries: number;
+    readonly bytes?: number | undefined;
+    readonly counters?: number | undefined;
 }
 interface SocketAddress {
     readonly family: 4 | 6;

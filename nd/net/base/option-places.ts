@@ -51,6 +51,9 @@ const places = {
   serverChannels: { call: 'createChannelServer({ channel })', names: channel },
   property: { call: 'the server itself, as `server.maxConnections`', names: ['maxConnections'] },
   broadcast: { call: 'broadcast()', names: words('except slow maxQueuedBytes') },
+  createSharedMap: { call: 'createSharedMap()', names: words('name port host entries bytes counters codec') },
+  openSharedMap: { call: 'openSharedMap()', names: words('name port host codec signal') },
+  setEntry: { call: 'set()', names: ['ttl'] },
   expose: { call: 'expose()', names: ['writable'] },
   allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
   // Their names are those of the schema; unit/net-option-places compares.

@@ -132,6 +132,17 @@ export class RemoteMemory {
     return operands[0];
   }
 
+  /** {@link fetchAddSync} without bigints: of whole numbers that are exact as numbers. @internal */
+  addSync(offset: number, value: number): number {
+    this.checkOpen('add');
+    this.#checkRange(offset, 8);
+    this.#checkWritable();
+    halves[0] = value;
+    halves[1] = Math.floor(value / 2 ** 32);
+    this.#direct.execute(Nd2Direct.FETCH_ADD, oneOperand, offset, 'add', 'addAsync');
+    return halves[1] * 2 ** 32 + (halves[0] >>> 0);
+  }
+
   /**
    * Maps the memory: returns an array of the very bytes that the peer has there. Nothing is copied, so it takes no memory whatever its
    * length, and shows at once what the peer writes, as memory that threads share does.
@@ -164,10 +175,27 @@ export class RemoteMemory {
     this.checkOpen('read');
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
+    return this.#read([{ offset, length }], options?.signal);
+  }
+
+  /** Reads one range, and another one after it. They are next to each other in the result. @internal */
+  async readInOrder(offset: number, length: number, then: number, thenLength: number): Promise<Buffer> {
+    this.checkOpen('read');
+    this.#checkRange(offset, length);
+    this.#checkRange(then, thenLength);
+    const ranges = [
+      { offset, length },
+      { offset: then, length: thenLength },
+    ];
+    return this.#read(ranges, undefined);
+  }
+
+  #read(ranges: readonly Range[], signal: AbortSignal | undefined): Promise<Buffer> {
+    const length = ranges.reduce((sum, range) => sum + range.length, 0);
     return this.#counted(async () => {
       const bounce = await this.#borrow('read', length);
       const from = bounce.offset;
-      await this.#operate(false, bounce, length, offset, options?.signal);
+      await this.#operate(false, bounce, ranges, signal);
       const bytes = bounce.bytes.subarray(from, from + length);
       if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
       const copy = Buffer.from(bytes);
@@ -193,7 +221,7 @@ export class RemoteMemory {
     await this.#counted(async () => {
       const bounce = await this.#borrow('write', bytes.length);
       bounce.bytes.set(bytes, bounce.offset);
-      await this.#operate(true, bounce, bytes.length, offset, options?.signal);
+      await this.#operate(true, bounce, [{ offset, length: bytes.length }], options?.signal);
       if (!bounce.own) this.link.context.giveBack(bounce);
     });
   }
@@ -304,31 +332,39 @@ export class RemoteMemory {
     }
   }
 
-  /** The memory is given back when the request has ended, also if nobody waits for it any more. */
+  /** Transfers ranges in order. The memory is given back when all requests have ended, also if nobody waits for it any more. */
   #operate(
     write: boolean,
     bounce: Bounce,
-    length: number,
-    offset: number,
+    ranges: readonly Range[],
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { link } = this;
     return new Promise<void>((resolve, reject) => {
       let abandoned = false;
+      let left = ranges.length;
+      let error: unknown;
       const onAbort = (): void => {
         abandoned = true;
         reject(aborted(signal!));
       };
       signal?.addEventListener('abort', onAbort, { once: true });
-      const done = (error: unknown): void => {
+      const done = (failure: unknown): void => {
+        error ??= failure;
+        left -= 1;
+        if (left > 0) return;
         signal?.removeEventListener('abort', onAbort);
         if (bounce.own) bounce.region.release();
         else if (abandoned || error !== undefined) link.context.giveBack(bounce);
         if (error === undefined) resolve();
         else reject(error);
       };
-      const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: bounce.offset, length }];
-      link.operate(new Transfer(write, sgl, this.#remote, offset, done));
+      let own = bounce.offset;
+      for (const { offset, length } of ranges) {
+        const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: own, length }];
+        own += length;
+        link.operate(new Transfer(write, sgl, this.#remote, offset, done));
+      }
     });
   }
 
@@ -347,6 +383,14 @@ function isExposed({ address, length, id }: MemoryDescription): boolean {
 const operands = new BigInt64Array(2);
 const twoOperands = new Uint8Array(operands.buffer);
 const oneOperand = new Uint8Array(operands.buffer, 0, 8);
+/** Low and high half of the first. */
+const halves = new Int32Array(operands.buffer, 0, 2);
+
+/** Bytes of the peer's memory. */
+interface Range {
+  readonly offset: number;
+  readonly length: number;
+}
 
 /** @throws TypeError */
 function checkBytes(what: string, bytes: unknown): asserts bytes is Uint8Array {

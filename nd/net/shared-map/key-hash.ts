@@ -1,0 +1,91 @@
+/** Hashes of keys. Keys come from strangers, who must not be able to choose some of one bucket: so the hash has a secret key. */
+import { kindOf, outOfRange, wrongType } from '../base/checks.js';
+import { MOST_KEY_BYTES } from './map-layout.js';
+
+const encoder = new TextEncoder();
+
+/**
+ * HalfSipHash-1-3 with an output of 64 bits, as Linux hashes keys of its tables on processors of 32 bits. The results are in fields, and
+ * nothing is allocated.
+ */
+export class KeyHash {
+  /** The key in UTF-8, in the first {@link length} bytes. */
+  readonly bytes = new Uint8Array(MOST_KEY_BYTES + 4);
+  readonly #words = new Int32Array(this.bytes.buffer);
+  /** Bytes of the key. */
+  length = 0;
+  /** 32 bits that stand in the key's slot; not 0. */
+  tag = 0;
+  /** 32 further bits, without a sign, which choose its bucket. */
+  high = 0;
+
+  constructor(
+    private readonly key0: number,
+    private readonly key1: number,
+  ) {}
+
+  /** Hashes a key. @throws TypeError, RangeError: it is not text of at most 1024 bytes in UTF-8 */
+  of(key: string): void {
+    if (typeof key !== 'string') throw wrongType(`\`key\` must be a string; got ${kindOf(key)}.`);
+    const { bytes } = this;
+    const { length } = key;
+    if (length > MOST_KEY_BYTES) throw tooLong(length);
+    let ored = 0;
+    for (let i = 0; i < length; i += 1) {
+      const code = key.charCodeAt(i);
+      ored |= code;
+      bytes[i] = code;
+    }
+    if (ored < 0x80) this.length = length;
+    else {
+      const { read, written } = encoder.encodeInto(key, bytes);
+      if (read < length || written > MOST_KEY_BYTES) throw tooLong(Buffer.byteLength(key));
+      this.length = written;
+    }
+    this.#hash();
+  }
+
+  #hash(): void {
+    const { bytes, length, key0, key1 } = this;
+    const words = this.#words;
+    // The last word has the rest of the key, and above it the length's low byte.
+    const whole = length >>> 2;
+    const rest = length & 3;
+    let last = (length & 0xff) << 24;
+    for (let i = 0; i < rest; i += 1) last |= bytes[4 * whole + i]! << (8 * i);
+    let v0 = key0;
+    let v1 = key1 ^ 0xee;
+    let v2 = 0x6c796765 ^ key0;
+    let v3 = 0x74656462 ^ key1;
+    let round = 0;
+    const rounds = whole + 1 + 3 + 3;
+    let word = 0;
+    for (; round < rounds; round += 1) {
+      const takes = round <= whole;
+      if (takes) {
+        word = round < whole ? words[round]! : last;
+        v3 ^= word;
+      } else if (round === whole + 1) v2 ^= 0xee;
+      else if (round === whole + 4) {
+        this.tag = v1 ^ v3 || 1;
+        v1 ^= 0xdd;
+      }
+      v0 = (v0 + v1) | 0;
+      v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+      v0 = (v0 << 16) | (v0 >>> 16);
+      v2 = (v2 + v3) | 0;
+      v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+      v0 = (v0 + v3) | 0;
+      v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+      v2 = (v2 + v1) | 0;
+      v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+      v2 = (v2 << 16) | (v2 >>> 16);
+      if (takes) v0 ^= word;
+    }
+    this.high = (v1 ^ v3) >>> 0;
+  }
+}
+
+function tooLong(bytes: number): RangeError {
+  return outOfRange(`\`key\` must have at most ${MOST_KEY_BYTES} bytes in UTF-8; got ${bytes}.`);
+}

@@ -1,0 +1,103 @@
+/**
+ * Where the entries of a shared map are in its memory, which the owner alone writes: a head, an index of buckets, and a heap.
+ *
+ * A key has one bucket, of 8 slots. A slot has 16 bytes: version (odd while it changes), tag (32 bits of the key's hash; 0: free), and
+ * the place of the entry: its offset in the heap and its room, in units of 16 bytes. An entry is the lengths of key and value (4 bytes
+ * each), the time of its expiry (8; 0: none), the key, and the value at the next multiple of 8. All are in the byte order of the host.
+ *
+ * The owner changes an entry or its slot only while the version is odd. A reader that finds the same even version before and after has
+ * read a whole entry.
+ */
+import { outOfRange } from '../base/checks.js';
+
+/** Bytes of the head. Its first word is the number of entries. */
+export const HEAD_BYTES = 128;
+
+export const BUCKET_SLOTS = 8;
+export const SLOT_BYTES = 16;
+export const BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES;
+
+/** Words of a slot, of 4 bytes each. */
+export const Slot = { VERSION: 0, TAG: 1, OFFSET: 2, ROOM: 3 } as const;
+export const SLOT_WORDS = 4;
+
+/** The heap's unit. */
+export const UNIT_BYTES = 16;
+
+/** Bytes of an entry before its key. */
+export const ENTRY_HEAD_BYTES = 16;
+
+/** Bytes of the longest key, in UTF-8. */
+export const MOST_KEY_BYTES = 1024;
+/** Bytes of the longest value, however large the map is. */
+export const MOST_VALUE_BYTES = 2 ** 20;
+
+/** Slots for each entry: a bucket is full before the map is for about one key in 2000. */
+const SLOTS_PER_ENTRY = 3;
+
+const MOST_ENTRIES = 2 ** 26;
+const LEAST_BYTES = 2 ** 16;
+const MOST_BYTES = 2 ** 36;
+const MOST_COUNTERS = 2 ** 20;
+
+/** The sizes of a map. */
+export interface MapSizes {
+  readonly entries: number;
+  /** Of the heap. */
+  readonly bytes: number;
+  readonly counters: number;
+}
+
+/** @throws RangeError: a size that is not a whole number within its bounds */
+export function checkMapSizes(sizes: MapSizes): void {
+  const bounds = {
+    entries: [1, MOST_ENTRIES],
+    bytes: [LEAST_BYTES, MOST_BYTES],
+    counters: [1, MOST_COUNTERS],
+  } as const;
+  for (const [name, [least, most]] of Object.entries(bounds)) {
+    const value = sizes[name as keyof typeof bounds];
+    if (Number.isSafeInteger(value) && value >= least && value <= most) continue;
+    throw outOfRange(`\`${name}\` must be a whole number from ${least} to ${most}; got ${String(value)}.`);
+  }
+}
+
+/** The places of a map's parts. */
+export interface Geometry {
+  readonly buckets: number;
+  /** Units of the heap. */
+  readonly units: number;
+}
+
+/** The geometry for so many entries, whose keys and values have so many bytes. */
+export function geometryFor({ entries, bytes }: MapSizes): Geometry {
+  return {
+    buckets: Math.ceil((entries * SLOTS_PER_ENTRY) / BUCKET_SLOTS),
+    units: Math.ceil(bytes / UNIT_BYTES),
+  };
+}
+
+/** Where the heap begins, in bytes. */
+export function heapStart({ buckets }: Geometry): number {
+  return HEAD_BYTES + buckets * BUCKET_BYTES;
+}
+
+/** Bytes of all memory. */
+export function bytesOfMap(geometry: Geometry): number {
+  return heapStart(geometry) + geometry.units * UNIT_BYTES;
+}
+
+/** Where the value of an entry begins, in bytes from its start. */
+export function valueStart(keyBytes: number): number {
+  return ENTRY_HEAD_BYTES + ((keyBytes + 7) & ~7);
+}
+
+/** Units of an entry. */
+export function unitsOf(keyBytes: number, valueBytes: number): number {
+  return Math.ceil((valueStart(keyBytes) + valueBytes) / UNIT_BYTES);
+}
+
+/** Bytes of the longest value that a heap takes: of several, so that one entry does not evict all others. */
+export function mostValueBytes({ units }: Geometry): number {
+  return Math.min(MOST_VALUE_BYTES, Math.floor(units / 8) * UNIT_BYTES - valueStart(MOST_KEY_BYTES));
+}

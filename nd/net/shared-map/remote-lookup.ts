@@ -1,0 +1,89 @@
+import type { RemoteMemory } from '../memory/remote-memory.js';
+import { firstSlot } from './entry-lookup.js';
+import type { KeyHash } from './key-hash.js';
+import {
+  BUCKET_BYTES,
+  ENTRY_HEAD_BYTES,
+  type Geometry,
+  HEAD_BYTES,
+  heapStart,
+  SLOT_BYTES,
+  Slot,
+  UNIT_BYTES,
+  valueStart,
+} from './map-layout.js';
+
+/** Looks before the owner is asked for the value. */
+const LOOKS = 3;
+
+/** What {@link lookUp} found: the value; undefined: there is no entry; `'changing'`: the owner changes it all the time. */
+export type RemoteValue = Buffer | undefined | 'changing';
+
+/**
+ * Finds the value of a key by RDMA Reads: one of its bucket, and then one of the entry with one of the slot behind it, which shows whether the entry has
+ * changed meanwhile. A queue pair's Reads are executed in order.
+ *
+ * @param now - the owner's clock, in ms
+ */
+export async function lookUp(
+  memory: RemoteMemory,
+  geometry: Geometry,
+  hash: KeyHash,
+  now: () => number,
+): Promise<RemoteValue> {
+  // Others use the hash meanwhile.
+  const { tag } = hash;
+  const key = Buffer.from(hash.bytes.subarray(0, hash.length));
+  const bucketAt = HEAD_BYTES + firstSlot(hash, geometry.buckets) * SLOT_BYTES;
+  for (let looks = 0; looks < LOOKS; looks += 1) {
+    const bucket = await memory.read(bucketAt, BUCKET_BYTES);
+    let value: RemoteValue;
+    for (let at = 0; at < BUCKET_BYTES && value === undefined; at += SLOT_BYTES) {
+      if (wordOf(bucket, at, Slot.TAG) !== tag) continue;
+      value = await readEntry(
+        memory,
+        geometry,
+        bucketAt + at,
+        bucket.subarray(at, at + SLOT_BYTES),
+        key,
+        now,
+      );
+    }
+    if (value !== 'changing') return value;
+  }
+  return 'changing';
+}
+
+async function readEntry(
+  memory: RemoteMemory,
+  geometry: Geometry,
+  slotAt: number,
+  slot: Buffer,
+  key: Buffer,
+  now: () => number,
+): Promise<RemoteValue> {
+  const offset = wordOf(slot, 0, Slot.OFFSET) >>> 0;
+  const room = wordOf(slot, 0, Slot.ROOM) >>> 0;
+  if ((wordOf(slot, 0, Slot.VERSION) & 1) !== 0) return 'changing';
+  // Nonsense, unless it has just been changed.
+  if (room === 0 || offset + room > geometry.units) return 'changing';
+  const length = room * UNIT_BYTES;
+  const both = await memory.readInOrder(
+    heapStart(geometry) + offset * UNIT_BYTES,
+    length,
+    slotAt,
+    SLOT_BYTES,
+  );
+  if (!both.subarray(length).equals(slot)) return 'changing';
+  const keyLength = both.readUInt32LE(0);
+  const valueLength = both.readUInt32LE(4);
+  const start = valueStart(keyLength);
+  if (keyLength !== key.length || start + valueLength > length) return undefined;
+  if (!both.subarray(ENTRY_HEAD_BYTES, ENTRY_HEAD_BYTES + keyLength).equals(key)) return undefined;
+  const expiry = both.readDoubleLE(8);
+  return expiry === 0 || now() < expiry ? both.subarray(start, start + valueLength) : undefined;
+}
+
+function wordOf(bytes: Buffer, at: number, word: number): number {
+  return bytes.readInt32LE(at + 4 * word);
+}

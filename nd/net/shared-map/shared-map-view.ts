@@ -1,0 +1,354 @@
+import { EventEmitter } from 'node:events';
+import { inspect } from 'node:util';
+import { wrongValue } from '../base/checks.js';
+import { closed, NetError } from '../base/errors.js';
+import { checkOptionNames } from '../base/option-places.js';
+import { Channel } from '../channel/channel.js';
+import { checkDestination, openLink } from '../connection/open-link.js';
+import type { RemoteMemory } from '../memory/remote-memory.js';
+import { COUNTER_BYTES, checkAmount, RemoteCounters } from './counters.js';
+import { EntryLookup } from './entry-lookup.js';
+import { EntryReader } from './entry-reader.js';
+import { KeyHash } from './key-hash.js';
+import { bytesOfMap, type Geometry, MOST_VALUE_BYTES, mostValueBytes } from './map-layout.js';
+import {
+  bytesOfChange,
+  type Change,
+  decodeDescription,
+  encodeChanges,
+  type MapDescription,
+  MapRequest,
+} from './map-requests.js';
+import { lookUp } from './remote-lookup.js';
+import { encodeValue, MOST_REQUEST_BYTES, type SetOptions, ttlOf } from './shared-map.js';
+import { type Codec, codecOf, type NamedCodec } from './value-codec.js';
+
+/** Where a map is opened. */
+export interface OpenSharedMapOptions {
+  /** The name of the map; in place of `port` and `host`. */
+  readonly name?: string | undefined;
+  /** The owner's port. */
+  readonly port?: number | undefined;
+  /** The owner's address or host name; default `'localhost'`. */
+  readonly host?: string | undefined;
+  /** Ends the attempt to open it with an AbortError. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Of so many reads, one is reported to the owner; so many are reported together. */
+const REPORTED = 32;
+const REPORTS = 64;
+
+/** A change that is on its way to the owner. */
+interface Sending {
+  readonly change: Change;
+  readonly resolve: (found: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * A map of another process, or of another thread of this one. Where {@link direct} is true, the map's memory is mapped here, and reading takes neither a message
+ * nor a system call. It emits `'close'` once, when the map or its owner has ended, or {@link close} was called; all methods throw from then on.
+ * @example
+ * ```ts
+ * const view = await openSharedMap({ name: 'sessions' });
+ * view.get('key');
+ * await view.set('key', { user: 8 });
+ * ```
+ */
+export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter implements AsyncDisposable {
+  readonly #channel: Channel;
+  readonly #geometry: Geometry;
+  readonly #codec: NamedCodec;
+  readonly #hash: KeyHash;
+  readonly #entries: RemoteMemory;
+  readonly #counters: RemoteCounters;
+  readonly #lookup: EntryLookup | undefined;
+  readonly #reader: EntryReader | undefined;
+  /** Why there is no {@link #reader}. */
+  readonly #indirect: string;
+  /** The owner's clock, in ms. */
+  readonly #now: () => number;
+  #over: Error | undefined;
+  readonly #changes: Sending[] = [];
+  readonly #slots = Buffer.alloc(REPORTS * 4);
+  #reads = 0;
+  #reporting = false;
+
+  /** @internal */
+  constructor(
+    channel: Channel,
+    parts: {
+      readonly description: MapDescription;
+      readonly codec: NamedCodec;
+      readonly entries: RemoteMemory;
+      readonly counters: RemoteMemory;
+      readonly memory: Uint8Array | string;
+      readonly now: () => number;
+    },
+  ) {
+    super();
+    const { description, memory, codec, entries, now } = parts;
+    this.#channel = channel;
+    this.#geometry = description;
+    this.#codec = codec;
+    this.#now = now;
+    this.#hash = new KeyHash(...description.key);
+    this.#entries = entries;
+    this.#counters = new RemoteCounters(parts.counters, this.#hash);
+    if (typeof memory === 'string') this.#indirect = memory;
+    else {
+      this.#indirect = '';
+      this.#lookup = new EntryLookup(memory, description, now);
+      this.#reader = new EntryReader(this.#lookup, this.#hash);
+    }
+    channel.once('close', () => {
+      this.#over ??=
+        channel.error ?? new NetError('ECONNRESET', 'The owner of the shared map has closed it.');
+      this.emit('close');
+    });
+  }
+
+  /** Whether the map's memory is mapped here, so that `get`, `getInto` and `has` work. */
+  get direct(): boolean {
+    return this.#reader !== undefined && this.#over === undefined;
+  }
+
+  /** Number of entries, expired ones that are not removed yet included; undefined where {@link direct} is false. */
+  get size(): number | undefined {
+    return this.#lookup?.size;
+  }
+
+  /**
+   * The value; undefined: there is none, or it has expired.
+   *
+   * @throws NetError `ENOTSUP`: the map is not {@link direct}; `ECONNRESET`: the owner has ended; `EBUSY`: the owner has been stopped while it was changing
+   *   the entry
+   */
+  get(key: string): R | undefined {
+    const bytes = this.#direct('get').get(key);
+    if (bytes === undefined) return undefined;
+    this.#used();
+    return this.#codec.codec.decode(bytes) as R;
+  }
+
+  /**
+   * Copies the bytes of a value, as the codec has stored them. It allocates nothing.
+   *
+   * @returns bytes of the value; -1: there is none
+   * @throws as {@link get}; RangeError `ERR_OUT_OF_RANGE`: `target` is too short
+   */
+  getInto(key: string, target: Uint8Array): number {
+    const length = this.#direct('getInto').getInto(key, target);
+    if (length >= 0) this.#used();
+    return length;
+  }
+
+  /** Whether there is an entry. @throws as {@link get} */
+  has(key: string): boolean {
+    return this.#direct('has').has(key);
+  }
+
+  /** As {@link get}, also from other hosts: two round trips of RDMA Reads. If the entry changes all the time, the owner sends its value. */
+  async getAsync(key: string): Promise<R | undefined> {
+    this.#checkOpen();
+    const bytes = await this.#bytes(key);
+    return bytes === undefined ? undefined : (this.#codec.codec.decode(bytes) as R);
+  }
+
+  async #bytes(key: string): Promise<Buffer | undefined> {
+    try {
+      if (this.#reader !== undefined) {
+        const value = this.#reader.get(key);
+        if (value !== undefined) this.#used();
+        return value;
+      }
+      this.#hash.of(key);
+      const value = await lookUp(this.#entries, this.#geometry, this.#hash, this.#now);
+      if (value !== 'changing') return value;
+    } catch (error) {
+      if (!(error instanceof NetError) || error.code !== 'EBUSY') throw error;
+    }
+    const answer = await this.#channel.request(
+      Buffer.concat([Uint8Array.of(MapRequest.GET), Buffer.from(key)]),
+    );
+    return answer[0] === 1 ? answer.subarray(1) : undefined;
+  }
+
+  /**
+   * Has the owner store a value. Changes of one turn of the event loop travel together. When it resolves, all views see the value.
+   *
+   * @param key - at most 1024 bytes in UTF-8
+   * @param value - as long as the owner's `set` takes it
+   * @param options - `ttl`
+   * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ECONNRESET`: the owner has ended
+   */
+  async set(key: string, value: V, options?: SetOptions): Promise<void> {
+    this.#checkOpen();
+    const ttl = ttlOf(options);
+    await this.#change(key, encodeValue(this.#codec.codec, value, mostValueBytes(this.#geometry)), ttl);
+  }
+
+  /** Has the owner remove an entry. Returns whether it was there. */
+  async delete(key: string): Promise<boolean> {
+    this.#checkOpen();
+    return this.#change(key, undefined, 0);
+  }
+
+  /**
+   * Adds to a counter at once, atomically with the owner and all other views.
+   *
+   * @param name - at most 1024 bytes in UTF-8
+   * @param amount - a whole number, also a negative one; 0 reads the counter
+   * @returns the sum, exact up to 2 ** 53
+   * @throws NetError `ENOTSUP`: the map cannot be reached directly: use {@link addAsync}; `ENOBUFS`: there are as many counters as the map has room for
+   */
+  add(name: string, amount: number): number {
+    this.#checkOpen();
+    checkAmount(amount);
+    return this.#counters.add(name, amount);
+  }
+
+  /** As {@link add}, also from other hosts. */
+  async addAsync(name: string, amount: number): Promise<number> {
+    this.#checkOpen();
+    checkAmount(amount);
+    return this.#counters.addAsync(name, amount);
+  }
+
+  /** The view keeps the process alive, as it does before {@link unref}. */
+  ref(): this {
+    this.#channel.ref();
+    return this;
+  }
+
+  /** The view does not keep the process alive, but for changes that are on their way. */
+  unref(): this {
+    this.#channel.unref();
+    return this;
+  }
+
+  /** Ends the view, after its changes. */
+  async close(): Promise<void> {
+    if (this.#over !== undefined) return;
+    this.#flush();
+    this.#over = closed('The view');
+    await this.#channel.close();
+  }
+
+  /** {@link close}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#over !== undefined) throw this.#over;
+  }
+
+  #direct(what: string): EntryReader {
+    if (this.#over !== undefined) throw this.#over;
+    if (this.#reader !== undefined) return this.#reader;
+    throw new NetError('ENOTSUP', `${what}: ${this.#indirect} Use getAsync().`);
+  }
+
+  /** The owner hears of a part of what is used, so that it stays longer. */
+  #used(): void {
+    this.#reads += 1;
+    if (this.#reads % REPORTED !== 0) return;
+    const index = (this.#reads / REPORTED - 1) % REPORTS;
+    this.#slots.writeUInt32LE(this.#lookup!.slot, 4 * index);
+    if (index < REPORTS - 1 || this.#reporting) return;
+    this.#reporting = true;
+    const reported = (): void => {
+      this.#reporting = false;
+    };
+    this.#channel.send(Buffer.from(this.#slots)).then(reported, reported);
+  }
+
+  #change(key: string, value: Uint8Array | undefined, ttl: number): Promise<boolean> {
+    this.#hash.of(key);
+    const change = { key: Uint8Array.from(this.#hash.bytes.subarray(0, this.#hash.length)), value, ttl };
+    return new Promise((resolve, reject) => {
+      if (this.#changes.length === 0) queueMicrotask(() => this.#flush());
+      this.#changes.push({ change, resolve, reject });
+    });
+  }
+
+  #flush(): void {
+    const all = this.#changes.splice(0);
+    for (let first = 0; first < all.length; ) {
+      let bytes = 1;
+      let end = first;
+      for (; end < all.length; end += 1) {
+        bytes += bytesOfChange(all[end]!.change);
+        if (bytes > MOST_REQUEST_BYTES && end > first) break;
+      }
+      void this.#send(all.slice(first, end));
+      first = end;
+    }
+  }
+
+  async #send(sendings: readonly Sending[]): Promise<void> {
+    try {
+      const answer = await this.#channel.request(encodeChanges(sendings.map(({ change }) => change)));
+      for (const [index, { resolve }] of sendings.entries()) resolve(answer[index] === 1);
+    } catch (error) {
+      for (const { reject } of sendings) reject(error);
+    }
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    const state = this.#over !== undefined ? 'closed' : this.direct ? 'direct' : 'not direct';
+    return `SharedMapView { ${state} }`;
+  }
+}
+
+/**
+ * Opens a map that another process, or another thread, has created by `createSharedMap`.
+ *
+ * @param options - `name`, or `port` and `host`; `signal`; `codec`, by default the owner's
+ * @throws TypeError, RangeError: options; NetError `ECONNREFUSED`: there is no such map; `EPROTO`: the server is something else
+ */
+export function openSharedMap(
+  options: OpenSharedMapOptions & { readonly codec?: 'bytes' | undefined },
+): Promise<SharedMapView<Uint8Array | string, Buffer>>;
+export function openSharedMap(
+  options: OpenSharedMapOptions & { readonly codec: 'string' },
+): Promise<SharedMapView<string>>;
+export function openSharedMap<V = unknown>(
+  options: OpenSharedMapOptions & { readonly codec: 'json' | 'v8' | Codec<V> },
+): Promise<SharedMapView<V>>;
+export async function openSharedMap(
+  options: OpenSharedMapOptions & { readonly codec?: unknown },
+): Promise<SharedMapView<never>> {
+  checkOptionNames('openSharedMap', options);
+  const { name, port, host, signal } = options;
+  const codec = codecOf(options.codec);
+  const destination = { name, port, host };
+  checkDestination('openSharedMap()', destination);
+  const channel = new Channel({ maxMessageBytes: 2 * MOST_VALUE_BYTES });
+  await openLink(destination, channel.linkNeeds, (link) => channel.attach(link), signal);
+  try {
+    const asked = performance.now();
+    const description = decodeDescription(await channel.request(Uint8Array.of(MapRequest.OPEN), { signal }));
+    const came = performance.now();
+    if (description.codec !== codec.name)
+      throw wrongValue(`\`codec\` must be the owner's, '${description.codec}'; got '${codec.name}'.`);
+    const [entries, counters] = description.handles.map((handle) => channel.open(handle)) as [
+      RemoteMemory,
+      RemoteMemory,
+    ];
+    const whole =
+      entries.length >= bytesOfMap(description) && counters.length >= description.counters * COUNTER_BYTES;
+    if (!whole) throw new NetError('EPROTO', 'The memory of the shared map is shorter than its owner says.');
+    const memory = await entries.map().catch((error: Error) => error.message);
+    // The owner has read its clock in between.
+    const ahead = description.now - (asked + came) / 2;
+    const now = (): number => performance.now() + ahead;
+    return new SharedMapView<never>(channel, { description, codec, entries, counters, memory, now });
+  } catch (error) {
+    channel.destroy();
+    throw error;
+  }
+}

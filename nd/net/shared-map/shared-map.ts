@@ -1,0 +1,356 @@
+import { once } from 'node:events';
+import { inspect } from 'node:util';
+import { allocate } from '../../index.js';
+import { kindOf, outOfRange, portOf, wrongType, wrongValue } from '../base/checks.js';
+import { closed, netError } from '../base/errors.js';
+import { checkOptionNames } from '../base/option-places.js';
+import type { Channel } from '../channel/channel.js';
+import type { ExposedMemory } from '../memory/exposed-memory.js';
+import { Server } from '../server.js';
+import { COUNTER_BYTES, checkAmount, OwnCounters } from './counters.js';
+import { EntryReader } from './entry-reader.js';
+import { EntryStore } from './entry-store.js';
+import { KeyHash } from './key-hash.js';
+import {
+  bytesOfMap,
+  checkMapSizes,
+  type Geometry,
+  geometryFor,
+  MOST_VALUE_BYTES,
+  mostValueBytes,
+} from './map-layout.js';
+import { decodeChanges, encodeDescription, MapRequest, malformed } from './map-requests.js';
+import { type Codec, codecOf, type NamedCodec } from './value-codec.js';
+
+/** Defaults of {@link SharedMapOptions}. */
+const BYTES = 2 ** 26;
+const COUNTERS = 1024;
+
+/** Bytes of requests that a view sends at most: one change of the longest value, and more short ones. */
+export const MOST_REQUEST_BYTES = 2 * MOST_VALUE_BYTES;
+/** Requests of one view that are executed at a time. */
+const REQUESTS = 16;
+
+/** Where a shared map is, and how large. */
+export interface SharedMapOptions {
+  /** The name by which processes of this user on this host open it, as in `listen({ name })`. In place of `port` and `host`. */
+  readonly name?: string | undefined;
+  /** The port at which it is opened, also from other hosts; 0: a free one. */
+  readonly port?: number | undefined;
+  /** The local address for `port`; default `'localhost'`. */
+  readonly host?: string | undefined;
+  /** The most entries, 1 to 2 ** 26. Each takes 48 bytes besides `bytes`, and 87 in the owner's process alone. */
+  readonly entries: number;
+  /** Bytes for keys and values, 2 ** 16 to 2 ** 36; default 64 MiB. An eighth of them is kept free. They are allocated at once. */
+  readonly bytes?: number | undefined;
+  /** The most counters, 1 to 2 ** 20; default 1024. Each takes 16 bytes. */
+  readonly counters?: number | undefined;
+}
+
+/** Options of changes. */
+export interface SetOptions {
+  /** Milliseconds until the entry expires, more than 0; default: it does not. */
+  readonly ttl?: number | undefined;
+}
+
+/** @throws TypeError, RangeError. Returns 0 for no end. */
+export function ttlOf(options: SetOptions | undefined): number {
+  if (options === undefined) return 0;
+  checkOptionNames('setEntry', options);
+  const { ttl } = options;
+  if (ttl === undefined) return 0;
+  if (typeof ttl !== 'number')
+    throw wrongType(`\`ttl\` must be a number of milliseconds; got ${kindOf(ttl)}.`);
+  if (!(ttl > 0 && ttl < Number.POSITIVE_INFINITY))
+    throw outOfRange(`\`ttl\` must be a number of milliseconds above 0; got ${ttl}.`);
+  return ttl;
+}
+
+/** The bytes of a value. @throws RangeError `ERR_OUT_OF_RANGE`: it is too long; what the codec throws */
+export function encodeValue(codec: Codec<unknown>, value: unknown, most: number): Uint8Array {
+  const bytes = codec.encode(value);
+  if (!(bytes instanceof Uint8Array))
+    throw wrongType(`\`codec.encode\` must return a Uint8Array; got ${kindOf(bytes)}.`);
+  if (bytes.length <= most) return bytes;
+  throw outOfRange(
+    `\`value\` must have at most ${most} bytes, by the map's option \`bytes\`; got ${bytes.length}.`,
+  );
+}
+
+/**
+ * A map in memory that other processes read. Its owner alone changes entries, so no reader ever waits for a lock, and no process that dies leaves
+ * one behind. When the owner closes it, or dies, all views end.
+ *
+ * Entries are evicted when there is no room for others: the oldest that was not used lately (CLOCK), by its owner or by views, of whose reads
+ * the owner hears of a part. An entry that has expired is not found any more, and is removed when others are stored.
+ * @example
+ * ```ts
+ * const map = await createSharedMap({ name: 'sessions', entries: 100_000, codec: 'json' });
+ * map.set('key', { user: 7 }, { ttl: 60_000 });
+ * map.get('key');
+ * map.add('hits', 1);
+ * ```
+ */
+export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #store: EntryStore;
+  readonly #hash: KeyHash;
+  readonly #reader: EntryReader;
+  readonly #counters: OwnCounters;
+  readonly #codec: NamedCodec;
+  readonly #geometry: Geometry;
+  readonly #exposed: readonly ExposedMemory[];
+  readonly #description: () => Omit<Parameters<typeof encodeDescription>[0], 'handles'>;
+  #closed = false;
+
+  /** @internal */
+  constructor(
+    server: Server,
+    parts: {
+      readonly geometry: Geometry;
+      readonly capacity: number;
+      readonly codec: NamedCodec;
+      readonly entries: Uint8Array;
+      readonly counters: Uint8Array;
+      readonly exposed: readonly ExposedMemory[];
+    },
+  ) {
+    const key = [...crypto.getRandomValues(new Int32Array(2))] as [number, number];
+    const { geometry, codec, capacity } = parts;
+    this.#server = server;
+    this.#codec = codec;
+    this.#geometry = geometry;
+    this.#exposed = parts.exposed;
+    this.#hash = new KeyHash(...key);
+    this.#store = new EntryStore(parts.entries, geometry, capacity, now);
+    this.#reader = new EntryReader(this.#store.lookup, this.#hash);
+    this.#counters = new OwnCounters(parts.counters, this.#hash);
+    const counters = parts.counters.length / COUNTER_BYTES;
+    this.#description = () => ({ ...geometry, counters, codec: codec.name, key, now: now() });
+  }
+
+  /** Number of entries, expired ones that are not removed yet included. */
+  get size(): number {
+    return this.#store.count;
+  }
+
+  /** The address and port at which it is opened; null once it is closed. */
+  address(): ReturnType<Server['address']> {
+    return this.#server.address();
+  }
+
+  /**
+   * Stores a value.
+   *
+   * @param key - at most 1024 bytes in UTF-8
+   * @param value - at most 1 MiB, and about an eighth of the map's `bytes`
+   * @param options - `ttl`
+   * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ERR_STREAM_DESTROYED`: the map is closed
+   */
+  set(key: string, value: V, options?: SetOptions): void {
+    this.#checkOpen('set');
+    const ttl = ttlOf(options);
+    const bytes = encodeValue(this.#codec.codec, value, mostValueBytes(this.#geometry));
+    this.#hash.of(key);
+    this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : now() + ttl);
+  }
+
+  /** The value; undefined: there is none, or it has expired. */
+  get(key: string): R | undefined {
+    this.#checkOpen('get');
+    const bytes = this.#reader.get(key);
+    if (bytes === undefined) return undefined;
+    this.#store.touch(this.#store.lookup.slot);
+    return this.#codec.codec.decode(bytes) as R;
+  }
+
+  /**
+   * Copies the bytes of a value, as the codec has stored them. It allocates nothing.
+   *
+   * @returns bytes of the value; -1: there is none
+   * @throws RangeError `ERR_OUT_OF_RANGE`: `target` is too short
+   */
+  getInto(key: string, target: Uint8Array): number {
+    this.#checkOpen('getInto');
+    const length = this.#reader.getInto(key, target);
+    if (length >= 0) this.#store.touch(this.#store.lookup.slot);
+    return length;
+  }
+
+  /** Whether there is an entry. */
+  has(key: string): boolean {
+    this.#checkOpen('has');
+    return this.#reader.has(key);
+  }
+
+  /** Removes an entry. Returns whether it was there. */
+  delete(key: string): boolean {
+    this.#checkOpen('delete');
+    this.#hash.of(key);
+    return this.#store.delete(this.#hash);
+  }
+
+  /** Removes all entries. Counters keep their values. */
+  clear(): void {
+    this.#checkOpen('clear');
+    this.#store.clear();
+  }
+
+  /**
+   * Adds to a counter, atomically with all views. Counters are not entries: they begin with 0, and neither expire nor are evicted.
+   *
+   * @param name - at most 1024 bytes in UTF-8
+   * @param amount - a whole number, also a negative one; 0 reads the counter
+   * @returns the sum, exact up to 2 ** 53
+   * @throws NetError `ENOBUFS`: there are as many counters as the map has room for
+   */
+  add(name: string, amount: number): number {
+    this.#checkOpen('add');
+    checkAmount(amount);
+    return this.#counters.add(name, amount);
+  }
+
+  /** The map keeps the process alive, as it does before {@link unref}. */
+  ref(): this {
+    this.#server.ref();
+    return this;
+  }
+
+  /** The map does not keep the process alive, unless views are open. */
+  unref(): this {
+    this.#server.unref();
+    return this;
+  }
+
+  /** Ends the map and all its views. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    const closing = this.#server.close();
+    this.#server.closeAllConnections();
+    for (const memory of this.#exposed) memory.release();
+    await closing;
+  }
+
+  /** {@link close}, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #checkOpen(what: string): void {
+    if (this.#closed) throw closed(what);
+  }
+
+  /** Answers a view. @internal */
+  answer(channel: Channel, request: Buffer): Uint8Array | string {
+    switch (request[0]) {
+      case MapRequest.OPEN: {
+        const [entries, counters] = this.#exposed.map((memory) => memory.handleFor(channel));
+        return encodeDescription({ ...this.#description(), handles: [entries!, counters!] });
+      }
+      case MapRequest.CHANGE:
+        return this.#change(request);
+      case MapRequest.GET: {
+        const value = this.#reader.get(request.toString('utf8', 1));
+        return value === undefined ? new Uint8Array(1) : Buffer.concat([Uint8Array.of(1), value]);
+      }
+      default:
+        throw malformed();
+    }
+  }
+
+  #change(request: Buffer): Uint8Array {
+    const changes = decodeChanges(request);
+    const most = mostValueBytes(this.#geometry);
+    const found = new Uint8Array(changes.length);
+    for (const [index, { key, value, ttl }] of changes.entries()) {
+      if (value !== undefined && value.length > most) throw malformed();
+      this.#hash.of(key.toString());
+      if (value === undefined) found[index] = this.#store.delete(this.#hash) ? 1 : 0;
+      else this.#store.set(this.#hash, value, ttl === 0 ? 0 : now() + ttl);
+    }
+    return found;
+  }
+
+  /** A view reports slots whose entries it has used. @internal */
+  async hear(channel: Channel): Promise<void> {
+    try {
+      for await (const slots of channel)
+        for (let at = 0; at + 4 <= slots.length; at += 4) this.#store.touch(slots.readUInt32LE(at));
+      await channel.close();
+    } catch {
+      // The view has ended, as its program knows.
+    }
+  }
+
+  /** @internal */
+  [inspect.custom](): string {
+    return `SharedMap { ${this.size} entries, ${this.#closed ? 'closed' : `${this.#server.connections} views`} }`;
+  }
+}
+
+const now = (): number => performance.now();
+
+/**
+ * Creates a map in memory of this process that other processes read by {@link openSharedMap}.
+ *
+ * @param options - `name`, or `port` and `host`; `entries`; `bytes`, `counters`, `codec`
+ * @throws TypeError, RangeError: options; NetError `EADDRINUSE`: the name or the port is taken; `ENOMEM` …
+ */
+export function createSharedMap(
+  options: SharedMapOptions & { readonly codec?: 'bytes' | undefined },
+): Promise<SharedMap<Uint8Array | string, Buffer>>;
+export function createSharedMap(
+  options: SharedMapOptions & { readonly codec: 'string' },
+): Promise<SharedMap<string>>;
+export function createSharedMap<V = unknown>(
+  options: SharedMapOptions & { readonly codec: 'json' | 'v8' | Codec<V> },
+): Promise<SharedMap<V>>;
+export async function createSharedMap(
+  options: SharedMapOptions & { readonly codec?: unknown },
+): Promise<SharedMap<never>> {
+  checkOptionNames('createSharedMap', options);
+  const { name, port, host = 'localhost', entries: capacity, bytes = BYTES, counters = COUNTERS } = options;
+  const codec = codecOf(options.codec);
+  const sizes = { entries: capacity, bytes, counters };
+  checkMapSizes(sizes);
+  if (name === undefined && port === undefined)
+    throw wrongValue('`name` or `port` of createSharedMap() must be given; got neither.');
+  if (name === undefined) portOf(port, 0);
+  const geometry = geometryFor(sizes);
+  let made: (map: SharedMap<never>) => void = () => {};
+  const map = new Promise<SharedMap<never>>((resolve) => (made = resolve));
+  const server = new Server({
+    channel: {
+      maxMessageBytes: MOST_REQUEST_BYTES,
+      maxRequests: REQUESTS,
+      onRequest: async (request, { channel }) => (await map).answer(channel, request),
+    },
+  });
+  server.on('channel', (channel: Channel) => void map.then((one) => one.hear(channel)));
+  const exposed: ExposedMemory[] = [];
+  try {
+    server.listen(name === undefined ? { port, host } : { name, host: options.host, port });
+    await once(server, 'listening');
+    const memory = allocate(bytesOfMap(geometry));
+    const counted = allocate(counters * COUNTER_BYTES);
+    exposed.push(
+      await server.expose(memory, { views: true }),
+      await server.expose(counted, { writable: true }),
+    );
+    const one = new SharedMap<never>(server, {
+      geometry,
+      capacity,
+      codec,
+      entries: memory,
+      counters: counted,
+      exposed,
+    });
+    made(one);
+    return one;
+  } catch (error) {
+    for (const memory of exposed) memory.release();
+    void server[Symbol.asyncDispose]();
+    throw netError(error, 'createSharedMap');
+  }
+}

@@ -1,0 +1,189 @@
+/** Entries of a shared map in memory: what a reader finds while they are stored, changed, moved, evicted and expire. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { EntryLookup } from '../../nd/net/shared-map/entry-lookup.js';
+import { EntryReader } from '../../nd/net/shared-map/entry-reader.js';
+import { EntryStore } from '../../nd/net/shared-map/entry-store.js';
+import { KeyHash } from '../../nd/net/shared-map/key-hash.js';
+import { bytesOfMap, geometryFor, mostValueBytes } from '../../nd/net/shared-map/map-layout.js';
+import { seeded } from '../helpers/random.js';
+
+/** A map of so many entries and bytes, the memory, its owner and a reader of its own. */
+function map(entries: number, bytes: number) {
+  const clock = { now: 1 };
+  const now = (): number => clock.now;
+  const geometry = geometryFor({ entries, bytes, counters: 1 });
+  const memory = new Uint8Array(bytesOfMap(geometry));
+  const hash = new KeyHash(11, -12);
+  const store = new EntryStore(memory, geometry, entries, now);
+  const lookup = new EntryLookup(memory, geometry, now);
+  const reader = new EntryReader(lookup, new KeyHash(11, -12));
+  return {
+    clock,
+    geometry,
+    memory,
+    store,
+    lookup,
+    reader,
+    set: (key: string, value: Uint8Array | string, expiry = 0): void => {
+      hash.of(key);
+      store.set(hash, Buffer.from(value as string), expiry);
+    },
+    delete: (key: string): boolean => {
+      hash.of(key);
+      return store.delete(hash);
+    },
+    touch: (key: string): void => {
+      assert.ok(reader.has(key), key);
+      store.touch(lookup.slot);
+    },
+  };
+}
+
+/** A value that shows its key and its turn, of a length. */
+function valueAt(key: string, turn: number, length: number): Buffer {
+  return Buffer.alloc(length, `${key}#${turn};`);
+}
+
+test('values come back, of all lengths, by get and getInto', () => {
+  const { set, reader, lookup, geometry } = map(100, 2 ** 20);
+  const lengths = [0, 1, 7, 8, 95, 96, 97, 4096, mostValueBytes(geometry)];
+  for (const length of lengths) set(`key ${length}`, valueAt('key', length, length));
+  for (const length of lengths) {
+    const value = valueAt('key', length, length);
+    assert.ok(reader.get(`key ${length}`)!.equals(value), String(length));
+    const target = Buffer.alloc(length + 1, 0xee);
+    assert.is(reader.getInto(`key ${length}`, target), length);
+    assert.ok(target.subarray(0, length).equals(value));
+    assert.is(target[length], 0xee);
+    assert.ok(reader.has(`key ${length}`));
+  }
+  assert.is(lookup.size, lengths.length);
+  assert.is(reader.get('none'), undefined);
+  assert.is(reader.getInto('none', Buffer.alloc(1)), -1);
+  assert.not(reader.has('none'));
+  assert.throws(
+    () => reader.getInto('key 8', Buffer.alloc(7)),
+    /`target` must have at least the 8 bytes of the value; got 7/,
+  );
+});
+
+test('whatever happens, a reader finds the last value of a key, or none if it was removed or evicted', () => {
+  for (let seed = 1; seed <= 30; seed += 1) {
+    const random = seeded(seed);
+    const entries = [4, 40, 400][seed % 3]!;
+    const { set, delete: remove, store, reader, lookup, clock } = map(entries, [2 ** 16, 2 ** 17][seed % 2]!);
+    const model = new Map<string, { value: Buffer; expiry: number }>();
+    for (let turn = 0; turn < 3000; turn += 1) {
+      const key = `key ${Math.floor(random() ** 2 * entries * 2)}`;
+      const action = random();
+      clock.now += random();
+      if (action < 0.7) {
+        const length = Math.floor(random() < 0.1 ? random() * 6000 : random() * 200);
+        const expiry = random() < 0.2 ? clock.now + random() * 200 : 0;
+        set(key, valueAt(key, turn, length), expiry);
+        model.set(key, { value: valueAt(key, turn, length), expiry });
+      } else if (action < 0.8) {
+        const there = reader.has(key);
+        assert.is(remove(key), there, `seed ${seed}, turn ${turn}`);
+        model.delete(key);
+      } else if (reader.has(key)) store.touch(lookup.slot);
+      const shown = reader.get(key);
+      const should = model.get(key);
+      if (action < 0.7 && should!.expiry !== clock.now)
+        assert.ok(shown, `seed ${seed}, turn ${turn}: just stored`);
+      if (shown !== undefined) {
+        assert.ok(should !== undefined && shown.equals(should.value), `seed ${seed}, turn ${turn}`);
+        assert.ok(should.expiry === 0 || clock.now < should.expiry);
+      }
+    }
+    let found = 0;
+    for (const [key, { value, expiry }] of model) {
+      const shown = reader.get(key);
+      if (shown === undefined) continue;
+      found += 1;
+      assert.ok(shown.equals(value) && (expiry === 0 || clock.now < expiry), `seed ${seed}, at the end`);
+    }
+    assert.ok(store.count <= entries && lookup.size === store.count && found <= store.count);
+    assert.ok(found > 0);
+    store.clear();
+    assert.is(lookup.size, 0);
+    for (const key of model.keys()) assert.not(reader.has(key));
+  }
+});
+
+test('nothing is evicted while all fits, though values change their lengths for ever', () => {
+  const random = seeded(3);
+  const { set, reader, store } = map(64, 2 ** 17);
+  const turns = new Map<string, [number, number]>();
+  for (let turn = 0; turn < 40_000; turn += 1) {
+    // At most 40 entries of 1,100 bytes, in 128 KiB.
+    const key = `key ${Math.floor(random() * 40)}`;
+    const length = Math.floor(random() * 1100);
+    set(key, valueAt(key, turn, length));
+    turns.set(key, [turn, length]);
+  }
+  assert.is(store.count, 40);
+  for (const [key, [turn, length]] of turns)
+    assert.ok(reader.get(key)?.equals(valueAt(key, turn, length)), key);
+});
+
+test('entries that are used stay, others go, oldest first', () => {
+  const { set, touch, reader, store } = map(100, 2 ** 20);
+  for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');
+  for (let n = 0; n < 100; n += 2) touch(`old ${n}`);
+  // A full bucket evicts one of its own, which may be any: about one key in 2000.
+  for (let n = 0; n < 50; n += 1) set(`new ${n}`, 'x');
+  const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
+  assert.is(store.count, 100);
+  assert.ok(left.filter((is, n) => is && n % 2 === 0).length >= 49);
+  assert.ok(left.filter((is, n) => is && n % 2 === 1).length <= 1);
+});
+
+test('entries that have expired are not found, and make room', () => {
+  const { set, reader, store, clock } = map(50, 2 ** 16);
+  for (let n = 0; n < 25; n += 1) set(`short ${n}`, 'x'.repeat(200), 10);
+  for (let n = 0; n < 25; n += 1) set(`long ${n}`, 'x'.repeat(200), 0);
+  clock.now = 9.9;
+  assert.ok(reader.has('short 0'));
+  clock.now = 10;
+  assert.is(reader.get('short 0'), undefined);
+  assert.is(reader.getInto('short 0', Buffer.alloc(200)), -1);
+  assert.not(reader.has('short 0'));
+  // Each change looks at two slots, of which there are three for an entry.
+  for (let n = 0; n < 100; n += 1) set('another', 'x');
+  assert.is(store.count, 26);
+  set('short 0', 'again');
+  assert.is(String(reader.get('short 0')), 'again');
+});
+
+test('memory full of nonsense yields values or none, and never an end', () => {
+  const random = seeded(5);
+  const { set, delete: remove, reader, memory } = map(100, 2 ** 16);
+  for (let round = 0; round < 40; round += 1) {
+    for (let n = 0; n < 100; n += 1) set(`key ${n}`, 'x'.repeat(n));
+    const kind = round % 4;
+    for (let at = 0; at < memory.length; at += kind === 3 ? 977 : 1)
+      memory[at] =
+        kind === 0 ? random() * 256 : kind === 1 ? 0xff : kind === 2 ? (memory[at]! & 1 ? 0 : 255) : 1;
+    for (let n = 0; n < 100; n += 1) {
+      let value: Buffer | undefined;
+      try {
+        value = reader.get(`key ${n}`);
+      } catch (error) {
+        assert.is((error as { code?: string }).code, 'EBUSY');
+        break;
+      }
+      assert.ok(value === undefined || value.length <= memory.length);
+    }
+    for (let n = 0; n < 100; n += 3) remove(`key ${n}`);
+  }
+  for (let n = 0; n < 100; n += 1) set(`after ${n}`, 'y'.repeat(n));
+  assert.ok(
+    Array.from({ length: 100 }, (_, n) => reader.get(`after ${n}`)?.equals(Buffer.alloc(n, 'y'))).filter(
+      Boolean,
+    ).length >= 95,
+  );
+});
+
+test.run();
