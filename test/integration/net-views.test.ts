@@ -19,12 +19,15 @@ const program = programFile(new URL('../helpers/net-views-program.js', import.me
 const direct = needing(test, 'direct access');
 const children = new Set<ChildProcess>();
 const open = new Set<Channel>();
+const workers = new Set<Worker>();
 const BYTES = 1 << 20;
 
 test.after.each(async () => {
   for (const channel of open) channel.destroy();
   open.clear();
   await Promise.all([...children].map(kill));
+  await Promise.all([...workers].map((worker) => worker.terminate()));
+  workers.clear();
   await endAll();
 });
 
@@ -182,6 +185,7 @@ direct('within one process', async () => {
 
 direct('between Workers of a process, after whose end a view is still there', async () => {
   const worker = new Worker(program, { argv: [String(BYTES)] });
+  workers.add(worker);
   const [{ port }] = await once(worker, 'message');
   const channel = await connectChannel(port, '127.0.0.1');
   open.add(channel);

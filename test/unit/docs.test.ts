@@ -72,6 +72,7 @@ const own = [
     'NdOverlappedFile.close',
     'IND2CompletionQueue.shouldPoll',
     'IND2QueuePair.direct',
+    'IND2QueuePair.view',
   ],
 ];
 

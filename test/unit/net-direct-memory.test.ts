@@ -72,7 +72,7 @@ test('a view is awaited without blocking', async () => {
   const { map, count } = viewing([NOT_MAPPED, NOT_MAPPED, view]);
   const mapped = map();
   let turns = 0;
-  const counting = setInterval(() => (turns += 1));
+  const counting = setInterval(() => (turns += 1)).unref();
   assert.is(await mapped, view);
   clearInterval(counting);
   assert.is(count(), 3);
