@@ -16,15 +16,21 @@ const script = 'scripts/build-native.mjs';
 const sources = '@networkdirect/source';
 const archive = 'native.tar.br';
 
+/** Whether a program and those that it starts can be ended together: as a process group. */
+const GROUPS = process.platform !== 'win32';
+
 /** Runs a program. @throws Interrupted; Error if it fails, and it has said why. */
 async function run(program: string, parameters: string[], input?: Buffer): Promise<void> {
   const child = spawn(program, parameters, {
     stdio: [input === undefined ? 'inherit' : 'pipe', 'inherit', 'inherit'],
+    detached: GROUPS,
   });
   let interrupted = false;
   using _ = onInterrupt(() => {
     interrupted = true;
-    child.kill();
+    if (!GROUPS || child.pid === undefined) child.kill();
+    // While its output is open there is one process of the group at least, unless it has just ended.
+    else if (child.exitCode === null) process.kill(-child.pid);
   });
   // A program that ends early says why; that it has not read everything says nothing.
   child.stdin?.on('error', () => {}).end(input);

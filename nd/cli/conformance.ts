@@ -87,7 +87,7 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
   using _ = onInterrupt(() => {
     progress('');
     if (!json) process.stdout.write(`${formatMutants(results)}\n`);
-    exitInterrupted();
+    exitInterrupted(true);
   });
   for (const [index, mutant] of chosen.entries()) {
     progress(`${index + 1} of ${chosen.length}  ${mutant.name}`);
@@ -130,7 +130,7 @@ async function run(options: Options): Promise<void> {
   };
   using _ = onInterrupt(() => {
     print({ interrupted: true });
-    exitInterrupted();
+    exitInterrupted(true);
   });
   const runAgainst = (far: Party): Promise<CaseResult[]> =>
     runCases(selected, {

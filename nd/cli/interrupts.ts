@@ -2,7 +2,7 @@
  * Ctrl-C, by one rule for every command: a job that is cut short exits with 130, after it has printed what it has measured; a command
  * that runs until it is stopped (`nd top`, `nd nvme serve`, `nd conformance --serve`) exits with 0. SIGTERM does the same.
  */
-import { nameGiven } from './command-line.js';
+import { nameGiven, printJsonError } from './command-line.js';
 
 /** The exit status of a job that was cut short. */
 export const EXIT_INTERRUPTED = 130;
@@ -42,8 +42,9 @@ export function onInterrupt(stops: (signal: NodeJS.Signals) => void): Disposable
   };
 }
 
-/** Ends a job that was cut short. */
-export function exitInterrupted(): never {
+/** Ends a job that was cut short and has measured nothing, or that has printed it; `--json` gets what it has not printed. */
+export function exitInterrupted(printed = false): never {
+  if (!printed) printJsonError(new Interrupted());
   process.stderr.write(`${nameGiven()}: interrupted\n`);
   process.exit(EXIT_INTERRUPTED);
 }

@@ -9,25 +9,32 @@ import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type KernelStatistics, readProcesses } from '../../kernel-bridge/index.js';
+import { memoryStore, NvmeTarget } from '../../nd/cli/nvme/index.js';
 import { type Ended, ND, NdTool, runNd, startServer } from '../helpers/nd-tool.js';
 import { root } from '../helpers/root.js';
 import { firstIf } from '../helpers/tiers.js';
 
 type Counters = KernelStatistics['counters'];
 
-/** Waits until the counters of a process are as they shall be. */
-async function until(tool: NdTool, enough: (counters: Counters) => boolean): Promise<void> {
+/** Waits until something is seen that a running tool does. @throws Error if it ends before */
+async function untilSeen(tool: NdTool, seen: () => boolean | Promise<boolean>): Promise<void> {
   let ended: Ended | undefined;
   tool.ended.then((one) => {
     ended = one;
   });
-  while (ended === undefined) {
-    // A process with Workers has several HCAs.
-    const seen = await readProcesses({ pid: tool.process.pid!, timeoutMs: 20_000 });
-    if (seen.some(({ statistics }) => enough(statistics?.counters ?? {}))) return;
+  while (!(await seen())) {
+    if (ended !== undefined) throw new Error(`It ended before: ${JSON.stringify(ended)}`);
     await setImmediate();
   }
-  throw new Error(`It ended before: ${JSON.stringify(ended)}`);
+}
+
+/** Waits until the counters of a process are as they shall be. */
+function until(tool: NdTool, enough: (counters: Counters) => boolean): Promise<void> {
+  return untilSeen(tool, async () => {
+    // A process with Workers has several HCAs.
+    const seen = await readProcesses({ pid: tool.process.pid!, timeoutMs: 20_000 });
+    return seen.some(({ statistics }) => enough(statistics?.counters ?? {}));
+  });
 }
 
 const interrupt = (tool: NdTool): Promise<Ended> => {
@@ -116,7 +123,7 @@ for (const [nth, who] of (['server', 'client'] as const).entries()) {
     const address = `127.0.0.1:${50_233 + nth}`;
     const server = await startServer('cat', '--json', '--file', join(folder, 'copy'), address);
     const client = new NdTool(['cat', '-c', '--json', address], Buffer.from('a line\n'), true);
-    while (readFileSync(join(folder, 'copy')).length === 0) await setImmediate();
+    await untilSeen(client, () => readFileSync(join(folder, 'copy')).length > 0);
     rmSync(folder, { recursive: true });
     const [one, other] = who === 'server' ? [server, client] : [client, server];
     const { code, stdout, stderr } = await interrupt(one);
@@ -148,13 +155,23 @@ test('conformance: the cases up to then are reported; its other half runs until 
   assert.is((await interrupt(half)).code, 0);
 });
 
-test('demo: a role that is alone', async () => {
+test('demo: a role that is alone, and both with --json: in JSON', async () => {
   tested.add('demo');
   const server = new NdTool(['demo', '--server']);
   await server.printed(/Listening on/);
   const role = await interrupt(server);
-  assert.equal([role.code, role.stderr.split('\n').at(-2)], [130, 'nd demo: interrupted']);
+  assert.equal([role.code, role.stderr.split('\n').at(-2), role.stdout], [130, 'nd demo: interrupted', '']);
+  for (const words of [['--server'], ['--iterations', '1000000']]) {
+    const tool = new NdTool(['demo', '--json', ...words]);
+    if (words.length === 1) await tool.printed(/Listening on/);
+    else await untilSeen(tool, async () => childrenOf(tool.process.pid!).length === 2);
+    const { code, stdout } = await interrupt(tool);
+    assert.equal([code, JSON.parse(stdout)], [130, { tool: 'nd demo', error: { message: 'Interrupted.' } }]);
+  }
 });
+
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
 
 for (const { name, all } of [
   { name: 'the process that was started', all: false },
@@ -166,13 +183,12 @@ for (const { name, all } of [
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     const pid = whole.pid!;
-    const children = (): number[] =>
-      readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
     const seen = async (): Promise<Set<number>> =>
       new Set((await readProcesses({ timeoutMs: 20_000 })).map((one) => one.pid));
     let roles: number[] = [];
     for (let there = await seen(); roles.length < 2; there = await seen()) {
-      roles = children().filter((one) => there.has(one));
+      assert.is(whole.exitCode, null, 'it ended before');
+      roles = childrenOf(pid).filter((one) => there.has(one));
     }
     const closed = once(whole, 'close');
     process.kill(all ? -pid : pid, 'SIGINT');
@@ -187,27 +203,47 @@ for (const { name, all } of [
 
 const NQN = 'nqn.2026-11.io.example:interrupted';
 
-test('nvme: a copy that is cut short says how far it has come; a target runs until it is stopped', async () => {
+test('nvme: a copy that is cut short says what the disk has; a target runs until it is stopped', async () => {
   tested.add('nvme');
-  const folder = mkdtempSync(join(tmpdir(), 'nd-nvme-'));
-  const disk = join(folder, 'disk');
-  const serving = ['--nqn', NQN, '--size', '4', '--port', '0', '--file', disk];
-  const target = new NdTool(['nvme', 'serve', '--json', ...serving]);
+  const target = new NdTool(['nvme', 'serve', '--json', '--nqn', NQN, '--size', '4', '--port', '0']);
   const at = JSON.parse((await target.printed(/^\{.*"listening".*\}$/m))[0]);
   assert.equal([at.nqn, at.bytes], [NQN, 4 << 20]);
-  const options = ['127.0.0.1', '--nqn', NQN, '--port', String(at.port), '--json'];
-  const writer = new NdTool(['nvme', 'write', ...options], Buffer.alloc(100_000, 1), true);
-  while (readFileSync(disk)[0] !== 1) await setImmediate();
-  const { code, stdout, stderr } = await interrupt(writer);
-  assert.is(code, 130, stderr);
-  const { interrupted, bytes } = JSON.parse(stdout);
-  assert.is(interrupted, true);
-  assert.ok(bytes > 0 && bytes <= 100_000);
-  assert.match(stderr, /^Wrote \d+ bytes from 0 on\nnd nvme write: interrupted\n$/);
+  const found = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', String(at.port));
+  assert.is(found.code, 0, found.stderr);
   await target.printed(/"event":"gone"/);
   const ended = await interrupt(target);
   assert.equal([ended.code, ended.stderr], [0, '']);
-  rmSync(folder, { recursive: true });
+  // A disk that has finished the first write, and not the second, when the copy is cut short.
+  const memory = memoryStore(4 << 20);
+  const writes: number[] = [];
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const store = {
+    ...memory,
+    write(from: Uint8Array, position: number) {
+      writes.push(from.length);
+      return writes.length === 1 ? memory.write(from, position) : held;
+    },
+  };
+  const slow = NvmeTarget.listen({
+    port: 0,
+    subsystems: [{ nqn: NQN, namespaces: [{ store, blockSize: 512 }] }],
+  });
+  try {
+    const options = ['127.0.0.1', '--nqn', NQN, '--port', String(slow.port), '--json'];
+    const writer = new NdTool(['nvme', 'write', ...options], Buffer.alloc(1024, 1), true);
+    await untilSeen(writer, () => writes.length === 1);
+    writer.process.stdin!.write(Buffer.alloc(1536, 2));
+    await untilSeen(writer, () => writes.length === 2);
+    assert.equal(writes, [1024, 1536]);
+    const { code, stdout, stderr } = await interrupt(writer);
+    assert.is(code, 130, stderr);
+    assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', bytes: 1024, interrupted: true });
+    assert.is(stderr, 'Wrote 1024 bytes from 0 on\nnd nvme write: interrupted\n');
+  } finally {
+    release();
+    await slow.close();
+  }
 });
 
 test('top runs until it is stopped', async () => {
@@ -217,7 +253,7 @@ test('top runs until it is stopped', async () => {
   assert.is((await interrupt(top)).code, 0);
 });
 
-/** They end by themselves, at once; they have no code of their own for Ctrl-C (`nd build`: test/unit/build-sources.test.ts). */
+/** They end by themselves, at once; they have no code of their own for Ctrl-C (`nd build` has: test/unit/build-sources.test.ts). */
 const short = ['adapterinfo', 'verbs-info', 'stat', 'completion', 'build', 'help'];
 
 test('every command has its test here; its help, the README and docs say what its exit status is', async () => {

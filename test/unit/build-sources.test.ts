@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -55,9 +55,12 @@ function packageOf(own: (folder: string) => Buffer): Package {
   const modules = join(folder, 'node_modules');
   const sourcesIntegrity = `sha512-${createHash('sha512').update(own(folder)).digest('base64')}`;
   write(join(folder, 'package.json'), JSON.stringify({ type: 'module', version: '1.2.3', sourcesIntegrity }));
-  for (const name of ['build.js', 'command-line.js', 'interrupts.js']) {
+  for (const name of ['build.js', 'command-line.js', 'interrupts.js', 'peer-lost.js']) {
     write(join(folder, 'dist/nd/cli', name), readFileSync(join(dirname(compiled), name)));
   }
+  // The statuses, which commands that use no RDMA have for their errors as well.
+  const statuses = pathToFileURL(join(root, 'dist/nd/index.js'));
+  write(join(folder, 'dist/nd/index.js'), `export * from ${JSON.stringify(statuses)};`);
   mkdirSync(modules);
   symlinkSync(join(root, 'node_modules/commander'), join(modules, 'commander'));
   const program = join(folder, 'run.js');
@@ -65,8 +68,9 @@ function packageOf(own: (folder: string) => Buffer): Package {
     program,
     `import { buildCommand } from './dist/nd/cli/build.js';
      import { handleInterrupts } from './dist/nd/cli/interrupts.js';
+     import { fail } from './dist/nd/cli/peer-lost.js';
      handleInterrupts();
-     buildCommand((error) => { console.error(error.message); process.exitCode = 1; }).parse(['node', 'build']);`,
+     buildCommand(fail).parse(['node', 'build']);`,
   );
   // What npx runs: it notes what it is asked for, and packs what is offered.
   write(
@@ -147,19 +151,23 @@ for (const [where, put] of [
 
 test('a registry that has nothing is a sentence', ({ made }) => {
   const { built, said } = made.build();
-  assert.equal([built, said], ['', 'npm has fetched nothing of @networkdirect/source@1.2.3.\n']);
+  assert.equal([built, said], ['', 'nd: npm has fetched nothing of @networkdirect/source@1.2.3.\n']);
 });
 
-test('Ctrl-C ends the compiler, and then the command', async ({ made }) => {
-  write(
-    join(made.folder, 'scripts/build-native.mjs'),
-    `console.log('compiling'); setInterval(() => {}, 1000);`,
-  );
-  const build = spawn(process.execPath, [join(made.folder, 'run.js')], { stdio: ['ignore', 'pipe', 'pipe'] });
+test('Ctrl-C ends the compiler and what it has started, and then the command', async ({ made }) => {
+  const driver = `
+    import { spawn } from 'node:child_process';
+    const compiler = "console.log('compiling'); setInterval(() => {}, 1000);";
+    spawn(process.execPath, ['-e', compiler], { stdio: 'inherit' });`;
+  write(join(made.folder, 'scripts/build-native.mjs'), driver);
+  const parameters = [join(made.folder, 'run.js'), 'build'];
+  const build = spawn(process.execPath, parameters, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const exited = once(build, 'exit');
   await once(build.stdout, 'data');
   build.kill('SIGINT');
   // Its output has ended: that of the compiler, too.
-  assert.is(await text(build.stderr), 'Interrupted.\n');
+  assert.is(await text(build.stderr), 'nd build: interrupted\n');
+  assert.equal(await exited, [130, null]);
 });
 
 test.run();

@@ -10,6 +10,12 @@ export interface Part {
   readonly end?: number;
 }
 
+/** A stream that writes. */
+export interface DiskWriter extends Writable {
+  /** Bytes that the target has written, as of `fs.WriteStream`: those that are queued or under way are not among them. */
+  bytesWritten: number;
+}
+
 /** Bytes that a stream reads or writes at once. */
 const STREAM_BYTES = 1 << 20;
 
@@ -96,9 +102,15 @@ export class Disk {
   }
 
   /** A stream that writes a part; it flushes at its end. A write behind the part's end is an error. */
-  createWriteStream(part: Part = {}): Writable {
+  createWriteStream(part: Part = {}): DiskWriter {
     const put = this.#writer(part);
-    return new Writable({ highWaterMark: STREAM_BYTES, ...writing(put, () => this.sync()) });
+    const counted = async (chunk: Uint8Array): Promise<void> => {
+      await put(chunk);
+      stream.bytesWritten += chunk.length;
+    };
+    const writable = new Writable({ highWaterMark: STREAM_BYTES, ...writing(counted, () => this.sync()) });
+    const stream: DiskWriter = Object.assign(writable, { bytesWritten: 0 });
+    return stream;
   }
 
   /** Both at once: what is written from the start on, and what is read from there, are independent of each other. */

@@ -11,7 +11,7 @@ import { addressOfHost, endsInTwo, isWildcard, wrongArguments, wrongOptions } fr
 import { Interrupted, onInterrupt } from '../interrupts.js';
 import { NQN_BYTES, NVME_PORT } from './capsules.js';
 import { NvmeController } from './controller.js';
-import type { Disk } from './disk.js';
+import type { Disk, DiskWriter } from './disk.js';
 import { meaningOf, type Phase, RECONNECT_SECONDS, type Target } from './nvme-failures.js';
 import { fileStore, memoryStore } from './store.js';
 import { NvmeTarget } from './target.js';
@@ -120,20 +120,20 @@ function info(given: Given, values: z.output<typeof infoOptions>): Promise<void>
   });
 }
 
-/** Copies a stream, and says how far it has come if the user interrupts it. */
+/** Copies a stream, and says how far it has come if the user interrupts it: to a disk, what the target has written. */
 async function copy(
   { signal }: Given,
   { json, start }: { json: boolean; start: number },
   verb: 'Read' | 'Wrote',
   from: NodeJS.ReadableStream,
-  to: NodeJS.WritableStream,
+  to: NodeJS.WritableStream | DiskWriter,
   end = true,
 ): Promise<void> {
-  let bytes = 0;
+  let taken = 0;
   async function* counted(source: AsyncIterable<string | Uint8Array>) {
     for await (const piece of source) {
       yield piece;
-      bytes += Buffer.byteLength(piece);
+      taken += Buffer.byteLength(piece);
     }
   }
   try {
@@ -141,6 +141,7 @@ async function copy(
   } catch (error) {
     if (!signal.aborted) throw error;
     const tool = verb === 'Read' ? 'nd nvme read' : 'nd nvme write';
+    const bytes = verb === 'Wrote' ? (to as DiskWriter).bytesWritten : taken;
     console.error(`${verb} ${bytes} bytes from ${start} on`);
     if (json && to !== process.stdout) console.log(JSON.stringify({ tool, bytes, interrupted: true }));
     throw new Interrupted();
