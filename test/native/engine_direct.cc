@@ -488,6 +488,28 @@ TEST(direct_before_one_that_is_not) {
 
 // ── Bytes that are placed without a request ─────────────────────────────────────────────────────
 
+// A queue pair without initiator depth has neither Reads nor atomics, in whichever way.
+TEST(direct_now_without_initiator_depth) {
+  Link2 none;
+  none.depth = 0;
+  DirectConnection w(none);
+  SharedBuffer target(*w.b, 4096);
+  Buffer back(*w.a, 4096);
+  w.meet(target);
+  std::vector<uint8_t> bytes(64, 7), read(64);
+  CHECK(place(w.qa, bytes, target.at(), target.rkey) == DirectResult::kDone);
+  CHECK(now(w.qa, DirectOperation::kRead, read, target.at(), target.rkey) == DirectResult::kRefused);
+  std::vector<uint8_t> nothing;
+  CHECK(now(w.qa, DirectOperation::kRead, nothing, target.at(), target.rkey) == DirectResult::kRefused);
+  CHECK(add(w.qa, 1, target.at(), target.rkey).result == DirectResult::kRefused);
+  CHECK(exchange(w.qa, 0, 1, target.at(), target.rkey).result == DirectResult::kRefused);
+  CHECK(allAre(target, 7) || same(target.data(), bytes.data(), 64));
+  const uint32_t i = w.qa.post(oneSided(kOpRead, {{back.at(), 8, back.lkey}}, target.at(), target.rkey));
+  w.pump();
+  const std::vector<Cqe> done = w.qa.sendCq.drain();
+  CHECK(done.size() == 1 && done[0].wqe == i && done[0].status != kWcSuccess);
+}
+
 // They are there when the call returns, whatever their length: nobody runs, and nothing is sent or completes.
 TEST(direct_now_every_length) {
   DirectConnection w;

@@ -275,6 +275,7 @@ inline bool DirectAccess::reaches(Qp& qp) {
 DirectResult DirectAccess::access(Qp& qp, DirectOperation operation, uint8_t* bytes, uint32_t length, uint64_t whole,
                                   uint64_t remote, uint32_t rkey) {
   if (length > DirectVisit::kMostBytes || !reaches(qp)) return DirectResult::kRefused;
+  if (operation != DirectOperation::kWrite && qp.attributes.initiatorDepth == 0) return DirectResult::kRefused;
   if (length == 0) return operation > DirectOperation::kRead ? DirectResult::kRefused : DirectResult::kDone;
   if (operation > DirectOperation::kRead) return changeNow(qp, operation, bytes, length, remote, rkey);
   const bool write = operation == DirectOperation::kWrite;
