@@ -3,6 +3,7 @@
  * 256-byte MADs, a 24-byte header and a 232-byte message. Offsets in the comments are within the message.
  */
 import { DIALECT } from '../../hca/soft-hca-binding.js';
+import { Capacity } from '../../ioctl/constants.js';
 import {
   bits,
   bytes,
@@ -43,16 +44,16 @@ export const IP_CM_HEADER_SIZE = 36;
 /** Values of the MAD header of every CM message. */
 export const CmMad = { baseVersion: 1, managementClass: 0x07, classVersion: 2, methodSend: 0x03 } as const;
 
-/** Bytes of private data for the consumer (REQ, SIDR_REQ: behind the RDMA IP CM header). */
+/** Bytes of private data for the consumer (REQ, SIDR_REQ: behind the RDMA IP CM header). Those that IOCTLs carry are theirs. */
 export const PrivateDataSize = {
-  REQ: 56,
-  REP: 196,
+  REQ: Capacity.CONNECT_DATA,
+  REP: Capacity.REP_DATA,
   RTU: 224,
-  REJ: 148,
+  REJ: Capacity.REJ_DATA,
   DREQ: 220,
   DREP: 224,
-  SIDR_REQ: 180,
-  SIDR_REP: 136,
+  SIDR_REQ: Capacity.LOOKUP_DATA,
+  SIDR_REP: Capacity.LOOKUP_ANSWER_DATA,
 } as const;
 
 /** REJ reasons, IBA 1 §12.6.7.2. */
