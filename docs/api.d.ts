@@ -2989,6 +2989,7 @@ interface DeviceFile {
     readonly name: string;
     readonly closed: boolean;
     readonly extended: boolean;
+    readonly localOnly: boolean;
     ioctl(code: number, input: Uint8Array | null, outputLength: number, outputAt?: number): Uint8Array;
     ioctlOverlapped<T>(code: number, input: Uint8Array | null, outputLength: number, decode: (output: Uint8Array) => T, outputAt?: number): Overlapped<T>;
     close(): void;
@@ -3468,7 +3469,7 @@ interface KernelOptions {
     ecn: boolean;
     window: number;
     longWindowBytes: number;
-    link: 'auto' | 'wire';
+    link: 'auto' | 'wire' | 'local';
     icrc: 'solved' | 'exact';
     direct: boolean;
     capture: string;

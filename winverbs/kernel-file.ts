@@ -10,6 +10,14 @@ import { Status, StatusError, toWvError, WvError } from './status.js';
 /** Verbs use few different lengths of requests. */
 const KEPT_LENGTHS = 16;
 
+/** The requests of which some need a UDP socket. */
+const NEEDS_SOCKET: ReadonlySet<string> = new Set([
+  ...['EP_BIND', 'EP_LISTEN', 'EP_CONNECT', 'EP_LOOKUP', 'QP_CREATE', 'QP_MODIFY', 'AH_CREATE'],
+]);
+const WITHOUT_SOCKET =
+  "This process has no UDP socket, because its option link is 'local'. Addresses other than loopback, other hosts, datagram queue pairs and multicast " +
+  "groups need one; leave the option at 'auto' for them.";
+
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
   /** Step 1: the pre hook; returns the IOCTL's values. If it throws, the verb ends without IOCTL and post hook. */
@@ -53,6 +61,8 @@ export class KernelFile {
   private error(error: unknown, request: string): unknown {
     const failure = toWvError(error, request);
     if (!(failure instanceof WvError) || failure.status !== Status.NOT_SUPPORTED) return failure;
+    if (this.file.localOnly && NEEDS_SOCKET.has(request))
+      return new WvError(failure.status, `${request}: ${WITHOUT_SOCKET}`, { cause: error });
     const device = this.deviceName?.();
     if (device === undefined) return failure;
     const text = `${request}: The device ${device} does not support this.`;

@@ -17,6 +17,9 @@ export interface DeviceFile {
    */
   readonly extended: boolean;
 
+  /** The kernel has the option `link: 'local'`: no UDP socket, so that requests which need one end in NOT_SUPPORTED. */
+  readonly localOnly: boolean;
+
   /**
    * A blocking IOCTL: waits natively until the kernel has completed it, and returns the output, as many bytes as
    * `IoStatus.Information` says (never more than `outputLength`). A driver of the system writes the output to the native address

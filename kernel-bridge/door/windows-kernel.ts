@@ -33,8 +33,9 @@ function hasDriver(): boolean {
 
 /** The kernel that the options, or the system, name. */
 function kernelOf(options: KernelOptionsInput | undefined): 'driver' | 'soft' {
-  const { kernel } = resolveKernelOptions(options);
+  const { kernel, link } = resolveKernelOptions(options);
   if (kernel !== 'auto') return kernel;
+  if (link === 'local') return 'soft';
   chosen ??= hasDriver() ? 'driver' : 'soft';
   return chosen;
 }

@@ -43,8 +43,16 @@ export interface CqWaiters {
   endCqEvents(cq: number, status: number): void;
 }
 
+/**
+ * UDP port 4791 in a process: `never` opened, by the option `link: 'local'`; `unused`, because nothing has needed it yet; `open`; `held` by
+ * another process, user or driver, or given up to one.
+ */
+export type WireState = 'never' | 'unused' | 'open' | 'held';
+
 /** What every HCA has. */
 export interface HcaCommands {
+  /** Missing: the HCA has no UDP port. */
+  readonly wire?: WireState;
   /** Of each of its devices. Rings have powers of two: depths are the largest ones that the hardware takes. */
   readonly limits: HcaLimits;
   /**

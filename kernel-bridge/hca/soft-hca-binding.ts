@@ -10,7 +10,7 @@
 import type { PathParameters } from '../schema/generated/attributes.js';
 import type { DIALECT } from '../schema/generated/numbers.js';
 import type { HcaOptions } from '../schema/generated/options.js';
-import type { CqWaiters, HcaCommands } from './native-hca.js';
+import type { CqWaiters, HcaCommands, WireState } from './native-hca.js';
 import type { NativeChannel, NativeChannelServer, ServedChannel } from './request-channel-binding.js';
 import type { UserHca } from './user-hca.js';
 
@@ -28,10 +28,20 @@ export interface SoftHca extends HcaCommands, CqWaiters {
   setWill(qp: number, path: PathParameters, mad: Uint8Array): number;
   readonly kernelId: number;
   readonly slot: number;
-  readonly wireReady: boolean;
+  readonly wire: WireState;
+  /** This HCA's links, as `HostLink` of the connection manager has them: by its options `link`, `capture` and `faults`. */
+  readonly hostLink: number;
+  /**
+   * Opens the port, once, for something that needs it. Commands that need it do this themselves: claims of other addresses than loopback,
+   * datagram queue pairs, and paths to other hosts. May wait up to a second for another process that does the same.
+   *
+   * @returns SUCCESS, even if the port cannot be had (then there is the event `wireLost`, and {@link wireProblem}); NOT_SUPPORTED:
+   * the option `link` is `local`.
+   */
+  openWire(): number;
   /** Bits of `PeerExtensions` that this build of the engine has: all, or none (ND_WITHOUT_EXTENSIONS). */
   readonly peerExtensions: number;
-  /** Why there is no wire (the holder of UDP port 4791), or ''. Finding the holder takes some milliseconds. */
+  /** Why there is no wire though something needs it (the holder of UDP port 4791), or ''. Finding the holder takes some milliseconds. */
   readonly wireProblem: string;
   /**
    * The first kernel of an isolate decides on all options; faults and a capture that a later one asks for hold for the isolate's HCA from
@@ -69,12 +79,12 @@ export interface SoftHca extends HcaCommands, CqWaiters {
    * Sends a MAD from QP1 to QP1. `pkey` is its P_Key, by default 0xffff.
    *
    * @returns SUCCESS (also if it is lost on the way), INVALID_PARAMETER (a wrong argument; a P_Key whose low 15 bits
-   *   are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE.
+   *   are zero), INVALID_ADDRESS, NETWORK_UNREACHABLE, HOST_UNREACHABLE, NOT_SUPPORTED (as {@link openWire}).
    */
   sendMad(path: PathParameters, mad: Uint8Array, pkey?: number): number;
   /**
    * Claims an RDMA port on this host. `address` null: all addresses. `port` 0: a free one, which other processes cannot
-   * reach before {@link openPort}.
+   * reach before {@link openPort}. NOT_SUPPORTED: as {@link openWire}, for other addresses than loopback.
    */
   claimPort(
     service: number,

@@ -110,7 +110,7 @@ export function startKernel(): void {
     const warn = (text: string): void => tellWarning(delivery, text);
     const network = new SystemNetwork(addon);
     const real = realHcas({
-      choice: options.hca,
+      choice: options.link === 'local' ? 'soft' : options.hca,
       network,
       load: loadVerbsAddon,
       makeWaker: () => addon.createWaker(wakeEvents),

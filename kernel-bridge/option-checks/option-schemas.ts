@@ -119,6 +119,9 @@ const checks: OptionChecks = {
     }),
 };
 
+/** What other options can be where `link` is `local`. */
+const withLocalLink = { hca: ['auto', 'soft'], kernel: ['auto', 'soft'], icrc: ['solved'] };
+
 /** Connection manager settings; times in milliseconds unless named a code (4.096 µs × 2^code). */
 export const cmOptionsSchema = lazy<CmOptions, Given<CmOptions>>(cmShape);
 
@@ -136,4 +139,13 @@ export const faultOptionsSchema = lazy<FaultOptions, Given<FaultOptions>>((zod) 
  * If the kernel fails and a later open starts another, the HCA stays, and of its options only `faults` and `capture` can change.
  * `ND_OPTIONS` (JSON of this shape) has the options of programs that pass none.
  */
-export const kernelOptionsSchema = lazy<KernelOptions, KernelOptionsInput>((zod) => kernelShape(zod, checks));
+export const kernelOptionsSchema = lazy<KernelOptions, KernelOptionsInput>((zod) =>
+  kernelShape(zod, checks).superRefine((options, { addIssue }) => {
+    if (options.link !== 'local') return;
+    for (const [field, takes] of Object.entries(withLocalLink) as [keyof typeof withLocalLink, string[]][]) {
+      if (takes.includes(options[field])) continue;
+      const message = `must be '${takes.join("' or '")}' with the option link: 'local', which means the software HCA without UDP sockets`;
+      addIssue({ code: 'custom', path: [field], message });
+    }
+  }),
+);

@@ -69,7 +69,8 @@ export const events: Readonly<Record<string, EventForm>> = {
   },
   wireLost: {
     about:
-      'UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which.',
+      'UDP port 4791 could not be opened when something needed it, or was given up because a process of another version shares it; ' +
+      '`SoftHca.wireProblem` says why.',
     words: {},
   },
   port: { about: 'Ports, addresses or P_Keys of a device of real HCAs have changed.', words: {} },

@@ -5,8 +5,10 @@ export const linkOptions = {
   link: {
     about:
       'The link for connections between processes of this host. `auto`: shared memory, where both processes belong to the same user and ' +
-      "neither forces the wire. `wire`: UDP. The HCA's counters `local_link_*` show the result.",
-    choice: ['auto', 'wire'],
+      'neither forces the wire; UDP port 4791 is opened when something needs it. `wire`: UDP. `local`: shared memory alone. The process has the software HCA and no ' +
+      'UDP socket; addresses other than loopback, datagram queue pairs and peers of other hosts end in NOT_SUPPORTED, and connections to a process with ' +
+      "`wire` are refused. The HCA's counters `local_link_*` show the result.",
+    choice: ['auto', 'wire', 'local'],
     default: 'auto',
     cpp: 'LinkOptions',
     cppEnum: 'LinkChoice',

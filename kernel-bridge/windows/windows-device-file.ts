@@ -9,6 +9,7 @@ import type { WindowsDoor } from './windows-door.js';
 /** A file of a Windows driver: `NtDeviceIoControlFile`, which answers the driver's own NTSTATUS, also where it fails at once. */
 export class WindowsDeviceFile implements DeviceFile {
   readonly extended = false;
+  readonly localOnly = false;
   #closed = false;
 
   constructor(

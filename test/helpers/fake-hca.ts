@@ -47,7 +47,9 @@ export const noPath: PathParameters = {
 export class FakeHca implements SoftHca, UserHca {
   readonly kernelId = 1;
   readonly slot = 3;
-  readonly wireReady = true;
+  readonly wire = 'unused';
+  readonly hostLink = 0;
+  readonly openWire = (): number => 0;
   readonly peerExtensions = ALL_PEER_EXTENSIONS;
   readonly wireProblem = '';
   readonly commIdBase = 0x0304_0000;

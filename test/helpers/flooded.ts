@@ -44,6 +44,7 @@ export class FloodScene {
   static async start(address: string, kernel: KernelOptionsInput = {}): Promise<FloodScene> {
     const server = await Peer.start({ kernel });
     const client = await Peer.start({ kernel });
+    await Promise.all([server.openToStrangers(), client.openToStrangers()]);
     const listener = await server.listen('wv', address);
     const [near, far] = await connectTo(listener, client, { accepterReceives: 1, connecterReceives: 1 });
     return new FloodScene(server, client, listener, near, far);

@@ -63,6 +63,7 @@ function taken({ status, output }: Pick<Answer, 'status' | 'output'>): Uint8Arra
 
 export class RigFile implements DeviceFile {
   extended = true;
+  localOnly = false;
   closed = false;
   private readonly id: number;
 

@@ -9,6 +9,7 @@ import { LOOPBACK as ADDRESS } from '../../nd/cli/sides/connected-side.js';
 import { WvSend } from '../../winverbs/index.js';
 import { connectedPair, take } from '../helpers/loopback.js';
 import { needing } from '../helpers/needs.js';
+import { openToStrangers } from '../helpers/open-to-strangers.js';
 import { readCapture } from '../helpers/pcap.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import { endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
@@ -38,7 +39,8 @@ needing(test, 'namespaces')('an address at which nobody answers ends Connect in 
 });
 
 test('random bytes and damaged packets on the UDP port disturb no connection, and are counted', async () => {
-  const { a, b, release } = await connectedPair();
+  const { provider, a, b, release } = await connectedPair();
+  openToStrangers(provider);
   const templates = readCapture('rc-all-ops.pcap').slice(0, 60);
   const sockets = Array.from({ length: 32 }, () => createSocket('udp4'));
   const dropped = (): number => {

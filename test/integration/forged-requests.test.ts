@@ -39,6 +39,7 @@ async function forge(to: PeerListener, caGuid: bigint, qpns: readonly number[]):
 
 test('a connection by shared memory outlives requests by UDP that name its queue pair', async () => {
   const server = await Peer.start();
+  await server.openToStrangers();
   const listener = await server.listen('wv', LOOPBACK);
   const accepting = listener.accept(1);
   const provider = openProvider();

@@ -21,6 +21,7 @@ import type { CrowdOrder, CrowdReport } from '../helpers/crowd-program.js';
 import { brief, type HalfOpenTiming, halfOpenReqs, hasty, streaming } from '../helpers/half-open.js';
 import { endAll, listening } from '../helpers/net-pair.js';
 import { RawPeer } from '../helpers/net-raw.js';
+import { openToStrangers } from '../helpers/open-to-strangers.js';
 import { programFile } from '../helpers/programs.js';
 import { firstIf, long } from '../helpers/tiers.js';
 
@@ -79,6 +80,7 @@ function define(): void {
     return (await report)[0];
   }
 
+  test.before(() => openToStrangers());
   test.after.each(async () => {
     await Promise.all([...children].map(end));
     await endAll();

@@ -39,7 +39,7 @@ struct Side : RingUser {
 
   explicit Side(int nsFd) : RingUser(own, {kEntries, kStride, kReceiveStride, 256, 1, 0, kQptUd}), ns(nsFd) {
     enter();
-    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess && host.openWire() == Status::kSuccess);
     open(port, memory.data(), memory.size(), kAccessLocalWrite);
     QpAttributes a;
     a.port = 1;

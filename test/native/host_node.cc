@@ -227,6 +227,7 @@ struct Child {
 
   int run(const HostOptions& options) {
     const Status status = host.start(options, engine);
+    if (status == Status::kSuccess) host.openWire();  // what is tested here is the wire
     std::ostringstream out;
     out << "started " << static_cast<uint32_t>(status) << " slot " << host.slot() << " wire " << host.wireReady()
         << " problem " << host.wireProblem();

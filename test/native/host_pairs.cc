@@ -50,6 +50,8 @@ void pairsComeUp() {
 void optionWire() {
   const uint64_t up = hostCounter("local_link_pairs_up");
   Side side;
+  // As connection management does, when the peer's REQ or REP says that it uses the wire.
+  HOST_CHECK(hca().host().openWire() == Status::kSuccess);
   Peer peer("wire");
   peer.connect(side, kRest);
   exchange(side, peer);

@@ -18,7 +18,7 @@ struct Member final : PacketSink {
   uint32_t packets = 0;
   uint32_t byWire = 0;  // of them
 
-  Member() { HOST_CHECK(host.start({}, engine) == Status::kSuccess); }
+  Member() { HOST_CHECK(host.start({}, engine) == Status::kSuccess && host.openWire() == Status::kSuccess); }
   ~Member() override { host.stop(); }
   void onPacket(const PacketMeta&, const uint8_t*, uint32_t) override { packets++, byWire++; }
   void onPeerProcessGone(uint32_t, bool) override {}

@@ -39,7 +39,7 @@ struct Member final : PacketSink, KernelPort {
   uint32_t mads = 0;
 
   Member() {
-    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess);
+    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess && host.openWire() == Status::kSuccess);
     HOST_CHECK(engine.attachKernel(this, &kernel) == Status::kSuccess);
   }
   ~Member() override {

@@ -35,7 +35,9 @@ struct Unwatched {
   Host host{clock};
   Engine engine{host, clock, EngineOptions()};
   HostedEngine hosted{engine, host};
-  Unwatched() { HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess); }
+  Unwatched() {
+    HOST_CHECK(host.start(HostOptions(), engine) == Status::kSuccess && host.openWire() == Status::kSuccess);
+  }
   ~Unwatched() { host.stop(); }
 };
 

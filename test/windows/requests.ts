@@ -34,6 +34,10 @@ export class RecordingFile implements DeviceFile {
     return this.file.extended;
   }
 
+  get localOnly(): boolean {
+    return this.file.localOnly;
+  }
+
   get closed(): boolean {
     return this.file.closed;
   }

@@ -47,6 +47,10 @@ export class SoftDeviceFile implements DeviceFile {
     this.#prefetch = new AttributePrefetch(kernel.channel.cacheEpoch);
   }
 
+  get localOnly(): boolean {
+    return this.kernel.options.link === 'local';
+  }
+
   get closed(): boolean {
     return this.#closed;
   }

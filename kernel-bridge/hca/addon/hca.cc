@@ -70,18 +70,28 @@ bool toGids(napi_env env, napi_value value, std::vector<Gid>* out) {
 
 Napi::Function NativeHca::define(Napi::Env env) {
   using H = NativeHca;
-  return DefineClass(
-      env, "NativeHca",
-      {InstanceAccessor<&H::getKernelId>("kernelId"), InstanceAccessor<&H::getSlot>("slot"),
-       InstanceAccessor<&H::getPeerExtensions>("peerExtensions"), InstanceAccessor<&H::getWireReady>("wireReady"),
-       InstanceAccessor<&H::getWireProblem>("wireProblem"), InstanceAccessor<&H::getLimits>("limits"),
-       InstanceAccessor<&H::getCommIdBase>("commIdBase"), InstanceMethod<&H::configure>("configure"),
-       InstanceMethod<&H::setPkeyTable>("setPkeyTable"), InstanceMethod<&H::addCqWaiter>("addCqWaiter"),
-       InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"), InstanceMethod<&H::endCqEvents>("endCqEvents"),
-       InstanceMethod<&H::openPort>("openPort"), InstanceMethod<&H::releasePort>("releasePort"),
-       InstanceMethod<&H::counters>("counters"), InstanceMethod<&H::objectCounts>("objectCounts"),
-       InstanceMethod<&H::statistics>("statistics"), InstanceMethod<&H::answerObserver>("answerObserver"),
-       InstanceMethod<&H::close>("close")});
+  return DefineClass(env, "NativeHca",
+                     {InstanceAccessor<&H::getKernelId>("kernelId"),
+                      InstanceAccessor<&H::getSlot>("slot"),
+                      InstanceAccessor<&H::getPeerExtensions>("peerExtensions"),
+                      InstanceAccessor<&H::getHostLink>("hostLink"),
+                      InstanceAccessor<&H::getWire>("wire"),
+                      InstanceAccessor<&H::getWireProblem>("wireProblem"),
+                      InstanceAccessor<&H::getLimits>("limits"),
+                      InstanceAccessor<&H::getCommIdBase>("commIdBase"),
+                      InstanceMethod<&H::configure>("configure"),
+                      InstanceMethod<&H::setPkeyTable>("setPkeyTable"),
+                      InstanceMethod<&H::addCqWaiter>("addCqWaiter"),
+                      InstanceMethod<&H::removeCqWaiter>("removeCqWaiter"),
+                      InstanceMethod<&H::endCqEvents>("endCqEvents"),
+                      InstanceMethod<&H::openWire>("openWire"),
+                      InstanceMethod<&H::openPort>("openPort"),
+                      InstanceMethod<&H::releasePort>("releasePort"),
+                      InstanceMethod<&H::counters>("counters"),
+                      InstanceMethod<&H::objectCounts>("objectCounts"),
+                      InstanceMethod<&H::statistics>("statistics"),
+                      InstanceMethod<&H::answerObserver>("answerObserver"),
+                      InstanceMethod<&H::close>("close")});
 }
 
 Napi::Value NativeHca::openHca(const Napi::CallbackInfo& info) {
@@ -185,7 +195,13 @@ Napi::Value NativeHca::getSlot(const Info& info) { return Napi::Number::New(info
 Napi::Value NativeHca::getPeerExtensions(const Info& info) {
   return Napi::Number::New(info.Env(), Engine::extensions());
 }
-Napi::Value NativeHca::getWireReady(const Info& info) { return Napi::Boolean::New(info.Env(), host_->wireReady()); }
+Napi::Value NativeHca::getHostLink(const Info& info) {
+  return Napi::Number::New(info.Env(), static_cast<uint32_t>(host_->links()));
+}
+Napi::Value NativeHca::getWire(const Info& info) {
+  static constexpr const char* kNames[] = {"never", "unused", "open", "held"};  // of Host::WireState
+  return Napi::String::New(info.Env(), kNames[static_cast<size_t>(host_->wireState())]);
+}
 Napi::Value NativeHca::getWireProblem(const Info& info) { return Napi::String::New(info.Env(), host_->wireProblem()); }
 Napi::Value NativeHca::getCommIdBase(const Info& info) {
   return Napi::Number::New(info.Env(), host_->commIdBase(kernel_));
@@ -234,6 +250,10 @@ Napi::Value NativeHca::claimPort(const Info& info) {
   words.words[0] = claim;
   words.words[1] = port;
   return statusToJs(env, status);
+}
+
+Napi::Value NativeHca::openWire(const Info& info) {
+  return statusToJs(info.Env(), open_ ? host_->openWire() : Status::kDeviceRemoved);
 }
 
 Napi::Value NativeHca::openPort(const Info& info) {

@@ -31,7 +31,8 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   Napi::Value getKernelId(const Info& info);
   Napi::Value getSlot(const Info& info);
   Napi::Value getPeerExtensions(const Info& info);
-  Napi::Value getWireReady(const Info& info);
+  Napi::Value getHostLink(const Info& info);
+  Napi::Value getWire(const Info& info);
   Napi::Value getWireProblem(const Info& info);
   Napi::Value getLimits(const Info& info);
   Napi::Value getCommIdBase(const Info& info);
@@ -43,6 +44,7 @@ class NativeHca final : public Napi::ObjectWrap<NativeHca>, public Closable {
   void endCqEvents(const Info& info);
   Napi::Value sendMad(const Info& info);
   Napi::Value claimPort(const Info& info);
+  Napi::Value openWire(const Info& info);
   Napi::Value openPort(const Info& info);
   void releasePort(const Info& info);
   Napi::Value counters(const Info& info);

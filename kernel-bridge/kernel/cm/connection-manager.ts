@@ -21,22 +21,23 @@ import {
   RejReason,
 } from './mad-layouts.js';
 import { answerPath, isConnectableQpn, readReq, replyOf } from './messages.js';
-import type {
-  CmConnection,
-  CmConnectParameters,
-  CmCounters,
-  CmEvents,
-  CmListenerControl,
-  CmListenParameters,
-  CmPlatform,
-  CmRequest,
-  CmState,
-  ConnectionManager,
-  Gid,
-  SidrListener,
-  SidrLookup,
-  SidrLookupEvents,
-  SidrLookupParameters,
+import {
+  type CmConnection,
+  type CmConnectParameters,
+  type CmCounters,
+  type CmEvents,
+  type CmListenerControl,
+  type CmListenParameters,
+  type CmPlatform,
+  type CmRequest,
+  type CmState,
+  type ConnectionManager,
+  type Gid,
+  HostLink,
+  type SidrListener,
+  type SidrLookup,
+  type SidrLookupEvents,
+  type SidrLookupParameters,
 } from './service.js';
 import { sourceOf } from './shares.js';
 import { SidrManager } from './sidr-manager.js';
@@ -327,6 +328,8 @@ class Manager implements ConnectionManager, ConnectionHost {
         this.platform.nobodyListens?.(body.serviceId, origin.destination);
       return { reason: RejReason.invalidServiceId, ari: NOTHING };
     }
+    if (this.platform.meetsLink?.(origin.sender, header.attributeModifier & HostLink.mask) === false)
+      return { reason: RejReason.vendorOptionNotSupported, ari: NOTHING };
     const link = {
       maxPathMtu: this.platform.maxPathMtu?.(origin.destination) ?? LARGEST_PATH_MTU,
       maxPacketBytes: this.platform.maxPacketBytes?.(origin.destination),
@@ -375,6 +378,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       other.dispatch('stale');
       return;
     }
+    this.platform.meetsLink?.(sender, header.attributeModifier & HostLink.mask);
     connection.dispatch('rep', { reply: replyOf(body, connection.offered, header.attributeModifier) });
   }
 
@@ -385,6 +389,8 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     if (!this.#isAnswer(connection, header.transactionId)) return;
+    if (body.reason === RejReason.vendorOptionNotSupported)
+      this.platform.linkRefused?.(connection.path.destination);
     const ari = body.ari.slice(0, Math.min(body.ariLength, body.ari.length));
     connection.dispatch('rej', { reject: { reason: body.reason, ari, privateData: body.privateData } });
   }

@@ -286,14 +286,16 @@ export class Connection implements CmConnection {
     sendReq: (self, { request }) => {
       if (!request) return;
       const { options, platform } = self.#host;
-      const mad = makeReq(request, self.#identity(), platform.standardOnly);
+      const link = platform.hostLink?.(self.path.destination);
+      const mad = makeReq(request, self.#identity(), platform.standardOnly, link);
       self.#await('REQ', mad, options.responseTimeoutCode, options.maxRetries);
     },
     sendRep: (self, { answer }) => {
       const { received } = self;
       if (!answer || !received?.request) return;
       const identity = { ...self.#identity(), remoteCommId: self.remoteCommId };
-      const mad = makeRep(answer.parameters, answer.privateData, received.request, identity);
+      const link = self.#host.platform.hostLink?.(self.path.destination);
+      const mad = makeRep(answer.parameters, answer.privateData, received.request, identity, link);
       self.localQpn = answer.parameters.qpn;
       self.#await('REP', mad, bounded(received.body.localResponseTimeout), received.body.maxCmRetries);
     },

@@ -25,7 +25,7 @@ const MAX_PATH_MTU = 5;
 /** A REQ's fields for a QP without acknowledgements. */
 const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
 
-/** What each peer of the same dialect takes. The attribute modifier of its messages has the length of its packets alone. */
+/** What each peer of the same dialect takes. The attribute modifier of its messages has the length of its packets. */
 const SAME_DIALECT = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
 
 /** The length of packets that a peer of the same dialect names; 0: none, or one that no packet can have. */
@@ -74,6 +74,7 @@ export function makeReq(
   parameters: CmConnectParameters,
   identity: RequestIdentity,
   standardOnly = false,
+  hostLink = 0,
 ): Uint8Array {
   const { path } = parameters;
   const transportType = parameters.qp.type ?? TransportType.RC;
@@ -117,7 +118,7 @@ export function makeReq(
       privateData,
     },
     undefined,
-    own ? modifierOf(all) : 0,
+    (own ? modifierOf(all) : 0) + hostLink,
   );
 }
 
@@ -127,6 +128,7 @@ export function makeRep(
   privateData: Uint8Array,
   request: CmRequest,
   identity: Omit<RequestIdentity, 'responseTimeoutCode' | 'maxRetries'> & { remoteCommId: number },
+  hostLink = 0,
 ): Uint8Array {
   const agreed = request.peerExtensions ?? 0;
   const vendorId = agreed === 0 ? 0 : OwnVendorId.reply;
@@ -150,7 +152,7 @@ export function makeRep(
       privateData,
     },
     undefined,
-    modifierOf(agreed),
+    modifierOf(agreed) + hostLink,
   );
 }
 

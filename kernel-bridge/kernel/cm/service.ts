@@ -4,6 +4,13 @@
  */
 import type { CmOptions } from '../../option-checks/option-schemas.js';
 
+/**
+ * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host. `free`: as the peer
+ * wants. `seen`: its packets go by the wire, or by frames, because it captures them or injects faults. `wire`, `local`: as the option
+ * `link` forces; these two have nothing in common. Only a message that came past the wire is believed.
+ */
+export const HostLink = { free: 0, seen: 1, wire: 2, local: 3, mask: 3 } as const;
+
 /** A 16-byte GID; IPv4 is `::ffff:a.b.c.d`. */
 export type Gid = Uint8Array;
 
@@ -36,6 +43,15 @@ export interface CmPlatform {
   maxPacketBytes?(local: Gid): number;
   /** The HCA has nothing beyond the standard, which is agreed on with no peer; default: false. */
   readonly standardOnly?: boolean;
+  /** What REQ and REP to this address say of this side's links ({@link HostLink}); default: nothing. */
+  hostLink?(destination: Gid): number;
+  /**
+   * A REQ or REP has come from this sender (a slot, or `BY_WIRE`), whose process says this of its links. False: they have none in common
+   * with this process, which refuses.
+   */
+  meetsLink?(sender: number, said: number): boolean;
+  /** A peer has refused because of an option of this side. */
+  linkRefused?(destination: Gid): void;
   /** A REQ of this host was refused: nobody listens there whom this host's names tell of. */
   nobodyListens?(serviceId: bigint, local: Gid): void;
   /** Whether the port of this local address has a P_Key that matches the peer's; default: yes. */

@@ -1,17 +1,18 @@
 /** Connections of the software HCA: MADs on QP1, by our own connection manager. */
-import type { SoftHca } from '../../hca/soft-hca-binding.js';
+import { BY_WIRE, type SoftHca } from '../../hca/soft-hca-binding.js';
 import { randomBits } from '../../ioctl/random-bits.js';
 import { Status } from '../../ioctl/status.js';
 import type { CmOptions } from '../../option-checks/option-schemas.js';
-import type {
-  CmConnectParameters,
-  CmEvents,
-  CmListenParameters,
-  CmPath,
-  CmPlatform,
-  ConnectionManager,
-  SidrLookupEvents,
-  SidrLookupParameters,
+import {
+  type CmConnectParameters,
+  type CmEvents,
+  type CmListenParameters,
+  type CmPath,
+  type CmPlatform,
+  type ConnectionManager,
+  HostLink,
+  type SidrLookupEvents,
+  type SidrLookupParameters,
 } from '../cm/service.js';
 import type { HcaConnections, HcaPort, MadEvent } from '../hca-driver/backend.js';
 import { isV4, mtuCode, packetBytesOf } from '../hca-driver/hca-ports.js';
@@ -26,7 +27,17 @@ const unsendable: readonly number[] = [
   Status.HOST_UNREACHABLE,
   Status.NETWORK_UNREACHABLE,
   Status.INVALID_ADDRESS,
+  Status.NOT_SUPPORTED,
 ];
+
+/** What the soft HCA's user is told of refused connections. */
+export interface Refusals {
+  /** A connection of this host was refused because nobody of this version listens there. */
+  nobody(service: number, port: number, address: Uint8Array): void;
+  /** One was refused because the two processes have no link in common. `own`: this side's option `link`. */
+  links(own: 'local' | 'wire'): void;
+}
+const silent: Refusals = { nobody: () => {}, links: () => {} };
 
 export class SoftConnections implements HcaConnections {
   private readonly cm: ConnectionManager;
@@ -41,8 +52,7 @@ export class SoftConnections implements HcaConnections {
     private readonly portOf: (gid: Uint8Array) => HcaPort | undefined,
     createConnectionManager: (platform: CmPlatform, options: CmOptions) => ConnectionManager,
     options: CmOptions,
-    /** A connection of this host was refused because nobody of this version listens there. */
-    private readonly onNobody: (service: number, port: number, address: Uint8Array) => void = () => {},
+    private readonly refusals: Refusals = silent,
   ) {
     this.cm = createConnectionManager(this.platform(), options);
   }
@@ -108,12 +118,44 @@ export class SoftConnections implements HcaConnections {
       randomPsn: () => randomBits(24),
       caGuid: (source) => this.portOf(source)?.guid ?? 0n,
       nobodyListens: (serviceId, local) =>
-        this.onNobody(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
+        this.refusals.nobody(Number(serviceId >> 16n), Number(serviceId & 0xffffn), local),
+      hostLink: (destination) => this.hostLink(destination),
+      meetsLink: (sender, said) => this.meetsLink(sender, said),
+      linkRefused: (destination) => {
+        if (this.hostLink(destination) > HostLink.seen) this.tellLinks();
+      },
       acceptsPkey: (local, pkey) => pkeyIndexFor(this.portOf(local)?.pkeys ?? [DEFAULT_PKEY], pkey) >= 0,
       maxPacketBytes: (local) => packetBytesOf(this.portOf(local)?.ipMtu ?? 0, isV4(local)),
       standardOnly: this.native.peerExtensions === 0,
       maxPathMtu: (local) => mtuCode(this.portOf(local)?.activeMtu ?? 4096),
     };
+  }
+
+  /** Other hosts have no interest in it. */
+  private hostLink(destination: Uint8Array): number {
+    const { hostLink } = this.native;
+    return hostLink !== HostLink.free && this.portOf(destination) ? hostLink : HostLink.free;
+  }
+
+  /**
+   * A process with the option `link: 'wire'` sends its MADs by the wire. A claim of loopback alone needs no wire, so nothing but processes
+   * of this host can reach such a process before it has one.
+   */
+  private meetsLink(sender: number, said: number): boolean {
+    const { hostLink } = this.native;
+    const theirs = sender === BY_WIRE ? HostLink.wire : said;
+    const local = hostLink === HostLink.local;
+    if (local ? theirs === HostLink.wire : hostLink === HostLink.wire && theirs === HostLink.local) {
+      this.tellLinks();
+      return false;
+    }
+    // Both sides then use it, from the first packet on.
+    if (!local && (theirs === HostLink.wire || theirs === HostLink.seen)) this.native.openWire();
+    return true;
+  }
+
+  private tellLinks(): void {
+    this.refusals.links(this.native.hostLink === HostLink.local ? 'local' : 'wire');
   }
 
   /** The status that says that the latest MAD can never leave; SUCCESS for all that may pass with the next retry. */

@@ -14,7 +14,7 @@ import type {
 } from '../hca-driver/backend.js';
 import type { HostNetwork } from '../hca-driver/network-interfaces.js';
 import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
-import { SoftConnections } from './soft-connections.js';
+import { type Refusals, SoftConnections } from './soft-connections.js';
 import { SoftPorts } from './soft-hca-ports.js';
 
 /** What the software HCA is made of; tests bring their own. */
@@ -104,18 +104,28 @@ function otherVersions({
   };
 }
 
+/** Says once that this process and another have no link in common. */
+function linksTold({ warn }: SoftHcaParts): Refusals['links'] {
+  let told = false;
+  return (own) => {
+    if (told) return;
+    told = true;
+    const other = own === 'local' ? 'wire' : 'local';
+    warn?.(
+      `A connection between processes of this host was refused: this process has the option link: '${own}' and the other has '${other}', so they have no link in common. Give both the same value, or leave one at 'auto'.`,
+    );
+  };
+}
+
 /** Makes the software HCA of a kernel. */
 export function softHca(parts: SoftHcaParts): HcaMaker {
   const { native, network, options, createConnectionManager } = parts;
   return (portOf): HcaBackend => {
     const ports = new SoftPorts(network, pkeysBy(options.pkeys));
-    const connections = new SoftConnections(
-      native,
-      portOf,
-      createConnectionManager,
-      options.cm,
-      otherVersions(parts),
-    );
+    const connections = new SoftConnections(native, portOf, createConnectionManager, options.cm, {
+      nobody: otherVersions(parts),
+      links: linksTold(parts),
+    });
     return {
       userLibrary: SOFT_USER_LIBRARY,
       attributes,

@@ -71,8 +71,8 @@ export type HcaEvent =
       number: number;
     }
   /**
-   * UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says
-   * which.
+   * UDP port 4791 could not be opened when something needed it, or was given up because a process of
+   * another version shares it; `SoftHca.wireProblem` says why.
    */
   | {
       type: 'wireLost';

@@ -83,10 +83,12 @@ export interface KernelOptions {
   longWindowBytes: number;
   /**
    * The link for connections between processes of this host. `auto`: shared memory, where both processes
-   * belong to the same user and neither forces the wire. `wire`: UDP. The HCA's counters `local_link_*`
-   * show the result.
+   * belong to the same user and neither forces the wire; UDP port 4791 is opened when something needs it.
+   * `wire`: UDP. `local`: shared memory alone. The process has the software HCA and no UDP socket;
+   * addresses other than loopback, datagram queue pairs and peers of other hosts end in NOT_SUPPORTED, and
+   * connections to a process with `wire` are refused. The HCA's counters `local_link_*` show the result.
    */
-  link: 'auto' | 'wire';
+  link: 'auto' | 'wire' | 'local';
   /**
    * How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide. `solved`:
    * accepted if any ID explains it, which lets one corrupt packet in 2^15 pass; needs no privilege.
@@ -255,7 +257,7 @@ export const kernelShape = (z: Zod, checks: OptionChecks) =>
     ecn: z.boolean().default(defaultOptions.ecn),
     window: z.int().min(1).max(4096).default(defaultOptions.window),
     longWindowBytes: z.int().min(0).max(1_073_741_824).default(defaultOptions.longWindowBytes),
-    link: z.enum(['auto', 'wire']).default(defaultOptions.link),
+    link: z.enum(['auto', 'wire', 'local']).default(defaultOptions.link),
     icrc: z.enum(['solved', 'exact']).default(defaultOptions.icrc),
     direct: z.boolean().default(defaultOptions.direct),
     capture: checks.capture(z).default(defaultOptions.capture),

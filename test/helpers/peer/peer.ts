@@ -119,6 +119,11 @@ export class Peer {
     return new PeerListener(this, as, layer, address, port, worker);
   }
 
+  /** The HCA hears what strangers send to UDP port 4791 from now on. */
+  openToStrangers(): Promise<void> {
+    return this.call('openToStrangers', {});
+  }
+
   /** A name for a new link. */
   newLink(): string {
     return `link ${this.#nextName++}`;

@@ -10,6 +10,7 @@ import { faultOptionsSchema } from '../../../kernel-bridge/option-checks/option-
 import { socketAddress } from '../../../nd/cli/sides/connected-side.js';
 import { type Overlapped, Status, StatusError, statusName } from '../../../winverbs/index.js';
 import { collect } from '../collect.js';
+import { openToStrangers } from '../open-to-strangers.js';
 import { outcomeName, thrownName } from '../outcome.js';
 import { readTraces } from '../traces.js';
 import { type Link, type LinkListener, LinkStack } from './link.js';
@@ -80,6 +81,7 @@ const handlers: Handlers = {
     found(listeners, listener).release();
     listeners.delete(listener);
   },
+  openToStrangers: () => openToStrangers(),
   accept: ({ listener, as, receives = 0, data = '' }) =>
     found(listeners, listener).accept(receives, data, (link) => links.set(as, link)),
   connect: ({ as, layer, from, to, port, receives = 0, data = '' }) => {

@@ -24,6 +24,8 @@ export interface Completions {
 export interface Operations {
   listen(args: { as: string; layer: Layer; address: string; port?: number; backlog?: number }): number;
   unlisten(args: { listener: string }): void;
+  /** Opens UDP port 4791, which listeners and links of the loopback address do not. */
+  openToStrangers(args: Record<never, never>): void;
   /** Takes the next request of a listener; returns its private data when the connection is established. */
   accept(args: { listener: string; as: string; receives?: number; data?: string }): string;
   /** Returns the private data of the peer's reply when the connection is established. */

@@ -61,7 +61,7 @@ class PacketSink {
   virtual void onPeerProcessGone(uint32_t slot, bool orderly) = 0;
   // Packet capture has ended with this errno.
   virtual void onCaptureFailed(int /*error*/) {}
-  // UDP 4791 was given up.
+  // UDP 4791 could not be opened, or was given up.
   virtual void onWireLost() {}
 
   // A small packet of a reliable connection that arrived by itself. The bytes are as for onPacket(). False: nothing was
@@ -103,6 +103,11 @@ class Link {
   // Delivers packets of the local link only. With `wanted` it polls for a moment if there are none; stops when `wanted`
   // ≠ 0.
   virtual void pollLocal(PacketSink& /*sink*/, uint32_t /*budget*/, const std::atomic<uint32_t>* /*wanted*/) {}
+  // Whether packets to this address need the wire, and nothing has opened it yet. Then, without the engine's lock:
+  // openWire(), which opens it, once, and may wait a second for another process that does the same. It succeeds where
+  // the port is held, since processes of this host are reached without it. kNotSupported: LinkChoice::kLocal.
+  virtual bool lacksWire(const Gid& /*destination*/) { return false; }
+  virtual Status openWire() { return Status::kSuccess; }
   // Whether the address is one of this host's.
   virtual bool isLocal(const Gid& address) = 0;
   // If the process that owned `slot` has ended unreported, reports the end now, after the packets that it has sent:

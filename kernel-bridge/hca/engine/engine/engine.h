@@ -174,6 +174,7 @@ class Engine final : public PacketSink, public HcaCommands {
 
  private:
   struct Impl;
+  Status openWireTo(const Gid& destination);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -7,6 +7,8 @@ namespace nd {
 
 Status Engine::createAh(Handle pdHandle, const Path& path, uint32_t pathMtu, Handle* out) {
   Transport& t = impl_->transport;
+  const Status wire = openWireTo(path.destination);
+  if (wire != Status::kSuccess) return wire;
   Command command(t);
   Pd* pd = t.context.pds.find(pdHandle);
   if (!pd) return Status::kInvalidHandle;

@@ -5,8 +5,22 @@ namespace nd {
 
 using namespace abi;
 
+// A command's own way to the wire, before it takes the lock.
+Status Engine::openWireTo(const Gid& destination) {
+  Link& link = impl_->transport.context.link;
+  {
+    const auto hold = lockOf(impl_->transport);
+    if (!link.lacksWire(destination)) return Status::kSuccess;
+  }
+  return link.openWire();
+}
+
 Status Engine::createQp(const QpCreate& r, Handle* handleOut, uint32_t* qpnOut) {
   Transport& t = impl_->transport;
+  if (r.type == kQptUd) {
+    const Status status = t.context.link.openWire();
+    if (status != Status::kSuccess) return status;
+  }
   Command command(t);
   if (r.type != kQptRc && r.type != kQptUc && r.type != kQptUd) return Status::kInvalidParameter;
   Pd* pd = t.context.pds.find(r.pd);
@@ -88,6 +102,10 @@ void Engine::setBarrier(void (*barrier)()) {
 
 Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attributes) {
   Transport& t = impl_->transport;
+  if ((mask & qpmask::kPath) != 0) {
+    const Status wire = openWireTo(attributes.path.destination);
+    if (wire != Status::kSuccess) return wire;
+  }
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
   if (!qp) return Status::kInvalidHandle;
@@ -105,6 +123,8 @@ Status Engine::modifyQp(Handle handle, uint32_t mask, const QpAttributes& attrib
 
 Status Engine::connectQp(Handle handle, const ConnectMasks& masks, const QpAttributes& given, Handle) {
   Transport& t = impl_->transport;
+  const Status wire = openWireTo(given.path.destination);
+  if (wire != Status::kSuccess) return wire;
   Command command(t);
   Qp* qp = t.context.qps.find(handle);
   Status status = qp ? Status::kSuccess : Status::kInvalidHandle;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
+#include <utility>
 
 #include "base/mad.h"
 #include "host/dispatcher.h"
@@ -76,9 +78,15 @@ struct Host::Impl {
   uint32_t madPsn = 0;
   std::atomic<bool> started{false};
   std::atomic<bool> wired{false};
+  LinkChoice link = LinkChoice::kAuto;
+  uint32_t receiveBufferBytes = 0;
+  std::mutex opening;               // of the wire
+  std::atomic<bool> opened{false};  // or tried to
 
   Wire& wireTo(const Gid& address) { return address.isV4() ? wire4 : wire6; }
   void leaveWire();
+  // Whether an openWire() has something to do, or to refuse.
+  bool mayOpenWire() const { return !opened.load(std::memory_order_acquire); }
   // What connects from now on goes where the tap sees it, if that has anything to do.
   void seePackets() { pairs.refuseMore(!tap.idle()); }
   static void onFrame(void* self, const Frame& frame, FrameOrigin& origin);
@@ -111,6 +119,7 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   Impl& h = *impl_;
   if (!h.readiness.valid() || !h.local.valid()) return Status::kInsufficientResources;
   if (h.started) return Status::kInvalidDeviceState;
+  if (options.link == LinkChoice::kLocal && options.icrc == IcrcCheck::kExact) return Status::kNotSupported;
   const int error = h.slots.claim();
   if (error != 0) {
     h.slots.release();
@@ -127,19 +136,47 @@ Status Host::start(const HostOptions& options, Engine& engine) {
   engine.setGsi([](void* gsi, const PacketMeta& meta, const uint8_t* bth,
                    uint32_t length) { static_cast<Gsi*>(gsi)->onPacket(meta, bth, length); },
                 &h.gsi);
-  // Processes that start together take the port one after the other.
-  const uint64_t patience = h.clock.now() + kPortPatienceNs;
-  std::unique_lock<EngineLock> guard(engine.lock());
-  while (!h.claim.open(options.receiveBufferBytes, h.clock.now() >= patience)) {
-    guard.unlock();
-    h.claim.awaitTurn(patience);
-    guard.lock();
+  h.link = options.link;
+  h.receiveBufferBytes = options.receiveBufferBytes;
+  {
+    std::lock_guard<EngineLock> guard(engine.lock());
+    h.started = true;
+    configure(options);
+    h.local.start(options.link != LinkChoice::kWire);
+    h.pairs.start(options.link != LinkChoice::kWire, options.direct);
   }
+  const bool now = options.link == LinkChoice::kWire || options.icrc == IcrcCheck::kExact;
+  return now ? openWire() : Status::kSuccess;
+}
+
+bool Host::lacksWire(const Gid& destination) {
+  const Impl& h = *impl_;
+  if (!h.started || !h.mayOpenWire()) return false;
+  // A connection of this host that gets no pair goes by the wire; one without a wire, by frames.
+  return !isLocal(destination) || (h.link != LinkChoice::kLocal && !h.tap.idle());
+}
+
+// The engine goes on meanwhile: names are read and sockets bound without its lock.
+Status Host::openWire() {
+  Impl& h = *impl_;
+  if (!h.mayOpenWire()) return Status::kSuccess;
+  if (h.link == LinkChoice::kLocal) return Status::kNotSupported;
+  const std::lock_guard<std::mutex> one(h.opening);
+  if (!h.mayOpenWire()) return Status::kSuccess;
+  if (!h.started) return Status::kInvalidDeviceState;
+  UdpPortClaim::Bound bound;
+  if (portsAreShared()) {
+    // Processes that open it together take the port one after the other.
+    const uint64_t patience = h.clock.now() + kPortPatienceNs;
+    while (!h.claim.bind(h.receiveBufferBytes, h.clock.now() >= patience, &bound)) h.claim.awaitTurn(patience);
+  }
+  const std::lock_guard<EngineLock> guard(h.engine->lock());
+  if (!h.started) return Status::kInvalidDeviceState;
+  if (portsAreShared()) h.claim.open(std::move(bound));
+  else h.claim.open(h.receiveBufferBytes);
   h.wired = h.wire4.udp.isOpen() || h.wire6.udp.isOpen();
-  h.started = true;
-  configure(options);
-  h.local.start(options.link == LinkChoice::kAuto);
-  h.pairs.start(options.link == LinkChoice::kAuto, options.direct);
+  h.opened.store(true, std::memory_order_release);
+  if (h.claim.problem(IpFamily::kV4) != 0 || h.claim.problem(IpFamily::kV6) != 0) h.engine->onWireLost();
   return Status::kSuccess;
 }
 
@@ -159,6 +196,7 @@ void Host::stop() {
   h.inbound.closeAll();
   h.slots.release();  // last: peers see the end of all connections before anything of the slot's next owner
   h.claim.close();
+  h.opened = h.wired = false;
   h.addresses.forgetOthers();
   h.dispatcher.stop();
   h.local.stop();
@@ -170,13 +208,26 @@ void Host::configure(const HostOptions& options) {
   impl_->seePackets();
 }
 
-void Host::join(const HostOptions& options) {
+bool Host::join(const HostOptions& options) {
+  const bool local = impl_->link == LinkChoice::kLocal;
+  if (options.link == LinkChoice::kLocal ? !local : local && options.link == LinkChoice::kWire) return false;
   impl_->tap.join(options);
   impl_->seePackets();
+  return true;
 }
 
 uint32_t Host::slot() const { return impl_->slots.slot(); }
+Host::Links Host::links() const {
+  if (impl_->link != LinkChoice::kAuto) return impl_->link == LinkChoice::kWire ? Links::kWire : Links::kLocal;
+  const auto hold = impl_->holdIfStarted();
+  return impl_->tap.idle() ? Links::kFree : Links::kSeen;
+}
 bool Host::wireReady() const { return impl_->wired; }
+Host::WireState Host::wireState() const {
+  if (impl_->link == LinkChoice::kLocal) return WireState::kNever;
+  if (impl_->mayOpenWire()) return WireState::kUnused;
+  return impl_->wired ? WireState::kOpen : WireState::kHeld;
+}
 std::string Host::wireProblem() const {
   int errors[2];
   {
@@ -191,6 +242,10 @@ Descriptor Host::pollFd() const { return impl_->readiness.fd(); }
 // ── RDMA ports and QP1 ──────────────────────────────────────────────────────────────────────────────────────
 
 Status Host::claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim) {
+  if (address == nullptr || !isLoopback(*address)) {
+    const Status status = openWire();
+    if (status != Status::kSuccess) return status;
+  }
   return impl_->ports.claim(kernel, service, address, port, claim);
 }
 Status Host::openPort(uint32_t claim) { return impl_->ports.open(claim); }
@@ -218,11 +273,17 @@ uint32_t Host::commIdBase(KernelId kernel) const { return impl_->slots.slot() <<
 Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   Impl& h = *impl_;
   if (!h.started) return Status::kInvalidDeviceState;
-  std::lock_guard<EngineLock> guard(h.engine->lock());
-  if (!h.started) return Status::kInvalidDeviceState;
   if ((pkey & 0x7fff) == 0) return Status::kInvalidParameter;
   if (!path.destination.isUnicast()) return Status::kInvalidAddress;
-  if (!isLocal(path.source)) return Status::kInvalidAddress;
+  std::unique_lock<EngineLock> guard(h.engine->lock());
+  if (h.started && !isLocal(path.source)) return Status::kInvalidAddress;
+  if (lacksWire(path.destination)) {
+    guard.unlock();
+    const Status status = openWire();
+    if (status != Status::kSuccess) return status;
+    guard.lock();
+  }
+  if (!h.started) return Status::kInvalidDeviceState;
   OutPacket packet;
   wire::Bth bth;
   bth.opcode = wire::kOpUdSendOnly;

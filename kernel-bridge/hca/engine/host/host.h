@@ -4,7 +4,8 @@
 //
 // Slot     one of 0..253, claimed by the name "slot/<n>" (local_names.h);
 //          the kernel releases it with the process. QPN = slot << 16 | index, CM id = slot << 24 | ….
-// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT. A BPF selector steers by the slot
+// Wire     UDP 4791 on IPv4 and IPv6 wildcard sockets with SO_REUSEPORT, opened when something needs them first
+//          (openWire). A BPF selector steers by the slot
 //          in the destination QPN. A packet that lands in the wrong process is forwarded over the
 //          SEQPACKET connection between the two slots. One process has the port where they cannot share it:
 //          udp_port_claim.h. Without a wire (port held by another user or driver) same-host packets take that
@@ -39,23 +40,31 @@ struct HostOptions : LinkOptions {
   FaultOptions faults;
 };
 
-// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop() and
-// sendMad() take it themselves; all others may be called from any thread, with or without it.
+// Locking: the Link functions, configure(), join() and nextDeadline() want the engine's lock held; start(), stop(),
+// sendMad(), claimPort() and openWire() take it themselves; all others may be called from any thread, with or without
+// it.
 class Host final : public Link {
  public:
   explicit Host(const Clock& clock);
   ~Host() override;
 
-  // Claims a slot and opens the sockets. Succeeds without a wire; wireProblem() then says why. kAccessDenied: kExact
-  // without the privilege to open a raw socket. kNotSupported: kExact where the system has no such socket.
+  // Claims a slot; with kExact or LinkChoice::kWire it opens the wire, too. kAccessDenied: kExact without the privilege
+  // to open a raw socket. kNotSupported: kExact where the system has no such socket, or with LinkChoice::kLocal.
   Status start(const HostOptions& options, Engine& engine);
   void stop();
   void configure(const HostOptions& options);  // faults and capture may change later (lock held)
   // The options of a further kernel. Faults and a capture that it asks for hold from now on; if it asks for none, those
-  // in force stay (lock held).
-  void join(const HostOptions& options);
+  // in force stay (lock held). False, and nothing is changed: it asks for LinkChoice::kLocal where that is not in
+  // force, or for kWire where kLocal is.
+  bool join(const HostOptions& options);
   uint32_t slot() const;
+  // What it says of its links to other processes of this host, by HostLink of the connection manager.
+  enum class Links : uint8_t { kFree, kSeen, kWire, kLocal };
+  Links links() const;
   bool wireReady() const;
+  // kUnused: nothing has needed the wire yet; kHeld: it could not be opened, or was given up; see wireProblem().
+  enum class WireState : uint8_t { kNever, kUnused, kOpen, kHeld };
+  WireState wireState() const;
   // Looks for the holder of the port, which takes a while: not with the engine's lock held.
   std::string wireProblem() const;
 
@@ -67,7 +76,8 @@ class Host final : public Link {
   // ── RDMA ports. `service` is the service id without its port (RDMA IP CM service, IBA 1 annex A11): 0x0106 for
   // RC, 0x0111 for UD. `port` 0 asks for a free one (49152–65535); the granted one is returned. A null
   // address claims all addresses. kAddressAlreadyExists: taken; kTooManyAddresses: none is free. May wait for another
-  // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports).
+  // process's answer, a second at most (then it is taken: a process that is stopped keeps its ports). An address that
+  // is not loopback, and all addresses, need the wire: as openWire().
   Status claimPort(KernelId kernel, uint32_t service, const Gid* address, uint16_t* port, uint32_t* claim);
   // From now on other processes hand over what is for that port. A port that was asked for by number is open at once.
   Status openPort(uint32_t claim);
@@ -77,8 +87,8 @@ class Host final : public Link {
   // ── QP1. CM ids of a kernel are commIdBase(kernel) | 1..0x3FFFF.
   uint32_t commIdBase(KernelId kernel) const;  // slot << 24 | kernel << 18
   // Sends at once. kInvalidParameter: no P_Key (its low 15 bits are zero). kInvalidAddress: the path's source is not
-  // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination. A packet lost on the
-  // way is a success.
+  // an address of this host; kNetworkUnreachable, kHostUnreachable: no way to the destination; kNotSupported: as
+  // openWire(). A packet lost on the way is a success.
   Status sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey);
 
   // ── Link
@@ -90,6 +100,8 @@ class Host final : public Link {
   bool quiet(uint64_t now) const override;
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>* wanted) override;
   bool isLocal(const Gid& address) override;
+  bool lacksWire(const Gid& destination) override;
+  Status openWire() override;
   void reportEnd(uint32_t slot, PacketSink& sink) override;
   bool watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;

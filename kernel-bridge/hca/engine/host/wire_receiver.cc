@@ -32,17 +32,19 @@ WireReceiver::WireReceiver(const HostParts& parts, UdpWire& udp, WireSender& sen
       icrc_(parts.counters, family),
       steering_(parts.counters, &WireSender::sendProbe, &sender) {}
 
-int WireReceiver::open(uint32_t receiveBufferBytes, bool first) {
+// Packets that were joined would come to the raw socket so, too, which does not know where they end.
+int WireReceiver::bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const {
+  return bound->openShared(family_, kRocePort, receiveBufferBytes, !exact(), first);
+}
+
+int WireReceiver::open(DatagramSocket bound, uint32_t receiveBufferBytes) {
   receiveBufferBytes_ = receiveBufferBytes;
-  // Packets that were joined would come to the raw socket so, too, which does not know where they end.
-  int error = udp_.open(family_, receiveBufferBytes, first, !exact());
-  if (error == 0 && exact()) {
-    error = raw_->divide(udp_.fd());
-    if (error != 0) udp_.close();
-  }
-  if (error != 0) {
-    if (raw_ != nullptr) raw_->close();
-    return error;
+  udp_.open(std::move(bound));
+  if (exact()) {
+    if (const int error = raw_->divide(udp_.fd())) {
+      close();
+      return error;
+    }
   }
   parts_.readiness.add(udp_.fd(), Readiness::kReadable, eventTag(EventKind::kWire, static_cast<uint32_t>(family_)));
   parts_.addresses.rejoin(udp_, family_);

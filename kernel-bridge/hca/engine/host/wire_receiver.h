@@ -21,8 +21,9 @@ class WireReceiver final : public PortSocket {
   // A MAD that comes by one family may end connections of both.
   void setSibling(WireReceiver& other) { sibling_ = &other; }
 
-  // Opens the port's socket; the raw one is open already, or not wanted. 0 or an errno, as UdpWire::open().
-  int open(uint32_t receiveBufferBytes, bool first) override;
+  int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const override;
+  // The raw socket is open already, or not wanted.
+  int open(DatagramSocket bound, uint32_t receiveBufferBytes) override;
   int openBeside() override { return udp_.openBeside(family_); }
   void close() override;
   bool sends() const override { return udp_.isOpen(); }

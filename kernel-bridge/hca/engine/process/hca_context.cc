@@ -202,16 +202,19 @@ HcaContext::~HcaContext() {
 }
 
 Status HcaContext::start(const EngineOptions& engineOptions, const HostOptions& hostOptions, std::string* problem) {
-  std::lock_guard<std::mutex> guard(mutex_);
-  if (parts_ != nullptr) {
-    std::lock_guard<EngineLock> lock(parts_->engine.lock());
-    parts_->host.join(hostOptions);
-    return Status::kSuccess;
-  }
   const auto fail = [&](Status status, const std::string& why) {
     if (problem != nullptr) *problem = why;
     return status;
   };
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (parts_ != nullptr) {
+    std::lock_guard<EngineLock> lock(parts_->engine.lock());
+    if (parts_->host.join(hostOptions)) return Status::kSuccess;
+    return fail(
+        Status::kNotSupported,
+        "the option link is 'local' for one kernel of this thread and not for the other; the first one has decided "
+        "for the thread's HCA");
+  }
   auto parts = std::make_shared<Parts>(engineOptions);
   const Status status = parts->host.start(hostOptions, parts->engine);
   if (status == Status::kTooManyAddresses)

@@ -43,7 +43,8 @@ struct HcaEvent {
   static HcaEvent observed(uint32_t number) {
     return {Kind::kObserved, {number}};
   }
-  // UDP port 4791 was given up, because a process of another version shares it; `SoftHca.wireProblem` says which.
+  // UDP port 4791 could not be opened when something needed it, or was given up because a process of another version
+  // shares it; `SoftHca.wireProblem` says why.
   static HcaEvent wireLost() {
     return {Kind::kWireLost, {}};
   }

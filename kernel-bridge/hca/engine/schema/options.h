@@ -6,7 +6,7 @@
 namespace nd {
 
 // The link for connections between processes of this host.
-enum class LinkChoice : uint8_t { kAuto, kWire };
+enum class LinkChoice : uint8_t { kAuto, kWire, kLocal };
 
 // How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide.
 enum class IcrcCheck : uint8_t { kSolved, kExact };
@@ -65,7 +65,7 @@ struct LinkOptions {
 
 template <typename Reader>
 void readOptions(Reader& reader, LinkOptions* o) {
-  reader.choice("link", &o->link, {"auto", "wire"})
+  reader.choice("link", &o->link, {"auto", "wire", "local"})
       .choice("icrc", &o->icrc, {"solved", "exact"})
       .boolean("direct", &o->direct)
       .string("capture", &o->capture)

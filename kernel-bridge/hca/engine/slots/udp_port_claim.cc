@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "platform/datagram_socket.h"
 #include "platform/os.h"
@@ -18,20 +19,30 @@ bool mayPass(int error) { return error == EADDRINUSE; }
 
 }  // namespace
 
-bool UdpPortClaim::open(uint32_t receiveBufferBytes, bool last) {
-  receiveBufferBytes_ = receiveBufferBytes;
-  if (!portsAreShared()) {
-    take();
-    return true;
-  }
+bool UdpPortClaim::bind(uint32_t receiveBufferBytes, bool last, Bound* bound) {
   UniqueFd turn;
   const int error = names_.claim(kName, &turn);
   if (error == EADDRINUSE && !last) return false;
-  for (Family& family : families_) {
-    family.error = error;
-    if (error == 0) share(family);
+  bound->receiveBufferBytes = receiveBufferBytes;
+  for (size_t i = 0; i < 2; i++) {
+    bound->errors[i] = error;
+    if (error == 0) share(families_[i], bound, i);
   }
   return true;
+}
+
+void UdpPortClaim::open(Bound bound) {
+  for (size_t i = 0; i < 2; i++) {
+    Family& family = families_[i];
+    family.error = bound.errors[i];
+    if (family.error == 0) family.error = family.socket.open(std::move(bound.sockets[i]), bound.receiveBufferBytes);
+    if (family.error == 0) family.name = std::move(bound.names[i]);
+  }
+}
+
+void UdpPortClaim::open(uint32_t receiveBufferBytes) {
+  receiveBufferBytes_ = receiveBufferBytes;
+  take();
 }
 
 // Whoever has the name accepts no connection; they end with its claim.
@@ -44,23 +55,26 @@ void UdpPortClaim::awaitTurn(uint64_t deadline) {
 }
 
 // With the name `wire`, so that nobody of this dialect comes or goes unseen between the steps.
-void UdpPortClaim::share(Family& family) {
+void UdpPortClaim::share(const Family& family, Bound* bound, size_t index) {
+  int& error = bound->errors[index];
+  DatagramSocket& socket = bound->sockets[index];
+  UniqueFd& name = bound->names[index];
   const auto sharers = names_.list(family.names);
   if (!sharers) {
-    family.error = EMFILE;
+    error = EMFILE;
     return;
   }
   // One that joins has nothing to tell a group of its own from one that a process of an old dialect has joined
   // meanwhile.
-  family.error = sharers->empty()     ? family.socket.open(receiveBufferBytes_, true)
-                 : otherDialectsRun() ? EADDRINUSE
-                                      : family.socket.open(receiveBufferBytes_, false);
-  if (family.error != 0) return;
+  error = sharers->empty()     ? family.socket.bind(bound->receiveBufferBytes, true, &socket)
+          : otherDialectsRun() ? EADDRINUSE
+                               : family.socket.bind(bound->receiveBufferBytes, false, &socket);
+  if (error != 0) return;
   uint64_t random = 0;
   fillRandom(&random, sizeof random);
-  family.error = names_.listenAt(family.names + std::to_string(random), &family.name);
-  if (family.error != 0) return family.socket.close();
-  refuseLocal(family.name.get());  // it is only to be seen
+  error = names_.listenAt(family.names + std::to_string(random), &name);
+  if (error != 0) return socket.close();
+  refuseLocal(name.get());  // it is only to be seen
 }
 
 bool UdpPortClaim::leaveToOther() {
@@ -96,7 +110,9 @@ void UdpPortClaim::take() {
   bool more = false;
   for (Family& family : families_) {
     if (family.socket.hears()) continue;
-    family.error = family.socket.open(receiveBufferBytes_, true);
+    DatagramSocket bound;
+    family.error = family.socket.bind(receiveBufferBytes_, true, &bound);
+    if (family.error == 0) family.error = family.socket.open(std::move(bound), receiveBufferBytes_);
     if (!mayPass(family.error)) continue;
     more = true;
     if (!family.socket.sends()) family.socket.openBeside();

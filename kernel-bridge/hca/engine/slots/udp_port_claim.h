@@ -14,10 +14,11 @@
 // and is connected to whoever was faster. What lay in the socket of a process that was killed is lost, as packets may
 // be: transports repeat it. The owner also joins the multicast groups of the others, who tell it of them by that
 // connection.
-// With the engine's lock held.
+// The wire is opened at its first need (Host::openWire). With the engine's lock held, except for what says otherwise.
 #pragma once
 #include "base/host_counters.h"
 #include "base/types.h"
+#include "platform/datagram_socket.h"
 #include "platform/local_names.h"
 #include "platform/readiness.h"
 #include "slots/frame.h"
@@ -27,9 +28,10 @@ namespace nd {
 // The port's socket of one address family.
 class PortSocket {
  public:
-  // On the port, as the first or with others: 0 or an errno, and then all is as before. Beside it: from a port of its
-  // own, to send only.
-  virtual int open(uint32_t receiveBufferBytes, bool first) = 0;
+  // A socket on the port, as the first or with others: 0 or an errno. Any thread, without the lock.
+  virtual int bind(uint32_t receiveBufferBytes, bool first, DatagramSocket* bound) const = 0;
+  // Uses it: 0 or an errno, and then all is as before. Beside it: from a port of its own, to send only.
+  virtual int open(DatagramSocket bound, uint32_t receiveBufferBytes) = 0;
   virtual int openBeside() = 0;
   virtual void close() = 0;
   virtual bool sends() const = 0;
@@ -53,11 +55,21 @@ class UdpPortClaim {
         readiness_(readiness),
         families_{{socket4, "wire4/"}, {socket6, "wire6/"}} {}
 
-  // False, where ports are shared: another process is doing the same; call awaitTurn(), without the lock, and then
-  // again. `last`: that is too late, and the port counts as taken.
-  bool open(uint32_t receiveBufferBytes, bool last);
-  // Until that process is done, or has ended; not beyond the deadline. It may come back earlier.
+  // Where ports are shared: the sockets of both families, which open() uses. Without the lock, since reading the list
+  // of names takes a while; by one thread at a time. False: another process is doing the same; call awaitTurn() and
+  // then this again. `last`: that is too late, and the port counts as taken.
+  struct Bound {
+    uint32_t receiveBufferBytes = 0;
+    int errors[2] = {};
+    DatagramSocket sockets[2];
+    UniqueFd names[2];
+  };
+  bool bind(uint32_t receiveBufferBytes, bool last, Bound* bound);
+  // Until that process is done, or has ended; not beyond the deadline. It may come back earlier. Without the lock.
   void awaitTurn(uint64_t deadline);
+  void open(Bound bound);
+  // Where they are not shared: takes the port, or follows the process that has it.
+  void open(uint32_t receiveBufferBytes);
   void close();
   // Gives the port up if a process of another dialect shares it. True: it did.
   bool leaveToOther();
@@ -88,7 +100,7 @@ class UdpPortClaim {
     int error = 0;
     UniqueFd name{};
   };
-  void share(Family& family);
+  void share(const Family& family, Bound* bound, size_t index);
   void take();
   bool heardAny() const;
   bool claimName();

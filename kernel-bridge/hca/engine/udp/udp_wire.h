@@ -6,6 +6,7 @@
 // original, such packets would be dropped by the peer for as long as the writing goes on.
 #pragma once
 #include <memory>
+#include <utility>
 
 #include "base/host_counters.h"
 #include "base/icrc.h"
@@ -31,6 +32,8 @@ class UdpWire {
   // `first`: nobody may have the port yet. `inRuns`: the system may join packets of a flow on their way up.
   // If it fails, a socket beside it stays.
   int open(IpFamily family, uint32_t receiveBufferBytes, bool first, bool inRuns = true);
+  // The same of a socket that is bound already.
+  void open(DatagramSocket bound) { use(std::move(bound), false); }
   // Where another process has the port for itself: sends from a port of its own, and hears nothing.
   int openBeside(IpFamily family);
   void close();
