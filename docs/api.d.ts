@@ -3493,6 +3493,7 @@ interface KernelStatistics {
     readonly uptime: number;
     readonly at: number;
     readonly devices: readonly DeviceStatistics[];
+    readonly wire: 'open' | 'unused' | 'held' | 'never' | 'none';
     readonly counters: Readonly<Record<string, Readonly<Record<string, number>>>>;
     readonly sharedReceived: number;
     readonly queuePairs: readonly QueuePairStatistics[];

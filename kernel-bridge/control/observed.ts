@@ -51,6 +51,7 @@ const statisticsSchema = lazy((z) => {
     uptime: count,
     at: count,
     devices: z.array(z.object({ name: text, guid: text, hca: text })),
+    wire: z.enum(['open', 'unused', 'held', 'never', 'none']),
     counters: z.record(z.string().max(64), counters),
     sharedReceived: count,
     queuePairs: z.array(queuePairShape(z, count, text)),

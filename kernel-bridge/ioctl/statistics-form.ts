@@ -53,6 +53,11 @@ export interface KernelStatistics {
   readonly at: number;
   /** The devices of this host, by their interfaces. */
   readonly devices: readonly DeviceStatistics[];
+  /**
+   * UDP port 4791: `open`; `unused`, because nothing has needed it yet; `held` by another process or user; `never` opened, by the option
+   * `link: 'local'`; `none`: real HCAs alone.
+   */
+  readonly wire: 'open' | 'unused' | 'held' | 'never' | 'none';
   /** Groups of counters, as `readCounters` has them. */
   readonly counters: Readonly<Record<string, Readonly<Record<string, number>>>>;
   /** Receives of shared receive queues that have got a message. */

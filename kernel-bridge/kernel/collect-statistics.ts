@@ -110,6 +110,7 @@ export function kernelStatistics({ hcas, ports, endpoints, counters }: Statistic
       guid: guidText(guid),
       hca: hca.identity?.device ?? 'software',
     })),
+    wire: hcas.find(({ native }) => native.wire !== undefined)?.native.wire ?? 'none',
     counters,
     sharedReceived,
     queuePairs,

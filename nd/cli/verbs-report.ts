@@ -45,6 +45,8 @@ export interface VerbsReport {
   readonly files: Readonly<Record<string, string>>;
   /** Bytes that this process may lock, or `unlimited`. */
   readonly lockedMemory: string;
+  /** The families whose UDP port 4791 (RoCEv2) is open in this network namespace, whoever has it; empty: none. */
+  readonly udpPort4791: readonly string[];
   /** `shared` by all network namespaces, or `exclusive` to one. */
   readonly namespaces: string;
   /** What stands in the way, and what helps. */
@@ -189,6 +191,13 @@ function lockedMemory(proc: string): string {
   return line?.slice(26).trim().split(/\s+/)[0] ?? 'unknown';
 }
 
+function openFamilies(proc: string): string[] {
+  const isOpen = (table: string): boolean => /^\s*\d+: [0-9A-F]+:12B7 /m.test(text(proc, 'self/net', table));
+  return Object.entries({ udp: 'IPv4', udp6: 'IPv6' }).flatMap(([table, family]) =>
+    isOpen(table) ? [family] : [],
+  );
+}
+
 /** What stands in the way, as sentences. */
 function adviceOf(report: Omit<VerbsReport, 'advice' | 'opened' | 'failure'>): string[] {
   const { devices, files, versions, modules } = report;
@@ -256,6 +265,7 @@ export function collectReport(
     modules: moduleNames.filter((name) => list(roots.sys, 'module', name).length > 0),
     files: filesOf(roots.dev),
     lockedMemory: lockedMemory(roots.proc),
+    udpPort4791: openFamilies(roots.proc),
     namespaces: mode === 'Y' ? 'shared' : mode === 'N' ? 'exclusive' : 'unknown',
   };
   const advice = adviceOf(facts);

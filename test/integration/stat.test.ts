@@ -169,8 +169,11 @@ test('nd stat: a line for each process, all of one process, JSON', async () => {
     runNd('stat', '--json'),
   ]);
   assert.equal([all.code, one.code, json.code], [0, 0, 0]);
-  assert.match(all.stdout, /^ *PID +SLOT +PROGRAM +QPS/);
-  assert.match(all.stdout, new RegExp(`^ *${pid} +\\d+ +observed-program\\.m?js +2 +2 +0 +2 +12 KiB `, 'm'));
+  assert.match(all.stdout, /^ *PID +SLOT +PROGRAM +UDP +QPS/);
+  assert.match(
+    all.stdout,
+    new RegExp(`^ *${pid} +\\d+ +observed-program\\.m?js +unused +2 +2 +0 +2 +12 KiB `, 'm'),
+  );
   assert.match(one.stdout, `Process ${pid}, slot `);
   assert.match(one.stdout, /^Queue pairs: 2$/m);
   assert.match(
@@ -213,7 +216,7 @@ long(test, 'nd top without a terminal prints one view and ends', async () => {
   const { pid } = await sharedOne();
   const { code, stdout, stderr } = await runNd('top', '-d', '0.1');
   assert.equal([code, stderr], [0, '']);
-  assert.match(stdout, /^ *PID +SLOT +QPS +CONN +MSG\/S OUT/);
+  assert.match(stdout, /^ *PID +SLOT +QPS +CONN +UDP +MSG\/S OUT/);
   assert.match(stdout, new RegExp(`^ *${pid} .* observed-program\\.m?js$`, 'm'));
   assert.is(stdout.match(/PID/g)!.length, 1);
   assert.not.match(stdout, '\x1b');

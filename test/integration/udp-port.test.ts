@@ -3,8 +3,9 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { KernelOptionsInput } from '../../kernel-bridge/index.js';
+import { type KernelOptionsInput, readProcesses } from '../../kernel-bridge/index.js';
 import { runApart } from '../helpers/apart.js';
+import { runNd } from '../helpers/nd-tool.js';
 import { needing } from '../helpers/needs.js';
 import { TwoHosts } from '../helpers/peer/hosts.js';
 import { connectTo, endPeers, Peer, PeerError } from '../helpers/peer/peer.js';
@@ -191,6 +192,31 @@ firstIf(true, test)('processes that need it at the same time all have it', async
   for (const { errors } of all) assert.is(errors, '');
 });
 
+// ── What is told of it
+
+test('statistics, nd stat, nd top and the report say what is open', async () => {
+  const started = await Promise.all(
+    kinds.map(async (link) => {
+      const peer = await Peer.start({ kernel: { link } });
+      await peer.listen('nd2', LOOPBACK);
+      return peer;
+    }),
+  );
+  const states = async (): Promise<unknown[]> => {
+    const seen = await readProcesses();
+    return started.map(({ pid }) => seen.find((one) => one.pid === pid)?.statistics?.wire);
+  };
+  assert.equal(await states(), ['unused', 'never', 'open']);
+  const top = await runNd('top', '--count', '1');
+  assert.match(top.stdout, new RegExp(`^ *${started[1]!.pid} .* never `, 'm'));
+  const one = await runNd('stat', String(started[0]!.pid));
+  assert.match(one.stdout, 'UDP port 4791: not open: nothing has needed it');
+  const report = await runNd('verbs-info', '--report', '--json');
+  assert.equal(JSON.parse(report.stdout).udpPort4791, ['IPv4', 'IPv6']);
+  await started[0]!.listen('wv', '0.0.0.0');
+  assert.equal(await states(), ['open', 'never', 'open']);
+});
+
 // ── Another program has it
 
 const HOLDER = `
@@ -235,7 +261,15 @@ needing(test, 'python3')(
     const failed = await late.call('connect', call).catch((error: unknown) => error);
     assert.is(failed instanceof PeerError && failed.status, 'HOST_UNREACHABLE', String(failed));
     await late.said(/UDP port 4791 \(RoCEv2\) on IPv4 is held by process \d+ \(python3\)/);
+    assert.match(await statOn(host.by), new RegExp(`^ *${server.pid} .* held `, 'm'));
   },
 );
+
+/** The table of `nd stat` on a host. */
+async function statOn(by: readonly string[]): Promise<string> {
+  const nd = programFile(new URL('../../nd/cli/nd.js', import.meta.url));
+  const [file, ...args] = [...by, process.execPath, nd, 'stat'];
+  return spawnSync(file!, args, { encoding: 'utf8' }).stdout;
+}
 
 runApart(import.meta.url, () => test.run());

@@ -20,6 +20,7 @@ const pair = {
 const statistics: KernelStatistics = {
   ...{ form: STATISTICS_FORM, pid: 9, node: '22.0.0', uptime: 9, at: 1000, sharedReceived: 0 },
   devices: [{ name: 'lo', guid: '1', hca: 'software' }],
+  wire: 'open',
   queuePairs: [pair],
   connections: [{ type: 'connect', state: 'connected', local: 'a', remote: 'b', qpn: 1 }],
   memory: [{ kind: 'region', length: 4096, access: ['LOCAL_WRITE'], live: true, allocated: false }],

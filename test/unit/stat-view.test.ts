@@ -55,6 +55,7 @@ function kernel(change: Partial<KernelStatistics> = {}, pid = 0): ObservedKernel
       uptime: 9,
       at: 1000,
       devices: [],
+      wire: 'open',
       sharedReceived: 0,
       queuePairs: [pair],
     },

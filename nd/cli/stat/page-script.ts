@@ -159,6 +159,7 @@ const columns = [
   { name: 'Up', cell: (row) => [row.problem ? '' : duration(row.uptime)] },
   { name: 'QPs', sort: 'qps', weight: (row) => row.queuePairs, cell: (row) => number(row.queuePairs) },
   { name: 'Connected', sort: 'connections', weight: (row) => row.connections, cell: (row) => number(row.connections) },
+  { name: 'UDP', text: true, cell: (row) => [row.wire, 't'] },
   { name: 'Msg/s out', sort: 'messages', weight: both('messagesOut', 'messagesIn'), cell: (row) => number(rate('messagesOut')(row)) },
   { name: 'Msg/s in', cell: (row) => number(rate('messagesIn')(row)) },
   { name: 'Out', sort: 'bytes', weight: both('bytesOut', 'bytesIn'), cell: (row) => number(rate('bytesOut')(row), byteRate) },

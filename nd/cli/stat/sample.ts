@@ -53,6 +53,8 @@ export interface Row {
   /** Endpoints that are connected. */
   readonly connections: number;
   readonly listeners: number;
+  /** Its UDP port 4791; empty: it tells nothing. */
+  readonly wire: KernelStatistics['wire'] | '';
   readonly regions: number;
   /** Bytes of all regions. */
   readonly registered: number;
@@ -71,6 +73,15 @@ export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> 
   silent: 'does not answer: it is stopped',
   otherVersion: 'runs another version of networkdirect: ask it with that version’s nd stat',
   unreadable: 'answers nonsense',
+};
+
+/** What is open to the network, for people. */
+export const wireText: Readonly<Record<KernelStatistics['wire'], string>> = {
+  open: 'open on all addresses',
+  unused: 'not open: nothing has needed it',
+  held: 'not open: another process, user or driver holds it',
+  never: "never open: its option link is 'local'",
+  none: 'not open: it has real HCAs alone',
 };
 
 /** A row with what it is made of. */
@@ -155,10 +166,11 @@ function ratesOf(
 }
 
 /** What is known of a process that tells nothing. */
-const nothing = {
+const nothing: Omit<Seen, 'pid' | 'slot' | 'program'> = {
   queuePairs: 0,
   connections: 0,
   listeners: 0,
+  wire: '',
   regions: 0,
   registered: 0,
   inFlight: 0,
@@ -183,6 +195,7 @@ function rowOf(kernel: ObservedKernel, before: KernelStatistics | undefined, pro
     queuePairs: objects.qp ?? 0,
     connections: inState('connected'),
     listeners: inState('listening'),
+    wire: statistics.wire,
     regions: objects.mr ?? 0,
     registered: statistics.memory.reduce(
       (sum, { kind, live, length }) => sum + (kind !== 'window' && live ? length : 0),

@@ -6,7 +6,7 @@ import { type KernelStatistics, type ObservedKernel, readProcesses } from '../..
 import { count } from '../argument-schemas.js';
 import { wrongOptions } from '../command-line.js';
 import { bytes, qpnText, short } from './number-text.js';
-import { problemText, type Row, Sampler, type Seen } from './sample.js';
+import { problemText, type Row, Sampler, type Seen, wireText } from './sample.js';
 import { table } from './text-table.js';
 
 const MOST_PID = 2 ** 22;
@@ -20,15 +20,16 @@ const options = z.object({
 
 /** One line for each kernel of a process. */
 export function formatProcesses(rows: readonly Row[]): string {
-  const heads = ['PID', 'SLOT', '<PROGRAM', 'QPS', 'CONNECTED', 'LISTENING', 'REGIONS', 'REGISTERED'];
+  const heads = ['PID', 'SLOT', '<PROGRAM', '<UDP', 'QPS', 'CONNECTED', 'LISTENING', 'REGIONS', 'REGISTERED'];
   const lines = rows.map(({ pid, slot, program, problem, totals, ...row }) =>
     problem
-      ? [pid, slot, `${program} (${problemText[problem]})`, ...Array.from({ length: 10 }, () => '')]
+      ? [pid, slot, `${program} (${problemText[problem]})`, ...Array.from({ length: 11 }, () => '')]
       : [
           ...[
             pid,
             slot,
             program,
+            row.wire,
             row.queuePairs,
             row.connections,
             row.listeners,
@@ -107,10 +108,11 @@ function formatCounters({ counters }: KernelStatistics, verbose: boolean): strin
 export function formatKernel({ pid, slot, program, problem, statistics }: Seen, verbose: boolean): string {
   const head = `Process ${pid}, slot ${slot}${program === '' ? '' : `: ${program}`}`;
   if (statistics === undefined) return `${head}\n  ${problem ? problemText[problem] : ''}`;
-  const { node, uptime, devices, connections, queuePairs, memory, omitted } = statistics;
+  const { node, uptime, devices, wire, connections, queuePairs, memory, omitted } = statistics;
   const lines = [
     head,
     `Node.js ${node}, since ${uptime} s; devices ${devices.map(({ name }) => name).join(', ') || 'none'}`,
+    `UDP port 4791: ${wireText[wire]}`,
   ];
   const part = (title: string, number: number, left: number, text: () => string): void => {
     const more = left > 0 ? `, and ${left} more that are not listed` : '';
