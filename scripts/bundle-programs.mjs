@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 
 const programs = [
   'nd/cli/nd',
-  ...['file-copy', 'many-clients', 'rpc', 'table'].map((name) => `examples/net/${name}`),
+  ...['file-copy', 'many-clients', 'rpc'].map((name) => `examples/net/${name}`),
   'test/helpers/peer/program',
   ...[
     'blocked-program',

@@ -58,15 +58,6 @@ long(test, 'rpc: results, and errors of the server with its words', async () => 
   assert.equal((await start('rpc', 'call', HOST).ended())[0], 2);
 });
 
-test('table: rows are whole while their owner changes them', async () => {
-  const { port } = await serving('table', 'serve');
-  assert.match(
-    await start('table', 'read', HOST, port, '7', '2000').line(),
-    /^price [\d.]+, volume [\d.]+; \d+ of/,
-  );
-  assert.match((await start('table', 'read', HOST, port, '100').ended())[1], /RangeError/);
-});
-
 long(test, 'file-copy: the file is there, whole, under its own name and nowhere else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'net-copy-'));
   try {

@@ -51,7 +51,7 @@ interface Sending {
  * nor a system call. It emits `'close'` once, when the map or its owner has ended, or {@link close} was called; all methods throw from then on.
  * @example
  * ```ts
- * const view = await openSharedMap({ name: 'sessions' });
+ * const view = await openSharedMap<{ user: number }>({ name: 'sessions', codec: 'json' });
  * view.get('key');
  * await view.set('key', { user: 8 });
  * ```
