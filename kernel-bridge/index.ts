@@ -77,8 +77,8 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. With a driver of Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
- * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
- *   descriptor is left; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; TOO_MANY_OPENED_FILES: no file
+ *   descriptor is left; INSUFFICIENT_RESOURCES: the limit of a file's size (RLIMIT_FSIZE); NOT_SUPPORTED: the runtime has no external ArrayBuffers.
  */
 export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
   return (process.platform === 'win32' ? allocateOnWindows : allocateSoft)(bytes);
@@ -90,7 +90,7 @@ export type { LocalNameClaim };
  * Claims a name among the processes and threads of this user on this host, so that others find the port of its owner. Linux only.
  *
  * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
- * @throws StatusError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ * @throws StatusError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; TOO_MANY_OPENED_FILES; NOT_SUPPORTED
  */
 export function claimLocalName(name: string): LocalNameClaim {
   return claimNameSoft(name);
@@ -100,7 +100,7 @@ export function claimLocalName(name: string): LocalNameClaim {
  * The RDMA ports that the owner of a name has published.
  *
  * @param name - as for {@link claimLocalName}
- * @throws StatusError INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ * @throws StatusError INVALID_PARAMETER; TOO_MANY_OPENED_FILES; NOT_SUPPORTED
  */
 export function portsOfLocalName(name: string): number[] {
   return portsOfNameSoft(name);

@@ -40,8 +40,11 @@ function platformPackage(): string {
 /** Whether `require` has not found the addon. It can have missed nothing else, because an addon requires no module. */
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND';
 
+/** What the dynamic linker says of EMFILE and ENFILE. */
+const NO_DESCRIPTOR = /Too many open files/;
+
 function adviceFor(why: string, platform: string): string {
-  if (why.includes('Too many open files')) {
+  if (NO_DESCRIPTOR.test(why)) {
     return 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
   }
   const install = `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform})`;
@@ -56,7 +59,7 @@ function adviceFor(why: string, platform: string): string {
  * Loads an addon. An environment variable that names a file has precedence.
  *
  * @param name - As in the file's name, `networkdirect_hca.node`.
- * @throws Error with the reason why it cannot be loaded, and what to do.
+ * @throws Error with the reason why it cannot be loaded, and what to do; `code` is `'EMFILE'` for want of a file descriptor.
  */
 export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
   checkSurroundings();
@@ -79,6 +82,7 @@ export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
     const what = name === 'hca' ? "The software HCA's native addon" : 'The native addon for real HCAs';
     const { code } = cause as NodeJS.ErrnoException;
     const advice = adviceForOptions(code) ?? adviceFor(why, platform);
-    throw new Error(`${what} cannot be loaded (${why.replace(/\.$/, '')}). ${advice}`, { cause });
+    const error = new Error(`${what} cannot be loaded (${why.replace(/\.$/, '')}). ${advice}`, { cause });
+    throw NO_DESCRIPTOR.test(why) ? Object.assign(error, { code: 'EMFILE' }) : error;
   }
 }

@@ -183,7 +183,7 @@ export interface AddonBinding extends UserHca {
   /**
    * Zeroed memory over a memfd, for buffers: page-aligned, allocated at once, freed when the ArrayBuffer was collected
    * and no pin holds it. Works before the HCA is open. Throws nothing, but returns a status: INVALID_PARAMETER,
-   * NO_MEMORY, INSUFFICIENT_RESOURCES (a limit, see `errno`), NOT_SUPPORTED (the system makes no memfd, see `errno`; or
+   * NO_MEMORY, INSUFFICIENT_RESOURCES or TOO_MANY_OPENED_FILES (a limit, see `errno`), NOT_SUPPORTED (the system makes no memfd, see `errno`; or
    * with 0 this runtime has no external buffers). `buffer` is null then.
    */
   allocateShared(bytes: number): { status: number; errno: number; buffer: ArrayBuffer | null };

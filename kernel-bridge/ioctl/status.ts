@@ -184,6 +184,11 @@ const table = {
     0xc0000108,
     'The endpoint already serves another connection or request; use a fresh one.',
   ],
+  /** STATUS_TOO_MANY_OPENED_FILES: of what takes a file descriptor, when this process or its host has none left. */
+  TOO_MANY_OPENED_FILES: [
+    0xc000011f,
+    'No file descriptor is left; close some, or raise the limit of this process (RLIMIT_NOFILE, `ulimit -n`) or of the host (fs.file-max).',
+  ],
   /** STATUS_CANCELLED, ND_CANCELED, WV_CANCELLED: of cancelled requests, and the SPI's result of flushed ones. */
   CANCELED: [0xc0000120, 'The request was cancelled, or flushed because its queue pair stopped working.'],
   /** STATUS_FILE_DELETED: of a Windows driver that is gone; the SPI calls it DEVICE_REMOVED. */

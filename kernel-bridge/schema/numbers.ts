@@ -47,6 +47,7 @@ export const numbers: readonly NumberTable[] = [
       insufficientResources: Status.INSUFFICIENT_RESOURCES,
       ioTimeout: Status.IO_TIMEOUT,
       notSupported: Status.NOT_SUPPORTED,
+      tooManyOpenedFiles: Status.TOO_MANY_OPENED_FILES,
       cancelled: Status.CANCELED,
       invalidAddress: Status.INVALID_ADDRESS,
       invalidDeviceState: Status.INVALID_DEVICE_STATE,

@@ -3,7 +3,6 @@ import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
 import { checkSignal, defined, hostOf, kindOf, portOf, wrongType, wrongValue } from './base/checks.js';
-import { explained } from './base/descriptors.js';
 import { tell } from './base/emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
@@ -295,7 +294,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         this.#closed = true;
         this.#drop();
         const { host: address = '::', port: number } = options;
-        tell(this, 'error', explained(error, { syscall: 'listen', address, port: number }));
+        tell(this, 'error', netError(error, { syscall: 'listen', address, port: number }));
       },
     );
     return this;

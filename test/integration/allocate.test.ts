@@ -110,7 +110,7 @@ test('each limit is named by what is refused because of it', () => {
   const openAll = 'allocate(1); try { for (;;) openSync("/dev/null"); } catch {}';
   assert.match(
     saidWith('ulimit -n 64', openAll),
-    /^INSUFFICIENT_RESOURCES allocate: this process has no file descriptor left for it; .*ulimit -n\)\.$/,
+    /^TOO_MANY_OPENED_FILES allocate: this process has no file descriptor left for it; .*ulimit -n\)\.$/,
   );
   assert.match(
     saidWith('ulimit -f 4', '', MIB),

@@ -31,7 +31,7 @@ struct CountingLink final : Link {
   bool send(const Path&, const OutPacket&) override { return true; }
   void flush() override {}
   bool isLocal(const Gid&) override { return false; }
-  bool watchPeer(uint32_t) override { return true; }
+  Status watchPeer(uint32_t) override { return Status::kSuccess; }
   uint32_t interfaceOf(const Gid&) override { return 0; }
   Status joinGroup(const Gid&, uint32_t) override { return Status::kNetworkUnreachable; }
   void leaveGroup(const Gid&, uint32_t) override {}

@@ -193,7 +193,7 @@ struct Child {
       uint32_t slot = 0;
       in >> slot;
       std::lock_guard<nd::EngineLock> guard(engine.lock());
-      out << "watch " << host.watchPeer(slot);
+      out << "watch " << (host.watchPeer(slot) == Status::kSuccess);
     } else if (verb == "missteer") {
       uint32_t index = 0;
       in >> index;

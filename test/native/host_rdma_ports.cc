@@ -196,7 +196,8 @@ void signalsWhileAsking() {
   nd::PortAnswer answer;
   std::thread asker([&] {
     nd::LocalNames names;
-    answer = nd::askPortOwner(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000);
+    int refused = 0;
+    answer = nd::askPortOwner(names, {0x106, kFirst + 1, kFirst, 1}, nullptr, nd::monotonicMs() + 60'000, &refused);
   });
   pollfd waited{listener.get(), POLLIN, 0};
   HOST_CHECK(poll(&waited, 1, kPatienceMs) == 1 && nd::acceptLocal(listener.get(), &connection) == 0);

@@ -154,9 +154,9 @@ bool FakeLink::poll(PacketSink& sink, uint32_t budget) {
   return true;
 }
 
-bool FakeLink::watchPeer(uint32_t slot) {
+Status FakeLink::watchPeer(uint32_t slot) {
   watched.insert(slot);
-  return peerAlive;
+  return peerAlive ? Status::kSuccess : Status::kHostUnreachable;
 }
 
 Status FakeLink::joinGroup(const Gid& group, uint32_t interface) {

@@ -107,7 +107,7 @@ struct FakeLink final : Link {
   void pollLocal(PacketSink& sink, uint32_t budget, const std::atomic<uint32_t>*) override;
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool isLocal(const Gid&) override { return local; }
-  bool watchPeer(uint32_t slot) override;
+  Status watchPeer(uint32_t slot) override;
   // The interface of node n is number n.
   uint32_t interfaceOf(const Gid& address) override { return address == gid ? gid.raw[15] : 0; }
   Status joinGroup(const Gid& group, uint32_t interface) override;

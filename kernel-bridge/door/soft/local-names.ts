@@ -10,7 +10,7 @@ export interface LocalNameClaim {
   /**
    * Says at which RDMA port of this host the owner of the name listens.
    *
-   * @throws StatusError INSUFFICIENT_RESOURCES: no file descriptor is left
+   * @throws StatusError TOO_MANY_OPENED_FILES: no file descriptor is left
    */
   publish(port: number): void;
   /** Gives the name back, as the end of the thread or process does. Never fails. */
@@ -46,7 +46,7 @@ function failure(what: string, name: string, error: number): StatusError {
     case system.EMFILE:
     case system.ENFILE:
       return new StatusError(
-        Status.INSUFFICIENT_RESOURCES,
+        Status.TOO_MANY_OPENED_FILES,
         `${what}: no file descriptor is left for the name '${name}'; close some, or raise the limit (\`ulimit -n\`).`,
       );
     default:

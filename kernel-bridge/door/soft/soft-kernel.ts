@@ -50,19 +50,22 @@ const maxReason = 1024;
 /** Time that an exiting process allows for closing all its files together. */
 const exitBudgetMs = 2_000;
 
-/** A Worker without descriptors ends before it runs, and a thread that waits for it in `open` does not hear of that. */
-const workerDescriptors = 8;
+/**
+ * The soft kernel and the HCA take up to 20 when they start, some of them for a moment. A Worker without descriptors ends before it runs,
+ * and a thread that waits for it in `open` does not hear of that.
+ */
+const startDescriptors = 24;
 
-/** @throws StatusError INSUFFICIENT_RESOURCES */
+/** @throws StatusError TOO_MANY_OPENED_FILES */
 function checkDescriptors(): void {
   const opened: number[] = [];
   try {
-    while (opened.length < workerDescriptors) opened.push(openSync(devNull, 'r'));
+    while (opened.length < startDescriptors) opened.push(openSync(devNull, 'r'));
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== 'EMFILE' && code !== 'ENFILE') return;
-    const text = `The soft kernel's thread needs ${workerDescriptors} file descriptors; close some, or raise the limit (${code}).`;
-    throw new StatusError(Status.INSUFFICIENT_RESOURCES, text, { cause });
+    const text = `The soft kernel needs ${startDescriptors} file descriptors to start; close some, or raise the limit (${code}).`;
+    throw new StatusError(Status.TOO_MANY_OPENED_FILES, text, { cause });
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
   }

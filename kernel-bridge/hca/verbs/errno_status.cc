@@ -13,7 +13,7 @@ Status statusOf(int error) {
     case EAGAIN:
     case EMFILE:
     case ENFILE:
-    case ENOSPC: return Status::kInsufficientResources;
+    case ENOSPC: return statusOfLack(error < 0 ? -error : error);
     case EBUSY: return Status::kDeviceBusy;
     case EPERM:
     case EACCES: return Status::kAccessDenied;

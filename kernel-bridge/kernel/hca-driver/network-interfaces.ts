@@ -44,7 +44,7 @@ export interface HostNetwork {
    * The system's route to a destination. `source`: of packets that leave from this address; undefined: the system chooses one.
    * `interfaceIndex`: of packets that leave by this interface; 0: by any. Undefined: there is none.
    *
-   * @throws StatusError INSUFFICIENT_RESOURCES: the system could not be asked.
+   * @throws StatusError INSUFFICIENT_RESOURCES, TOO_MANY_OPENED_FILES: the system could not be asked.
    */
   route(
     destination: Uint8Array,
@@ -94,7 +94,7 @@ export class SystemNetwork implements HostNetwork {
     interfaceIndex: number,
   ): HostRoute | undefined {
     const { status, ...route } = this.system.findRoute(destination, from ?? unspecified, interfaceIndex);
-    if (status === Status.INSUFFICIENT_RESOURCES) {
+    if (status === Status.INSUFFICIENT_RESOURCES || status === Status.TOO_MANY_OPENED_FILES) {
       throw new StatusError(status, 'The system has no socket left to ask for a route.');
     }
     return status === Status.SUCCESS ? route : undefined;

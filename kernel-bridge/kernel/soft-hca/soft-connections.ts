@@ -28,6 +28,7 @@ const unsendable: readonly number[] = [
   Status.NETWORK_UNREACHABLE,
   Status.INVALID_ADDRESS,
   Status.NOT_SUPPORTED,
+  Status.TOO_MANY_OPENED_FILES,
 ];
 
 /** What the soft HCA's user is told of refused connections. */

@@ -14,6 +14,7 @@ const codes: Readonly<Record<number, string>> = {
   [Status.SHARING_VIOLATION]: 'EADDRINUSE',
   [Status.CONNECTION_ABORTED]: 'ECONNABORTED',
   [Status.INSUFFICIENT_RESOURCES]: 'ENOBUFS',
+  [Status.TOO_MANY_OPENED_FILES]: 'EMFILE',
   [Status.INVALID_PARAMETER]: 'EINVAL',
   [Status.NO_MEMORY]: 'ENOMEM',
   [Status.NOT_SUPPORTED]: 'ENOTSUP',

@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { ndCleanup, ndResolveAddress, ndStartup, type SocketAddress } from '../../index.js';
 import { portOf } from '../base/checks.js';
-import { explained } from '../base/descriptors.js';
 import { aborted, NetError, netError, otherVersion, refusalBy, textOf } from '../base/errors.js';
 import { decodeHello, encodeHello, otherVersionIn } from './frames.js';
 import { Link, type LinkOptions, type LinkUser } from './link.js';
@@ -30,16 +29,10 @@ export function checkDestination(call: string, destination: Destination): void {
 /** The addresses to try, in order. */
 async function addressesOf({ port, host = 'localhost', name }: Destination): Promise<SocketAddress[]> {
   if (name !== undefined) {
-    try {
-      return portsOfName(name).map((named) => ({ address: NAMED_HOST, family: 4, port: named }));
-    } catch (error) {
-      throw explained(error, 'connect');
-    }
+    return portsOfName(name).map((named) => ({ address: NAMED_HOST, family: 4, port: named }));
   }
   const number = portOf(port, 1);
-  const found = await lookup(host, { all: true }).catch((error) => {
-    throw explained(error, { syscall: 'connect', address: host, port: number });
-  });
+  const found = await lookup(host, { all: true });
   return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4, port: number }));
 }
 
@@ -64,8 +57,7 @@ export async function openLink(
     }
   }
   if (failure === undefined) throw new NetError('ENOTFOUND', `${host} has no address.`);
-  const { address = name ?? host, port } = failure as { address?: string; port?: number };
-  throw explained(failure, { syscall: 'connect', address: address!, port: port ?? destination.port ?? 0 });
+  throw failure;
 }
 
 async function openTo(

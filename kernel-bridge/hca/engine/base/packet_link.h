@@ -113,9 +113,9 @@ class Link {
   // If the process that owned `slot` has ended unreported, reports the end now, after the packets that it has sent:
   // before a connection to the slot's next owner begins.
   virtual void reportEnd(uint32_t /*slot*/, PacketSink& /*sink*/) {}
-  // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end. False: there is no
-  // such process now.
-  virtual bool watchPeer(uint32_t slot) = 0;
+  // Starts watching the process that owns `slot` on this host; onPeerProcessGone reports its end. kHostUnreachable:
+  // there is no such process now; kTooManyOpenedFiles: there is no descriptor for it.
+  virtual Status watchPeer(uint32_t slot) = 0;
   // The local link to the process that owns `slot`: up, or being set up (onLocalPair follows). Null: use the wire.
   virtual std::shared_ptr<LocalPair> localPair(uint32_t /*slot*/) { return nullptr; }
   // Memory is about to be freed that peers may be copying from: their copies count only under an older epoch.

@@ -1,6 +1,7 @@
 // Names shared by all parts of the software HCA. No part of engine/ depends on N-API or on IRPs.
 #pragma once
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,6 +45,12 @@ struct Gid {
   }
   bool operator!=(const Gid& o) const { return !(*this == o); }
 };
+
+// The status of what the system refuses for want of something, with this errno: of descriptors or of anything else.
+inline bool isDescriptorLack(int error) { return error == EMFILE || error == ENFILE; }
+inline Status statusOfLack(int error) {
+  return isDescriptorLack(error) ? Status::kTooManyOpenedFiles : Status::kInsufficientResources;
+}
 
 enum class IpFamily : uint8_t { kV4 = 4, kV6 = 6 };
 

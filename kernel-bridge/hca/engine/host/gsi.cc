@@ -92,6 +92,11 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
                             ? ports_.handOver(service, port, meta.destination, madFrame(meta, bth), clock_.now())
                             : HandOver::kNobody;
     if (handed == HandOver::kDone) return counters_.add(HostCounter::kMadsHandedOver);
+    if (handed == HandOver::kLacking) {
+      counters_.add(HostCounter::kSlotNoDescriptor);
+      lacked_ = true;
+      return;
+    }
     // A refusal could be wrong. A peer that means it asks again.
     if (handed == HandOver::kUnsure) return counters_.add(HostCounter::kMadsUnlooked);
   }
@@ -101,9 +106,13 @@ void Gsi::routeByService(const PacketMeta& meta, const uint8_t* bth, bool mayHan
 void Gsi::routeById(const PacketMeta& meta, const uint8_t* bth, uint32_t id, bool mayHandOver) {
   const uint32_t slot = id >> 24;
   if (slot == slots_.slot()) return toKernel(id >> 18 & 0x3f, meta, bth);
-  if (mayHandOver && slot < Slots::kMax && slots_.send(slot, madFrame(meta, bth))) {
-    counters_.add(HostCounter::kMadsHandedOver);
-    return;
+  if (mayHandOver && slot < Slots::kMax) {
+    const int error = slots_.send(slot, madFrame(meta, bth));
+    if (error == 0) return counters_.add(HostCounter::kMadsHandedOver);
+    if (isDescriptorLack(error)) {
+      lacked_ = true;
+      return;
+    }
   }
   toKernel(0, meta, bth);
 }

@@ -4,6 +4,8 @@
 // goes to, and the id names its process and kernel. A message without an owner goes to any kernel of this process; its
 // CM gives the standard's answer (REJ 8 to a REQ, DREP to a DREQ).
 #pragma once
+#include <utility>
+
 #include "base/host_counters.h"
 #include "engine/engine.h"
 #include "slots/frame.h"
@@ -22,6 +24,9 @@ class Gsi {
   void onPacket(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
   // The same, handed over by another process: this one is the last stop.
   void onHandedOver(const PacketMeta& meta, const uint8_t* bth, uint32_t length);
+  // Whether a message was dropped since the last call because no descriptor was left to hand it over: nobody can say
+  // then that it has no addressee.
+  bool takeLacked() { return std::exchange(lacked_, false); }
 
  private:
   void route(const PacketMeta& meta, const uint8_t* bth, bool mayHandOver);
@@ -36,6 +41,7 @@ class Gsi {
   RdmaPorts& ports_;
   Slots& slots_;
   Engine* engine_ = nullptr;
+  bool lacked_ = false;
 };
 
 }  // namespace nd

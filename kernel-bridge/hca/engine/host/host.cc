@@ -117,18 +117,18 @@ void Host::Impl::leaveWire() {
 
 Status Host::start(const HostOptions& options, Engine& engine) {
   Impl& h = *impl_;
-  if (!h.readiness.valid() || !h.local.valid()) return Status::kInsufficientResources;
+  if (!h.readiness.valid() || !h.local.valid()) return Status::kTooManyOpenedFiles;
   if (h.started) return Status::kInvalidDeviceState;
   if (options.link == LinkChoice::kLocal && options.icrc == IcrcCheck::kExact) return Status::kNotSupported;
   const int error = h.slots.claim();
   if (error != 0) {
     h.slots.release();
-    return error == EADDRINUSE ? Status::kTooManyAddresses : Status::kInsufficientResources;
+    return error == EADDRINUSE ? Status::kTooManyAddresses : statusOfLack(error);
   }
   if (const int refused = options.icrc == IcrcCheck::kExact ? h.raw.open(options.receiveBufferBytes) : 0) {
     h.slots.release();
     if (refused == ENOTSUP) return Status::kNotSupported;
-    return refused == EPERM || refused == EACCES ? Status::kAccessDenied : Status::kInsufficientResources;
+    return refused == EPERM || refused == EACCES ? Status::kAccessDenied : statusOfLack(refused);
   }
   h.engine = &engine;
   h.gsi.setEngine(&engine);
@@ -300,9 +300,11 @@ Status Host::sendMad(const Path& path, const uint8_t mad[256], uint16_t pkey) {
   flush();  // so that the error found below is this packet's
   // What goes to this host is there before this returns, and the engine's thread need not wake up for it.
   h.local.beginNow();
+  h.gsi.takeLacked();
   const bool sent = send(path, packet);
   h.local.endNow(*h.engine);
   if (!sent) return Status::kHostUnreachable;
+  if (h.gsi.takeLacked()) return Status::kTooManyOpenedFiles;
   h.counters.add(HostCounter::kMadsSent);
   return statusOfErrno(h.wireTo(path.destination).sender.flush());
 }
@@ -477,7 +479,10 @@ void Host::leaveGroup(const Gid& group, uint32_t interface) {
   impl_->addresses.leave(impl_->wireTo(group).udp, group, interface);
   impl_->tellOwner(FrameKind::kGroupLeft, group, interface);
 }
-bool Host::watchPeer(uint32_t slot) { return impl_->started && impl_->slots.watch(slot); }
+Status Host::watchPeer(uint32_t slot) {
+  const int error = impl_->started ? impl_->slots.watch(slot) : ECONNREFUSED;
+  return error == 0 ? Status::kSuccess : isDescriptorLack(error) ? statusOfLack(error) : Status::kHostUnreachable;
+}
 std::shared_ptr<LocalPair> Host::localPair(uint32_t slot) {
   return impl_->started ? impl_->pairs.pairWith(slot, impl_->clock.now()) : nullptr;
 }

@@ -103,7 +103,7 @@ class Host final : public Link {
   bool lacksWire(const Gid& destination) override;
   Status openWire() override;
   void reportEnd(uint32_t slot, PacketSink& sink) override;
-  bool watchPeer(uint32_t slot) override;
+  Status watchPeer(uint32_t slot) override;
   uint32_t interfaceOf(const Gid& address) override;
   std::shared_ptr<LocalPair> localPair(uint32_t slot) override;
   void revoke(uint64_t epoch) override;

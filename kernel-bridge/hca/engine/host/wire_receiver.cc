@@ -222,7 +222,7 @@ void WireReceiver::forward(const PacketMeta& meta, PeerSocket* by, const uint8_t
   const uint32_t slot = wire::destinationQpn(bth) >> 16;
   if (slot >= Slots::kMax) return parts_.counters.add(HostCounter::kUnknownSlot);
   // The steering is wrong only if there is a process to which the packet should have come.
-  if (parts_.slots.send(slot, strayFrame(meta, bth, length)) && by == nullptr)
+  if (parts_.slots.send(slot, strayFrame(meta, bth, length)) == 0 && by == nullptr)
     steering_.onMisdirected(parts_.clock.now());
 }
 

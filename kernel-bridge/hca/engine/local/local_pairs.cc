@@ -68,7 +68,7 @@ std::shared_ptr<LocalPair> LocalPairs::pairWith(uint32_t slot, uint64_t now) {
 std::shared_ptr<LocalPair> LocalPairs::begin(uint32_t slot, uint64_t now) {
   Entry& e = entries_[slot];
   PeerIdentity peer;
-  if (!slots_.identify(slot, &peer) || !slots_.watch(slot)) return nullptr;
+  if (!slots_.identify(slot, &peer) || slots_.watch(slot) != 0) return nullptr;
   e.pair = std::make_shared<LocalPair>(slot, counters_);
   LocalPair& pair = *e.pair;
   if (!peer.ownUser || peer.process == 0) {
@@ -90,7 +90,7 @@ bool LocalPairs::tell(uint32_t slot, FrameKind kind, const LocalHello& hello, co
   frame.kind = kind;
   frame.body = reinterpret_cast<const uint8_t*>(&own);
   frame.bodyLength = sizeof own;
-  return slots_.send(slot, frame, fds, fdCount);
+  return slots_.send(slot, frame, fds, fdCount) == 0;
 }
 
 bool LocalPairs::offer(LocalPair& pair, uint64_t now) {
@@ -124,7 +124,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
     if (!sender.ownUser || sender.process == 0) no = LocalHello::kUser;
     if (entries_[slot].refusal != LocalHello::kYes) no = entries_[slot].refusal;
     if (no != LocalHello::kYes) {
-      if (!entries_[slot].pair && slots_.watch(slot)) {
+      if (!entries_[slot].pair && slots_.watch(slot) == 0) {
         entries_[slot].pair = std::make_shared<LocalPair>(slot, counters_);
         refuse(*entries_[slot].pair, no, nullptr);
       }
@@ -152,7 +152,7 @@ void LocalPairs::onFrame(const Frame& frame, FrameOrigin& origin, uint64_t now, 
 void LocalPairs::onOffer(uint32_t slot, FrameOrigin& origin, ProcessId process, PacketSink& sink) {
   Entry& e = entries_[slot];
   if (!e.pair) {
-    if (!slots_.watch(slot)) return;
+    if (slots_.watch(slot) != 0) return;
     e.pair = std::make_shared<LocalPair>(slot, counters_);
   }
   LocalPair& pair = *e.pair;
@@ -308,7 +308,7 @@ bool LocalPairs::tellMemory(uint32_t slot, FrameKind kind, LocalMemory memory, D
   frame.kind = kind;
   frame.body = reinterpret_cast<const uint8_t*>(&memory);
   frame.bodyLength = sizeof memory;
-  return slots_.send(slot, frame, &fd, fd == kNoDescriptor ? 0 : 1);
+  return slots_.send(slot, frame, &fd, fd == kNoDescriptor ? 0 : 1) == 0;
 }
 
 void LocalPairs::tellMemories(LocalPair& pair) {

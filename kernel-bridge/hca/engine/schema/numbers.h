@@ -38,6 +38,7 @@ enum class Status : uint32_t {
   kInsufficientResources = 0xc000009a,
   kIoTimeout = 0xc00000b5,
   kNotSupported = 0xc00000bb,
+  kTooManyOpenedFiles = 0xc000011f,
   kCancelled = 0xc0000120,
   kInvalidAddress = 0xc0000141,
   kInvalidDeviceState = 0xc0000184,

@@ -45,7 +45,8 @@ bool receiveAnswer(Descriptor connection, int64_t deadline, PortAnswer* answer) 
 
 int64_t monotonicMs() { return static_cast<int64_t>(monotonicNs() / 1'000'000); }
 
-PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline) {
+PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline,
+                        int* refused) {
   Frame frame;
   frame.kind = FrameKind::kPortAsk;
   if (address != nullptr) frame.meta.destination = *address;
@@ -58,6 +59,7 @@ PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const G
     UniqueFd connection;
     const int error = names.connect(blockName(question.service, question.first), &connection, nullptr);
     if (error == ECONNREFUSED || error == EACCES) return {PortVerdict::kNobody, question.port};
+    if (isDescriptorLack(error)) return *refused = error, PortAnswer{};
     const bool answered =
         error == 0 && sendFrame(connection.get(), frame) == 0 && receiveAnswer(connection.get(), deadline, &answer);
     if (!answered || monotonicMs() >= deadline) return {};
@@ -91,7 +93,7 @@ Status RdmaPortBlocks::take(uint32_t service, uint32_t id, uint16_t* port) {
     return Status::kSuccess;
   }
   const auto had = names_.list(blockPrefix(service));
-  if (!had) return Status::kInsufficientResources;
+  if (!had) return Status::kTooManyOpenedFiles;
   const uint32_t start = randomStart();
   for (uint32_t n = 0; n < kBlocks; n++) {
     const uint16_t first = nth(start, n);
@@ -111,7 +113,7 @@ Status RdmaPortBlocks::claim(uint32_t service, uint16_t first, uint32_t id) {
   Block block;
   std::vector<std::string> others;
   const int error = names_.claim(blockName(service, first), kPrefix, &block.listener, &others);
-  if (error != 0) return error == EADDRINUSE ? Status::kAddressAlreadyExists : Status::kInsufficientResources;
+  if (error != 0) return error == EADDRINUSE ? Status::kAddressAlreadyExists : statusOfLack(error);
   char port[16];
   std::snprintf(port, sizeof port, "/%04x/", service);
   for (const std::string& name : others) {

@@ -31,8 +31,9 @@ struct PortAnswer {
 };
 
 // Asks the owner of the block and waits for its answer; kTaken if there is none in time. `deadline` in milliseconds of
-// the monotonic clock.
-PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline);
+// the monotonic clock. `*refused`: EMFILE or ENFILE if there is no descriptor to ask by.
+PortAnswer askPortOwner(LocalNames& names, const PortQuestion& question, const Gid* address, int64_t deadline,
+                        int* refused);
 int64_t monotonicMs();
 
 // The blocks of this process. It has no lock of its own.

@@ -44,7 +44,7 @@ Status RdmaPorts::bindName(uint32_t service, const Gid* address, uint16_t port, 
   std::vector<std::string> others;
   const int error = names_.claim(prefix + addressName(address), prefix, &fd, &others);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
-  if (error != 0) return Status::kInsufficientResources;
+  if (error != 0) return statusOfLack(error);
   for (const std::string& other : others)
     if (address == nullptr || other == kAnyAddress) return Status::kAddressAlreadyExists;
   *listener = std::move(fd);
@@ -101,7 +101,9 @@ Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* addres
   for (uint32_t n = 0; n < RdmaPortBlocks::kBlocks; n++) {
     const PortQuestion question{service, 0, RdmaPortBlocks::nth(start, n), address == nullptr};
     if (hasBlock(service, question.first)) continue;
-    const PortAnswer answer = askPortOwner(names_, question, address, deadline);
+    int error = 0;
+    const PortAnswer answer = askPortOwner(names_, question, address, deadline, &error);
+    if (error != 0) return statusOfLack(error);
     if (answer.verdict != PortVerdict::kYours ||
         RdmaPortBlocks::firstOf(static_cast<uint16_t>(answer.port)) != question.first)
       continue;
@@ -114,15 +116,18 @@ Status RdmaPorts::claimFree(KernelId kernel, uint32_t service, const Gid* addres
 
 Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* address, uint16_t port, int64_t deadline,
                               uint32_t* claim) {
-  // True: no other process has it out of a block.
+  // kSuccess: no other process has it out of a block.
   const auto ask = [&] {
-    if (!RdmaPortBlocks::covers(port) || hasBlock(service, port)) return true;
+    if (!RdmaPortBlocks::covers(port) || hasBlock(service, port)) return Status::kSuccess;
     const PortQuestion question{service, port, RdmaPortBlocks::firstOf(port), address == nullptr};
-    return askPortOwner(names_, question, address, deadline).verdict != PortVerdict::kTaken;
+    int error = 0;
+    const PortVerdict verdict = askPortOwner(names_, question, address, deadline, &error).verdict;
+    if (error != 0) return statusOfLack(error);
+    return verdict == PortVerdict::kTaken ? Status::kAddressAlreadyExists : Status::kSuccess;
   };
   // Before, so that the name is never bound while the owner may hand it out; and after, in case the block has got its
   // owner meanwhile.
-  if (!ask()) return Status::kAddressAlreadyExists;
+  if (const Status before = ask(); before != Status::kSuccess) return before;
   UniqueFd listener;
   {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -130,7 +135,7 @@ Status RdmaPorts::claimNumber(KernelId kernel, uint32_t service, const Gid* addr
     const Status status = bindName(service, address, port, &listener);
     if (status != Status::kSuccess) return status;
   }
-  if (!ask()) return Status::kAddressAlreadyExists;
+  if (const Status after = ask(); after != Status::kSuccess) return after;
   std::lock_guard<std::mutex> guard(mutex_);
   if (isTaken(service, address, port)) return Status::kAddressAlreadyExists;
   *claim = add(kernel, service, address, port, std::move(listener));
@@ -146,7 +151,8 @@ Status RdmaPorts::open(uint32_t claim) {
   UniqueFd listener;
   const int error = names_.listenAt(portName(c.service, c.port, c.any ? nullptr : &c.address), &listener);
   if (error == EADDRINUSE) return Status::kAddressAlreadyExists;
-  if (error != 0 || !readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, claim)))
+  if (error != 0) return statusOfLack(error);
+  if (!readiness_.add(listener.get(), Readiness::kReadable, eventTag(EventKind::kClaim, claim)))
     return Status::kInsufficientResources;
   c.listener = std::move(listener);
   return Status::kSuccess;
@@ -246,7 +252,9 @@ RdmaPorts::HandOver RdmaPorts::handOver(uint32_t service, uint16_t port, const G
   for (const std::string& name : names) {
     UniqueFd fd;
     ProcessId process = 0;
-    if (names_.connect(name, &fd, &process, look) != 0) continue;
+    const int error = names_.connect(name, &fd, &process, look);
+    if (isDescriptorLack(error)) return HandOver::kLacking;
+    if (error != 0) continue;
     if (sendFrame(fd.get(), frame) != 0) return HandOver::kNobody;
     // If the connection were closed instead, sent frames would stay readable for the owner.
     keepOwner(name, std::move(fd));

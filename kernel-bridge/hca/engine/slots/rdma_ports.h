@@ -42,8 +42,9 @@ class RdmaPorts {
   // claim. The engine's lock is held.
   enum class HandOver {
     kDone,
-    kNobody,  // there is none, or it does not accept the frame
-    kUnsure,  // too many look-ups failed; there was none a moment ago
+    kNobody,   // there is none, or it does not accept the frame
+    kUnsure,   // too many look-ups failed; there was none a moment ago
+    kLacking,  // no descriptor is left to look
   };
   HandOver handOver(uint32_t service, uint16_t port, const Gid& address, const Frame& frame, uint64_t now);
   // Accepts connections of processes that forward to this claim, or ask the owner of this block.

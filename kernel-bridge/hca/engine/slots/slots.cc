@@ -159,28 +159,30 @@ Slots::Peer* Slots::peer(uint32_t slot, int* error, LocalNames::Look look) {
   return peers_[slot].get();
 }
 
-bool Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint32_t fdCount) {
+int Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint32_t fdCount) {
   int error = 0;
   Peer* p = peer(slot, &error, LocalNames::Look::kRecent);
   if (p == nullptr) {
-    counters_.add(error == EAGAIN ? HostCounter::kSlotQueueFull : HostCounter::kUnknownSlot);
-    return false;
+    counters_.add(error == EAGAIN           ? HostCounter::kSlotQueueFull
+                  : isDescriptorLack(error) ? HostCounter::kSlotNoDescriptor
+                                            : HostCounter::kUnknownSlot);
+    return error;
   }
   if (p->queue.empty()) {
     error = sendFrame(p->fd.get(), frame, fds, fdCount);
     if (error == 0) {
       counters_.add(HostCounter::kForwardedOut);
-      return true;
+      return 0;
     }
     if (error != EAGAIN && error != ENOBUFS) {
       counters_.add(HostCounter::kUnknownSlot);  // it has just ended; its event follows
-      return false;
+      return error;
     }
   }
   const size_t bytes = Frame::kHeaderBytes + frame.bodyLength;
   if (p->queue.size() >= kMaxQueuedFrames || p->queuedBytes + bytes > kMaxQueuedBytes) {
     counters_.add(HostCounter::kSlotQueueFull);
-    return false;
+    return EAGAIN;
   }
   Queued copy;
   copy.bytes.resize(bytes);
@@ -188,13 +190,13 @@ bool Slots::send(uint32_t slot, const Frame& frame, const Descriptor* fds, uint3
   copyBytes(copy.bytes.data() + Frame::kHeaderBytes, frame.body, frame.bodyLength);
   for (uint32_t i = 0; i < fdCount; i++) {
     copy.fds[i] = duplicateDescriptor(fds[i]);
-    if (!copy.fds[i].valid()) return false;
+    if (!copy.fds[i].valid()) return EMFILE;
   }
   copy.fdCount = fdCount;
   p->queue.push_back(std::move(copy));
   p->queuedBytes += bytes;
   setWantsOut(slot, *p, true);
-  return true;
+  return 0;
 }
 
 void Slots::sendToOthers(const Frame& frame, uint64_t now) {
@@ -243,17 +245,17 @@ bool Slots::isSame(Descriptor connection, const PeerIdentity& owner, PeerIdentit
   return identifyPeer(connection, sender) && sender->process == owner.process && sender->user == owner.user;
 }
 
-bool Slots::watch(uint32_t slot) {
-  if (slot == slot_) return true;
+int Slots::watch(uint32_t slot) {
+  if (slot == slot_) return 0;
   // An older connection may be to a process that has ended unseen. Its end would be reported as that of the slot's
   // present owner.
   if (slot < kMax && peers_[slot] && !peers_[slot]->watched && hasEndedLocal(peers_[slot]->fd.get()))
     peers_[slot].reset();
   int error = 0;
   Peer* p = peer(slot, &error);
-  if (p == nullptr) return error == EAGAIN;  // alive but too busy to accept
+  if (p == nullptr) return error == EAGAIN ? 0 : error;  // alive but too busy to accept
   p->watched = true;
-  return true;
+  return 0;
 }
 
 bool Slots::endedUnseen(uint32_t slot) const {

@@ -92,8 +92,9 @@ class Slots {
   // The same, looked up at most ten times a second.
   const std::vector<uint32_t>& liveNow(uint64_t now);
 
-  // Sends a frame, or queues it until the peer reads. False: no such process, or it does not read (both counted).
-  bool send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
+  // Sends a frame, or queues it until the peer reads. Returns 0, or why not as an errno (counted): EMFILE or ENFILE for
+  // want of a descriptor; EAGAIN: the process does not read; others: there is none.
+  int send(uint32_t slot, const Frame& frame, const Descriptor* fds = nullptr, uint32_t fdCount = 0);
   // The same to every other process of this user.
   void sendToOthers(const Frame& frame, uint64_t now);
   // The owner of the slot, by the connection that send() uses. False: there is none, or it cannot be reached.
@@ -105,8 +106,9 @@ class Slots {
   // The same, but also true if the slot has no owner any more: the last messages of a process may be read after its
   // end.
   bool mayComeFrom(uint32_t slot, Descriptor connection);
-  // Whether a process owns the slot; from now on onOutbound() reports its end.
-  bool watch(uint32_t slot);
+  // From now on onOutbound() reports the end of the process that owns the slot. Returns 0; EMFILE or ENFILE: there is
+  // no descriptor for it; others: no process owns the slot.
+  int watch(uint32_t slot);
   // Whether the watched process has ended and onOutbound() was not called for it yet.
   bool endedUnseen(uint32_t slot) const;
   // An event of the connection to this slot. Not kNone: the watched process has ended.

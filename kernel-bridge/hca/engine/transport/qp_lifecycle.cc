@@ -25,7 +25,8 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
     fail(qp, quiet);
     return Status::kSuccess;
   }
-  if (!mayModify(qp, mask, a, from, to)) return Status::kInvalidDeviceState;
+  const Status now = mayModify(qp, mask, a, from, to);
+  if (now != Status::kSuccess) return now;
   applyAttributes(qp.attributes, mask, a);
   if (from == kQpsSqd && to == kQpsSqd) {
     qp.rq.parsed = qp.rq.begun;  // WQEs that wait are read again, with these attributes
@@ -49,14 +50,19 @@ Status Lifecycle::modify(Qp& qp, uint32_t mask, const QpAttributes& a) {
 }
 
 // Whether the present moment allows it; checkModify() has looked at the masks.
-bool Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
+Status Lifecycle::mayModify(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
   if ((mask & qpmask::kPath) && c_.link.isLocal(a.path.destination)) {
     const QpAttributes& whose = (mask & qpmask::kDestinationQpn) ? a : qp.attributes;
-    c_.link.reportEnd(whose.destinationQpn >> 16, t_);
-    if (qp.state() != from) return false;  // it was connected to that process itself
+    const uint32_t peer = whose.destinationQpn >> 16;
+    c_.link.reportEnd(peer, t_);
+    if (qp.state() != from) return Status::kInvalidDeviceState;  // it was connected to that process itself
+    // A peer that cannot be watched is not one that is gone.
+    if (peer != c_.slot && c_.link.watchPeer(peer) == Status::kTooManyOpenedFiles) return Status::kTooManyOpenedFiles;
   }
   // Packets that are under way were sent with the old attributes.
-  return from != kQpsSqd || to != kQpsSqd || !(mask & ~(qpmask::kState | qpmask::kCurrentState)) || qp.drained;
+  const bool may =
+      from != kQpsSqd || to != kQpsSqd || !(mask & ~(qpmask::kState | qpmask::kCurrentState)) || qp.drained;
+  return may ? Status::kSuccess : Status::kInvalidDeviceState;
 }
 
 void Lifecycle::enter(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t from, uint32_t to) {
@@ -79,7 +85,7 @@ void Lifecycle::enter(Qp& qp, uint32_t mask, const QpAttributes& a, uint32_t fro
 void Lifecycle::meetPeer(Qp& qp) {
   qp.peerLocal = c_.link.isLocal(qp.attributes.path.destination);
   const uint32_t peer = qp.attributes.destinationQpn >> 16;
-  if (qp.peerLocal && peer != c_.slot && !c_.link.watchPeer(peer)) {
+  if (qp.peerLocal && peer != c_.slot && c_.link.watchPeer(peer) != Status::kSuccess) {
     peerGone(qp);
   } else {
     t_.links.choose(qp);

@@ -32,7 +32,7 @@ class Lifecycle : public Role {
   }
 
  private:
-  bool mayModify(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
+  Status mayModify(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
   void enter(Qp& qp, uint32_t mask, const QpAttributes& attributes, uint32_t from, uint32_t to);
   void meetPeer(Qp& qp);  // the path is known: the peer may be a process of this host
   void toReset(Qp& qp);

@@ -28,7 +28,7 @@ Status statusOfPages(int error) {
   switch (error) {
     case EMFILE:
     case ENFILE:
-    case EFBIG: return Status::kInsufficientResources;
+    case EFBIG: return statusOfLack(error);
     case ENOSYS:
     case EPERM:
     case EACCES:

@@ -64,7 +64,7 @@ Status statusOfRoute(int error) {
     case ENOBUFS:
     case ENOMEM:
     case EMFILE:
-    case ENFILE: return Status::kInsufficientResources;
+    case ENFILE: return statusOfLack(error);
     default: return Status::kNetworkUnreachable;
   }
 }

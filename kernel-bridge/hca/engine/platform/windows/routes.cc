@@ -29,7 +29,7 @@ Status statusOfLast() {
   switch (errnoOf(static_cast<unsigned long>(WSAGetLastError()))) {
     case ENOBUFS:
     case ENOMEM:
-    case EMFILE: return Status::kInsufficientResources;
+    case EMFILE: return statusOfLack(error);
     default: return Status::kNetworkUnreachable;
   }
 }
