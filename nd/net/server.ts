@@ -86,7 +86,7 @@ export interface ServerOptions extends NodeServerOptions {
   readonly broadcasts?: boolean | undefined;
   /**
    * The most bytes that its channels hold together: large messages and requests, and answers that peers have not read. Peers wait while
-   * it is reached. Default: the bound of {@link setMaxBufferedBytes}, which also applies to all connections of the thread together.
+   * it is reached. Broadcasts that wait are among them, except one for each channel. Default: the bound of {@link setMaxBufferedBytes}, which also applies to all connections of the thread together.
    */
   readonly maxBufferedBytes?: number | undefined;
   /** Of sockets that it accepts. */
@@ -147,7 +147,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   #clientErrors = 0;
   readonly #options: ServerOptions;
   readonly #budget: Budget;
-  readonly #broadcaster = new Broadcaster();
+  readonly #broadcaster: Broadcaster;
   readonly #connections = new Set<Socket | WeakHandle<Channel>>();
   /** Where it listens. */
   #posts: Post[] = [];
@@ -181,6 +181,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     const { maxBufferedBytes, highWaterMark } = options;
     checkSizes({ maxBufferedBytes, highWaterMark });
     this.#budget = maxBufferedBytes === undefined ? threadBudget : new Budget(maxBufferedBytes, threadBudget);
+    this.#broadcaster = new Broadcaster(this.#budget);
     this.#options = options;
   }
 

@@ -1,4 +1,5 @@
 /** `Server.broadcast` of `networkdirect/net`: one message to many channels. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -102,6 +103,49 @@ test('a peer that takes nothing costs the others nothing: its messages are dropp
   while (accepted[0]!.broadcastBytes > 0) await new Promise(setImmediate);
   server.broadcast('again');
   assert.is(String(await slow!.receive()), 'again');
+});
+
+test('stopped peers together hold half of the server’s budget, a copy once; who keeps up gets everything', async () => {
+  const budget = 4 << 20;
+  // Peers that take nothing, in processes of their own.
+  const server = createChannelServer({ broadcasts: true, maxBufferedBytes: budget });
+  const port = await listening(server);
+  const stopped: Channel[] = [];
+  const source = `
+    const { connectChannel, setMaxBufferedBytes } = await import(${JSON.stringify(new URL('../../nd/net/index.js', import.meta.url))});
+    setMaxBufferedBytes(65536);
+    globalThis.channel = await connectChannel(${port}, '127.0.0.1');
+    setInterval(() => {}, 1000);`;
+  const peers = [0, 1].map(() =>
+    spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: 'inherit' }),
+  );
+  try {
+    while (stopped.length < peers.length) stopped.push((await once(server, 'channel'))[0] as Channel);
+    for (const peer of peers) peer.kill('SIGSTOP');
+    const entered = once(server, 'channel');
+    const client = await connectChannel(port, '127.0.0.1');
+    const accepted = (await entered)[0] as Channel;
+    const bytes = 262_144;
+    const most = budget / 2 / bytes;
+    for (let number = 0; number < 3 * most; number += 1) {
+      const { sent } = server.broadcast(Buffer.alloc(bytes, number), { maxQueuedBytes: 2 ** 30 });
+      assert.ok(sent === 3 || number >= most, `message ${number} was dropped`);
+      assert.is((await client.receive())![0], number);
+      while (accepted.broadcastBytes > 0) await new Promise(setImmediate);
+    }
+    for (const channel of stopped) {
+      assert.is(channel.broadcastBytes, most * bytes);
+      assert.is(channel.droppedMessages, 2 * most);
+    }
+    // What they held is free when they end.
+    const ended = stopped.map((channel) => once(channel, 'close'));
+    for (const peer of peers) peer.kill('SIGKILL');
+    for (const channel of stopped) channel.on('error', () => {});
+    await Promise.all(ended);
+    assert.equal(server.broadcast(Buffer.alloc(bytes), { maxQueuedBytes: 2 ** 30 }), { sent: 1, dropped: 0 });
+  } finally {
+    for (const peer of peers) peer.kill('SIGKILL');
+  }
 });
 
 test("slow: 'close' ends a channel that does not keep up, also with short messages", async () => {

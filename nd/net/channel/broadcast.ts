@@ -4,6 +4,7 @@ import { checkOptionNames } from '../base/option-places.js';
 import type { LocalContext } from '../connection/local-context.js';
 import { checkSizes } from '../connection/size-bounds.js';
 import { SharedCopies, type SharedCopy } from '../memory/shared-copies.js';
+import { Admission, type Budget, type Charge, Class } from './budget.js';
 import type { Channel } from './channel.js';
 import { bytesOf, type MessageBytes } from './channel-options.js';
 
@@ -16,7 +17,10 @@ export interface BroadcastOptions {
    * out this message, and `'close'` ends the channel with `ENOBUFS`. Both are counted.
    */
   readonly slow?: 'drop' | 'close' | undefined;
-  /** Bytes of broadcasts that wait for one channel's peer at most, at least 256 for each; default 1 MiB. One message may always wait. */
+  /**
+   * Bytes of broadcasts that wait for one channel's peer at most, at least 256 for each; default 1 MiB. One message may always wait. Further
+   * ones must leave as much of the server's `maxBufferedBytes` free as wait for this channel.
+   */
   readonly maxQueuedBytes?: number | undefined;
 }
 
@@ -36,8 +40,11 @@ const LEAST_CHARGE = 256;
 export interface BroadcastMessage {
   /** The caller's bytes, which may change after this turn. */
   readonly bytes: Uint8Array;
-  /** A copy of this process, for those who cannot send it yet. */
-  own(): Uint8Array;
+  /** A copy of this process, for those who cannot send it yet, and the call of one who has. */
+  own(): {
+    readonly bytes: Uint8Array;
+    readonly over: () => void;
+  };
   /** The copy that all peers at a local address read, and the call of a peer that has no access to it any more. */
   shared(context: LocalContext): {
     readonly copy: SharedCopy | Promise<SharedCopy>;
@@ -49,16 +56,28 @@ export interface BroadcastMessage {
   handedOver(): void;
 }
 
-/** A copy, those who still read it, and the broadcast itself until all channels have it. */
-interface Shared {
-  copy: SharedCopy | Promise<SharedCopy>;
+/** A copy, those who still need it, and the broadcast itself until all channels have it. */
+interface Copied<C> {
+  copy: C;
   readers: number;
+  /** What the server's budget has for it. */
+  readonly charge: Charge;
 }
+
+type Shared = Copied<SharedCopy | Promise<SharedCopy>>;
 
 /** Sends messages to all channels of a server. */
 export class Broadcaster {
+  /** Of local addresses with copies. */
   readonly #copies = new Map<LocalContext, SharedCopies>();
+  /** The copies: each is charged once, for all channels that wait. */
+  readonly #admission: Admission;
   dropped = 0;
+
+  /** @param budget - of the server's channels */
+  constructor(budget: Budget) {
+    this.#admission = new Admission(budget, Class.MESSAGES);
+  }
 
   /** @throws TypeError, RangeError: options or the message */
   send(channels: Iterable<Channel>, message: MessageBytes, options: BroadcastOptions = {}): BroadcastResult {
@@ -69,13 +88,15 @@ export class Broadcaster {
     checkSizes({ maxQueuedBytes });
     const one = this.#message(bytesOf(message), typeof message === 'string');
     const charge = Math.max(LEAST_CHARGE, one.bytes.length);
+    // All that share the copy are asked before it is charged.
+    const { free } = this.#admission;
     let sent = 0;
     let dropped = 0;
     const tooSlow: [Channel, number][] = [];
     for (const channel of channels) {
       if (channel === except) continue;
       const queued = channel.broadcastBytes;
-      const fits = queued === 0 || queued + charge <= maxQueuedBytes;
+      const fits = queued === 0 || (queued + charge <= maxQueuedBytes && queued + charge <= free - charge);
       if (!fits || !channel.accepts(one.bytes.length)) {
         dropped += 1;
         channel.droppedMessages += 1;
@@ -99,13 +120,19 @@ export class Broadcaster {
   }
 
   #message(bytes: Uint8Array, isOwn: boolean): BroadcastMessage {
-    let own = isOwn ? bytes : undefined;
+    let own: Copied<Uint8Array> | undefined;
     const shared = new Map<LocalContext, Shared>();
     return {
       bytes,
       own: () => {
-        own ??= Uint8Array.from(bytes);
-        return own;
+        own ??= {
+          copy: isOwn ? bytes : Uint8Array.from(bytes),
+          readers: 1,
+          charge: this.#admission.hold(bytes.length),
+        };
+        const copied = own;
+        copied.readers += 1;
+        return { bytes: copied.copy, over: () => void leave(copied) };
       },
       shared: (context) => {
         let one = shared.get(context);
@@ -115,13 +142,14 @@ export class Broadcaster {
         }
         const copied = one;
         copied.readers += 1;
-        return { copy: copied.copy, over: () => leave(copied) };
+        return { copy: copied.copy, over: () => leaveShared(copied) };
       },
       lost: () => {
         this.dropped += 1;
       },
       handedOver: () => {
-        for (const one of shared.values()) leave(one);
+        if (own !== undefined) leave(own);
+        for (const one of shared.values()) leaveShared(one);
       },
     };
   }
@@ -129,13 +157,14 @@ export class Broadcaster {
   #copy(context: LocalContext, bytes: Uint8Array): Shared {
     let copies = this.#copies.get(context);
     if (copies === undefined) {
-      copies = new SharedCopies(context);
+      copies = new SharedCopies(context, () => this.#copies.delete(context));
       this.#copies.set(context, copies);
     }
+    const charge = this.#admission.hold(bytes.length);
     const free = copies.take(bytes);
-    if (free !== undefined) return { copy: free, readers: 1 };
+    if (free !== undefined) return { copy: free, readers: 1, charge };
     const made = copies.make(Uint8Array.from(bytes));
-    const shared: Shared = { copy: made, readers: 1 };
+    const shared: Shared = { copy: made, readers: 1, charge };
     made.then(
       (copy) => (shared.copy = copy),
       () => {},
@@ -144,10 +173,17 @@ export class Broadcaster {
   }
 }
 
-/** One reader fewer. */
-function leave(shared: Shared): void {
-  shared.readers -= 1;
-  if (shared.readers > 0) return;
+/** One reader fewer; whether it was the last. */
+function leave(copied: Copied<unknown>): boolean {
+  copied.readers -= 1;
+  if (copied.readers > 0) return false;
+  copied.charge.release();
+  return true;
+}
+
+/** The same, of memory that is used again. */
+function leaveShared(shared: Shared): void {
+  if (!leave(shared)) return;
   void Promise.resolve(shared.copy).then(
     (copy) => copy.release(),
     () => {},
@@ -157,6 +193,6 @@ function leave(shared: Shared): void {
 function slowError(queued: number): NetError {
   return new NetError(
     'ENOBUFS',
-    `The peer is too slow for broadcasts: ${queued} bytes wait for it (options slow, maxQueuedBytes).`,
+    `The peer is too slow for broadcasts: ${queued} bytes wait for it (options slow, maxQueuedBytes, maxBufferedBytes).`,
   );
 }

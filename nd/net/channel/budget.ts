@@ -136,6 +136,11 @@ export class Admission implements Waiter {
     );
   }
 
+  /** Bytes that are not held at any level. */
+  get free(): number {
+    return Math.min(...this.#levels.map((level) => level.free));
+  }
+
   /** Whether this connection holds as much as it leaves to others, or more: nothing that can wait should be added. */
   get full(): boolean {
     return this.#levels.some((level) => !level.fits(this.#held, 0));

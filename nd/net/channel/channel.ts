@@ -286,12 +286,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.handle.strong = this;
     this.broadcastBytes += charge;
     const shared = length > most && context.windows ? message.shared(context) : undefined;
+    const own = shared === undefined ? message.own() : undefined;
     let waits = true;
     const over = (): void => {
       if (!waits) return;
       waits = false;
       this.broadcastBytes -= charge;
-      shared?.over();
+      (shared ?? own!).over();
     };
     const lost = (): void => {
       // What an ended channel has not sent is not dropped for being slow.
@@ -302,7 +303,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       over();
     };
     if (shared !== undefined) outbox.share(shared.copy, over, lost);
-    else if (outbox.send(Frame.DATA, 0, message.own(), over, lost) === undefined) over();
+    else if (outbox.send(Frame.DATA, 0, own!.bytes, over, lost) === undefined) over();
   }
 
   /**

@@ -34,7 +34,11 @@ export class SharedCopies {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(private readonly context: LocalContext) {}
+  /** @param emptied - called when it has no memory any more */
+  constructor(
+    private readonly context: LocalContext,
+    private readonly emptied: () => void,
+  ) {}
 
   /** A copy in memory that is free; undefined: there is none, and {@link make} makes some. */
   take(bytes: Uint8Array): SharedCopy | undefined {
@@ -107,6 +111,7 @@ export class SharedCopies {
     if (this.#chunks.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
+    if (this.#making.size === 0) this.emptied();
   }
 }
 
