@@ -1,5 +1,6 @@
 // networkdirect
 export {
+  AllocateOptions,
   GetResultOptions,
   IND2Adapter,
   IND2CompletionQueue,
@@ -98,6 +99,7 @@ export {
 // networkdirect/net
 export {
   AbortOptions,
+  AllocateOptions,
   BroadcastOptions,
   BroadcastResult,
   Channel,
@@ -145,6 +147,7 @@ export {
 // networkdirect/winverbs
 export {
   AddressFamily,
+  AllocateOptions,
   ApmState,
   AtomicCapability,
   Capacity,
@@ -289,6 +292,7 @@ export {
 // networkdirect/kernel-bridge
 export {
   AddressFamily,
+  AllocateOptions,
   AnyField,
   AnyStruct,
   ApmState,
@@ -2762,9 +2766,27 @@ declare function acceptEndpoint(listen: INDListen, connector: INDConnector, endp
 declare function acceptQueuePair(adapter: IND2Adapter, listener: IND2Listener, queuePair: IND2QueuePair, options?: Nd2AcceptingOptions): Promise<Nd2Connected>;
 declare function addressOf(gid: Uint8Array): string;
 declare function addressOfGid(gid: Uint8Array, scopeId?: number): string;
-declare function allocate(bytes: number): Uint8Array<ArrayBuffer>;
-declare function allocate(bytes: number): Uint8Array<ArrayBuffer>;
-declare function allocate(bytes: number): Uint8Array<ArrayBuffer>;
+declare function allocate(bytes: number, options: {
+    readonly shared: true;
+}): Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options: {
+    readonly shared: true;
+}): Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options: {
+    readonly shared: true;
+}): Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options?: AllocateOptions): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options?: AllocateOptions): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options?: AllocateOptions): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+declare function allocate(bytes: number, options?: {
+    readonly shared?: false | undefined;
+}): Uint8Array<ArrayBuffer>;
+declare function allocate(bytes: number, options?: {
+    readonly shared?: false | undefined;
+}): Uint8Array<ArrayBuffer>;
+declare function allocate(bytes: number, options?: {
+    readonly shared?: false | undefined;
+}): Uint8Array<ArrayBuffer>;
 declare function asAddress(address: unknown): bigint | undefined;
 declare function bits(width: number): UintType;
 declare function bytes(size: number, align?: number): BytesType;
@@ -2914,6 +2936,9 @@ declare function wireView(bytes: Uint8Array, offset: number, size: number): Data
 declare function withProviderData(head: Uint8Array, provider: Uint8Array | null): Uint8Array;
 interface AbortOptions {
     readonly signal?: AbortSignal | undefined;
+}
+interface AllocateOptions {
+    readonly shared?: boolean | undefined;
 }
 interface BroadcastOptions {
     readonly except?: Channel | undefined;

@@ -16,6 +16,7 @@ import { type ObservedKernel, type ReadProcessesOptions, readObserved } from './
 import type { DeviceFile } from './door/device-file.js';
 import type { Overlapped } from './door/overlapped.js';
 import {
+  type AllocateOptions,
   allocate as allocateSoft,
   claimLocalName as claimNameSoft,
   type LocalNameClaim,
@@ -77,14 +78,28 @@ export function openDeviceFile(name: string, options?: KernelOptionsInput): Devi
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. With a driver of Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
+ * @param options - `shared`: on a SharedArrayBuffer, which the program can also pass to its Workers
  * @throws StatusError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; TOO_MANY_OPENED_FILES: no file
- *   descriptor is left; INSUFFICIENT_RESOURCES: the limit of a file's size (RLIMIT_FSIZE); NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+ *   descriptor is left; INSUFFICIENT_RESOURCES: the limit of a file's size (RLIMIT_FSIZE); NOT_SUPPORTED: the runtime has no external ArrayBuffers,
+ *   or no external SharedArrayBuffers.
  */
-export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
-  return (process.platform === 'win32' ? allocateOnWindows : allocateSoft)(bytes);
+export function allocate(
+  bytes: number,
+  options?: { readonly shared?: false | undefined },
+): Uint8Array<ArrayBuffer>;
+export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer> {
+  return (process.platform === 'win32' ? allocateOnWindows : allocateSoft)(bytes, options);
 }
 
-export type { LocalNameClaim };
+export type { AllocateOptions, LocalNameClaim };
 
 /**
  * Claims a name among the processes and threads of this user on this host, so that others find the port of its owner. Linux only.

@@ -1,4 +1,4 @@
-import { allocate as allocateFromWinVerbs, StatusError } from '../winverbs/index.js';
+import { type AllocateOptions, allocate as allocateFromWinVerbs, StatusError } from '../winverbs/index.js';
 import { NdError } from './status.js';
 
 /**
@@ -15,9 +15,10 @@ import { NdError } from './status.js';
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
+ * @param options - `shared`: on a SharedArrayBuffer, which the program can also pass to its Workers
  * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
  *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime
- *   has no external ArrayBuffers.
+ *   has no external ArrayBuffers, or no external SharedArrayBuffers.
  *
  * @example
  * ```ts
@@ -25,9 +26,21 @@ import { NdError } from './status.js';
  * await region.register(memory, Nd2MrFlag.ALLOW_LOCAL_WRITE);
  * ```
  */
-export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+export function allocate(
+  bytes: number,
+  options?: { readonly shared?: false | undefined },
+): Uint8Array<ArrayBuffer>;
+export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer> {
   try {
-    return allocateFromWinVerbs(bytes);
+    return allocateFromWinVerbs(bytes, options);
   } catch (error) {
     throw error instanceof StatusError ? new NdError(error.status, error.message, { cause: error }) : error;
   }

@@ -4,6 +4,8 @@
  *
  * @module networkdirect
  */
+
+export type { AllocateOptions } from '../winverbs/index.js';
 export { Status, StatusError, statusName, statusText } from '../winverbs/index.js';
 export { allocate } from './allocate.js';
 export {

@@ -1,4 +1,4 @@
-import { allocate as allocateFromKernel } from '../kernel-bridge/index.js';
+import { type AllocateOptions, allocate as allocateFromKernel } from '../kernel-bridge/index.js';
 import { guarded } from './status.js';
 
 /**
@@ -14,9 +14,10 @@ import { guarded } from './status.js';
  *
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
  *   allocation takes whole pages and a file descriptor.
+ * @param options - `shared`: on a SharedArrayBuffer, which the program can also pass to its Workers
  * @throws WvError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
  *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime
- *   has no external ArrayBuffers.
+ *   has no external ArrayBuffers, or no external SharedArrayBuffers.
  *
  * @example
  * ```ts
@@ -24,6 +25,18 @@ import { guarded } from './status.js';
  * const region = pd.registerMemory(memory, WvAccess.LOCAL_WRITE | WvAccess.REMOTE_READ);
  * ```
  */
-export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
-  return guarded('allocate', () => allocateFromKernel(bytes));
+export function allocate(
+  bytes: number,
+  options?: { readonly shared?: false | undefined },
+): Uint8Array<ArrayBuffer>;
+export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+export function allocate(
+  bytes: number,
+  options?: AllocateOptions,
+): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer> {
+  return guarded('allocate', () => allocateFromKernel(bytes, options));
 }

@@ -11,6 +11,7 @@ export {
   type OverlappedSource,
 } from '../kernel-bridge/door/overlapped.js';
 export type * from '../kernel-bridge/door/user-verbs.js';
+export type { AllocateOptions } from '../kernel-bridge/index.js';
 export * from '../kernel-bridge/ioctl/constants.js';
 export {
   addressOfGid,

@@ -3,10 +3,13 @@
  * open decides, and later ones stay with it.
  */
 import { closeSync, openSync } from 'node:fs';
+import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
 import { allocateWindows, openWindowsFile } from '../windows/index.js';
 import type { DeviceFile } from './device-file.js';
 import {
+  type AllocatedBytes,
+  type AllocateOptions,
   allocate as allocateSoft,
   openDeviceFile as openSoftDeviceFile,
   resolveKernelOptions,
@@ -49,6 +52,11 @@ export function openOnWindows(name: string, options?: KernelOptionsInput): Devic
 }
 
 /** As `allocate` of the package: memory that the isolate's kernel can register. */
-export function allocateOnWindows(bytes: number): Uint8Array<ArrayBuffer> {
-  return (chosen ?? kernelOf(undefined)) === 'driver' ? allocateWindows(bytes) : allocateSoft(bytes);
+export function allocateOnWindows(bytes: number, options?: AllocateOptions): AllocatedBytes {
+  if ((chosen ?? kernelOf(undefined)) !== 'driver') return allocateSoft(bytes, options);
+  if (options?.shared !== true) return allocateWindows(bytes);
+  throw new StatusError(
+    Status.NOT_SUPPORTED,
+    'allocate: with a driver of Windows there is no such memory on a SharedArrayBuffer. Leave out `shared`.',
+  );
 }

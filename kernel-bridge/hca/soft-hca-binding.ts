@@ -184,9 +184,12 @@ export interface AddonBinding extends UserHca {
    * Zeroed memory over a memfd, for buffers: page-aligned, allocated at once, freed when the ArrayBuffer was collected
    * and no pin holds it. Works before the HCA is open. Throws nothing, but returns a status: INVALID_PARAMETER,
    * NO_MEMORY, INSUFFICIENT_RESOURCES or TOO_MANY_OPENED_FILES (a limit, see `errno`), NOT_SUPPORTED (the system makes no memfd, see `errno`; or
-   * with 0 this runtime has no external buffers). `buffer` is null then.
+   * with 0 this runtime has no external buffers). `buffer` is null then. `shared`: it is a SharedArrayBuffer.
    */
-  allocateShared(bytes: number): { status: number; errno: number; buffer: ArrayBuffer | null };
+  allocateShared(
+    bytes: number,
+    shared: boolean,
+  ): { status: number; errno: number; buffer: ArrayBuffer | SharedArrayBuffer | null };
 
   /**
    * The network interfaces, by index; reads them from the system every time. Works before the HCA is open.

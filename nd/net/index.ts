@@ -18,7 +18,7 @@ import { Server, type ServerOptions } from './server.js';
 import { checkOnRead, type OnReadOptions } from './stream/on-read.js';
 import { Socket, type SocketOptions } from './stream/socket.js';
 
-export { allocate, type SocketAddress } from '../index.js';
+export { type AllocateOptions, allocate, type SocketAddress } from '../index.js';
 export { NetError } from './base/errors.js';
 export type { BroadcastOptions, BroadcastResult } from './channel/broadcast.js';
 export { setMaxBufferedBytes } from './channel/budget.js';

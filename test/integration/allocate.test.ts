@@ -1,5 +1,6 @@
 /** Memory of `allocate()`: its lifetime, also on threads that end, and its use as any other memory. */
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -79,6 +80,47 @@ test('wrong sizes are refused with what would be right', () => {
   }
   // @ts-expect-error: an untyped program may pass this.
   assert.throws(() => allocate('4096'), /bytes is 4096; it must be a whole number/);
+});
+
+/** Node.js makes SharedArrayBuffers of native memory. */
+const sharing = (([major = 0, minor = 0]) =>
+  (major === 24 && minor >= 16) || major > 26 || (major === 26 && minor >= 1))(
+  process.versions.node.split('.').map(Number),
+);
+
+test('memory on a SharedArrayBuffer, which outlives the thread that has made it', async () => {
+  if (!sharing) {
+    for (const make of [allocate, ndAllocate])
+      assert.throws(
+        () => make(MIB, { shared: true }),
+        /24\.16 or later.*26\.1 or later; this is v\d+.*Leave out `shared`/,
+      );
+  }
+  assert.throws(() => allocate(MIB, { shared: 'yes' as never }), /`shared` must be a boolean; got string/);
+  assert.ok(allocate(MIB, { shared: false }).buffer instanceof ArrayBuffer);
+  if (!sharing) return;
+  assert.ok(await collected(() => mapped() === 0));
+  const worker = new Worker(
+    `const { parentPort, workerData } = require('node:worker_threads');
+     import(workerData).then(({ allocate }) => {
+       const memory = allocate(${3 * MIB}, { shared: true });
+       memory[7] = 9;
+       parentPort.once('message', () => parentPort.postMessage(Atomics.load(memory, 8)));
+       parentPort.postMessage(memory);
+     });`,
+    { eval: true, workerData: winverbs },
+  );
+  let memory: Uint8Array | undefined = (await once(worker, 'message'))[0];
+  assert.ok(memory!.buffer instanceof SharedArrayBuffer);
+  assert.is(memory![7], 9);
+  Atomics.store(memory!, 8, 10);
+  worker.postMessage('look');
+  assert.equal(await once(worker, 'message'), [10]);
+  await worker.terminate();
+  assert.is(mapped(), 3 * MIB);
+  memory!.fill(1);
+  memory = undefined;
+  assert.ok(await collected(() => mapped() === 0));
 });
 
 const winverbs = new URL('../../winverbs/index.js', import.meta.url).href;

@@ -3,6 +3,7 @@
 #include "backing_store.h"
 #include "convert.h"
 #include "platform/mapping.h"
+#include "platform/os.h"
 #include "platform/pages.h"
 #include "platform/shared_memory.h"
 
@@ -42,8 +43,18 @@ void letGoOfShared(uint64_t number) {
   all.memory.erase(it);
 }
 
-// Makes an ArrayBuffer of these bytes, which holds `owner`. kNotSupported: this runtime has no external buffers.
-Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<const void> owner, napi_value* buffer) {
+// node_api_create_external_sharedarraybuffer of Node.js 24.16 and 26.1. Its finalizer runs on any thread.
+using CreateShared = napi_status (*)(napi_env, void* bytes, size_t length, void (*)(void* bytes, void* hint),
+                                     void* hint, napi_value* result);
+CreateShared createShared() {
+  static const auto found = reinterpret_cast<CreateShared>(findSymbol("node_api_create_external_sharedarraybuffer"));
+  return found;
+}
+
+// Makes an ArrayBuffer of these bytes, or a SharedArrayBuffer, which holds `owner`. kNotSupported: this runtime has no
+// external buffers.
+Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<const void> owner, bool shared,
+                  napi_value* buffer) {
   uint64_t number;
   SharedHolds& all = sharedHolds();
   {
@@ -51,9 +62,16 @@ Status makeBuffer(napi_env env, void* bytes, uint64_t length, std::shared_ptr<co
     number = all.next++;
     all.memory.emplace(number, std::move(owner));
   }
-  const auto finalizer = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
-  const napi_status made = napi_create_external_arraybuffer(
-      env, bytes, length, finalizer, reinterpret_cast<void*>(static_cast<uintptr_t>(number)), buffer);
+  void* const held = reinterpret_cast<void*>(static_cast<uintptr_t>(number));
+  napi_status made;
+  if (shared) {
+    keepLibraryLoaded();  // threads that have the buffer may outlive the one that has loaded the addon
+    const auto end = [](void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+    made = createShared()(env, bytes, length, end, held, buffer);
+  } else {
+    const auto end = [](napi_env, void*, void* hint) { letGoOfShared(reinterpret_cast<uintptr_t>(hint)); };
+    made = napi_create_external_arraybuffer(env, bytes, length, end, held, buffer);
+  }
   if (made == napi_ok) return Status::kSuccess;
   clearException(env);
   letGoOfShared(number);
@@ -92,7 +110,7 @@ Status makeView(napi_env env, const FilePart& part, napi_value* bytes) {
   const uint64_t inPage = part.offset % pageBytes(), before = part.offset % kAlignment;
   napi_value buffer;
   uint8_t* const start = static_cast<uint8_t*>(view->pages.get()) + inPage - before;
-  const Status status = makeBuffer(env, start, before + part.length, view, &buffer);
+  const Status status = makeBuffer(env, start, before + part.length, view, false, &buffer);
   if (status != Status::kSuccess) return status;
   const napi_status made = napi_create_typedarray(env, napi_uint8_array, part.length, buffer, before, bytes);
   if (made == napi_ok) return Status::kSuccess;
@@ -181,15 +199,17 @@ Napi::Value Memory::unpin(const Napi::CallbackInfo& info) {
 Napi::Value Memory::allocateShared(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   uint64_t bytes = 0;
+  bool shared = false;
   std::shared_ptr<const SharedRange> range;
   Status status = Status::kInvalidParameter;
   int error = 0;
-  if (toUint(env, info[0], &bytes)) status = nd::allocateShared(bytes, &range, &error);
+  if (toUint(env, info[0], &bytes) && toBool(env, info[1], &shared))
+    status = shared && createShared() == nullptr ? Status::kNotSupported : nd::allocateShared(bytes, &range, &error);
   Napi::Object out = Napi::Object::New(env);
   napi_value buffer = env.Null();
   if (status == Status::kSuccess) {
     void* const memory = reinterpret_cast<void*>(range->base);
-    status = makeBuffer(env, memory, bytes, std::move(range), &buffer);
+    status = makeBuffer(env, memory, bytes, std::move(range), shared, &buffer);
     if (status != Status::kSuccess) buffer = env.Null();
   }
   out.Set("status", static_cast<uint32_t>(status));
