@@ -597,11 +597,11 @@ TEST(direct_hostile_tables) {
   };
   DirectKey& key = table->keys[DirectTable::placeOf(memory.rkey, 0)];
   DirectQp& qp = table->qps[w.qb.qpn % DirectTable::kQps];
-  uint32_t entered = 0;
+  uint32_t entered = 0, viewed = 0;
   for (int i = 0; i < 20'000; i++) {
     key.sequence = uint32_t(near(2));
     key.key = memory.rkey;
-    key.access = uint32_t(near(kAllAccess));
+    key.access = uint32_t(near(kAllAccess | kAccessRemoteView));
     key.pd = uint32_t(near(1));
     key.qpn = uint32_t(near(0));
     key.file = uint32_t(near(memory.memory->id));
@@ -617,6 +617,12 @@ TEST(direct_hostile_tables) {
     r.address = near(memory.at(near(0)));
     r.length = near(8);
     DirectPeer::Refusal why;
+    DirectPeer::Request view = r;
+    view.right = kAccessRemoteView;
+    w.pa->maps.keep(1, duplicateDescriptor(memory.memory->fd.get()));
+    const FilePart part = w.pa->peer.view(view, w.pa->maps, &why);
+    viewed += part.fd.valid();
+    CHECK(!part.fd.valid() || (part.offset <= 2 * kPage && view.length <= 2 * kPage - part.offset));
     uint8_t* const at = w.pa->peer.enter(r, w.pa->maps, &why);
     if (!at) continue;
     entered++;
@@ -624,7 +630,7 @@ TEST(direct_hostile_tables) {
     CHECK(first && at >= first && r.length <= 2 * kPage && at + r.length <= first + 2 * kPage);
     CHECK(w.pa->peer.leave());
   }
-  CHECK(entered > 20);
+  CHECK(entered > 20 && viewed > 20);
   // Memory at an address by which an aligned atomic would not be one.
   std::shared_ptr<const SharedRange> other;
   CHECK(allocateShared(kPage, &other) == Status::kSuccess);
