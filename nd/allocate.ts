@@ -30,11 +30,14 @@ export function allocate(
   bytes: number,
   options?: { readonly shared?: false | undefined },
 ): Uint8Array<ArrayBuffer>;
+/** As above, on a SharedArrayBuffer: Node.js 24.16 or later, and from 25 on 26.1 or later. */
 export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
+/** As above, of either kind. */
 export function allocate(
   bytes: number,
   options?: AllocateOptions,
 ): Uint8Array<ArrayBuffer> | Uint8Array<SharedArrayBuffer>;
+/** @internal */
 export function allocate(
   bytes: number,
   options?: AllocateOptions,
