@@ -6,6 +6,7 @@ import { hoardAttack } from './hoard.js';
 import { ioctlAttack } from './ioctl.js';
 import { keptTokenAttacks } from './kept-tokens.js';
 import { killAttacks } from './kills.js';
+import { sharedMapAttack } from './shared-map.js';
 import { stuckAttack } from './stuck.js';
 import { wireAttacks } from './wire.js';
 
@@ -17,5 +18,6 @@ export const attacks: readonly Attack[] = [
   hoardAttack,
   ...keptTokenAttacks,
   ...killAttacks,
+  sharedMapAttack,
   stuckAttack,
 ];
