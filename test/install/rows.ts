@@ -18,7 +18,7 @@ const RECEIVED = 'received 42';
 const own = 'networkdirect';
 
 /** The oldest version that the package supports, and the newest of others that are maintained. */
-const NODES = ['20.19.0', '22.23.3', SUPPORTED, '26.12.1'] as const;
+const NODES = ['20.19.0', '22.23.3', SUPPORTED, '26.10.0'] as const;
 
 /** The first program of the README, and what it prints there. */
 function hello(): { readonly text: string; readonly output: string } {

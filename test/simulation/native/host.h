@@ -78,7 +78,7 @@ class Host final : Link, KernelPort {
   void flush() override {}
   bool poll(PacketSink& sink, uint32_t budget) override;
   bool isLocal(const Gid&) override { return false; }
-  bool watchPeer(uint32_t) override { return true; }
+  Status watchPeer(uint32_t) override { return Status::kSuccess; }
   uint32_t interfaceOf(const Gid& address) override { return address == gid ? 1 : 0; }
   Status joinGroup(const Gid&, uint32_t) override { return Status::kNetworkUnreachable; }
   void leaveGroup(const Gid&, uint32_t) override {}
