@@ -97,6 +97,30 @@ test("all that a view does, in the owner's own process", async () => {
   assert.ok(view.get('long 49')!.equals(long.subarray(49)));
 });
 
+test('a view stores what the caller had, though the caller changes its bytes at once; it closes once', async () => {
+  const [map, view] = await both();
+  const bytes = Buffer.from('first');
+  const stored = [view.set('a', bytes)];
+  bytes.fill('x');
+  stored.push(view.set('b', bytes));
+  const order: string[] = [];
+  const ends = [view.close().then(() => order.push('close')), view.close().then(() => order.push('again'))];
+  await Promise.all([...stored.map((one) => one.then(() => order.push('set'))), ...ends]);
+  assert.equal(order, ['set', 'set', 'close', 'again']);
+  assert.is(view.size, undefined);
+  assert.equal([String(map.get('a')), String(map.get('b'))], ['first', 'xxxxx']);
+  assert.throws(() => map.getInto('a', 'x' as never), /`target` must be a Uint8Array; got string/);
+  assert.throws(() => view.add('n', 1), /The view of the shared map is closed/);
+});
+
+test('opening ends by a signal, also while the owner is stopped', async () => {
+  const name = newName();
+  const [owner] = await forked(['own', name]);
+  owner.kill('SIGSTOP');
+  const opening = openSharedMap({ name, signal: AbortSignal.timeout(100) });
+  assert.is((await rejection(opening)).name, 'AbortError');
+});
+
 test('entries expire for all', async () => {
   const [map, view] = await both();
   map.set('short', 'x', { ttl: 1 });
@@ -268,7 +292,7 @@ test('what is wrong is refused with a sentence', async () => {
   const view = kept(await openSharedMap({ name }));
   assert.throws(
     () => map.set('k', 'x'.repeat(10_000)),
-    /`value` must have at most \d+ bytes, by the map's option `bytes`; got 10000/,
+    /`value` must have at most \d+ bytes, an eighth of the map's `bytes`; got 10000/,
   );
   assert.match((await rejection(view.set('k', 'x'.repeat(10_000)))).message, /`value` must have at most/);
   assert.throws(() => map.set('k', 7 as never), /`value` must be a Uint8Array or a string; got number/);

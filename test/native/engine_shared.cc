@@ -125,7 +125,7 @@ TEST(shared_memory_without_file_descriptors) {
   std::shared_ptr<const SharedRange> a;
   const Status status = allocateShared(4096, &a);
   setrlimit(RLIMIT_NOFILE, &before);
-  CHECK(status == Status::kInsufficientResources);
+  CHECK(status == Status::kTooManyOpenedFiles);
   CHECK(!a);
 }
 

@@ -128,6 +128,35 @@ test('nothing is evicted while all fits, though values change their lengths for 
     assert.ok(reader.get(key)?.equals(valueAt(key, turn, length)), key);
 });
 
+test('nothing is evicted while there is room, though another key comes and goes beside it', () => {
+  for (const [count, length] of [
+    [1, 100_000],
+    [40, 10_000],
+    [800, 500],
+  ] as const) {
+    const { set, delete: remove, reader, store } = map(1000, 2 ** 20);
+    for (let n = 0; n < count; n += 1) set(`old ${n}`, valueAt('old', n, length));
+    for (let turn = 0; turn < 20_000; turn += 1) {
+      const key = `new ${turn % 7}`;
+      set(key, valueAt(key, turn, (turn % 50) * 40));
+      remove(key);
+    }
+    assert.is(store.count, count, `${length} bytes`);
+    for (let n = 0; n < count; n += 1) assert.ok(reader.get(`old ${n}`)?.equals(valueAt('old', n, length)));
+  }
+});
+
+test('what has expired goes before what lives, if there are too many', () => {
+  const { set, reader, store, clock } = map(200, 2 ** 20);
+  for (let n = 0; n < 100; n += 1) set(`long ${n}`, 'x');
+  for (let n = 0; n < 100; n += 1) set(`short ${n}`, 'x', 10);
+  clock.now = 11;
+  for (let n = 0; n < 80; n += 1) set(`new ${n}`, 'x');
+  assert.ok(store.count <= 200);
+  // A full bucket may have evicted one.
+  assert.ok(Array.from({ length: 100 }, (_, n) => reader.has(`long ${n}`)).filter(Boolean).length >= 99);
+});
+
 test('entries that are used stay, others go, oldest first', () => {
   const { set, touch, reader, store } = map(100, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');

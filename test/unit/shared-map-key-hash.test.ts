@@ -81,6 +81,16 @@ test('keys of all lengths and alphabets are hashed as HalfSipHash-1-3 does', () 
   }
 });
 
+test('halves of surrogate pairs are refused: they all have one form in UTF-8', () => {
+  const hash = new KeyHash(1, 2);
+  for (const key of ['\ud800', 'x\udfff', '\udc00\ud800'])
+    assert.throws(
+      () => hash.of(key, 'name'),
+      /`name` must be well-formed text; got half of a surrogate pair/,
+    );
+  hash.of('\u{1f600}\ufffd');
+});
+
 test('a key has at most 1024 bytes in UTF-8', () => {
   const hash = new KeyHash(1, 2);
   hash.of('x'.repeat(MOST_KEY_BYTES));

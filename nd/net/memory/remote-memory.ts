@@ -175,27 +175,10 @@ export class RemoteMemory {
     this.checkOpen('read');
     this.#check(offset, length, options);
     if (length === 0) return Buffer.alloc(0);
-    return this.#read([{ offset, length }], options?.signal);
-  }
-
-  /** Reads one range, and another one after it. They are next to each other in the result. @internal */
-  async readInOrder(offset: number, length: number, then: number, thenLength: number): Promise<Buffer> {
-    this.checkOpen('read');
-    this.#checkRange(offset, length);
-    this.#checkRange(then, thenLength);
-    const ranges = [
-      { offset, length },
-      { offset: then, length: thenLength },
-    ];
-    return this.#read(ranges, undefined);
-  }
-
-  #read(ranges: readonly Range[], signal: AbortSignal | undefined): Promise<Buffer> {
-    const length = ranges.reduce((sum, range) => sum + range.length, 0);
     return this.#counted(async () => {
       const bounce = await this.#borrow('read', length);
       const from = bounce.offset;
-      await this.#operate(false, bounce, ranges, signal);
+      await this.#operate(false, bounce, length, offset, options?.signal);
       const bytes = bounce.bytes.subarray(from, from + length);
       if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
       const copy = Buffer.from(bytes);
@@ -221,7 +204,7 @@ export class RemoteMemory {
     await this.#counted(async () => {
       const bounce = await this.#borrow('write', bytes.length);
       bounce.bytes.set(bytes, bounce.offset);
-      await this.#operate(true, bounce, [{ offset, length: bytes.length }], options?.signal);
+      await this.#operate(true, bounce, bytes.length, offset, options?.signal);
       if (!bounce.own) this.link.context.giveBack(bounce);
     });
   }
@@ -332,39 +315,31 @@ export class RemoteMemory {
     }
   }
 
-  /** Transfers ranges in order. The memory is given back when all requests have ended, also if nobody waits for it any more. */
+  /** The memory is given back when the request has ended, also if nobody waits for it any more. */
   #operate(
     write: boolean,
     bounce: Bounce,
-    ranges: readonly Range[],
+    length: number,
+    offset: number,
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { link } = this;
     return new Promise<void>((resolve, reject) => {
       let abandoned = false;
-      let left = ranges.length;
-      let error: unknown;
       const onAbort = (): void => {
         abandoned = true;
         reject(aborted(signal!));
       };
       signal?.addEventListener('abort', onAbort, { once: true });
-      const done = (failure: unknown): void => {
-        error ??= failure;
-        left -= 1;
-        if (left > 0) return;
+      const done = (error: unknown): void => {
         signal?.removeEventListener('abort', onAbort);
         if (bounce.own) bounce.region.release();
         else if (abandoned || error !== undefined) link.context.giveBack(bounce);
         if (error === undefined) resolve();
         else reject(error);
       };
-      let own = bounce.offset;
-      for (const { offset, length } of ranges) {
-        const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: own, length }];
-        own += length;
-        link.operate(new Transfer(write, sgl, this.#remote, offset, done));
-      }
+      const sgl: [Nd2Sge] = [{ memory: bounce.region, offset: bounce.offset, length }];
+      link.operate(new Transfer(write, sgl, this.#remote, offset, done));
     });
   }
 
@@ -385,12 +360,6 @@ const twoOperands = new Uint8Array(operands.buffer);
 const oneOperand = new Uint8Array(operands.buffer, 0, 8);
 /** Low and high half of the first. */
 const halves = new Int32Array(operands.buffer, 0, 2);
-
-/** Bytes of the peer's memory. */
-interface Range {
-  readonly offset: number;
-  readonly length: number;
-}
 
 /** @throws TypeError */
 function checkBytes(what: string, bytes: unknown): asserts bytes is Uint8Array {

@@ -8,6 +8,8 @@ import type { RemoteMemory } from '../memory/remote-memory.js';
 import type { KeyHash } from './key-hash.js';
 
 export const COUNTER_BYTES = 16;
+/** Places that are looked at for one name. Only where nearly all are taken, none of so many is free. */
+const MOST_LOOKS = 1024;
 const VALUE = 8;
 
 /** @throws TypeError, RangeError */
@@ -25,7 +27,7 @@ function idOf(hash: KeyHash): bigint {
 function full(counters: number): NetError {
   return new NetError(
     'ENOBUFS',
-    `The map has no room for another counter: it has ${counters}, by its option \`counters\`.`,
+    `The map has no place for another counter: it has ${counters}, by its option \`counters\`.`,
   );
 }
 
@@ -50,7 +52,7 @@ export class OwnCounters {
   #placeOf(name: string): number {
     const known = this.#places.get(name);
     if (known !== undefined) return known;
-    this.hash.of(name);
+    this.hash.of(name, 'name');
     const id = idOf(this.hash);
     const counters = this.#words.length / 2;
     for (const place of placesBehind(this.hash, counters)) {
@@ -69,6 +71,7 @@ export class RemoteCounters {
 
   constructor(
     private readonly memory: RemoteMemory,
+    private readonly counters: number,
     private readonly hash: KeyHash,
   ) {}
 
@@ -87,28 +90,34 @@ export class RemoteCounters {
   }
 
   #find(name: string): number {
-    this.hash.of(name);
+    this.hash.of(name, 'name');
     const id = idOf(this.hash);
-    for (const place of placesBehind(this.hash, this.#counters)) {
-      const before = this.memory.compareExchangeSync(place * COUNTER_BYTES, 0n, id);
+    for (const place of placesBehind(this.hash, this.counters)) {
+      const before = this.#exchange(place * COUNTER_BYTES, id);
       if (before === 0n || before === id) return this.#keep(name, place);
     }
-    throw full(this.#counters);
+    throw full(this.counters);
   }
 
   async #findAsync(name: string): Promise<number> {
-    this.hash.of(name);
+    this.hash.of(name, 'name');
     const id = idOf(this.hash);
-    const places = [...placesBehind(this.hash, this.#counters)];
-    for (const place of places) {
+    for (const place of placesBehind(this.hash, this.counters)) {
       const before = await this.memory.compareExchange(place * COUNTER_BYTES, 0n, id);
       if (before === 0n || before === id) return this.#keep(name, place);
     }
-    throw full(this.#counters);
+    throw full(this.counters);
   }
 
-  get #counters(): number {
-    return this.memory.length / COUNTER_BYTES;
+  #exchange(offset: number, id: bigint): bigint {
+    try {
+      return this.memory.compareExchangeSync(offset, 0n, id);
+    } catch (error) {
+      if (!(error instanceof NetError) || error.code !== 'ENOTSUP') throw error;
+      throw new NetError('ENOTSUP', 'add: the counters cannot be reached directly. Use addAsync().', {
+        cause: error,
+      });
+    }
   }
 
   #keep(name: string, place: number): number {
@@ -117,8 +126,8 @@ export class RemoteCounters {
   }
 }
 
-/** All places, from the one of the hash. */
+/** Places for a name, from the one of its hash. The hash may change meanwhile. */
 function* placesBehind({ high }: KeyHash, counters: number): Generator<number> {
   const first = Math.floor((high * counters) / 2 ** 32);
-  for (let i = 0; i < counters; i += 1) yield (first + i) % counters;
+  for (let i = 0; i < Math.min(counters, MOST_LOOKS); i += 1) yield (first + i) % counters;
 }

@@ -1,4 +1,4 @@
-import { outOfRange } from '../base/checks.js';
+import { kindOf, outOfRange, wrongType } from '../base/checks.js';
 import { NetError } from '../base/errors.js';
 import { ABSENT, CHANGING, type EntryLookup } from './entry-lookup.js';
 import type { KeyHash } from './key-hash.js';
@@ -6,8 +6,8 @@ import type { KeyHash } from './key-hash.js';
 /** Looks at an entry that the owner is changing, before the reader sleeps between them. */
 const SPINS = 100;
 const SLEEP_MS = 0.05;
-/** Sleeps until a reader gives up: 100 ms and more. The longest change takes less than 1 ms, but the owner may have been stopped in it. */
-const SLEEPS = 2000;
+/** How long a reader waits. An entry changes in less than 1 ms, unless the owner has been stopped meanwhile. */
+const MOST_MS = 100;
 
 /** Bytes that are copied one by one faster than by a call. */
 const SHORT = 96;
@@ -16,6 +16,9 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 /** Copies values out of memory in which the owner may change them at any time. */
 export class EntryReader {
+  /** When the reader gives up. */
+  #until = 0;
+
   constructor(
     private readonly lookup: EntryLookup,
     private readonly hash: KeyHash,
@@ -27,12 +30,12 @@ export class EntryReader {
     for (let looks = 0; ; looks += 1) {
       const length = this.lookup.find(this.hash);
       if (length !== CHANGING) return length >= 0;
-      waitFor(looks);
+      this.#wait(looks, MOST_MS);
     }
   }
 
-  /** A copy of the value. */
-  get(key: string): Buffer | undefined {
+  /** A copy of the value. @param mostMs - how long it may wait for the owner */
+  get(key: string, mostMs = MOST_MS): Buffer | undefined {
     this.hash.of(key);
     for (let looks = 0; ; looks += 1) {
       const length = this.lookup.find(this.hash);
@@ -42,12 +45,14 @@ export class EntryReader {
         this.#copy(value, length);
         if (this.lookup.whole) return value;
       }
-      waitFor(looks);
+      this.#wait(looks, mostMs);
     }
   }
 
   /** Copies the value. Returns its length; -1: there is none. */
   getInto(key: string, target: Uint8Array): number {
+    if (!(target instanceof Uint8Array))
+      throw wrongType(`\`target\` must be a Uint8Array; got ${kindOf(target)}.`);
     this.hash.of(key);
     for (let looks = 0; ; looks += 1) {
       const length = this.lookup.find(this.hash);
@@ -62,7 +67,7 @@ export class EntryReader {
           );
         }
       }
-      waitFor(looks);
+      this.#wait(looks, MOST_MS);
     }
   }
 
@@ -71,17 +76,16 @@ export class EntryReader {
     if (length <= SHORT) for (let i = 0; i < length; i += 1) target[i] = bytes[at + i]!;
     else target.set(bytes.subarray(at, at + length));
   }
-}
 
-/** The owner is changing the entry. @throws NetError `EBUSY`: for a long time */
-function waitFor(looks: number): void {
-  if (looks < SPINS) return;
-  if (looks < SPINS + SLEEPS) {
+  /** The owner is changing the entry. @throws NetError `EBUSY`: for a long time */
+  #wait(looks: number, mostMs: number): void {
+    if (looks < SPINS) return;
+    if (looks === SPINS) this.#until = performance.now() + mostMs;
+    if (performance.now() >= this.#until)
+      throw new NetError(
+        'EBUSY',
+        'The owner of the shared map has stopped while it was changing this entry. Try again, or use getAsync(), which waits for it.',
+      );
     Atomics.wait(sleeper, 0, 0, SLEEP_MS);
-    return;
   }
-  throw new NetError(
-    'EBUSY',
-    "The map's owner has stopped while it was changing this entry. Use getAsync(), which waits for it.",
-  );
 }

@@ -10,6 +10,8 @@ export interface RoomUser {
 
 /** Part of the heap that entries fill. What is above is room in which they can be moved. */
 const FILL = 7 / 8;
+/** Rooms that stay where they are and become the newest, for one entry at most. */
+const MOST_SKIPS = 2 ** 16;
 /** Units that are moved for one entry at most, for each of its own, and at least. */
 const MOVES_PER_UNIT = 8;
 const LEAST_MOVES = 4096;
@@ -21,7 +23,8 @@ const LEAST_MOVES = 4096;
  * the gaps that values of different lengths leave, so there are neither size classes, which keep their memory when the lengths of values
  * change, nor fragments that fit nothing.
  *
- * Allocating takes bounded time: when too much would have to be moved, entries are evicted.
+ * Allocating takes bounded time: when too much would have to be moved, it goes on behind the oldest, which leaves a gap; and without room enough, or behind
+ * too many, entries are evicted.
  */
 export class EntryRoom {
   /** Of each slot: the offset and length of its room, in units. A length of 0: it has none. */
@@ -60,6 +63,7 @@ export class EntryRoom {
    */
   find(length: number, kept: number): number {
     let moves = Math.max(LEAST_MOVES, MOVES_PER_UNIT * length);
+    let skips = MOST_SKIPS;
     for (;;) {
       const oldest = this.#oldest;
       if (oldest < 0) {
@@ -69,11 +73,15 @@ export class EntryRoom {
       if (this.#fits(length)) return this.#end;
       const own = this.room[oldest]!;
       const roomy = this.live + length <= this.units * FILL;
-      const keep =
-        oldest === kept || (own <= moves && !this.user.expired(oldest) && (roomy || this.used[oldest] !== 0));
-      if (keep) {
-        moves -= own;
-        this.#moveOldest();
+      const lives = oldest === kept || !this.user.expired(oldest);
+      if (oldest === kept || (lives && skips > 0 && own <= moves && (roomy || this.used[oldest] !== 0))) {
+        if (this.#moveOldest()) moves -= own;
+        else skips -= 1;
+      } else if (lives && roomy && skips > 0) {
+        skips -= 1;
+        const at = this.offset[oldest]!;
+        this.remove(oldest);
+        this.take(oldest, at, own);
       } else this.user.evict(oldest);
     }
   }
@@ -88,8 +96,8 @@ export class EntryRoom {
     return first - this.#end >= length;
   }
 
-  /** The oldest becomes the newest. Its own room counts as free. */
-  #moveOldest(): void {
+  /** The oldest becomes the newest. Its own room counts as free. Returns whether it has moved. */
+  #moveOldest(): boolean {
     const slot = this.#oldest;
     const length = this.room[slot]!;
     this.used[slot] = 0;
@@ -99,6 +107,7 @@ export class EntryRoom {
     const to = this.#end;
     if (to !== from) this.user.move(slot, from, to, length);
     this.take(slot, to, length);
+    return to !== from;
   }
 
   /** Gives a slot room that was found. */

@@ -14,12 +14,13 @@ import {
   valueStart,
 } from './map-layout.js';
 
-/** Slots that each change looks at for expired entries. */
+/** Slots that each change looks at for expired entries, and one that would evict an entry because there are too many. */
 const SWEEP = 2;
+const SWEEP_FULL = 64;
 
 /**
- * The entries of a shared map, in memory that others read while it changes them. What it decides by is its own: what stands in the memory may be
- * read by anybody, and be overwritten by a program of the same user that means harm.
+ * The entries of a shared map, in memory that others read while it changes them. It decides by state of its own, because a harmful program of the same
+ * user could overwrite the memory.
  */
 export class EntryStore implements RoomUser {
   readonly lookup: EntryLookup;
@@ -57,7 +58,7 @@ export class EntryStore implements RoomUser {
 
   /** Stores a value that is short enough. @param expiry - on the clock, in ms; 0: never */
   set(hash: KeyHash, value: Uint8Array, expiry: number): void {
-    this.#sweepExpired();
+    this.#sweepExpired(SWEEP);
     const room = this.#room;
     const units = unitsOf(hash.length, value.length);
     let slot = this.#find(hash);
@@ -68,6 +69,7 @@ export class EntryStore implements RoomUser {
       this.#end(slot);
     } else {
       if (!found) {
+        if (this.count >= this.capacity) this.#sweepExpired(SWEEP_FULL);
         if (this.count >= this.capacity) room.evictOne();
         slot = this.#freeSlot(hash);
       }
@@ -130,8 +132,8 @@ export class EntryStore implements RoomUser {
     return slot;
   }
 
-  #sweepExpired(): void {
-    for (let i = 0; i < SWEEP; i += 1) {
+  #sweepExpired(slots: number): void {
+    for (let i = 0; i < slots; i += 1) {
       const slot = this.#sweep;
       this.#sweep = slot + 1 < this.#versions.length ? slot + 1 : 0;
       if (this.#room.room[slot] !== 0 && this.expired(slot)) this.evict(slot);

@@ -1,8 +1,9 @@
 /** Hashes of keys. Keys come from strangers, who must not be able to choose some of one bucket: so the hash has a secret key. */
-import { kindOf, outOfRange, wrongType } from '../base/checks.js';
+import { kindOf, outOfRange, wrongType, wrongValue } from '../base/checks.js';
 import { MOST_KEY_BYTES } from './map-layout.js';
 
 const encoder = new TextEncoder();
+const HALF_PAIR = /\p{Surrogate}/u;
 
 /**
  * HalfSipHash-1-3 with an output of 64 bits, as Linux hashes keys of its tables on processors of 32 bits. The results are in fields, and
@@ -24,12 +25,17 @@ export class KeyHash {
     private readonly key1: number,
   ) {}
 
-  /** Hashes a key. @throws TypeError, RangeError: it is not text of at most 1024 bytes in UTF-8 */
-  of(key: string): void {
-    if (typeof key !== 'string') throw wrongType(`\`key\` must be a string; got ${kindOf(key)}.`);
+  /**
+   * Hashes a key.
+   *
+   * @param what - the parameter, for errors
+   * @throws TypeError: not text, or with half of a surrogate pair, which has no form in UTF-8; RangeError: longer than 1024 bytes in UTF-8
+   */
+  of(key: string, what = 'key'): void {
+    if (typeof key !== 'string') throw wrongType(`\`${what}\` must be a string; got ${kindOf(key)}.`);
     const { bytes } = this;
     const { length } = key;
-    if (length > MOST_KEY_BYTES) throw tooLong(length);
+    if (length > MOST_KEY_BYTES) throw tooLong(what, key);
     let ored = 0;
     for (let i = 0; i < length; i += 1) {
       const code = key.charCodeAt(i);
@@ -39,7 +45,9 @@ export class KeyHash {
     if (ored < 0x80) this.length = length;
     else {
       const { read, written } = encoder.encodeInto(key, bytes);
-      if (read < length || written > MOST_KEY_BYTES) throw tooLong(Buffer.byteLength(key));
+      if (read < length || written > MOST_KEY_BYTES) throw tooLong(what, key);
+      if (HALF_PAIR.test(key))
+        throw wrongValue(`\`${what}\` must be well-formed text; got half of a surrogate pair.`);
       this.length = written;
     }
     this.#hash();
@@ -86,6 +94,8 @@ export class KeyHash {
   }
 }
 
-function tooLong(bytes: number): RangeError {
-  return outOfRange(`\`key\` must have at most ${MOST_KEY_BYTES} bytes in UTF-8; got ${bytes}.`);
+function tooLong(what: string, key: string): RangeError {
+  return outOfRange(
+    `\`${what}\` must have at most ${MOST_KEY_BYTES} bytes in UTF-8; got ${Buffer.byteLength(key)}.`,
+  );
 }

@@ -37,7 +37,8 @@ const SLOTS_PER_ENTRY = 3;
 
 const MOST_ENTRIES = 2 ** 26;
 const LEAST_BYTES = 2 ** 16;
-const MOST_BYTES = 2 ** 36;
+/** Bytes of all memory, which is one ArrayBuffer. */
+const MOST_BYTES = 2 ** 32 - 2 ** 16;
 const MOST_COUNTERS = 2 ** 20;
 
 /** The sizes of a map. */
@@ -60,6 +61,11 @@ export function checkMapSizes(sizes: MapSizes): void {
     if (Number.isSafeInteger(value) && value >= least && value <= most) continue;
     throw outOfRange(`\`${name}\` must be a whole number from ${least} to ${most}; got ${String(value)}.`);
   }
+  const all = bytesOfMap(geometryFor(sizes));
+  if (all > MOST_BYTES)
+    throw outOfRange(
+      `\`bytes\` and 48 for each of \`entries\` must be less than 4 GiB together; got ${all}.`,
+    );
 }
 
 /** The places of a map's parts. */

@@ -35,15 +35,16 @@ export function decodeDescription(bytes: Buffer): MapDescription {
   } catch {
     given = {};
   }
-  if (given.version !== undefined && given.version !== VERSION)
+  if (typeof given.version === 'number' && given.version !== VERSION)
     throw new NetError(
       'EPROTO',
-      `The map's owner has version ${String(given.version)} of shared maps, this side version ${VERSION}; install the same version of networkdirect on both sides.`,
+      `The map's owner has version ${given.version} of shared maps, this side version ${VERSION}; install the same version of networkdirect on both sides.`,
     );
   const { buckets, units, counters, codec, key, now, entries, counted } = given;
   const whole = [buckets, units, counters].every((n) => Number.isSafeInteger(n) && (n as number) > 0);
   const hashKey = Array.isArray(key) && key.length === 2 && key.every((n) => Number.isInteger(n));
-  const text = [codec, entries, counted].every((one) => typeof one === 'string');
+  const text =
+    [codec, entries, counted].every((one) => typeof one === 'string') && /^\w{1,16}$/.test(codec as string);
   if (given.version !== VERSION || !whole || !hashKey || !text || !Number.isFinite(now))
     throw new NetError('EPROTO', 'The server is not the owner of a shared map.');
   return {

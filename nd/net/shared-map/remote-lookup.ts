@@ -13,15 +13,15 @@ import {
   valueStart,
 } from './map-layout.js';
 
-/** Looks before the owner is asked for the value. */
+/** Looks before the value is requested from the owner. */
 const LOOKS = 3;
 
-/** What {@link lookUp} found: the value; undefined: there is no entry; `'changing'`: the owner changes it all the time. */
+/** The result of {@link lookUp}: the value; undefined: there is no entry; `'changing'`: the owner changes it all the time. */
 export type RemoteValue = Buffer | undefined | 'changing';
 
 /**
- * Finds the value of a key by RDMA Reads: one of its bucket, and then one of the entry with one of the slot behind it, which shows whether the entry has
- * changed meanwhile. A queue pair's Reads are executed in order.
+ * Finds the value of a key by three RDMA Reads, one after another: its bucket, the entry, and the slot once more, which shows whether the entry has
+ * changed meanwhile. The last two do not travel together: a lost response is read anew, and then the entry would be newer than its slot.
  *
  * @param now - the owner's clock, in ms
  */
@@ -68,20 +68,15 @@ async function readEntry(
   // Nonsense, unless it has just been changed.
   if (room === 0 || offset + room > geometry.units) return 'changing';
   const length = room * UNIT_BYTES;
-  const both = await memory.readInOrder(
-    heapStart(geometry) + offset * UNIT_BYTES,
-    length,
-    slotAt,
-    SLOT_BYTES,
-  );
-  if (!both.subarray(length).equals(slot)) return 'changing';
-  const keyLength = both.readUInt32LE(0);
-  const valueLength = both.readUInt32LE(4);
+  const entry = await memory.read(heapStart(geometry) + offset * UNIT_BYTES, length);
+  if (!(await memory.read(slotAt, SLOT_BYTES)).equals(slot)) return 'changing';
+  const keyLength = entry.readUInt32LE(0);
+  const valueLength = entry.readUInt32LE(4);
   const start = valueStart(keyLength);
   if (keyLength !== key.length || start + valueLength > length) return undefined;
-  if (!both.subarray(ENTRY_HEAD_BYTES, ENTRY_HEAD_BYTES + keyLength).equals(key)) return undefined;
-  const expiry = both.readDoubleLE(8);
-  return expiry === 0 || now() < expiry ? both.subarray(start, start + valueLength) : undefined;
+  if (!entry.subarray(ENTRY_HEAD_BYTES, ENTRY_HEAD_BYTES + keyLength).equals(key)) return undefined;
+  const expiry = entry.readDoubleLE(8);
+  return expiry === 0 || now() < expiry ? entry.subarray(start, start + valueLength) : undefined;
 }
 
 function wordOf(bytes: Buffer, at: number, word: number): number {

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
-import { wrongValue } from '../base/checks.js';
-import { closed, NetError } from '../base/errors.js';
+import { wrongType, wrongValue } from '../base/checks.js';
+import { aborted, NetError, reset } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-places.js';
 import { Channel } from '../channel/channel.js';
 import { checkDestination, openLink } from '../connection/open-link.js';
@@ -9,6 +9,7 @@ import type { RemoteMemory } from '../memory/remote-memory.js';
 import { COUNTER_BYTES, checkAmount, RemoteCounters } from './counters.js';
 import { EntryLookup } from './entry-lookup.js';
 import { EntryReader } from './entry-reader.js';
+import { hostClock } from './host-clock.js';
 import { KeyHash } from './key-hash.js';
 import { bytesOfMap, type Geometry, MOST_VALUE_BYTES, mostValueBytes } from './map-layout.js';
 import {
@@ -66,10 +67,11 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   readonly #lookup: EntryLookup | undefined;
   readonly #reader: EntryReader | undefined;
   /** Why there is no {@link #reader}. */
-  readonly #indirect: string;
+  readonly #unmapped: Error | undefined;
   /** The owner's clock, in ms. */
   readonly #now: () => number;
   #over: Error | undefined;
+  #closing: Promise<void> | undefined;
   readonly #changes: Sending[] = [];
   readonly #slots = Buffer.alloc(REPORTS * 4);
   #reads = 0;
@@ -83,7 +85,8 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
       readonly codec: NamedCodec;
       readonly entries: RemoteMemory;
       readonly counters: RemoteMemory;
-      readonly memory: Uint8Array | string;
+      /** Or why it is not mapped. */
+      readonly memory: Uint8Array | Error;
       readonly now: () => number;
     },
   ) {
@@ -95,10 +98,9 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     this.#now = now;
     this.#hash = new KeyHash(...description.key);
     this.#entries = entries;
-    this.#counters = new RemoteCounters(parts.counters, this.#hash);
-    if (typeof memory === 'string') this.#indirect = memory;
+    this.#counters = new RemoteCounters(parts.counters, description.counters, this.#hash);
+    if (memory instanceof Error) this.#unmapped = memory;
     else {
-      this.#indirect = '';
       this.#lookup = new EntryLookup(memory, description, now);
       this.#reader = new EntryReader(this.#lookup, this.#hash);
     }
@@ -116,7 +118,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 
   /** Number of entries, expired ones that are not removed yet included; undefined where {@link direct} is false. */
   get size(): number | undefined {
-    return this.#lookup?.size;
+    return this.direct ? this.#lookup?.size : undefined;
   }
 
   /**
@@ -133,7 +135,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   }
 
   /**
-   * Copies the bytes of a value, as the codec has stored them. It allocates nothing.
+   * Copies the bytes of a value, as the codec has stored them, and allocates no memory for them.
    *
    * @returns bytes of the value; -1: there is none
    * @throws as {@link get}; RangeError `ERR_OUT_OF_RANGE`: `target` is too short
@@ -149,7 +151,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return this.#direct('has').has(key);
   }
 
-  /** As {@link get}, also from other hosts: two round trips of RDMA Reads. If the entry changes all the time, the owner sends its value. */
+  /** As {@link get}, also from other hosts: three RDMA Reads, one after another. If the entry changes all the time, the owner sends its value. */
   async getAsync(key: string): Promise<R | undefined> {
     this.#checkOpen();
     const bytes = await this.#bytes(key);
@@ -159,7 +161,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   async #bytes(key: string): Promise<Buffer | undefined> {
     try {
       if (this.#reader !== undefined) {
-        const value = this.#reader.get(key);
+        const value = this.#reader.get(key, 0);
         if (value !== undefined) this.#used();
         return value;
       }
@@ -172,14 +174,15 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     const answer = await this.#channel.request(
       Buffer.concat([Uint8Array.of(MapRequest.GET), Buffer.from(key)]),
     );
-    return answer[0] === 1 ? answer.subarray(1) : undefined;
+    // Bytes of their own, at an address as values of other ways have it.
+    return answer[0] === 1 ? Buffer.from(answer.subarray(1)) : undefined;
   }
 
   /**
    * Has the owner store a value. Changes of one turn of the event loop travel together. When it resolves, all views see the value.
    *
    * @param key - at most 1024 bytes in UTF-8
-   * @param value - as long as the owner's `set` takes it
+   * @param value - with the limits of the owner's `set`
    * @param options - `ttl`
    * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ECONNRESET`: the owner has ended
    */
@@ -230,10 +233,12 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 
   /** Ends the view, after its changes. */
   async close(): Promise<void> {
-    if (this.#over !== undefined) return;
-    this.#flush();
-    this.#over = closed('The view');
-    await this.#channel.close();
+    if (this.#closing === undefined) {
+      this.#flush();
+      this.#over ??= new NetError('ERR_STREAM_DESTROYED', 'The view of the shared map is closed.');
+      this.#closing = this.#channel.close();
+    }
+    await this.#closing;
   }
 
   /** {@link close}, for `await using`. */
@@ -248,7 +253,8 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   #direct(what: string): EntryReader {
     if (this.#over !== undefined) throw this.#over;
     if (this.#reader !== undefined) return this.#reader;
-    throw new NetError('ENOTSUP', `${what}: ${this.#indirect} Use getAsync().`);
+    const cause = this.#unmapped;
+    throw new NetError('ENOTSUP', `${what}: the map's memory is not mapped here. Use getAsync().`, { cause });
   }
 
   /** The owner hears of a part of what is used, so that it stays longer. */
@@ -267,7 +273,9 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 
   #change(key: string, value: Uint8Array | undefined, ttl: number): Promise<boolean> {
     this.#hash.of(key);
-    const change = { key: Uint8Array.from(this.#hash.bytes.subarray(0, this.#hash.length)), value, ttl };
+    // The caller may use its bytes again at once.
+    const own = value && Uint8Array.from(value);
+    const change = { key: Uint8Array.from(this.#hash.bytes.subarray(0, this.#hash.length)), value: own, ttl };
     return new Promise((resolve, reject) => {
       if (this.#changes.length === 0) queueMicrotask(() => this.#flush());
       this.#changes.push({ change, resolve, reject });
@@ -322,6 +330,8 @@ export function openSharedMap<V = unknown>(
 export async function openSharedMap(
   options: OpenSharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMapView<never>> {
+  if (options === undefined)
+    throw wrongType('The options of openSharedMap() must be an object; got undefined.');
   checkOptionNames('openSharedMap', options);
   const { name, port, host, signal } = options;
   const codec = codecOf(options.codec);
@@ -329,10 +339,10 @@ export async function openSharedMap(
   checkDestination('openSharedMap()', destination);
   const channel = new Channel({ maxMessageBytes: 2 * MOST_VALUE_BYTES });
   await openLink(destination, channel.linkNeeds, (link) => channel.attach(link), signal);
+  const abort = (): void => void channel.destroy(aborted(signal!));
+  signal?.addEventListener('abort', abort, { once: true });
   try {
-    const asked = performance.now();
-    const description = decodeDescription(await channel.request(Uint8Array.of(MapRequest.OPEN), { signal }));
-    const came = performance.now();
+    const { description, behind } = await describe(channel);
     if (description.codec !== codec.name)
       throw wrongValue(`\`codec\` must be the owner's, '${description.codec}'; got '${codec.name}'.`);
     const [entries, counters] = description.handles.map((handle) => channel.open(handle)) as [
@@ -342,13 +352,38 @@ export async function openSharedMap(
     const whole =
       entries.length >= bytesOfMap(description) && counters.length >= description.counters * COUNTER_BYTES;
     if (!whole) throw new NetError('EPROTO', 'The memory of the shared map is shorter than its owner says.');
-    const memory = await entries.map().catch((error: Error) => error.message);
-    // The owner has read its clock in between.
-    const ahead = description.now - (asked + came) / 2;
-    const now = (): number => performance.now() + ahead;
+    const memory = await entries.map().catch((error: unknown) => {
+      if (error instanceof NetError && error.code === 'ENOTSUP') return error;
+      throw error;
+    });
+    if (channel.destroyed) throw channel.error ?? reset();
+    // Memory is mapped on one host alone, which has one clock.
+    const now = memory instanceof Error ? (): number => hostClock() - behind : hostClock;
     return new SharedMapView<never>(channel, { description, codec, entries, counters, memory, now });
   } catch (error) {
     channel.destroy();
-    throw error;
+    throw signal?.aborted ? aborted(signal) : error;
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}
+
+/** A round trip this short, in ms, shows the owner's clock well enough. */
+const SHORT_TRIP_MS = 1;
+const MOST_TRIPS = 5;
+
+/** The owner's description of the map, and by how much its clock is behind this host's: known as exactly as half of the shortest round trip. */
+async function describe(channel: Channel): Promise<{ description: MapDescription; behind: number }> {
+  let shortest = Number.POSITIVE_INFINITY;
+  let behind = 0;
+  for (let trips = 1; ; trips += 1) {
+    const sent = hostClock();
+    const description = decodeDescription(await channel.request(Uint8Array.of(MapRequest.OPEN)));
+    const came = hostClock();
+    if (came - sent < shortest) {
+      shortest = came - sent;
+      behind = (sent + came) / 2 - description.now;
+    }
+    if (shortest <= SHORT_TRIP_MS || trips === MOST_TRIPS) return { description, behind };
   }
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { inspect } from 'node:util';
 import { allocate } from '../../index.js';
 import { kindOf, outOfRange, portOf, wrongType, wrongValue } from '../base/checks.js';
-import { closed, netError } from '../base/errors.js';
+import { NetError, netError } from '../base/errors.js';
 import { checkOptionNames } from '../base/option-places.js';
 import type { Channel } from '../channel/channel.js';
 import type { ExposedMemory } from '../memory/exposed-memory.js';
@@ -10,6 +10,7 @@ import { Server } from '../server.js';
 import { COUNTER_BYTES, checkAmount, OwnCounters } from './counters.js';
 import { EntryReader } from './entry-reader.js';
 import { EntryStore } from './entry-store.js';
+import { hostClock } from './host-clock.js';
 import { KeyHash } from './key-hash.js';
 import {
   bytesOfMap,
@@ -35,13 +36,13 @@ const REQUESTS = 16;
 export interface SharedMapOptions {
   /** The name by which processes of this user on this host open it, as in `listen({ name })`. In place of `port` and `host`. */
   readonly name?: string | undefined;
-  /** The port at which it is opened, also from other hosts; 0: a free one. */
+  /** The port at which it is opened; 0: a free one. Everybody who reaches it may read and change the map. */
   readonly port?: number | undefined;
   /** The local address for `port`; default `'localhost'`. */
   readonly host?: string | undefined;
   /** The most entries, 1 to 2 ** 26. Each takes 48 bytes besides `bytes`, and 87 in the owner's process alone. */
   readonly entries: number;
-  /** Bytes for keys and values, 2 ** 16 to 2 ** 36; default 64 MiB. An eighth of them is kept free. They are allocated at once. */
+  /** Bytes for keys and values, at least 2 ** 16, less than 4 GiB; default 64 MiB. An eighth of them is kept free. They are allocated at once. */
   readonly bytes?: number | undefined;
   /** The most counters, 1 to 2 ** 20; default 1024. Each takes 16 bytes. */
   readonly counters?: number | undefined;
@@ -72,17 +73,17 @@ export function encodeValue(codec: Codec<unknown>, value: unknown, most: number)
   if (!(bytes instanceof Uint8Array))
     throw wrongType(`\`codec.encode\` must return a Uint8Array; got ${kindOf(bytes)}.`);
   if (bytes.length <= most) return bytes;
-  throw outOfRange(
-    `\`value\` must have at most ${most} bytes, by the map's option \`bytes\`; got ${bytes.length}.`,
-  );
+  const why = most < MOST_VALUE_BYTES ? ", an eighth of the map's `bytes`" : '';
+  throw outOfRange(`\`value\` must have at most ${most} bytes${why}; got ${bytes.length}.`);
 }
 
 /**
  * A map in memory that other processes read. Its owner alone changes entries, so no reader ever waits for a lock, and no process that dies leaves
  * one behind. When the owner closes it, or dies, all views end.
  *
- * Entries are evicted when there is no room for others: the oldest that was not used lately (CLOCK), by its owner or by views, of whose reads
- * the owner hears of a part. An entry that has expired is not found any more, and is removed when others are stored.
+ * Entries are evicted when there is no room for others: the oldest that was not used lately (CLOCK), by its owner or by views, which report a
+ * part of their reads. A key has eight possible slots: where all are taken, one of their entries goes though the map is not full, about one
+ * in 2000. An entry that has expired is not found any more, and is removed when others are stored.
  * @example
  * ```ts
  * const map = await createSharedMap({ name: 'sessions', entries: 100_000, codec: 'json' });
@@ -101,7 +102,8 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   readonly #geometry: Geometry;
   readonly #exposed: readonly ExposedMemory[];
   readonly #description: () => Omit<Parameters<typeof encodeDescription>[0], 'handles'>;
-  #closed = false;
+  /** Its end, once it is closed. */
+  #over: Promise<void> | undefined;
 
   /** @internal */
   constructor(
@@ -122,11 +124,11 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#geometry = geometry;
     this.#exposed = parts.exposed;
     this.#hash = new KeyHash(...key);
-    this.#store = new EntryStore(parts.entries, geometry, capacity, now);
+    this.#store = new EntryStore(parts.entries, geometry, capacity, hostClock);
     this.#reader = new EntryReader(this.#store.lookup, this.#hash);
     this.#counters = new OwnCounters(parts.counters, this.#hash);
     const counters = parts.counters.length / COUNTER_BYTES;
-    this.#description = () => ({ ...geometry, counters, codec: codec.name, key, now: now() });
+    this.#description = () => ({ ...geometry, counters, codec: codec.name, key, now: hostClock() });
   }
 
   /** Number of entries, expired ones that are not removed yet included. */
@@ -152,7 +154,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     const ttl = ttlOf(options);
     const bytes = encodeValue(this.#codec.codec, value, mostValueBytes(this.#geometry));
     this.#hash.of(key);
-    this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : now() + ttl);
+    this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : hostClock() + ttl);
   }
 
   /** The value; undefined: there is none, or it has expired. */
@@ -165,7 +167,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   }
 
   /**
-   * Copies the bytes of a value, as the codec has stored them. It allocates nothing.
+   * Copies the bytes of a value, as the codec has stored them, and allocates no memory for them.
    *
    * @returns bytes of the value; -1: there is none
    * @throws RangeError `ERR_OUT_OF_RANGE`: `target` is too short
@@ -224,12 +226,12 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 
   /** Ends the map and all its views. */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    const closing = this.#server.close();
-    this.#server.closeAllConnections();
-    for (const memory of this.#exposed) memory.release();
-    await closing;
+    if (this.#over === undefined) {
+      this.#over = this.#server.close();
+      this.#server.closeAllConnections();
+      for (const memory of this.#exposed) memory.release();
+    }
+    await this.#over;
   }
 
   /** {@link close}, for `await using`. */
@@ -238,7 +240,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   }
 
   #checkOpen(what: string): void {
-    if (this.#closed) throw closed(what);
+    if (this.#over !== undefined) throw new NetError('ERR_STREAM_DESTROYED', `${what}: the map is closed.`);
   }
 
   /** Answers a view. @internal */
@@ -267,7 +269,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
       if (value !== undefined && value.length > most) throw malformed();
       this.#hash.of(key.toString());
       if (value === undefined) found[index] = this.#store.delete(this.#hash) ? 1 : 0;
-      else this.#store.set(this.#hash, value, ttl === 0 ? 0 : now() + ttl);
+      else this.#store.set(this.#hash, value, ttl === 0 ? 0 : hostClock() + ttl);
     }
     return found;
   }
@@ -285,17 +287,15 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 
   /** @internal */
   [inspect.custom](): string {
-    return `SharedMap { ${this.size} entries, ${this.#closed ? 'closed' : `${this.#server.connections} views`} }`;
+    return `SharedMap { ${this.size} entries, ${this.#over !== undefined ? 'closed' : `${this.#server.connections} views`} }`;
   }
 }
-
-const now = (): number => performance.now();
 
 /**
  * Creates a map in memory of this process that other processes read by {@link openSharedMap}.
  *
  * @param options - `name`, or `port` and `host`; `entries`; `bytes`, `counters`, `codec`
- * @throws TypeError, RangeError: options; NetError `EADDRINUSE`: the name or the port is taken; `ENOMEM` …
+ * @throws TypeError, RangeError: options; NetError `EADDRINUSE`: the name or the port is taken; `ENOMEM`: the host has not enough memory; those of `listen`
  */
 export function createSharedMap(
   options: SharedMapOptions & { readonly codec?: 'bytes' | undefined },
@@ -309,6 +309,8 @@ export function createSharedMap<V = unknown>(
 export async function createSharedMap(
   options: SharedMapOptions & { readonly codec?: unknown },
 ): Promise<SharedMap<never>> {
+  if (options === undefined)
+    throw wrongType('The options of createSharedMap() must be an object; got undefined.');
   checkOptionNames('createSharedMap', options);
   const { name, port, host = 'localhost', entries: capacity, bytes = BYTES, counters = COUNTERS } = options;
   const codec = codecOf(options.codec);

@@ -1,0 +1,10 @@
+/** Milliseconds since this thread began, of a clock that all processes of a host have in common. */
+const began = ((): number => {
+  const [seconds, nanoseconds] = process.hrtime();
+  return 1000 * seconds + nanoseconds / 1e6 - performance.now();
+})();
+
+/** The host's monotonic clock, in ms. */
+export function hostClock(): number {
+  return began + performance.now();
+}
