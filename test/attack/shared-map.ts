@@ -13,7 +13,7 @@ async function run({ build, seed, count, progress }: Run): Promise<Outcome> {
   const random = seeded(seed);
   const name = `attack-${process.pid}.${seed}`;
   const findings: string[] = [];
-  const sum = { gets: 0, found: 0, torn: 0, foreign: 0, expired: 0 };
+  const sum = { gets: 0, found: 0, torn: 0, foreign: 0, expired: 0, busy: 0 };
   const start = async (args: (string | number)[], expected: string): Promise<Program> => {
     const program = new Program('shared-map-program', { build, args });
     const said = await program.next<string>(expected);
@@ -52,7 +52,7 @@ async function run({ build, seed, count, progress }: Run): Promise<Outcome> {
     if (sum[kind] > 0) findings.push(`${sum[kind]} of ${sum.found} values were ${kind}.`);
   if (sum.found === 0) findings.push('No reader has found a value.');
   for (const program of [owner, ...readers]) program.kill();
-  return { done: kills, findings, figures: { gets: sum.gets, found: sum.found } };
+  return { done: kills, findings, figures: { gets: sum.gets, found: sum.found, busy: sum.busy } };
 }
 
 export const sharedMapAttack: Attack = {

@@ -5,7 +5,14 @@ import { EntryLookup } from '../../nd/net/shared-map/entry-lookup.js';
 import { EntryReader } from '../../nd/net/shared-map/entry-reader.js';
 import { EntryStore } from '../../nd/net/shared-map/entry-store.js';
 import { KeyHash } from '../../nd/net/shared-map/key-hash.js';
-import { bytesOfMap, geometryFor, mostValueBytes } from '../../nd/net/shared-map/map-layout.js';
+import {
+  bytesOfMap,
+  geometryFor,
+  HEAD_BYTES,
+  heapStart,
+  mostValueBytes,
+  Slot,
+} from '../../nd/net/shared-map/map-layout.js';
 import { seeded } from '../helpers/random.js';
 
 /** A map of so many entries and bytes, the memory, its owner and a reader of its own. */
@@ -167,6 +174,37 @@ test('entries that are used stay, others go, oldest first', () => {
   assert.is(store.count, 100);
   assert.ok(left.filter((is, n) => is && n % 2 === 0).length >= 49);
   assert.ok(left.filter((is, n) => is && n % 2 === 1).length <= 1);
+});
+
+test('what is used stays, too, when there is no room', () => {
+  const { set, touch, reader } = map(1000, 2 ** 17);
+  for (let n = 0; n < 100; n += 1) set(`old ${n}`, valueAt('old', n, 1000));
+  for (let turn = 0; turn < 10; turn += 1) {
+    for (let n = 0; n < 10; n += 1) touch(`old ${n}`);
+    for (let n = 0; n < 50; n += 1) set(`new ${turn} ${n}`, valueAt('new', n, 1000));
+  }
+  const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
+  assert.is(left.slice(0, 10).filter(Boolean).length, 10);
+  assert.is(left.slice(10).filter(Boolean).length, 0);
+});
+
+test('an entry that would end behind the heap is none', () => {
+  const { set, reader, memory, geometry } = map(10, 2 ** 16);
+  set('key', 'value');
+  assert.ok(reader.has('key'));
+  const words = new Int32Array(memory.buffer);
+  const heap = heapStart(geometry) / 4;
+  const slot = words.findIndex(
+    (word, at) => at >= HEAD_BYTES / 4 && at < heap && at % 4 === Slot.TAG && word !== 0,
+  );
+  // Its last two units, of four.
+  const last = geometry.units - 2;
+  words.copyWithin(heap + last * 4, heap, heap + 8);
+  words[slot - Slot.TAG + Slot.OFFSET] = last;
+  assert.is(String(reader.get('key')), 'value');
+  words[slot - Slot.TAG + Slot.ROOM] = 4;
+  words[heap + last * 4 + 1] = 30;
+  assert.is(reader.get('key'), undefined);
 });
 
 test('entries that have expired are not found, and make room', () => {
