@@ -27,7 +27,7 @@ export function parseOptions() {
   const command = new Command('bench')
     .description(
       'Measures this library between two processes of this host, beside its peers: libfabric, UCX, node:net, zeromq, ' +
-        'MessagePorts and baselines in C.',
+        'MessagePorts, lmdb, Redis and baselines in C.',
     )
     .option('--only <pattern>', 'rows whose name matches; --list prints the names', '')
     .option('--rounds <n>', 'measurements of each contestant, in alternation', '5')

@@ -12,12 +12,17 @@ const sampleSchema = z.strictObject({
   link: z.enum(['shared memory', 'UDP']).optional(),
 });
 
-/** `program` is relative to this folder. */
-export async function measurePair(program: string, job: object, placement: Placement): Promise<Sample> {
+/** `program` is relative to this folder. A client of several processes may use the server's CPU, too: `both`. */
+export async function measurePair(
+  program: string,
+  job: object,
+  placement: Placement,
+  role: 'client' | 'both' = 'client',
+): Promise<Sample> {
   const server = start(program, ['server', JSON.stringify(job)], placed(placement, 'server'));
   try {
     const { port } = portSchema.parse(JSON.parse(await server.line()));
-    return await measureAlone(program, job, placement, [`${port}`]);
+    return await measureAlone(program, job, placement, [`${port}`], role);
   } finally {
     server.end();
   }

@@ -5,6 +5,7 @@
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
 import { distanceRows } from './plan-distance.js';
+import { mapRows } from './plan-map.js';
 import { netRows } from './plan-net.js';
 import { oneSided, oneSidedAllocated, oneSidedLatency, oneSidedRate, readAsleep } from './plan-one-sided.js';
 import { crowds, workers } from './plan-workers.js';
@@ -66,6 +67,7 @@ export function plan(scale: number, only: RegExp): Row[] {
     ...workers(amount),
     ...crowds(amount),
     ...netRows(amount),
+    ...mapRows(amount),
     ...distanceRows(amount),
     ...manyQueuePairs(amount),
     rest(amount),

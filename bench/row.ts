@@ -2,6 +2,7 @@
 
 import type { CrowdFigures, CrowdJob } from './crowd/crowd.js';
 import type { DistanceJob } from './distance/distance.js';
+import type { MapJobInput } from './map/job.js';
 import type { NetJobInput } from './net/job.js';
 import type { JobInput } from './ours/job.js';
 import type { LibfabricJob } from './peers/libfabric.js';
@@ -18,6 +19,7 @@ export type Contestant = { readonly label: string } & (
       readonly processes?: number;
     }
   | { readonly by: 'net'; readonly job: NetJobInput }
+  | { readonly by: 'map'; readonly job: MapJobInput }
   | { readonly by: 'node'; readonly job: NodeJob }
   | { readonly by: 'libfabric'; readonly job: LibfabricJob }
   | { readonly by: 'ucx'; readonly job: UcxJob }

@@ -2,11 +2,12 @@
 import { crowdSample } from './crowd/crowd.js';
 import { missingLink } from './distance/delayed-link.js';
 import { measureDistance } from './distance/distance.js';
-import { missingZeromq } from './net/zeromq.js';
+import { missingStore } from './map/stores.js';
 import type { JobInput } from './ours/job.js';
 import { measureAlone, measurePair } from './pair.js';
 import { measureLibfabric, missingLibfabric } from './peers/libfabric.js';
 import { measureNative, missingNative } from './peers/native-baselines.js';
+import { missingPackage } from './peers/npm-package.js';
 import { measureUcx, missingUcx } from './peers/ucx.js';
 import { type Contestant, type Row, type Target, US } from './plan.js';
 import type { Placement } from './processes.js';
@@ -15,6 +16,7 @@ import { type Figure, figureOf, type Sample } from './samples.js';
 const OURS = './ours/program.js';
 const NODE = './peers/node-program.js';
 const NET = './net/program.js';
+const MAP = './map/program.js';
 
 /** The samples of one contestant. */
 export interface Measured {
@@ -77,6 +79,13 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
       if (contestant.job.over === 'MessagePort')
         return measureAlone(NET, contestant.job, placement, [], 'both');
       return measurePair(NET, contestant.job, placement);
+    case 'map':
+      return measurePair(
+        MAP,
+        contestant.job,
+        placement,
+        (contestant.job.readers ?? 1) > 1 ? 'both' : 'client',
+      );
     case 'node':
       if (contestant.job.kind === 'worker') return measureAlone(NODE, contestant.job, anywhere(placement));
       if (contestant.job.kind === 'crc32') return measureAlone(NODE, contestant.job, placement);
@@ -99,7 +108,8 @@ function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
   if (contestant.by === 'distance') return missingLink();
-  if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingZeromq();
+  if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingPackage('zeromq');
+  if (contestant.by === 'map') return missingStore(contestant.job.over);
   // It has the same fake of rdma-core as the program in C++.
   if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
     return missingNative({ program: 'verbs' });

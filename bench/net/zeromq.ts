@@ -2,7 +2,7 @@
  * Broadcasts over zeromq by PUB and SUB, and requests over it, which scripts/install-bench-peers.sh installs: DEALER and ROUTER, because REQ and REP allow one request in
  * flight, over `ipc:`, its fastest transport between two processes.
  */
-import { createRequire } from 'node:module';
+import { npmPackage } from '../peers/npm-package.js';
 import { type Answer, type Client, Waiting } from './client.js';
 
 /** The part of the package that is used. */
@@ -17,19 +17,8 @@ type SocketClass = new (options: object) => Socket;
 /** Sends neither wait nor are limited; otherwise a second one in the meantime is an error. */
 const UNLIMITED = { sendTimeout: 0, sendHighWaterMark: 0, receiveHighWaterMark: 0 };
 
-/** From dist/bench/net. */
-const load = createRequire(new URL('../../../.cache/bench/package.json', import.meta.url));
 const zeromq = () =>
-  load('zeromq') as Readonly<Record<'Dealer' | 'Router' | 'Publisher' | 'Subscriber', SocketClass>>;
-
-export function missingZeromq(): string | undefined {
-  try {
-    load.resolve('zeromq');
-    return undefined;
-  } catch {
-    return 'zeromq is not installed (scripts/install-bench-peers.sh)';
-  }
-}
+  npmPackage<Readonly<Record<'Dealer' | 'Router' | 'Publisher' | 'Subscriber', SocketClass>>>('zeromq');
 
 export function zeromqClient(address: string): Client {
   const dealer = new (zeromq().Dealer)(UNLIMITED);

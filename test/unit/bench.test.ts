@@ -2,6 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { chart } from '../../bench/chart.js';
+import { mapJobSchema } from '../../bench/map/job.js';
 import { netJobSchema } from '../../bench/net/job.js';
 import { jobSchema } from '../../bench/ours/job.js';
 import { parse as parseLibfabric } from '../../bench/peers/libfabric.js';
@@ -30,6 +31,7 @@ test('jobs are what the programs take, at any scale', () => {
       for (const contestant of contestants) {
         if (contestant.by === 'networkdirect') jobSchema.parse(contestant.job);
         if (contestant.by === 'net') netJobSchema.parse(contestant.job);
+        if (contestant.by === 'map') mapJobSchema.parse(contestant.job);
         if ('count' in contestant.job) assert.ok(contestant.job.count >= 1, name);
       }
     }
