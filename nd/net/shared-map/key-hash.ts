@@ -65,16 +65,25 @@ export class KeyHash {
     let v1 = key1 ^ 0xee;
     let v2 = 0x6c796765 ^ key0;
     let v3 = 0x74656462 ^ key1;
-    let round = 0;
-    const rounds = whole + 1 + 3 + 3;
-    let word = 0;
-    for (; round < rounds; round += 1) {
-      const takes = round <= whole;
-      if (takes) {
-        word = round < whole ? words[round]! : last;
-        v3 ^= word;
-      } else if (round === whole + 1) v2 ^= 0xee;
-      else if (round === whole + 4) {
+    // One round for each word, then three for each half of the output. A loop of both with their differences in it is slower by a fifth.
+    for (let at = 0; at <= whole; at += 1) {
+      const word = at < whole ? words[at]! : last;
+      v3 ^= word;
+      v0 = (v0 + v1) | 0;
+      v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+      v0 = (v0 << 16) | (v0 >>> 16);
+      v2 = (v2 + v3) | 0;
+      v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+      v0 = (v0 + v3) | 0;
+      v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+      v2 = (v2 + v1) | 0;
+      v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+      v2 = (v2 << 16) | (v2 >>> 16);
+      v0 ^= word;
+    }
+    v2 ^= 0xee;
+    for (let round = 0; round < 6; round += 1) {
+      if (round === 3) {
         this.tag = v1 ^ v3 || 1;
         v1 ^= 0xdd;
       }
@@ -88,7 +97,6 @@ export class KeyHash {
       v2 = (v2 + v1) | 0;
       v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
       v2 = (v2 << 16) | (v2 >>> 16);
-      if (takes) v0 ^= word;
     }
     this.high = (v1 ^ v3) >>> 0;
   }
