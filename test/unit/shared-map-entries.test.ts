@@ -168,7 +168,7 @@ test('entries that are used stay, others go, oldest first', () => {
   const { set, touch, reader, store } = map(100, 2 ** 20);
   for (let n = 0; n < 100; n += 1) set(`old ${n}`, 'x');
   for (let n = 0; n < 100; n += 2) touch(`old ${n}`);
-  // A full bucket evicts one of its own, which may be any: about one key in 2000.
+  // A full bucket evicts one of its own, which may be any: seldom.
   for (let n = 0; n < 50; n += 1) set(`new ${n}`, 'x');
   const left = Array.from({ length: 100 }, (_, n) => reader.has(`old ${n}`));
   assert.is(store.count, 100);

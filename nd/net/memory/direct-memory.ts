@@ -85,6 +85,16 @@ export class DirectMemory {
     }
   }
 
+  /** Resolves when the peer's memory is mapped for an operation, which is executed, or cannot be for some time. */
+  async mapped(operation: Nd2Direct, bytes: Uint8Array): Promise<void> {
+    const { queuePair, link } = this;
+    const until = performance.now() + UNBLOCKED_MS;
+    while (!link.over && queuePair.direct?.(operation, bytes, this.remote, 0) === NOT_MAPPED) {
+      if (performance.now() > until) return;
+      await sleep(1);
+    }
+  }
+
   #reason(result: Nd2DirectResult): string {
     if (result === NOT_MAPPED) return 'the peer has not offered its memory';
     return this.reachable

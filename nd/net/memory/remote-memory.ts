@@ -132,6 +132,11 @@ export class RemoteMemory {
     return operands[0];
   }
 
+  /** Resolves when {@link addSync} need not wait for the mapping any more. @internal */
+  mappedForAtomics(): Promise<void> {
+    return this.#direct.mapped(Nd2Direct.FETCH_ADD, new Uint8Array(8));
+  }
+
   /** {@link fetchAddSync} without bigints: of whole numbers that are exact as numbers. @internal */
   addSync(offset: number, value: number): number {
     this.checkOpen('add');

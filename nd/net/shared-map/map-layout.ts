@@ -1,7 +1,7 @@
 /**
  * Where the entries of a shared map are in its memory, which the owner alone writes: a head, an index of buckets, and a heap.
  *
- * A key has one bucket, of 8 slots. A slot has 16 bytes: version (odd while it changes), tag (32 bits of the key's hash; 0: free), and
+ * A key has one bucket, of 16 slots. A slot has 16 bytes: version (odd while it changes), tag (32 bits of the key's hash; 0: free), and
  * the place of the entry: its offset in the heap and its room, in units of 16 bytes. An entry is the lengths of key and value (4 bytes
  * each), the time of its expiry (8; 0: none), the key, and the value at the next multiple of 8. All are in the byte order of the host.
  *
@@ -13,7 +13,7 @@ import { outOfRange } from '../base/checks.js';
 /** Bytes of the head. Its first word is the number of entries. */
 export const HEAD_BYTES = 128;
 
-export const BUCKET_SLOTS = 8;
+export const BUCKET_SLOTS = 16;
 export const SLOT_BYTES = 16;
 export const BUCKET_BYTES = BUCKET_SLOTS * SLOT_BYTES;
 
@@ -32,7 +32,7 @@ export const MOST_KEY_BYTES = 1024;
 /** Bytes of the longest value, however large the map is. */
 export const MOST_VALUE_BYTES = 2 ** 20;
 
-/** Slots for each entry: a bucket is full before the map is for about one key in 2000. */
+/** Slots for each entry: in a full map, a bucket is full for about one key in 100,000. */
 const SLOTS_PER_ENTRY = 3;
 
 const MOST_ENTRIES = 2 ** 26;

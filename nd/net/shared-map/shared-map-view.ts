@@ -356,6 +356,7 @@ export async function openSharedMap(
       if (error instanceof NetError && error.code === 'ENOTSUP') return error;
       throw error;
     });
+    if (!(memory instanceof Error)) await counters.mappedForAtomics();
     if (channel.destroyed) throw channel.error ?? reset();
     // Memory is mapped on one host alone, which has one clock.
     const now = memory instanceof Error ? (): number => hostClock() - behind : hostClock;

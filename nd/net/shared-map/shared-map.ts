@@ -82,8 +82,8 @@ export function encodeValue(codec: Codec<unknown>, value: unknown, most: number)
  * one behind. When the owner closes it, or dies, all views end.
  *
  * Entries are evicted when there is no room for others: the oldest that was not used lately (CLOCK), by its owner or by views, which report a
- * part of their reads. A key has eight possible slots: where all are taken, one of their entries goes though the map is not full, about one
- * in 2000. An entry that has expired is not found any more, and is removed when others are stored.
+ * part of their reads. A key has sixteen possible slots: where all are taken, one of their entries goes, which in a full map happens to one key in
+ * 100,000. An entry that has expired is not found any more, and is removed when others are stored.
  * @example
  * ```ts
  * const map = await createSharedMap({ name: 'sessions', entries: 100_000, codec: 'json' });
