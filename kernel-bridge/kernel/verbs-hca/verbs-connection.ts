@@ -2,7 +2,6 @@
 import { CmEventType } from '../../hca/verbs-binding.js';
 import { Capacity } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
-import { RejReason } from '../cm/mad-layouts.js';
 import type {
   CmConnection,
   CmConnectParameters,
@@ -13,6 +12,8 @@ import type {
 } from '../cm/service.js';
 import { type CmIds, type CmMessage, type CmNegotiated, type CmOwner, padded } from './cm-ids.js';
 
+/** IB's reason of a REJ by the peer's program. */
+const consumerReject = 28;
 /** An iWARP peer's QP has no ACK delay to tell. */
 const defaultAckDelay = 15;
 
@@ -158,7 +159,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
         events.established?.();
         break;
       case CmEventType.rejected: {
-        const reason = message.status > 0 ? message.status : RejReason.consumerReject;
+        const reason = message.status > 0 ? message.status : consumerReject;
         this.end();
         events.rejected?.({
           reason,

@@ -26,7 +26,8 @@ class AskingSocket {
 };
 
 Status statusOfLast() {
-  switch (errnoOf(static_cast<unsigned long>(WSAGetLastError()))) {
+  const int error = errnoOf(static_cast<unsigned long>(WSAGetLastError()));
+  switch (error) {
     case ENOBUFS:
     case ENOMEM:
     case EMFILE: return statusOfLack(error);
