@@ -17,17 +17,16 @@ function onOrder(listener: (order: MapOrder) => void): void {
   else process.on('message', listener as (message: unknown) => void);
 }
 
-/** A value that shows whether it is whole: its turn, again and again. */
-export function valueAt(turn: number): Buffer {
-  const value = Buffer.alloc(8 + (turn % 61) * 8);
+/** A value that shows whether it is whole: its turn, again and again. `scale`: how long it is. */
+export function valueAt(turn: number, scale = 1): Buffer {
+  const value = Buffer.alloc(scale * (8 + (turn % 61) * 8));
   for (let at = 0; at < value.length; at += 4) value.writeInt32LE(turn, at);
   return value;
 }
 
 /** Whether a value is one of {@link valueAt}. */
-export function isWhole(value: Buffer): boolean {
-  const turn = value.readInt32LE(0);
-  return value.length === 8 + (turn % 61) * 8 && value.equals(valueAt(turn));
+export function isWhole(value: Buffer, scale = 1): boolean {
+  return value.equals(valueAt(value.readInt32LE(0), scale));
 }
 
 async function own(): Promise<SharedMap<Uint8Array | string, Buffer>> {
@@ -48,15 +47,29 @@ async function own(): Promise<SharedMap<Uint8Array | string, Buffer>> {
     }
     writing = setImmediate(write, keys);
   };
+  let replacing: NodeJS.Timeout | undefined;
+  const replace = (scale: number): void => {
+    // Always the same length, so that the value is replaced where it is.
+    turn += 61 - (turn % 61);
+    map.set('key', valueAt(turn, scale));
+  };
   onOrder(async ([what, ...parameters]) => {
     const [key, value] = parameters as [string, string];
     if (what === 'set') post(map.set(key, value) ?? null);
-    else if (what === 'get') post(map.get(key)?.toString() ?? null);
+    else if (what === 'replace') {
+      clearInterval(replacing);
+      replace(Number(key));
+      replacing = setInterval(replace, Number(value), Number(key));
+      post(null);
+    } else if (what === 'get') post(map.get(key)?.toString() ?? null);
     else if (what === 'add') post(map.add(key, Number(value)));
     else if (what === 'size') post(map.size);
     else if (what === 'write') post(write(Number(key)) ?? null);
-    else if (what === 'rest') post(clearImmediate(writing) ?? turn);
-    else if (what === 'close') post((await map.close()) ?? null);
+    else if (what === 'rest') {
+      clearImmediate(writing);
+      clearInterval(replacing);
+      post(turn);
+    } else if (what === 'close') post((await map.close()) ?? null);
   });
   return map;
 }
@@ -82,6 +95,14 @@ async function view(): Promise<SharedMapView<Uint8Array | string, Buffer>> {
         if (!isWhole(one)) torn += 1;
       }
       post([torn, found]);
+    } else if (what === 'looks') {
+      // So many looks by RDMA Reads; the first value that is not whole.
+      let wrong: string | null = null;
+      for (let n = 0; n < Number(key) && wrong === null; n += 1) {
+        const one = await opened.getAsync('key');
+        if (one === undefined || !isWhole(one, Number(value))) wrong = `look ${n}: ${one?.length} bytes`;
+      }
+      post(wrong);
     } else if (what === 'close') post((await opened.close()) ?? null);
   });
   return opened;

@@ -6,11 +6,11 @@ import { checkOptionNames } from '../base/option-places.js';
 import { Channel } from '../channel/channel.js';
 import { checkDestination, openLink } from '../connection/open-link.js';
 import type { RemoteMemory } from '../memory/remote-memory.js';
-import { COUNTER_BYTES, checkAmount, RemoteCounters } from './counters.js';
 import { EntryLookup } from './entry-lookup.js';
 import { EntryReader } from './entry-reader.js';
 import { hostClock } from './host-clock.js';
 import { KeyHash } from './key-hash.js';
+import { COUNTER_BYTES, checkAmount, RemoteCounters } from './map-counters.js';
 import { bytesOfMap, type Geometry, MOST_VALUE_BYTES, mostValueBytes } from './map-layout.js';
 import {
   bytesOfChange,

@@ -7,11 +7,11 @@ import { checkOptionNames } from '../base/option-places.js';
 import type { Channel } from '../channel/channel.js';
 import type { ExposedMemory } from '../memory/exposed-memory.js';
 import { Server } from '../server.js';
-import { COUNTER_BYTES, checkAmount, OwnCounters } from './counters.js';
 import { EntryReader } from './entry-reader.js';
 import { EntryStore } from './entry-store.js';
 import { hostClock } from './host-clock.js';
 import { KeyHash } from './key-hash.js';
+import { COUNTER_BYTES, checkAmount, OwnCounters } from './map-counters.js';
 import {
   bytesOfMap,
   checkMapSizes,
