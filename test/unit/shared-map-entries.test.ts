@@ -16,15 +16,15 @@ import {
 import { seeded } from '../helpers/random.js';
 
 /** A map of so many entries and bytes, the memory, its owner and a reader of its own. */
-function map(entries: number, bytes: number) {
+function map(entries: number, bytes: number, hashOf = (): KeyHash => new KeyHash(11, -12)) {
   const clock = { now: 1 };
   const now = (): number => clock.now;
   const geometry = geometryFor({ entries, bytes, counters: 1 });
   const memory = new Uint8Array(bytesOfMap(geometry));
-  const hash = new KeyHash(11, -12);
+  const hash = hashOf();
   const store = new EntryStore(memory, geometry, entries, now);
   const lookup = new EntryLookup(memory, geometry, now);
-  const reader = new EntryReader(lookup, new KeyHash(11, -12));
+  const reader = new EntryReader(lookup, hashOf());
   return {
     clock,
     geometry,
@@ -51,6 +51,34 @@ function map(entries: number, bytes: number) {
 function valueAt(key: string, turn: number, length: number): Buffer {
   return Buffer.alloc(length, `${key}#${turn};`);
 }
+
+/** Hashes all keys alike. */
+class ConstantHash extends KeyHash {
+  override of(key: string): void {
+    super.of(key);
+    this.tag = 7;
+    this.high = 0;
+  }
+}
+
+test('keys of one hash are told apart by each of their bytes', () => {
+  const { set, reader } = map(100, 2 ** 16, () => new ConstantHash(1, 2));
+  const name = 'key:12345';
+  const keys = [...name].map((_, at) => `${name.slice(0, at)}_${name.slice(at + 1)}`);
+  for (const key of keys) set(key, key);
+  assert.is(reader.get(name), undefined);
+  for (const key of keys) assert.is(String(reader.get(key)), key);
+});
+
+test('short values that a reader has got stay as they were', () => {
+  const { set, reader } = map(100, 2 ** 16);
+  const got: Buffer[] = [];
+  for (let turn = 0; turn < 1000; turn += 1) {
+    set('key', valueAt('key', turn, turn % 97));
+    got.push(reader.get('key')!);
+  }
+  for (const [turn, value] of got.entries()) assert.equal(value, valueAt('key', turn, turn % 97));
+});
 
 test('values come back, of all lengths, by get and getInto', () => {
   const { set, reader, lookup, geometry } = map(100, 2 ** 20);

@@ -26,7 +26,8 @@ const fence = new Int32Array(1);
 export class EntryLookup {
   /** The memory. */
   readonly bytes: Buffer;
-  readonly #words: Int32Array;
+  /** The same memory in words of 4 bytes. */
+  readonly words: Int32Array;
   readonly #times: Float64Array;
   readonly #heap: number;
   readonly #buckets: number;
@@ -47,7 +48,7 @@ export class EntryLookup {
   ) {
     const { buffer, byteOffset, length } = memory;
     this.bytes = Buffer.from(buffer, byteOffset, length);
-    this.#words = new Int32Array(buffer, byteOffset, length >>> 2);
+    this.words = new Int32Array(buffer, byteOffset, length >>> 2);
     this.#times = new Float64Array(buffer, byteOffset, length >>> 3);
     this.#heap = heapStart(geometry);
     this.#buckets = geometry.buckets;
@@ -56,7 +57,7 @@ export class EntryLookup {
 
   /** Number of entries, expired ones that are not removed yet included. */
   get size(): number {
-    return Atomics.load(this.#words, 0) >>> 0;
+    return Atomics.load(this.words, 0) >>> 0;
   }
 
   /**
@@ -67,7 +68,7 @@ export class EntryLookup {
    *   copied.
    */
   find(hash: KeyHash, expired = false): number {
-    const words = this.#words;
+    const words = this.words;
     const first = firstSlot(hash, this.#buckets);
     for (let slot = first; slot < first + BUCKET_SLOTS; slot += 1) {
       const at = HEAD_BYTES / 4 + slot * SLOT_WORDS;
@@ -91,12 +92,14 @@ export class EntryLookup {
   #valueLength(hash: KeyHash, offset: number, room: number): number {
     if (offset + room > this.#units) return -1;
     const start = this.#heap + offset * UNIT_BYTES;
-    const keyLength = this.#words[start / 4]!;
-    const length = this.#words[start / 4 + 1]! >>> 0;
+    const keyLength = this.words[start / 4]!;
+    const length = this.words[start / 4 + 1]! >>> 0;
     if (keyLength !== hash.length || valueStart(keyLength) + length > room * UNIT_BYTES) return -1;
-    const { bytes } = this;
+    const { bytes, words } = this;
     const key = start + ENTRY_HEAD_BYTES;
-    for (let i = 0; i < keyLength; i += 1) if (bytes[key + i] !== hash.bytes[i]) return -1;
+    const whole = keyLength >>> 2;
+    for (let i = 0; i < whole; i += 1) if (words[key / 4 + i] !== hash.words[i]) return -1;
+    for (let i = 4 * whole; i < keyLength; i += 1) if (bytes[key + i] !== hash.bytes[i]) return -1;
     this.expiry = this.#times[start / 8 + 1]!;
     this.at = start + valueStart(keyLength);
     return length;
@@ -105,9 +108,7 @@ export class EntryLookup {
   /** Whether the entry that was found has not changed since. */
   get whole(): boolean {
     Atomics.store(fence, 0, 0);
-    return (
-      Atomics.load(this.#words, HEAD_BYTES / 4 + this.slot * SLOT_WORDS + Slot.VERSION) === this.#version
-    );
+    return Atomics.load(this.words, HEAD_BYTES / 4 + this.slot * SLOT_WORDS + Slot.VERSION) === this.#version;
   }
 }
 

@@ -9,8 +9,10 @@ const SLEEP_MS = 0.05;
 /** How long a reader waits. An entry changes in less than 1 ms, unless the owner has been stopped meanwhile. */
 const MOST_MS = 100;
 
-/** Bytes that are copied one by one faster than by a call. */
+/** Bytes that are copied by a loop faster than by a call. */
 const SHORT = 96;
+/** Words of 4 bytes of a slab. With 8 KiB, as those of `Buffer.allocUnsafe()`. */
+const SLAB_WORDS = 2048;
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
@@ -18,6 +20,10 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 export class EntryReader {
   /** When the reader gives up. */
   #until = 0;
+  /** Short values are parts of it. */
+  #slab = new Int32Array(SLAB_WORDS);
+  /** Its first free word. */
+  #free = 0;
 
   constructor(
     private readonly lookup: EntryLookup,
@@ -41,8 +47,7 @@ export class EntryReader {
       const length = this.lookup.find(this.hash);
       if (length === ABSENT) return undefined;
       if (length >= 0) {
-        const value = Buffer.allocUnsafe(length);
-        this.#copy(value, length);
+        const value = length <= SHORT ? this.#shortValue(length) : this.#longValue(length);
         if (this.lookup.whole) return value;
       }
       this.#wait(looks, mostMs);
@@ -69,6 +74,28 @@ export class EntryReader {
       }
       this.#wait(looks, MOST_MS);
     }
+  }
+
+  #longValue(length: number): Buffer {
+    const value = Buffer.allocUnsafe(length);
+    this.#copy(value, length);
+    return value;
+  }
+
+  /** Copied by words, which takes less time than by bytes. Values begin at multiples of 8 in the map, and so they do here. */
+  #shortValue(length: number): Buffer {
+    const { words, at } = this.lookup;
+    const count = (length + 3) >>> 2;
+    if (this.#free + count > SLAB_WORDS) {
+      this.#slab = new Int32Array(SLAB_WORDS);
+      this.#free = 0;
+    }
+    const slab = this.#slab;
+    const free = this.#free;
+    const from = at >>> 2;
+    for (let i = 0; i < count; i += 1) slab[free + i] = words[from + i]!;
+    this.#free = free + ((count + 1) & ~1);
+    return Buffer.from(slab.buffer, 4 * free, length);
   }
 
   #copy(target: Uint8Array, length: number): void {

@@ -12,7 +12,8 @@ const HALF_PAIR = /\p{Surrogate}/u;
 export class KeyHash {
   /** The key in UTF-8, in the first {@link length} bytes. */
   readonly bytes = new Uint8Array(MOST_KEY_BYTES + 4);
-  readonly #words = new Int32Array(this.bytes.buffer);
+  /** The same in words of 4 bytes. */
+  readonly words = new Int32Array(this.bytes.buffer);
   /** Bytes of the key. */
   length = 0;
   /** 32 bits that stand in the key's slot; not 0. */
@@ -54,8 +55,7 @@ export class KeyHash {
   }
 
   #hash(): void {
-    const { bytes, length, key0, key1 } = this;
-    const words = this.#words;
+    const { bytes, words, length, key0, key1 } = this;
     // The last word has the rest of the key, and above it the length's low byte.
     const whole = length >>> 2;
     const rest = length & 3;
