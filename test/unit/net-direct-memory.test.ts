@@ -20,15 +20,33 @@ function answering(answers: Nd2DirectResult[], reachable = true) {
     },
   };
   const link = { queuePair, offersNothing: false } as unknown as Link;
-  const read = (): void =>
-    new DirectMemory(link, remote).execute(Nd2Direct.READ, new Uint8Array(8), 0, 'readSync', 'read');
-  return { asked, read };
+  const memory = new DirectMemory(link, remote);
+  const bytes = new Uint8Array(8);
+  const read = (): void => memory.execute(Nd2Direct.READ, bytes, 0, 'readSync', 'read');
+  const mapped = (): Promise<void> => memory.mapped(Nd2Direct.FETCH_ADD, bytes);
+  return { asked, read, mapped, link };
 }
 
 test('the first use waits for the mapping', () => {
   const { asked, read } = answering([NOT_MAPPED, NOT_MAPPED, DONE]);
   read();
   assert.is(asked.length, 3);
+});
+
+test('the mapping is awaited without blocking, until the connection ends', async () => {
+  const soon = answering([NOT_MAPPED, NOT_MAPPED, DONE]);
+  let turns = 0;
+  const counting = setInterval(() => (turns += 1)).unref();
+  await soon.mapped();
+  clearInterval(counting);
+  assert.is(soon.asked.length, 3);
+  assert.ok(turns > 0);
+  await answering([REFUSED]).mapped();
+  const never = answering([NOT_MAPPED]);
+  const waiting = never.mapped();
+  Object.assign(never.link, { over: true });
+  await waiting;
+  assert.is(never.asked.length, 1);
 });
 
 test('a peer that never offers its memory is waited for once, whatever its handles', () => {
