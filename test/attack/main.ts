@@ -1,6 +1,6 @@
 /**
  * Attacks on the stack, each with a seed: `node dist/test/attack/main.js [--short] [--only part] [--seed n] [--scale x]
- * [--build plain|asan|both] [--json] [--list]`. docs/attack.md describes the attackers and the rules.
+ * [--build plain|asan|both] [--json] [--list]`. docs/internals/bounds.md describes the attackers and the rules.
  */
 import Table from 'cli-table3';
 import { Command } from 'commander';

@@ -12,6 +12,9 @@ import {
 import { firstIf, long } from '../helpers/tiers.js';
 import { HANG_MS } from '../helpers/within.js';
 
+/** Lines of a program that a reader takes in at once. */
+const MOST_LINES = 90;
+
 const programs = readPrograms();
 test.before(() => writePrograms(programs));
 
@@ -60,6 +63,13 @@ test('every block of code is a program', () => {
       programs.some((program) => program.page === page && program.output !== undefined),
       `${page} has no program that is run`,
     );
+  }
+});
+
+test('programs are short', () => {
+  for (const { page, file, source } of programs) {
+    const lines = source.trimEnd().split('\n').length;
+    assert.ok(lines <= MOST_LINES, `${file} of ${page} must have at most ${MOST_LINES} lines; got ${lines}`);
   }
 });
 

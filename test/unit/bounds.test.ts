@@ -1,4 +1,4 @@
-/** docs/attack.md has the bound of everything that a peer can make a process keep: no frame, message, packet or IOCTL is left out, and the tests exist. */
+/** docs/internals/bounds.md has the bound of everything that a peer can make a process keep: no frame, message, packet or IOCTL is left out, and the tests exist. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -14,7 +14,7 @@ import { Frame, forms, IN_RING, Kind, LARGE, MORE, Notice } from '../../nd/net/c
 import { attacks } from '../attack/attacks.js';
 
 const root = new URL('../../../', import.meta.url);
-const page = readFileSync(new URL('docs/attack.md', root), 'utf8');
+const page = readFileSync(new URL('docs/internals/bounds.md', root), 'utf8');
 
 interface Row {
   readonly what: string;

@@ -1,4 +1,4 @@
-// Old defects without another test of their name; docs/defects.md has the whole table.
+// Old defects without another test of their name; test/defects.md has the whole table.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
@@ -99,9 +99,9 @@ test('E13: a PSN has 24 bits, whatever the source of random numbers gives', () =
   manager.close();
 });
 
-test('docs/defects.md has every number once, and the tests it names exist', () => {
+test('test/defects.md has every number once, and the tests it names exist', () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url));
-  const rows = readFileSync(`${root}docs/defects.md`, 'utf8')
+  const rows = readFileSync(`${root}test/defects.md`, 'utf8')
     .split('\n')
     .filter((line) => /^\| [UKEN]\d/.test(line))
     .map((line) => line.slice(2, -2).split(' | '));

@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError } from '../../nd/index.js';
 import { v1Terms, v2Terms } from '../../nd/status.js';
-import { Status, StatusError } from '../../winverbs/index.js';
+import { Status, StatusError, WcStatus } from '../../winverbs/index.js';
+import { root } from '../helpers/root.js';
 
 test('every WV_WC_STATUS has the v1 status that applications know', () => {
   const expected = [
@@ -77,6 +80,51 @@ test('errors without a status, which are mistakes in a program, stay as they are
         throw mistake;
       }),
     (error: unknown) => error === mistake,
+  );
+});
+
+/** Cells of the rows of docs/reference/statuses.md that have a value. */
+const rows = readFileSync(join(root, 'docs/reference/statuses.md'), 'utf8')
+  .split('\n')
+  .filter((line) => /^\| [A-Z]/.test(line))
+  .map((line) =>
+    line
+      .slice(2, -2)
+      .split('|')
+      .map((cell) => cell.trim()),
+  );
+
+test('docs/reference/statuses.md has each status once, with its value', () => {
+  const listed = rows.flatMap(([names = '', value = '']) => {
+    const [first = '', last] = names.split(/ … |, /);
+    // The ten of INVALID_PARAMETER_n are one row.
+    if (!names.includes('…'))
+      return (last === undefined ? [first] : [first, last]).map((name) => [name, value]);
+    const [from = ''] = value.split(' … ');
+    return Array.from({ length: 10 }, (_, n) => [
+      `INVALID_PARAMETER_${n + 1}`,
+      `0x${(Number(from) + n).toString(16)}`,
+    ]);
+  });
+  const expected = Object.entries(Status).map(([name, value]) => [
+    name,
+    `0x${value.toString(16).padStart(8, '0')}`,
+  ]);
+  assert.equal(listed.sort(), expected.sort());
+});
+
+test('docs/reference/statuses.md has the results of requests in both versions', () => {
+  const results = rows.filter((cells) => cells.length === 5 && cells[2] !== '');
+  const numberOf = (name = ''): number => Status[name as keyof typeof Status];
+  assert.equal(
+    results.map(([, , name = '', v1, v2]) => [
+      WcStatus[name as keyof typeof WcStatus],
+      numberOf(v1),
+      numberOf(v2),
+    ]),
+    Object.values(WcStatus)
+      .filter((wc) => wc !== WcStatus.SUCCESS)
+      .map((wc) => [wc, v1Terms.completion(wc), v2Terms.completion(wc)]),
   );
 });
 

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { cases } from '../../nd/conformance/index.js';
 import { root } from '../helpers/root.js';
 
-const page = readFileSync(join(root, 'docs/seeds.md'), 'utf8');
+const page = readFileSync(join(root, 'test/requirements.md'), 'utf8');
 const sections = new Map(
   page
     .split(/^## /m)

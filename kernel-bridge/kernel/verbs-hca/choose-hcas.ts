@@ -26,7 +26,7 @@ export interface RealHcas {
   readonly soft: boolean;
 }
 
-const help = 'docs/guide/real-hcas.md has what it takes';
+const help = 'docs/guide/rdma-devices.md lists the requirements';
 
 /** Opens the host for the devices that are wanted. @throws Error: a sentence that names what is missing. */
 function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHca {
