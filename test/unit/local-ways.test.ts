@@ -7,7 +7,7 @@ const root = new URL('../../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
 
 const source = read('kernel-bridge/hca/engine/local/local_pair.h');
-const [, table = ''] = read('docs/internals/local-link.md').split('\n## Which way payload goes\n');
+const [, table = ''] = read('docs/internals/local-link.md').split('\n## Paths of payload\n');
 const section = table.split('\n## ')[0]!;
 
 /** A constant of the source: a number, or one shifted to the left. */
