@@ -2,6 +2,7 @@
  * Door 1: device files of the kernel, and the IOCTL interface whose bytes they carry.
  *
  * @module networkdirect/kernel-bridge
+ * @group Advanced
  */
 
 import {

@@ -4,6 +4,7 @@
  * shares the kernel's own objects: the verbs come with {@link KernelServices} and {@link KernelAl}.
  *
  * @module networkdirect/kernel
+ * @group Advanced
  * @example
  * ```ts
  * import type { DriverEntry } from 'networkdirect/kernel';
