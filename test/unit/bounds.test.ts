@@ -137,7 +137,7 @@ test('numbers of the table are those of the code', () => {
   };
   for (const [what, ...numbers] of [
     [/^MAD `REQ`: a request/, ListenerLimits.perListener, ListenerLimits.total],
-    [/^MAD `SIDR_REQ`: a look-up/, ListenerLimits.perListener, ListenerLimits.total],
+    [/^MAD `SIDR_REQ`: a lookup/, ListenerLimits.perListener, ListenerLimits.total],
     [/^MAD `SIDR_REQ`: a stored/, SIDR_ANSWER_LIMIT],
     [/^MAD `DREQ`/, TIMEWAIT_LIMIT],
     [/^MAD `REJ`/, TIMEWAIT_LIMIT],
