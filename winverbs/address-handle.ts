@@ -12,7 +12,7 @@ export class WVAddressHandle extends WvObject implements IWVAddressHandle {
   private constructor(
     /** @internal */
     readonly pd: WVProtectionDomain,
-    /** 0: the UVP has made it without the kernel. */
+    /** 0 if the UVP created it without the kernel. */
     private readonly id: bigint,
     /** @internal */
     readonly handle: UvpHandle,

@@ -1,4 +1,4 @@
-/** Where datagrams go and came from: address vectors, GRHs, GIDs (IBA 1 §8.3, §11.2.2.1, Annex A17). */
+/** Address vectors, GRHs and GIDs: the source and destination of datagrams (IBA 1 §8.3, §11.2.2.1, Annex A17). */
 import { WvDatagram } from '../kernel-bridge/ioctl/constants.js';
 import { addressOfGid, gidOfAddress, parseSocketAddress } from '../kernel-bridge/ioctl/sockaddr.js';
 import type { WvAddressVector, WvGrh } from './interfaces.js';
@@ -13,9 +13,9 @@ const IPV4_BYTES = 20;
 const IPV4_AT = GRH_BYTES - IPV4_BYTES;
 
 /**
- * The GID of an IP address, or the GID itself; that of IPv4 is `::ffff:a.b.c.d`.
+ * Returns the GID of an IP address, or the given GID itself. An IPv4 address maps to `::ffff:a.b.c.d`.
  *
- * @throws WvError INVALID_ADDRESS: no IP address; INVALID_PARAMETER: not 16 bytes.
+ * @throws WvError INVALID_ADDRESS: not a valid IP address; INVALID_PARAMETER: not 16 bytes.
  */
 export function gidOf(address: string | Uint8Array): Uint8Array {
   if (typeof address === 'string') {
@@ -24,16 +24,19 @@ export function gidOf(address: string | Uint8Array): Uint8Array {
     } catch (error) {
       throw new WvError(
         Status.INVALID_ADDRESS,
-        `'${address}' is no IP address; '192.0.2.1', '239.1.2.3' or '2001:db8::1' would be.`,
+        `\`address\` must be an IP address, such as '192.0.2.1', '239.1.2.3' or '2001:db8::1'; got '${address}'.`,
         { cause: error },
       );
     }
   }
   if (address instanceof Uint8Array && address.length === 16) return address;
-  throw new WvError(Status.INVALID_PARAMETER, 'A GID is 16 bytes, or an IP address as text.');
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    '`address` must be a GID of 16 bytes or an IP address as text.',
+  );
 }
 
-/** The IP address of a GID, as text. @throws WvError INVALID_PARAMETER: not 16 bytes. */
+/** Returns the IP address of a GID as text. @throws WvError INVALID_PARAMETER: not 16 bytes. */
 export function addressOf(gid: Uint8Array): string {
   return addressOfGid(gidOf(gid));
 }
@@ -53,8 +56,8 @@ function holdsIpv4(bytes: Uint8Array): boolean {
 }
 
 /**
- * Parses the first 40 bytes of a received datagram's buffer (completion flag GRH_VALID): an IPv6 header, or an IPv4
- * header in the last 20 bytes.
+ * Parses the first 40 bytes of a received datagram's buffer (completion flag GRH_VALID). They hold an IPv6 header, or
+ * an IPv4 header in the last 20 bytes.
  *
  * @throws WvError INVALID_PARAMETER: fewer than 40 bytes, or neither header.
  */
@@ -84,22 +87,23 @@ export function parseGrh(bytes: Uint8Array): WvGrh {
   }
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `A GRH is the first ${GRH_BYTES} bytes of a received datagram; these ${bytes.length} bytes hold no IP header.`,
+    `\`bytes\` must start with the ${GRH_BYTES} bytes of a GRH; got ${bytes.length} bytes without an IP header.`,
   );
 }
 
 /**
- * The address vector for an answer to a datagram, made from its GRH. The answer's source is the address that the
- * datagram was sent to. For a datagram to a multicast group, `source` must name the address to answer from.
+ * Returns the address vector for a reply to a datagram, built from the datagram's GRH. The source of the reply is the
+ * address that the datagram was sent to. For a datagram to a multicast group, `source` must name the address to reply
+ * from.
  *
- * @throws WvError INVALID_PARAMETER: no GRH; or the datagram was sent to a group, and there is no `source`.
+ * @throws WvError INVALID_PARAMETER: not a GRH, or the datagram was sent to a group and `source` is missing.
  */
 export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector {
   const { sourceGid, destinationGid, trafficClass, flowLabel } = parseGrh(grh);
   if (source === undefined && isMulticastGid(destinationGid)) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The datagram came to the group ${addressOf(destinationGid)}; name the address of this host to answer from.`,
+      `\`source\` must be an address of this host, because the datagram was sent to the group ${addressOf(destinationGid)}.`,
     );
   }
   return {

@@ -14,10 +14,10 @@ const NOTIFY_TYPES = {
   errors: CqNotifyType.ERROR,
 } as const;
 
-/** IWVCompletionQueue: reports finished requests. */
+/** IWVCompletionQueue: reports completed requests. */
 export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueue {
   private readonly verbs: UserVerbs;
-  /** @internal As {@link UserVerbs.shouldPoll}. */
+  /** @internal See {@link UserVerbs.shouldPoll}. */
   readonly shouldPoll?: () => boolean;
 
   private constructor(
@@ -64,10 +64,10 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Changes the number of entries (CQ_RESIZE). Waiting completions stay.
+   * Changes the number of entries (CQ_RESIZE). Waiting completions are kept.
    *
-   * @throws WvError BUFFER_OVERFLOW: the waiting completions would not fit; INVALID_PARAMETER. The queue stays as it
-   *   was.
+   * @throws WvError BUFFER_OVERFLOW: the waiting completions would not fit; INVALID_PARAMETER. The queue is then
+   *   unchanged.
    */
   resize(entries: number): void {
     this.check();
@@ -83,25 +83,28 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     this.count = reply.data;
   }
 
-  /** Number of waiting completions; no IOCTL. @throws WvError NOT_SUPPORTED: this device cannot count them. */
+  /**
+   * Returns the number of waiting completions, without an IOCTL. @throws WvError NOT_SUPPORTED: this device cannot
+   * count them.
+   */
   peek(): number {
     this.check();
     if (this.verbs.peekCq === undefined) {
       throw new WvError(
         Status.NOT_SUPPORTED,
-        `The device ${this.device.name} cannot tell without polling; use poll().`,
+        `The device ${this.device.name} cannot count waiting completions; use poll().`,
       );
     }
     return this.verbs.peekCq(this.handle);
   }
 
   /**
-   * Takes at most `n` completions, in order, into the array from its start; no IOCTL. Objects in the array are reused,
-   * so pass the same array every time. Returns the number of completions. Without `n` it takes as many as the array has, at
-   * least one.
+   * Moves at most `n` completions, in order, into the array from its start, and returns their number. Without `n` it
+   * moves as many as the array has elements, at least one. It needs no IOCTL. Objects in the array are reused, so pass
+   * the same array every time.
    *
    * @throws WvError BUFFER_OVERFLOW: the queue has overrun, all its completions were taken, and there will be no more;
-   *   INVALID_PARAMETER: `completions` is no array, or `n` is not a whole number from 0 on.
+   *   INVALID_PARAMETER: `completions` is not an array, or `n` is not a non-negative integer.
    */
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
@@ -112,16 +115,16 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     if (count < 0) {
       throw new WvError(
         Status.BUFFER_OVERFLOW,
-        `More completions came than the queue's ${this.count} entries hold: it and its queue pairs are lost. ` +
-          'A queue needs an entry for every request that can be outstanding on it.',
+        `The completion queue has overrun its ${this.count} entries; it and its queue pairs can no longer be used. ` +
+          'Create it with an entry for every request that can be outstanding on it.',
       );
     }
     return count;
   }
 
   /**
-   * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for `errors` of the
-   * queue itself. Completions since the last event give one event; poll until empty after each. Blocking:
+   * Waits for a completion (CQ_NOTIFY): for `any`, for the next `solicited` or failed one, or for `errors` of the queue
+   * itself. All completions since the last event cause a single event, so poll until empty after each. To block, call
    * `notify(type).getResult({ wait: true })`.
    *
    * Ends in SUCCESS; CANCELED; BUFFER_OVERFLOW: the queue has overrun.
@@ -132,7 +135,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     if (data === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The notify type is '${String(type)}'; it takes 'any', 'solicited' or 'errors'.`,
+        `\`type\` must be 'any', 'solicited' or 'errors'; got '${String(type)}'.`,
       );
     }
     const rearm = type === 'errors' ? undefined : () => this.verbs.rearmCq(this.handle, type === 'solicited');
@@ -141,8 +144,8 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
 
   /**
    * Waits until there are `n` completions (CQ_NOTIFY), including waiting ones that no event has announced. The event of
-   * a {@link notify} ends this wait, too, and on a device that cannot count the first completion does: poll until
-   * empty, and call it again.
+   * a {@link notify} also ends this wait, and so does the first completion on a device that cannot count. Therefore
+   * poll until empty, and call it again.
    *
    * Ends like {@link notify}.
    *
@@ -153,7 +156,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     if (!(Number.isInteger(n) && n >= 1 && n <= this.count)) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The number of completions to wait for is ${n}; this queue takes a whole number from 1 to its ${this.count} entries.`,
+        `\`n\` must be an integer from 1 to the queue's ${this.count} entries; got ${n}.`,
       );
     }
     const { verbs, handle } = this;
@@ -164,7 +167,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
     );
   }
 
-  /** Queues the request and then arms, so that an event in between finds its waiter. */
+  /** Queues the request and then arms the queue, so that an event in between finds the request waiting. */
   private wait(what: string, data: number, rearm: (() => number) | undefined): Overlapped<void> {
     const input = WvIoId.encodeOnce({ id: this.id, data });
     const request = this.overlapped(IoctlCode.CQ_NOTIFY, input, 0, () => undefined);
@@ -176,7 +179,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
       request.cancel();
       throw error;
     }
-    // The request itself reports an overrun, as it does for requests that waited when it happened.
+    // The request itself reports an overrun, as requests do that were waiting when it happened.
     if (status === Status.SUCCESS || status === Status.BUFFER_OVERFLOW) return request;
     request.cancel();
     throw new WvError(status, undefined, { cause: 'rearm' });
@@ -192,20 +195,20 @@ function checkedEntries(entries: number): number {
   if (Number.isInteger(entries) && entries > 0 && entries <= 0x7fff_ffff) return entries;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `The number of completion queue entries is ${entries}; it takes a whole number from 1 up to the device's limit.`,
+    `\`entries\` must be an integer from 1 to the device's \`maxCqEntries\`; got ${entries}.`,
   );
 }
 
 function noArray(value: unknown): WvError {
   return new WvError(
     Status.INVALID_PARAMETER,
-    `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; completions go into an array, and how many at most is the second.`,
+    `\`completions\` must be an array; got ${value === null ? 'null' : typeof value}. Pass the maximum number of completions as \`n\`.`,
   );
 }
 
 function noCount(value: unknown): WvError {
   return new WvError(
     Status.INVALID_PARAMETER,
-    `At most ${String(value)} completions are asked for; it takes a whole number from 0 to 4294967295.`,
+    `\`n\` must be an integer from 0 to 4294967295; got ${String(value)}.`,
   );
 }

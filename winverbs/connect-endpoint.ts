@@ -31,7 +31,7 @@ import { checkedObject, guarded, Status, WvError } from './status.js';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Private data: the bytes in the structure, and those behind it. */
+/** Joins the private data in the structure with the bytes that follow it. */
 function dataOf(
   { data, dataLength }: { data: Uint8Array; dataLength: number },
   rest: Uint8Array,
@@ -54,14 +54,14 @@ const NO_CANDIDATES: readonly Candidate[] = [];
 /**
  * IWVConnectEndpoint: establishes and ends connections (IBA 1 §12, RDMA IP CM service). Active side: bindAddress,
  * resolveRoute, connect, then accept or reject the reply. Passive side: bindAddress, listen, getRequest into another
- * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE; a second connect,
+ * endpoint, then accept or reject there. A call in the wrong state ends in INVALID_DEVICE_STATE. A second connect,
  * accept or disconnect while one is outstanding ends in DEVICE_BUSY.
  */
 export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint {
   private listening = false;
-  /** The connection's queue pair, held until the endpoint ends. */
+  /** The connection's queue pair, held until the endpoint is destroyed. */
   private qp: WVConnectQueuePair | undefined = undefined;
-  /** Rarely more than one, and none once the endpoint is connected. */
+  /** Rarely more than one; empty once the endpoint is connected. */
   private candidates = NO_CANDIDATES;
   private outstanding: Overlapped<void> | undefined = undefined;
 
@@ -71,12 +71,12 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
-   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused. With `pkey` requests for another partition are
-   * refused, too; without it each that the port is in will do.
+   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum number of waiting requests;
+   * further ones are refused. 0 selects the soft kernel's limit (1024 for each listener, 4096 for each thread). With
+   * `pkey`, requests for other partitions are refused as well; without it, every partition of the port is accepted.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE; INVALID_PARAMETER: no number of 16 bits, or, with
-   *   `pkey`, not the soft kernel
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is in use; INVALID_DEVICE_STATE; INVALID_PARAMETER: not a 16-bit
+   *   number, or, with `pkey`, not the soft kernel
    */
   override listen(backlog: number, pkey?: number): void {
     super.listen(backlog, pkey);
@@ -84,7 +84,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Waits for a connection request on this listener and puts it into `endpoint`, a fresh one of the same provider
+   * Waits for a connection request on this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
    * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
@@ -94,11 +94,11 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Requests a connection (EP_CONNECT). When it ends, the peer has replied: look at query().privateData, then accept()
-   * or reject().
+   * Requests a connection (EP_CONNECT). The call ends when the peer has replied. Read query().privateData, then call
+   * accept() or reject().
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no answer, connect() may be
-   * called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED.
+   * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no reply, and connect() may
+   * be called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER
    */
@@ -117,13 +117,15 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Accepts (EP_ACCEPT). On the passive side it accepts the request and ends when the peer is ready. On the active side
-   * it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when it ends.
+   * Accepts the peer's request or reply (EP_ACCEPT). On the passive side it accepts the request and ends when the peer
+   * is ready. On the active side it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when
+   * it ends.
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not answer;
+   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not reply;
    * CONNECTION_ABORTED; CANCELED.
    *
-   * @throws WvError INVALID_BUFFER_SIZE: more private data than IWVProvider.maxAcceptData; INVALID_PARAMETER: there is no queue pair
+   * @throws WvError INVALID_BUFFER_SIZE: more private data than IWVProvider.maxAcceptData; INVALID_PARAMETER: no queue
+   *   pair
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -132,7 +134,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     if (mine === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'accept() needs a queue pair: only after connect() does the endpoint have one already.',
+        '`qp` must be a queue pair; got null. Only after connect() may it be null.',
       );
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
@@ -161,19 +163,19 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * flushed. The overlapped request ends when the peer has confirmed.
    *
    * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, but the
-   * connection has ended all the same.
+   * connection has ended.
    *
    * @throws WvError INVALID_DEVICE_STATE: there was no connection
    */
   disconnect(): Overlapped<void> {
     this.check();
     this.outstanding?.settle();
-    // The kernel knows the queue pair, too, and that of an unfinished Connect or Accept.
+    // The kernel also knows this queue pair, and the one of an unfinished Connect or Accept.
     const mine = this.qp ?? this.candidates[0]?.qp;
     if (mine === undefined) {
       throw new WvError(
         Status.INVALID_DEVICE_STATE,
-        'The endpoint never had a connection, so there is none to end.',
+        'The endpoint must have a connection to disconnect; it never had one.',
       );
     }
     const sink = mine.pd.verbs.ndModifyQp(mine.handle);
@@ -191,8 +193,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Returns when the kernel has begun all earlier requests. It takes requests in order, but an overlapped one may
-   * otherwise not have reached it when the call returns.
+   * Returns when the kernel has started all earlier requests. The kernel executes requests in order, but an overlapped
+   * one may not have reached it yet when the call returns.
    */
   private awaitBegun(): void {
     try {
@@ -202,7 +204,10 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     }
   }
 
-  /** As {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER: not the soft kernel */
+  /**
+   * See {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER: not the
+   * soft kernel
+   */
   keepQueuePairOnDisconnect(keep: boolean): void {
     this.check();
     const head = WvIoId.encodeOnce({ id: this.id, data: EpOption.KEEP_QP });
@@ -210,9 +215,9 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). Never ends in SUCCESS: CONNECTION_DISCONNECTED when
-   * either side has disconnected, TIMEOUT when the own disconnect() was not confirmed, CONNECTION_ABORTED when the
-   * connection was lost, CANCELED.
+   * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never ends in SUCCESS, but in
+   * CONNECTION_DISCONNECTED: either side has disconnected; TIMEOUT: this side's disconnect() was not confirmed;
+   * CONNECTION_ABORTED: the connection was lost; CANCELED.
    */
   notifyDisconnect(): Overlapped<void> {
     this.check();
@@ -220,7 +225,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return this.overlapped<void>(IoctlCode.EP_DISCONNECT_NOTIFY, input, 0, () => undefined);
   }
 
-  /** Addresses, device, the peer's last private data, and read depths in this side's view (EP_QUERY). */
+  /** Returns addresses, device, the peer's last private data, and read depths as seen from this side (EP_QUERY). */
   query(): WvConnectAttributes {
     this.check();
     const output = this.file.callId(IoctlCode.EP_QUERY, this.id, epAttributesRoom);
@@ -249,7 +254,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     this.qp = undefined;
   }
 
-  /** Sends a Connect or Accept with a queue pair, which becomes the endpoint's own only on success. */
+  /** Starts a Connect or Accept with a queue pair, which becomes the endpoint's only on success. */
   private withQp(
     qp: WVConnectQueuePair,
     start: (succeeded: () => void, failed: () => void) => Overlapped<void>,
@@ -285,7 +290,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     candidate.qp.letGoOf(this);
   }
 
-  /** Forgets the candidate of an ended request, whatever its result. */
+  /** Removes the candidate of a completed request, whatever its result. */
   private ended(candidate: Candidate): void {
     candidate.held = false;
     const others = this.candidates.filter((other) => other !== candidate);
@@ -297,14 +302,14 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     if (!(qp instanceof WVConnectQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'The endpoint takes a queue pair of the provider that it is of.',
+        "`qp` must be a connected queue pair of the endpoint's provider.",
       );
     }
     qp.check();
     return qp;
   }
 
-  /** Private data that the structure has no room for follows it. */
+  /** Private data that does not fit into the structure follows it. */
   private acceptInput(qp: WVConnectQueuePair, param: WvConnectParam): Uint8Array {
     const parameters = this.parameters(qp, param, this.provider.maxAcceptData);
     const { data } = parameters;
@@ -318,13 +323,13 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
     return input;
   }
 
-  /** `most`: bytes of private data. */
+  /** `most`: maximum private data, in bytes. */
   private parameters(
     qp: WVConnectQueuePair,
     param: WvConnectParam,
     most: number,
   ): Input<typeof WvIoConnectParam> & { data: Uint8Array } {
-    checkedObject('The last argument', param, 'privateData, depths and counts, each with a default: {} does');
+    checkedObject('param', param, 'privateData, depths and counts, all optional');
     const data = checkedData(param.privateData, most);
     const depth = (what: string, value: number) => BigInt(checkedSmall(what, value, 0xffff_ffff));
     return {

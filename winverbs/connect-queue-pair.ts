@@ -19,14 +19,14 @@ import { checkedRequest, checkWord, type MadeQueuePair, NO_SGES, WVQueuePair } f
 import { WvDirect, WvDirectResult } from './remote-memory.js';
 import { checkedObject, guarded, refusal, Status, WvError } from './status.js';
 
-/** Default read depths of a queue pair; connecting reduces them to the limits of device and peer. */
+/** Default read depths of a queue pair; connecting reduces them to the limits of the device and the peer. */
 const DEFAULT_READ_DEPTH = 16;
 const WINDOW_RIGHTS =
   WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.ZERO_BASED;
-// A module's own constants are constants to V8; fields of another module's object are not.
+// V8 treats a module's own constants as constants, but not the fields of another module's object.
 const { SEND, RDMA_READ, RDMA_WRITE, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 const TWO_32 = 2 ** 32;
-/** Splits 64-bit operands without making new bigints. */
+/** Splits 64-bit operands without allocating bigints. */
 const wide = new BigUint64Array(1);
 const halves = new Uint32Array(wide.buffer);
 
@@ -40,9 +40,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   private constructor(
     pd: WVProtectionDomain,
     made: MadeQueuePair,
-    /** Default for connecting: RDMA reads and atomics that it may have outstanding. */
+    /** Default for connecting: RDMA reads and atomics that this side may have outstanding. */
     readonly initiatorDepth: number,
-    /** Default for connecting: RDMA reads and atomics of the peer that it serves at a time. */
+    /** Default for connecting: RDMA reads and atomics of the peer that this side serves at a time. */
     readonly responderResources: number,
   ) {
     super(pd, made, 'IWVConnectQueuePair');
@@ -61,10 +61,10 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (type !== QpType.RC && type !== QpType.UC) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The type is ${String(type)}; a connected queue pair is RC (${QpType.RC}) or UC (${QpType.UC}).`,
+        `\`type\` must be RC (${QpType.RC}) or UC (${QpType.UC}); got ${String(type)}.`,
       );
     }
-    // An unreliable connection has no reads.
+    // UC has no RDMA reads.
     const depth = type === QpType.RC ? DEFAULT_READ_DEPTH : 0;
     const initiatorDepth = create.initiatorDepth ?? depth;
     const responderResources = create.responderResources ?? depth;
@@ -80,9 +80,10 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts a message whose arrival invalidates the key `rkey` of the peer: of a window that is bound to its end of the connection, or of a
-   * region that it has registered by {@link fastRegister} with remote rights. The receive's completion has the flag INVALIDATED and the
-   * key. Any other key ends the connection: REMOTE_ACCESS_ERROR here, LOCAL_ACCESS_ERROR there.
+   * Posts a message whose arrival invalidates the peer's key `rkey`. The key must be that of a window bound to the
+   * peer's end of the connection, or of a region that the peer has registered by {@link fastRegister} with remote
+   * rights. The completion of the receive has the flag INVALIDATED and the key. Any other key ends the connection:
+   * REMOTE_ACCESS_ERROR here, LOCAL_ACCESS_ERROR at the peer.
    */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void {
     const request = this.prepare(SEND, context, sgl, flags);
@@ -91,7 +92,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts a read of remote memory into local memory. `offset` is in bytes from the remote address. */
+  /** Posts an RDMA Read into local memory. `offset` is in bytes from the remote address. */
   read(
     context: unknown,
     sgl: readonly WvSge[],
@@ -104,7 +105,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     this.post(request);
   }
 
-  /** Posts a write of local memory to remote memory. With the flag IMMEDIATE it takes a receive of the peer. */
+  /** Posts an RDMA Write of local memory. With the flag IMMEDIATE it consumes a receive of the peer. */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -131,7 +132,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!(bytes instanceof Uint8Array) || !(offset >= 0 && Number.isSafeInteger(offset))) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`bytes\` must be a Uint8Array and \`offset\` a whole number of bytes; got ${String(offset)}.`,
+        `\`bytes\` must be a Uint8Array and \`offset\` a non-negative integer; got ${String(offset)}.`,
       );
     }
     if (operation >>> 0 !== operation || operation > WvDirect.COMPARE_EXCHANGE) {
@@ -158,7 +159,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!whole || offset < 0 || length < 1) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`offset\` and \`length\` must be whole numbers of bytes, the length at least 1; got ${String(offset)} and ${String(length)}.`,
+        `\`offset\` and \`length\` must be integers, at least 0 and 1; got ${String(offset)} and ${String(length)}.`,
       );
     }
     const low = remote.addressLow + (offset % TWO_32);
@@ -167,7 +168,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     return guarded('view', () => view(this.handle, low >>> 0, high, remote.rkey, length));
   }
 
-  /** Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value. */
+  /** Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value. */
   compareExchange(
     context: unknown,
     sge: WvSge,
@@ -243,7 +244,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     }
   }
 
-  /** Posts the end of a window's binding. */
+  /** Posts the invalidation of a window's binding. */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void {
     this.check();
     const mw = this.checkedWindow(window);
@@ -256,11 +257,12 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the registration of `memory`, a part of a region that is registered in this protection domain, as `region`. Needs a queue pair
-   * made with `memoryManagement`. `access` is an OR of WV_ACCESS_*; the rights of the memory's own registration do not limit them. Returns
-   * the region's new key, which requests posted after this one may already use or send to the peer. Completes with MW_BIND_ERROR, which
-   * ends the connection, if the region is registered already, or the memory is not, is longer than `maxLength` or ends elsewhere. When
-   * the memory's own registration ends, nobody reaches it by `region` either.
+   * Posts the registration of `memory`, a part of a region registered in this protection domain, as `region`. The queue
+   * pair must have been created with `memoryManagement`. `access` is an OR of WV_ACCESS_*; the rights of the memory's
+   * own registration do not limit it. Returns the region's new key, which requests posted after this one may already
+   * use or send to the peer. The request completes with MW_BIND_ERROR, which ends the connection, if the region is
+   * already registered, or if the memory is not registered, exceeds `maxLength` or ends outside its own region. When
+   * the memory itself is deregistered, `region` no longer gives access to it either.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
    */
@@ -277,9 +279,9 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /**
-   * Posts the end of a fast registration. It is executed when all requests before it have completed. Once it has completed, nobody
-   * reaches the memory by the region's key. Completes with MW_BIND_ERROR, which ends the connection, if the region is not registered or
-   * windows are bound to it.
+   * Posts the invalidation of a fast registration. It is executed when all requests before it have completed. Once it
+   * has completed, the region's key gives no access. It completes with MW_BIND_ERROR, which ends the connection, if the
+   * region is not registered or windows are bound to it.
    *
    * @throws WvError NOT_SUPPORTED, INVALID_PARAMETER, and as all requests
    */
@@ -306,7 +308,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!Number.isInteger(access) || access >>> 0 !== access) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The access rights are ${access}; they take an OR of WvAccess values.`,
+        `\`access\` must be an OR of WvAccess values; got ${access}.`,
       );
     }
     request.fastRegion = mine.handle;
@@ -317,10 +319,10 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   /** @internal */
-  protected override postOne(asked: WvSendRequest): void {
-    const { context, opcode = SEND, sgl = NO_SGES, flags = 0 } = checkedRequest(asked);
+  protected override postOne(posted: WvSendRequest): void {
+    const { context, opcode = SEND, sgl = NO_SGES, flags = 0 } = checkedRequest(posted);
     if (opcode === FAST_REGISTER || opcode === INVALIDATE) {
-      const { fastRegion, access = 0, keyByte } = asked;
+      const { fastRegion, access = 0, keyByte } = posted;
       if (opcode === INVALIDATE) this.postInvalidation(fastRegion, context, flags);
       else this.postRegistration(fastRegion, context, sgl, access, flags, keyByte);
       return;
@@ -328,17 +330,17 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     checkedSmall('opcode', opcode, FETCH_ADD);
     checkWord('flags', flags);
     const request = this.prepare(opcode, context, sgl, flags);
-    request.immediate = asked.invalidateRkey ?? asked.immediate ?? 0;
-    checkWord(asked.invalidateRkey === undefined ? 'immediate' : 'invalidateRkey', request.immediate);
-    request.invalidate = asked.invalidateRkey !== undefined;
-    if (opcode !== SEND && asked.remote !== undefined)
-      this.setRemote(request, asked.remote, asked.remoteOffset ?? 0);
+    request.immediate = posted.invalidateRkey ?? posted.immediate ?? 0;
+    checkWord(posted.invalidateRkey === undefined ? 'immediate' : 'invalidateRkey', request.immediate);
+    request.invalidate = posted.invalidateRkey !== undefined;
+    if (opcode !== SEND && posted.remote !== undefined)
+      this.setRemote(request, posted.remote, posted.remoteOffset ?? 0);
     else if (opcode !== SEND) noRemote();
     if (opcode === COMPARE_EXCHANGE || opcode === FETCH_ADD) {
-      setWide('compareOrAdd', asked.compareOrAdd ?? 0n);
+      setWide('compareOrAdd', posted.compareOrAdd ?? 0n);
       request.compareLow = halves[0]!;
       request.compareHigh = halves[1]!;
-      setWide('exchange', asked.exchange ?? 0n);
+      setWide('exchange', posted.exchange ?? 0n);
       request.swapLow = halves[0]!;
       request.swapHigh = halves[1]!;
     }
@@ -352,7 +354,8 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
   }
 
   private setRemote(request: UvpSendRequest, remote: RemoteMemoryRef, offset: number): void {
-    // The word that is a small integer: V8 makes an object of a field from 2^31 on to tell its type.
+    // `addressHigh` is checked because it is a small integer: V8 allocates a heap number to compare the type of a field
+    // from 2^31 on.
     if (typeof remote?.addressHigh !== 'number') {
       noRemote();
     }
@@ -367,7 +370,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!(region instanceof WVFastRegion) || region.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'The request needs a region of allocateFastRegion() of the protection domain of this queue pair.',
+        "`region` must be created by allocateFastRegion() of the queue pair's protection domain.",
       );
     }
     region.check();
@@ -378,7 +381,7 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
     if (!(window instanceof WVMemoryWindow) || window.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'The memory window is not of the protection domain of this queue pair.',
+        "`window` must be a memory window of the queue pair's protection domain.",
       );
     }
     window.check();
@@ -388,51 +391,53 @@ export class WVConnectQueuePair extends WVQueuePair implements IWVConnectQueuePa
 
 /** The HCA checks whether the region, its registration and its rights allow the window. */
 function checkBind(region: WvMemoryRegion, offset: number, length: number, access: number): void {
-  const { lkey, address, length: size } = checkedObject('The region', region, 'lkey, address and length');
+  const { lkey, address, length: size } = checkedObject('region', region, 'lkey, address and length');
   if (typeof lkey !== 'number' || typeof address !== 'number') {
-    throw new WvError(
-      Status.INVALID_PARAMETER,
-      'The window names no registered memory: its region is not what registerMemory() answered.',
-    );
+    throw new WvError(Status.INVALID_PARAMETER, '`region` must be a region returned by registerMemory().');
   }
   if (!(Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(length) && length >= 0)) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The window has offset ${String(offset)} and length ${String(length)}; both are whole numbers of bytes, not negative.`,
+      `\`offset\` and \`length\` must be non-negative integers; got ${String(offset)} and ${String(length)}.`,
     );
   }
   if (offset + length > size) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The window ends at byte ${offset + length} of a region of ${size} bytes (offset ${offset}, length ${length}).`,
+      `\`offset\` + \`length\` must be at most the region's ${size} bytes; got ${offset} + ${length}.`,
     );
   }
   if ((access & ~WINDOW_RIGHTS) !== 0) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The window's access rights are 0x${(access >>> 0).toString(16)}; a window takes REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}).`,
+      `\`access\` of a window must be an OR of REMOTE_READ, REMOTE_WRITE and REMOTE_ATOMIC (0x${WINDOW_RIGHTS.toString(16)}); got 0x${(access >>> 0).toString(16)}.`,
     );
   }
 }
 
-/** The high 32 bits of the address that is `offset` bytes into the memory; `low` are the low ones, perhaps with a carry. */
+/**
+ * The high 32 bits of the address `offset` bytes into the memory. `low` holds the low 32 bits, possibly with a carry.
+ */
 function highOf({ addressHigh }: RemoteMemoryRef, offset: number, low: number): number {
   return addressHigh + Math.floor(offset / TWO_32) + (low >= TWO_32 ? 1 : 0);
 }
 
 function noRemote(): never {
-  throw new WvError(Status.INVALID_PARAMETER, 'The remote memory is missing; make one: new RemoteMemory().');
+  throw new WvError(
+    Status.INVALID_PARAMETER,
+    '`remote` must be a RemoteMemory; create one with new RemoteMemory().',
+  );
 }
 
 function noWindows({ name }: WVDevice): never {
-  throw new WvError(Status.NOT_SUPPORTED, `The device ${name} has no memory windows.`);
+  throw new WvError(Status.NOT_SUPPORTED, `The device ${name} does not support memory windows.`);
 }
 
 function setWide(what: string, value: bigint): void {
   if (typeof value !== 'bigint' || value < 0n || value > 0xffff_ffff_ffff_ffffn) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `${what} is ${String(value)}; it takes a bigint from 0 to 2^64 - 1.`,
+      `\`${what}\` must be a bigint from 0 to 2^64 - 1; got ${String(value)}.`,
     );
   }
   wide[0] = value;

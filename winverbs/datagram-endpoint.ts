@@ -25,9 +25,9 @@ import { checkedObject, guarded, Status, WvError } from './status.js';
 const FIRST_QPN = 2;
 
 /**
- * IWVDatagramEndpoint: service id resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
+ * IWVDatagramEndpoint: service ID resolution (SIDR, IBA 1 §12.11) and multicast groups, in RDMA CM's UDP port space. On
  * the requesting side an endpoint has any number of peers and groups: bindAddress, then lookup and joinMulticast. On
- * the answering side: bindAddress, listen, getRequest into another endpoint, then accept or reject there. There is no
+ * the replying side: bindAddress, listen, getRequest into another endpoint, then accept or reject there. There is no
  * connection: messages are sent with UD queue pairs and address handles. A call in the wrong state ends in
  * INVALID_DEVICE_STATE.
  *
@@ -44,7 +44,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Waits for a look-up at this listener and puts it into `endpoint`, a fresh one of the same provider
+   * Waits for a lookup at this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
    * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
@@ -55,13 +55,13 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Looks up a peer's queue pair by address and port (EP_LOOKUP). This call resolves the route. query() returns the
-   * answer later, too.
+   * Looks up a peer's queue pair by address and port (EP_LOOKUP). This call resolves the route. The result remains
+   * available from query().
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer returns its reason and private data; TIMEOUT: no answer;
+   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer returns its reason and private data; TIMEOUT: no reply;
    * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED; DEVICE_REMOVED.
    *
-   * @param privateData - At most 180 bytes; the peer sees them zero-padded to 180.
+   * @param privateData - At most 180 bytes; the peer receives them zero-padded to 180.
    * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of
    *   resolveRoute
    */
@@ -80,16 +80,16 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Answers a look-up with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the answer
-   * arrives. If it does not, the peer repeats its request and is answered without the application.
+   * Replies to a lookup with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the reply
+   * arrives. If it is lost, the peer repeats its request and gets the same reply without involving the application.
    *
-   * Ends in SUCCESS; CONNECTION_ABORTED: the peer has given up; INVALID_PARAMETER: no UD queue pair.
+   * Ends in SUCCESS; CONNECTION_ABORTED: the peer has given up; INVALID_PARAMETER: not a UD queue pair.
    *
    * @throws WvError INVALID_BUFFER_SIZE: more than 136 bytes of private data; INVALID_PARAMETER
    */
   accept(param: WvDatagramParam): Overlapped<void> {
     this.check();
-    checkedObject('The argument', param, 'qp, a datagram queue pair or its number');
+    checkedObject('param', param, 'qp, a datagram queue pair or its number');
     const data = checkedData(param.privateData, Capacity.LOOKUP_ANSWER_DATA);
     const { qp } = param;
     const input = WvIoEpDatagramAccept.encode({
@@ -110,8 +110,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * subnet manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
    * (IWVDatagramQueuePair.attachMulticast).
    *
-   * Ends in SUCCESS; INVALID_ADDRESS: no group, or not of the family and interface of the endpoint's address;
-   * ADDRESS_ALREADY_EXISTS: joined already; NETWORK_UNREACHABLE: bound to no address, and no route to the group.
+   * Ends in SUCCESS; INVALID_ADDRESS: not a group, or not of the family and interface of the endpoint's address;
+   * ADDRESS_ALREADY_EXISTS: already joined; NETWORK_UNREACHABLE: not bound to an address, and no route to the group.
    *
    * @param group - Its port is ignored.
    */
@@ -128,8 +128,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
   }
 
   /**
-   * Attributes of a peer that was looked up, of a joined group, or, without an address, of the peer that has sent the
-   * look-up (EP_QUERY). An endpoint remembers its latest 1024 peers.
+   * Returns the attributes of a peer that was looked up or of a joined group (EP_QUERY). Without an address they are
+   * those of the peer that has sent the lookup. An endpoint remembers its latest 1024 peers.
    *
    * @throws WvError NOT_FOUND: this peer or group is unknown.
    */
@@ -151,7 +151,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     if (!(qp instanceof WVDatagramQueuePair) || qp.pd.device.provider !== this.provider) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'The endpoint takes a datagram queue pair of the provider that it is of, or a queue pair number.',
+        "`qp` must be a datagram queue pair of the endpoint's provider, or a queue pair number.",
       );
     }
     qp.check();
@@ -163,7 +163,7 @@ function checkedQpn(qpn: number): number {
   if (Number.isInteger(qpn) && qpn >= FIRST_QPN && qpn < WvDatagram.MULTICAST_QPN) return qpn;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `The queue pair number is ${qpn}; it takes a whole number from ${FIRST_QPN} to ${WvDatagram.MULTICAST_QPN - 1}.`,
+    `\`qp\` must be a queue pair number from ${FIRST_QPN} to ${WvDatagram.MULTICAST_QPN - 1}; got ${qpn}.`,
   );
 }
 

@@ -18,7 +18,7 @@ import type { WVProtectionDomain } from './protection-domain.js';
 import { checkedRequest, checkWord, NO_SGES, WVQueuePair } from './queue-pair.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 
-/** IWVDatagramQueuePair: sends to and receives from any queue pair of its kind that knows its number and Q_Key. */
+/** IWVDatagramQueuePair: exchanges datagrams with any UD queue pair whose number and Q_Key are known. */
 export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueuePair {
   private readonly single: WvSge[] = [];
 
@@ -33,20 +33,20 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Moves the queue pair from RESET or INIT to RTS: it receives datagrams with this Q_Key, and can send.
+   * Moves the queue pair from RESET or INIT to RTS, so that it receives datagrams with this Q_Key and can send.
    *
    * @throws WvError INVALID_DEVICE_STATE: it is in another state; INVALID_PARAMETER: no such port or P_Key index;
-   *   ACCESS_DENIED: Q_Keys from 0x80000000 on are reserved for the system.
+   *   ACCESS_DENIED: Q_Keys from 0x80000000 on are reserved for the OS.
    */
   start(qkey: number, options: WvDatagramStart = {}): void {
-    checkedObject('The last argument', options, 'portNumber, pkeyIndex and sendPsn, each with a default');
+    checkedObject('options', options, 'portNumber, pkeyIndex and sendPsn, all optional');
     const { portNumber = 1, pkeyIndex = 0, sendPsn = randomBits(24) } = options;
     this.modify({ qpState: QpState.INIT, qkey, portNumber, pkeyIndex }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTR }, QpAttr.STATE);
     this.modify({ qpState: QpState.RTS, sendPsn }, QpAttr.STATE);
   }
 
-  /** Posts a datagram of one SGE, without immediate data; the rest as {@link sendMessage}. */
+  /** Posts a datagram of one SGE, without immediate data; otherwise the same as {@link sendMessage}. */
   send(
     context: unknown,
     addressHandle: IWVAddressHandle,
@@ -60,9 +60,9 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Posts a datagram: at most the bytes of the port's active MTU, delivered once or not at all. Its completion means
-   * that it was sent, not that it arrived. A datagram that is too long completes with LOCAL_LENGTH_ERROR, one whose
-   * address handle was released before it was sent with LOCAL_OP_ERROR. The send queue is in SQERROR then: modify the
+   * Posts a datagram of at most the port's active MTU, delivered once or not at all. Its completion means that it was
+   * sent, not that it arrived. A datagram that is too long completes with LOCAL_LENGTH_ERROR, and one whose address
+   * handle was released before it was sent with LOCAL_OP_ERROR. Either moves the send queue to SQERROR: modify the
    * state to RTS to continue.
    *
    * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER;
@@ -70,7 +70,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    */
   sendMessage(message: WvSendDatagram): void {
     checkedObject(
-      'The message',
+      'message',
       message,
       'context, addressHandle, sgl, flags, destinationQpn and destinationQkey',
     );
@@ -86,18 +86,18 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /**
-   * Attaches the queue pair to a multicast group (QP_ATTACH), an IP address or its GID: it gets a copy of every
-   * datagram to the group that the device's interface receives and that has its Q_Key, including its own. `lid` is
-   * ignored on RoCE.
+   * Attaches the queue pair to a multicast group (QP_ATTACH), given as an IP address or its GID. It then receives a
+   * copy of every datagram to the group that the device's interface receives and that has its Q_Key, including its own.
+   * `lid` is ignored on RoCE.
    *
-   * Rejects with WvError INVALID_ADDRESS: no group; ADDRESS_ALREADY_EXISTS: it is attached; NETWORK_UNREACHABLE: the
-   * interface cannot join; INSUFFICIENT_RESOURCES: the host allows no more groups.
+   * Rejects with WvError INVALID_ADDRESS: not a group; ADDRESS_ALREADY_EXISTS: already attached; NETWORK_UNREACHABLE:
+   * the interface cannot join; INSUFFICIENT_RESOURCES: the host allows no more groups.
    */
   attachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_ATTACH, group, lid);
   }
 
-  /** Undoes {@link attachMulticast}. Rejects with WvError NOT_FOUND: it is not attached by this address and LID. */
+  /** Reverts {@link attachMulticast}. Rejects with WvError NOT_FOUND: not attached with this address and LID. */
   detachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_DETACH, group, lid);
   }
@@ -112,25 +112,25 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   }
 
   /** @internal */
-  protected override postOne(asked: WvSendRequest): void {
+  protected override postOne(posted: WvSendRequest): void {
     const {
       context,
       opcode = WvOpcode.SEND,
       sgl = NO_SGES,
       flags = 0,
       immediate = 0,
-    } = checkedRequest(asked);
-    const { addressHandle, destinationQpn, destinationQkey = 0 } = asked;
-    if (opcode !== WvOpcode.SEND || asked.invalidateRkey !== undefined) {
+    } = checkedRequest(posted);
+    const { addressHandle, destinationQpn, destinationQkey = 0 } = posted;
+    if (opcode !== WvOpcode.SEND || posted.invalidateRkey !== undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `\`opcode\` must be ${WvOpcode.SEND} (Send), without invalidateRkey; got ${opcode}. A datagram has no other form.`,
+        `\`opcode\` must be ${WvOpcode.SEND} (Send) on a datagram queue pair, without \`invalidateRkey\`; got ${opcode}.`,
       );
     }
     if (addressHandle === undefined || destinationQpn === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'A request to a datagram queue pair needs an addressHandle and a destinationQpn.',
+        'A request on a datagram queue pair must have `addressHandle` and `destinationQpn`.',
       );
     }
     checkWord('flags', flags);
@@ -164,7 +164,7 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
     if (!(handle instanceof WVAddressHandle) || handle.pd !== this.pd) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        'The address handle is not of the protection domain of this queue pair.',
+        "`addressHandle` must be an address handle of the queue pair's protection domain.",
       );
     }
     handle.check();

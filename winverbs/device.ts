@@ -28,7 +28,7 @@ import { WvOverlapped } from './wv-object.js';
 /** A P_Key without its membership bit (IBA 1 §10.9.1.1). */
 const PKEY_BASE = 0x7fff;
 
-/** Room for this many entries of a P_Key or GID table at first; it doubles until the table fits. */
+/** Initial size of the buffer for a P_Key or GID table, in entries; doubled until the table fits. */
 const TABLE_ENTRIES = 128;
 
 /** IWVDevice: an open HCA. */
@@ -76,34 +76,34 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     provider.file.destroy(IoctlCode.DEVICE_CLOSE, id, (status) => verbs.postCloseCa?.(ca, status));
   }
 
-  /** As {@link IWVDevice.name}. */
+  /** See {@link IWVDevice.name}. */
   get name(): string {
     this.known ??= this.provider.deviceName(this.guid);
     return this.known;
   }
 
-  /** Attributes that queue pairs go by, asked once; they have the device also when the program has released it. @internal */
+  /** Attributes that decide what queue pairs support, queried once; also after the program has released the device. @internal */
   get traits(): Pick<WvDeviceAttributes, 'deviceType' | 'atomicCapability'> {
-    this.knownTraits ??= this.ask();
+    this.knownTraits ??= this.queryAttributes();
     return this.knownTraits;
   }
 
-  /** Attributes and limits (DEVICE_QUERY). */
+  /** Returns attributes and limits (DEVICE_QUERY). */
   query(): WvDeviceAttributes {
     this.check();
-    return this.ask();
+    return this.queryAttributes();
   }
 
-  private ask(): WvDeviceAttributes {
+  private queryAttributes(): WvDeviceAttributes {
     const output = this.file.callId(IoctlCode.DEVICE_QUERY, this.id, WvIoDeviceAttributes.size);
     const attributes = WvIoDeviceAttributes.decode(output);
     const { maxReadSge, maxSge } = attributes;
-    // A Windows driver has no such field.
+    // A Windows driver does not report this field.
     return { ...attributes, maxReadSge: maxReadSge > 0 && maxReadSge < maxSge ? maxReadSge : maxSge };
   }
 
   /**
-   * Attributes of a port (DEVICE_PORT_QUERY).
+   * Returns attributes of a port (DEVICE_PORT_QUERY).
    *
    * @param port - from 1
    * @throws WvError INVALID_PARAMETER, INVALID_PORT_HANDLE: there is no such port.
@@ -115,14 +115,14 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return { portCapabilityFlags: portCabilityFlags, ...attributes };
   }
 
-  /** One entry of the port's GID table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  /** Returns one entry of the port's GID table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
   queryGid(port: number, index: number): Uint8Array {
     return this.entry('GID', port, this.gids(port), index);
   }
 
   /**
-   * The index of a GID in the port's table. @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not
-   * 16 bytes.
+   * Returns the index of a GID in the port's table. @throws WvError INVALID_ADDRESS: not in the table;
+   * INVALID_PARAMETER: not 16 bytes.
    */
   findGid(port: number, gid: Uint8Array): number {
     const wanted = gidOf(gid);
@@ -131,19 +131,19 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return index;
   }
 
-  /** One entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  /** Returns one entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
   queryPkey(port: number, index: number): number {
     return this.entry('P_Key', port, this.pkeys(port), index);
   }
 
   /**
-   * The index of a P_Key of the same partition in the port's table; one with the same membership is preferred.
+   * Returns the index of a P_Key of the same partition in the port's table, preferably one with the same membership.
    *
-   * @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not a number of 16 bits.
+   * @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not a 16-bit number.
    */
   findPkey(port: number, pkey: number): number {
     if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
-      throw new WvError(Status.INVALID_PARAMETER, `The P_Key is ${String(pkey)}; it has 16 bits.`);
+      throw new WvError(Status.INVALID_PARAMETER, `\`pkey\` must be a 16-bit number; got ${String(pkey)}.`);
     }
     const table = this.pkeys(port);
     const exact = table.indexOf(pkey);
@@ -153,13 +153,13 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return index;
   }
 
-  /** A completion queue of at least `entries` entries (CQ_CREATE). @throws WvError INVALID_PARAMETER */
+  /** Creates a completion queue of at least `entries` entries (CQ_CREATE). @throws WvError INVALID_PARAMETER */
   createCompletionQueue(entries: number): IWVCompletionQueue {
     this.check();
     return WVCompletionQueue.create(this, entries);
   }
 
-  /** A protection domain (PD_ALLOCATE). */
+  /** Allocates a protection domain (PD_ALLOCATE). */
   allocateProtectionDomain(): IWVProtectionDomain {
     this.check();
     return WVProtectionDomain.allocate(this);
@@ -167,8 +167,8 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
 
   /**
    * Waits for an event of a port (DEVICE_NOTIFY): an OR of WV_EVENT_*, see {@link WvEvent}. Events without a waiter are
-   * stored and end the next wait at once, so a program that calls it again and again misses none. Of several waiters
-   * the first gets the event. Every device object has events of its own.
+   * stored and end the next wait at once, so a program that keeps calling it misses none. If several requests wait, the
+   * first gets the event. Every device object has events of its own.
    *
    * Ends in SUCCESS with the flags, which are then cleared; CANCELED; NOT_FOUND or INVALID_PORT_HANDLE: no such device
    * or port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was reported.
@@ -199,7 +199,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return WvPkeyList.decode(this.table(IoctlCode.DEVICE_PKEY_QUERY, port, 2));
   }
 
-  /** The whole table of a port, without an IOCTL for its length, which may have changed by the next one. */
+  /** Reads the whole table of a port, without querying its length first, which may change before the next IOCTL. */
   private table(code: number, port: number, size: number): Uint8Array {
     for (let room = TABLE_ENTRIES; ; room *= 2) {
       try {
@@ -213,7 +213,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   private checkPort(port: number): void {
     this.check();
     if (!(Number.isInteger(port) && port >= 1 && port <= 255)) {
-      throw new WvError(Status.INVALID_PARAMETER, `The port number is ${port}; ports count from 1.`);
+      throw new WvError(Status.INVALID_PARAMETER, `\`port\` must be an integer from 1 to 255; got ${port}.`);
     }
   }
 
@@ -227,7 +227,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     if (found !== undefined) return found;
     throw new WvError(
       Status.INVALID_PARAMETER_2,
-      `Port ${port} has ${table.length} ${what} entries; there is none of index ${index}.`,
+      `\`index\` must be below the ${table.length} ${what} entries of port ${port}; got ${index}.`,
     );
   }
 

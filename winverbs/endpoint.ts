@@ -13,13 +13,13 @@ import { WvOverlapped } from './wv-object.js';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Checked private data; otherwise WvError INVALID_BUFFER_SIZE. */
+/** Returns the private data, if it is not too long. @throws WvError INVALID_BUFFER_SIZE */
 export function checkedData(data: Uint8Array | undefined, most: number): Uint8Array {
   const bytes = data ?? NO_BYTES;
   if (bytes.length <= most) return bytes;
   throw new WvError(
     Status.INVALID_BUFFER_SIZE,
-    `There are ${bytes.length} bytes of private data; here a peer can be sent at most ${most}.`,
+    `\`privateData\` must be at most ${most} bytes; got ${bytes.length}.`,
   );
 }
 
@@ -32,12 +32,12 @@ function familyOf(sockaddr: Uint8Array): number {
   return sockaddr[0]! | (sockaddr[1]! << 8);
 }
 
-/** The address of an IOCTL; the wildcard of IPv4 if none was set. */
+/** Decodes the address of an IOCTL; the IPv4 wildcard if none was set. */
 export function addressOrAny(sockaddr: Uint8Array): SocketAddress {
   return addressOrNone(sockaddr) ?? { family: 4, address: '0.0.0.0', port: 0 };
 }
 
-/** The address of an IOCTL, if one was set. */
+/** Decodes the address of an IOCTL, if one was set. */
 export function addressOrNone(sockaddr: Uint8Array): SocketAddress | undefined {
   return familyOf(sockaddr) === 0 ? undefined : decodeSockaddr(sockaddr);
 }
@@ -52,7 +52,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     /** @internal */
     readonly provider: WVProvider,
     id: bigint,
-    /** Maximum private data of a rejection, in bytes. */
+    /** Maximum private data of a Reject, in bytes. */
     private readonly rejectRoom: number,
     own: 'IWVConnectEndpoint' | 'IWVDatagramEndpoint',
   ) {
@@ -62,8 +62,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Binds the endpoint to an address of a device, or to the wildcard for listening on all (EP_BIND). With port 0 it
-   * gets a free port. Returns the address with the port, as `query()` does.
+   * Binds the endpoint to an address of a device, or to the wildcard to listen on all addresses (EP_BIND). Port 0
+   * selects a free port. Returns the address with the port, as `query()` does.
    *
    * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
    */
@@ -82,7 +82,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     return { ...local };
   }
 
-  /** The device of its address; undefined: it has none, or that of no device. */
+  /** The name of the device that has the endpoint's address; undefined if there is no address or no such device. */
   private deviceName(): string | undefined {
     const { local } = this;
     if (local === undefined || isWildcard(local)) return undefined;
@@ -94,7 +94,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Finds the path to a peer (IBAT) and sets it (EP_MODIFY).
+   * Resolves the path to a peer (IBAT) and sets it (EP_MODIFY).
    *
    * @throws WvError INVALID_DEVICE_STATE: not bound; HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
    */
@@ -103,7 +103,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     if (this.local === undefined) {
       throw new WvError(
         Status.INVALID_DEVICE_STATE,
-        'The endpoint has no address yet: call bindAddress() before resolveRoute().',
+        'The endpoint must be bound before resolveRoute(); call bindAddress() first.',
       );
     }
     const path = this.provider.queryPath(this.local, socketAddress(peer));
@@ -111,16 +111,18 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Sets the path to a peer as a whole (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU, packet life time. The peer
-   * must be that of connect() or lookup(); the source is the bound address. The peer sends by the same path: a REQ carries it. Where
-   * it has the port's first partition, or none, the pkeyIndex of a queue pair in INIT counts.
+   * Sets all of the path to a peer (EP_MODIFY): partition, traffic class, hop limit, flow label, MTU and packet
+   * lifetime. The peer must be the one of connect() or lookup(), and the source the bound address. The peer sends on
+   * the same path, because the REQ carries it. If the path has the port's first partition, or none, the pkeyIndex of a
+   * queue pair in INIT takes precedence.
    *
    * @example
    * const { record } = provider.resolvePath('192.0.2.9');
    * endpoint.modify({ ...record, trafficClass: 0xa0, packetLifeTime: 14 });
    *
-   * @throws WvError INVALID_DEVICE_STATE: not bound, or no longer to be connected; INVALID_ADDRESS: the path begins elsewhere, or leads
-   *   to no host; INVALID_PARAMETER: a member has no such value, or the port is not in the partition
+   * @throws WvError INVALID_DEVICE_STATE: not bound, or already connecting; INVALID_ADDRESS: another source address, or
+   *   a destination that is not a host; INVALID_PARAMETER: a member is out of range, or the port is not in the
+   *   partition
    */
   modify(path: WvPathRecord): void {
     this.check();
@@ -129,27 +131,27 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   }
 
   /**
-   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum of waiting requests; 0 is the
-   * soft kernel's limit (1024 at a listener, 4096 in a thread). More are refused. With `pkey` requests for another partition are
-   * refused, too; without it each that the port is in will do.
+   * Accepts requests for this address from now on (EP_LISTEN). `backlog` is the maximum number of waiting requests;
+   * further ones are refused. 0 selects the soft kernel's limit (1024 for each listener, 4096 for each thread). With
+   * `pkey`, requests for other partitions are refused as well; without it, every partition of the port is accepted.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is taken; INVALID_DEVICE_STATE; INVALID_PARAMETER: no number of 16 bits, or, with
-   *   `pkey`, not the soft kernel
+   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is in use; INVALID_DEVICE_STATE; INVALID_PARAMETER: not a 16-bit
+   *   number, or, with `pkey`, not the soft kernel
    */
   listen(backlog: number, pkey?: number): void {
     this.check();
     if (pkey !== undefined) {
-      const key = checkedSmall('The P_Key', pkey, 0xffff);
+      const key = checkedSmall('pkey', pkey, 0xffff);
       const head = WvIoId.encodeOnce({ id: this.id, data: EpOption.PARTITION });
       this.file.callWith(IoctlCode.EP_MODIFY, head, Uint8Array.of(key >>> 8, key & 0xff));
     }
-    const checked = BigInt(checkedSmall('The backlog', backlog, 0xffff_ffff));
+    const checked = BigInt(checkedSmall('backlog', backlog, 0xffff_ffff));
     this.file.call(IoctlCode.EP_LISTEN, WvIoEpListen.encodeOnce({ id: this.id, backlog: checked }));
   }
 
   /**
    * Rejects the peer's request or reply with private data (EP_REJECT): at most 148 bytes for a connection, 136 for a
-   * look-up of a datagram service.
+   * lookup of a datagram service.
    *
    * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE
    */
@@ -162,14 +164,11 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
     this.file.call(IoctlCode.EP_REJECT, input);
   }
 
-  /** EP_GET_REQUEST: the next request goes into `endpoint`, a fresh one of the same type and provider. */
+  /** Moves the next request into `endpoint`, a fresh one of the same type and provider (EP_GET_REQUEST). */
   protected nextRequest(endpoint: WVEndpoint | undefined): Overlapped<void> {
     this.check();
     if (endpoint?.provider !== this.provider) {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        'getRequest() takes an endpoint of the provider and the type that the listener is of.',
-      );
+      throw new WvError(Status.INVALID_PARAMETER, "`endpoint` must be of the listener's type and provider.");
     }
     endpoint.check();
     const input = WvIoEpGetRequest.encodeOnce({ id: this.id, epId: endpoint.id });

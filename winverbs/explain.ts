@@ -1,9 +1,12 @@
-/** Which parameter was wrong, found out after a request was refused: a status does not name it. Nothing is asked before that. */
+/**
+ * Finds the wrong parameter after a request was refused, because a status does not name it. The device is queried only
+ * then.
+ */
 import { QpAttr, QpState, QpType, WvAccess } from '../kernel-bridge/ioctl/constants.js';
 import type { IWVDevice, WvQpAttributes } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
-/** Attributes of QP_MODIFY and their greatest values (IBA 1 §11.2.5.2). */
+/** Attributes of QP_MODIFY and their maximum values (IBA 1 §11.2.5.2). */
 const MOST: readonly (readonly [name: keyof WvQpAttributes, most: number])[] = [
   ['destinationQpn', 0xff_ffff],
   ['sendPsn', 0xff_ffff],
@@ -16,7 +19,7 @@ const MOST: readonly (readonly [name: keyof WvQpAttributes, most: number])[] = [
 
 const MTUS: readonly number[] = [256, 512, 1024, 2048, 4096];
 
-/** The states that follow a state, besides RESET and ERROR, which follow each (IBA 1 §10.3.1). */
+/** The states that may follow a state, besides RESET and ERROR, which may follow any (IBA 1 §10.3.1). */
 const NEXT: Readonly<Record<number, readonly number[]>> = {
   [QpState.RESET]: [QpState.INIT],
   [QpState.INIT]: [QpState.INIT, QpState.RTR],
@@ -32,7 +35,7 @@ const { ACK_TIMEOUT, ERROR_RETRY_COUNT, RNR_RETRY_COUNT, INITIATOR_DEPTH, SEND_P
 const { STATE, CURRENT_STATE, CAPABILITIES, FLAGS, PATH_MIG_STATE, ALTERNATE_AV } = QpAttr;
 const toRtr = QpAttr.DESTINATION_QPN | QpAttr.RECEIVE_PSN | RESPONDER_RESOURCES | AV;
 const retries = ACK_TIMEOUT | ERROR_RETRY_COUNT | RNR_RETRY_COUNT | INITIATOR_DEPTH;
-/** The options that a step to a state takes, whatever the type of queue pair. */
+/** The options that a transition to a state accepts, whatever the type of queue pair. */
 const TAKEN: Readonly<Record<number, number>> = {
   [QpState.RESET]: 0,
   [QpState.INIT]: PKEY_INDEX | PORT_NUMBER | ACCESS_FLAGS | QKEY,
@@ -43,7 +46,7 @@ const TAKEN: Readonly<Record<number, number>> = {
   [QpState.ERROR]: 0,
 };
 
-/** Options that no device here has: depths cannot change, and there is no alternate path. */
+/** Options that no device here supports: depths cannot change, and there is no alternate path. */
 const NOWHERE = CAPABILITIES | FLAGS | PATH_MIG_STATE | ALTERNATE_AV;
 
 function nameOf(table: Readonly<Record<string, number>>, value: number): string {
@@ -61,27 +64,27 @@ function namesOf(options: number): string {
 function outOfRange(name: string, value: unknown, most: number, least = 0): string | undefined {
   if (value === undefined) return undefined;
   if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return undefined;
-  return `${name} is ${String(value)}; it takes a whole number from ${least} to ${most}`;
+  return `\`${name}\` must be an integer from ${least} to ${most}; got ${String(value)}`;
 }
 
-/** The error with a sentence that names the parameter, if one is known to be wrong. `find` may ask the device. */
+/** Returns the error with a reason that names the wrong parameter, if one is known. `find` may query the device. */
 function withReason(error: unknown, what: string, find: () => string | undefined): unknown {
   if (!(error instanceof WvError)) return error;
   let reason: string | undefined;
   try {
     reason = find();
   } catch {
-    // The device is gone; the first error is the better one.
+    // The device is gone, so the original error is more useful.
   }
   return reason === undefined ? error : new WvError(error.status, `${what}: ${reason}.`, { cause: error });
 }
 
-/** What peers may do to memory, this side must be able to do. @throws WvError INVALID_PARAMETER */
+/** Checks that this side has the rights that it grants to peers. @throws WvError INVALID_PARAMETER */
 export function checkRights(access: number): void {
   if ((access & WvAccess.REMOTE_VIEW) !== 0 && (access & WvAccess.REMOTE_READ) === 0) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The access rights 0x${(access >>> 0).toString(16)} let peers map the memory without REMOTE_READ (0x1).`,
+      `\`access\` must include REMOTE_READ (0x1) for peers to map the memory; got 0x${(access >>> 0).toString(16)}.`,
     );
   }
   const writes = (WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE) | WvAccess.REMOTE_ATOMIC;
@@ -89,16 +92,16 @@ export function checkRights(access: number): void {
   const wanted = `0x${((access | WvAccess.LOCAL_WRITE) >>> 0).toString(16)}`;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `The access rights 0x${(access >>> 0).toString(16)} let peers change the memory without LOCAL_WRITE (0x8); ${wanted} has both.`,
+    `\`access\` must include LOCAL_WRITE (0x8) for peers to change the memory; got 0x${(access >>> 0).toString(16)}. Use ${wanted}.`,
   );
 }
 
-/** Why memory of this length was not registered. */
+/** Explains why memory of this length was not registered. */
 export function explainLength(error: unknown, what: string, device: IWVDevice, length: number): unknown {
-  return withReason(error, what, () => outOfRange('The length', length, Number(device.query().maxMrSize), 1));
+  return withReason(error, what, () => outOfRange('length', length, Number(device.query().maxMrSize), 1));
 }
 
-/** Why a queue pair was not made; what its rings are made from, the UVP has checked. */
+/** Explains why a queue pair was not created; the UVP has already checked the sizes of its rings. */
 export function explainQp(
   error: unknown,
   device: IWVDevice,
@@ -113,7 +116,7 @@ export function explainQp(
   });
 }
 
-/** Why a queue pair in this state was not modified. */
+/** Explains why a queue pair in this state was not modified. */
 export function explainModify(
   error: unknown,
   device: IWVDevice,
@@ -138,27 +141,28 @@ function wrongStep(
   from: number,
   to: number,
 ): string | undefined {
-  if ((options & NOWHERE) !== 0) return `The options have ${namesOf(options & NOWHERE)}, which cannot change`;
+  if ((options & NOWHERE) !== 0)
+    return `\`options\` must not include ${namesOf(options & NOWHERE)}, which cannot be changed`;
   const unknown = options & ~Object.values(QpAttr).reduce((all: number, bit) => all | bit, 0);
-  if (unknown !== 0) return `The options have ${namesOf(unknown)}; they are an OR of QpAttr values`;
+  if (unknown !== 0) return `\`options\` must be an OR of QpAttr values; got ${namesOf(unknown)}`;
   const state = (value: number): string => nameOf(QpState, value);
   if (TAKEN[to] === undefined) {
     return to === QpState.SQERROR
-      ? 'qpState is SQERROR, which only a failed request leads to'
-      : `qpState is ${to}; it takes a value of QpState`;
+      ? '`qpState` must not be SQERROR, which only a failed request causes'
+      : `\`qpState\` must be a value of QpState; got ${to}`;
   }
   if ((options & CURRENT_STATE) !== 0 && currentQpState !== from)
-    return `currentQpState is ${String(currentQpState)}, but the queue pair is in ${state(from)}`;
+    return `\`currentQpState\` must be ${state(from)}, the state of the queue pair; got ${String(currentQpState)}`;
   const always = (options & STATE) !== 0 ? [QpState.RESET, QpState.ERROR] : [];
   const next: readonly number[] = [...(NEXT[from] ?? []), ...always];
   if (!next.includes(to)) {
     if ((options & STATE) === 0)
-      return `The options have no STATE, and attributes alone cannot be changed in ${state(from)}`;
-    return `The queue pair is in ${state(from)}, from where there is no step to ${state(to)}; there are those to ${next.map(state).join(', ')}`;
+      return `\`options\` must include STATE: in ${state(from)}, attributes cannot be changed without it`;
+    return `\`qpState\` must be one of ${next.map(state).join(', ')} while the queue pair is in ${state(from)}; got ${state(to)}`;
   }
   const surplus = options & ~TAKEN[to] & ~(STATE | CURRENT_STATE);
   if (surplus === 0) return undefined;
-  return `The options have ${namesOf(surplus)}, which the step from ${state(from)} to ${state(to)} does not take`;
+  return `\`options\` must not include ${namesOf(surplus)} in a transition from ${state(from)} to ${state(to)}`;
 }
 
 function wrongValue(device: IWVDevice, attributes: Partial<WvQpAttributes>): string | undefined {
@@ -175,9 +179,9 @@ function wrongValue(device: IWVDevice, attributes: Partial<WvQpAttributes>): str
   if (limits !== undefined) return limits;
   const { activeMtu, pkeyTableLength } = device.queryPort(portNumber);
   if (pathMtu !== undefined && !MTUS.includes(pathMtu))
-    return `pathMtu is ${String(pathMtu)} bytes; it takes one of ${MTUS.join(', ')}`;
+    return `\`pathMtu\` must be one of ${MTUS.join(', ')} bytes; got ${String(pathMtu)}`;
   if (pathMtu !== undefined && pathMtu > activeMtu)
-    return `The path MTU is ${pathMtu} bytes; the port carries at most ${activeMtu}, as its interface's MTU allows`;
+    return `\`pathMtu\` must be at most the ${activeMtu} bytes that the MTU of the port's interface allows; got ${pathMtu}`;
   return outOfRange('pkeyIndex', pkeyIndex, pkeyTableLength - 1);
 }
 
@@ -188,15 +192,15 @@ function wrongPath(
   if (!(error instanceof WvError) || error.status !== Status.INVALID_ADDRESS) return undefined;
   const text = (gid?: Uint8Array): string =>
     gid === undefined ? 'missing' : Buffer.from(gid).toString('hex');
-  return `There is no path with the sourceGid ${text(sourceGid)} and the destinationGid ${text(destinationGid)}; the source is one of the port's GIDs, see queryGid()`;
+  return `No path from \`sourceGid\` ${text(sourceGid)} to \`destinationGid\` ${text(destinationGid)}; the source must be one of the port's GIDs, see queryGid()`;
 }
 
-/** Why a queue pair of a type was not accepted. `other`: it is not the one of Connect. */
+/** Explains why a queue pair was not accepted. `other`: it is not the one given to Connect. */
 export function explainAccept(error: WvError, type: number, other: boolean): unknown {
   if (error.status !== Status.INVALID_PARAMETER) return error;
   return withReason(error, 'EP_ACCEPT', () =>
     other
-      ? 'The queue pair is not the one of connect(); pass that one, or null'
-      : `The queue pair is of type ${nameOf(QpType, type)}, and the peer's is of another; both are RC, or both UC`,
+      ? '`qp` must be the queue pair given to connect(), or null'
+      : `\`qp\` must be of the peer's type, both RC or both UC; got ${nameOf(QpType, type)}`,
   );
 }

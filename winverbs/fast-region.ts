@@ -12,7 +12,7 @@ import { WvObject } from './wv-object.js';
 
 const NO_BYTES = new Uint8Array(0);
 
-/** IWVFastRegion: a region whose memory, rights and key requests change (IWVConnectQueuePair.fastRegister). */
+/** IWVFastRegion: a region whose memory, rights and key are changed by requests (IWVConnectQueuePair.fastRegister). */
 export class WVFastRegion extends WvObject implements IWVFastRegion {
   /** @internal */
   readonly handle: UvpHandle;
@@ -39,7 +39,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     if (!Number.isSafeInteger(maxLength) || maxLength < 1) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The greatest length is ${maxLength}; it takes a whole number of bytes from 1 to the device's maxMrSize.`,
+        `\`maxLength\` must be an integer from 1 to the device's \`maxMrSize\`; got ${maxLength}.`,
       );
     }
     const input = WvIoMemoryRegister.encode({ id: pd.id, bufferLength: BigInt(maxLength) });
@@ -52,7 +52,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return new WVFastRegion(pd, WvIoMemoryKeys.decode(output).lkey, maxLength);
   }
 
-  /** The key of the latest registration, queued or completed; both the local one and the peer's. */
+  /** The key of the latest registration, queued or completed; it is both the local key and the peer's. */
   get rkey(): number {
     return this.pd.verbs.fastRegionKey?.(this.handle) ?? this.firstKey;
   }
@@ -61,12 +61,12 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return this.rkey;
   }
 
-  /** Of the latest registration: 0 if it is zero based. */
+  /** The address of the latest registration; 0 if it is zero based. */
   get address(): number {
     return this.start;
   }
 
-  /** Bytes of the latest registration. */
+  /** Length of the latest registration, in bytes. */
   get length(): number {
     return this.used;
   }
@@ -79,7 +79,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return this.view;
   }
 
-  /** @internal A registration was queued. */
+  /** @internal Records a registration that was queued. */
   registering({ region, offset, length }: WvSge, access: number): void {
     this.memory = region;
     this.offset = offset;
@@ -98,6 +98,6 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
 
 /** @internal */
 export function noFastRegions({ name }: WVDevice): never {
-  const text = `The device ${name} has no fast registration (MEM_MGT_EXTENSIONS).`;
+  const text = `The device ${name} does not support fast registration (MEM_MGT_EXTENSIONS).`;
   throw new WvError(Status.NOT_SUPPORTED, text);
 }

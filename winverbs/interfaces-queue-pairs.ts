@@ -1,4 +1,4 @@
-/** Queue pairs and endpoints, of connections and of datagrams. */
+/** Interfaces of connected and datagram queue pairs and of endpoints. */
 
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type {
@@ -19,15 +19,18 @@ import type {
 } from './interfaces.js';
 import type { WvDirect, WvDirectResult } from './remote-memory.js';
 
-/** Attributes of a new queue pair. Depths are numbers of requests, SGEs entries per request, `maxInlineSend` bytes. */
+/**
+ * Attributes of a new queue pair. Depths are numbers of requests, SGEs are counted for each request, `maxInlineSend` is
+ * in bytes.
+ */
 export interface WvQpCreate {
   /** The completion queue of send requests, of the same device. */
   sendCq: IWVCompletionQueue;
   /** The completion queue of receives; it may be the same. */
   receiveCq: IWVCompletionQueue;
-  /** The source of receives; `receiveDepth` and `receiveSge` are ignored then. */
+  /** The shared source of receives. `receiveDepth` and `receiveSge` are then ignored. */
   srq?: IWVSharedReceiveQueue;
-  /** The caller's own value: `qpContext` of completions. */
+  /** The caller's own value, returned as `qpContext` of completions. */
   context?: unknown;
   /** Outstanding send requests, up to the device's `maxQpWr`. */
   sendDepth: number;
@@ -39,38 +42,42 @@ export interface WvQpCreate {
   receiveSge: number;
   /** Bytes of an INLINE request, up to the device's limit of that name; default 0. */
   maxInlineSend?: number;
-  /** RDMA reads and atomics of this side that may be outstanding, and what a connection asks for; default 16, of UC 0. */
+  /**
+   * RDMA reads and atomics of this side that may be outstanding, and that a connection requests; default 16, for UC 0.
+   */
   initiatorDepth?: number;
-  /** RDMA reads and atomics of the peer that are served at a time, and what a connection offers; default 16, of UC 0. */
+  /**
+   * RDMA reads and atomics of the peer that are served at a time, and that a connection offers; default 16, for UC 0.
+   */
   responderResources?: number;
   /** WV_QP_SIGNAL_SENDS. */
   signalSends?: boolean;
-  /** WV_QP_MEMORY_MANAGEMENT: it takes {@link IWVConnectQueuePair.fastRegister}. */
+  /** WV_QP_MEMORY_MANAGEMENT: the queue pair supports {@link IWVConnectQueuePair.fastRegister}. */
   memoryManagement?: boolean;
   /**
-   * WV_QP_TYPE of a connected queue pair: RC 0 (default), UC 1. An unreliable one has sends and writes only, and lost
-   * messages are not reported.
+   * WV_QP_TYPE of a connected queue pair: RC 0 (default), UC 1. An unreliable one supports only sends and writes, and
+   * does not report lost messages.
    */
   type?: number;
 }
 
-/** Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are bytes, timeouts codes. */
+/** Attributes of a queue pair (IBA 1 §11.2.5.2). PSNs and QPNs have 24 bits, MTUs are in bytes, timeouts are codes. */
 export interface WvQpAttributes {
   /** WV_QP_TYPE. */
   readonly qpType: number;
-  /** WV_QP_STATE; in a modify the state to move to. */
+  /** WV_QP_STATE; in a modify, the state to move to. */
   readonly qpState: number;
   /** The same as `qpState`; in a modify, the state that the caller assumes. */
   readonly currentQpState: number;
   /** This queue pair's number; a modify does not change it. */
   readonly qpn: number;
-  /** The peer's queue pair number; connected queue pairs, from RTR on. */
+  /** The peer's queue pair number, for connected queue pairs from RTR on. */
   readonly destinationQpn: number;
-  /** The number of the first packet that is sent; from RTS on. */
+  /** PSN of the first packet to send; from RTS on. */
   readonly sendPsn: number;
-  /** The number of the first packet that is expected; from RTR on. */
+  /** PSN of the first packet expected; from RTR on. */
   readonly receivePsn: number;
-  /** Payload of a full packet: 256, 512, 1024, 2048 or 4096; from RTR on. */
+  /** Payload of a full packet in bytes: 256, 512, 1024, 2048 or 4096; from RTR on. */
   readonly pathMtu: number;
   /** Outstanding send requests, as granted. */
   readonly sendDepth: number;
@@ -88,44 +95,42 @@ export interface WvQpAttributes {
   readonly responderResources: number;
   /** WV_ACCESS_* values below 0x100: what the peer may do. */
   readonly accessFlags: number;
-  /** The Q_Key of a datagram queue pair, 32 bits; values from 0x80000000 on are for the system. */
+  /** The Q_Key of a datagram queue pair, 32 bits; values from 0x80000000 on are reserved for the OS. */
   readonly qkey: number;
-  /** The place of its P_Key in the port's table. */
+  /** The index of the queue pair's P_Key in the port's table. */
   readonly pkeyIndex: number;
   /** The port of this side, from 1. */
   readonly portNumber: number;
-  /** How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite. */
+  /** Time to wait for an acknowledgement, a 5-bit code: 4.096 µs × 2^code; 0 is infinite. */
   readonly localAckTimeout: number;
-  /** Repetitions without an acknowledgement, 0 to 7. */
+  /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
-  /** Repetitions when the peer has no receive, 0 to 6; 7: without end. */
+  /** Retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   readonly rnrRetryCount: number;
-  /** How long the peer is told to wait for a receive: a code of 5 bits (IBA 1 §9.7.5.2.8). */
+  /** RNR NAK timer: how long the peer must wait before it retries, a 5-bit code (IBA 1 §9.7.5.2.8). */
   readonly rnrNakTimeout: number;
   /** With the option AV: the GID of this side, 16 bytes. */
   readonly sourceGid: Uint8Array;
   /** With the option AV: the GID of the peer, 16 bytes. */
   readonly destinationGid: Uint8Array;
   /**
-   * 8 bits, with the option AV: IPv4's TOS, IPv6's traffic class. The upper six are the DSCP; on a connection the HCA
+   * IPv4's TOS or IPv6's traffic class, 8 bits, with the option AV. The upper six are the DSCP; on a connection the HCA
    * sets the lower two, ECN (option `ecn`).
    */
   readonly trafficClass: number;
-  /**
-   * 20 bits, with the option AV: the flow label of IPv6 headers; 0 leaves it to the operating system. IPv4 has none.
-   */
+  /** The flow label of IPv6 headers, 20 bits, with the option AV; 0 leaves it to the OS. IPv4 has none. */
   readonly flowLabel: number;
-  /** 8 bits, with the option AV: IPv4's TTL, IPv6's hop limit. 0 (default): 64. */
+  /** IPv4's TTL or IPv6's hop limit, 8 bits, with the option AV; 0 (default) selects 64. */
   readonly hopLimit: number;
   /** WV_QP_SIGNAL_SENDS, as created. */
   readonly qpFlags: number;
-  /** The peer's LID, which only InfiniBand has: 0 on RoCE. */
+  /** The peer's LID, used only on InfiniBand: 0 on RoCE. */
   readonly destinationLid: number;
-  /** The service level of packets, 0 to 15, which only InfiniBand has: 0 on RoCE. */
+  /** The service level of packets, 0 to 15, used only on InfiniBand: 0 on RoCE. */
   readonly serviceLevel: number;
-  /** The low bits of the source LID, which only InfiniBand has: 0 on RoCE. */
+  /** The low bits of the source LID, used only on InfiniBand: 0 on RoCE. */
   readonly sourcePathBits: number;
-  /** The rate of injection as a code, which only InfiniBand has: 0 on RoCE. */
+  /** The injection rate as a code, used only on InfiniBand: 0 on RoCE. */
   readonly staticRate: number;
   /** WV_APM_STATE: path migration, which the software HCA does not have: 0. */
   readonly apmState: number;
@@ -135,60 +140,60 @@ export interface WvQpAttributes {
   readonly alternatePkeyIndex: number;
   /** `localAckTimeout` of the path to migrate to; 0 on the software HCA. */
   readonly alternateLocalAckTimeout: number;
-  /** The protection domain that it was made in; a modify does not change it, nor the queues. No reference is added. */
+  /** The protection domain of the queue pair. A modify changes neither it nor the queues. No reference is added. */
   readonly pd: IWVProtectionDomain;
-  /** The completion queue of its send requests. No reference is added. */
+  /** The completion queue of send requests. No reference is added. */
   readonly sendCq: IWVCompletionQueue;
-  /** The completion queue of its receives. No reference is added. */
+  /** The completion queue of receives. No reference is added. */
   readonly receiveCq: IWVCompletionQueue;
-  /** The shared receive queue; undefined: it has receives of its own. No reference is added. */
+  /** The shared receive queue; undefined if the queue pair has its own receives. No reference is added. */
   readonly srq: IWVSharedReceiveQueue | undefined;
 }
 
-/** A request of {@link IWVQueuePair.postSend} (WV_SEND_REQUEST). What an opcode does not use is ignored. */
+/** A request of {@link IWVQueuePair.postSend} (WV_SEND_REQUEST). Members that an opcode does not use are ignored. */
 export interface WvSendRequest {
-  /** The caller's own value, which the completion has. */
+  /** The caller's own value, returned in the completion. */
   readonly context?: unknown;
   /**
    * WV_OPCODE: Send 0 (default), RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, Invalidate 6, FastRegister 7.
-   * Datagram queue pairs have Send alone.
+   * Datagram queue pairs support only Send.
    */
   readonly opcode?: number;
   /** WV_SEND_*; default 0. */
   readonly flags?: number;
-  /** The memory that is sent, or, for reads and atomics, filled; default: none. */
+  /** The memory to send, or to fill in reads and atomics; default: none. */
   readonly sgl?: readonly WvSge[];
-  /** Sent with the flag IMMEDIATE. */
+  /** Immediate data, sent with the flag IMMEDIATE. */
   readonly immediate?: number;
-  /** A Send: the peer's key whose window or region its arrival invalidates. */
+  /** Send: the key of the peer's window or region that the arrival invalidates. */
   readonly invalidateRkey?: number;
-  /** The remote memory of RDMA and atomics. */
+  /** The remote memory of RDMA requests and atomics. */
   readonly remote?: RemoteMemoryRef;
-  /** Bytes from the start of `remote`; default 0. */
+  /** Offset from the start of `remote`, in bytes; default 0. */
   readonly remoteOffset?: number;
-  /** CompareExchange: the value that must be there; FetchAdd: the value to add. */
+  /** CompareExchange: the expected value; FetchAdd: the value to add. */
   readonly compareOrAdd?: bigint;
   /** CompareExchange: the new value. */
   readonly exchange?: bigint;
-  /** FastRegister, Invalidate: the region. Of a FastRegister, `sgl` has one entry, the memory. */
+  /** FastRegister, Invalidate: the region. For a FastRegister, `sgl` has one entry, the memory. */
   readonly fastRegion?: IWVFastRegion;
   /** FastRegister: WV_ACCESS_*; default 0. */
   readonly access?: number;
-  /** FastRegister: the low byte of the new key; default: the present one's successor. */
+  /** FastRegister: the low byte of the new key; default: the successor of the present one. */
   readonly keyByte?: number;
-  /** A datagram: where it goes; of the same protection domain. */
+  /** Datagram: the destination, an address handle of the same protection domain. */
   readonly addressHandle?: IWVAddressHandle;
-  /** A datagram: the queue pair number of the destination, 24 bits; MULTICAST_QPN for a group. */
+  /** Datagram: the queue pair number of the destination, 24 bits; MULTICAST_QPN for a group. */
   readonly destinationQpn?: number;
-  /** A datagram: the Q_Key of the destination; from 0x80000000 on the queue pair's own is used. Default: 0. */
+  /** Datagram: the Q_Key of the destination, default 0; values from 0x80000000 on select the queue pair's own. */
   readonly destinationQkey?: number;
 }
 
 /** The common part of all types of queue pairs. */
 export interface IWVQueuePair extends WvOverlappedObject {
-  /** The queue pair's number on the wire, 24 bits. */
+  /** The queue pair number, 24 bits. */
   readonly qpn: number;
-  /** The WV_QP_STATE that the HCA published last; no IOCTL. */
+  /** The WV_QP_STATE that the HCA published last, without an IOCTL. */
   readonly state: number;
   /** Maximum SGEs of a request other than a receive; at least as many as requested. */
   readonly sendSge: number;
@@ -196,40 +201,41 @@ export interface IWVQueuePair extends WvOverlappedObject {
   readonly receiveSge: number;
   /** Maximum bytes of an INLINE request. */
   readonly maxInlineSend: number;
-  /** All attributes. */
+  /** Returns all attributes. */
   query(): WvQpAttributes;
-  /** `options` WV_QP_ATTR_* selects the attributes to change. */
+  /** Changes the attributes that `options` (WV_QP_ATTR_*) selects. */
   modify(attributes: Partial<WvQpAttributes>, options: number): void;
-  /** As {@link modify}, overlapped; wrong arguments throw at once. */
+  /** The overlapped form of {@link modify}; wrong arguments throw at once. */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void>;
   /**
-   * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: its receives
-   * come from a shared receive queue.
+   * Posts the buffers for an incoming message; throws only if nothing was queued. INVALID_DEVICE_REQUEST: the queue
+   * pair uses a shared receive queue.
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
   /**
-   * Posts requests in their order, with one doorbell for all. If one cannot be queued, those before it are, and the
-   * error names it: `failedRequest`. Those after it are not queued.
+   * Posts requests in order, with one doorbell for all. If one cannot be queued, those before it are, those after it
+   * are not, and `failedRequest` of the error is its index.
    *
    * @throws WvError as the single calls of this type of queue pair
    * @see IWVQueuePair::PostSend
    */
   postSend(requests: readonly WvSendRequest[]): void;
-  /** Requests posted from now on are submitted together by {@link submitBatch}. */
+  /** Starts a batch: requests posted from now on are submitted together by {@link submitBatch}. */
   startBatch(): void;
   /** Submits the requests posted since {@link startBatch}. */
   submitBatch(): void;
 }
 
 /**
- * Requests throw only if nothing was queued (NO_MORE_ENTRIES for a full queue, DATA_OVERRUN for too many SGEs,
- * BUFFER_OVERFLOW for too many inline bytes, ACCESS_VIOLATION for an inline SGE that ends beyond its region,
- * INVALID_DEVICE_STATE before RTS, …). The completion reports the result of a queued request: LOCAL_PROTECTION_ERROR for
- * any other SGE that ends beyond its region. `flags` is an OR of WV_SEND_*: IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
+ * The two queues of a connection. A request throws only if nothing was queued: NO_MORE_ENTRIES for a full queue,
+ * DATA_OVERRUN for too many SGEs, BUFFER_OVERFLOW for too many inline bytes, ACCESS_VIOLATION for an inline SGE that
+ * ends beyond its region, INVALID_DEVICE_STATE before RTS, and others. The completion reports the result of a queued
+ * request, such as LOCAL_PROTECTION_ERROR for any other SGE that ends beyond its region. `flags` is an OR of WV_SEND_*:
+ * IMMEDIATE 1, FENCE 2, SIGNALED 4, SOLICITED 8, INLINE 0x10.
  * @example
  * ```ts
- * qp.postReceive('answer', [{ region, offset: 4096, length: 4096 }]);
- * qp.send('question', [{ region, offset: 0, length: 100 }], WvSend.SIGNALED);
+ * qp.postReceive('reply', [{ region, offset: 4096, length: 4096 }]);
+ * qp.send('request', [{ region, offset: 0, length: 100 }], WvSend.SIGNALED);
  * qp.read('read', [{ region, offset: 8192, length: 4096 }], WvSend.SIGNALED, remote, 0);
  * qp.fetchAdd('count', { region, offset: 0, length: 8 }, WvSend.SIGNALED, 1n, remote, 64);
  * const { context, status } = await nextCompletion(cq);
@@ -239,14 +245,14 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   /**
    * Posts a message; `immediate` is sent with the flag IMMEDIATE.
    *
-   * @throws WvError NOT_SUPPORTED: immediate data on an iWARP device; so does {@link write}.
+   * @throws WvError NOT_SUPPORTED: immediate data on an iWARP device, as in {@link write}.
    */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
   /** Posts a message whose arrival invalidates the peer's key `rkey`. */
   sendAndInvalidate(context: unknown, sgl: readonly WvSge[], flags: number, rkey: number): void;
-  /** Posts a read of remote memory; `offset` is in bytes from the start of `remote`. */
+  /** Posts an RDMA Read; `offset` is in bytes from the start of `remote`. */
   read(context: unknown, sgl: readonly WvSge[], flags: number, remote: RemoteMemoryRef, offset: number): void;
-  /** Posts a write to remote memory; with the flag IMMEDIATE it takes one of the peer's receives. */
+  /** Posts an RDMA Write; with the flag IMMEDIATE it consumes one of the peer's receives. */
   write(
     context: unknown,
     sgl: readonly WvSge[],
@@ -256,26 +262,27 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     immediate?: number,
   ): void;
   /**
-   * Executes an operation between bytes of any memory, registered or not, and the peer's memory, `offset` bytes into it. It is done when the
-   * call returns, before requests that were posted earlier, and makes no completion. Rights and bounds are those of {@link write},
-   * {@link read} and {@link fetchAdd}. An addition to WinVerbs; missing where the device cannot reach the memory of any peer, as real
-   * HCAs cannot.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. It
+   * is done when the call returns, before requests that were posted earlier, and creates no completion. Rights and
+   * bounds are those of {@link write}, {@link read} and {@link fetchAdd}. An addition to WinVerbs; missing on devices
+   * that cannot reach any peer's memory, such as real HCAs.
    *
-   * @param bytes - of an atomic operation 8 or 16, at a multiple of 8 of the peer's addresses; may be empty, to ask whether the peer can be
-   *   reached at all
-   * @returns after `REFUSED`, which says nothing about a later call, a part of the bytes may have been copied
+   * @param bytes - 8 or 16 bytes for an atomic operation, at a multiple of 8 of the peer's addresses; may be empty, to
+   *   find out whether the peer can be reached at all
+   * @returns after `REFUSED`, some of the bytes may have been copied, and a later call may succeed
    * @throws WvError INVALID_PARAMETER, INVALID_HANDLE
    */
   direct?(operation: WvDirect, bytes: Uint8Array, remote: RemoteMemoryRef, offset: number): WvDirectResult;
   /**
-   * Maps `length` bytes of the peer's memory, from `offset` on, into this process, where they stay until they are collected: longer than the
-   * peer's registration, the connection and the peer. They show what the peer has there. A page of them that is written to becomes this
-   * process's own, and shows the peer's no more. The peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at
-   * a time. An addition to WinVerbs; missing where there is no {@link direct}.
+   * Maps `length` bytes of the peer's memory, from `offset` on, into this process. They stay mapped until they are
+   * garbage-collected, even after the peer's registration, the connection and the peer have ended. They show the peer's
+   * memory. A page that this process writes to becomes a private copy, which no longer follows the peer's memory. The
+   * peer must have registered the memory with REMOTE_VIEW. At most 4096 views exist at a time. An addition to WinVerbs;
+   * missing where there is no {@link direct}.
    *
-   * @returns the bytes, in a buffer of their own; or `NOT_MAPPED`: call again in a millisecond or so; `REFUSED`
-   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE; INSUFFICIENT_RESOURCES: no file descriptor is left, or too many views exist; NO_MEMORY;
-   *   NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+   * @returns the bytes, in a buffer of their own; or `NOT_MAPPED`: call again in about a millisecond; or `REFUSED`
+   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE; INSUFFICIENT_RESOURCES: no file descriptor is left, or too many
+   *   views exist; NO_MEMORY; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
    */
   view?(
     remote: RemoteMemoryRef,
@@ -283,9 +290,9 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     length: number,
   ): Uint8Array<ArrayBuffer> | typeof WvDirectResult.NOT_MAPPED | typeof WvDirectResult.REFUSED;
   /**
-   * Posts an atomic exchange of 8 remote bytes, done if they equal `compare`; `sge` receives their previous value.
+   * Posts an atomic exchange of 8 remote bytes if they equal `compare`; `sge` receives their previous value.
    *
-   * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`); so does {@link fetchAdd}.
+   * @throws WvError NOT_SUPPORTED: the device has no atomics (`atomicCapability`), as in {@link fetchAdd}.
    */
   compareExchange(
     context: unknown,
@@ -306,8 +313,8 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     offset: number,
   ): void;
   /**
-   * Binds `length` bytes at `offset` of the region. Returns the window's new rkey, valid for requests posted after this
-   * one.
+   * Posts the binding of a window to `length` bytes at `offset` of the region. Returns the window's new rkey, valid for
+   * requests posted after this one.
    */
   bindMemoryWindow(
     window: IWVMemoryWindow,
@@ -318,12 +325,12 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     access: number,
     flags: number,
   ): number;
-  /** Posts the end of a window's binding. */
+  /** Posts the invalidation of a window's binding. */
   invalidateMemoryWindow(window: IWVMemoryWindow, context: unknown, flags: number): void;
   /**
-   * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for requests posted after
-   * this one. `keyByte`, its low byte, is by default the present one's successor. So a key comes back after 256 registrations: by then take
-   * another region if its peers should not reach later memory.
+   * Posts the registration of `memory`, a part of a registered region, as `region`. Returns the new key, valid for
+   * requests posted after this one. `keyByte` is the key's low byte, by default the successor of the present one. A key
+   * is therefore reused after 256 registrations: use another region by then if its peers must not reach later memory.
    */
   fastRegister(
     region: IWVFastRegion,
@@ -333,41 +340,41 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
     flags: number,
     keyByte?: number,
   ): number;
-  /** Posts the end of a fast registration. */
+  /** Posts the invalidation of a fast registration. */
   invalidateRegion(region: IWVFastRegion, context: unknown, flags: number): void;
 }
 
-/** A datagram to send (WV_SEND_DATAGRAM). The caller may reuse it; it is read during the call only. */
+/** A datagram to send (WV_SEND_DATAGRAM). It is read only during the call, so the caller may reuse it. */
 export interface WvSendDatagram {
-  /** The caller's own value, which the completion has. */
+  /** The caller's own value, returned in the completion. */
   context: unknown;
-  /** Where the datagram goes; of the same protection domain. */
+  /** The destination, an address handle of the same protection domain. */
   addressHandle: IWVAddressHandle;
-  /** The memory that is sent: together at most the MTU of the path. */
+  /** The memory to send; its total length is at most the MTU of the path. */
   sgl: readonly WvSge[];
   /** WV_SEND_* except FENCE. */
   flags: number;
-  /** Sent with the flag IMMEDIATE, 32 bits. */
+  /** Immediate data, 32 bits, sent with the flag IMMEDIATE. */
   immediateData?: number;
-  /** MULTICAST_QPN for a group. */
+  /** The queue pair number of the destination; MULTICAST_QPN for a group. */
   destinationQpn: number;
-  /** From 0x80000000 on: the queue pair's own Q_Key is used. */
+  /** The Q_Key of the destination; values from 0x80000000 on select the queue pair's own. */
   destinationQkey: number;
 }
 
-/** Attributes for starting a datagram queue pair that differ from the defaults. */
+/** Attributes for starting a datagram queue pair. */
 export interface WvDatagramStart {
-  /** Default: 1. */
+  /** The port of the device; default: 1. */
   portNumber?: number;
-  /** Default: 0. */
+  /** The index of the P_Key in the port's table; default: 0. */
   pkeyIndex?: number;
-  /** 24 bits; default: random. */
+  /** PSN of the first packet, 24 bits; default: random. */
   sendPsn?: number;
 }
 
 /**
  * Unreliable datagrams (UD): messages of at most the port's active MTU, to any queue pair whose number and Q_Key are
- * known. The first 40 bytes of a receive's buffers get the GRH; a completion's length includes them. Datagrams that do
+ * known. The first 40 bytes of a receive's buffers hold the GRH; a completion's length includes them. Datagrams that do
  * not fit are dropped.
  * @example
  * ```ts
@@ -379,7 +386,7 @@ export interface WvDatagramStart {
  * ```
  */
 export interface IWVDatagramQueuePair extends IWVQueuePair {
-  /** RESET or INIT → RTS. */
+  /** Moves the queue pair from RESET or INIT to RTS. */
   start(qkey: number, options?: WvDatagramStart): void;
   /** Posts a datagram of one SGE, without immediate data. */
   send(
@@ -392,9 +399,9 @@ export interface IWVDatagramQueuePair extends IWVQueuePair {
   ): void;
   /** Posts a datagram. Throws only if nothing was queued. */
   sendMessage(message: WvSendDatagram): void;
-  /** Receives datagrams of a group, an IP address or its GID, with this queue pair's Q_Key. */
+  /** Receives the datagrams of a group, given as an IP address or its GID, that have this queue pair's Q_Key. */
   attachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
-  /** Undoes {@link attachMulticast}. */
+  /** Reverts {@link attachMulticast}. */
   detachMulticast(group: string | Uint8Array, lid?: number): Overlapped<void>;
 }
 
@@ -402,62 +409,62 @@ export interface IWVDatagramQueuePair extends IWVQueuePair {
 export interface IWVEndpoint extends WvOverlappedObject {
   /** Resolves the route to a peer (IBAT) and sets it: AddressBound → RouteResolved. */
   resolveRoute(peer: SocketAddress): void;
-  /** Sets the path to a peer as a whole: AddressBound → RouteResolved. */
+  /** Sets all of the path to a peer: AddressBound → RouteResolved. */
   modify(path: WvPathRecord): void;
   /**
-   * With port 0 it gets a free port. Returns the address with the port, as query() does. With `device` the wildcard means the
-   * addresses of that device.
+   * Binds the endpoint to an address. Port 0 selects a free port. Returns the address with the port, as query() does.
+   * With `device`, the wildcard stands for the addresses of that device.
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress;
   /**
-   * Accepts requests from now on; `backlog` is the maximum of waiting requests, at most 1024, which 0 means, too. With
-   * `pkey` only requests for the partition of that P_Key.
+   * Accepts requests from now on. `backlog` is the maximum number of waiting requests; at most 1024, which 0 also
+   * selects. With `pkey`, only requests for the partition of that P_Key are accepted.
    */
   listen(backlog: number, pkey?: number): void;
-  /** Rejects the request or the reply, with at most 148 bytes for the peer, 136 for a datagram service. */
+  /** Rejects the request or the reply, with at most 148 bytes for the peer (136 for a datagram service). */
   reject(privateData?: Uint8Array): void;
 }
 
-/** Connection parameters. Depths are this side's view: reads that it accepts and reads that it issues. */
+/** Connection parameters. Depths are seen from this side: reads that it serves and reads that it issues. */
 export interface WvConnectParam {
-  /** At most 56 bytes. */
+  /** Private data for the peer: at most 56 bytes for Connect, {@link IWVProvider.maxAcceptData} for Accept. */
   privateData?: Uint8Array;
   /** RDMA reads and atomics of the peer that this side serves at a time; default: those of the queue pair. */
   responderResources?: number;
-  /** RDMA reads and atomics that this side wants to have outstanding; default: those of the queue pair. */
+  /** RDMA reads and atomics that this side may have outstanding; default: those of the queue pair. */
   initiatorDepth?: number;
-  /** Repetitions without an acknowledgement, 0 to 7, the default. */
+  /** Retries without an acknowledgement, 0 to 7; default: 7. */
   retryCount?: number;
   /**
-   * 0..7: how often the peer repeats a send that finds no receive here. 7 is infinite and the default of QPs with an
-   * SRQ; 6 is the default of others. With 6 the peer also waits for at least one second (the option `rnrPatienceMs`); a
-   * smaller count limits the retries alone.
+   * How often the peer retries a send that finds no receive here (RNR), 0 to 7. 7 is unlimited and the default of QPs
+   * with an SRQ; 6 is the default of others. With 6 the peer also waits for at least one second (option
+   * `rnrPatienceMs`); a smaller count limits only the retries.
    */
   rnrRetryCount?: number;
 }
 
 /** Attributes of an endpoint's connection: addresses, device, and the peer's last private data. */
 export interface WvConnectAttributes {
-  /** This side's address and port; the wildcard of IPv4 while there is none. */
+  /** This side's address and port; the IPv4 wildcard if none is bound. */
   readonly localAddress: SocketAddress;
-  /** The peer's address and port; undefined while there is no peer. */
+  /** The peer's address and port; undefined if there is no peer. */
   readonly peerAddress: SocketAddress | undefined;
-  /** Of a connection, or a request for one, with its partition. */
+  /** The device, port and partition of the connection, or of the request for one. */
   readonly device: WvDeviceAddress;
   /**
-   * The peer's last private data. Messages do not carry its length: it is padded with zeros to 56 bytes, and longer
-   * only if the REP (at most 196 bytes) or REJ (148) has other bytes than zeros behind them.
+   * The peer's last private data. Messages do not carry its length: it is padded with zeros to 56 bytes. It is longer
+   * only if a REP (at most 196 bytes) or REJ (148) has nonzero bytes after them.
    */
   readonly privateData: Uint8Array;
   /** RDMA reads and atomics of the peer that this side serves at a time. */
   readonly responderResources: number;
   /** RDMA reads and atomics that this side may have outstanding. */
   readonly initiatorDepth: number;
-  /** Repetitions without an acknowledgement, 0 to 7. */
+  /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount: number;
-  /** Repetitions when no receive is posted, 0 to 6; 7: without end. */
+  /** Retries when no receive is posted, 0 to 6; 7: unlimited. */
   readonly rnrRetryCount: number;
-  /** How many requests may wait, of a listener; 0 of all others. */
+  /** Maximum number of waiting requests of a listener; otherwise 0. */
   readonly backlog: number;
 }
 
@@ -477,32 +484,32 @@ export interface WvConnectAttributes {
  * ```
  */
 export interface IWVConnectEndpoint extends IWVEndpoint {
-  /** Waits for a request and puts it into a fresh endpoint. */
+  /** Waits for a request and moves it into a fresh endpoint. */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void>;
-  /** Requests a connection. It ends when the peer has replied: accept or reject the reply then. */
+  /** Requests a connection. It ends when the peer has replied; then accept or reject the reply. */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void>;
-  /** Accepts the request, or the reply; the queue pair is in RTS when it ends. On the active side `qp` may be null. */
+  /** Accepts the request or the reply; the queue pair is in RTS when it ends. On the active side `qp` may be null. */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void>;
-  /** Ends the connection and flushes the queue pair at once; ends when the peer has confirmed. */
+  /** Ends the connection and flushes the queue pair at once. The request ends when the peer has confirmed. */
   disconnect(): Overlapped<void>;
   /**
-   * Chooses what a disconnect by the peer does to the queue pair: with true it stays as it is until {@link disconnect},
-   * so that its owner decides what becomes of outstanding requests; with false (default) it is flushed at once.
+   * Selects what a disconnect by the peer does to the queue pair. With true it stays as it is until {@link disconnect},
+   * so that its owner decides about outstanding requests; with false (default) it is flushed at once.
    */
   keepQueuePairOnDisconnect(keep: boolean): void;
   /** Waits for the end of the connection; never ends in SUCCESS. */
   notifyDisconnect(): Overlapped<void>;
-  /** Addresses, private data and read depths, in the view of this side. */
+  /** Returns addresses, private data and read depths, as seen from this side. */
   query(): WvConnectAttributes;
 }
 
-/** A datagram endpoint's answer to a look-up of its queue pair. */
+/** A datagram endpoint's reply to a lookup of its queue pair. */
 export interface WvDatagramParam {
   /** A UD queue pair of this provider, or any queue pair number. */
   qp: IWVDatagramQueuePair | number;
-  /** Default: 0x01234567, as in RDMA CM. */
+  /** The Q_Key to send with; default: 0x01234567, as in RDMA CM. */
   qkey?: number;
-  /** At most 136 bytes. */
+  /** Private data for the peer, at most 136 bytes. */
   privateData?: Uint8Array;
 }
 
@@ -514,22 +521,25 @@ export interface WvDatagramAttributes {
   readonly peerAddress: SocketAddress | undefined;
   /** The device of the local address, its port and partition. */
   readonly device: WvDeviceAddress;
-  /** Of a listener. */
+  /** Maximum number of waiting requests of a listener. */
   readonly backlog: number;
-  /** For an address handle on {@link device}. Undefined if there is no peer. */
+  /** The address vector for an address handle on {@link device}; undefined if there is no peer. */
   readonly addressVector: WvAddressVector | undefined;
-  /** 0: unknown, as for the sender of a look-up; 0xFFFFFF: the group. */
+  /** The peer's queue pair number; 0: unknown, as for the sender of a lookup; 0xFFFFFF: a group. */
   readonly qpn: number;
   /** The Q_Key that datagrams to the peer must carry. */
   readonly qkey: number;
-  /** The peer's answer: 0 yes, 1 nobody there, 2 rejected, 3 no queue pair, 4 elsewhere, 5 another version. */
+  /**
+   * The peer's SIDR status: 0 valid, 1 service ID not supported, 2 rejected, 3 no queue pair, 4 redirected, 5 version
+   * not supported.
+   */
   readonly sidrStatus: number;
-  /** The peer's private data, zero-padded: 180 bytes of a request, 136 of an answer. */
+  /** The peer's private data, zero-padded: 180 bytes of a request, 136 of a reply. */
   readonly privateData: Uint8Array;
 }
 
 /**
- * Looks up datagram peers, answers look-ups, and joins groups (IBA 1 §12.11). Its class documents all statuses.
+ * Looks up datagram peers, replies to lookups, and joins groups (IBA 1 §12.11). Its class documents all statuses.
  *
  * @example
  * ```ts
@@ -541,16 +551,16 @@ export interface WvDatagramAttributes {
  * ```
  */
 export interface IWVDatagramEndpoint extends IWVEndpoint {
-  /** Waits for a look-up and puts it into a fresh endpoint. */
+  /** Waits for a lookup and moves it into a fresh endpoint. */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void>;
   /** Looks up the peer's queue pair, with at most 180 bytes of private data. Several may be outstanding. */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes>;
-  /** Answers a look-up with a queue pair. */
+  /** Replies to a lookup with a queue pair. */
   accept(param: WvDatagramParam): Overlapped<void>;
   /** Joins a multicast group; returns what is needed to attach a queue pair and to send. */
   joinMulticast(group: SocketAddress): Overlapped<WvDatagramAttributes>;
   /** Leaves a group. */
   leaveMulticast(group: SocketAddress): Overlapped<void>;
-  /** Attributes of a peer or group; without an address, of the look-up's sender, or of the endpoint alone. */
+  /** Returns attributes of a peer or group; without an address, of the lookup's sender, or of the endpoint alone. */
   query(peer?: SocketAddress): WvDatagramAttributes;
 }

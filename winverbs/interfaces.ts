@@ -18,51 +18,52 @@ export type * from './interfaces-queue-pairs.js';
 
 /** The interfaces of WinVerbs by name. */
 export interface WvInterfaces {
-  /** Every object has it. */
+  /** The interface of every object. */
   readonly IUnknown: WvUnknown;
-  /** Every object with requests that can wait. */
+  /** The interface of every object with overlapped requests. */
   readonly IWVOverlapped: WvOverlappedObject;
-  /** The root, made by `openProvider`. */
+  /** The root, created by `openProvider`. */
   readonly IWVProvider: IWVProvider;
-  /** Made by {@link IWVProvider.openDevice}. */
+  /** Created by {@link IWVProvider.openDevice}. */
   readonly IWVDevice: IWVDevice;
-  /** Made by {@link IWVDevice.createCompletionQueue}. */
+  /** Created by {@link IWVDevice.createCompletionQueue}. */
   readonly IWVCompletionQueue: IWVCompletionQueue;
-  /** Made by {@link IWVDevice.allocateProtectionDomain}. */
+  /** Allocated by {@link IWVDevice.allocateProtectionDomain}. */
   readonly IWVProtectionDomain: IWVProtectionDomain;
-  /** Made by {@link IWVProtectionDomain.createSharedReceiveQueue}. */
+  /** Created by {@link IWVProtectionDomain.createSharedReceiveQueue}. */
   readonly IWVSharedReceiveQueue: IWVSharedReceiveQueue;
-  /** Made by {@link IWVProtectionDomain.allocateMemoryWindow}. */
+  /** Allocated by {@link IWVProtectionDomain.allocateMemoryWindow}. */
   readonly IWVMemoryWindow: IWVMemoryWindow;
-  /** Made by {@link IWVProtectionDomain.allocateFastRegion}. */
+  /** Allocated by {@link IWVProtectionDomain.allocateFastRegion}. */
   readonly IWVFastRegion: IWVFastRegion;
-  /** Made by {@link IWVProtectionDomain.createAddressHandle}. */
+  /** Created by {@link IWVProtectionDomain.createAddressHandle}. */
   readonly IWVAddressHandle: IWVAddressHandle;
-  /** Connected queue pairs and those of datagrams have it. */
+  /** The interface of connected and datagram queue pairs. */
   readonly IWVQueuePair: IWVQueuePair;
-  /** Made by {@link IWVProtectionDomain.createConnectQueuePair}. */
+  /** Created by {@link IWVProtectionDomain.createConnectQueuePair}. */
   readonly IWVConnectQueuePair: IWVConnectQueuePair;
-  /** Made by {@link IWVProtectionDomain.createDatagramQueuePair}. */
+  /** Created by {@link IWVProtectionDomain.createDatagramQueuePair}. */
   readonly IWVDatagramQueuePair: IWVDatagramQueuePair;
-  /** Connect and datagram endpoints have it. */
+  /** The interface of connect and datagram endpoints. */
   readonly IWVEndpoint: IWVEndpoint;
-  /** Made by {@link IWVProvider.createConnectEndpoint}. */
+  /** Created by {@link IWVProvider.createConnectEndpoint}. */
   readonly IWVConnectEndpoint: IWVConnectEndpoint;
-  /** Made by {@link IWVProvider.createDatagramEndpoint}. */
+  /** Created by {@link IWVProvider.createDatagramEndpoint}. */
   readonly IWVDatagramEndpoint: IWVDatagramEndpoint;
 }
 
-/** Reference counts, as in COM. Releasing never fails and may come in any order. */
+/** Reference counts, as in COM. Releasing never fails, and the order does not matter. */
 export interface WvUnknown {
-  /** Adds a reference; returns their number. */
+  /** Adds a reference; returns the new count. */
   addRef(): number;
-  /** Releases a reference; returns the number left. The last one ends the object. */
+  /** Releases a reference; returns the remaining count. The last release destroys the object. */
   release(): number;
   /**
-   * The object as an interface that it has, with a reference added: its own, those that it extends, and IUnknown.
+   * Returns the object as one of its interfaces, with a reference added. These are its own, those that it extends, and
+   * IUnknown.
    *
    * @param name - 'IWVQueuePair', …: TypeScript's names stand for the IIDs.
-   * @throws WvError NOT_SUPPORTED (E_NOINTERFACE): the object has no such interface.
+   * @throws WvError NOT_SUPPORTED (E_NOINTERFACE): the object does not have this interface.
    */
   queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N];
   /** The same as {@link release}, for `using`. */
@@ -74,10 +75,11 @@ export interface WvOverlappedObject extends WvUnknown {
   /** Completes every waiting request of this object with CANCELED before it returns. */
   cancelOverlappedRequests(): void;
   /**
-   * The result of a request, of this object or any other; the same as {@link Overlapped.getResult}.
+   * Returns the result of a request of this object or any other; the same as {@link Overlapped.getResult}.
    *
    * @param options - With `wait: true` the thread waits for the end of the request.
-   * @throws WvError with the request's status, INVALID_PARAMETER: not a request; StatusError PENDING: it has not completed.
+   * @throws WvError with the request's status, INVALID_PARAMETER: not a request; StatusError PENDING: it has not
+   *   completed.
    * @see IWVOverlapped::GetOverlappedResult
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
@@ -89,17 +91,17 @@ export interface WvOverlappedObject extends WvUnknown {
 export interface SocketAddress {
   /** 4 for IPv4, 6 for IPv6. */
   readonly family: 4 | 6;
-  /** The IP address as text, with `%scope` for IPv6 link-local ones; no name of a host. */
+  /** The IP address as text, with `%scope` for IPv6 link-local ones; not a host name. */
   readonly address: string;
-  /** 0 to 65535; 0 lets the kernel choose, where an address is bound. */
+  /** The port, 0 to 65535; with 0 the kernel chooses one when the address is bound. */
   readonly port: number;
 }
 
 /** The device, port and partition of an IP address (IBAT). */
 export interface WvDeviceAddress {
-  /** CA GUID. */
+  /** The CA GUID of the device. */
   readonly deviceGuid: bigint;
-  /** The P_Key of the partition, 16 bits; 0xFFFF is the default one. */
+  /** The P_Key of the partition, 16 bits; 0xFFFF is the default partition. */
   readonly pkey: number;
   /** The port of the device, from 1. */
   readonly portNumber: number;
@@ -109,30 +111,30 @@ export interface WvDeviceAddress {
 export interface WvAddressVector {
   /** An address of the sending device. */
   readonly sourceGid: Uint8Array | string;
-  /** A host's address, or a multicast group's. */
+  /** The address of a host or a multicast group. */
   readonly destinationGid: Uint8Array | string;
-  /** 20 bits. */
+  /** The flow label, 20 bits; default 0. */
   readonly flowLabel?: number;
   /** 8 bits: IPv4's TOS, IPv6's traffic class; default 0. */
   readonly trafficClass?: number;
-  /** 0 (default): 64. */
+  /** The hop limit or TTL, 8 bits; 0 (default) selects 64. */
   readonly hopLimit?: number;
-  /** From 1, the default. */
+  /** The port of the device, from 1; default 1. */
   readonly portNumber?: number;
 }
 
 /**
- * How packets reach a peer (ib_path_rec_t). Members that are left out, or 0, are chosen as without a path record: by the port and the
- * options of the kernel.
+ * How packets reach a peer (ib_path_rec_t). Members that are left out or 0 get the values of the port and of the
+ * kernel's options.
  */
 export interface WvPathRecord extends Omit<WvAddressVector, 'portNumber'> {
-  /** The partition: an entry of the P_Key table of the port where the path begins. */
+  /** The P_Key of the partition; it must be in the P_Key table of the source port. */
   readonly pkey?: number;
-  /** Largest payload of a packet in bytes, 256 to 4096; the port's limit holds in any case. */
+  /** Maximum payload of a packet, 256 to 4096 bytes; never more than the port's limit. */
   readonly mtu?: number;
   /**
-   * How long a packet may be under way, 4.096 µs × 2^n, n up to 63. Twice that is the ACK timeout of a reliable connection, of both
-   * sides.
+   * Maximum time that a packet may be in transit, 4.096 µs × 2^n, n up to 63. The ACK timeout of a reliable connection
+   * is twice that, on both sides.
    */
   readonly packetLifeTime?: number;
 }
@@ -143,23 +145,23 @@ export interface WvPath {
   readonly device: WvDeviceAddress;
   /** For {@link IWVProtectionDomain.createAddressHandle} on that device. */
   readonly addressVector: WvAddressVector;
-  /** The whole path, for {@link IWVEndpoint.modify}; of a multicast group addresses alone. */
+  /** The whole path, for {@link IWVEndpoint.modify}; only the addresses for a multicast group. */
   readonly record: WvPathRecord;
 }
 
-/** The IP header of a received datagram, as far as the first 40 bytes of its buffer have it (IBA 1 Annex A17). */
+/** The IP header of a received datagram, as far as it is in the first 40 bytes of the buffer (IBA 1 Annex A17). */
 export interface WvGrh {
-  /** 4 or 6, the version of the IP header. */
+  /** Version of the IP header: 4 or 6. */
   readonly ipVersion: 4 | 6;
-  /** The sender's GID, 16 bytes; IPv4 behind ::ffff:0:0/96. */
+  /** The sender's GID, 16 bytes; an IPv4 address is mapped to ::ffff:0:0/96. */
   readonly sourceGid: Uint8Array;
-  /** The GID that the datagram was sent to: a host's, or a group's. */
+  /** The GID that the datagram was sent to, of a host or a group. */
   readonly destinationGid: Uint8Array;
   /** 8 bits: IPv4's TOS, IPv6's traffic class, with the ECN bits of the packet. */
   readonly trafficClass: number;
-  /** 0 with IPv4. */
+  /** The flow label of IPv6, 20 bits; 0 with IPv4. */
   readonly flowLabel: number;
-  /** What was left of IPv4's TTL or IPv6's hop limit, 8 bits. */
+  /** The remaining TTL of IPv4 or hop limit of IPv6, 8 bits. */
   readonly hopLimit: number;
 }
 
@@ -178,165 +180,169 @@ export interface WvGrh {
  */
 export interface IWVProvider extends WvUnknown {
   /**
-   * The provider's file on `\\.\WinVerbs`, for IOCTLs beside those of the objects. Ids are those of this provider. It is
-   * not to be closed.
+   * Returns the provider's file on `\\.\WinVerbs`, for IOCTLs other than those of the objects. IDs are those of this
+   * provider. Do not close it.
    */
   getFileHandle(): DeviceFile;
-  /** CA GUIDs of all devices. */
+  /** Returns the CA GUIDs of all devices. */
   queryDeviceList(): bigint[];
   /**
-   * Waits for a change of the devices, their ports or their addresses, and answers how many there were. Ends at once if there were others
-   * than `known` changes: begin with 0. Throws NOT_SUPPORTED: a driver of the system does not tell.
+   * Waits for a change of the devices, their ports or their addresses, and returns the number of changes so far. Ends
+   * at once if that number differs from `known`; start with 0. Throws NOT_SUPPORTED: an OS driver does not report
+   * changes.
    */
   notifyDeviceChange(known: number): Overlapped<number>;
   /**
-   * Private data of a connection's Accept, in bytes: 196, all that a REP carries, or 56 where a Windows driver takes no more. A
-   * Connect has at most 56, a Reject 148.
+   * Maximum private data for Accept, in bytes: 196, all that a REP carries, or 56 with a Windows driver that supports
+   * no more. The maximum is 56 for Connect and 148 for Reject.
    */
   readonly maxAcceptData: number;
-  /** Attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
+  /** Returns attributes and limits of a device without opening it. Throws NO_SUCH_DEVICE. */
   queryDevice(guid: bigint): WvDeviceAttributes;
-  /** The device that has an IP address of this host. Throws NOT_FOUND. */
+  /** Returns the device that has an IP address of this host. Throws NOT_FOUND. */
   translateAddress(address: string | SocketAddress): WvDeviceAddress;
   /**
-   * The path to an address, from `local` or from the address that the host's routes choose. For a multicast group
-   * `local` must name the interface by one of its addresses.
+   * Returns the path to an address, from `local` or from the address that the host's routes choose. For a multicast
+   * group `local` must be an address of the interface to use.
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath;
   /** Opens a device. Throws NO_SUCH_DEVICE. */
   openDevice(guid: bigint): IWVDevice;
   /**
-   * An endpoint for one connection, or for a listener. `protocol`: the IP protocol whose port space its port is of, 0 to 255 but
-   * for UDP (17); default 6 (TCP). Listeners of two protocols may have one port.
+   * Creates an endpoint for one connection, or for a listener. `protocol` is the IP protocol whose port space it uses,
+   * 0 to 255 except UDP (17); default 6 (TCP). Listeners of two protocols may share a port number.
    */
   createConnectEndpoint(protocol?: number): IWVConnectEndpoint;
-  /** An endpoint for datagrams: any number of peers and groups, or a listener. */
+  /** Creates an endpoint for datagrams: any number of peers and groups, or a listener. */
   createDatagramEndpoint(): IWVDatagramEndpoint;
-  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  /**
+   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
+   * fails.
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Limits of a device (IBA 1 §11.2.1.2). Sizes are bytes, `localAckDelay` is 4.096 µs × 2^code. */
+/** Limits of a device (IBA 1 §11.2.1.2). Sizes are in bytes. */
 export interface WvDeviceAttributes {
-  /** The firmware's version, 64 bits in a form of the vendor's. */
+  /** The firmware version, 64 bits in a vendor-specific format. */
   readonly fwVersion: bigint;
   /** The GUID of the node, an EUI-64. */
   readonly nodeGuid: bigint;
-  /** The same for all devices of one piece of hardware. */
+  /** GUID shared by all devices of one piece of hardware. */
   readonly systemImageGuid: bigint;
   /** The vendor's IEEE OUI, 24 bits. */
   readonly vendorId: number;
-  /** The vendor's number of this kind of device. */
+  /** The vendor's part number of this kind of device. */
   readonly vendorPartId: number;
-  /** The vendor's number of the hardware's revision. */
+  /** The vendor's number of the hardware revision. */
   readonly hwVersion: number;
   /** An OR of WvCapability. */
   readonly capabilityFlags: number;
   /** A value of AtomicCapability. */
   readonly atomicCapability: number;
-  /** An OR of the page sizes in bytes that memory may be registered by. */
+  /** An OR of the page sizes in bytes that memory may be registered with. */
   readonly pageSizeCapabilityFlags: number;
-  /** Bytes of the largest memory region. */
+  /** Size of the largest memory region, in bytes. */
   readonly maxMrSize: bigint;
-  /** Queue pairs of the device. */
+  /** Maximum number of queue pairs. */
   readonly maxQp: number;
-  /** Requests in one queue of a queue pair. */
+  /** Maximum number of requests in one queue of a queue pair. */
   readonly maxQpWr: number;
-  /** SGEs of one request. */
+  /** Maximum number of SGEs of a request. */
   readonly maxSge: number;
-  /** Completion queues of the device. */
+  /** Maximum number of completion queues. */
   readonly maxCq: number;
-  /** Entries of one completion queue. */
+  /** Maximum number of entries of a completion queue. */
   readonly maxCqEntries: number;
-  /** Memory regions of the device. */
+  /** Maximum number of memory regions. */
   readonly maxMr: number;
-  /** Protection domains of the device. */
+  /** Maximum number of protection domains. */
   readonly maxPd: number;
-  /** RDMA reads and atomics of a peer that one queue pair answers at a time. */
+  /** Maximum number of a peer's RDMA reads and atomics that a queue pair serves at a time. */
   readonly maxQpResponderResources: number;
-  /** The same, of all queue pairs together. */
+  /** Maximum number of RDMA reads and atomics that all queue pairs together serve at a time. */
   readonly maxResponderResources: number;
-  /** RDMA reads and atomics that one queue pair may have outstanding. */
+  /** Maximum number of RDMA reads and atomics that a queue pair may have outstanding. */
   readonly maxQpInitiatorDepth: number;
-  /** Bytes of an INLINE request. */
+  /** Maximum size of an INLINE request, in bytes. */
   readonly maxInlineSend: number;
-  /** Memory windows of the device; 0: not supported. */
+  /** Maximum number of memory windows; 0: not supported. */
   readonly maxMw: number;
-  /** Multicast groups that have an attached queue pair. */
+  /** Maximum number of multicast groups with attached queue pairs. */
   readonly maxMulticast: number;
-  /** Queue pairs that are attached to one group. */
+  /** Maximum number of queue pairs attached to one group. */
   readonly maxQpAttach: number;
-  /** Attachments of all groups together. */
+  /** Maximum number of attachments of all groups together. */
   readonly maxMulticastQp: number;
-  /** Fast memory regions of the old kind (FMR), which the software HCA does not have: 0. */
+  /** Maximum number of old-style fast memory regions (FMR); 0 on the software HCA, which has none. */
   readonly maxFmr: number;
   /** How often an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
   readonly maxMapPerFmr: number;
-  /** Shared receive queues of the device; 0: not supported. */
+  /** Maximum number of shared receive queues; 0: not supported. */
   readonly maxSrq: number;
-  /** Receives in one shared receive queue. */
+  /** Maximum number of receives in a shared receive queue. */
   readonly maxSrqWr: number;
-  /** SGEs of a receive of a shared receive queue. */
+  /** Maximum number of SGEs of a receive of a shared receive queue. */
   readonly maxSrqSge: number;
-  /** Address handles of the device. */
+  /** Maximum number of address handles. */
   readonly maxAh: number;
-  /** Entries of a port's P_Key table. */
+  /** Number of entries of a port's P_Key table. */
   readonly maxPkeys: number;
   /** A value of DeviceType. */
   readonly deviceType: number;
-  /** How long the device may take to acknowledge, as a code. */
+  /** Maximum time that the device takes to acknowledge: 4.096 µs × 2^code. */
   readonly localAckDelay: number;
-  /** The number of ports; a device of the software HCA has one. */
+  /** The number of ports; 1 on devices of the software HCA. */
   readonly physPortCount: number;
-  /** SGEs of an RDMA read; no more than `maxSge`. */
+  /** Maximum number of SGEs of an RDMA Read; at most `maxSge`. */
   readonly maxReadSge: number;
 }
 
-/** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are bytes. */
+/** State and limits of a port (IBA 1 §11.2.1.2). MTUs and message sizes are in bytes. */
 export interface WvPortAttributes {
   /** An OR of WvCapability. */
   readonly portCapabilityFlags: number;
   /** A value of PortState. */
   readonly state: number;
-  /** Payload of the largest packet that the port can have: 256, 512, 1024, 2048 or 4096. */
+  /** Maximum payload of a packet that the port can support: 256, 512, 1024, 2048 or 4096. */
   readonly maxMtu: number;
-  /** Payload of the largest packet at present; it follows the MTU of the network interface. */
+  /** Maximum payload of a packet at present; it follows the MTU of the network interface. */
   readonly activeMtu: number;
-  /** Entries of the GID table, see {@link IWVDevice.queryGid}. */
+  /** Number of entries of the GID table, see {@link IWVDevice.queryGid}. */
   readonly gidTableLength: number;
-  /** Bytes of the longest message. */
+  /** Maximum length of a message, in bytes. */
   readonly maxMessageSize: number;
-  /** Entries of the P_Key table, see {@link IWVDevice.queryPkey}. */
+  /** Number of entries of the P_Key table, see {@link IWVDevice.queryPkey}. */
   readonly pkeyTableLength: number;
   /** A value of PortTransport. */
   readonly transport: number;
   /** The state of the link as a code (IBA 1 §14.2.5.6): 5 is up, 3 disabled. */
   readonly physicalState: number;
-  /** Packets with a P_Key that the port does not have. */
+  /** Number of packets received with a P_Key that the port does not have. */
   readonly badPkeyCounter: number;
-  /** Datagrams whose Q_Key was not that of their queue pair. */
+  /** Number of datagrams received with a Q_Key other than that of their queue pair. */
   readonly qkeyViolationCounter: number;
   /** The port's LID; 0 on RoCE. */
   readonly lid: number;
   /** The LID of the subnet manager; 0 on RoCE. */
   readonly smLid: number;
-  /** How many low bits of the LID the port ignores, 0 to 7; 0 on RoCE. */
+  /** Number of low bits of the LID that the port ignores, 0 to 7; 0 on RoCE. */
   readonly lmc: number;
   /** The service level of messages to the subnet manager; 0 on RoCE. */
   readonly smSl: number;
-  /** How long a packet takes through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
+  /** Maximum time of a packet through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   readonly subnetTimeout: number;
-  /** A code of the number of virtual lanes (IBA 1 §14.2.5.6): 1 is one lane. */
+  /** The number of virtual lanes as a code (IBA 1 §14.2.5.6): 1 is one lane. */
   readonly maxVls: number;
-  /** The type of initialisation that the subnet manager has carried out; 0 on RoCE. */
+  /** The type of initialization that the subnet manager has carried out; 0 on RoCE. */
   readonly initTypeReply: number;
   /** The number of lanes as a code (IBA 1 §14.2.5.6): 1, 2, 4, 8 for 1, 4, 8 and 12 lanes. */
   readonly activeWidth: number;
   /** The speed of a lane as a code (IBA 1 §14.2.5.6): 1 is 2.5 Gbit/s. */
   readonly activeSpeed: number;
-  /** The speed of a lane where `activeSpeed` has no code for it; 0 otherwise. */
+  /** The speed of a lane if `activeSpeed` has no code for it; otherwise 0. */
   readonly extActiveSpeed: number;
-  /** How the link encodes its bits, as a code; 0: not told. */
+  /** The encoding of the link as a code; 0: not reported. */
   readonly linkEncoding: number;
 }
 
@@ -356,29 +362,32 @@ export interface IWVDevice extends WvOverlappedObject {
   /** The CA GUID, an EUI-64. */
   readonly guid: bigint;
   /**
-   * What the system calls it: an RDMA device by its own name (`mlx5_0`), the software HCA by that of its network interface (`eth0`); where a
-   * driver does not tell, the GUID in hexadecimal.
+   * The name in the OS: an RDMA device's own name (`mlx5_0`), or the network interface of the software HCA (`eth0`). It
+   * is the GUID in hexadecimal if a driver does not report a name.
    */
   readonly name: string;
-  /** Attributes and limits. */
+  /** Returns attributes and limits. */
   query(): WvDeviceAttributes;
-  /** Attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */
+  /** Returns attributes of a port; ports count from 1. Throws INVALID_PORT_HANDLE. */
   queryPort(port: number): WvPortAttributes;
-  /** An entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. */
+  /** Returns an entry of the port's GID table, 16 bytes. Throws INVALID_PARAMETER_2. */
   queryGid(port: number, index: number): Uint8Array;
-  /** The index of a GID in the port's table. Throws INVALID_ADDRESS. */
+  /** Returns the index of a GID in the port's table. Throws INVALID_ADDRESS. */
   findGid(port: number, gid: Uint8Array): number;
-  /** An entry of the port's P_Key table. Throws INVALID_PARAMETER_2. */
+  /** Returns an entry of the port's P_Key table. Throws INVALID_PARAMETER_2. */
   queryPkey(port: number, index: number): number;
-  /** The index of a P_Key in the port's table. Throws INVALID_ADDRESS. */
+  /** Returns the index of a P_Key in the port's table. Throws INVALID_ADDRESS. */
   findPkey(port: number, pkey: number): number;
-  /** A completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
+  /** Creates a completion queue of at least `entries` entries. Throws INVALID_PARAMETER. */
   createCompletionQueue(entries: number): IWVCompletionQueue;
   /** Waits for an event of a port: an OR of WV_EVENT_*. Events without a waiter are stored for the next. */
   notify(port: number): Overlapped<number>;
-  /** A protection domain: memory, windows and queue pairs that may be used together. */
+  /** Allocates a protection domain: memory, windows and queue pairs that may be used together. */
   allocateProtectionDomain(): IWVProtectionDomain;
-  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  /**
+   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
+   * fails.
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -390,9 +399,9 @@ export interface WvCompletion {
   qpContext: unknown;
   /** WV_OPCODE: Send 0, RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, BindWindow 5, Invalidate 6, Receive 128, ReceiveRdmaWrite 129. */
   opcode: number;
-  /** WV_WC_STATUS, 0 is success. */
+  /** WV_WC_STATUS; 0 is success. */
   status: number;
-  /** Bytes. */
+  /** Length of the message, in bytes. */
   length: number;
   /** WV_WC_*: 1 immediate, 2 invalidated, 4 GRH, 8 solicited. */
   flags: number;
@@ -400,15 +409,15 @@ export interface WvCompletion {
   immediateData: number;
   /** The sender's QPN; receives of datagrams only. */
   sourceQpn: number;
-  /** The device's own number of an error; 0 if it has none. */
+  /** The device's own error code; 0 if it has none. */
   vendorCode: number;
-  /** Place in the port's P_Key table; receives of datagrams only, as the rest. */
+  /** Index in the port's P_Key table. This and the following members are set only for receives of datagrams. */
   pkeyIndex: number;
-  /** The sender's LID, which only InfiniBand has; 0 on RoCE. */
+  /** The sender's LID, used only on InfiniBand; 0 on RoCE. */
   sLid: number;
   /** The service level of the packet; 0 on RoCE. */
   sl: number;
-  /** The low bits of the LID that the packet came to; 0 on RoCE. */
+  /** The low bits of the LID that the packet was sent to; 0 on RoCE. */
   dLidPathBits: number;
 }
 
@@ -416,7 +425,7 @@ export interface WvCompletion {
 export type WvCqNotifyType = 'any' | 'solicited' | 'errors';
 
 /**
- * Reports finished requests of queue pairs. Polling makes no system call.
+ * Reports completed requests of queue pairs. Polling makes no system call.
  *
  * @example
  * ```ts
@@ -427,20 +436,20 @@ export type WvCqNotifyType = 'any' | 'solicited' | 'errors';
  * ```
  */
 export interface IWVCompletionQueue extends WvOverlappedObject {
-  /** Number of entries, at least as many as requested. */
+  /** Number of entries; at least as many as requested. */
   readonly entries: number;
-  /** Changes the number of entries; waiting completions stay. Throws BUFFER_OVERFLOW if they would not fit. */
+  /** Changes the number of entries and keeps waiting completions. Throws BUFFER_OVERFLOW if they would not fit. */
   resize(entries: number): void;
-  /** Number of waiting completions. */
+  /** Returns the number of waiting completions. */
   peek(): number;
   /**
-   * Fills `completions` from the start with at most `n` completions (default: its length, at least one)
-   * and returns their number. Objects in the array are reused; if their setters poll this queue, that inner call takes
-   * none. Throws INVALID_PARAMETER if `completions` is no array, or `n` not a whole number from 0 on. A thread that
+   * Fills `completions` from the start with at most `n` completions (default: its length, at least one) and returns
+   * their number. Objects in the array are reused; if their setters poll this queue, that inner call returns none.
+   * Throws INVALID_PARAMETER if `completions` is not an array, or `n` is not a non-negative integer. A thread that
    * calls it again at once after an empty poll polls inside the engine for half a microsecond.
    */
   poll(completions: WvCompletion[], n?: number): number;
-  /** @internal As `shouldPoll` of the device's provider. */
+  /** @internal See `shouldPoll` of the device's provider. */
   shouldPoll?(): boolean;
   /** Waits for the next completion ('any'), the next solicited one, or a CQ error. */
   notify(type: WvCqNotifyType): Overlapped<void>;
@@ -464,36 +473,41 @@ export interface IWVProtectionDomain extends WvOverlappedObject {
    * Registers memory. `access` is an OR of WV_ACCESS_*. The buffer is pinned while registered.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion;
-  /** As {@link registerMemory}, overlapped; bad arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; wrong arguments throw at once. */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
   ): Overlapped<WvMemoryRegion>;
   /** Ends a registration. Throws DEVICE_BUSY while memory windows are bound to it. */
   deregisterMemory(region: WvMemoryRegion): void;
-  /** As {@link deregisterMemory}, overlapped. */
+  /** The overlapped form of {@link deregisterMemory}. */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void>;
-  /** A memory window, not bound yet. */
+  /** Allocates a memory window, not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow;
-  /** A region for {@link IWVConnectQueuePair.fastRegister} of at most `maxLength` bytes, not registered yet. */
+  /**
+   * Allocates a region of at most `maxLength` bytes for {@link IWVConnectQueuePair.fastRegister}, not registered yet.
+   */
   allocateFastRegion(maxLength: number): IWVFastRegion;
   /**
-   * A queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
+   * Creates a queue of receives for several queue pairs. The limit 0 requests no event. Throws INVALID_PARAMETER,
    * NOT_SUPPORTED.
    */
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit?: number): IWVSharedReceiveQueue;
-  /** A connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
+  /** Creates a connected queue pair (RC or UC) in RESET. Throws INVALID_PARAMETER. */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair;
-  /** A datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
+  /** Creates a datagram queue pair (UD) in RESET. Throws INVALID_PARAMETER. */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair;
-  /** The destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
+  /** Creates a destination of datagrams. Throws INVALID_ADDRESS, INVALID_PORT_HANDLE, INVALID_PARAMETER. */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle;
-  /** Releases all that was made from it, whoever holds references, and then itself; for `await using`. It does not fail. */
+  /**
+   * Releases all objects created from it, regardless of reference counts, and then itself; for `await using`. Never
+   * fails.
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * The destination of datagrams. Releasing it makes posted datagrams fail that were not sent yet.
+ * The destination of datagrams. Releasing it makes posted datagrams fail that have not been sent yet.
  *
  * @example
  * ```ts
@@ -506,19 +520,22 @@ export interface IWVAddressHandle extends WvUnknown {}
 
 /** Size and limit of a shared receive queue (IBA 1 §11.2.3.3). */
 export interface WvSrqAttributes {
-  /** Number of receives, at least as many as requested. */
+  /** Number of receives; at least as many as requested. */
   readonly maxWr: number;
-  /** SGEs of a receive. */
+  /** Maximum number of SGEs of a receive. */
   readonly maxSge: number;
   /** The event is reported when fewer receives are left; 0: no event. */
   readonly srqLimit: number;
 }
 
-/** Events of a shared receive queue: fewer receives are left than its limit, or a queue pair takes no more from it. */
+/**
+ * Events of a shared receive queue: fewer receives are left than its limit, or a queue pair no longer takes any from
+ * it.
+ */
 export type WvSrqEvent = 'limit' | 'lastWqe';
 
 /**
- * Receives for the messages of several queue pairs, taken in the order in which messages begin (IBA 1 §10.2.9).
+ * Receives for the messages of several queue pairs, consumed in the order in which messages begin (IBA 1 §10.2.9).
  *
  * @example
  * ```ts
@@ -530,7 +547,7 @@ export type WvSrqEvent = 'limit' | 'lastWqe';
  * ```
  */
 export interface IWVSharedReceiveQueue extends WvOverlappedObject {
-  /** The actual size, and the limit until its event was reported. */
+  /** Returns the actual size and limit; the limit is 0 once its event was reported. */
   query(): WvSrqAttributes;
   /**
    * Changes size and limit while queue pairs use the queue. Throws BUFFER_OVERFLOW if the waiting receives would not
@@ -539,7 +556,7 @@ export interface IWVSharedReceiveQueue extends WvOverlappedObject {
   modify(maxWr: number, limit: number): void;
   /** Posts a receive. Throws NO_MORE_ENTRIES if the queue is full, and for SGEs as {@link IWVQueuePair.postReceive}. */
   postReceive(context: unknown, sgl: readonly WvSge[]): void;
-  /** Waits for the next event; one without a waiter is stored. */
+  /** Waits for the next event; an event without a waiter is stored. */
   notify(): Overlapped<WvSrqEvent>;
 }
 
@@ -547,18 +564,18 @@ export interface IWVSharedReceiveQueue extends WvOverlappedObject {
 
 /** Registered memory: its keys and address. Requests address it by offset. */
 export interface WvMemoryRegion {
-  /** The key that the HCA checks this side's SGEs by. */
+  /** The key for this side's SGEs, checked by the HCA. */
   readonly lkey: number;
-  /** 0 if no remote right was requested. */
+  /** The key for peers; 0 if no remote right was requested. */
   readonly rkey: number;
-  /** What its first byte is called: the native address, below 2^47, or 0 with ZERO_BASED. Peers are told this. */
+  /** The address of the first byte for peers: the native address, below 2^47, or 0 with ZERO_BASED. */
   readonly address: number;
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
   /**
-   * The memory itself; INLINE requests copy from it. Once its ArrayBuffer was detached, reading this and requests that
-   * name the region throw ACCESS_VIOLATION: the device keeps the memory until it is deregistered, but the program has
-   * lost it.
+   * The memory itself; INLINE requests copy from it. Once its ArrayBuffer was detached, reading this throws
+   * ACCESS_VIOLATION, as do requests that name the region. The device keeps the memory until it is deregistered, but
+   * the program can no longer access it.
    */
   readonly bytes?: Uint8Array;
 }
@@ -567,45 +584,46 @@ export interface WvMemoryRegion {
 export interface WvSge {
   /** The region that `registerMemory` returned. The HCA checks that the entry lies within it. */
   region: Pick<WvMemoryRegion, 'lkey' | 'address' | 'bytes'>;
-  /** Bytes from the start of the region. */
+  /** Offset from the start of the region, in bytes. */
   offset: number;
-  /** Bytes; an entry of 0 names no memory. */
+  /** Length in bytes; an entry of 0 refers to no memory. */
   length: number;
 }
 
-/** A peer's description of its memory: a {@link RemoteMemory} is made from it. */
+/** A peer's description of its memory, from which a {@link RemoteMemory} is created. */
 export interface WvRemoteMemory {
-  /** Of the first byte, 64 bits: a bigint, or a number below 2^53. */
+  /** The address of the first byte, 64 bits: a bigint, or a number below 2^53. */
   readonly address: bigint | number;
-  /** The number on the wire, 32 bits. */
+  /** The peer's key, 32 bits. */
   readonly rkey: number;
 }
 
-/** Remote memory in requests: `RemoteMemory` of this package. */
+/** Remote memory in requests; this package's {@link RemoteMemory} implements it. */
 export interface RemoteMemoryRef {
   /** The low 32 bits of the first byte's address. */
   readonly addressLow: number;
   /** The high 32 bits of the first byte's address. */
   readonly addressHigh: number;
-  /** The peer's key, 32 bits, as the number on the wire. */
+  /** The peer's key, 32 bits. */
   readonly rkey: number;
 }
 
 /**
- * A region that is allocated once and registered by requests, without the kernel: fast registration (IBA 1 §10.6.6), the type of memory
- * region that Linux calls `IB_MR_TYPE_MEM_REG` and NDKPI a fast-register MR. Its key grants nothing until a request has registered
- * memory, nor after it was invalidated by its owner or by the peer's Send with Invalidate. While it is registered, SGEs may name it.
+ * A region that is allocated once and registered by requests, without the kernel: fast registration (IBA 1 §10.6.6).
+ * Linux calls this type of memory region `IB_MR_TYPE_MEM_REG`, NDKPI a fast-register MR. Its key grants access only
+ * while a request has registered memory, until its owner or the peer's Send with Invalidate invalidates it. While it is
+ * registered, SGEs may use it.
  * @example
  * ```ts
  * const fast = pd.allocateFastRegion(1 << 20);
  * const memory = { region, offset: 65_536, length: 4096 };
  * const rkey = qp.fastRegister(fast, 'register', memory, WvAccess.REMOTE_WRITE, WvSend.SIGNALED);
- * // The peer writes by this key, until it ends.
+ * // The peer writes with this key until it is invalidated.
  * qp.invalidateRegion(fast, 'invalidate', WvSend.SIGNALED);
  * ```
  */
 export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
-  /** The greatest length of a registration in bytes. */
+  /** Maximum length of a registration, in bytes. */
   readonly maxLength: number;
 }
 
@@ -616,7 +634,7 @@ export interface IWVFastRegion extends WvUnknown, WvMemoryRegion {
  * ```ts
  * const window = pd.allocateMemoryWindow();
  * const rkey = qp.bindMemoryWindow(window, 'bind', region, 0, 4096, WvAccess.REMOTE_READ, WvSend.SIGNALED);
- * // The peer reads by this key, until it ends.
+ * // The peer reads with this key until it is invalidated.
  * qp.invalidateMemoryWindow(window, 'invalidate', WvSend.SIGNALED);
  * ```
  */

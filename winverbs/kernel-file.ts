@@ -7,26 +7,26 @@ import { WvIoObject } from '../kernel-bridge/ioctl/structs.js';
 import { readVerbInfo, writeVerbInfo } from '../kernel-bridge/ioctl/verb-info.js';
 import { Status, StatusError, toWvError, WvError } from './status.js';
 
-/** Verbs use few different lengths of requests. */
+/** Maximum number of kept request buffers; verbs use few different lengths. */
 const KEPT_LENGTHS = 16;
 
-/** The requests of which some need a UDP socket. */
+/** The requests that may need a UDP socket. */
 const NEEDS_SOCKET: ReadonlySet<string> = new Set([
   ...['EP_BIND', 'EP_LISTEN', 'EP_CONNECT', 'EP_LOOKUP', 'QP_CREATE', 'QP_MODIFY', 'AH_CREATE'],
 ]);
 const WITHOUT_SOCKET =
-  "This process has no UDP socket, because its option link is 'local'. Addresses other than loopback, other hosts, datagram queue pairs and multicast " +
-  "groups need one; leave the option at 'auto' for them.";
+  "Not supported with the option link 'local', because this process then has no UDP socket. Use link 'auto' for non-loopback addresses, " +
+  'other hosts, datagram queue pairs and multicast groups.';
 
 /** The UVP's part in an IOCTL that carries provider data. */
 export interface VerbHooks<I extends Fields, O extends Fields> {
-  /** Step 1: the pre hook; returns the IOCTL's values. If it throws, the verb ends without IOCTL and post hook. */
+  /** Step 1: the pre hook; returns the IOCTL's values. If it throws, the verb ends without an IOCTL and post hook. */
   pre(umv: UmvBuffer): FieldsInput<I>;
   /** Step 5: the post hook, with the IOCTL's status. `reply` is undefined when the IOCTL failed. */
   post(status: number, umv: UmvBuffer, reply: FieldsValue<O> | undefined): void;
-  /** The error of a refused IOCTL with the parameter that was wrong. */
+  /** Returns the error of a refused IOCTL with the name of the wrong parameter. */
   explain?(error: unknown): unknown;
-  /** Reverts the verb: the IOCTL succeeded, and then the post hook threw. */
+  /** Reverts the verb after the IOCTL succeeded and the post hook threw. */
   undo?(reply: FieldsValue<O>): void;
 }
 
@@ -34,24 +34,27 @@ function statusOf(error: unknown): number {
   return error instanceof StatusError ? error.status : Status.UNSUCCESSFUL;
 }
 
-/** What all views of a file share. */
+/** State shared by all views of a file. */
 interface Shared {
   /** Objects whose destruction the kernel refused for now (DEVICE_BUSY); retried with every later destruction. */
   leftover: { code: number; input: Uint8Array }[];
-  /** Reused request bytes by length. */
+  /** Reused request buffers by length. */
   readonly requests: Map<number, Uint8Array>;
 }
 
-/** A device file for the objects of one provider: IOCTLs in, WvErrors out. */
+/** A device file for the objects of one provider: it sends IOCTLs and throws WvErrors. */
 export class KernelFile {
   constructor(
-    /** The file itself, for whom our requests do not suffice. */
+    /** The file itself, for requests that this class does not cover. */
     readonly file: DeviceFile,
     private readonly shared: Shared = { leftover: [], requests: new Map() },
     private readonly deviceName?: () => string | undefined,
   ) {}
 
-  /** The same file for requests of a device, which NOT_SUPPORTED then names. `name`, called only for that, may know none yet. */
+  /**
+   * Returns the same file for requests of a device, which NOT_SUPPORTED errors then name. `name` is called only for
+   * those; it may return undefined.
+   */
   ofDevice(name: () => string | undefined): KernelFile {
     return new KernelFile(this.file, this.shared, name);
   }
@@ -74,7 +77,7 @@ export class KernelFile {
     return this.file.extended;
   }
 
-  /** A blocking IOCTL. No lock is held while it waits, so other requests and cancelling get through. */
+  /** Sends a blocking IOCTL. No lock is held while it waits, so other requests and cancellation proceed. */
   call(code: number, input: Uint8Array | null, outputLength = 0, outputAt?: number): Uint8Array {
     try {
       return this.file.ioctl(code, input, outputLength, outputAt);
@@ -83,12 +86,12 @@ export class KernelFile {
     }
   }
 
-  /** A blocking IOCTL whose input is the object's id alone. */
+  /** Sends a blocking IOCTL whose input is only the object's ID. */
   callId(code: number, id: bigint, outputLength = 0): Uint8Array {
     return this.call(code, WvIoObject.encodeOnce({ id }), outputLength);
   }
 
-  /** A blocking IOCTL whose input has two parts. */
+  /** Sends a blocking IOCTL whose input has two parts. */
   callWith(code: number, head: Uint8Array, tail: Uint8Array, outputLength = 0): Uint8Array {
     const input = this.bytes(head.length + tail.length);
     input.set(head);
@@ -96,7 +99,7 @@ export class KernelFile {
     return this.call(code, input, outputLength);
   }
 
-  /** `onFailure` may answer an error that tells more than the status. */
+  /** Sends an overlapped IOCTL. `onFailure` may return a more specific error than that of the status. */
   overlapped<T>(
     code: number,
     input: Uint8Array | null,
@@ -120,10 +123,10 @@ export class KernelFile {
   }
 
   /**
-   * A verb with provider data, in WinVerbs' five steps: pre hook, structure followed by the provider's bytes, one
-   * IOCTL, status and provider's answer, post hook. The IOCTL's status and the driver's status in VerbInfo are
-   * separate: a failed IOCTL copies nothing back, so the post hook then sees no answer at all. `umv`: one that a pre
-   * hook has already filled.
+   * Executes a verb with provider data in WinVerbs' five steps: pre hook, structure followed by the provider's bytes,
+   * one IOCTL, status and provider's reply, post hook. The IOCTL's status and the driver's status in VerbInfo are
+   * separate. A failed IOCTL copies nothing back, so its post hook gets no reply. `umv` is a buffer that a pre hook has
+   * already filled.
    */
   verb<I extends Fields, O extends Fields>(
     code: number,
@@ -153,7 +156,7 @@ export class KernelFile {
       try {
         hooks.post(statusOf(error), umv, undefined);
       } catch {
-        // The caller needs the first error.
+        // The first error is the one to report.
       }
       const refused = this.error(error, name);
       throw hooks.explain?.(refused) ?? refused;
@@ -162,12 +165,12 @@ export class KernelFile {
       hooks.post(Status.SUCCESS, umv, reply);
     } catch (error) {
       hooks.undo?.(reply);
-      throw toWvError(error, `${name}, the provider's part`);
+      throw toWvError(error, `${name}, user-mode provider`);
     }
     return reply;
   }
 
-  /** Reused bytes for a request, which is copied when it is sent. */
+  /** Returns a reused buffer for a request; the request is copied when it is sent. */
   private bytes(length: number): Uint8Array {
     const { requests } = this.shared;
     let bytes = requests.get(length);
@@ -183,7 +186,7 @@ export class KernelFile {
     this.destroyBy(code, WvIoObject.encodeOnce({ id }), post);
   }
 
-  /** As {@link destroy}, for an object that is named by more than an id. */
+  /** As {@link destroy}, for an object that needs more than an ID to identify it. */
   destroyBy(code: number, input: Uint8Array, post?: (status: number) => void): void {
     const status = this.tryDestroy(code, input);
     const { shared } = this;

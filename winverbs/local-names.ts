@@ -8,20 +8,20 @@ import { guarded } from './status.js';
 export type { LocalNameClaim };
 
 /**
- * Claims a name among the processes and threads of this user on this host (in one network namespace), so that others find the port of its
- * owner. The system releases it with the process, and the end of a Worker releases the Worker's. Linux only.
+ * Claims a name among the processes and threads of this user on this host (in one network namespace), so that others
+ * can find the owner's port. The name is released when the process or the Worker that owns it ends. Linux only.
  *
  * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
- * @throws WvError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES: no file descriptor is left (a name
- *   takes two); NOT_SUPPORTED: not Linux
+ * @throws WvError ADDRESS_ALREADY_EXISTS: the name has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES: no file
+ *   descriptor is left (a name uses two); NOT_SUPPORTED: not Linux
  */
 export function claimLocalName(name: string): LocalNameClaim {
   return guarded('claimLocalName', () => claimFromKernel(name));
 }
 
 /**
- * The RDMA ports that the owner of a name has published: one, none if nobody has the name or its owner does not listen yet, and two for the moment in
- * which one owner dies and another one begins.
+ * Returns the RDMA ports that the owner of a name has published: normally one. There is none if the name has no owner
+ * or its owner does not listen yet, and briefly there are two when a new owner replaces one that has died.
  *
  * @param name - as for {@link claimLocalName}
  * @throws WvError INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED

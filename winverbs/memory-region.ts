@@ -4,11 +4,11 @@ import type { UvpPin } from '../kernel-bridge/door/user-verbs.js';
 import type { WvMemoryRegion } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
-/** Registered memory; requests name it in their SGEs, by offset. Made by IWVProtectionDomain.registerMemory. */
+/** Registered memory, created by IWVProtectionDomain.registerMemory. SGEs of requests refer to it by offset. */
 export class MemoryRegion implements WvMemoryRegion {
   /** The native address, or 0 with ZERO_BASED. */
   readonly address: number;
-  /** @internal The memory by words, if it is aligned to them. */
+  /** @internal The memory as 32-bit words, if it is aligned to them. */
   readonly words: Uint32Array | undefined;
   readonly #bytes: Uint8Array;
 
@@ -24,13 +24,13 @@ export class MemoryRegion implements WvMemoryRegion {
     this.address = address;
     this.#bytes = bytes;
     const { buffer, byteOffset } = bytes;
-    // The buffer may have been detached while the registration was under way.
+    // The buffer may have been detached while the registration was in progress.
     const hasWords = byteOffset % 4 === 0 && bytes.length === length;
     this.words = hasWords ? new Uint32Array(buffer, byteOffset, Math.floor(length / 4)) : undefined;
   }
 
   /**
-   * The memory itself. Posting a request reads this, too.
+   * The memory itself. Posting a request also reads this.
    *
    * @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached.
    */
@@ -42,7 +42,7 @@ export class MemoryRegion implements WvMemoryRegion {
   }
 }
 
-// Its fields have their widest representation from the first on (`widen` in kernel-bridge/door/user-verbs.ts).
+// Gives its fields their widest representation from the start (`widen` in kernel-bridge/door/user-verbs.ts).
 new MemoryRegion(0xffff_ffff, 0xffff_ffff, new Uint8Array(4), 2 ** 33, {
   pin: 0,
   address: 2 ** 47,
@@ -52,8 +52,8 @@ new MemoryRegion(0xffff_ffff, 0xffff_ffff, new Uint8Array(4), 2 ** 33, {
 function detached(length: number): never {
   throw new WvError(
     Status.ACCESS_VIOLATION,
-    `The ArrayBuffer of these ${length} registered bytes was detached: a stream, a transfer or a growing WebAssembly memory has taken it away. ` +
-      'The device keeps the memory until it is deregistered, but this program has lost it; deregister it, and register a buffer that stays.',
+    `The ArrayBuffer of these ${length} registered bytes was detached by a stream, a transfer or a growing WebAssembly memory. ` +
+      'The program can no longer access this memory. Deregister it, and register a buffer that is not transferred.',
   );
 }
 
@@ -61,20 +61,25 @@ function refuse(message: string): never {
   throw new WvError(Status.INVALID_PARAMETER, message);
 }
 
-/** Uses the engine's getter, because a buffer may have own members of these names. Node.js 20 has no types for them. */
-const asksResizable = getterOf(ArrayBuffer.prototype, 'resizable');
-const asksGrowable = getterOf(SharedArrayBuffer.prototype, 'growable');
+/**
+ * Uses the built-in getters, because a buffer may have own properties of these names. Node.js 20 has no types for them.
+ */
+const isResizable = getterOf(ArrayBuffer.prototype, 'resizable');
+const isGrowable = getterOf(SharedArrayBuffer.prototype, 'growable');
 
 function getterOf(prototype: object, name: string): (this: ArrayBufferLike) => boolean {
   return Reflect.getOwnPropertyDescriptor(prototype, name)?.get ?? (() => false);
 }
 
-/** In Node.js 21 to 23 a buffer's own methods transfer marked buffers, too; later versions refuse, as these do here. */
+/**
+ * In Node.js 21 to 23 a buffer's own methods also transfer marked buffers; later versions refuse to, as the
+ * replacements below do.
+ */
 const TRANSFERS = ['transfer', 'transferToFixedLength'];
 
 function refuseTransfer(): never {
   throw new TypeError(
-    'The memory of this ArrayBuffer has been registered with a device; it cannot be transferred.',
+    'This ArrayBuffer cannot be transferred, because its memory has been registered with a device.',
   );
 }
 
@@ -82,13 +87,13 @@ function refuseTransfer(): never {
 const { isMarkedAsUntransferable } = workers as { isMarkedAsUntransferable?: (object: object) => boolean };
 
 /**
- * Makes transfers of a pinned, detachable buffer fail, where that is easy. It only reports mistakes early: streams
- * detach a buffer all the same, and the pin holds the memory. A marked buffer of a WebAssembly memory would end the
- * process when the memory grows.
+ * Makes transfers of a pinned, detachable buffer fail where possible. This only reports mistakes early: streams detach
+ * a buffer anyway, and the pin holds the memory. Marking the buffer of a WebAssembly memory would end the process when
+ * the memory grows.
  */
 export function refuseTransfers(buffer: ArrayBuffer): void {
-  // Node.js itself marks memory from native code and would abort over our mark at its end: it detaches such buffers
-  // then, which later versions forbid for buffers that a program has marked.
+  // Node.js itself marks memory from native code and would abort at its end if we had marked it as well. It detaches
+  // such buffers then, which later versions forbid for buffers that a program has marked.
   if (isMarkedAsUntransferable?.(buffer) !== true) workers.markAsUntransferable(buffer);
   for (const name of TRANSFERS) {
     if (name in buffer && !Object.hasOwn(buffer, name))
@@ -97,7 +102,7 @@ export function refuseTransfers(buffer: ArrayBuffer): void {
 }
 
 /**
- * The bytes of a buffer that can be pinned.
+ * Returns the bytes of a buffer that can be pinned.
  *
  * @throws WvError INVALID_PARAMETER with the reason why it cannot be registered.
  */
@@ -105,11 +110,11 @@ export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uin
   const isView = ArrayBuffer.isView(buffer);
   const memory: unknown = isView ? buffer.buffer : buffer;
   if (!isAnyArrayBuffer(memory)) {
-    refuse('Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.');
+    refuse('`buffer` must be an ArrayBuffer, a SharedArrayBuffer or a view of one.');
   }
-  if ((isArrayBuffer(memory) ? asksResizable : asksGrowable).call(memory)) {
+  if ((isArrayBuffer(memory) ? isResizable : isGrowable).call(memory)) {
     refuse(
-      'A resizable buffer cannot be registered: shrinking it would take memory from the device. Use a buffer of fixed length.',
+      '`buffer` must not be resizable, because shrinking it would take memory from the device. Use a buffer of fixed length.',
     );
   }
   let bytes: Uint8Array;
@@ -117,10 +122,11 @@ export function registrableBytes(buffer: ArrayBufferLike | ArrayBufferView): Uin
     const all = new Uint8Array(memory);
     bytes = isView ? new Uint8Array(memory, buffer.byteOffset, buffer.byteLength) : all;
   } catch (error) {
-    if (error instanceof RangeError) refuse(`The view does not lie within its buffer: ${error.message}.`);
+    if (error instanceof RangeError)
+      refuse(`\`buffer\` must be a view within its ArrayBuffer: ${error.message}.`);
     if (!(error instanceof TypeError)) throw error;
-    refuse('The buffer is detached: it was transferred elsewhere, and there is no memory to register.');
+    refuse('`buffer` must not be detached; it was transferred elsewhere.');
   }
-  if (bytes.byteLength === 0) refuse('The buffer has no bytes; at least one can be registered.');
+  if (bytes.byteLength === 0) refuse('`buffer` must not be empty.');
   return bytes;
 }

@@ -5,7 +5,7 @@ import { checkedSmall } from './checked-numbers.js';
 import type { WvPathRecord } from './interfaces.js';
 import { Status, WvError } from './status.js';
 
-/** Selector "exactly" in the high two bits of MTU and packet life time. */
+/** The selector "exactly" in the upper two bits of MTU and packet lifetime. */
 const EXACTLY = 0x80;
 const VALUE = 0x3f;
 
@@ -16,40 +16,40 @@ function mtuCode(mtu: number): number {
   if (code === 0 && mtu !== 0) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `The path MTU is ${mtu}; it takes ${MTUS.join(', ')} bytes, or 0 for the port's.`,
+      `\`mtu\` must be one of ${MTUS.join(', ')} bytes, or 0 for the port's; got ${mtu}.`,
     );
   }
   return code;
 }
 
 function dscp(trafficClass: number): number {
-  const checked = checkedSmall('The traffic class', trafficClass, 0xff);
+  const checked = checkedSmall('trafficClass', trafficClass, 0xff);
   if ((checked & 3) === 0) return checked;
-  const text = `The traffic class is ${trafficClass}; it takes a DSCP shifted left by two, a multiple of 4 (the option ecn sets the marks).`;
+  const text = `\`trafficClass\` must be a DSCP shifted left by two, a multiple of 4; got ${trafficClass}. Use the option ecn for the ECN bits.`;
   throw new WvError(Status.INVALID_PARAMETER, text);
 }
 
-/** The 64 bytes of a path. @throws WvError INVALID_PARAMETER, INVALID_ADDRESS, naming the member. */
+/** Encodes a path as 64 bytes. @throws WvError INVALID_PARAMETER, INVALID_ADDRESS, naming the member. */
 export function encodePathRecord(path: WvPathRecord): Uint8Array {
   if (typeof path !== 'object' || path === null) {
-    throw new WvError(Status.INVALID_PARAMETER, `A path record is an object, not ${String(path)}.`);
+    throw new WvError(Status.INVALID_PARAMETER, `\`path\` must be a path record; got ${String(path)}.`);
   }
   const { flowLabel = 0, trafficClass = 0, hopLimit = 0, pkey = 0, mtu = 0, packetLifeTime = 0 } = path;
-  const label = checkedSmall('The flow label', flowLabel, 0xf_ffff);
-  const hops = checkedSmall('The hop limit', hopLimit, 0xff);
+  const label = checkedSmall('flowLabel', flowLabel, 0xf_ffff);
+  const hops = checkedSmall('hopLimit', hopLimit, 0xff);
   return IbPathRecord.encode({
     sgid: gidOf(path.sourceGid),
     dgid: gidOf(path.destinationGid),
     hopFlowRaw: ((label << 8) | hops) >>> 0,
     tclass: dscp(trafficClass),
     numPath: 1,
-    pkey: checkedSmall('The P_Key', pkey, 0xffff),
+    pkey: checkedSmall('pkey', pkey, 0xffff),
     mtu: EXACTLY | mtuCode(mtu),
-    pktLife: EXACTLY | checkedSmall('The packet life time', packetLifeTime, VALUE),
+    pktLife: EXACTLY | checkedSmall('packetLifeTime', packetLifeTime, VALUE),
   });
 }
 
-/** The path of 64 bytes. */
+/** Decodes a path of 64 bytes. */
 export function decodePathRecord(bytes: Uint8Array): Required<WvPathRecord> & { sourceGid: Uint8Array } {
   const { sgid, dgid, hopFlowRaw, tclass, pkey, mtu, pktLife } = IbPathRecord.decode(bytes);
   return {

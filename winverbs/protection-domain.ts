@@ -27,9 +27,9 @@ import { WVSharedReceiveQueue } from './shared-receive-queue.js';
 import { checkedObject, guarded, Status, WvError } from './status.js';
 import { WvOverlapped } from './wv-object.js';
 
-/** The members without a default. */
+/** Members of WvQpCreate without a default. */
 const QP_NEEDS = 'sendCq, receiveCq, sendDepth, sendSge, receiveDepth and receiveSge';
-/** REMOTE_WRITE includes LOCAL_WRITE; this is its own bit. */
+/** REMOTE_WRITE includes LOCAL_WRITE; this is the remaining bit. */
 const REMOTE_WRITE_BIT = WvAccess.REMOTE_WRITE & ~WvAccess.LOCAL_WRITE;
 const REMOTE_RIGHTS = WvAccess.REMOTE_READ | REMOTE_WRITE_BIT | WvAccess.REMOTE_ATOMIC;
 const ALL_RIGHTS =
@@ -53,7 +53,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /** @internal */
   readonly verbs: UserVerbs;
   private readonly regions = new Set<MemoryRegion>();
-  /** Overlapped requests whose outcome was not delivered yet; their pins and regions depend on it. */
+  /** Overlapped requests whose result has not been delivered yet; their pins and regions depend on it. */
   private readonly pending = new Set<Overlapped<unknown>>();
 
   private constructor(
@@ -91,12 +91,13 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
 
   /**
    * Registers memory (MEMORY_REGISTER). Until it is deregistered the device may use it, and it stays in place and
-   * alive, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
-   * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the region's addresses count
-   * from 0; windows cannot be bound to it. REMOTE_VIEW needs memory of `allocate()`.
+   * allocated, even if its buffer is detached. After that the region's `bytes` and requests that name the region throw
+   * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the
+   * region's addresses count from 0, and windows cannot be bound to it. REMOTE_VIEW requires memory of `allocate()`.
    *
-   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown or not for it;
-   *   INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of `allocate()`.
+   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown or not allowed
+   *   for it; INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of
+   *   `allocate()`.
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
     const registration = this.prepare(buffer, access);
@@ -109,7 +110,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     }
   }
 
-  /** As {@link registerMemory}, overlapped; bad arguments throw at once. */
+  /** The overlapped form of {@link registerMemory}; wrong arguments throw at once. */
   registerMemoryOverlapped(
     buffer: ArrayBufferLike | ArrayBufferView,
     access: number,
@@ -140,7 +141,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Ends a registration (MEMORY_DEREGISTER). Requests that still use it fail.
    *
    * @throws WvError DEVICE_BUSY: memory windows are bound to it, and it stays registered; INVALID_PARAMETER: it is not
-   * registered here.
+   *   registered here.
    */
   deregisterMemory(region: WvMemoryRegion): void {
     const mine = this.mine(region);
@@ -148,7 +149,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     this.deregistered(mine);
   }
 
-  /** As {@link deregisterMemory}, overlapped. */
+  /** The overlapped form of {@link deregisterMemory}. */
   deregisterMemoryOverlapped(region: WvMemoryRegion): Overlapped<void> {
     const mine = this.mine(region);
     return this.track(
@@ -158,18 +159,18 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     );
   }
 
-  /** A memory window (MW_ALLOCATE), not bound yet. */
+  /** Allocates a memory window (MW_ALLOCATE), not bound yet. */
   allocateMemoryWindow(): IWVMemoryWindow {
     this.check();
     return WVMemoryWindow.allocate(this);
   }
 
   /**
-   * A region for fast registration of at most `maxLength` bytes (MEMORY_ALLOCATE, which only this stack has). Requests of
-   * IWVConnectQueuePair.fastRegister register it.
+   * Allocates a region of at most `maxLength` bytes for fast registration (MEMORY_ALLOCATE, which exists only in this
+   * package). Requests of IWVConnectQueuePair.fastRegister register it.
    *
-   * @throws WvError NOT_SUPPORTED: the device has no MEM_MGT_EXTENSIONS; INVALID_PARAMETER: no length up to the device's maxMrSize;
-   *   INSUFFICIENT_RESOURCES.
+   * @throws WvError NOT_SUPPORTED: the device has no MEM_MGT_EXTENSIONS; INVALID_PARAMETER: not a length up to the
+   *   device's maxMrSize; INSUFFICIENT_RESOURCES.
    */
   allocateFastRegion(maxLength: number): IWVFastRegion {
     this.check();
@@ -177,8 +178,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * A queue of receives for several queue pairs (SRQ_CREATE): at least `maxWr` receives of `maxSge` SGEs. The limit's
-   * event is reported when fewer are left; 0 requests none.
+   * Creates a queue of receives for several queue pairs (SRQ_CREATE), with at least `maxWr` receives of `maxSge` SGEs.
+   * The limit's event is reported when fewer are left; 0 requests none.
    *
    * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits; NOT_SUPPORTED: the device has none.
    */
@@ -188,40 +189,38 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   }
 
   /**
-   * A connected queue pair in RESET (QP_CREATE), reliable unless `type` says otherwise.
+   * Creates a connected queue pair in RESET (QP_CREATE), reliable unless `type` says otherwise.
    *
-   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this device.
+   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this
+   *   device.
    */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
     this.check();
-    return WVConnectQueuePair.create(this, checkedObject('The argument', create, QP_NEEDS));
+    return WVConnectQueuePair.create(this, checkedObject('create', create, QP_NEEDS));
   }
 
   /**
-   * A datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. It ignores read
-   * depths and `type`. A receive needs 40 bytes more than the payload, for the GRH.
+   * Creates a datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. Read
+   * depths and `type` are ignored. A receive needs 40 bytes more than the payload, for the GRH.
    *
    * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this
    *   device.
    */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
     this.check();
-    return WVDatagramQueuePair.create(this, checkedObject('The argument', create, QP_NEEDS));
+    return WVDatagramQueuePair.create(this, checkedObject('create', create, QP_NEEDS));
   }
 
   /**
-   * The destination of datagrams from this domain's queue pairs (AH_CREATE), made from the result of {@link
+   * Creates a destination for datagrams from this domain's queue pairs (AH_CREATE), from the result of {@link
    * WVProvider.resolvePath} or {@link replyAddressVector}.
    *
-   * @throws WvError INVALID_ADDRESS: the source is no address of this device, or the addresses are of two families;
+   * @throws WvError INVALID_ADDRESS: the source is not an address of this device, or the addresses are of two families;
    *   INVALID_PORT_HANDLE; INVALID_PARAMETER; INSUFFICIENT_RESOURCES
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
     this.check();
-    return WVAddressHandle.create(
-      this,
-      checkedObject('The address vector', vector, 'sourceGid and destinationGid'),
-    );
+    return WVAddressHandle.create(this, checkedObject('vector', vector, 'sourceGid and destinationGid'));
   }
 
   protected override destroy(): void {
@@ -249,7 +248,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
     if (!Number.isInteger(wanted) || (wanted & ~ALL_RIGHTS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The access rights are ${wanted}; they take an OR of WvAccess values.`,
+        `\`access\` must be an OR of WvAccess values; got ${wanted}.`,
       );
     }
     checkRights(wanted);
@@ -261,7 +260,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
       if ((access & WvAccess.REMOTE_VIEW) !== 0 && pin.allocated !== true) {
         throw new WvError(
           Status.INVALID_PARAMETER,
-          'The memory must be one of allocate() for peers to map it; got another. Make it with allocate().',
+          '`buffer` must be memory of allocate() for peers to map it (REMOTE_VIEW).',
         );
       }
       if (pin.detachable) refuseTransfers(bytes.buffer as ArrayBuffer);
@@ -294,10 +293,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   private mine(region: WvMemoryRegion): MemoryRegion {
     this.check();
     if (region instanceof MemoryRegion && this.regions.has(region)) return region;
-    throw new WvError(
-      Status.INVALID_PARAMETER,
-      'The region is not registered in this protection domain, or not any more.',
-    );
+    throw new WvError(Status.INVALID_PARAMETER, '`region` must be registered in this protection domain.');
   }
 
   private deregisterInput(region: MemoryRegion): Uint8Array {

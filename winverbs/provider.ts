@@ -43,11 +43,11 @@ import { socketAddress } from './socket-address.js';
 import { guarded, Status, WvError } from './status.js';
 import { WvObject } from './wv-object.js';
 
-/** The two doors of a provider. */
+/** The provider's two interfaces to the kernel and to the HCA's user-mode provider. */
 export interface ProviderDoors {
-  /** Door 1: opens a device file. */
+  /** Interface 1: opens a device file. */
   openFile(name: string): DeviceFile;
-  /** Door 2: the UVP of LIBRARY_QUERY's name. */
+  /** Interface 2: loads the UVP that LIBRARY_QUERY names. */
   loadUserVerbs(library: string): UserVerbs;
 }
 
@@ -73,35 +73,38 @@ export class WVProvider extends WvObject implements IWVProvider {
     return this.file.extended ? Capacity.REP_DATA : Capacity.CONNECT_DATA;
   }
 
-  /** The provider's file (GetFileHandle). */
+  /** Returns the provider's file (GetFileHandle). */
   getFileHandle(): DeviceFile {
     this.check();
     return this.file.file;
   }
 
-  /** CA GUIDs of all devices (GUID_QUERY). */
+  /** Returns the CA GUIDs of all devices (GUID_QUERY). */
   queryDeviceList(): bigint[] {
     this.check();
     for (let room = 32; ; ) {
       const output = this.file.call(IoctlCode.GUID_QUERY, null, WvIoGuidList.size + (room - 1) * 8);
       const count = Number(WvIoObject.decode(output).id);
       const guids = WvGuidEntries.decode(output.subarray(8)).slice(0, count);
-      // Devices may have been added meanwhile. If the output was not full, the list is complete.
+      // Devices may have been added meanwhile. If the output was not filled, the list is complete.
       if (guids.length >= count || guids.length < room) return guids;
       room = count + 8;
     }
   }
 
   /**
-   * As {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELED, also by the provider's last release.
+   * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELED, also by the provider's last release.
    *
-   * @throws WvError NOT_SUPPORTED: a driver of the system does not tell; INVALID_PARAMETER
+   * @throws WvError NOT_SUPPORTED: an OS driver does not report changes; INVALID_PARAMETER
    */
   notifyDeviceChange(known: number): Overlapped<number> {
     this.check();
-    const count = checkedSmall('The number of known changes', known, 0xffff_ffff);
+    const count = checkedSmall('known', known, 0xffff_ffff);
     if (!this.file.extended) {
-      throw new WvError(Status.NOT_SUPPORTED, 'This driver does not tell of changes; ask for what is there.');
+      throw new WvError(
+        Status.NOT_SUPPORTED,
+        'This driver does not report changes; query the devices instead.',
+      );
     }
     this.control ??= guarded(CONTROL_DEVICE, () => new KernelFile(this.doors.openFile(CONTROL_DEVICE)));
     const input = ChangeCount.encode({ count });
@@ -109,20 +112,20 @@ export class WVProvider extends WvObject implements IWVProvider {
     return this.control.overlapped(SettingsCode.AWAIT_CHANGE, input, ChangeCount.size, decode);
   }
 
-  /** @internal As {@link IWVDevice.name}. */
+  /** @internal See {@link IWVDevice.name}. */
   deviceName(guid: bigint): string {
     const hex = guid.toString(16).padStart(16, '0');
     try {
       const found = queryInterfaces((name) => this.doors.openFile(name)).find((one) => one.guid === guid);
       return found?.hca?.device ?? found?.name ?? hex;
     } catch {
-      // A driver of the system has no such file, and a device that is gone no interface.
+      // An OS driver has no such file, and a removed device has no interface.
       return hex;
     }
   }
 
   /**
-   * Attributes of a device, which is opened for this call.
+   * Returns attributes of a device, which is opened for this call.
    *
    * @throws WvError NO_SUCH_DEVICE
    */
@@ -136,9 +139,9 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * The device and port of a local address (IBAT).
+   * Returns the device and port of a local address (IBAT).
    *
-   * @throws WvError INVALID_ADDRESS: no IP address; NOT_FOUND: not an address of a device of this host.
+   * @throws WvError INVALID_ADDRESS: not a valid IP address; NOT_FOUND: not an address of a device of this host.
    */
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
     this.check();
@@ -157,14 +160,15 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * The path to an address (IBAT): the device to open and the address vector to use on it. Without `local` the host's
-   * routes choose the source address. A multicast group needs `local`, which selects the interface.
+   * Returns the path to an address (IBAT): the device to open and the address vector to use on it. Without `local` the
+   * host's routes choose the source address. A multicast group needs `local`, which selects the interface.
    *
    * @example
    * const { device, addressVector } = provider.resolvePath('192.0.2.9');
    *
-   * @throws WvError INVALID_ADDRESS: no IP address, or `local` is not this host's; NETWORK_UNREACHABLE: no route;
-   * INVALID_PARAMETER: two address families, or a group without `local`; BAD_NETWORK_NAME: not the address of a host.
+   * @throws WvError INVALID_ADDRESS: not a valid IP address, or `local` is not this host's; NETWORK_UNREACHABLE: no
+   *   route; INVALID_PARAMETER: two address families, or a group without `local`; BAD_NETWORK_NAME: not the address of
+   *   a host.
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath {
     this.check();
@@ -175,7 +179,7 @@ export class WVProvider extends WvObject implements IWVProvider {
       if (from === undefined || from.family !== to.family) {
         throw new WvError(
           Status.INVALID_PARAMETER,
-          `${to.address} is a multicast group; name an address of the interface to reach it from, of the same family.`,
+          `\`local\` must be an address of the interface to use, of the same family, because ${to.address} is a multicast group.`,
         );
       }
       const device = this.translateAddress(from);
@@ -205,7 +209,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   /**
    * Opens a device and loads its user-mode verbs provider.
    *
-   * @throws WvError NO_SUCH_DEVICE; NOT_SUPPORTED: no provider for it, or an incomplete one.
+   * @throws WvError NO_SUCH_DEVICE; NOT_SUPPORTED: its provider is missing or incomplete.
    */
   openDevice(guid: bigint): IWVDevice {
     this.check();
@@ -217,25 +221,25 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * A new connect endpoint in the state Idle (EP_CREATE), in the port space of an IP protocol. The RDMA CM's service ids name it
-   * (IBA 1 Annex A11.2.1).
+   * Creates a connect endpoint in the state Idle (EP_CREATE), in the port space of an IP protocol, as it appears in the
+   * RDMA CM's service IDs (IBA 1 Annex A11.2.1).
    *
-   * @throws WvError INVALID_PARAMETER: no number of an IP protocol; NOT_SUPPORTED: UDP, which has no connections; what a Windows
-   *   driver answers, which may have the port space of TCP only.
+   * @throws WvError INVALID_PARAMETER: not an IP protocol number; NOT_SUPPORTED: UDP, which has no connections; also
+   *   the error of a Windows driver, which may support only the port space of TCP.
    */
   createConnectEndpoint(protocol: number = IpProtocol.TCP): IWVConnectEndpoint {
     this.check();
-    const checked = checkedSmall('The IP protocol', protocol, 0xff);
+    const checked = checkedSmall('protocol', protocol, 0xff);
     if (checked === IpProtocol.UDP) {
       throw new WvError(
         Status.NOT_SUPPORTED,
-        'Protocol 17 (UDP) has no connections; use createDatagramEndpoint(), or another protocol.',
+        '`protocol` must not be 17 (UDP), which has no connections. Use createDatagramEndpoint(), or another protocol.',
       );
     }
     return new WVConnectEndpoint(this, this.createEndpoint(connectEpType(checked)));
   }
 
-  /** A new datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED: the driver has none. */
+  /** Creates a datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED: the driver has none. */
   createDatagramEndpoint(): IWVDatagramEndpoint {
     return new WVDatagramEndpoint(this, this.createEndpoint(EpType.DATAGRAM));
   }
@@ -247,7 +251,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   }
 
   /**
-   * The path between two addresses, as the 64 bytes of `ib_path_rec_t`.
+   * Returns the path between two addresses, as the 64 bytes of `ib_path_rec_t`.
    *
    * @internal
    */
@@ -273,7 +277,7 @@ export class WVProvider extends WvObject implements IWVProvider {
 }
 
 /**
- * Opens WinVerbs. The first open of an isolate starts its kernel with these `options`.
+ * Opens WinVerbs. The first open in an isolate starts its kernel with these `options`.
  *
  * @example
  * using provider = openProvider();

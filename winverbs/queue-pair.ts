@@ -27,15 +27,15 @@ import { WvOverlapped } from './wv-object.js';
 const KNOWN_ACCESS = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 /** @internal */
 export const NO_SGES: readonly WvSge[] = [];
-/** Stands for no request: an object of the same class, so that V8 need not distinguish. */
+/** Stands for no request. It has the same class as requests, so that V8 sees a single type. */
 const NO_REQUEST = new UvpSendRequest();
-/** Bits of what not every device has. */
+/** Flags of optional capabilities. */
 const HAS_IMMEDIATE = 1;
 const HAS_ATOMICS = 2;
-// A module's own constants are constants to V8; fields of another module's object are not.
+// V8 treats a module's own constants as constants, but not the fields of another module's object.
 const { IMMEDIATE } = WvSend;
 const { COMPARE_EXCHANGE, FETCH_ADD } = WvOpcode;
-/** Hop limit of packets if the queue pair has none. */
+/** Hop limit of packets if the queue pair sets none. */
 const DEFAULT_HOP_LIMIT = 64;
 
 /** A queue pair that the kernel has created. */
@@ -68,11 +68,11 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   readonly srq: WVSharedReceiveQueue | undefined;
   private readonly sendCq: WVCompletionQueue;
   private readonly receiveCq: WVCompletionQueue;
-  /** The request for the UVP, reused so that posting allocates nothing; made by the first post. */
+  /** The request for the UVP, created by the first post and reused, so that posting allocates nothing. */
   private request = NO_REQUEST;
-  /** The program has started a batch, and submits it itself. */
+  /** Whether the program has started a batch, which it submits itself. */
   private batching = false;
-  /** Kinds of requests that the device is known to have. */
+  /** Optional capabilities that the device is known to have. */
   private able = 0;
 
   /** @internal */
@@ -168,7 +168,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     return this.verbs.ndGetQpState?.(this.handle) ?? this.attributes().qpState;
   }
 
-  /** All attributes (QP_QUERY). */
+  /** Returns all attributes (QP_QUERY). */
   query(): WvQpAttributes {
     this.check();
     return this.attributes();
@@ -224,7 +224,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   }
 
   /**
-   * Changes attributes (QP_MODIFY). `options` selects them, WV_QP_ATTR_*; without STATE the state stays.
+   * Changes attributes (QP_MODIFY). `options` (WV_QP_ATTR_*) selects them; without STATE the state does not change.
    *
    * @throws WvError INVALID_PARAMETER, also for a path MTU above the port's; INVALID_DEVICE_STATE: no such transition
    *   (IBA 1 §10.3.1).
@@ -238,14 +238,14 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     } catch (error) {
       throw this.explained(error, attributes, options);
     }
-    sink.moved(output, askedState(attributes, options));
+    sink.moved(output, requestedState(attributes, options));
   }
 
-  /** As {@link modify}, overlapped; wrong arguments throw at once. */
+  /** The overlapped form of {@link modify}; wrong arguments throw at once. */
   modifyOverlapped(attributes: Partial<WvQpAttributes>, options: number): Overlapped<void> {
     const input = this.modifyInput(attributes, options);
     const sink = this.verbs.ndModifyQp(this.handle);
-    const moved = (output: Uint8Array): void => sink.moved(output, askedState(attributes, options));
+    const moved = (output: Uint8Array): void => sink.moved(output, requestedState(attributes, options));
     return this.overlapped<void>(
       IoctlCode.QP_MODIFY,
       input,
@@ -258,7 +258,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
 
   private modifyInput(attributes: Partial<WvQpAttributes>, options: number): Uint8Array {
     this.check();
-    checkedObject('The first argument', attributes, 'attributes of the queue pair, as { qpState: 6 }');
+    checkedObject('attributes', attributes, 'attributes of the queue pair, such as { qpState: 6 }');
     const { accessFlags, portNumber, trafficClass, flowLabel, hopLimit } = attributes;
     checkBits('trafficClass', trafficClass, 8);
     checkBits('flowLabel', flowLabel, 20);
@@ -266,12 +266,12 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     if (accessFlags !== undefined && (accessFlags & ~KNOWN_ACCESS) !== 0) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `accessFlags is 0x${(accessFlags >>> 0).toString(16)}; a queue pair takes 0x${KNOWN_ACCESS.toString(16)} at most.`,
+        `\`accessFlags\` must have only bits of 0x${KNOWN_ACCESS.toString(16)}; got 0x${(accessFlags >>> 0).toString(16)}.`,
       );
     }
     const state = this.state;
     return guarded('QP_MODIFY', () =>
-      // Name by name: V8 reads a spread object of so many members slowly.
+      // The members are listed one by one, because V8 reads a spread object of so many members slowly.
       WvIoQpAttributes.encodeOnce({
         id: { id: this.id },
         sendDepth: attributes.sendDepth,
@@ -284,7 +284,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
         options: options >>> 0,
         qpType: this.type,
         currentQpState: attributes.currentQpState ?? state,
-        // A driver that only looks at the state must not see RESET if the state is not to change.
+        // A driver that reads only the state must not see RESET if the state is not to change.
         qpState: (options & QpAttr.STATE) !== 0 ? (attributes.qpState ?? state) : state,
         qpn: attributes.qpn,
         destinationQpn: attributes.destinationQpn,
@@ -311,7 +311,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     );
   }
 
-  /** The error of a modify, with the attribute or option that was wrong. */
+  /** Returns the error of a modify, with the name of the wrong attribute or option. */
   private explained(error: unknown, attributes: Partial<WvQpAttributes>, options: number): unknown {
     if (this.released) return error;
     return explainModify(error, this.pd.device, this.state, attributes, options);
@@ -320,7 +320,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Posts a receive for the next message.
    *
-   * @throws WvError INVALID_DEVICE_REQUEST: it receives from a shared receive queue; INVALID_DEVICE_STATE: RESET; NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   * @throws WvError INVALID_DEVICE_REQUEST: the queue pair uses a shared receive queue; INVALID_DEVICE_STATE: RESET;
+   *   NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.check();
@@ -331,7 +332,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     }
   }
 
-  /** Requests posted from now on wait for {@link submitBatch}, so that one doorbell serves them all. */
+  /**
+   * Starts a batch: requests posted from now on wait for {@link submitBatch}, so that one doorbell submits them all.
+   */
   startBatch(): void {
     this.check();
     this.batching = true;
@@ -346,7 +349,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   }
 
   /**
-   * Posts requests in their order, with one doorbell for all (PostSend).
+   * Posts requests in order, with one doorbell for all (PostSend).
    *
    * @throws WvError as the single calls; `failedRequest` is the index of the request that was not queued. Those before
    *   it are queued, those after it are not.
@@ -354,10 +357,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   postSend(requests: readonly WvSendRequest[]): void {
     this.check();
     if (!Array.isArray(requests)) {
-      throw new WvError(
-        Status.INVALID_PARAMETER,
-        `PostSend takes an array of requests, not ${typeof requests}.`,
-      );
+      throw new WvError(Status.INVALID_PARAMETER, `\`requests\` must be an array; got ${typeof requests}.`);
     }
     if (!this.batching) this.verbs.startBatch?.(this.handle);
     let index = 0;
@@ -375,7 +375,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   }
 
   /** @internal Posts one request of {@link postSend}. */
-  protected abstract postOne(asked: WvSendRequest): void;
+  protected abstract postOne(posted: WvSendRequest): void;
 
   protected override destroy(): void {
     WVQueuePair.end(this.pd, this.id, this.handle);
@@ -385,7 +385,10 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     this.pd.letGoOf(this);
   }
 
-  /** @internal The request for {@link post}, filled except for what depends on its kind. Refuses what the device does not have. */
+  /**
+   * @internal Returns the request for {@link post}, with the common members set. Throws if the device does not support
+   *   it.
+   */
   protected prepare(opcode: number, context: unknown, sgl: readonly WvSge[], flags: number): UvpSendRequest {
     this.check();
     if ((flags & IMMEDIATE) !== 0 && (this.able & HAS_IMMEDIATE) === 0) this.need(HAS_IMMEDIATE);
@@ -411,9 +414,9 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
     ) {
       const what =
         kind === HAS_IMMEDIATE
-          ? 'immediate data: it is an iWARP device'
+          ? 'immediate data, because it is an iWARP device'
           : 'atomic operations (atomicCapability)';
-      throw new WvError(Status.NOT_SUPPORTED, `The device ${name} has no ${what}.`);
+      throw new WvError(Status.NOT_SUPPORTED, `The device ${name} does not support ${what}.`);
     }
     this.able |= kind;
   }
@@ -432,18 +435,18 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
 }
 
 /** @internal */
-export function checkedRequest(asked: WvSendRequest): WvSendRequest {
-  const fields = 'opcode and sgl, each with a default: {} sends nothing';
-  if (!Array.isArray(asked)) return checkedObject('A request', asked, fields);
-  throw new WvError(Status.INVALID_PARAMETER, `A request is an array; it takes an object with ${fields}.`);
+export function checkedRequest(posted: WvSendRequest): WvSendRequest {
+  const fields = 'opcode and sgl, both optional';
+  if (!Array.isArray(posted)) return checkedObject('request', posted, fields);
+  throw new WvError(Status.INVALID_PARAMETER, `\`request\` must be an object with ${fields}; got an array.`);
 }
 
-/** @internal 32 bits, with or without a sign. */
+/** @internal Checks that `value` has 32 bits, signed or unsigned. */
 export function checkWord(what: string, value: number): void {
   if (value === value >>> 0 || value === (value | 0)) return;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}; it is a number of 32 bits.`,
+    `\`${what}\` must be a 32-bit number; got ${typeof value === 'number' ? value : typeof value}.`,
   );
 }
 
@@ -451,7 +454,7 @@ function checkBits(what: string, value: number | undefined, bits: number): void 
   if (value === undefined || (Number.isInteger(value) && value >= 0 && value < 2 ** bits)) return;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `${what} is ${value}; it has ${bits} bits, 0 to ${2 ** bits - 1}.`,
+    `\`${what}\` must be an integer from 0 to ${2 ** bits - 1}; got ${value}.`,
   );
 }
 
@@ -459,7 +462,7 @@ function checkedSrq(pd: WVProtectionDomain, srq: unknown): WVSharedReceiveQueue 
   if (!(srq instanceof WVSharedReceiveQueue) || srq.pd.device !== pd.device) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      "srq is no shared receive queue of this protection domain's device.",
+      "`srq` must be a shared receive queue of this protection domain's device.",
     );
   }
   srq.check();
@@ -470,14 +473,14 @@ function checkedCq(pd: WVProtectionDomain, what: string, cq: unknown): WVComplet
   if (!(cq instanceof WVCompletionQueue) || cq.device !== pd.device) {
     throw new WvError(
       Status.INVALID_PARAMETER,
-      `${what} is no completion queue of this protection domain's device.`,
+      `\`${what}\` must be a completion queue of this protection domain's device.`,
     );
   }
   cq.check();
   return cq;
 }
 
-/** The state that a modify asks for, if it asks for one. */
-function askedState({ qpState }: Partial<WvQpAttributes>, options: number): number | undefined {
+/** The state that a modify requests, if any. */
+function requestedState({ qpState }: Partial<WvQpAttributes>, options: number): number | undefined {
   return (options & QpAttr.STATE) !== 0 ? qpState : undefined;
 }

@@ -1,16 +1,16 @@
-/** User-mode verbs providers that an application brings. */
+/** User-mode verbs providers supplied by the application. */
 import { type UserVerbsMaker, userVerbsRegistry } from '../kernel-bridge/uvp/index.js';
 import { guarded } from './status.js';
 
 /**
- * Registers a user-mode verbs provider by the library name that devices answer to LIBRARY_QUERY: it posts requests and polls
- * completions for the devices of that name that this thread opens from now on. Where the name has a provider already, such as
- * {@link SOFT_USER_LIBRARY} of the software HCA, `make` gets that one, to pass calls on to.
+ * Registers a user-mode verbs provider by the library name that devices return to LIBRARY_QUERY. It posts requests and
+ * polls completions for devices of that name that this thread opens from now on. If the name already has a provider,
+ * such as {@link SOFT_USER_LIBRARY} of the software HCA, `make` gets that one, to forward calls to.
  *
  * @param library - 1 to 31 characters
- * @param make - makes the table of functions, when the first device asks for it. A table without a mandatory function is refused by
- *   openDevice: NOT_SUPPORTED.
- * @returns Disposing of it takes the provider back; devices that are open keep theirs.
+ * @param make - creates the table of functions when the first device needs it. If a mandatory function is missing,
+ *   openDevice throws NOT_SUPPORTED.
+ * @returns Disposing of it removes the provider; open devices keep theirs.
  * @throws WvError INVALID_PARAMETER
  * @example
  * ```ts

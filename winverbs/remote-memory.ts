@@ -3,45 +3,47 @@ import { asAddress } from './checked-numbers.js';
 import type { RemoteMemoryRef, WvRemoteMemory } from './interfaces.js';
 import { checkedObject, Status, WvError } from './status.js';
 
-/** What `direct` of a queue pair does with the peer's memory. */
+/** Operations of a queue pair's `direct` on the peer's memory. */
 export const WvDirect = {
-  /** Copies the bytes there. */
+  /** Copies the bytes to the peer's memory. */
   WRITE: DirectOperation.write,
-  /** Copies into the bytes. */
+  /** Copies the peer's memory into the bytes. */
   READ: DirectOperation.read,
-  /** Adds the 8 bytes, an integer in the processor's byte order; they become the previous value. */
+  /** Adds the 8 bytes, an integer in the CPU's byte order; they become the previous value. */
   FETCH_ADD: DirectOperation.fetchAdd,
-  /** Puts the second 8 bytes there if the first 8 are there. These become the previous value. */
+  /** Stores the second 8 bytes if the peer's memory equals the first 8, which become the previous value. */
   COMPARE_EXCHANGE: DirectOperation.compareExchange,
 } as const;
 /** A value of {@link WvDirect}. */
 export type WvDirect = (typeof WvDirect)[keyof typeof WvDirect];
 
-/** How `direct` of a queue pair ends. */
+/** Results of a queue pair's `direct`. */
 export const WvDirectResult = {
-  /** It is done. */
+  /** The operation is done. */
   DONE: DirectResult.done,
-  /** The peer's memory is not mapped in this process yet; the peer has been asked for it. Until then, post a request. */
+  /**
+   * The peer's memory is not mapped in this process yet, but has been requested. Until then, post a request instead.
+   */
   NOT_MAPPED: DirectResult.notMapped,
   /** The peer's key does not allow it, or the peer is not a process on this host whose memory this process can map. */
   REFUSED: DirectResult.refused,
-  /** The peer took its memory away during an atomic operation, which may have been executed. */
+  /** The peer withdrew its memory during an atomic operation, which may have been executed. */
   UNKNOWN: DirectResult.unknown,
 } as const;
 /** A value of {@link WvDirectResult}. */
 export type WvDirectResult = (typeof WvDirectResult)[keyof typeof WvDirectResult];
 
 /**
- * A peer's memory: made once from the peer's description; read, write and atomic requests add an offset in bytes.
+ * A peer's memory, created once from the peer's description. Read, write and atomic requests add an offset in bytes.
  *
  * @example
  * const remote = new RemoteMemory({ address: message.readBigUInt64BE(0), rkey: message.readUInt32BE(8) });
  * qp.write(context, [{ region, offset: 0, length: 4096 }], WvSend.SIGNALED, remote, 0);
  */
 export class RemoteMemory implements RemoteMemoryRef {
-  /** Of the first byte, 64 bits. */
+  /** The address of the first byte, 64 bits. */
   readonly address: bigint;
-  /** The number on the wire. */
+  /** The peer's key, 32 bits. */
   readonly rkey: number;
   /** The low 32 bits of the address. */
   readonly addressLow: number;
@@ -50,16 +52,19 @@ export class RemoteMemory implements RemoteMemoryRef {
 
   /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
   constructor(memory: WvRemoteMemory) {
-    const { address: given, rkey } = checkedObject('The remote memory', memory, 'address and rkey');
+    const { address: given, rkey } = checkedObject('memory', memory, 'address and rkey');
     const address = asAddress(given);
     if (address === undefined) {
       throw new WvError(
         Status.INVALID_PARAMETER,
-        `The remote address is ${String(given)}; it takes a bigint from 0 to 2^64 - 1, or a whole number below 2^53.`,
+        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${String(given)}.`,
       );
     }
     if (rkey >>> 0 !== rkey) {
-      throw new WvError(Status.INVALID_PARAMETER, `The rkey is ${rkey}; it takes an unsigned 32-bit number.`);
+      throw new WvError(
+        Status.INVALID_PARAMETER,
+        `\`rkey\` must be an unsigned 32-bit integer; got ${rkey}.`,
+      );
     }
     this.address = address;
     this.rkey = rkey;
@@ -68,5 +73,5 @@ export class RemoteMemory implements RemoteMemoryRef {
   }
 }
 
-// As for MemoryRegion: its fields have their widest representation from the first on.
+// As for MemoryRegion: gives its fields their widest representation from the start.
 new RemoteMemory({ address: 0xffff_ffff_ffff_ffffn, rkey: 0xffff_ffff });

@@ -7,7 +7,7 @@ import type { WVProtectionDomain } from './protection-domain.js';
 import { refusal, Status, WvError } from './status.js';
 import { WvOverlapped } from './wv-object.js';
 
-/** The events that the statuses of a Notify mean (in WinVerbs their severity is success). */
+/** The events that the statuses of SRQ_NOTIFY stand for (WinVerbs gives them the severity success). */
 const EVENTS: Partial<Record<number, WvSrqEvent>> = {
   [Status.ALERTED]: 'limit',
   [Status.NOTIFY_CLEANUP]: 'lastWqe',
@@ -41,7 +41,10 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   ): WVSharedReceiveQueue {
     const { file, verbs } = pd;
     if (verbs.postSrqReceive === undefined) {
-      throw new WvError(Status.NOT_SUPPORTED, `The device ${pd.device.name} has no shared receive queues.`);
+      throw new WvError(
+        Status.NOT_SUPPORTED,
+        `The device ${pd.device.name} does not support shared receive queues.`,
+      );
     }
     const attributes: UvpSrqAttributes = {
       maxWr: checkedCount('maxWr', maxWr, 1),
@@ -66,7 +69,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
     file.destroy(IoctlCode.SRQ_DESTROY, id, (status) => verbs.postDestroySrq?.(handle, status));
   }
 
-  /** The actual size, and the limit until its event was reported (SRQ_QUERY). */
+  /** Returns the actual size and limit; the limit is 0 once its event was reported (SRQ_QUERY). */
   query(): WvSrqAttributes {
     this.check();
     const { file, verbs, handle } = this;
@@ -88,10 +91,11 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 
   /**
-   * Changes size and limit (SRQ_MODIFY). Waiting receives stay, and queue pairs continue to use the queue. The limit is
-   * armed again; 0 requests no event.
+   * Changes size and limit (SRQ_MODIFY). Waiting receives are kept, and queue pairs continue to use the queue. The
+   * limit is armed again; 0 requests no event.
    *
-   * @throws WvError BUFFER_OVERFLOW: the waiting receives would not fit; INVALID_PARAMETER. The queue stays as it was.
+   * @throws WvError BUFFER_OVERFLOW: the waiting receives would not fit; INVALID_PARAMETER. The queue is then
+   *   unchanged.
    */
   modify(maxWr: number, limit: number): void {
     this.check();
@@ -111,7 +115,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   }
 
   /**
-   * Posts a receive for the next message of any of the queue's queue pairs; no IOCTL.
+   * Posts a receive for the next message of any of the queue's queue pairs, without an IOCTL.
    *
    * @throws WvError NO_MORE_ENTRIES: the queue is full; DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
    */
@@ -126,16 +130,16 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
 
   /**
    * Waits for an event of the queue (SRQ_NOTIFY). `limit`: fewer receives are left than the limit, which is 0 from then
-   * on. `lastWqe`: a queue pair in ERROR takes nothing from the queue any more. An event ends all waiting requests;
-   * without one it ends the next request. An event may be out of date: look at the queue again.
+   * on. `lastWqe`: a queue pair in ERROR no longer takes receives from the queue. An event ends all waiting requests;
+   * if none waits, it ends the next one. An event may be out of date, so query the queue.
    *
-   * Ends in ALERTED or NOTIFY_CLEANUP, which are these two events; CANCELED; UNEXPECTED_IO_ERROR: the queue is broken,
-   * and its queue pairs with it; DEVICE_REMOVED; FILE_FORCED_CLOSED.
+   * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events; CANCELED; UNEXPECTED_IO_ERROR: the queue and
+   * its queue pairs are broken; DEVICE_REMOVED; FILE_FORCED_CLOSED.
    */
   notify(): Overlapped<WvSrqEvent> {
     this.check();
     const input = WvIoObject.encode({ id: this.id });
-    // The kernel never ends it in SUCCESS; this is only the most likely meaning.
+    // The kernel never ends it in SUCCESS; 'limit' is only the most likely meaning.
     const request = this.overlapped<WvSrqEvent>(IoctlCode.SRQ_NOTIFY, input, 0, () => 'limit');
     return request.recover((error) => EVENTS[error.status]);
   }
@@ -150,7 +154,7 @@ function checkedCount(what: string, value: number, least: number): number {
   if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `${what} is ${value}; it takes a whole number from ${least} up to the device's limit.`,
+    `\`${what}\` must be an integer from ${least} to the device's limit; got ${value}.`,
   );
 }
 
@@ -158,6 +162,6 @@ function checkedLimit(limit: number, maxWr: number): number {
   if (Number.isInteger(limit) && limit >= 0 && limit <= maxWr) return limit;
   throw new WvError(
     Status.INVALID_PARAMETER,
-    `The limit is ${limit}; it takes a whole number from 0 (no event) to maxWr (${maxWr}).`,
+    `\`limit\` must be an integer from 0 (no event) to \`maxWr\` (${maxWr}); got ${limit}.`,
   );
 }

@@ -13,7 +13,7 @@ export function socketAddress(address: string | SocketAddress): SocketAddress {
     const text = typeof address === 'string' ? address : address?.address;
     const isPort =
       typeof text === 'string' && error instanceof StatusError && error.status === Status.INVALID_PARAMETER;
-    // So is a scope that this host has not.
+    // So is a scope that this host does not have.
     const isScope = typeof text === 'string' && text.includes('%') && error instanceof StatusError;
     throw new WvError(
       Status.INVALID_ADDRESS,
@@ -21,8 +21,8 @@ export function socketAddress(address: string | SocketAddress): SocketAddress {
         ? `The ${error.message}.`
         : isScope
           ? `${error.message}.`
-          : `${shown(address)} is no IP address; ` +
-            "'192.0.2.1', '2001:db8::1', or with a port '192.0.2.1:4000', '[2001:db8::1]:4000' would be.",
+          : "`address` must be an IP address, such as '192.0.2.1' or '2001:db8::1', or with a port " +
+            `'192.0.2.1:4000' or '[2001:db8::1]:4000'; got ${shown(address)}.`,
       { cause: error },
     );
   }

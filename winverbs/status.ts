@@ -4,30 +4,30 @@ export { type StatusName, statusHex, statusName, statusText } from '../kernel-br
 export { Status, StatusError };
 
 /**
- * The error of all WinVerbs calls: thrown, or the rejection of an overlapped call, for any other status than SUCCESS.
- * Blocking and overlapped form of a call report the same status.
+ * The error of all WinVerbs calls, thrown or as the rejection of an overlapped call, for any status other than SUCCESS.
+ * The blocking and the overlapped form of a call report the same status.
  */
 export class WvError extends StatusError {
   static {
     WvError.prototype.name = 'WvError';
   }
 
-  /** Of PostSend with a list: the index of the first request that was not queued. */
+  /** For postSend: the index of the first request that was not queued. */
   failedRequest?: number;
 }
 
-/** The same failure as a WvError; `what` names the call. Other errors are returned unchanged. */
+/** Returns the same failure as a WvError; `what` names the call. Other errors are returned unchanged. */
 export function toWvError(error: StatusError, what?: string): WvError;
 export function toWvError(error: unknown, what?: string): unknown;
 export function toWvError(error: unknown, what?: string): unknown {
   if (!(error instanceof StatusError) || error instanceof WvError) return error;
-  // The door has already named the IOCTL.
+  // The message may already start with the IOCTL name.
   const named = what === undefined || error.message.startsWith(`${what}:`);
   const message = named ? error.message : `${what}: ${error.message}`;
   return new WvError(error.status, message, { cause: error });
 }
 
-/** Runs `body` and turns its StatusErrors into WvErrors. */
+/** Runs `body` and converts its StatusErrors to WvErrors. */
 export function guarded<T>(what: string, body: () => T): T {
   try {
     return body();
@@ -36,16 +36,16 @@ export function guarded<T>(what: string, body: () => T): T {
   }
 }
 
-/** Checks that an argument is an object, else throws WvError INVALID_PARAMETER; `holds` describes its members. */
+/** Checks that an argument is an object; `holds` describes its members. @throws WvError INVALID_PARAMETER */
 export function checkedObject<T extends object>(what: string, value: T, holds: string): T {
   if (typeof value === 'object' && value !== null) return value;
-  const given = value === null ? 'null' : `of type ${typeof value}`;
-  throw new WvError(Status.INVALID_PARAMETER, `${what} is ${given}; it takes an object with ${holds}.`);
+  const given = value === null ? 'null' : typeof value;
+  throw new WvError(Status.INVALID_PARAMETER, `\`${what}\` must be an object with ${holds}; got ${given}.`);
 }
 
-/** The error of a post. Untyped callers may pass anything in place of SGEs. */
+/** Converts the error of a post. Untyped callers may pass anything in place of SGEs. */
 export function refusal(error: unknown, what: string): unknown {
   if (!(error instanceof TypeError)) return toWvError(error, what);
-  const message = `${what}: SGEs are an array of { region, offset, length }, and numbers are numbers (${error.message}).`;
+  const message = `${what}: \`sgl\` must be an array of { region, offset, length } (${error.message}).`;
   return new WvError(Status.INVALID_PARAMETER, message, { cause: error });
 }

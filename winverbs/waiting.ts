@@ -1,30 +1,30 @@
-/** Waiting for the next completion of one or several queues, without leaving a notification behind. */
+/** Waits for the next completion of one or several queues, without leaving a notification request behind. */
 import type { Overlapped } from '../kernel-bridge/door/overlapped.js';
 import type { IWVCompletionQueue, WvCompletion } from './interfaces.js';
 
-/** @internal What a queue has to bring, of WinVerbs and of NetworkDirect alike. */
+/** @internal Members that a queue must have, in WinVerbs and in NetworkDirect. */
 export interface Notifying {
   notify(type: 'any'): Overlapped<void>;
 }
 
 /** Options of waiting for a completion. */
 export interface WaitOptions {
-  /** Ends the wait: it rejects with the signal's reason, and no completion is lost. */
+  /** Aborts the wait: it rejects with the signal's reason, and no completion is lost. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * @internal The first that `take` finds in one of the queues. It looks at all of them, then waits for the first notification, ends the
- * others, and looks again, so that a notification that ended meanwhile is no loss.
+ * @internal Returns the first result that `take` finds in one of the queues. It tries all of them, then waits for the
+ *   first notification, cancels the others, and tries again, so that a notification that ended meanwhile is not lost.
  */
 export async function firstTaken<Q extends Notifying, R>(
   queues: readonly Q[],
   take: (queue: Q) => R | undefined,
   signal?: AbortSignal,
 ): Promise<{
-  /** The queue that had it. */
+  /** The queue that had the result. */
   queue: Q;
-  /** What was taken from the queue. */
+  /** The result taken from the queue. */
   result: R;
 }> {
   for (;;) {
@@ -52,9 +52,9 @@ export async function firstTaken<Q extends Notifying, R>(
 }
 
 /**
- * The next completion of a queue; waits for it if there is none.
+ * Returns the next completion of a queue, and waits if there is none.
  *
- * @param cq - whose completions nobody else polls meanwhile
+ * @param cq - a queue that is not polled elsewhere meanwhile
  * @throws WvError BUFFER_OVERFLOW: the queue has overrun; DEVICE_REMOVED; CANCELED: the queue's requests were cancelled
  * @example
  * ```ts
@@ -70,18 +70,19 @@ export async function nextCompletion(
 }
 
 /**
- * The next completion of the first of several queues that has one; no notification of the others stays behind.
+ * Returns the next completion of the first of several queues that has one. No notification request remains on the
+ * others.
  *
- * @param cqs - at least one; earlier ones are looked at first
+ * @param cqs - at least one; earlier ones have precedence
  * @throws WvError as {@link nextCompletion}
  */
 export async function firstCompletion(
   cqs: readonly IWVCompletionQueue[],
   { signal }: WaitOptions = {},
 ): Promise<{
-  /** The queue that had it. */
+  /** The queue that had the completion. */
   cq: IWVCompletionQueue;
-  /** What was taken from the queue. */
+  /** The completion taken from the queue. */
   completion: WvCompletion;
 }> {
   const { queue: cq, result: completion } = await firstTaken(cqs, taken, signal);

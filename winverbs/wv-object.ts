@@ -5,33 +5,33 @@ import { Status, WvError } from './status.js';
 
 /**
  * Base of all WinVerbs objects: reference counts as in COM. The references of the application and those of other
- * objects are counted separately. Children keep their parents alive. Yet a call on an object that the application has
- * released is an error, and releasing too often does no harm.
+ * objects are counted separately. Children keep their parents alive. Calling an object that the application has
+ * released is an error, but releasing it again has no effect.
  */
 export abstract class WvObject implements WvUnknown {
   private users = 1;
   private holders = 0;
-  /** What was made from it and still lives, with the number of its references. */
+  /** Live objects created from this one, with the number of their references. */
   private children: Map<WvObject, number> | undefined = undefined;
 
   /**
-   * @param kind - for error messages: 'completion queue'
-   * @param interfaces - The names of its interfaces besides IUnknown and IWVOverlapped.
+   * @param kind - for error messages, such as 'completion queue'
+   * @param interfaces - The names of its interfaces other than IUnknown.
    */
   constructor(
     private readonly kind: string,
     private readonly interfaces: readonly (keyof WvInterfaces)[],
   ) {}
 
-  /** Adds a reference of the application; returns their number. */
+  /** Adds a reference of the application; returns the new count. */
   addRef(): number {
     this.check();
     return ++this.users;
   }
 
   /**
-   * Releases a reference; returns the number left. After the last one the object ends as soon as no other object needs
-   * it. Never fails, in whatever order objects are released.
+   * Releases a reference; returns the remaining count. After the last release the object is destroyed as soon as no
+   * other object needs it. Never fails; the order does not matter.
    */
   release(): number {
     if (this.users === 0) return 0;
@@ -43,13 +43,13 @@ export abstract class WvObject implements WvUnknown {
     return this.users;
   }
 
-  /** As {@link WvUnknown.queryInterface}. */
+  /** See {@link WvUnknown.queryInterface}. */
   queryInterface<N extends keyof WvInterfaces>(name: N): WvInterfaces[N] {
     this.check();
     if (!this.implements(name)) {
       throw new WvError(
         Status.NOT_SUPPORTED,
-        `This ${this.kind} has no interface ${String(name)}; it has ${['IUnknown', ...this.interfaces].join(', ')}.`,
+        `\`name\` must be an interface of this ${this.kind} (${['IUnknown', ...this.interfaces].join(', ')}); got ${String(name)}.`,
       );
     }
     this.addRef();
@@ -70,14 +70,14 @@ export abstract class WvObject implements WvUnknown {
     this.holders++;
   }
 
-  /** @internal As {@link hold}, by an object that {@link Symbol.asyncDispose} ends with this one. */
+  /** @internal Adds a reference of a child, which {@link Symbol.asyncDispose} of this object also releases. */
   holdFor(child: WvObject): void {
     this.children ??= new Map();
     this.children.set(child, (this.children.get(child) ?? 0) + 1);
     this.holders++;
   }
 
-  /** @internal Undoes a {@link holdFor}. */
+  /** @internal Reverts a {@link holdFor}. */
   letGoOf(child: WvObject): void {
     const count = this.children?.get(child) ?? 0;
     if (count > 1) this.children?.set(child, count - 1);
@@ -85,7 +85,10 @@ export abstract class WvObject implements WvUnknown {
     this.letGo();
   }
 
-  /** Releases all that was made from it, the newest first, whoever holds references, and then itself; for `await using`. It does not fail. */
+  /**
+   * Releases all objects created from it, the newest first and regardless of reference counts, and then itself; for
+   * `await using`. Never fails.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     const children = [...(this.children?.keys() ?? [])].reverse();
     for (const child of children) await child[Symbol.asyncDispose]();
@@ -108,10 +111,10 @@ export abstract class WvObject implements WvUnknown {
     if (this.users === 0) this.refuse();
   }
 
-  /** The application has released it; other objects may still need it. */
+  /** Called when the application has released the object; other objects may still need it. */
   protected unused(): void {}
 
-  /** The last reference is gone: destroys the object and releases its parents. Must not throw. */
+  /** Called when the last reference is gone: destroys the object and releases its parents. Must not throw. */
   protected abstract destroy(): void;
 
   private end(): void {
@@ -125,12 +128,12 @@ export abstract class WvObject implements WvUnknown {
   private refuse(): never {
     throw new WvError(
       Status.INVALID_HANDLE,
-      `This ${this.kind} was released; use it before its last release(), or keep a reference by addRef().`,
+      `This ${this.kind} was released. Use it before its last release(), or keep a reference with addRef().`,
     );
   }
 }
 
-/** Base of the objects with overlapped requests (IWVOverlapped). */
+/** Base of objects with overlapped requests (IWVOverlapped). */
 export abstract class WvOverlapped extends WvObject implements WvOverlappedObject {
   /** Whether there may be requests to cancel at the end. */
   private mayWait = false;
@@ -140,7 +143,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     /** @internal */
     readonly file: KernelFile,
     private readonly cancelCode: number,
-    /** @internal The kernel's id within its file. */
+    /** @internal The kernel's ID of the object within its file. */
     readonly id: bigint,
     interfaces: readonly (keyof WvInterfaces)[],
   ) {
@@ -153,7 +156,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     this.file.callId(this.cancelCode, this.id);
   }
 
-  /** As {@link WvOverlappedObject.getOverlappedResult}. */
+  /** See {@link WvOverlappedObject.getOverlappedResult}. */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T {
     this.check();
     if (request instanceof Overlapped) return request.getResult(options);
@@ -163,7 +166,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     );
   }
 
-  /** An overlapped IOCTL on this object. */
+  /** Sends an overlapped IOCTL on this object. */
   protected overlapped<T>(
     code: number,
     input: Uint8Array,
@@ -181,7 +184,7 @@ export abstract class WvOverlapped extends WvObject implements WvOverlappedObjec
     try {
       this.file.callId(this.cancelCode, this.id);
     } catch {
-      // The file is closing or the device is gone: its requests have ended then.
+      // The file is closing or the device is gone, so its requests have ended.
     }
   }
 }

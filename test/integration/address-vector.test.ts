@@ -149,8 +149,7 @@ test('a value that its field does not hold is refused, and by name', ({ provider
     } catch (error) {
       if (!(error instanceof WvError)) throw error;
       assert.is(error.status, Status.INVALID_PARAMETER);
-      assert.match(error.message, `${name} is ${value}`);
-      assert.match(error.message, String(most));
+      assert.match(error.message, `\`${name}\` must be an integer from 0 to ${most}; got ${value}`);
     }
     assert.is(qp.state, QpState.INIT);
   }

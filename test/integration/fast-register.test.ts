@@ -222,7 +222,7 @@ test('what cannot be posted is refused with the reason, and nothing is queued', 
   throwsWv(post({ part: undefined }), Status.INVALID_PARAMETER, /one SGE/);
   throwsWv(post({ part: { ...part, offset: -1 } }), Status.INVALID_PARAMETER, /offset is -1/);
   throwsWv(post({ part: { ...part, length: 2 ** 60 } }), Status.INVALID_PARAMETER, /length/);
-  throwsWv(post({ access: -1 }), Status.INVALID_PARAMETER, /access rights are -1/);
+  throwsWv(post({ access: -1 }), Status.INVALID_PARAMETER, /`access` must be .*; got -1/);
   throwsWv(post({ flags: WvSend.IMMEDIATE }), Status.INVALID_PARAMETER, /0x1/);
   for (const keyByte of [256, 0.5, -2]) throwsWv(post({ keyByte }), Status.INVALID_PARAMETER, /low byte/);
   const list = (request: object) => () => b.qp.postSend([request]);

@@ -109,14 +109,14 @@ test('a path that is wrong is refused with its member', () => {
   throwsWv(() => endpoint.modify(record), Status.INVALID_DEVICE_STATE);
   endpoint.bindAddress({ family: 4, address: '127.0.0.1', port: 0 });
   const wrong: [Partial<WvPathRecord>, number, RegExp][] = [
-    [{ flowLabel: 0x10_0000 }, Status.INVALID_PARAMETER, /flow label/],
-    [{ trafficClass: 256 }, Status.INVALID_PARAMETER, /traffic class/],
-    [{ trafficClass: 3 }, Status.INVALID_PARAMETER, /traffic class/],
-    [{ hopLimit: -1 }, Status.INVALID_PARAMETER, /hop limit/],
-    [{ pkey: 0x1_0000 }, Status.INVALID_PARAMETER, /P_Key/],
+    [{ flowLabel: 0x10_0000 }, Status.INVALID_PARAMETER, /flowLabel/],
+    [{ trafficClass: 256 }, Status.INVALID_PARAMETER, /trafficClass/],
+    [{ trafficClass: 3 }, Status.INVALID_PARAMETER, /trafficClass/],
+    [{ hopLimit: -1 }, Status.INVALID_PARAMETER, /hopLimit/],
+    [{ pkey: 0x1_0000 }, Status.INVALID_PARAMETER, /`pkey`/],
     [{ pkey: 0x8002 }, Status.INVALID_PARAMETER, /./],
-    [{ mtu: 1500 }, Status.INVALID_PARAMETER, /MTU/],
-    [{ packetLifeTime: 64 }, Status.INVALID_PARAMETER, /life time/],
+    [{ mtu: 1500 }, Status.INVALID_PARAMETER, /`mtu`/],
+    [{ packetLifeTime: 64 }, Status.INVALID_PARAMETER, /packetLifeTime/],
     [{ destinationGid: '239.1.2.3' }, Status.INVALID_ADDRESS, /./],
     [{ sourceGid: '192.0.2.77' }, Status.INVALID_ADDRESS, /./],
     [{ sourceGid: new Uint8Array(3) }, Status.INVALID_PARAMETER, /GID/],

@@ -216,18 +216,18 @@ test('what is no request, or has values of another kind, is refused, and nothing
   const remote = remoteOf(b.region);
   b.qp.postReceive('receive', sgl(b, 4096, 16));
   const wrong: readonly [unknown, RegExp][] = [
-    [undefined, /A request is of type undefined/],
-    [null, /A request is null/],
-    [[], /A request is an array/],
-    [7, /A request is of type number/],
-    [{ opcode: 0.5, sgl: sgl(a, 0, 1), remote }, /opcode is 0.5; .* from 0 to 4/],
-    [{ opcode: '1', remote }, /opcode is 1; it takes a whole number/],
-    [{ opcode: 5, remote }, /opcode is 5/],
-    [{ flags: 'x' }, /flags is of type string/],
-    [{ flags: IMMEDIATE, immediate: 'y' }, /immediate is of type string/],
-    [{ flags: IMMEDIATE, immediate: 2 ** 32 }, /immediate is 4294967296; it is a number of 32 bits/],
-    [{ flags: IMMEDIATE, immediate: -(2 ** 31) - 1 }, /immediate is -2147483649/],
-    [{ invalidateRkey: 1.5 }, /invalidateRkey is 1.5/],
+    [undefined, /`request` must be an object .*; got undefined/],
+    [null, /got null/],
+    [[], /got an array/],
+    [7, /got number/],
+    [{ opcode: 0.5, sgl: sgl(a, 0, 1), remote }, /`opcode` must be .* from 0 to 4; got 0\.5/],
+    [{ opcode: '1', remote }, /`opcode` must be an integer .*; got 1/],
+    [{ opcode: 5, remote }, /`opcode` must be .*; got 5/],
+    [{ flags: 'x' }, /`flags` must be .*; got string/],
+    [{ flags: IMMEDIATE, immediate: 'y' }, /`immediate` must be .*; got string/],
+    [{ flags: IMMEDIATE, immediate: 2 ** 32 }, /`immediate` must be a 32-bit number; got 4294967296/],
+    [{ flags: IMMEDIATE, immediate: -(2 ** 31) - 1 }, /`immediate` must be .*; got -2147483649/],
+    [{ invalidateRkey: 1.5 }, /`invalidateRkey` must be .*; got 1\.5/],
   ];
   for (const [one, reason] of wrong) {
     const error = (() => {

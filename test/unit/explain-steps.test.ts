@@ -58,7 +58,7 @@ test('a step that no type of queue pair has is called none, and every other is n
       else
         assert.match(
           sentence ?? '',
-          /there is no step to|only a failed request leads to/,
+          /`qpState` must be one of|only a failed request causes/,
           `${from} to ${to}`,
         );
     }
@@ -75,7 +75,7 @@ test('an option that some type takes in a step to a state is not called surplus,
       const sentence = said(from, to, option);
       if (names.some((name) => taken.has(name)))
         assert.is(sentence, undefined, `${names} to ${to}: ${sentence}`);
-      else assert.match(sentence ?? '', 'does not take', `${names} to ${to}`);
+      else assert.match(sentence ?? '', 'must not include', `${names} to ${to}`);
     }
   }
 });

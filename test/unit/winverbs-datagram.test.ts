@@ -88,7 +88,7 @@ test('an address handle that cannot be made says why, and leaves nothing', () =>
   const objects = door.objects;
   const refused = (more: object, status: number, text: RegExp) =>
     throwsWv(() => pd.createAddressHandle({ ...vector, ...more }), status, text);
-  refused({ sourceGid: 'here' }, Status.INVALID_ADDRESS, /'here' is no IP address/);
+  refused({ sourceGid: 'here' }, Status.INVALID_ADDRESS, /must be an IP address, .*; got 'here'/);
   refused({ destinationGid: new Uint8Array(4) }, Status.INVALID_PARAMETER, /16 bytes/);
   refused({ destinationGid: undefined }, Status.INVALID_PARAMETER, /16 bytes/);
   refused({ portNumber: 256 }, Status.INVALID_PARAMETER, /PortNumber/);
@@ -185,12 +185,12 @@ test('a list of datagrams is posted with one doorbell; of one that cannot be que
   };
   const { INVALID_PARAMETER, NO_MORE_ENTRIES } = Status;
   fails([{ ...to, opcode: 1 }], 0, /`opcode` must be 0/, INVALID_PARAMETER);
-  fails([{ ...to, invalidateRkey: 7 }], 0, /without invalidateRkey/, INVALID_PARAMETER);
-  fails([{ sgl: [sge], destinationQpn: 1 }], 0, /needs an addressHandle/, INVALID_PARAMETER);
-  fails([{ sgl: [sge], addressHandle: ah }], 0, /and a destinationQpn/, INVALID_PARAMETER);
+  fails([{ ...to, invalidateRkey: 7 }], 0, /without `invalidateRkey`/, INVALID_PARAMETER);
+  fails([{ sgl: [sge], destinationQpn: 1 }], 0, /must have `addressHandle`/, INVALID_PARAMETER);
+  fails([{ sgl: [sge], addressHandle: ah }], 0, /and `destinationQpn`/, INVALID_PARAMETER);
   assert.is(sizes.sendDepth, 4);
   fails([to, to], 1, /Request 2 of 2/, NO_MORE_ENTRIES);
-  throwsWv(() => qp.postSend(7 as never), Status.INVALID_PARAMETER, /an array of requests/);
+  throwsWv(() => qp.postSend(7 as never), Status.INVALID_PARAMETER, /`requests` must be an array/);
 });
 
 test('what a datagram cannot be is refused, and nothing is queued', () => {

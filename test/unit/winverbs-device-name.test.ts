@@ -81,9 +81,13 @@ test('what a device lacks is refused when it is posted: immediate data by iWARP,
   };
   const none = lacks(DeviceType.IWARP, AtomicCapability.NONE);
   for (const post of none.immediate)
-    throwsWv(post, Status.NOT_SUPPORTED, /The device \w+ has no immediate data: it is an iWARP device\.$/);
+    throwsWv(
+      post,
+      Status.NOT_SUPPORTED,
+      /The device \w+ does not support immediate data, because it is an iWARP device\.$/,
+    );
   for (const post of none.atomics)
-    throwsWv(post, Status.NOT_SUPPORTED, /^The device \w+ has no atomic operations/);
+    throwsWv(post, Status.NOT_SUPPORTED, /^The device \w+ does not support atomic operations/);
   assert.is(none.posted(), 1);
   const whole = lacks(DeviceType.INFINIBAND, AtomicCapability.DEVICE);
   // The program may have released the device; its queue pair still has it.
