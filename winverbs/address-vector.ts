@@ -15,7 +15,7 @@ const IPV4_AT = GRH_BYTES - IPV4_BYTES;
 /**
  * Returns the GID of an IP address, or the given GID itself. An IPv4 address maps to `::ffff:a.b.c.d`.
  *
- * @throws WvError INVALID_ADDRESS: not a valid IP address; INVALID_PARAMETER: not 16 bytes.
+ * @throws WvError INVALID_ADDRESS (not a valid IP address), INVALID_PARAMETER (not 16 bytes)
  */
 export function gidOf(address: string | Uint8Array): Uint8Array {
   if (typeof address === 'string') {
@@ -36,7 +36,7 @@ export function gidOf(address: string | Uint8Array): Uint8Array {
   );
 }
 
-/** Returns the IP address of a GID as text. @throws WvError INVALID_PARAMETER: not 16 bytes. */
+/** Returns the IP address of a GID as text. @throws WvError INVALID_PARAMETER (not 16 bytes) */
 export function addressOf(gid: Uint8Array): string {
   return addressOfGid(gidOf(gid));
 }
@@ -59,7 +59,7 @@ function holdsIpv4(bytes: Uint8Array): boolean {
  * Parses the first 40 bytes of a received datagram's buffer (completion flag GRH_VALID). They hold an IPv6 header, or
  * an IPv4 header in the last 20 bytes.
  *
- * @throws WvError INVALID_PARAMETER: fewer than 40 bytes, or neither header.
+ * @throws WvError INVALID_PARAMETER (fewer than 40 bytes, or neither header)
  */
 export function parseGrh(bytes: Uint8Array): WvGrh {
   if (bytes.length >= GRH_BYTES) {
@@ -96,7 +96,7 @@ export function parseGrh(bytes: Uint8Array): WvGrh {
  * address that the datagram was sent to. For a datagram to a multicast group, `source` must name the address to reply
  * from.
  *
- * @throws WvError INVALID_PARAMETER: not a GRH, or the datagram was sent to a group and `source` is missing.
+ * @throws WvError INVALID_PARAMETER (not a GRH, or the datagram was sent to a group and `source` is missing)
  */
 export function replyAddressVector(grh: Uint8Array, source?: string | Uint8Array): WvAddressVector {
   const { sourceGid, destinationGid, trafficClass, flowLabel } = parseGrh(grh);

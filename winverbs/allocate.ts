@@ -15,9 +15,9 @@ import { guarded } from './status.js';
  * @param bytes - 1 to `buffer.constants.MAX_LENGTH`; on Windows at most 4 GiB. Cut small buffers from one large
  *   allocation, because each allocation uses whole pages and a file descriptor.
  * @param options - `shared`: allocate a SharedArrayBuffer, which the program can also pass to its Workers
- * @throws WvError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
- *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the OS refuses memfds, or the runtime has no
- *   external ArrayBuffers or SharedArrayBuffers.
+ * @throws WvError INVALID_PARAMETER, NO_MEMORY (the host has not enough memory), INSUFFICIENT_RESOURCES (no file
+ *   descriptor is left, or a limit of the process is lower), NOT_SUPPORTED (the OS refuses memfds, or the runtime has
+ *   no external ArrayBuffers or SharedArrayBuffers)
  *
  * @example
  * ```ts

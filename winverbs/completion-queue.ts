@@ -66,7 +66,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   /**
    * Changes the number of entries (CQ_RESIZE). Waiting completions are kept.
    *
-   * @throws WvError BUFFER_OVERFLOW: the waiting completions would not fit; INVALID_PARAMETER. The queue is then
+   * @throws WvError BUFFER_OVERFLOW (the waiting completions would not fit), INVALID_PARAMETER. The queue is then
    *   unchanged.
    */
   resize(entries: number): void {
@@ -84,8 +84,8 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
   }
 
   /**
-   * Returns the number of waiting completions, without an IOCTL. @throws WvError NOT_SUPPORTED: this device cannot
-   * count them.
+   * Returns the number of waiting completions, without an IOCTL. @throws WvError NOT_SUPPORTED (this device cannot
+   * count them)
    */
   peek(): number {
     this.check();
@@ -103,8 +103,8 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * moves as many as the array has elements, at least one. It needs no IOCTL. Objects in the array are reused, so pass
    * the same array every time.
    *
-   * @throws WvError BUFFER_OVERFLOW: the queue has overrun, all its completions were taken, and there will be no more;
-   *   INVALID_PARAMETER: `completions` is not an array, or `n` is not a non-negative integer.
+   * @throws WvError BUFFER_OVERFLOW (the queue has overrun, all its completions were taken, and there will be no more),
+   *   INVALID_PARAMETER (`completions` is not an array, or `n` is not a non-negative integer)
    */
   poll(completions: WvCompletion[], n?: number): number {
     this.check();
@@ -127,7 +127,7 @@ export class WVCompletionQueue extends WvOverlapped implements IWVCompletionQueu
    * itself. All completions since the last event cause a single event, so poll until empty after each. To block, call
    * `notify(type).getResult({ wait: true })`.
    *
-   * Ends in SUCCESS; CANCELED; BUFFER_OVERFLOW: the queue has overrun.
+   * Ends in SUCCESS, CANCELED, BUFFER_OVERFLOW (the queue has overrun).
    */
   notify(type: WvCqNotifyType): Overlapped<void> {
     this.check();

@@ -75,8 +75,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * further ones are refused. 0 selects the soft kernel's limit (1024 for each listener, 4096 for each thread). With
    * `pkey`, requests for other partitions are refused as well; without it, every partition of the port is accepted.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is in use; INVALID_DEVICE_STATE; INVALID_PARAMETER: not a 16-bit
-   *   number, or, with `pkey`, not the soft kernel
+   * @throws WvError ADDRESS_ALREADY_EXISTS (the port is in use), INVALID_DEVICE_STATE, INVALID_PARAMETER (not a 16-bit
+   *   number, or, with `pkey`, not the soft kernel)
    */
   override listen(backlog: number, pkey?: number): void {
     super.listen(backlog, pkey);
@@ -87,7 +87,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Waits for a connection request on this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh.
+   * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh).
    */
   getRequest(endpoint: IWVConnectEndpoint): Overlapped<void> {
     return this.nextRequest(endpoint instanceof WVConnectEndpoint ? endpoint : undefined);
@@ -100,7 +100,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no reply, and connect() may
    * be called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED.
    *
-   * @throws WvError INVALID_BUFFER_SIZE: more than 56 bytes of private data; INVALID_PARAMETER
+   * @throws WvError INVALID_BUFFER_SIZE (more than 56 bytes of private data), INVALID_PARAMETER
    */
   connect(qp: IWVConnectQueuePair, peer: SocketAddress, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -121,11 +121,11 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * is ready. On the active side it accepts the reply to connect(), and `qp` may be null. The queue pair is in RTS when
    * it ends.
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: the active side has rejected; IO_TIMEOUT: it does not reply;
-   * CONNECTION_ABORTED; CANCELED.
+   * Ends in SUCCESS, CONNECTION_REFUSED (the active side has rejected), IO_TIMEOUT (it does not reply),
+   * CONNECTION_ABORTED, CANCELED.
    *
-   * @throws WvError INVALID_BUFFER_SIZE: more private data than IWVProvider.maxAcceptData; INVALID_PARAMETER: no queue
-   *   pair
+   * @throws WvError INVALID_BUFFER_SIZE (more private data than IWVProvider.maxAcceptData), INVALID_PARAMETER (no queue
+   *   pair)
    */
   accept(qp: IWVConnectQueuePair | null, param: WvConnectParam): Overlapped<void> {
     this.check();
@@ -165,7 +165,7 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, but the
    * connection has ended.
    *
-   * @throws WvError INVALID_DEVICE_STATE: there was no connection
+   * @throws WvError INVALID_DEVICE_STATE (there was no connection)
    */
   disconnect(): Overlapped<void> {
     this.check();
@@ -205,8 +205,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
   }
 
   /**
-   * See {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER: not the
-   * soft kernel
+   * See {@link IWVConnectEndpoint.keepQueuePairOnDisconnect} (EP_MODIFY). @throws WvError INVALID_PARAMETER (not the
+   * soft kernel)
    */
   keepQueuePairOnDisconnect(keep: boolean): void {
     this.check();

@@ -47,7 +47,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Waits for a lookup at this listener and moves it into `endpoint`, a fresh one of the same provider
    * (EP_GET_REQUEST). Its query() then returns the peer's address and private data.
    *
-   * Ends in SUCCESS; CANCELED; INVALID_DEVICE_STATE: not listening; CONNECTION_IN_USE: `endpoint` is not fresh;
+   * Ends in SUCCESS, CANCELED, INVALID_DEVICE_STATE (not listening), CONNECTION_IN_USE (`endpoint` is not fresh),
    * DEVICE_REMOVED.
    */
   getRequest(endpoint: IWVDatagramEndpoint): Overlapped<void> {
@@ -83,9 +83,9 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Replies to a lookup with the queue pair and Q_Key to send to (EP_ACCEPT). No message confirms that the reply
    * arrives. If it is lost, the peer repeats its request and gets the same reply without involving the application.
    *
-   * Ends in SUCCESS; CONNECTION_ABORTED: the peer has given up; INVALID_PARAMETER: not a UD queue pair.
+   * Ends in SUCCESS, CONNECTION_ABORTED (the peer has given up), INVALID_PARAMETER (not a UD queue pair).
    *
-   * @throws WvError INVALID_BUFFER_SIZE: more than 136 bytes of private data; INVALID_PARAMETER
+   * @throws WvError INVALID_BUFFER_SIZE (more than 136 bytes of private data), INVALID_PARAMETER
    */
   accept(param: WvDatagramParam): Overlapped<void> {
     this.check();
@@ -110,8 +110,8 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * subnet manager: the group's address is its GID, and the host becomes a member when a queue pair is attached
    * (IWVDatagramQueuePair.attachMulticast).
    *
-   * Ends in SUCCESS; INVALID_ADDRESS: not a group, or not of the family and interface of the endpoint's address;
-   * ADDRESS_ALREADY_EXISTS: already joined; NETWORK_UNREACHABLE: not bound to an address, and no route to the group.
+   * Ends in SUCCESS, INVALID_ADDRESS (not a group, or not of the family and interface of the endpoint's address),
+   * ADDRESS_ALREADY_EXISTS (already joined), NETWORK_UNREACHABLE (not bound to an address, and no route to the group).
    *
    * @param group - Its port is ignored.
    */
@@ -121,7 +121,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
     return this.overlapped(IoctlCode.EP_MULTICAST_JOIN, input, size, attributes);
   }
 
-  /** Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS; NOT_FOUND: not joined; INVALID_ADDRESS. */
+  /** Leaves a group (EP_MULTICAST_LEAVE). Ends in SUCCESS, NOT_FOUND (not joined), INVALID_ADDRESS. */
   leaveMulticast(group: SocketAddress): Overlapped<void> {
     const input = this.multicast(group);
     return this.overlapped<void>(IoctlCode.EP_MULTICAST_LEAVE, input, 0, () => undefined);
@@ -131,7 +131,7 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Returns the attributes of a peer that was looked up or of a joined group (EP_QUERY). Without an address they are
    * those of the peer that has sent the lookup. An endpoint remembers its latest 1024 peers.
    *
-   * @throws WvError NOT_FOUND: this peer or group is unknown.
+   * @throws WvError NOT_FOUND (this peer or group is unknown)
    */
   query(peer?: SocketAddress): WvDatagramAttributes {
     this.check();

@@ -35,8 +35,8 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
   /**
    * Moves the queue pair from RESET or INIT to RTS, so that it receives datagrams with this Q_Key and can send.
    *
-   * @throws WvError INVALID_DEVICE_STATE: it is in another state; INVALID_PARAMETER: no such port or P_Key index;
-   *   ACCESS_DENIED: Q_Keys from 0x80000000 on are reserved for the OS.
+   * @throws WvError INVALID_DEVICE_STATE (it is in another state), INVALID_PARAMETER (no such port or P_Key index),
+   *   ACCESS_DENIED (Q_Keys from 0x80000000 on are reserved for the OS)
    */
   start(qkey: number, options: WvDatagramStart = {}): void {
     checkedObject('options', options, 'portNumber, pkeyIndex and sendPsn, all optional');
@@ -65,8 +65,8 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    * handle was released before it was sent with LOCAL_OP_ERROR. Either moves the send queue to SQERROR: modify the
    * state to RTS to continue.
    *
-   * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER;
-   *   INVALID_HANDLE: the address handle was released.
+   * @throws WvError INVALID_DEVICE_STATE, NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER,
+   *   INVALID_HANDLE (the address handle was released)
    */
   sendMessage(message: WvSendDatagram): void {
     checkedObject(
@@ -90,14 +90,14 @@ export class WVDatagramQueuePair extends WVQueuePair implements IWVDatagramQueue
    * copy of every datagram to the group that the device's interface receives and that has its Q_Key, including its own.
    * `lid` is ignored on RoCE.
    *
-   * Rejects with WvError INVALID_ADDRESS: not a group; ADDRESS_ALREADY_EXISTS: already attached; NETWORK_UNREACHABLE:
-   * the interface cannot join; INSUFFICIENT_RESOURCES: the host allows no more groups.
+   * Rejects with WvError INVALID_ADDRESS (not a group), ADDRESS_ALREADY_EXISTS (already attached), NETWORK_UNREACHABLE
+   * (the interface cannot join), INSUFFICIENT_RESOURCES (the host allows no more groups).
    */
   attachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_ATTACH, group, lid);
   }
 
-  /** Reverts {@link attachMulticast}. Rejects with WvError NOT_FOUND: not attached with this address and LID. */
+  /** Reverts {@link attachMulticast}. Rejects with WvError NOT_FOUND (not attached with this address and LID). */
   detachMulticast(group: string | Uint8Array, lid = 0): Overlapped<void> {
     return this.multicast(IoctlCode.QP_DETACH, group, lid);
   }

@@ -106,7 +106,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * Returns attributes of a port (DEVICE_PORT_QUERY).
    *
    * @param port - from 1
-   * @throws WvError INVALID_PARAMETER, INVALID_PORT_HANDLE: there is no such port.
+   * @throws WvError INVALID_PARAMETER, INVALID_PORT_HANDLE (there is no such port)
    */
   queryPort(port: number): WvPortAttributes {
     const input = this.portQuery(port);
@@ -115,14 +115,14 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return { portCapabilityFlags: portCabilityFlags, ...attributes };
   }
 
-  /** Returns one entry of the port's GID table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  /** Returns one entry of the port's GID table. @throws WvError INVALID_PARAMETER_2 (there is no such entry) */
   queryGid(port: number, index: number): Uint8Array {
     return this.entry('GID', port, this.gids(port), index);
   }
 
   /**
-   * Returns the index of a GID in the port's table. @throws WvError INVALID_ADDRESS: not in the table;
-   * INVALID_PARAMETER: not 16 bytes.
+   * Returns the index of a GID in the port's table. @throws WvError INVALID_ADDRESS (not in the table),
+   * INVALID_PARAMETER (not 16 bytes)
    */
   findGid(port: number, gid: Uint8Array): number {
     const wanted = gidOf(gid);
@@ -131,7 +131,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return index;
   }
 
-  /** Returns one entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2: there is no such entry. */
+  /** Returns one entry of the port's P_Key table. @throws WvError INVALID_PARAMETER_2 (there is no such entry) */
   queryPkey(port: number, index: number): number {
     return this.entry('P_Key', port, this.pkeys(port), index);
   }
@@ -139,7 +139,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
   /**
    * Returns the index of a P_Key of the same partition in the port's table, preferably one with the same membership.
    *
-   * @throws WvError INVALID_ADDRESS: not in the table; INVALID_PARAMETER: not a 16-bit number.
+   * @throws WvError INVALID_ADDRESS (not in the table), INVALID_PARAMETER (not a 16-bit number)
    */
   findPkey(port: number, pkey: number): number {
     if (!(Number.isInteger(pkey) && pkey >= 0 && pkey <= 0xffff)) {
@@ -174,7 +174,7 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * or port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was reported.
    *
    * @param port - from 1
-   * @throws WvError INVALID_PARAMETER: not a port number.
+   * @throws WvError INVALID_PARAMETER (not a port number)
    */
   notify(port: number): Overlapped<number> {
     this.checkPort(port);

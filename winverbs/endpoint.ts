@@ -65,7 +65,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * Binds the endpoint to an address of a device, or to the wildcard to listen on all addresses (EP_BIND). Port 0
    * selects a free port. Returns the address with the port, as `query()` does.
    *
-   * @throws WvError INVALID_ADDRESS; NOT_FOUND: no device of this host has the address; ADDRESS_ALREADY_EXISTS
+   * @throws WvError INVALID_ADDRESS, NOT_FOUND (no device of this host has the address), ADDRESS_ALREADY_EXISTS
    */
   bindAddress(address: SocketAddress, device?: WvDeviceAddress): SocketAddress {
     this.check();
@@ -96,7 +96,7 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
   /**
    * Resolves the path to a peer (IBAT) and sets it (EP_MODIFY).
    *
-   * @throws WvError INVALID_DEVICE_STATE: not bound; HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
+   * @throws WvError INVALID_DEVICE_STATE (not bound), HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_FOUND
    */
   resolveRoute(peer: SocketAddress): void {
     this.check();
@@ -120,9 +120,9 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * const { record } = provider.resolvePath('192.0.2.9');
    * endpoint.modify({ ...record, trafficClass: 0xa0, packetLifeTime: 14 });
    *
-   * @throws WvError INVALID_DEVICE_STATE: not bound, or already connecting; INVALID_ADDRESS: another source address, or
-   *   a destination that is not a host; INVALID_PARAMETER: a member is out of range, or the port is not in the
-   *   partition
+   * @throws WvError INVALID_DEVICE_STATE (not bound, or already connecting), INVALID_ADDRESS (another source address,
+   *   or a destination that is not a host), INVALID_PARAMETER (a member is out of range, or the port is not in the
+   *   partition)
    */
   modify(path: WvPathRecord): void {
     this.check();
@@ -135,8 +135,8 @@ export abstract class WVEndpoint extends WvOverlapped implements IWVEndpoint {
    * further ones are refused. 0 selects the soft kernel's limit (1024 for each listener, 4096 for each thread). With
    * `pkey`, requests for other partitions are refused as well; without it, every partition of the port is accepted.
    *
-   * @throws WvError ADDRESS_ALREADY_EXISTS: the port is in use; INVALID_DEVICE_STATE; INVALID_PARAMETER: not a 16-bit
-   *   number, or, with `pkey`, not the soft kernel
+   * @throws WvError ADDRESS_ALREADY_EXISTS (the port is in use), INVALID_DEVICE_STATE, INVALID_PARAMETER (not a 16-bit
+   *   number, or, with `pkey`, not the soft kernel)
    */
   listen(backlog: number, pkey?: number): void {
     this.check();

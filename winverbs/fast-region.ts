@@ -71,7 +71,7 @@ export class WVFastRegion extends WvObject implements IWVFastRegion {
     return this.used;
   }
 
-  /** The memory of the latest registration. @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached. */
+  /** The memory of the latest registration. @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached) */
   get bytes(): Uint8Array {
     const all = this.memory?.bytes;
     if (all === undefined) return NO_BYTES;

@@ -245,7 +245,7 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
   /**
    * Posts a message; `immediate` is sent with the flag IMMEDIATE.
    *
-   * @throws WvError NOT_SUPPORTED: immediate data on an iWARP device, as in {@link write}.
+   * @throws WvError NOT_SUPPORTED (immediate data on an iWARP device, as in {@link write})
    */
   send(context: unknown, sgl: readonly WvSge[], flags: number, immediate?: number): void;
   /** Posts a message whose arrival invalidates the peer's key `rkey`. */
@@ -281,8 +281,8 @@ export interface IWVConnectQueuePair extends IWVQueuePair {
    * missing where there is no {@link direct}.
    *
    * @returns the bytes, in a buffer of their own; or `NOT_MAPPED`: call again in about a millisecond; or `REFUSED`
-   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE; INSUFFICIENT_RESOURCES: no file descriptor is left, or too many
-   *   views exist; NO_MEMORY; NOT_SUPPORTED: the runtime has no external ArrayBuffers.
+   * @throws WvError INVALID_PARAMETER, INVALID_HANDLE, INSUFFICIENT_RESOURCES (no file descriptor is left, or too many
+   *   views exist), NO_MEMORY, NOT_SUPPORTED (the runtime has no external ArrayBuffers)
    */
   view?(
     remote: RemoteMemoryRef,

@@ -188,8 +188,8 @@ export interface IWVProvider extends WvUnknown {
   queryDeviceList(): bigint[];
   /**
    * Waits for a change of the devices, their ports or their addresses, and returns the number of changes so far. Ends
-   * at once if that number differs from `known`; start with 0. Throws NOT_SUPPORTED: an OS driver does not report
-   * changes.
+   * at once if that number differs from `known`; start with 0. Throws NOT_SUPPORTED (an OS driver does not report
+   * changes).
    */
   notifyDeviceChange(known: number): Overlapped<number>;
   /**

@@ -32,7 +32,7 @@ export class MemoryRegion implements WvMemoryRegion {
   /**
    * The memory itself. Posting a request also reads this.
    *
-   * @throws WvError ACCESS_VIOLATION: its ArrayBuffer was detached.
+   * @throws WvError ACCESS_VIOLATION (its ArrayBuffer was detached)
    */
   get bytes(): Uint8Array {
     const bytes = this.#bytes;

@@ -140,8 +140,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /**
    * Ends a registration (MEMORY_DEREGISTER). Requests that still use it fail.
    *
-   * @throws WvError DEVICE_BUSY: memory windows are bound to it, and it stays registered; INVALID_PARAMETER: it is not
-   *   registered here.
+   * @throws WvError DEVICE_BUSY (memory windows are bound to it, and it stays registered), INVALID_PARAMETER (it is not
+   *   registered here)
    */
   deregisterMemory(region: WvMemoryRegion): void {
     const mine = this.mine(region);
@@ -169,8 +169,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Allocates a region of at most `maxLength` bytes for fast registration (MEMORY_ALLOCATE, which exists only in this
    * package). Requests of IWVConnectQueuePair.fastRegister register it.
    *
-   * @throws WvError NOT_SUPPORTED: the device has no MEM_MGT_EXTENSIONS; INVALID_PARAMETER: not a length up to the
-   *   device's maxMrSize; INSUFFICIENT_RESOURCES.
+   * @throws WvError NOT_SUPPORTED (the device has no MEM_MGT_EXTENSIONS), INVALID_PARAMETER (not a length up to the
+   *   device's maxMrSize), INSUFFICIENT_RESOURCES
    */
   allocateFastRegion(maxLength: number): IWVFastRegion {
     this.check();
@@ -181,7 +181,7 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Creates a queue of receives for several queue pairs (SRQ_CREATE), with at least `maxWr` receives of `maxSge` SGEs.
    * The limit's event is reported when fewer are left; 0 requests none.
    *
-   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits; NOT_SUPPORTED: the device has none.
+   * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits), NOT_SUPPORTED (the device has none)
    */
   createSharedReceiveQueue(maxWr: number, maxSge: number, srqLimit = 0): IWVSharedReceiveQueue {
     this.check();
@@ -191,8 +191,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
   /**
    * Creates a connected queue pair in RESET (QP_CREATE), reliable unless `type` says otherwise.
    *
-   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this
-   *   device.
+   * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits, or a completion queue is not of this
+   *   device)
    */
   createConnectQueuePair(create: WvQpCreate): IWVConnectQueuePair {
     this.check();
@@ -203,8 +203,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Creates a datagram queue pair (UD) in RESET (QP_CREATE); {@link WVDatagramQueuePair.start} makes it ready. Read
    * depths and `type` are ignored. A receive needs 40 bytes more than the payload, for the GRH.
    *
-   * @throws WvError INVALID_PARAMETER: a size is beyond the device's limits, or a completion queue is not of this
-   *   device.
+   * @throws WvError INVALID_PARAMETER (a size is beyond the device's limits, or a completion queue is not of this
+   *   device)
    */
   createDatagramQueuePair(create: WvQpCreate): IWVDatagramQueuePair {
     this.check();
@@ -215,8 +215,8 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * Creates a destination for datagrams from this domain's queue pairs (AH_CREATE), from the result of {@link
    * WVProvider.resolvePath} or {@link replyAddressVector}.
    *
-   * @throws WvError INVALID_ADDRESS: the source is not an address of this device, or the addresses are of two families;
-   *   INVALID_PORT_HANDLE; INVALID_PARAMETER; INSUFFICIENT_RESOURCES
+   * @throws WvError INVALID_ADDRESS (the source is not an address of this device, or the addresses are of two
+   *   families), INVALID_PORT_HANDLE, INVALID_PARAMETER, INSUFFICIENT_RESOURCES
    */
   createAddressHandle(vector: WvAddressVector): IWVAddressHandle {
     this.check();

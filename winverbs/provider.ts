@@ -95,7 +95,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   /**
    * See {@link IWVProvider.notifyDeviceChange}. Ends in SUCCESS; CANCELED, also by the provider's last release.
    *
-   * @throws WvError NOT_SUPPORTED: an OS driver does not report changes; INVALID_PARAMETER
+   * @throws WvError NOT_SUPPORTED (an OS driver does not report changes), INVALID_PARAMETER
    */
   notifyDeviceChange(known: number): Overlapped<number> {
     this.check();
@@ -141,7 +141,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   /**
    * Returns the device and port of a local address (IBAT).
    *
-   * @throws WvError INVALID_ADDRESS: not a valid IP address; NOT_FOUND: not an address of a device of this host.
+   * @throws WvError INVALID_ADDRESS (not a valid IP address), NOT_FOUND (not an address of a device of this host)
    */
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
     this.check();
@@ -166,9 +166,9 @@ export class WVProvider extends WvObject implements IWVProvider {
    * @example
    * const { device, addressVector } = provider.resolvePath('192.0.2.9');
    *
-   * @throws WvError INVALID_ADDRESS: not a valid IP address, or `local` is not this host's; NETWORK_UNREACHABLE: no
-   *   route; INVALID_PARAMETER: two address families, or a group without `local`; BAD_NETWORK_NAME: not the address of
-   *   a host.
+   * @throws WvError INVALID_ADDRESS (not a valid IP address, or `local` is not this host's), NETWORK_UNREACHABLE (no
+   *   route), INVALID_PARAMETER (two address families, or a group without `local`), BAD_NETWORK_NAME (not the address
+   *   of a host)
    */
   resolvePath(remote: string | SocketAddress, local?: string | SocketAddress): WvPath {
     this.check();
@@ -209,7 +209,7 @@ export class WVProvider extends WvObject implements IWVProvider {
   /**
    * Opens a device and loads its user-mode verbs provider.
    *
-   * @throws WvError NO_SUCH_DEVICE; NOT_SUPPORTED: its provider is missing or incomplete.
+   * @throws WvError NO_SUCH_DEVICE, NOT_SUPPORTED (its provider is missing or incomplete)
    */
   openDevice(guid: bigint): IWVDevice {
     this.check();
@@ -239,7 +239,7 @@ export class WVProvider extends WvObject implements IWVProvider {
     return new WVConnectEndpoint(this, this.createEndpoint(connectEpType(checked)));
   }
 
-  /** Creates a datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED: the driver has none. */
+  /** Creates a datagram endpoint in the state Idle (EP_CREATE). @throws WvError NOT_SUPPORTED (the driver has none) */
   createDatagramEndpoint(): IWVDatagramEndpoint {
     return new WVDatagramEndpoint(this, this.createEndpoint(EpType.DATAGRAM));
   }

@@ -320,7 +320,7 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Posts a receive for the next message.
    *
-   * @throws WvError INVALID_DEVICE_REQUEST: the queue pair uses a shared receive queue; INVALID_DEVICE_STATE: RESET;
+   * @throws WvError INVALID_DEVICE_REQUEST (the queue pair uses a shared receive queue), INVALID_DEVICE_STATE (RESET),
    *   NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {

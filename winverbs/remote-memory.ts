@@ -50,7 +50,7 @@ export class RemoteMemory implements RemoteMemoryRef {
   /** The high 32 bits of the address. */
   readonly addressHigh: number;
 
-  /** @throws WvError INVALID_PARAMETER: the address has more than 64 bits, or the key more than 32. */
+  /** @throws WvError INVALID_PARAMETER (the address has more than 64 bits, or the key more than 32) */
   constructor(memory: WvRemoteMemory) {
     const { address: given, rkey } = checkedObject('memory', memory, 'address and rkey');
     const address = asAddress(given);

@@ -94,7 +94,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    * Changes size and limit (SRQ_MODIFY). Waiting receives are kept, and queue pairs continue to use the queue. The
    * limit is armed again; 0 requests no event.
    *
-   * @throws WvError BUFFER_OVERFLOW: the waiting receives would not fit; INVALID_PARAMETER. The queue is then
+   * @throws WvError BUFFER_OVERFLOW (the waiting receives would not fit), INVALID_PARAMETER. The queue is then
    *   unchanged.
    */
   modify(maxWr: number, limit: number): void {
@@ -117,7 +117,7 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
   /**
    * Posts a receive for the next message of any of the queue's queue pairs, without an IOCTL.
    *
-   * @throws WvError NO_MORE_ENTRIES: the queue is full; DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
+   * @throws WvError NO_MORE_ENTRIES (the queue is full), DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER
    */
   postReceive(context: unknown, sgl: readonly WvSge[]): void {
     this.check();

@@ -55,7 +55,8 @@ export async function firstTaken<Q extends Notifying, R>(
  * Returns the next completion of a queue, and waits if there is none.
  *
  * @param cq - a queue that is not polled elsewhere meanwhile
- * @throws WvError BUFFER_OVERFLOW: the queue has overrun; DEVICE_REMOVED; CANCELED: the queue's requests were cancelled
+ * @throws WvError BUFFER_OVERFLOW (the queue has overrun), DEVICE_REMOVED, CANCELED (the queue's requests were
+ *   cancelled)
  * @example
  * ```ts
  * qp.send('hello', sgl, WvSend.SIGNALED);
