@@ -97,8 +97,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Requests a connection (EP_CONNECT). The call ends when the peer has replied. Read query().privateData, then call
    * accept() or reject().
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: the peer's private data can be queried; TIMEOUT: no reply, and connect() may
-   * be called again; HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED.
+   * Ends in SUCCESS, CONNECTION_REFUSED (the peer's private data can be queried), TIMEOUT (no reply, and connect() may
+   * be called again), HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED.
    *
    * @throws WvError INVALID_BUFFER_SIZE (more than 56 bytes of private data), INVALID_PARAMETER
    */
@@ -162,8 +162,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
    * Ends the connection (EP_DISCONNECT). When the call returns, the queue pair is in ERROR and its requests are
    * flushed. The overlapped request ends when the peer has confirmed.
    *
-   * Ends in SUCCESS, also when the peer disconnects at the same time; TIMEOUT: the peer did not confirm, but the
-   * connection has ended.
+   * Ends in SUCCESS (also when the peer disconnects at the same time), or in TIMEOUT if the peer did not confirm; the
+   * connection has ended even then.
    *
    * @throws WvError INVALID_DEVICE_STATE (there was no connection)
    */
@@ -216,8 +216,8 @@ export class WVConnectEndpoint extends WVEndpoint implements IWVConnectEndpoint 
 
   /**
    * Waits for the end of the connection (EP_DISCONNECT_NOTIFY). It never ends in SUCCESS, but in
-   * CONNECTION_DISCONNECTED: either side has disconnected; TIMEOUT: this side's disconnect() was not confirmed;
-   * CONNECTION_ABORTED: the connection was lost; CANCELED.
+   * CONNECTION_DISCONNECTED (either side has disconnected), TIMEOUT (this side's disconnect() was not confirmed),
+   * CONNECTION_ABORTED (the connection was lost) or CANCELED.
    */
   notifyDisconnect(): Overlapped<void> {
     this.check();

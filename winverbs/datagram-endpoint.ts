@@ -58,11 +58,11 @@ export class WVDatagramEndpoint extends WVEndpoint implements IWVDatagramEndpoin
    * Looks up a peer's queue pair by address and port (EP_LOOKUP). This call resolves the route. The result remains
    * available from query().
    *
-   * Ends in SUCCESS; CONNECTION_REFUSED: query() of the peer returns its reason and private data; TIMEOUT: no reply;
-   * HOST_UNREACHABLE, NETWORK_UNREACHABLE; CANCELED; DEVICE_REMOVED.
+   * Ends in SUCCESS, CONNECTION_REFUSED (query() of the peer returns its reason and private data), TIMEOUT (no reply),
+   * HOST_UNREACHABLE, NETWORK_UNREACHABLE, CANCELED, DEVICE_REMOVED.
    *
    * @param privateData - At most 180 bytes; the peer receives them zero-padded to 180.
-   * @throws WvError INVALID_BUFFER_SIZE; INVALID_DEVICE_STATE: not bound; NETWORK_UNREACHABLE and others of
+   * @throws WvError INVALID_BUFFER_SIZE, INVALID_DEVICE_STATE (not bound), NETWORK_UNREACHABLE and others of
    *   resolveRoute
    */
   lookup(peer: SocketAddress, privateData?: Uint8Array): Overlapped<WvDatagramAttributes> {

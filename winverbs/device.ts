@@ -82,7 +82,10 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
     return this.known;
   }
 
-  /** Attributes that decide what queue pairs support, queried once; also after the program has released the device. @internal */
+  /**
+   * Attributes that decide what queue pairs support, queried once; also after the program has released the device.
+   * @internal
+   */
   get traits(): Pick<WvDeviceAttributes, 'deviceType' | 'atomicCapability'> {
     this.knownTraits ??= this.queryAttributes();
     return this.knownTraits;
@@ -170,8 +173,9 @@ export class WVDevice extends WvOverlapped implements IWVDevice {
    * stored and end the next wait at once, so a program that keeps calling it misses none. If several requests wait, the
    * first gets the event. Every device object has events of its own.
    *
-   * Ends in SUCCESS with the flags, which are then cleared; CANCELED; NOT_FOUND or INVALID_PORT_HANDLE: no such device
-   * or port; DEVICE_REMOVED: the interface is gone; FILE_FORCED_CLOSED: after a fatal error, once ERROR was reported.
+   * Ends in SUCCESS with the flags, which are then cleared, or in CANCELED, NOT_FOUND or INVALID_PORT_HANDLE (no such
+   * device or port), DEVICE_REMOVED (the interface is gone), FILE_FORCED_CLOSED (after a fatal error, once ERROR was
+   * reported).
    *
    * @param port - from 1
    * @throws WvError INVALID_PARAMETER (not a port number)

@@ -78,8 +78,8 @@ export interface WvOverlappedObject extends WvUnknown {
    * Returns the result of a request of this object or any other; the same as {@link Overlapped.getResult}.
    *
    * @param options - With `wait: true` the thread waits for the end of the request.
-   * @throws WvError with the request's status, INVALID_PARAMETER: not a request; StatusError PENDING: it has not
-   *   completed.
+   * @throws WvError with the request's status or INVALID_PARAMETER (not a request); StatusError PENDING if it has not
+   *   completed
    * @see IWVOverlapped::GetOverlappedResult
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
@@ -397,7 +397,10 @@ export interface WvCompletion {
   context: unknown;
   /** The context of the queue pair. */
   qpContext: unknown;
-  /** WV_OPCODE: Send 0, RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, BindWindow 5, Invalidate 6, Receive 128, ReceiveRdmaWrite 129. */
+  /**
+   * WV_OPCODE: Send 0, RdmaWrite 1, RdmaRead 2, CompareExchange 3, FetchAdd 4, BindWindow 5, Invalidate 6, Receive 128,
+   * ReceiveRdmaWrite 129.
+   */
   opcode: number;
   /** WV_WC_STATUS; 0 is success. */
   status: number;

@@ -12,8 +12,8 @@ export type { LocalNameClaim };
  * can find the owner's port. The name is released when the process or the Worker that owns it ends. Linux only.
  *
  * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
- * @throws WvError ADDRESS_ALREADY_EXISTS: the name has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES: no file
- *   descriptor is left (a name uses two); NOT_SUPPORTED: not Linux
+ * @throws WvError ADDRESS_ALREADY_EXISTS (the name has an owner), INVALID_PARAMETER, INSUFFICIENT_RESOURCES (no file
+ *   descriptor is left, and a name uses two), NOT_SUPPORTED (not Linux)
  */
 export function claimLocalName(name: string): LocalNameClaim {
   return guarded('claimLocalName', () => claimFromKernel(name));
@@ -24,7 +24,7 @@ export function claimLocalName(name: string): LocalNameClaim {
  * or its owner does not listen yet, and briefly there are two when a new owner replaces one that has died.
  *
  * @param name - as for {@link claimLocalName}
- * @throws WvError INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ * @throws WvError INVALID_PARAMETER, INSUFFICIENT_RESOURCES, NOT_SUPPORTED
  */
 export function portsOfLocalName(name: string): number[] {
   return guarded('portsOfLocalName', () => portsFromKernel(name));

@@ -95,9 +95,9 @@ export class WVProtectionDomain extends WvOverlapped implements IWVProtectionDom
    * ACCESS_VIOLATION. `access` is an OR of WV_ACCESS_*; 0 allows only reading by this side. With ZERO_BASED the
    * region's addresses count from 0, and windows cannot be bound to it. REMOTE_VIEW requires memory of `allocate()`.
    *
-   * @throws WvError INVALID_PARAMETER: the buffer is empty, detached or resizable, or a right is unknown or not allowed
-   *   for it; INSUFFICIENT_RESOURCES; NOT_SUPPORTED: with this runtime native code can hold only memory of
-   *   `allocate()`.
+   * @throws WvError INVALID_PARAMETER (the buffer is empty, detached or resizable, or a right is unknown or not allowed
+   *   for it), INSUFFICIENT_RESOURCES, NOT_SUPPORTED (with this runtime native code can hold only memory of
+   *   `allocate()`)
    */
   registerMemory(buffer: ArrayBufferLike | ArrayBufferView, access: number): WvMemoryRegion {
     const registration = this.prepare(buffer, access);

@@ -224,8 +224,8 @@ export class WVProvider extends WvObject implements IWVProvider {
    * Creates a connect endpoint in the state Idle (EP_CREATE), in the port space of an IP protocol, as it appears in the
    * RDMA CM's service IDs (IBA 1 Annex A11.2.1).
    *
-   * @throws WvError INVALID_PARAMETER: not an IP protocol number; NOT_SUPPORTED: UDP, which has no connections; also
-   *   the error of a Windows driver, which may support only the port space of TCP.
+   * @throws WvError INVALID_PARAMETER (not an IP protocol number), NOT_SUPPORTED (UDP, which has no connections), or
+   *   the error of a Windows driver, which may support only the port space of TCP
    */
   createConnectEndpoint(protocol: number = IpProtocol.TCP): IWVConnectEndpoint {
     this.check();

@@ -226,8 +226,8 @@ export abstract class WVQueuePair extends WvOverlapped implements IWVQueuePair {
   /**
    * Changes attributes (QP_MODIFY). `options` (WV_QP_ATTR_*) selects them; without STATE the state does not change.
    *
-   * @throws WvError INVALID_PARAMETER, also for a path MTU above the port's; INVALID_DEVICE_STATE: no such transition
-   *   (IBA 1 §10.3.1).
+   * @throws WvError INVALID_PARAMETER (also for a path MTU above the port's), INVALID_DEVICE_STATE (no such transition,
+   *   IBA 1 §10.3.1)
    */
   modify(attributes: Partial<WvQpAttributes>, options: number): void {
     const input = this.modifyInput(attributes, options);

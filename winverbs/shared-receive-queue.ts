@@ -133,8 +133,8 @@ export class WVSharedReceiveQueue extends WvOverlapped implements IWVSharedRecei
    * on. `lastWqe`: a queue pair in ERROR no longer takes receives from the queue. An event ends all waiting requests;
    * if none waits, it ends the next one. An event may be out of date, so query the queue.
    *
-   * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events; CANCELED; UNEXPECTED_IO_ERROR: the queue and
-   * its queue pairs are broken; DEVICE_REMOVED; FILE_FORCED_CLOSED.
+   * Ends in ALERTED or NOTIFY_CLEANUP, which stand for these two events, or in CANCELED, UNEXPECTED_IO_ERROR (the queue
+   * and its queue pairs are broken), DEVICE_REMOVED, FILE_FORCED_CLOSED.
    */
   notify(): Overlapped<WvSrqEvent> {
     this.check();

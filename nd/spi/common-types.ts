@@ -10,8 +10,8 @@ import {
 } from '../../winverbs/index.js';
 
 /**
- * An IP address and port, as every method accepts it: text (`'192.0.2.1:18515'`, `'[fe80::1%2]:18515'`), or an object whose `family`
- * may be left out, because the address shows it.
+ * An IP address and port, as every method accepts it: text (`'192.0.2.1:18515'`, `'[fe80::1%2]:18515'`) or an object.
+ * The object's `family` is optional, because the address determines it.
  */
 export type NdAddress =
   | string
@@ -20,32 +20,32 @@ export type NdAddress =
       readonly family?: 4 | 6 | undefined;
     });
 
-/** All interfaces by name, in place of IIDs: those of both versions, to which others may be added. */
+/** All interfaces of both versions by name, in place of IIDs. Others may be added. */
 export interface NdInterfaces {
-  /** Every object has it. */
+  /** The interface of every object. */
   IUnknown: NdUnknown;
 }
 
 /** The base of every object. */
 export interface NdUnknown {
   /**
-   * The object as another of its interfaces, named instead of by IID, with a reference of its own. So a program learns what an object
-   * that it got from elsewhere is.
+   * Returns the object as another of its interfaces, given by name instead of by IID, with a reference of its own. A
+   * program can use it to find out what an object is.
    *
    * @param name - of an interface, such as `'INDAdapter'`
-   * @throws NOT_SUPPORTED: the object has no such interface; the message names those that it has.
+   * @throws NOT_SUPPORTED (the object does not have this interface; the message names those that it has)
    * @see IUnknown::QueryInterface
    */
   queryInterface<N extends keyof NdInterfaces>(name: N): NdInterfaces[N];
 
   /**
-   * Adds a reference and returns their number. It never fails.
+   * Adds a reference and returns the new count. Never fails.
    *
    * @see IUnknown::AddRef
    */
   addRef(): number;
   /**
-   * Releases a reference and returns the number left. The last one ends the object; it never fails.
+   * Releases a reference and returns the remaining count. The last release destroys the object. Never fails.
    *
    * @see IUnknown::Release
    */
@@ -58,37 +58,38 @@ export interface NdUnknown {
 export interface NdOverlappedObject extends NdUnknown {
   /**
    * Cancels every outstanding overlapped request of this object. When it returns, all of them have completed, with
-   * CANCELED unless they were faster. Without outstanding requests it does nothing; requests of other objects continue.
+   * CANCELED unless they completed before. Without outstanding requests it does nothing; requests of other objects
+   * continue.
    *
-   * @throws UNSUCCESSFUL if it could not.
+   * @throws UNSUCCESSFUL if it could not cancel them
    * @see INDOverlapped::CancelOverlappedRequests, IND2Overlapped::CancelOverlappedRequests
    */
   cancelOverlappedRequests(): void;
 
   /**
-   * GetOverlappedResult: the result of a request, of this or of any other object of the adapter, any number of times.
-   * The same as `request.getResult(options)`.
+   * Returns the result of a request, any number of times. The same as `request.getResult(options)`.
    *
    * @param request - of this or of any other object of the adapter
    * @param options - `wait`: block the thread until the request has completed
-   * @throws the request's status; PENDING if it is outstanding and `wait` is not set.
+   * @throws the request's status; PENDING if it is outstanding and `wait` is not set
    * @see INDOverlapped::GetOverlappedResult, IND2Overlapped::GetOverlappedResult
    */
   getOverlappedResult<T>(request: Overlapped<T>, options?: GetResultOptions): T;
 }
 
-/** A request that has ended, as an {@link NdOverlappedFile} delivers it. */
+/** A completed request, as an {@link NdOverlappedFile} delivers it. */
 export interface NdCompletedRequest {
-  /** Its status and its result. */
+  /** The request, with its status and result. */
   readonly request: Overlapped<unknown>;
   /** The object on which it was issued. */
   readonly issuer: NdOverlappedObject;
 }
 
 /**
- * A file for overlapped requests. In C it is a handle to bind to a completion port; here it is the port: it delivers all requests that
- * were issued on its objects and have ended, in that order, so that one loop can serve any number of connectors and listeners.
- * What it delivers can be awaited as well. It collects until somebody takes, so take from it.
+ * A file for overlapped requests. In C it is a handle to bind to a completion port; here it is the port itself. It
+ * delivers all completed requests that were issued on its objects, in order of completion, so that one loop can serve
+ * any number of connectors and listeners. The requests can be awaited as well. Completed requests accumulate until they
+ * are taken, so keep taking them.
  *
  * @example
  * ```ts
@@ -96,40 +97,40 @@ export interface NdCompletedRequest {
  * ```
  */
 export interface NdOverlappedFile extends AsyncIterableIterator<NdCompletedRequest, undefined>, Disposable {
-  /** Requests that have not ended. */
+  /** Number of requests that have not completed. */
   readonly outstanding: number;
   /** Whether {@link close} was called. */
   readonly closed: boolean;
   /**
-   * The next request that has ended; `done` once the file is closed and all have been taken. A request that failed is a result like others,
-   * so that the call itself never fails.
+   * Returns the next completed request; `done` once the file is closed and all have been taken. A failed request is a
+   * result like others, so the call itself never fails.
    */
   next(): Promise<IteratorResult<NdCompletedRequest, undefined>>;
-  /** Cancels the outstanding requests, and takes no new ones. Its objects stay, and can be used without it. It never fails. */
+  /** Cancels the outstanding requests and accepts no new ones. Its objects remain usable without it. Never fails. */
   close(): void;
 }
 
-/** Of one adapter instance; the SPI itself has no such options. */
+/** Options of an adapter instance. They are not part of the SPI. */
 export interface NdAdapterOptions {
   /**
-   * The partition in which the instance connects and listens, by its P_Key: a number of 16 bits, the highest for a full
-   * member. Its listeners refuse requests for another partition. Default: it connects in the first partition of the port,
-   * and accepts requests of each that the port is in. An address belongs to all partitions of its port, so that it is the
-   * instance that has one.
+   * The P_Key of the partition in which the instance connects and listens: a 16-bit number, with the highest bit set
+   * for full membership. Its listeners refuse requests for other partitions. By default it connects in the first
+   * partition of the port, and accepts requests of every partition that the port is in. The partition is an attribute
+   * of the instance, because an address belongs to all partitions of its port.
    */
   readonly pkey?: number | undefined;
   /**
-   * What a peer's disconnect does to the queue pairs of the instance's connectors. Default, false: their outstanding requests are
-   * flushed at once, as programs for NetworkDirect expect. True: they stay as they are until this side disconnects, so that the
-   * program decides what becomes of them; `notifyDisconnect` ends all the same. Needs the soft kernel: otherwise connectors are
-   * refused with INVALID_PARAMETER.
+   * Selects what a peer's disconnect does to the queue pairs of the instance's connectors. With false (default), their
+   * outstanding requests are flushed at once, as NetworkDirect programs expect. With true, they stay as they are until
+   * this side disconnects, so that the program decides about them; `notifyDisconnect` ends in either case. This needs
+   * the soft kernel: otherwise creating a connector fails with INVALID_PARAMETER.
    */
   readonly keepQueuePairsOnDisconnect?: boolean | undefined;
 }
 
-/** ND_OP_FLAG_*: flags of requests. Unknown bits are refused with INVALID_PARAMETER_n. */
+/** ND_OP_FLAG_*: flags of requests. Unknown bits fail with INVALID_PARAMETER_n. */
 export const NdOpFlag = {
-  /** No result if the request succeeds; failures and cancellations give one all the same. */
+  /** No result if the request succeeds; failures and cancellations still produce one. */
   SILENT_SUCCESS: 0x1,
   /** The request starts after all earlier Reads of the endpoint have completed. */
   READ_FENCE: 0x2,
@@ -145,15 +146,15 @@ export const NdOpFlag = {
 export type NdNotifyType = 'errors' | 'any' | 'solicited';
 
 /**
- * ND_MR_HANDLE: registered memory of one adapter instance. Opaque: only the provider that made it can use it, and
- * only until it is deregistered.
+ * ND_MR_HANDLE: registered memory of one adapter instance. It is opaque: only the provider that created it can use it,
+ * and only until it is deregistered.
  */
 export interface NdMemoryHandle {
   /** Native address of the first byte. */
   readonly address: bigint;
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
-  /** The handle in 4 bytes, as ND_MR_HANDLE is in a 32-bit program: every method takes it in place of this object. */
+  /** The handle in 4 bytes, as ND_MR_HANDLE is in a 32-bit program. Every method accepts it in place of this object. */
   readonly handle: number;
 }
 
@@ -161,22 +162,22 @@ export interface NdMemoryHandle {
  * ND_SGE: `length` bytes at `offset` bytes into registered memory. The entries are read during the call and can be
  * reused after it.
  *
- * `memory` may be a handle in 4 bytes, {@link NdMemoryHandle.handle}. It may be unregistered bytes if the request goes inline (a Send or Write of at most `endpoint.maxInline` bytes
- * in all); otherwise that is INVALID_HANDLE.
+ * `memory` may be a handle in 4 bytes, {@link NdMemoryHandle.handle}. It may be unregistered bytes if the request is
+ * inline, that is, a Send or Write of at most `endpoint.maxInline` bytes in total; otherwise that is INVALID_HANDLE.
  */
 export interface NdSge {
-  /** What registerMemory answered, or its handle; for small Sends and Writes also any bytes. */
+  /** The result of registerMemory, or its handle; for small Sends and Writes also any bytes. */
   memory: NdMemoryHandle | number | Uint8Array;
-  /** Bytes from the start of the memory. */
+  /** Offset from the start of the memory, in bytes. */
   offset: number;
-  /** Bytes; an entry of 0 names no memory. */
+  /** Length in bytes; an entry of 0 refers to no memory. */
   length: number;
 }
 
 /**
- * ND_RESULT: the outcome of a request. It belongs to the client, which passes it with the request; its identity is the
- * request's context. `getResults` fills it in and returns it. It can then be used again. Requests whose outcomes need
- * not be distinguished may share one.
+ * ND_RESULT: the outcome of a request. It belongs to the client, which passes it with the request and recognizes it by
+ * identity. `getResults` fills it in and returns it; then it can be reused. Requests whose outcomes need not be
+ * distinguished may share one.
  */
 export interface NdResult {
   /** SUCCESS, or the reason of the failure; CANCELED for a flushed request. */
@@ -187,82 +188,85 @@ export interface NdResult {
   context?: unknown;
 }
 
-/** ND_ADAPTER_INFO: limits of an adapter. Sizes in bytes; a value equal to a limit works. */
+/** ND_ADAPTER_INFO: limits of an adapter, inclusive. Sizes are in bytes. */
 export interface NdAdapterInfo {
-  /** The vendor's IEEE number. */
+  /** The vendor's IEEE OUI. */
   readonly vendorId: number;
-  /** The vendor's number of the device. */
+  /** The vendor's device number. */
   readonly deviceId: number;
-  /** Scatter/gather entries of a Receive. */
+  /** Maximum scatter/gather entries of a Receive. */
   readonly maxInboundSge: number;
-  /** Maximum of outstanding Receives per endpoint. */
+  /** Maximum outstanding Receives per endpoint. */
   readonly maxInboundRequests: number;
-  /** Maximum total bytes of a Receive. */
+  /** Maximum total length of a Receive, in bytes. */
   readonly maxInboundLength: number;
-  /** Scatter/gather entries of a Send, Read or Write. */
+  /** Maximum scatter/gather entries of a Send, Read or Write. */
   readonly maxOutboundSge: number;
-  /** Maximum of outstanding Sends, Reads, Writes, Binds and Invalidates per endpoint. */
+  /** Maximum outstanding Sends, Reads, Writes, Binds and Invalidates per endpoint. */
   readonly maxOutboundRequests: number;
-  /** Maximum total bytes of any other request. */
+  /** Maximum total length of any other request, in bytes. */
   readonly maxOutboundLength: number;
-  /** Maximum bytes that are copied when the request is posted. */
+  /** Maximum length of an inline request, in bytes; its data is copied when it is posted. */
   readonly maxInlineData: number;
-  /** Reads that peers may have in flight against an endpoint. */
+  /** Maximum Reads that peers may have in flight to an endpoint. */
   readonly maxInboundReadLimit: number;
-  /** Reads that an endpoint may have in flight. */
+  /** Maximum Reads that an endpoint may have in flight. */
   readonly maxOutboundReadLimit: number;
   /** Maximum entries of a completion queue. */
   readonly maxCqEntries: number;
-  /** Maximum bytes of a registration. */
+  /** Maximum length of a registration, in bytes. */
   readonly maxRegistrationSize: number;
-  /** Maximum bytes of a memory window; 0: the adapter has no windows. */
+  /** Maximum length of a memory window, in bytes; 0: the adapter does not support windows. */
   readonly maxWindowSize: number;
-  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured when it is first read. */
+  /**
+   * Length in bytes from which registering memory for a Read or Write is faster than copying it for a Send. It is
+   * measured when it is first read.
+   */
   readonly largeRequestThreshold: number;
-  /** Private data of Connect. */
+  /** Maximum private data for Connect, in bytes. */
   readonly maxCallerData: number;
-  /** Private data of Accept and Reject. */
+  /** Maximum private data for Accept and Reject, in bytes. */
   readonly maxCalleeData: number;
 }
 
 /**
- * ND_MW_DESCRIPTOR: the description of a bound memory window with which a peer can Read or Write through it. The owner
- * sends its 20 bytes (in any way); the peer decodes them once and passes the object to its requests.
+ * ND_MW_DESCRIPTOR: the description of a bound memory window, with which a peer can Read or Write through it. The owner
+ * sends its 20 bytes by any means; the peer decodes them once and passes the object to its requests.
  */
 export class NdMwDescriptor {
-  /** Bytes of the wire form: base (8), length (8), token (4), each in network byte order. */
+  /** Length of the wire form, in bytes: base (8), length (8), token (4), each in network byte order. */
   static readonly size = 20;
 
   /** Address of the window's first byte at its owner. */
   readonly base: bigint;
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: bigint;
-  /** The window's key, as the number that is on the wire; it changes with every Bind. */
+  /** The window's key; it changes with every Bind. */
   readonly token: number;
 
-  // Requests add a number offset to the base and use no BigInt: its words, and the token, by the names that the verbs
-  // below use for remote memory.
+  // Requests add a number offset to the base and use no BigInt. Therefore its words and the token are also available
+  // under the names that WinVerbs uses for remote memory.
   /** Low 32 bits of the base. */
   readonly addressLow: number;
   /** High 32 bits of the base. */
   readonly addressHigh: number;
-  /** The token, under its name in the verbs. */
+  /** The token, under its name in WinVerbs. */
   readonly rkey: number;
 
   /**
-   * @param base - 64 bits: a bigint, or a number below 2^53; so is `length`
-   * @throws RangeError if base or length do not fit 64 bits, or token 32 bits.
+   * @param base - 64 bits: a bigint, or a number below 2^53; `length` likewise
+   * @throws RangeError if base or length exceed 64 bits, or token 32 bits
    */
   constructor(base: bigint | number, length: bigint | number, token: number) {
     const start = asAddress(base);
     const bytes = asAddress(length);
     if (start === undefined || bytes === undefined) {
       throw new RangeError(
-        `Base ${String(base)} and length ${String(length)} of a window must be bigints from 0 to 2^64 - 1, or whole numbers below 2^53.`,
+        `\`base\` and \`length\` must be bigints from 0 to 2^64 - 1, or integers below 2^53; got ${String(base)} and ${String(length)}.`,
       );
     }
     if (token >>> 0 !== token) {
-      throw new RangeError(`The token of a window must be an unsigned 32-bit number, not ${String(token)}.`);
+      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${String(token)}.`);
     }
     this.base = start;
     this.length = bytes;
@@ -277,7 +281,7 @@ export class NdMwDescriptor {
    *
    * @param out - where to write them; default: new bytes
    * @param offset - bytes from the start of `out`
-   * @throws RangeError if there is no room for them
+   * @throws RangeError if they do not fit
    */
   encode(out: Uint8Array = new Uint8Array(NdMwDescriptor.size), offset = 0): Uint8Array {
     const view = wireView(out, offset, NdMwDescriptor.size);
@@ -290,7 +294,7 @@ export class NdMwDescriptor {
   /**
    * Reads the wire form from `bytes` at `offset`.
    *
-   * @param bytes - that hold them
+   * @param bytes - that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
    */
@@ -300,11 +304,11 @@ export class NdMwDescriptor {
   }
 }
 
-/** @internal The place of a wire form of `size` bytes. */
+/** @internal Returns a view of a wire form of `size` bytes. */
 export function wireView(bytes: Uint8Array, offset: number, size: number): DataView {
   if (!Number.isInteger(offset) || offset < 0 || offset + size > bytes.length) {
     throw new RangeError(
-      `The wire form is ${size} bytes long; at offset ${offset} of ${bytes.length} bytes there is no room for it.`,
+      `\`offset\` must leave ${size} bytes for the wire form; got ${offset} in ${bytes.length} bytes.`,
     );
   }
   return new DataView(bytes.buffer, bytes.byteOffset + offset, size);

@@ -6,46 +6,49 @@ import { asAddress, WvDirect, WvDirectResult } from '../../winverbs/index.js';
 import { NdOpFlag, type NdOverlappedFile, wireView } from './common-types.js';
 import type { IND2CompletionQueue, IND2MemoryRegion, IND2QueuePair, IND2SharedReceiveQueue } from './v2.js';
 
-/** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits are refused with INVALID_PARAMETER_n. */
+/** ND_OP_FLAG_* of v2: those of v1, and INLINE. Unknown bits fail with INVALID_PARAMETER_n. */
 export const Nd2OpFlag = {
   ...NdOpFlag,
   /**
-   * Send and Write only: the bytes are copied during the call. Their memory need not be registered, and the number of
-   * scatter/gather entries is not limited by the queue pair's.
+   * Send and Write only: the bytes are copied during the call. Their memory need not be registered, and the queue
+   * pair's limit of scatter/gather entries does not apply.
    */
   INLINE: 0x20,
 } as const;
 
-/** What {@link IND2QueuePair.direct} does with the peer's memory. */
+/** Operations of {@link IND2QueuePair.direct} on the peer's memory. */
 export const Nd2Direct = WvDirect;
 /** A value of {@link Nd2Direct}. */
 export type Nd2Direct = WvDirect;
 
-/** How {@link IND2QueuePair.direct} ends. */
+/** Results of {@link IND2QueuePair.direct}. */
 export const Nd2DirectResult = WvDirectResult;
 /** A value of {@link Nd2DirectResult}. */
 export type Nd2DirectResult = WvDirectResult;
 
-/** ND_MR_FLAG_*: access rights of registered memory, besides reading by local requests. */
+/** ND_MR_FLAG_*: access rights of registered memory, in addition to reading by local requests. */
 export const Nd2MrFlag = {
   /** Receives and Reads may write to it. */
   ALLOW_LOCAL_WRITE: 0x1,
-  /** Peers may Read it by its remote token. */
+  /** Peers may Read it with its remote token. */
   ALLOW_REMOTE_READ: 0x2,
-  /** Peers may Write to it by its remote token. Includes ALLOW_LOCAL_WRITE; its own bit is 0x4. */
+  /** Peers may Write to it with its remote token. Includes ALLOW_LOCAL_WRITE; its own bit is 0x4. */
   ALLOW_REMOTE_WRITE: 0x5,
-  /** A Read may write to it; the same as ALLOW_LOCAL_WRITE where the transport makes no difference. */
+  /** A Read may write to it; the same as ALLOW_LOCAL_WRITE if the transport does not distinguish them. */
   RDMA_READ_SINK: 0x8,
-  /** Ours: every right, for local requests and for peers. */
+  /** All rights, for local requests and for peers. An addition to the SPI. */
   ALL: 0xf,
-  /** Ours: peers may execute atomic operations there. Without effect where the adapter has none. */
+  /**
+   * Peers may execute atomic operations on it. Ignored if the adapter does not support them. An addition to the SPI.
+   */
   ALLOW_REMOTE_ATOMIC: 0x40,
   /**
-   * Ours: peers of this host may map the memory, which is one of `allocate()`, by {@link IND2QueuePair.view}, and keep what they have mapped. It
-   * goes with ALLOW_REMOTE_READ. Without effect where the adapter's queue pairs have no `view`.
+   * Peers on this host may map the memory, which must come from `allocate()`, with {@link IND2QueuePair.view}, and keep
+   * the mapping. Requires ALLOW_REMOTE_READ. Ignored if the adapter's queue pairs have no `view`. An addition to the
+   * SPI.
    */
   ALLOW_REMOTE_VIEW: 0x80,
-  /** Has no meaning here. */
+  /** Has no effect here. */
   DO_NOT_SECURE_VM: 0x8000_0000,
 } as const;
 
@@ -53,19 +56,19 @@ export const Nd2MrFlag = {
 export const Nd2AdapterFlag = {
   /** Within a Write, lower addresses are written before higher ones, and its last byte last. */
   IN_ORDER_DMA_SUPPORTED: 0x1,
-  /** Completion queues can delay their notifications until there are several completions, or for a time. */
+  /** Completion queues can delay their notifications until there are several completions, or for some time. */
   CQ_INTERRUPT_MODERATION_SUPPORTED: 0x4,
-  /** The adapter has several engines, among which queue pairs are spread by their completion queues. */
+  /** The adapter has several engines; queue pairs are distributed among them by their completion queues. */
   MULTI_ENGINE_SUPPORTED: 0x8,
   /** Completion queues can be resized. */
   CQ_RESIZE_SUPPORTED: 0x100,
-  /** Two queue pairs of one adapter can be connected with each other. */
+  /** Two queue pairs of one adapter can be connected to each other. */
   LOOPBACK_CONNECTIONS_SUPPORTED: 0x1_0000,
 } as const;
 
 /** ND2_REQUEST_TYPE: the kind of a completed request. */
 export const Nd2RequestType = {
-  /** A Receive that a message has ended. */
+  /** A Receive completed by a message. */
   RECEIVE: 0,
   /** A Send. */
   SEND: 1,
@@ -84,16 +87,16 @@ export type Nd2RequestType = (typeof Nd2RequestType)[keyof typeof Nd2RequestType
 
 /**
  * ND2_SGE: `length` bytes at `offset` bytes into a registered memory region. The entries are read during the call and
- * can be reused after it. An entry of 0 bytes is legal.
+ * can be reused after it. An entry of 0 bytes is valid.
  *
  * `memory` may be unregistered bytes if the request has the flag INLINE; otherwise that is INVALID_HANDLE.
  */
 export interface Nd2Sge {
-  /** A region with memory registered, or its local token; with INLINE also any bytes. */
+  /** A region with registered memory, or its local token; with INLINE also any bytes. */
   memory: IND2MemoryRegion | number | Uint8Array;
-  /** Bytes from the start of the memory. */
+  /** Offset from the start of the memory, in bytes. */
   offset: number;
-  /** Bytes; an entry of 0 names no memory. */
+  /** Length in bytes; an entry of 0 refers to no memory. */
   length: number;
 }
 
@@ -107,70 +110,75 @@ export interface Nd2Result {
   queuePairContext: unknown;
   /** The context of the request. */
   requestContext: unknown;
-  /** What the request was. */
+  /** The type of the request. */
   requestType: Nd2RequestType;
 }
 
-/** ND2_ADAPTER_INFO: limits of an adapter. Sizes in bytes; a value equal to a limit works. */
+/** ND2_ADAPTER_INFO: limits of an adapter, inclusive. Sizes are in bytes. */
 export interface Nd2AdapterInfo {
-  /** ND_VERSION_2. */
+  /** The version of this structure, ND_VERSION_2. */
   readonly infoVersion: number;
-  /** The vendor's IEEE number. */
+  /** The vendor's IEEE OUI. */
   readonly vendorId: number;
-  /** The vendor's number of the device. */
+  /** The vendor's device number. */
   readonly deviceId: number;
-  /** As `resolveAddress` returns it. */
+  /** The adapter's id, as `resolveAddress` returns it. */
   readonly adapterId: bigint;
-  /** Maximum bytes of a registration. */
+  /** Maximum length of a registration, in bytes. */
   readonly maxRegistrationSize: number;
-  /** Maximum bytes of a memory window; 0: the adapter has no windows. */
+  /** Maximum length of a memory window, in bytes; 0: the adapter does not support windows. */
   readonly maxWindowSize: number;
-  /** Scatter/gather entries of a Send or Write. */
+  /** Maximum scatter/gather entries of a Send or Write. */
   readonly maxInitiatorSge: number;
-  /** Scatter/gather entries of a Receive. */
+  /** Maximum scatter/gather entries of a Receive. */
   readonly maxReceiveSge: number;
-  /** Scatter/gather entries of a Read. */
+  /** Maximum scatter/gather entries of a Read. */
   readonly maxReadSge: number;
-  /** Maximum total bytes of a request's entries: 2^31, or less if a message of the port is. */
+  /** Maximum total length of a request, in bytes: 2^31, or the port's maximum message size if that is less. */
   readonly maxTransferLength: number;
-  /** Maximum bytes of a request with INLINE. */
+  /** Maximum length of a request with INLINE, in bytes. */
   readonly maxInlineDataSize: number;
-  /** Reads that peers may have in flight against a queue pair. */
+  /** Maximum Reads that peers may have in flight to a queue pair. */
   readonly maxInboundReadLimit: number;
-  /** Reads that a queue pair may have in flight. */
+  /** Maximum Reads that a queue pair may have in flight. */
   readonly maxOutboundReadLimit: number;
-  /** Maximum of outstanding Receives of a queue pair. */
+  /** Maximum outstanding Receives of a queue pair. */
   readonly maxReceiveQueueDepth: number;
-  /** Maximum of other outstanding requests of a queue pair. */
+  /** Maximum other outstanding requests of a queue pair. */
   readonly maxInitiatorQueueDepth: number;
-  /** 0: there are no shared receive queues. */
+  /** Maximum Receives of a shared receive queue; 0: not supported. */
   readonly maxSharedReceiveQueueDepth: number;
   /** Maximum entries of a completion queue. */
   readonly maxCompletionQueueDepth: number;
-  /** Up to this length INLINE is faster; not above maxInlineDataSize. */
+  /** Length in bytes up to which INLINE is faster; at most maxInlineDataSize. */
   readonly inlineRequestThreshold: number;
-  /** From this length on, registering memory for a Read or Write is faster than copying it for a Send: measured when it is first read. */
+  /**
+   * Length in bytes from which registering memory for a Read or Write is faster than copying it for a Send. It is
+   * measured when it is first read.
+   */
   readonly largeRequestThreshold: number;
-  /** Private data of Connect. */
+  /** Maximum private data for Connect, in bytes. */
   readonly maxCallerData: number;
-  /** Private data of Accept and Reject. */
+  /** Maximum private data for Accept and Reject, in bytes. */
   readonly maxCalleeData: number;
-  /** {@link Nd2AdapterFlag}. */
+  /** Flags of the adapter, an OR of {@link Nd2AdapterFlag}. */
   readonly adapterFlags: number;
 }
 
-/** Reads in flight, in this side's view. */
+/** Limits of Reads in flight, as seen from this side. */
 export interface Nd2ReadLimits {
-  /** Reads that the peer wants to have in flight to us: its outbound limit, within our limits. */
+  /**
+   * Maximum Reads that the peer wants to have in flight to this side: its outbound limit, within this side's limits.
+   */
   readonly inbound: number;
-  /** Reads that the peer allows us to have in flight: its inbound limit, within our limits. */
+  /** Maximum Reads that the peer allows this side to have in flight: its inbound limit, within this side's limits. */
   readonly outbound: number;
 }
 
 /**
- * Memory of the peer for Read and Write: an address in its address space and the remote token of a region or window.
- * Made once from the peer's description; requests add a number offset. {@link of}, {@link encode} and {@link decode} tell a peer of
- * memory; an application may choose another form.
+ * Memory of the peer for Read and Write: an address in its address space and the remote token of a region or window. It
+ * is created once from the peer's description; requests add a number offset. {@link of}, {@link encode} and {@link
+ * decode} describe memory to a peer; an application may choose another format.
  *
  * @example
  * ```ts
@@ -182,35 +190,35 @@ export interface Nd2ReadLimits {
  * ```
  */
 export class Nd2RemoteMemory {
-  /** Bytes of the wire form: address (8), token (4), each in network byte order. */
+  /** Length of the wire form, in bytes: address (8), token (4), each in network byte order. */
   static readonly size = 12;
 
-  /** Of the first byte. */
+  /** The address of the first byte. */
   readonly address: bigint;
-  /** As the peer's getRemoteToken returned it. */
+  /** The token, as returned by the peer's getRemoteToken. */
   readonly token: number;
 
-  // Requests use no BigInt: the words of the address, and the token, as the verbs below take them.
+  // Requests use no BigInt, so the words of the address and the token are also available in WinVerbs' form.
   /** Low 32 bits of the address. */
   readonly addressLow: number;
   /** High 32 bits of the address. */
   readonly addressHigh: number;
-  /** The token, under its name in the verbs. */
+  /** The token, under its name in WinVerbs. */
   readonly rkey: number;
 
   /**
    * @param address - 64 bits: a bigint, or a number below 2^53
-   * @throws RangeError if the address does not fit 64 bits, or the token 32 bits.
+   * @throws RangeError if the address exceeds 64 bits, or the token 32 bits
    */
   constructor(address: bigint | number, token: number) {
     const wide = asAddress(address);
     if (wide === undefined) {
       throw new RangeError(
-        `A remote address is a bigint from 0 to 2^64 - 1, or a whole number below 2^53, not ${String(address)}.`,
+        `\`address\` must be a bigint from 0 to 2^64 - 1, or an integer below 2^53; got ${String(address)}.`,
       );
     }
     if (token >>> 0 !== token) {
-      throw new RangeError(`A remote token is an unsigned 32-bit number, not ${String(token)}.`);
+      throw new RangeError(`\`token\` must be an unsigned 32-bit integer; got ${String(token)}.`);
     }
     this.address = wide;
     this.token = token;
@@ -220,9 +228,10 @@ export class Nd2RemoteMemory {
   }
 
   /**
-   * What a peer needs to reach a region of this side from its first byte on. The flags of its registration say what the peer may do.
+   * Returns the description with which a peer reaches a region of this side from its first byte on. The flags of its
+   * registration determine what the peer may do.
    *
-   * @param region - with memory registered
+   * @param region - with registered memory
    * @throws NdError INVALID_DEVICE_STATE unless registered
    */
   static of(region: Pick<IND2MemoryRegion, 'address' | 'getRemoteToken'>): Nd2RemoteMemory {
@@ -234,7 +243,7 @@ export class Nd2RemoteMemory {
    *
    * @param out - where to write them; default: new bytes
    * @param offset - bytes from the start of `out`
-   * @throws RangeError if there is no room for them
+   * @throws RangeError if they do not fit
    */
   encode(out: Uint8Array = new Uint8Array(Nd2RemoteMemory.size), offset = 0): Uint8Array {
     const view = wireView(out, offset, Nd2RemoteMemory.size);
@@ -246,7 +255,7 @@ export class Nd2RemoteMemory {
   /**
    * Reads the wire form from `bytes` at `offset`.
    *
-   * @param bytes - that hold them
+   * @param bytes - that contain it
    * @param offset - bytes from the start of `bytes`
    * @throws RangeError if there are fewer bytes
    */
@@ -256,54 +265,54 @@ export class Nd2RemoteMemory {
   }
 }
 
-/** The processors that completions should interrupt: a wish, which a provider may ignore. */
+/** The CPUs that completions should interrupt: a preference, which a provider may ignore. */
 export interface Nd2Affinity {
-  /** Processor group. */
+  /** CPU group. */
   readonly group: number;
-  /** A bit for each processor of the group; 0: no wish. */
+  /** One bit for each CPU of the group; 0: no preference. */
   readonly mask: bigint;
 }
 
 /** Attributes of a new shared receive queue. */
 export interface Nd2SharedReceiveQueueOptions {
-  /** Maximum of outstanding Receives. */
+  /** Maximum outstanding Receives. */
   depth: number;
-  /** Scatter/gather entries of a Receive; default 1. */
+  /** Maximum scatter/gather entries of a Receive; default 1. */
   maxRequestSge?: number;
-  /** `notify` completes when fewer Receives are outstanding; 0, the default: never. */
+  /** Number of outstanding Receives below which `notify` completes; 0 (default): never. */
   notifyThreshold?: number;
-  /** Processors that events should interrupt; default: no wish. */
+  /** The CPUs that events should interrupt; default: no preference. */
   affinity?: Nd2Affinity;
-  /** Collects the requests of the queue. */
+  /** The file that collects the requests of the queue. */
   overlappedFile?: NdOverlappedFile;
 }
 
 /** Common attributes of queue pairs with and without a shared receive queue. */
 export interface Nd2InitiatorOptions {
-  /** Gets the results of Receives. */
+  /** The queue for results of Receives. */
   receiveCompletionQueue: IND2CompletionQueue;
-  /** Gets the results of all other requests; may be the same. */
+  /** The queue for results of all other requests; may be the same. */
   initiatorCompletionQueue: IND2CompletionQueue;
-  /** Every result returns it. */
+  /** Any value, returned in every result. */
   context?: unknown;
-  /** Maximum of outstanding requests other than Receives. */
+  /** Maximum outstanding requests other than Receives. */
   initiatorQueueDepth: number;
-  /** Scatter/gather entries of a Send, Read or Write, at least; default 1. The queue pair has the granted number. */
+  /** Minimum scatter/gather entries of a Send, Read or Write; default 1. The queue pair has the granted number. */
   maxInitiatorRequestSge?: number;
-  /** Maximum bytes of a request with INLINE; default 0. */
+  /** Maximum length of a request with INLINE, in bytes; default 0. */
   inlineDataSize?: number;
 }
 
 /** Attributes of a new queue pair. */
 export interface Nd2QueuePairOptions extends Nd2InitiatorOptions {
-  /** Maximum of outstanding Receives. */
+  /** Maximum outstanding Receives. */
   receiveQueueDepth: number;
-  /** Scatter/gather entries of a Receive, at least; default 1. The queue pair has the granted number. */
+  /** Minimum scatter/gather entries of a Receive; default 1. The queue pair has the granted number. */
   maxReceiveRequestSge?: number;
 }
 
 /** Attributes of a new queue pair whose Receives come from a shared receive queue. */
 export interface Nd2SrqQueuePairOptions extends Nd2InitiatorOptions {
-  /** Where it takes its Receives from. */
+  /** The queue from which it takes its Receives. */
   sharedReceiveQueue: IND2SharedReceiveQueue;
 }

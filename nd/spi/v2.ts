@@ -2,19 +2,19 @@
  * The NetworkDirect SPI, version 2, as TypeScript contracts for clients and for any provider.
  *
  * How the C SPI maps to these interfaces:
- * - Every call, and every {@link Overlapped}, that ends in anything but SUCCESS throws or rejects with an `NdError`,
- *   whatever the severity bits of its status. PENDING is the `Overlapped` that is not done; it is delivered exactly
- *   once, also if it was done when the call returned. Requests on queue pairs report their outcome in an
- *   {@link Nd2Result}; they throw only when nothing was queued.
+ * - Every call, and every {@link Overlapped}, that ends in a status other than SUCCESS throws or rejects with an
+ *   `NdError`, whatever the severity bits of the status. PENDING corresponds to an `Overlapped` that is not done; it is
+ *   delivered exactly once, also if it was done when the call returned. Requests on queue pairs report their outcome in
+ *   an {@link Nd2Result}; they throw only when nothing was queued.
  * - Values that C returns through out-parameters and size probes are returned whole, so BUFFER_OVERFLOW does not occur.
- * - An overlapped file is a completion port at once ({@link NdOverlappedFile}). Create… methods take one as their last argument, which
- *   may be left out: every `Overlapped` can be awaited anyway. In place of IIDs there are names.
+ * - An overlapped file is also a completion port ({@link NdOverlappedFile}). It is the last argument of Create…
+ *   methods, and optional, because every `Overlapped` can be awaited anyway. Names replace IIDs.
  * - Arguments of Create… methods are named; INVALID_PARAMETER_n counts those of the C method.
- * - Ports are in host order. Addresses of memory are bigints and tokens numbers, both as the owner's methods answer
+ * - Ports are in host order. Addresses of memory are bigints and tokens are numbers, as the owner's methods return
  *   them; requests name remote memory by an {@link Nd2RemoteMemory} and a byte offset.
- * - Objects are reference counted. Children keep their parents: everything may be released in any order, and
- *   `release` never fails. Releasing the last reference cancels what the object still waits for. A method of an object
- *   that was released throws INVALID_HANDLE.
+ * - Objects are reference counted. Children keep their parents alive: objects may be released in any order, and
+ *   `release` never fails. Releasing the last reference cancels the object's outstanding requests. A method of a
+ *   released object throws INVALID_HANDLE.
  * - Each object belongs to one adapter instance; objects of different instances must not be mixed.
  */
 import type { GetResultOptions, Overlapped, SocketAddress } from '../../winverbs/index.js';
@@ -72,7 +72,7 @@ export interface IND2Overlapped extends NdOverlappedObject {}
  */
 export interface IND2Provider extends NdUnknown {
   /**
-   * The local addresses of all adapters (port 0). The list changes as addresses come and go.
+   * Returns the local addresses of all adapters (port 0). The list changes as addresses come and go.
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see IND2Provider::QueryAddressList
@@ -80,11 +80,11 @@ export interface IND2Provider extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
-   * The id of the adapter with a local address, given as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address
-   * whose port does not matter. An adapter can have several addresses.
+   * Returns the id of the adapter that has a local address. An adapter can have several addresses.
    *
-   * @param address - a local one, as text or as a socket address; its port does not matter
-   * @throws INVALID_ADDRESS if no adapter has it (the wildcard address included), NO_MEMORY
+   * @param address - a local one, as text (`'192.0.2.1'`, `'fe80::1%2'`) or as a socket address; its port does not
+   *   matter
+   * @throws INVALID_ADDRESS (no adapter has it, or it is the wildcard), NO_MEMORY
    * @see IND2Provider::ResolveAddress
    */
   resolveAddress(address: NdAddress): bigint;
@@ -93,7 +93,7 @@ export interface IND2Provider extends NdUnknown {
    * Opens a new, independent instance of an adapter.
    * @param adapter - a result of {@link resolveAddress}, or the address itself
    * @param options - the partition
-   * @throws INVALID_PARAMETER if no adapter has the id, or for the options, INVALID_ADDRESS if none has the address, NO_MEMORY
+   * @throws INVALID_PARAMETER (id or options), INVALID_ADDRESS (no adapter has the address), NO_MEMORY
    * @see IND2Provider::OpenAdapter
    */
   openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter;
@@ -118,16 +118,16 @@ export interface IND2Provider extends NdUnknown {
  */
 export interface IND2Adapter extends NdUnknown {
   /**
-   * The adapter's limits.
+   * Returns the adapter's limits.
    *
-   * @param version - {@link ND_VERSION_2}, the only one there is.
-   * @throws NOT_SUPPORTED for another version, DEVICE_REMOVED
+   * @param version - {@link ND_VERSION_2}, the only version
+   * @throws NOT_SUPPORTED (another version), DEVICE_REMOVED
    * @see IND2Adapter::Query
    */
   query(version?: number): Nd2AdapterInfo;
 
   /**
-   * The local addresses of this adapter (port 0).
+   * Returns the local addresses of this adapter (port 0).
    *
    * @throws DEVICE_NOT_READY, NO_MEMORY
    * @see IND2Adapter::QueryAddressList
@@ -135,8 +135,8 @@ export interface IND2Adapter extends NdUnknown {
   queryAddressList(): SocketAddress[];
 
   /**
-   * Makes a file for overlapped requests: a completion port for the objects that are made with it. Several files of one adapter are
-   * independent of each other.
+   * Creates a file for overlapped requests: a completion port for the objects that are created with it. Several files
+   * of one adapter are independent of each other.
    *
    * @throws NO_MEMORY
    * @see IND2Adapter::CreateOverlappedFile
@@ -144,19 +144,19 @@ export interface IND2Adapter extends NdUnknown {
   createOverlappedFile(): NdOverlappedFile;
 
   /**
-   * Makes a completion queue with at least `depth` entries. It may have fewer entries than the queues that use it.
+   * Creates a completion queue with at least `depth` entries. It may have fewer entries than the queues that use it.
    *
    * @param depth - entries, 1 up to maxCompletionQueueDepth
-   * @param affinity - processors that completions should interrupt; default: no wish
+   * @param affinity - CPUs that completions should interrupt; default: no preference
    * @param file - collects the requests of the queue; INVALID_HANDLE if it is closed
-   * @throws INVALID_PARAMETER_3 below 1 or above maxCompletionQueueDepth, INVALID_PARAMETER for an affinity that is none,
+   * @throws INVALID_PARAMETER_3 (below 1 or above maxCompletionQueueDepth), INVALID_PARAMETER (not a valid affinity),
    *   NO_MEMORY, INSUFFICIENT_RESOURCES
    * @see IND2Adapter::CreateCompletionQueue
    */
   createCompletionQueue(depth: number, affinity?: Nd2Affinity, file?: NdOverlappedFile): IND2CompletionQueue;
 
   /**
-   * Makes a memory region without registered memory.
+   * Creates a memory region without registered memory.
    *
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
@@ -165,7 +165,7 @@ export interface IND2Adapter extends NdUnknown {
   createMemoryRegion(file?: NdOverlappedFile): IND2MemoryRegion;
 
   /**
-   * Makes an unbound memory window.
+   * Creates an unbound memory window.
    *
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateMemoryWindow
@@ -173,18 +173,18 @@ export interface IND2Adapter extends NdUnknown {
   createMemoryWindow(): IND2MemoryWindow;
 
   /**
-   * Makes a shared receive queue.
+   * Creates a shared receive queue.
    *
    * @param options - depth and threshold in Receives, scatter/gather entries per Receive
-   * @throws INVALID_PARAMETER_3 (depth below 1 or above maxSharedReceiveQueueDepth), INVALID_PARAMETER_4 (maxRequestSge),
-   * INVALID_PARAMETER_5 (notifyThreshold above the depth), NOT_SUPPORTED where maxSharedReceiveQueueDepth is 0,
-   * INSUFFICIENT_RESOURCES, NO_MEMORY
+   * @throws INVALID_PARAMETER_3 (depth below 1 or above maxSharedReceiveQueueDepth), INVALID_PARAMETER_4
+   *   (maxRequestSge), INVALID_PARAMETER_5 (notifyThreshold above the depth), NOT_SUPPORTED where
+   *   maxSharedReceiveQueueDepth is 0, INSUFFICIENT_RESOURCES, NO_MEMORY
    * @see IND2Adapter::CreateSharedReceiveQueue
    */
   createSharedReceiveQueue(options: Nd2SharedReceiveQueueOptions): IND2SharedReceiveQueue;
 
   /**
-   * Makes a queue pair. Receives can be posted at once, other requests when it is connected. Depths and entries are
+   * Creates a queue pair. Receives can be posted at once, other requests once it is connected. Depths and entries are
    * from 1 up to the adapter's limits.
    *
    * @param options - completion queues; depths in requests; scatter/gather entries per request; inline bytes
@@ -196,9 +196,10 @@ export interface IND2Adapter extends NdUnknown {
   createQueuePair(options: Nd2QueuePairOptions): IND2QueuePair;
 
   /**
-   * Makes a queue pair that takes its Receives from a shared receive queue.
+   * Creates a queue pair that takes its Receives from a shared receive queue.
    *
-   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request; inline bytes
+   * @param options - completion and shared receive queues; depth in requests; scatter/gather entries per request;
+   *   inline bytes
    * @throws INVALID_PARAMETER_2 (receiveCompletionQueue), _3 (initiatorCompletionQueue), _4 (sharedReceiveQueue),
    * _6 (initiatorQueueDepth), _7 (maxInitiatorRequestSge), _8 (inlineDataSize), NOT_SUPPORTED, INSUFFICIENT_RESOURCES,
    * NO_MEMORY
@@ -207,7 +208,7 @@ export interface IND2Adapter extends NdUnknown {
   createQueuePairWithSrq(options: Nd2SrqQueuePairOptions): IND2QueuePair;
 
   /**
-   * Makes an idle connector. It serves one connection, as its active or its passive side.
+   * Creates an idle connector. It serves one connection, on the active or the passive side.
    *
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
@@ -216,7 +217,7 @@ export interface IND2Adapter extends NdUnknown {
   createConnector(file?: NdOverlappedFile): IND2Connector;
 
   /**
-   * Makes an idle listener.
+   * Creates an idle listener.
    *
    * @param file - collects the requests of the object; INVALID_HANDLE if it is closed
    * @throws INSUFFICIENT_RESOURCES, NO_MEMORY
@@ -224,7 +225,7 @@ export interface IND2Adapter extends NdUnknown {
    */
   createListener(file?: NdOverlappedFile): IND2Listener;
 
-  /** Ends everything that was made from it, whoever holds references, and then itself; for `await using`. */
+  /** Releases everything created from it, regardless of reference counts, and then itself; for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -240,33 +241,33 @@ export interface IND2Adapter extends NdUnknown {
  * ```
  */
 export interface IND2CompletionQueue extends IND2Overlapped {
-  /** Number of entries, at least as many as requested. */
+  /** Number of entries; at least as many as requested. */
   readonly entries: number;
 
   /**
-   * The processors that deliver notifications. Here that is the event loop of this thread: those on which the thread may run, of
-   * several groups the first.
+   * Returns the CPUs that deliver notifications. Here these are the CPUs on which the event loop's thread may run, in
+   * the first group if there are several.
    *
-   * @throws NOT_SUPPORTED where a provider does not know.
+   * @throws NOT_SUPPORTED if the provider does not know them
    * @see IND2CompletionQueue::GetNotifyAffinity
    */
   getNotifyAffinity(): Nd2Affinity;
 
   /**
-   * Changes the number of entries; no completion is lost, traffic need not stop.
+   * Changes the number of entries, without losing completions or stopping traffic.
    *
    * @param depth - entries, 1 up to maxCompletionQueueDepth
-   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW if more are waiting than would fit; nothing changed then.
-   * NOT_SUPPORTED without CQ_RESIZE_SUPPORTED.
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (the waiting completions would not fit), NOT_SUPPORTED (without
+   * CQ_RESIZE_SUPPORTED). The queue is then unchanged.
    * @see IND2CompletionQueue::Resize
    */
   resize(depth: number): void;
 
   /**
    * Waits for the next event: any completion; a solicited one (of a Send with SEND_AND_SOLICIT_EVENT, or any failed
-   * request); or an error of the queue itself. A completion after the last `getResults` that returned fewer than its
-   * maximum satisfies it at once. All waiting calls complete together. Poll again after issuing it and after it has
-   * ended: it may end without a new completion.
+   * request); or an error of the queue itself. If a completion was added after the last `getResults` that returned
+   * fewer than its maximum, it ends at once. All waiting calls complete together. Poll after issuing it and again after
+   * it has ended: it may end without a new completion.
    *
    * Ends in BUFFER_OVERFLOW (the queue has overrun and failed for good), INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
@@ -277,23 +278,23 @@ export interface IND2CompletionQueue extends IND2Overlapped {
   notify(type: NdNotifyType): Overlapped<void>;
 
   /**
-   * Whether to poll on before a {@link notify}: a hint of providers that know whether polling has paid lately. A program that waits
-   * for a result and has something else to do calls it before each `getResults`; after `false` one more `getResults` follows, and
-   * `notify` if that returns 0. It never fails. Missing: the provider gives no hint, and `notify` alone is the way to wait. An addition
-   * to the SPI.
+   * Whether to continue polling before a {@link notify}: a hint of providers that know whether polling has paid off
+   * lately. A program that waits for a result calls it before each `getResults`. After `false` it calls `getResults`
+   * once more, and `notify` if that returns 0. Never fails. If the method is missing, the provider gives no hint; use
+   * `notify` alone. An addition to the SPI.
    */
   shouldPoll?(): boolean;
 
   /**
-   * Takes completed requests, in order: fills `results` from the start, at most `max` of them, and returns their
-   * number. Objects in the array are reused; where there is none, or none that can be written, it makes a new one.
-   * Fewer than `max` means that the queue is empty. It allocates nothing if the array is full of results. A call from a
-   * setter of a result returns 0: the outer call continues.
+   * Takes completed requests, in order: fills `results` from the start with at most `max` of them and returns their
+   * number. Objects in the array are reused; missing or read-only ones are replaced by new objects. Fewer than `max`
+   * means that the queue is empty. It allocates nothing if the array is full of results. A call from a setter of a
+   * result returns 0, and the outer call continues.
    *
    * @param results - filled from its start
-   * @param max - default: the length of `results`, at least 1.
-   * @throws INVALID_PARAMETER: `results` is no array, or `max` not a whole number from 0 on. It fails for no other
-   *   reason.
+   * @param max - default: the length of `results`, at least 1
+   * @throws INVALID_PARAMETER (`results` is not an array, or `max` is not a non-negative integer). It fails for no
+   *   other reason.
    * @see IND2CompletionQueue::GetResults
    */
   getResults(results: Nd2Result[], max?: number): number;
@@ -308,7 +309,7 @@ export interface IND2CompletionQueue extends IND2Overlapped {
  * const memory = allocate(1 << 20);
  * await region.register(memory, Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ);
  * queuePair.receive('first', [{ memory: region, offset: 0, length: 4096 }]);
- * // A peer that is told this can read it.
+ * // A peer that knows these two values can read it.
  * console.log(region.address, region.getRemoteToken());
  * await region.deregister();
  * ```
@@ -322,18 +323,19 @@ export interface IND2MemoryRegion extends IND2Overlapped {
    *
    * @param buffer - at least 1 byte, at most maxRegistrationSize bytes
    * @param flags - an OR of {@link Nd2MrFlag}; 0 allows only reading by local requests.
-   * @throws INVALID_DEVICE_STATE (a buffer is registered here), INVALID_PARAMETER (no such buffer, above
-   *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (no bytes), NOT_SUPPORTED (with
-   *   this runtime native code can hold only memory of `allocate()`)
+   * @throws INVALID_DEVICE_STATE (a buffer is registered already), INVALID_PARAMETER (not a buffer, above
+   *   maxRegistrationSize, resizable, detached, unknown flags), INVALID_BUFFER_SIZE (an empty buffer), NOT_SUPPORTED
+   *   (with this runtime native code can hold only memory of `allocate()`)
    * @see IND2MemoryRegion::Register
    */
   register(buffer: ArrayBufferLike | ArrayBufferView, flags: number): Overlapped<void>;
 
   /**
    * Ends the registration; the region can register again, with new tokens. Requests that still use the memory fail with
-   * ACCESS_VIOLATION. On failure the memory stays registered.
+   * ACCESS_VIOLATION. If the call fails, the memory stays registered.
    *
-   * Ends in DEVICE_BUSY while a window is bound to it, DEVICE_REMOVED. It has completed when the call returns, either way.
+   * Ends in DEVICE_BUSY while a window is bound to it, DEVICE_REMOVED. It has completed when the call returns, whatever
+   * its result.
    *
    * @throws INVALID_DEVICE_STATE if nothing is registered
    * @see IND2MemoryRegion::Deregister
@@ -342,12 +344,12 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 
   /** Native address of the first byte, for peers. @throws INVALID_DEVICE_STATE unless registered */
   readonly address: bigint;
-  /** Number of registered bytes; 0 if there are none. */
+  /** Length of the registered memory, in bytes; 0 if there is none. */
   readonly length: number;
 
   /**
-   * The token of local requests: scatter/gather entries may name the region by it. It is valid until the memory is
-   * deregistered, or the region released.
+   * Returns the token of local requests, which scatter/gather entries may use in place of the region. It is valid until
+   * the memory is deregistered or the region released.
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetLocalToken
@@ -355,7 +357,7 @@ export interface IND2MemoryRegion extends IND2Overlapped {
   getLocalToken(): number;
 
   /**
-   * The token for peers, as the number that is on the wire; it grants the access that the flags of `register` allow.
+   * Returns the token for peers; it grants the access that the flags of `register` allow.
    *
    * @throws INVALID_DEVICE_STATE unless registered
    * @see IND2MemoryRegion::GetRemoteToken
@@ -364,22 +366,22 @@ export interface IND2MemoryRegion extends IND2Overlapped {
 }
 
 /**
- * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the id of INDMemoryWindow: one object implements both. It
- * opens a range of a region to the peer of the queue pair that it is bound on, and to no other. It ends with the
- * connection that it was bound on, and with its last reference.
+ * IND2MemoryWindow {070FE1F5-0AB5-4361-88DB-974BA704D4B9}, the IID of INDMemoryWindow: one object implements both. It
+ * opens a range of a region to the peer of the queue pair that it is bound on, and to no other peer. It ends with that
+ * connection, and with its last reference.
  * @example
  * ```ts
  * using window = adapter.createMemoryWindow();
  * queuePair.bind('bind', region, window, 0, 4096, Nd2OpFlag.ALLOW_READ);
  * await nextResult(queue);
  * const remote = new Nd2RemoteMemory(region.address, window.getRemoteToken());
- * // The peer has read it: it may not do so again.
+ * // The peer has read it and gets no further access.
  * queuePair.invalidate('invalidate', window);
  * ```
  */
 export interface IND2MemoryWindow extends INDMemoryWindow {
   /**
-   * The token for the peer, valid when Bind returns: the next Send may carry it. It changes with every Bind.
+   * Returns the token for the peer, valid when Bind returns: the next Send may carry it. It changes with every Bind.
    *
    * @throws INVALID_DEVICE_STATE before the first Bind
    * @see IND2MemoryWindow::GetRemoteToken
@@ -402,26 +404,27 @@ export interface IND2MemoryWindow extends INDMemoryWindow {
  */
 export interface IND2SharedReceiveQueue extends IND2Overlapped {
   /**
-   * As in {@link IND2CompletionQueue}.
+   * Returns the CPUs that deliver notifications, as in {@link IND2CompletionQueue}.
    *
-   * @throws NOT_SUPPORTED where a provider does not know
+   * @throws NOT_SUPPORTED if the provider does not know them
    * @see IND2SharedReceiveQueue::GetNotifyAffinity
    */
   getNotifyAffinity(): Nd2Affinity;
 
   /**
-   * Changes the depth and the threshold of `notify`. 0 leaves a value as it is.
+   * Changes the depth and the threshold of `notify`. 0 leaves a value unchanged.
    *
    * @param depth - Receives; 0: unchanged
    * @param notifyThreshold - Receives, up to the depth; 0: unchanged
-   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the outstanding Receives); nothing changed then.
+   * @throws INVALID_PARAMETER (limits), BUFFER_OVERFLOW (depth below the outstanding Receives). The queue is then
+   *   unchanged.
    * @see IND2SharedReceiveQueue::Modify
    */
   modify(depth: number, notifyThreshold: number): void;
 
   /**
-   * Waits until fewer Receives than the threshold are outstanding; ends at once if that is so already. With threshold 0
-   * it waits for an error only. All waiting calls complete together.
+   * Waits until fewer Receives than the threshold are outstanding; ends at once if that is already so. With threshold 0
+   * it waits only for an error. All waiting calls complete together.
    *
    * Ends in INTERNAL_ERROR, CANCELED, DEVICE_REMOVED.
    *
@@ -431,7 +434,7 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
 
   /**
    * Posts memory for one message of any of the queue pairs. The result appears in the completion queue of the queue
-   * pair that took it, with that queue pair's context.
+   * pair that consumed it, with that queue pair's context.
    *
    * @param context - any value; the result returns it
    * @param sgl - parts of memory in order; offsets and lengths in bytes
@@ -443,25 +446,25 @@ export interface IND2SharedReceiveQueue extends IND2Overlapped {
 
 declare module './common-types.js' {
   interface NdInterfaces {
-    /** Every object of the second version with requests that can wait. */
+    /** Base of v2 objects with overlapped requests. */
     IND2Overlapped: IND2Overlapped;
-    /** The root of the second version. */
+    /** The root of v2. */
     IND2Provider: IND2Provider;
-    /** Made by {@link IND2Provider.openAdapter}. */
+    /** Opened by {@link IND2Provider.openAdapter}. */
     IND2Adapter: IND2Adapter;
-    /** Made by {@link IND2Adapter.createCompletionQueue}. */
+    /** Created by {@link IND2Adapter.createCompletionQueue}. */
     IND2CompletionQueue: IND2CompletionQueue;
-    /** Made by {@link IND2Adapter.createMemoryRegion}. */
+    /** Created by {@link IND2Adapter.createMemoryRegion}. */
     IND2MemoryRegion: IND2MemoryRegion;
-    /** Made by {@link IND2Adapter.createMemoryWindow}. */
+    /** Created by {@link IND2Adapter.createMemoryWindow}. */
     IND2MemoryWindow: IND2MemoryWindow;
-    /** Made by {@link IND2Adapter.createSharedReceiveQueue}. */
+    /** Created by {@link IND2Adapter.createSharedReceiveQueue}. */
     IND2SharedReceiveQueue: IND2SharedReceiveQueue;
-    /** Made by {@link IND2Adapter.createQueuePair}. */
+    /** Created by {@link IND2Adapter.createQueuePair}. */
     IND2QueuePair: IND2QueuePair;
-    /** Made by {@link IND2Adapter.createConnector}. */
+    /** Created by {@link IND2Adapter.createConnector}. */
     IND2Connector: IND2Connector;
-    /** Made by {@link IND2Adapter.createListener}. */
+    /** Created by {@link IND2Adapter.createListener}. */
     IND2Listener: IND2Listener;
   }
 }
@@ -471,35 +474,36 @@ declare module './common-types.js' {
 /**
  * IND2QueuePair {EEF2F332-B75D-4063-BCE3-3A0BAD2D02CE}: the queues of one connection.
  *
- * A request that throws was not queued and changed nothing. All of them throw NO_MORE_ENTRIES (the queue is full: take
- * results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
- * transfers, or than the queue pair takes INLINE), INVALID_HANDLE (memory of another instance, or not registered), ACCESS_VIOLATION (an
- * INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there is a connection. After
- * its end they are accepted and end in CANCELED. Contexts are returned unchanged and need not be unique.
+ * A request that throws was not queued and changed nothing. Every request throws NO_MORE_ENTRIES (the queue is full:
+ * take results first), DATA_OVERRUN (too many scatter/gather entries), BUFFER_OVERFLOW (more bytes than the adapter
+ * transfers, or than the queue pair accepts INLINE), INVALID_HANDLE (memory of another instance, or not registered),
+ * ACCESS_VIOLATION (an INLINE entry ends beyond its memory), and, except for Receive, CONNECTION_INVALID before there
+ * is a connection. After the connection has ended, requests are accepted and end in CANCELED. Contexts are returned
+ * unchanged and need not be unique.
  *
- * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its region, or may not be written; a
- * Bind that is not allowed; the peer's memory: token, range or rights); DATA_OVERRUN (a message longer than its Receive); DATA_ERROR (the peer could not execute the
- * request; for instance its Receive was too short); IO_TIMEOUT (the peer is gone or posts no Receive);
- * INVALID_DEVICE_REQUEST (Invalidate of a window that is not bound); INTERNAL_ERROR. Any result but SUCCESS ends the
- * connection.
+ * Results: SUCCESS; CANCELED; ACCESS_VIOLATION (local memory: an entry ends beyond its region, or may not be written;
+ * or a Bind that is not allowed; or the peer's memory: token, range or rights); DATA_OVERRUN (a message longer than its
+ * Receive); DATA_ERROR (the peer could not execute the request; for instance its Receive was too short); IO_TIMEOUT
+ * (the peer is gone or posts no Receive); INVALID_DEVICE_REQUEST (Invalidate of an unbound window); INTERNAL_ERROR. Any
+ * result but SUCCESS ends the connection.
  * @example
  * ```ts
- * queuePair.receive('answer', [{ memory: region, offset: 4096, length: 4096 }]);
- * queuePair.send('question', [{ memory: region, offset: 0, length: 100 }]);
+ * queuePair.receive('reply', [{ memory: region, offset: 4096, length: 4096 }]);
+ * queuePair.send('request', [{ memory: region, offset: 0, length: 100 }]);
  * queuePair.send('short', [{ memory: Buffer.from('some bytes'), offset: 0, length: 10 }], Nd2OpFlag.INLINE);
  * queuePair.write('write', [{ memory: region, offset: 0, length: 4096 }], remote, 8192);
  * const { requestContext, status, bytesTransferred } = await nextResult(queue);
  * ```
  */
 export interface IND2QueuePair extends NdUnknown {
-  /** Scatter/gather entries that a Receive may have: at least as many as requested; 0 with a shared receive queue. */
+  /** Maximum scatter/gather entries of a Receive; at least as many as requested, or 0 with a shared receive queue. */
   readonly maxReceiveRequestSge: number;
-  /** Scatter/gather entries that a Send, Read or Write may have: at least as many as requested. */
+  /** Maximum scatter/gather entries of a Send, Read or Write; at least as many as requested. */
   readonly maxInitiatorRequestSge: number;
 
   /**
    * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair cannot be used
-   * afterwards. It fails only on a released queue pair: INVALID_HANDLE.
+   * afterwards. The only failure is INVALID_HANDLE, on a released queue pair.
    *
    * @see IND2QueuePair::Flush
    */
@@ -517,7 +521,7 @@ export interface IND2QueuePair extends NdUnknown {
   send(context: unknown, sgl: readonly Nd2Sge[], flags?: number): void;
 
   /**
-   * Posts memory for one message; messages take Receives in order. Allowed in every state.
+   * Posts memory for one message; messages consume Receives in order. Allowed in every state.
    *
    * @param context - any value; the result returns it
    * @param sgl - parts of memory in order; offsets and lengths in bytes
@@ -535,10 +539,10 @@ export interface IND2QueuePair extends NdUnknown {
    * @param offset - bytes from the remote address; default 0
    * @param length - bytes, at least 1
    * @param flags - SILENT_SUCCESS, READ_FENCE, ALLOW_READ, ALLOW_WRITE; INVALID_PARAMETER_6 for unknown bits. With
-   * neither ALLOW_READ nor ALLOW_WRITE the window opens nothing.
-   * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER if the range leaves the region
-   * or is empty, INVALID_DEVICE_STATE if the window is bound, ACCESS_VIOLATION for ALLOW_WRITE to a region without
-   * ALLOW_LOCAL_WRITE
+   * neither ALLOW_READ nor ALLOW_WRITE the window grants no access.
+   * @throws INVALID_PARAMETER_2 (region), INVALID_PARAMETER_3 (window), INVALID_PARAMETER (the range exceeds the region
+   * or is empty), INVALID_DEVICE_STATE (the window is bound), ACCESS_VIOLATION (ALLOW_WRITE to a region without
+   * ALLOW_LOCAL_WRITE)
    * @see IND2QueuePair::Bind
    */
   bind(
@@ -562,8 +566,8 @@ export interface IND2QueuePair extends NdUnknown {
   invalidate(context: unknown, window: IND2MemoryWindow, flags?: number): void;
 
   /**
-   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. 0 bytes need no
-   * valid memory and show whether the peer is alive.
+   * Reads from `offset` bytes into the peer's memory, as many bytes as the scatter/gather entries hold. A Read of 0
+   * bytes needs no valid memory and shows whether the peer is alive.
    *
    * @param context - any value; the result returns it
    * @param sgl - parts of memory in order; offsets and lengths in bytes
@@ -601,33 +605,38 @@ export interface IND2QueuePair extends NdUnknown {
   ): void;
 
   /**
-   * Executes an operation between bytes of any memory, registered or not, and the peer's memory, `offset` bytes into it. It is done when the
-   * call returns, before requests that were posted earlier: it is no request, so it has no place in the queue and no result. The rights
-   * and bounds of {@link write} and {@link read} hold; atomic operations need {@link Nd2MrFlag.ALLOW_REMOTE_ATOMIC}. Missing: the
-   * provider cannot reach the memory of a peer. An addition to the SPI.
+   * Executes an operation between bytes of any memory, registered or not, and the peer's memory at `offset` bytes. It
+   * is done when the call returns, before requests that were posted earlier. It is not a request: it uses no queue
+   * entry and has no result. The rights and bounds of {@link write} and {@link read} apply; atomic operations need
+   * {@link Nd2MrFlag.ALLOW_REMOTE_ATOMIC}. Missing if the provider cannot reach the memory of a peer. An addition to
+   * the SPI.
    *
    * @param operation - a value of {@link Nd2Direct}
-   * @param bytes - any memory of the program; of an atomic operation 8 or 16 bytes, which get the previous value; may be empty, to ask
-   *   whether the peer can be reached at all
-   * @param remote - address and token of the peer's memory; an atomic operation is at a multiple of 8 of its addresses
+   * @param bytes - any memory of the program; 8 or 16 bytes for an atomic operation, which receive the previous value;
+   *   may be empty, to find out whether the peer can be reached at all
+   * @param remote - address and token of the peer's memory; an atomic operation needs a multiple of 8 of its addresses
    * @param offset - bytes from the remote address; default 0
-   * @returns after `REFUSED` a part of the bytes may have been copied; a request does it instead, also after `NOT_MAPPED`
-   * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE
+   * @returns after `REFUSED`, some of the bytes may have been copied; use a request instead, as after `NOT_MAPPED`
+   * @throws INVALID_PARAMETER (operation, bytes), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset),
+   *   INVALID_HANDLE
    */
   direct?(operation: Nd2Direct, bytes: Uint8Array, remote: Nd2RemoteMemory, offset?: number): Nd2DirectResult;
 
   /**
-   * Maps `length` bytes of the peer's memory into this process, from `offset` on. They stay until they are collected: longer than the
-   * registration, the connection and the peer itself. They show what the peer has there. A page of them that this process writes to
-   * becomes its own, and shows the peer's no more. The peer must have registered the memory with {@link Nd2MrFlag.ALLOW_REMOTE_VIEW}. A
-   * process has at most 4096 views at a time. Missing: as {@link direct}. An addition to the SPI.
+   * Maps `length` bytes of the peer's memory, from `offset` on, into this process. They stay mapped until they are
+   * garbage-collected, even after the registration, the connection and the peer have ended. They show the peer's
+   * memory. A page that this process writes to becomes a private copy, which no longer follows the peer's memory. The
+   * peer must have registered the memory with {@link Nd2MrFlag.ALLOW_REMOTE_VIEW}. A process has at most 4096 views at
+   * a time. Missing where {@link direct} is. An addition to the SPI.
    *
    * @param remote - address and token of the peer's memory
    * @param length - bytes, at least 1
    * @param offset - bytes from the remote address; default 0
-   * @returns the bytes; or `NOT_MAPPED`: the peer has been asked for its memory, call again in a millisecond or so; or `REFUSED`
-   * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE, INSUFFICIENT_RESOURCES:
-   *   no file descriptor is left, or too many views exist; NO_MEMORY; NOT_SUPPORTED: the runtime has no external ArrayBuffers
+   * @returns the bytes; or `NOT_MAPPED`: the memory was requested from the peer, call again in about a millisecond; or
+   *   `REFUSED`
+   * @throws INVALID_PARAMETER (length), INVALID_PARAMETER_4 and _5 as {@link write} (remote, offset), INVALID_HANDLE,
+   *   INSUFFICIENT_RESOURCES (no file descriptor is left, or too many views exist), NO_MEMORY, NOT_SUPPORTED (the
+   *   runtime has no external ArrayBuffers)
    */
   view?(
     remote: Nd2RemoteMemory,
@@ -638,24 +647,26 @@ export interface IND2QueuePair extends NdUnknown {
 
 /** Options of Connect and Accept. */
 export interface Nd2ConnectOptions {
-  /** Maximum of Reads that the peer has in flight to us; reduced to the adapter's limit, which is the default. */
+  /**
+   * Maximum Reads that the peer may have in flight to this side; reduced to the adapter's limit, which is the default.
+   */
   inboundReadLimit?: number;
   /**
-   * Maximum of Reads that we have in flight; reduced to the adapter's limit, which is the default. With 0, the result
-   * of a Read is INTERNAL_ERROR.
+   * Maximum Reads that this side may have in flight; reduced to the adapter's limit, which is the default. With 0, a
+   * Read ends in INTERNAL_ERROR.
    */
   outboundReadLimit?: number;
-  /** At most maxCallerData bytes with Connect, maxCalleeData with Accept. */
+  /** Private data for the peer: at most maxCallerData bytes with Connect, maxCalleeData with Accept. */
   privateData?: Uint8Array;
 }
 
 /**
  * IND2Connector {7DD615C4-6B4C-4866-950C-F3B1D25A5302}: establishes and ends one connection.
  *
- * Active side: bind, connect, look at the peer's reply, then completeConnect (or reject). Passive side: give an idle,
- * unbound connector to {@link IND2Listener.getConnectionRequest}; look at the request, then accept (or reject). A
- * connect that failed (refused, timed out, unreachable) leaves the connector bound and the queue pair, with its posted
- * Receives, ready for another; a failed completeConnect or accept ends both.
+ * Active side: bind, connect, read the peer's reply, then completeConnect (or reject). Passive side: pass an idle,
+ * unbound connector to {@link IND2Listener.getConnectionRequest}; read the request, then accept (or reject). After a
+ * failed connect (refused, timed out, unreachable), the connector is still bound and can connect again with the queue
+ * pair and its posted Receives. A failed completeConnect or accept ends both.
  *
  * Releasing it disconnects.
  * @example
@@ -671,13 +682,13 @@ export interface Nd2ConnectOptions {
  */
 export interface IND2Connector extends IND2Overlapped {
   /**
-   * Binds the connector to an address of the adapter, given as text or as a socket address; port 0: a free port.
-   * Several connectors, and one listener, may have the same address and port, also in different processes: the port
-   * only shows the peer the origin of the connection. A failed connect leaves the connector bound.
+   * Binds the connector to an address of the adapter; port 0 selects a free port. Several connectors, and one listener,
+   * may have the same address and port, also in different processes, because the port only shows the peer the origin of
+   * the connection. A failed connect leaves the connector bound.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (not idle), INVALID_ADDRESS (not of this adapter, or the wildcard),
-   *   TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port that is taken: SHARING_VIOLATION,
+   *   TOO_MANY_ADDRESSES (no port is free). Other providers may refuse a port in use: SHARING_VIOLATION,
    *   ADDRESS_ALREADY_EXISTS
    * @see IND2Connector::Bind
    */
@@ -687,16 +698,16 @@ export interface IND2Connector extends IND2Overlapped {
    * Connects to a listener; succeeds when it accepts. `address` is a socket address or text such as
    * `'192.0.2.1:18515'` or `'[fe80::1%2]:18515'`.
    *
-   * Ends in CONNECTION_REFUSED (rejected: see getPrivateData; nobody listens; backlog full), IO_TIMEOUT,
-   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address) — after these connect may be
-   * called again —, CANCELED, DEVICE_REMOVED.
+   * Ends in CONNECTION_REFUSED (rejected, see getPrivateData; no listener; backlog full), IO_TIMEOUT,
+   * NETWORK_UNREACHABLE, HOST_UNREACHABLE, BAD_NETWORK_NAME (no path to such an address), CANCELED, DEVICE_REMOVED.
+   * Connect may be called again after the first five of these.
    *
-   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param queuePair - of the same adapter instance, not used by another connector
    * @param address - the listener's; port in host order
    * @param options - read limits (Reads), private data (bytes)
    * @throws ADDRESS_NOT_ASSOCIATED (not bound), CONNECTION_ACTIVE (connector or queue pair in use),
    * INVALID_DEVICE_STATE, INVALID_BUFFER_SIZE (private data), INVALID_ADDRESS, INVALID_PARAMETER_1 (queue pair),
-   * INVALID_PARAMETER_4, _5 (read limits); nothing changed then.
+   * INVALID_PARAMETER_4, _5 (read limits). The connector is then unchanged.
    * @see IND2Connector::Connect
    */
   connect(queuePair: IND2QueuePair, address: NdAddress, options?: Nd2ConnectOptions): Overlapped<void>;
@@ -706,22 +717,22 @@ export interface IND2Connector extends IND2Overlapped {
    *
    * Ends in CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT, CANCELED.
    *
-   * @throws CONNECTION_INVALID if there is nothing to complete, CONNECTION_ABORTED if there was
+   * @throws CONNECTION_INVALID (no connection to complete), CONNECTION_ABORTED (the peer gave up before)
    * @see IND2Connector::CompleteConnect
    */
   completeConnect(): Overlapped<void>;
 
   /**
    * Accepts the connection request; completes when the peer has completed, or its first message has arrived. The
-   * queue pair may receive before that is seen. Read limits stay within what the peer offers.
+   * queue pair may receive messages before that. Read limits are reduced to those that the peer offers.
    *
-   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (it gave up before), IO_TIMEOUT,
+   * Ends in CONNECTION_REFUSED (the peer rejected the reply), CONNECTION_ABORTED (the peer gave up before), IO_TIMEOUT,
    * CANCELED.
    *
-   * @param queuePair - of the same adapter instance, and of no other connector
+   * @param queuePair - of the same adapter instance, not used by another connector
    * @param options - read limits (Reads), private data (bytes)
    * @throws CONNECTION_INVALID (no request here), CONNECTION_ACTIVE, CONNECTION_ABORTED, INVALID_BUFFER_SIZE (private
-   * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits); nothing changed then.
+   * data), INVALID_PARAMETER_1 (queue pair), INVALID_PARAMETER_2, _3 (read limits). The connector is then unchanged.
    * @see IND2Connector::Accept
    */
   accept(queuePair: IND2QueuePair, options?: Nd2ConnectOptions): Overlapped<void>;
@@ -736,7 +747,8 @@ export interface IND2Connector extends IND2Overlapped {
   reject(privateData?: Uint8Array): void;
 
   /**
-   * The Reads that the peer offers with its request, or has granted with its reply, in a form that accept takes.
+   * Returns the read limits that the peer offers with its request or has granted with its reply, as accept expects
+   * them.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetReadLimits
@@ -744,8 +756,8 @@ export interface IND2Connector extends IND2Overlapped {
   getReadLimits(): Nd2ReadLimits;
 
   /**
-   * The private data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject. It may be padded with
-   * zeros to the transport's fixed length.
+   * Returns the private data of the peer's request or reply or, after CONNECTION_REFUSED, of its reject. It may be
+   * padded with zeros to the transport's fixed length.
    *
    * @throws INVALID_DEVICE_STATE, CONNECTION_INVALID
    * @see IND2Connector::GetPrivateData
@@ -753,7 +765,7 @@ export interface IND2Connector extends IND2Overlapped {
   getPrivateData(): Uint8Array;
 
   /**
-   * The local address, from bind or the request on.
+   * Returns the local address, known from bind or the request on.
    *
    * @throws ADDRESS_NOT_ASSOCIATED before there is one.
    * @see IND2Connector::GetLocalAddress
@@ -761,17 +773,18 @@ export interface IND2Connector extends IND2Overlapped {
   getLocalAddress(): SocketAddress;
 
   /**
-   * The peer's address, from connect or the request on.
+   * Returns the peer's address, known from connect or the request on.
    *
-   * @throws CONNECTION_INVALID while there is no peer.
+   * @throws CONNECTION_INVALID before there is a peer.
    * @see IND2Connector::GetPeerAddress
    */
   getPeerAddress(): SocketAddress;
 
   /**
-   * Waits for the end of the connection: SUCCESS when the peer disconnects or is lost, at once if it has already;
-   * CONNECTION_DISCONNECTED when this side calls {@link disconnect}; CANCELED. Allowed from completeConnect on. When
-   * the peer disconnects, the queue pair is flushed after all data that the peer had sent was delivered.
+   * Waits for the end of the connection. Ends in SUCCESS when the peer disconnects or is lost, at once if that has
+   * already happened; CONNECTION_DISCONNECTED when this side calls {@link disconnect}; CANCELED. Allowed from
+   * completeConnect on. When the peer disconnects, the queue pair is flushed after all data that the peer had sent was
+   * delivered.
    *
    * @throws CONNECTION_INVALID, CONNECTION_DISCONNECTED
    * @see IND2Connector::NotifyDisconnect
@@ -780,21 +793,21 @@ export interface IND2Connector extends IND2Overlapped {
 
   /**
    * Ends the connection. Every outstanding request of the queue pair ends in CANCELED in its completion queue. Requests
-   * that had completed before are delivered at the peer. Both sides may call it at the same time, and both succeed; it
-   * also succeeds if the peer never answers.
+   * that completed before have been delivered to the peer. Both sides may call it at the same time, and both succeed.
+   * It also succeeds if the peer never replies.
    *
-   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is disconnecting already
+   * @throws CONNECTION_INVALID if there is none, INVALID_DEVICE_STATE if this side is already disconnecting
    * @see IND2Connector::Disconnect
    */
   disconnect(): Overlapped<void>;
 
-  /** Disconnects if connected, waits for that, and releases; for `await using`. It does not fail. */
+  /** Disconnects if connected, waits for that, and releases the connector; for `await using`. Never fails. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
  * IND2Listener {65D23D83-3A57-4E02-86A4-350165C2D130}: bind, listen, then getConnectionRequest for each connection.
- * Releasing it refuses the requests that nobody has taken.
+ * Releasing it refuses the requests that still wait.
  * @example
  * ```ts
  * using listener = adapter.createListener();
@@ -809,8 +822,8 @@ export interface IND2Connector extends IND2Overlapped {
 export interface IND2Listener extends IND2Overlapped {
   /**
    * Binds the listener to an address of the adapter, or to the wildcard address, which stands for all addresses of this
-   * adapter; port 0: a free port. With the wildcard the port is taken on every address of the host, as a TCP port would
-   * be: no other listener can have it, not even one of another adapter.
+   * adapter; port 0 selects a free port. With the wildcard the port is in use on every address of the host, as with
+   * TCP: no other listener can have it, not even on another adapter.
    *
    * @param address - text (`'192.0.2.1:18515'`) or a socket address; port in host order
    * @throws ADDRESS_ALREADY_ASSOCIATED (bound before), INVALID_ADDRESS, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS,
@@ -820,30 +833,30 @@ export interface IND2Listener extends IND2Overlapped {
   bind(address: NdAddress): void;
 
   /**
-   * Listens.
+   * Starts listening.
    *
-   * @param backlog - maximum of requests that wait for getConnectionRequest; more are refused. 0, the default: the soft
-   *   kernel's limit, 1024 at a listener and 4096 in a thread.
-   * @throws INVALID_DEVICE_STATE (not bound, or listening already), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
+   * @param backlog - maximum number of requests that wait for getConnectionRequest; further ones are refused. 0
+   *   (default) selects the soft kernel's limit: 1024 for each listener, 4096 for each thread.
+   * @throws INVALID_DEVICE_STATE (not bound, or already listening), ADDRESS_ALREADY_EXISTS or SHARING_VIOLATION
    *   (another listener has the address), INVALID_PARAMETER (backlog)
    * @see IND2Listener::Listen
    */
   listen(backlog?: number): void;
 
   /**
-   * The address and port, from bind on.
+   * Returns the address and port, known from bind on.
    *
-   * @throws INVALID_DEVICE_STATE before
+   * @throws INVALID_DEVICE_STATE before bind
    * @see IND2Listener::GetLocalAddress
    */
   getLocalAddress(): SocketAddress;
 
   /**
-   * Waits for a connection request and gives it to an idle connector, which can then look at it, Accept or Reject it.
-   * Several may be outstanding; they complete in order. CANCELED returns the connector to idle.
+   * Waits for a connection request and assigns it to an idle connector, which can then read its data, and Accept or
+   * Reject it. Several calls may be outstanding; they complete in order. CANCELED returns the connector to idle.
    *
    * @param connector - an idle one of the same adapter instance
-   * @throws CONNECTION_ACTIVE if the connector is not idle, INVALID_DEVICE_STATE if the listener does not listen,
+   * @throws CONNECTION_ACTIVE (the connector is not idle), INVALID_DEVICE_STATE (the listener does not listen),
    *   INVALID_PARAMETER_1 (connector)
    * @see IND2Listener::GetConnectionRequest
    */
