@@ -2,23 +2,22 @@ import { type AllocateOptions, allocate as allocateFromWinVerbs, StatusError } f
 import { NdError } from './status.js';
 
 /**
- * Memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where the system has them. Register it
- * like any other buffer, with either version of the SPI. It is a memfd. A connected process of the same user on this
+ * Allocates memory for large buffers: `bytes` zeroed bytes, page-aligned, on huge pages where Linux has them. Register
+ * it like any other buffer, with either version of the SPI. It is a memfd. A connected process of the same user on this
  * host maps all of it: for reading when it receives data from it, and for writing if a registered key allows remote
- * writes. Such a peer executes its RDMA Writes and Reads there itself, without this process's processor (option
- * `direct`). The pages are allocated at once. They are freed when the array was collected, nothing of it is
- * registered any more, and such processes, which are notified, have unmapped it. Not a part of the SPI, where C has any
- * allocator.
+ * writes. Such a peer executes its RDMA Writes and Reads there itself, without using this process's CPU time (option
+ * `direct`). The pages are allocated at once. They are freed when the array was collected, no part of it is registered,
+ * and those processes, which are notified, have unmapped it. An addition to the SPI, where C uses any allocator.
  *
- * On Windows it is memory of this process alone, which nothing can detach: at least 64 KiB and some GiB of address space for each
- * allocation.
+ * On Windows the memory is private to this process and cannot be detached. Each allocation uses at least 64 KiB and
+ * some GiB of address space.
  *
- * @param bytes - 1 to `buffer.constants.MAX_LENGTH`. On Windows 4 GiB at most. Cut small buffers from one large allocation, because each
- *   allocation takes whole pages and a file descriptor.
- * @param options - `shared`: on a SharedArrayBuffer, which the program can also pass to its Workers
- * @throws NdError INVALID_PARAMETER; NO_MEMORY: the host has not enough memory; INSUFFICIENT_RESOURCES: no file
- *   descriptor is left, or a limit of the process is lower; NOT_SUPPORTED: the system refuses memfds, or the runtime
- *   has no external ArrayBuffers, or no external SharedArrayBuffers.
+ * @param bytes - 1 to `buffer.constants.MAX_LENGTH`; on Windows at most 4 GiB. Cut small buffers from one large
+ *   allocation, because each allocation uses whole pages and a file descriptor.
+ * @param options - `shared`: allocate a SharedArrayBuffer, which the program can also pass to its Workers
+ * @throws NdError INVALID_PARAMETER, NO_MEMORY (the host has not enough memory), INSUFFICIENT_RESOURCES (no file
+ *   descriptor is left, or a limit of the process is lower), NOT_SUPPORTED (the OS refuses memfds, or the runtime has
+ *   no external ArrayBuffers or SharedArrayBuffers)
  *
  * @example
  * ```ts
@@ -30,9 +29,9 @@ export function allocate(
   bytes: number,
   options?: { readonly shared?: false | undefined },
 ): Uint8Array<ArrayBuffer>;
-/** As above, on a SharedArrayBuffer: Node.js 24.16 or later, and from 25 on 26.1 or later. */
+/** Allocates a SharedArrayBuffer; needs Node.js 24.16 or later in the 24 line, otherwise 26.1 or later. */
 export function allocate(bytes: number, options: { readonly shared: true }): Uint8Array<SharedArrayBuffer>;
-/** As above, of either kind. */
+/** Allocates an ArrayBuffer or a SharedArrayBuffer, as `options` says. */
 export function allocate(
   bytes: number,
   options?: AllocateOptions,

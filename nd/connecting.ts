@@ -1,4 +1,4 @@
-/** Connecting and accepting in one call each, for programs that do without the steps between. */
+/** Connects or accepts in one call, for programs that do not need the separate steps. */
 import { type SocketAddress, Status, StatusError } from '../winverbs/index.js';
 import { isLoopback, parseAddress } from './core/address.js';
 import type { NdAddress } from './spi/common-types.js';
@@ -16,20 +16,20 @@ export interface Nd2ConnectingOptions extends Nd2ConnectOptions, WaitOptions {
 /** Options of {@link acceptQueuePair}. */
 export interface Nd2AcceptingOptions extends Nd2ConnectOptions, WaitOptions {}
 
-/** A connection that was made. */
+/** An established connection. */
 export interface Nd2Connected {
-  /** It is the connection: release or dispose of it to end it. */
+  /** The connection's connector. Release or dispose of it to end the connection. */
   readonly connector: IND2Connector;
-  /** What the peer sent with its request or its answer; the wire has no length of it, so that zeros follow. */
+  /** The private data of the peer's request or reply, zero-padded, because messages do not carry its length. */
   readonly privateData: Uint8Array;
 }
 
 /**
- * Connects a queue pair to a listener: makes a connector, binds it, connects, and completes the connection. The queue pair can send when
- * it ends. To look at the peer's answer before, use the connector's own methods.
+ * Connects a queue pair to a listener: creates a connector, binds it, connects, and completes the connection. The queue
+ * pair can send when the call ends. To read the peer's reply before completing, use the connector's own methods.
  *
  * @param adapter - of the queue pair
- * @param queuePair - with Receives posted, if the peer begins
+ * @param queuePair - with Receives posted, if the peer sends first
  * @param address - the listener's, with its port
  * @throws NdError as {@link IND2Connector.connect} and {@link IND2Connector.completeConnect}; the signal's reason
  * @example
@@ -55,12 +55,12 @@ export async function connectQueuePair(
 }
 
 /**
- * Accepts the next connection request of a listener with a queue pair. To decide by the request, or to make the queue pair after it, use
- * the listener's and the connector's own methods.
+ * Accepts the next connection request of a listener with a queue pair. To decide based on the request, or to create the
+ * queue pair after it, use the listener's and the connector's own methods.
  *
  * @param adapter - of the listener and the queue pair
  * @param listener - that listens
- * @param queuePair - with Receives posted, if the peer begins
+ * @param queuePair - with Receives posted, if the peer sends first
  * @throws NdError as {@link IND2Listener.getConnectionRequest} and {@link IND2Connector.accept}; the signal's reason
  * @example
  * ```ts
@@ -88,16 +88,17 @@ export interface NdConnectingOptions extends NdConnectOptions, WaitOptions {}
 
 /** Options of {@link acceptEndpoint}. */
 export interface NdAcceptingOptions extends WaitOptions {
-  /** At most maxCalleeData bytes. */
+  /** Private data for the peer, at most maxCalleeData bytes. */
   readonly privateData?: Uint8Array | undefined;
 }
 
 /**
- * v1: connects an endpoint of a connector to a listener, and completes the connection. Answers the peer's private data, which zeros
- * follow. To look at it before, use the connector's own methods. The connector stays yours, also when it fails.
+ * v1: connects an endpoint of a connector to a listener, and completes the connection. Returns the peer's private data,
+ * zero-padded. To read it before completing, use the connector's own methods. The caller keeps the connector, also when
+ * the call fails.
  *
  * @param connector - an idle one
- * @param endpoint - that the connector made, with Receives posted, if the peer begins
+ * @param endpoint - of the connector, with Receives posted, if the peer sends first
  * @param address - the listener's, with its port
  * @throws NdError as {@link INDConnector.connect} and {@link INDConnector.completeConnect}; the signal's reason
  */
@@ -117,12 +118,12 @@ export async function connectEndpoint(
 }
 
 /**
- * v1: accepts the next connection request of a listener with an endpoint. Answers the peer's private data, which zeros follow. The
- * connector stays yours, also when it fails.
+ * v1: accepts the next connection request of a listener with an endpoint. Returns the peer's private data, zero-padded.
+ * The caller keeps the connector, also when the call fails.
  *
  * @param listen - of the same adapter instance
  * @param connector - an idle one
- * @param endpoint - that the connector made, with Receives posted, if the peer begins
+ * @param endpoint - of the connector, with Receives posted, if the peer sends first
  * @throws NdError as {@link INDListen.getConnectionRequest} and {@link INDConnector.accept}; the signal's reason
  */
 export async function acceptEndpoint(
@@ -140,7 +141,10 @@ export async function acceptEndpoint(
   });
 }
 
-/** The adapter's own address to reach a peer from: the same, if it is its own, else the first of its family. */
+/**
+ * Returns the adapter's address from which to reach a peer: the same address if it is local, else the first of its
+ * family.
+ */
 function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {
   const what = 'Connect';
   const peer = parseAddress(address, what);
@@ -153,7 +157,7 @@ function ownAddress(adapter: IND2Adapter, address: NdAddress): SocketAddress {
   throw refuse(
     Status.INVALID_ADDRESS,
     what,
-    `The adapter has no IPv${peer.family} address to reach ${peer.address} from; open one that has, or name one with 'from'.`,
+    `The adapter has no IPv${peer.family} address to reach ${peer.address}. Open an adapter that has one, or set \`from\`.`,
   );
 }
 
@@ -162,7 +166,7 @@ function abortable<T extends { abortOn(signal: AbortSignal): unknown }>(request:
   return request;
 }
 
-/** Runs the steps. The connector is released if one fails. */
+/** Runs the steps, and releases the connector if one fails. */
 async function guarded<T>(
   connector: IND2Connector,
   signal: AbortSignal | undefined,
@@ -176,7 +180,7 @@ async function guarded<T>(
   }
 }
 
-/** Runs the steps; when one ends in CANCELED because of the signal, its reason is thrown. */
+/** Runs the steps; if one ends in CANCELED because of the signal, throws the signal's reason. */
 async function orAborted<T>(signal: AbortSignal | undefined, steps: () => Promise<T>): Promise<T> {
   signal?.throwIfAborted();
   try {

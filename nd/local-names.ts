@@ -17,12 +17,13 @@ function translated<T>(body: () => T): T {
 }
 
 /**
- * Claims a name among the processes and threads of this user on this host (in one network namespace), so that others find the port of its
- * owner. The system releases it with the process, and the end of a Worker releases the Worker's. Linux only. Not a part of the SPI.
+ * Claims a name among the processes and threads of this user on this host (in one network namespace), so that others
+ * can find the owner's port. The name is released when the process or the Worker that owns it ends. Linux only. An
+ * addition to the SPI.
  *
  * @param name - 1 to 48 letters, digits, or characters of `_.:@-`
- * @throws NdError ADDRESS_ALREADY_EXISTS: it has an owner; INVALID_PARAMETER; INSUFFICIENT_RESOURCES: no file descriptor is left (a name
- *   takes two); NOT_SUPPORTED: not Linux
+ * @throws NdError ADDRESS_ALREADY_EXISTS (the name has an owner), INVALID_PARAMETER, INSUFFICIENT_RESOURCES (no file
+ *   descriptor is left, and a name uses two), NOT_SUPPORTED (not Linux)
  * @example
  * ```ts
  * const claim = claimLocalName('prices');
@@ -34,11 +35,12 @@ export function claimLocalName(name: string): LocalNameClaim {
 }
 
 /**
- * The RDMA ports that the owner of a name has published: one, none if nobody has the name or its owner does not listen yet, and two for the moment in
- * which one owner dies and another one begins. Not a part of the SPI.
+ * Returns the RDMA ports that the owner of a name has published: normally one. There is none if the name has no owner
+ * or its owner does not listen yet, and briefly there are two when a new owner replaces one that has died. An addition
+ * to the SPI.
  *
  * @param name - as for {@link claimLocalName}
- * @throws NdError INVALID_PARAMETER; INSUFFICIENT_RESOURCES; NOT_SUPPORTED
+ * @throws NdError INVALID_PARAMETER, INSUFFICIENT_RESOURCES, NOT_SUPPORTED
  */
 export function portsOfLocalName(name: string): number[] {
   return translated(() => portsFromWinVerbs(name));

@@ -5,7 +5,7 @@
 import { Status, StatusError, statusName, statusText, WcStatus } from '../winverbs/index.js';
 
 /**
- * The error of a call or overlapped request of the ND SPI that ended in another status than SUCCESS. `status` is the
+ * The error of a call or overlapped request of the ND SPI that ended in a status other than SUCCESS. `status` is the
  * NDSTATUS value, unsigned.
  */
 export class NdError extends StatusError {
@@ -24,13 +24,13 @@ const commonStatuses: StatusMap = {
   [Status.REQUEST_ABORTED]: Status.CONNECTION_ABORTED,
   [Status.BAD_NETWORK_PATH]: Status.BAD_NETWORK_NAME,
   [Status.NO_SUCH_DEVICE]: Status.DEVICE_REMOVED,
-  // The device is gone or has failed: only clean-up works (ND SPI: adapter removal).
+  // The device is gone or has failed: only releasing objects works (ND SPI: adapter removal).
   [Status.FILE_FORCED_CLOSED]: Status.DEVICE_REMOVED,
   [Status.FILE_DELETED]: Status.DEVICE_REMOVED,
   [Status.NOT_FOUND]: Status.INVALID_HANDLE,
   [Status.LOCAL_LENGTH]: Status.DATA_OVERRUN,
   [Status.INVALIDATION_ERROR]: Status.INVALID_DEVICE_REQUEST,
-  // HRESULTs of Win32 errors that the WinVerbs library of Windows returns.
+  // HRESULTs of Win32 errors that the Windows WinVerbs library returns.
   2147942453: Status.BAD_NETWORK_NAME,
   2147942471: Status.CONNECTION_REFUSED,
   2147943568: Status.INVALID_HANDLE,
@@ -83,25 +83,26 @@ const v2Completions: readonly number[] = (() => {
   return table;
 })();
 
-/** The status terms of a version of the SPI. */
+/** The status translations of a version of the SPI. */
 export class Terms {
   constructor(
     readonly statuses: StatusMap,
     readonly completions: readonly number[],
   ) {}
 
-  /** The ND status of a call or overlapped request; `map` refines it for this call. */
+  /** Returns the ND status of a call or overlapped request; `map` refines it for this call. */
   status(status: number, map?: StatusMap): number {
     return map?.[status] ?? this.statuses[status] ?? status;
   }
 
-  /** The ND status of a result, for a WV_WC_STATUS. Undefined numbers become INTERNAL_ERROR. */
+  /** Returns the ND status of a result, for a WV_WC_STATUS. Undefined numbers become INTERNAL_ERROR. */
   completion(wcStatus: number): number {
     return this.completions[wcStatus] ?? Status.INTERNAL_ERROR;
   }
 
   /**
-   * An ND error for an error of the layer below. Errors without a status (programming mistakes) are returned unchanged.
+   * Converts an error of WinVerbs to an ND error. Errors without a status (programming mistakes) are returned
+   * unchanged.
    */
   error(error: StatusError, what: string, map?: StatusMap): NdError;
   error(error: unknown, what: string, map?: StatusMap): unknown;
@@ -113,7 +114,7 @@ export class Terms {
     return new NdError(status, `${what}: ${sentence}`, { cause: error });
   }
 
-  /** Runs a call of the layer below and translates its failure. */
+  /** Runs a call of WinVerbs and translates its failure. */
   call<T>(what: string, call: () => T, map?: StatusMap): T {
     try {
       return call();
@@ -126,7 +127,7 @@ export class Terms {
 export const v1Terms = new Terms(v1Statuses, v1Completions);
 export const v2Terms = new Terms(v2Statuses, v2Completions);
 
-/** The error of a refused call: the method, the status, and how to do it right. */
+/** Creates the error of a refused call from the method, the status, and a sentence with the cure. */
 export function refuse(status: number, what: string, sentence = statusText(status)): NdError {
   return new NdError(status, `${what}: ${sentence}`);
 }

@@ -1,20 +1,21 @@
-/** The next result of one or several completion queues, of either version, to await. */
+/** Waits for the next result of one or several completion queues, of either version. */
 import { firstTaken, type WaitOptions } from '../winverbs/index.js';
 import type { INDCompletionQueue, NdResult } from './spi/v1.js';
 import type { IND2CompletionQueue, Nd2Result } from './spi/v2.js';
 
 export type { WaitOptions };
 
-/** What both versions' completion queues have. */
+/** Members that the completion queues of both versions have. */
 type QueueOf<R> = (R extends Nd2Result ? IND2CompletionQueue : INDCompletionQueue) & {
   getResults(results: R[], max?: number): number;
 };
 
 /**
- * The next result of a completion queue; waits for it if there is none.
+ * Returns the next result of a completion queue, and waits if there is none.
  *
- * @param queue - whose results nobody else takes meanwhile
- * @throws NdError BUFFER_OVERFLOW (the queue has overrun), INTERNAL_ERROR, DEVICE_REMOVED, CANCELED (its requests were cancelled)
+ * @param queue - a queue from which nothing else takes results meanwhile
+ * @throws NdError BUFFER_OVERFLOW (the queue has overrun), INTERNAL_ERROR, DEVICE_REMOVED, CANCELED (its requests were
+ *   cancelled)
  * @example
  * ```ts
  * queuePair.send('hello', sgl);
@@ -28,9 +29,10 @@ export async function nextResult<R>(queue: QueueOf<R>, options: WaitOptions = {}
 }
 
 /**
- * The next result of the first of several completion queues that has one; no notification of the others stays behind.
+ * Returns the next result of the first of several completion queues that has one. No notification request remains on
+ * the others.
  *
- * @param queues - at least one; earlier ones are looked at first
+ * @param queues - at least one; earlier ones have precedence
  * @throws NdError as {@link nextResult}
  * @example
  * ```ts
@@ -41,18 +43,18 @@ export function firstResult(
   queues: readonly IND2CompletionQueue[],
   options?: WaitOptions,
 ): Promise<{
-  /** The queue that had it. */
+  /** The queue that had the result. */
   queue: IND2CompletionQueue;
-  /** What was taken from the queue. */
+  /** The result taken from the queue. */
   result: Nd2Result;
 }>;
 export function firstResult(
   queues: readonly INDCompletionQueue[],
   options?: WaitOptions,
 ): Promise<{
-  /** The queue that had it. */
+  /** The queue that had the result. */
   queue: INDCompletionQueue;
-  /** What was taken from the queue. */
+  /** The result taken from the queue. */
   result: NdResult;
 }>;
 export function firstResult<R>(

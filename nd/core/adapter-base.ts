@@ -26,10 +26,15 @@ import { NdObject } from './nd-object.js';
 import { OverlappedFile } from './overlapped-file.js';
 import { MAX_TRANSFER, type MemoryResolver } from './scatter-gather.js';
 
-/** How deregistering memory fails that can be deregistered later: a window is bound to it, or a stopped peer may still write there. */
-const passing: ReadonlySet<number> = new Set([Status.ACCESS_DENIED, Status.DEVICE_BUSY, Status.NO_MEMORY]);
+/**
+ * Failures of a deregistration that can succeed later: a window is bound to the memory, or a stopped peer may still
+ * write to it.
+ */
+const retryable: ReadonlySet<number> = new Set([Status.ACCESS_DENIED, Status.DEVICE_BUSY, Status.NO_MEMORY]);
 
-/** Statuses of addresses, endpoints and connections whose device is gone: true, but not the cause. */
+/**
+ * Statuses of addresses, endpoints and connections that follow from a removed device, without naming it as the cause.
+ */
 const symptoms: ReadonlySet<number> = new Set([
   Status.INVALID_ADDRESS,
   Status.INVALID_HANDLE,
@@ -39,28 +44,31 @@ const symptoms: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * The common part of INDAdapter and IND2Adapter, over an IWVProvider, an IWVDevice and a protection domain of its own.
- * In WinVerbs the provider makes endpoints and the protection domain registers memory; in ND the adapter does both.
+ * Base of INDAdapter and IND2Adapter, over an IWVProvider, an IWVDevice and a protection domain of its own. In WinVerbs
+ * the provider creates endpoints and the protection domain registers memory; in ND the adapter does both.
  */
 export abstract class AdapterBase extends NdObject {
   readonly terms: Terms;
   readonly provider: IWVProvider;
   readonly device: IWVDevice;
   readonly pd: IWVProtectionDomain;
-  /** Bound windows by their key. */
+  /** Bound windows by key. */
   readonly windows = new Map<number, MemoryWindow>();
-  /** Limits at the time of opening. */
+  /** Limits of the device when the adapter was opened. */
   readonly limits: WvDeviceAttributes;
-  /** Bytes of a request: those of a message of the port (`max_msg_sz`). */
+  /** Maximum length of a request in bytes, which is that of a message of the port (`max_msg_sz`). */
   readonly maxTransfer: number;
-  /** Its device and port, and the partition of the port's address. */
-  readonly place: WvDeviceAddress;
-  /** The P_Key that the client has chosen; undefined: the port's first, and requests of any partition. */
+  /** The adapter's device and port, and the partition of the port's address. */
+  readonly deviceAddress: WvDeviceAddress;
+  /**
+   * The P_Key that the client has selected. Undefined: connects with the port's first P_Key, accepts requests of any
+   * partition.
+   */
   readonly pkey: number | undefined;
-  /** Queue pairs stay when the peer disconnects. */
+  /** Whether queue pairs stay as they are when the peer disconnects. */
   readonly keepQueuePairs: boolean;
 
-  /** v1: the file of all its requests, once the client has asked for it. */
+  /** v1: the file of all requests, once the client has called GetFileHandle. */
   file: OverlappedFile | undefined = undefined;
 
   #largeRequest: number | undefined = undefined;
@@ -68,17 +76,17 @@ export abstract class AdapterBase extends NdObject {
   /** Memory whose region was released while windows were bound to it. */
   readonly #opened = new Set<WvMemoryRegion>();
 
-  /** The objects that were made from it and still live. */
+  /** Live objects created from this adapter. */
   readonly #children = new Set<NdObject>();
 
-  /** Finds the memory that requests of this adapter name. */
+  /** Finds the memory that requests of this adapter refer to. */
   abstract readonly memory: MemoryResolver;
 
   /** Takes over the caller's reference to `provider`, also when it throws. */
   constructor(
     terms: Terms,
     provider: IWVProvider,
-    place: (provider: IWVProvider) => WvDeviceAddress,
+    deviceAddressOf: (provider: IWVProvider) => WvDeviceAddress,
     options: NdAdapterOptions = {},
   ) {
     super();
@@ -86,15 +94,15 @@ export abstract class AdapterBase extends NdObject {
     this.provider = provider;
     let device: IWVDevice | undefined;
     try {
-      this.place = place(provider);
+      this.deviceAddress = deviceAddressOf(provider);
       checkOptions('OpenAdapter', options, { pkey: true, keepQueuePairsOnDisconnect: true });
       this.keepQueuePairs = checkedKeep(options.keepQueuePairsOnDisconnect);
-      device = provider.openDevice(this.place.deviceGuid);
+      device = provider.openDevice(this.deviceAddress.deviceGuid);
       this.device = device;
       this.pkey = checkedPkey(options.pkey);
       if (this.pkey !== undefined) this.#pkeyIndex('OpenAdapter', Status.INVALID_PARAMETER);
       this.limits = device.query();
-      this.maxTransfer = transferOf(device.queryPort(this.place.portNumber).maxMessageSize);
+      this.maxTransfer = transferOf(device.queryPort(this.deviceAddress.portNumber).maxMessageSize);
       this.pd = device.allocateProtectionDomain();
     } catch (error) {
       device?.release();
@@ -103,19 +111,19 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** Holds it for an object that {@link Symbol.asyncDispose} ends with it. */
+  /** Adds a reference of a child, which {@link Symbol.asyncDispose} also releases. */
   holdFor(child: NdObject): void {
     this.#children.add(child);
     this.hold();
   }
 
-  /** Undoes a {@link holdFor}. */
+  /** Reverts a {@link holdFor}. */
   letGoOf(child: NdObject): void {
     this.#children.delete(child);
     this.letGo();
   }
 
-  /** Disconnects and releases all that was made from it, whoever holds references, and then itself. */
+  /** Disconnects and releases everything created from this adapter, regardless of reference counts, and then itself. */
   async [Symbol.asyncDispose](): Promise<void> {
     const connectors = [...this.#children].filter((child) => Symbol.asyncDispose in child);
     await Promise.all(connectors.map((connector) => (connector as AsyncDisposable)[Symbol.asyncDispose]()));
@@ -123,18 +131,18 @@ export abstract class AdapterBase extends NdObject {
     while (!this.ended) this.release();
   }
 
-  /** LargeRequestThreshold in bytes, measured when it is first asked for. */
+  /** LargeRequestThreshold in bytes, measured at the first call. */
   get largeRequest(): number {
     this.#largeRequest ??= measureLargeRequest(this.pd, Number(this.limits.maxMrSize));
     return this.#largeRequest;
   }
 
-  /** The GUID of its device. */
+  /** The GUID of the adapter's device. */
   get guid(): bigint {
-    return this.place.deviceGuid;
+    return this.deviceAddress.deviceGuid;
   }
 
-  /** As {@link Terms.error}, for addresses and connections: DEVICE_REMOVED if that is the cause. */
+  /** As {@link Terms.error}, for addresses and connections: returns DEVICE_REMOVED if that is the cause. */
   error(error: StatusError, what: string, map?: StatusMap): NdError;
   error(error: unknown, what: string, map?: StatusMap): unknown;
   error(error: unknown, what: string, map?: StatusMap): unknown {
@@ -142,7 +150,7 @@ export abstract class AdapterBase extends NdObject {
     if (!(failure instanceof NdError && symptoms.has(failure.status) && this.#isGone())) return failure;
     return new NdError(
       Status.DEVICE_REMOVED,
-      `${what}: The device of this adapter is gone, or has failed; release everything of the adapter and open another. (${failure.message})`,
+      `${what}: The device of this adapter was removed or has failed. Release the adapter and everything created from it, and open another. (${failure.message})`,
       { cause: failure },
     );
   }
@@ -156,12 +164,12 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** Throws DEVICE_REMOVED unless the device works. */
+  /** Throws DEVICE_REMOVED if the device does not work. */
   checkPresent(what: string): void {
     this.terms.call(what, () => this.device.query());
   }
 
-  /** A local address of this adapter; INVALID_ADDRESS for any other, the wildcard included. */
+  /** Checks that an address is local to this adapter. Throws INVALID_ADDRESS for any other, including the wildcard. */
   ownAddress(address: NdAddress, what: string): SocketAddress {
     const local = parseAddress(address, what);
     const { deviceGuid } = this.call(
@@ -170,20 +178,28 @@ export abstract class AdapterBase extends NdObject {
       addressStatuses,
     );
     if (deviceGuid !== this.guid) {
-      throw refuse(Status.INVALID_ADDRESS, what, `${local.address} is an address of another adapter.`);
+      throw refuse(
+        Status.INVALID_ADDRESS,
+        what,
+        `\`address\` must be an address of this adapter; got ${local.address}.`,
+      );
     }
     return local;
   }
 
-  /** Refuses an invalid number of completion queue entries. */
+  /** Throws `status` for an invalid number of completion queue entries. */
   checkCqEntries(entries: number, what: string, status: number): void {
     const { maxCqEntries } = this.limits;
     if (!isCount(entries, 1, maxCqEntries)) {
-      throw refuse(status, what, `A completion queue has 1 to ${maxCqEntries} entries, not ${entries}.`);
+      throw refuse(
+        status,
+        what,
+        `A completion queue must have 1 to ${maxCqEntries} entries; got ${entries}.`,
+      );
     }
   }
 
-  /** The WinVerbs queue for so many entries; `status` is the error for an invalid number. */
+  /** Creates the WinVerbs queue with at least `entries` entries; `status` is the error for an invalid number. */
   protected makeCompletionQueue(entries: number, status: number): IWVCompletionQueue {
     const what = 'CreateCompletionQueue';
     this.alive(what);
@@ -198,30 +214,33 @@ export abstract class AdapterBase extends NdObject {
     return new MemoryWindow(this, window, invalidateResult);
   }
 
-  /** The index of the partition's P_Key now: tables change. `status`: the port is not in the chosen one. */
+  /**
+   * Returns the current index of the partition's P_Key, because tables change. `status`: the port is not in the
+   * selected partition.
+   */
   #pkeyIndex(what: string, status: number): number {
-    const { portNumber, pkey } = this.place;
+    const { portNumber, pkey } = this.deviceAddress;
     try {
       return this.device.findPkey(portNumber, this.pkey ?? pkey);
     } catch (error) {
       if (!(error instanceof StatusError) || error.status !== Status.INVALID_ADDRESS) throw error;
       if (this.pkey === undefined) return 0;
-      const text = `The port is not in the partition of P_Key 0x${this.pkey.toString(16)} (${error.message})`;
+      const text = `\`pkey\` must be of a partition that the port is in; got 0x${this.pkey.toString(16)} (${error.message})`;
       throw refuse(status, what, text);
     }
   }
 
-  /** A queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */
+  /** Creates a queue pair in INIT, so that Receives can be posted before the connection; `make` does the rest. */
   protected makeQueuePair<T>(what: string, create: WvQpCreate, make: (qp: IWVConnectQueuePair) => T): T {
     const qp = this.terms.call(what, () => this.pd.createConnectQueuePair(create));
     try {
-      const { portNumber } = this.place;
+      const { portNumber } = this.deviceAddress;
       qp.modify(
         {
           qpState: QpState.INIT,
           portNumber,
           pkeyIndex: this.#pkeyIndex(what, Status.INVALID_DEVICE_STATE),
-          // The connection adds the rights that peers need.
+          // Connecting adds the rights that peers need.
           accessFlags: WvAccess.LOCAL_WRITE,
         },
         QpAttr.STATE | QpAttr.PORT_NUMBER | QpAttr.PKEY_INDEX | QpAttr.ACCESS_FLAGS,
@@ -233,7 +252,7 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** A completion queue of this adapter instance. */
+  /** Checks that `queue` is a completion queue of this adapter instance. */
   protected completionQueueOf<T extends CompletionQueueBase<unknown>>(
     queue: unknown,
     type: abstract new (...args: never[]) => T,
@@ -245,26 +264,26 @@ export abstract class AdapterBase extends NdObject {
       throw refuse(
         status,
         what,
-        `The ${which} completion queue is not one of this adapter instance, or was released.`,
+        `The ${which} completion queue must be of this adapter instance and not released.`,
       );
     }
     return queue;
   }
 
-  /** Deregisters memory whose region was released: now, or as soon as it can be. */
+  /** Deregisters memory whose region was released: now, or as soon as possible. */
   dropMemory(region: WvMemoryRegion): void {
     this.#opened.add(region);
     this.deregisterReleased();
   }
 
-  /** Deregisters memory that waits for that: windows may have been unbound, or other memory is released. */
+  /** Deregisters memory that waits for it, because windows may have been unbound or other memory released. */
   deregisterReleased(): void {
     for (const region of this.#opened) {
       try {
         this.pd.deregisterMemory(region);
       } catch (error) {
-        // Any other error would be the same next time.
-        if (error instanceof StatusError && passing.has(error.status)) continue;
+        // Any other error would recur.
+        if (error instanceof StatusError && retryable.has(error.status)) continue;
       }
       this.#opened.delete(region);
     }
@@ -279,13 +298,13 @@ export abstract class AdapterBase extends NdObject {
     }
   }
 
-  /** v2: the file with which an object is made; INVALID_HANDLE if it is none, or closed. */
+  /** v2: checks the file that an object is created with. Throws INVALID_HANDLE if it is not a file, or closed. */
   protected fileOf(file: unknown, what: string): OverlappedFile | undefined {
     if (file === undefined || (file instanceof OverlappedFile && !file.closed)) return file;
     throw refuse(
       Status.INVALID_HANDLE,
       what,
-      'The overlapped file is none that createOverlappedFile returned, or is closed.',
+      '`file` must be a file returned by createOverlappedFile and not closed.',
     );
   }
 
@@ -311,6 +330,6 @@ function checkedKeep(value: unknown = false): boolean {
 
 function checkedPkey(pkey: number | undefined): number | undefined {
   if (pkey === undefined || (isCount(pkey, 1, 0xffff) && (pkey & 0x7fff) !== 0)) return pkey;
-  const text = `The P_Key is ${String(pkey)}; it is a number of 16 bits, of which the low 15 name a partition.`;
+  const text = `\`pkey\` must be a 16-bit number whose low 15 bits are not 0; got ${String(pkey)}.`;
   throw refuse(Status.INVALID_PARAMETER, 'OpenAdapter', text);
 }

@@ -6,29 +6,29 @@ import { refuse, type StatusMap, v2Terms } from '../status.js';
 /** A text with an invalid port is an invalid address. */
 const textStatuses: StatusMap = { [Status.INVALID_PARAMETER]: Status.INVALID_ADDRESS };
 
-/** The statuses of the layer below for an address without a device. */
+/** Translates the statuses of WinVerbs for an address without a device. */
 export const addressStatuses: StatusMap = {
   [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
 };
 
-/** An address, given as text or object, as a socket address; INVALID_ADDRESS for an invalid one. */
+/** Parses an address, given as text or object. Throws INVALID_ADDRESS for an invalid one. */
 export function parseAddress(address: NdAddress, what: string): SocketAddress {
   if (typeof address === 'string') {
     return v2Terms.call(what, () => parseSocketAddress(address), textStatuses);
   }
-  // Untyped callers may pass nothing at all.
+  // Untyped callers may pass undefined.
   const { address: text, port, family = String(text).includes(':') ? 6 : 4 } = address ?? {};
   if ((family !== 4 && family !== 6) || typeof text !== 'string') {
     throw refuse(
       Status.INVALID_ADDRESS,
       what,
-      `A socket address must be { address: text, port: number }, with family 4 or 6 or without; got family ${String(family)} and address ${String(text)}.`,
+      `\`address\` must be { address: string, port: number } with an optional family of 4 or 6; got family ${String(family)} and address ${String(text)}.`,
     );
   }
   return { family, address: text, port };
 }
 
-/** Whether an address always leads to the host that uses it. */
+/** Whether an address always refers to the local host. */
 export function isLoopback(address: string): boolean {
   return address.startsWith('127.') || address === '::1';
 }

@@ -1,13 +1,13 @@
-/** Checks of arguments that both versions have: option names, counts within limits. */
+/** Checks of arguments for both versions: option names, counts within limits. */
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Whether a value is a whole number from `min` to `max`. */
+/** Whether a value is an integer from `min` to `max`. */
 export function isCount(value: unknown, min: number, max: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** Throws `status` unless the value is a number from `min` to `max`, the adapter's limit. */
+/** Throws `status` unless the value is an integer from `min` to `max`, the adapter's limit. */
 export function checkCount(
   what: string,
   name: string,
@@ -17,11 +17,11 @@ export function checkCount(
   status: number,
 ): void {
   if (!isCount(value, min, max)) {
-    throw refuse(status, what, `${name} is ${value}; this adapter takes ${min} to ${max}.`);
+    throw refuse(status, what, `\`${name}\` must be an integer from ${min} to ${max}; got ${value}.`);
   }
 }
 
-/** A read limit within that of the adapter, which is the default. */
+/** Reduces a read limit to that of the adapter, which is the default. */
 export function readLimit(
   what: string,
   name: string,
@@ -31,7 +31,7 @@ export function readLimit(
 ): number {
   if (value === undefined) return max;
   if (!isCount(value, 0, Number.MAX_SAFE_INTEGER)) {
-    throw refuse(status, what, `${name} is ${value}; it must be a number of Reads.`);
+    throw refuse(status, what, `\`${name}\` must be a non-negative integer; got ${value}.`);
   }
   return Math.min(value, max);
 }
@@ -39,19 +39,19 @@ export function readLimit(
 /** All names of an options type. */
 export type OptionNames<O> = Readonly<Record<keyof O, true>>;
 
-/** INVALID_PARAMETER unless `options` is an object without other names than these. */
+/** Throws INVALID_PARAMETER unless `options` is an object without other names than these. */
 export function checkOptions<O extends object>(what: string, options: O, names: OptionNames<O>): void {
   const known = (): string => Object.keys(names).join(', ');
   if (typeof options !== 'object' || options === null) {
-    throw refuse(Status.INVALID_PARAMETER, what, `The options are an object of ${known()}, not ${options}.`);
+    throw refuse(
+      Status.INVALID_PARAMETER,
+      what,
+      `\`options\` must be an object with ${known()}; got ${options}.`,
+    );
   }
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(names, name)) {
-      throw refuse(
-        Status.INVALID_PARAMETER,
-        what,
-        `The option '${name}' is not known; there are ${known()}.`,
-      );
+      throw refuse(Status.INVALID_PARAMETER, what, `Unknown option '${name}'; expected ${known()}.`);
     }
   }
 }

@@ -7,24 +7,24 @@ import type { MemoryWindow } from './memory-window.js';
 import { NdOverlappedBase } from './nd-object.js';
 import { RequestRecord, RequestType } from './request-queue.js';
 
-/** Completions taken from WinVerbs at a time. */
+/** Maximum number of completions taken from WinVerbs at a time. */
 const BATCH = 32;
 
-// A module's own names are constants to V8, imported ones are not (uvp/queue-pair.ts).
+// V8 treats a module's own names as constants, but not imported ones (uvp/queue-pair.ts).
 const { SUCCESS } = WcStatus;
 const { INVALIDATED } = WvWc;
 
 const notifyTypes: readonly NdNotifyType[] = ['any', 'solicited', 'errors'];
 
-/** INDCompletionQueue and IND2CompletionQueue over IWVCompletionQueue; `R` is the type of results. */
+/** Base of INDCompletionQueue and IND2CompletionQueue, over IWVCompletionQueue; `R` is the type of results. */
 export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   readonly adapter: AdapterBase;
   readonly wv: IWVCompletionQueue;
   readonly #batch: WvCompletion[] = [];
-  /** Results that did not fit into the caller's array: one completion can give two. */
+  /** Results that did not fit into the caller's array, because a completion can produce two. */
   readonly #leftOver: R[] = [];
   #leftOverHead = 0;
-  /** Results are being written. They are the client's objects, and their setters may call anything. */
+  /** Whether results are being written. They are the client's objects, and their setters may call anything. */
   #writing = false;
 
   constructor(adapter: AdapterBase, wv: IWVCompletionQueue) {
@@ -47,7 +47,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       throw refuse(
         Status.BUFFER_OVERFLOW,
         what,
-        `${waiting} completions wait in the queue; ${entries} entries would not hold them. Take results first.`,
+        `\`entries\` must be at least the ${waiting} waiting completions; got ${entries}. Take results first.`,
       );
     }
     this.adapter.terms.call(what, () => this.wv.resize(entries));
@@ -61,10 +61,10 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `'${String(type)}' is no event of a completion queue; 'any', 'solicited' and 'errors' are.`,
+        `\`type\` must be 'any', 'solicited' or 'errors'; got '${String(type)}'.`,
       );
     }
-    // A result that did not fit is an event that was not reported yet.
+    // A result that did not fit is an event that has not been reported yet.
     if (this.#leftOver.length > 0 && type === 'any') return this.issued(Overlapped.succeeded(undefined));
     return this.issued(
       terms
@@ -78,7 +78,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
 
   getResults(results: R[], max?: number): number {
     if (!Array.isArray(results)) throw noArray(results);
-    // A call from within would take completions after those of the call under way, free their records too early
+    // A nested call would take completions after those of the running call, free their records too early
     // (RequestQueue.done), and overwrite the batch.
     if (this.#writing) return 0;
     const most = max ?? Math.max(results.length, 1);
@@ -86,25 +86,25 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     let count = this.#leftOver.length > 0 ? this.#takeLeftOver(results, most) : 0;
     if (this.ended) return count;
     while (count < most) {
-      const asked = Math.min(most - count, BATCH);
+      const wanted = Math.min(most - count, BATCH);
       let taken: number;
       try {
-        taken = this.wv.poll(this.#batch, asked);
+        taken = this.wv.poll(this.#batch, wanted);
       } catch {
-        // The queue has overrun or its device is gone. Notify reports it; the waiting completions were taken.
+        // The queue has overrun or its device is gone, which Notify reports. The waiting completions were taken.
         break;
       }
       if (taken === 0) break;
       count = this.#write(results, count, most, taken);
-      if (taken < asked || this.#leftOver.length > 0) break;
+      if (taken < wanted || this.#leftOver.length > 0) break;
     }
     return count;
   }
 
-  /** Writes the batch behind the first `count` results; returns their new number. */
+  /** Writes the batch after the first `count` results; returns their new number. */
   #write(results: R[], count: number, most: number, taken: number): number {
     let written = count;
-    /** The first completion whose outcome is nowhere yet. */
+    /** Index of the first completion whose outcome has not been stored. */
     let i = 0;
     this.#writing = true;
     try {
@@ -118,14 +118,14 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
         if (completion.status === SUCCESS && (completion.flags & INVALIDATED) !== 0) {
           const result = this.#peerInvalidated(completion.immediateData);
           if (result === undefined) continue;
-          // The rest of the batch has its places already.
+          // The rest of the batch already has its slots.
           if (written + (taken - 1 - i) < most && setAt(results, written, result)) written += 1;
           else this.#leftOver.push(result);
         }
       }
     } catch {
       for (; i < taken; i += 1) this.#keep(this.#batch[i]!);
-      // What has been written is answered; the rest is there for the next call.
+      // Returns what has been written; the rest is kept for the next call.
       if (written === 0) throw unwritable();
     } finally {
       this.#writing = false;
@@ -168,18 +168,18 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
     this.adapter.terms.call(what, () => this.wv.cancelOverlappedRequests());
   }
 
-  /** The outcome of a request, apart from any array. */
+  /** Returns the outcome of a request as a new object. */
   protected abstract made(record: RequestRecord, completion: WvCompletion): R;
 
   /** Writes the outcome of a request into `results` at `index`. Throws if the array cannot be written. */
   protected abstract put(results: R[], index: number, record: RequestRecord, completion: WvCompletion): void;
 
-  /** The result for a window that the peer has invalidated, if it has one. */
+  /** Returns the result for a window that the peer has invalidated, if it has one. */
   protected resultOf(_window: MemoryWindow): R | undefined {
     return undefined;
   }
 
-  /** The status of a failed request's result. */
+  /** Returns the status of a failed request's result. */
   protected failureOf(type: RequestType, wcStatus: number): number {
     // An Invalidate can fail only for a window that is not bound.
     if (type === RequestType.invalidate && wcStatus !== WcStatus.FLUSHED) {
@@ -196,11 +196,11 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 
   protected override released(): void {
-    // Queue pairs keep the queue, but no client is left to be notified.
+    // Queue pairs keep the queue alive, but there is no client to notify.
     try {
       this.wv.cancelOverlappedRequests();
     } catch {
-      // The device is gone, and the notifications with it.
+      // The device is gone, and its notifications with it.
     }
   }
 
@@ -210,7 +210,7 @@ export abstract class CompletionQueueBase<R> extends NdOverlappedBase {
   }
 }
 
-/** False: the array is frozen, or sealed and too short. */
+/** Returns false if the array is frozen, or sealed and too short. */
 function setAt<T>(array: T[], index: number, value: T): boolean {
   try {
     array[index] = value;
@@ -224,7 +224,7 @@ function unwritable(): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     'GetResults',
-    'The array of results cannot be written: it is frozen, or of a fixed length. The results wait for another array.',
+    '`results` must be writable; got an array that is frozen or of fixed length. Pass another array to get these results.',
   );
 }
 
@@ -232,7 +232,7 @@ function noArray(value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     'GetResults',
-    `The first argument is ${value === null ? 'null' : `of type ${typeof value}`}; results go into an array, and how many at most is the second.`,
+    `\`results\` must be an array; got ${value === null ? 'null' : typeof value}. Pass the maximum number of results as \`max\`.`,
   );
 }
 
@@ -240,6 +240,6 @@ function noCount(value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     'GetResults',
-    `At most ${String(value)} results are asked for; it takes a whole number from 0 to 4294967295.`,
+    `\`max\` must be an integer from 0 to 4294967295; got ${String(value)}.`,
   );
 }

@@ -26,8 +26,8 @@ import type { QueuePairBase } from './queue-pair-base.js';
 import { RequestTracker } from './tracker.js';
 
 /**
- * WinVerbs answers every request in the wrong state with INVALID_DEVICE_STATE. A request that passed the table here was
- * overtaken by the peer, for which ND has a more specific status.
+ * WinVerbs returns INVALID_DEVICE_STATE for every request in the wrong state. If a request was allowed by the state
+ * table here, the peer has changed the state since, for which ND has a more specific status.
  */
 const connectStatuses: StatusMap = {
   [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID,
@@ -36,40 +36,42 @@ const connectStatuses: StatusMap = {
 const peerGaveUp: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_ABORTED };
 const notConnected: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
-/** How WinVerbs ends a disconnect notification when the connection has ended without our disconnect. */
+/**
+ * Statuses of a disconnect notification in WinVerbs when the connection has ended without a disconnect by this side.
+ */
 const endedByPeer: ReadonlySet<number> = new Set([
   Status.CONNECTION_DISCONNECTED,
   Status.CONNECTION_ABORTED,
   Status.TIMEOUT,
 ]);
 
-/** Reads in flight, in this side's view. */
+/** Limits of Reads in flight, as seen from this side. */
 export interface ReadLimits {
   inbound: number;
   outbound: number;
 }
 
 /**
- * INDConnector and IND2Connector over IWVConnectEndpoints. A WinVerbs endpoint connects once, so every further Connect
- * takes a new one, bound to the same port.
+ * Base of INDConnector and IND2Connector, over IWVConnectEndpoints. A WinVerbs endpoint connects once, so every further
+ * Connect uses a new one, bound to the same port.
  */
 export abstract class ConnectorBase extends NdOverlappedBase {
   readonly adapter: AdapterBase;
   #state: ConnectorState = 'Idle';
-  /** The WinVerbs endpoint of the present connection, or of the last attempt. */
+  /** The WinVerbs endpoint of the current connection, or of the last attempt. */
   #wv: IWVConnectEndpoint | undefined;
-  /** Whose port space {@link #wv} is of. */
+  /** The protocol whose port space {@link #wv} uses. */
   #protocol: number = IpProtocol.TCP;
-  /** {@link #wv} was used for an attempt and cannot be used again. */
+  /** Whether {@link #wv} was used for an attempt and cannot be used again. */
   #used = false;
-  /** The first WinVerbs endpoint, once replaced: it keeps the claim of our ephemeral port. */
+  /** The first WinVerbs endpoint, once replaced: it keeps the ephemeral port claimed. */
   #portHolder: IWVConnectEndpoint | undefined;
   #local: SocketAddress | undefined;
   #queuePair: QueuePairBase | undefined;
   #peer: SocketAddress | undefined;
-  /** The last attempt was rejected, perhaps with data. */
+  /** Whether the last attempt was rejected, possibly with data. */
   #rejected = false;
-  /** This side is ending the connection. */
+  /** Whether this side is ending the connection. */
   #disconnecting = false;
   readonly #requests = new RequestTracker((request) => this.issued(request));
   readonly #notifications = new RequestTracker((request) => this.issued(request));
@@ -80,19 +82,19 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     adapter.holdFor(this);
   }
 
-  /** The state, after all requests that have completed by now. */
+  /** The state after all requests that have completed so far. */
   get state(): ConnectorState {
     this.#settle();
     return this.#state;
   }
 
-  /** How a NotifyDisconnect ends when this side ends the connection. */
+  /** Status of a NotifyDisconnect when this side ends the connection. */
   protected abstract readonly ownDisconnect: number;
 
-  /** How a Disconnect without the peer's confirmation ends; undefined for success. */
+  /** Returns the error of a Disconnect without the peer's confirmation; undefined for success. */
   protected abstract disconnectFailure(failure: NdError): NdError | undefined;
 
-  /** GetConnectionRequest of a listener, with this connector; `getRequest` issues it for the given endpoint. */
+  /** Starts GetConnectionRequest of a listener with this connector; `getRequest` issues it for the given endpoint. */
   awaitRequest(getRequest: (endpoint: IWVConnectEndpoint) => Overlapped<void>): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('getConnectionRequest', 'GetConnectionRequest');
@@ -106,7 +108,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   completeConnect(): Overlapped<void> {
     const { adapter } = this;
     const what = this.enter('completeConnect', 'CompleteConnect');
-    // Queue pair and depths are those of Connect.
+    // The queue pair and depths are those of Connect.
     const request = adapter.call(what, () => this.#wv!.accept(null, {}), peerGaveUp);
     this.#apply('completeStarted');
     return this.#track('completed', 'completeFailed', what, request, peerGaveUp);
@@ -146,7 +148,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     const ended = (): void => this.#apply('peerDisconnected');
     return this.#notifications.track(request, ended, (error) => {
       if (this.#disconnecting) {
-        return refuse(this.ownDisconnect, what, 'The connection was ended by a Disconnect of this side.');
+        return refuse(this.ownDisconnect, what, 'This side disconnected.');
       }
       return endedByPeer.has(error.status) ? ended() : adapter.error(error, what, notConnected);
     });
@@ -168,13 +170,13 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     try {
       if (!this.ended && legalityOf('disconnect', this.state) === Status.SUCCESS) await this.disconnect();
     } catch {
-      // The connection is over in any case.
+      // The connection has ended in any case.
     } finally {
       this.release();
     }
   }
 
-  /** The connection's queue pair is released: ends the connection. Returns whether there was one. */
+  /** Ends the connection because its queue pair is released. Returns whether there was a connection. */
   disconnectFor(queuePair: QueuePairBase): boolean {
     if (this.#queuePair !== queuePair || this.ended) return false;
     this.#settle();
@@ -183,7 +185,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       this.#disconnect('Disconnect');
       return true;
     } catch {
-      // The connection has already ended by itself.
+      // The connection has already ended.
       return false;
     }
   }
@@ -198,8 +200,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /**
-   * What the peer has sent; throws unless there is a request, a reply or a reject. A peer that has given up meanwhile shows in Accept,
-   * CompleteConnect and Reject.
+   * Returns the peer's data; throws unless there is a request, a reply or a reject. If the peer has given up meanwhile,
+   * Accept, CompleteConnect and Reject report it.
    */
   protected attributes(what: string): WvConnectAttributes {
     const ended = this.#state === 'Bound' || this.#state === 'Disconnected';
@@ -207,14 +209,14 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       throw refuse(
         Status.CONNECTION_INVALID,
         what,
-        'There is no connection and no reject, so there is no data.',
+        'The peer has sent no data, because there is no connection and no reject.',
       );
     }
     const wv = this.#wv!;
     return this.adapter.call(what, () => wv.query());
   }
 
-  /** Read depths within the adapter's limits. */
+  /** Reduces read depths to the adapter's limits. */
   protected limited({ responderResources, initiatorDepth }: WvConnectAttributes): ReadLimits {
     const { maxQpResponderResources, maxQpInitiatorDepth } = this.adapter.limits;
     return {
@@ -230,8 +232,8 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   /**
-   * Prepares a Connect from `address`, in a protocol's port space, or from the present ones. Port 0 keeps the port of an earlier
-   * attempt.
+   * Prepares a Connect from `address`, or from the current one, in a protocol's port space. Port 0 keeps the port of an
+   * earlier attempt.
    */
   protected prepare(what: string, address?: SocketAddress, protocol = this.#protocol): void {
     if (address !== undefined) this.#bind(address, what, protocol);
@@ -239,7 +241,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     this.#rejected = false;
   }
 
-  /** Connects to `peer`, with a queue pair that {@link checkQueuePair} has passed, after {@link prepare}. */
+  /** Connects to `peer` after {@link prepare}, with a queue pair that {@link checkQueuePair} has returned. */
   protected startConnect(
     what: string,
     queuePair: QueuePairBase,
@@ -258,7 +260,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     } catch (error) {
       this.#apply('connectStarted');
       this.#apply('connectFailed');
-      // A missing route is not the caller's mistake, so the request ends in it.
+      // A missing route is not a mistake of the caller, so the request ends with it.
       if (error instanceof StatusError)
         return this.issued(Overlapped.failed(adapter.error(error, what, connectStatuses)));
       throw error;
@@ -278,7 +280,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     );
   }
 
-  /** Accepts the request, within the peer's offer. */
+  /** Accepts the request; the read limits are reduced to the peer's offer. */
   protected startAccept(
     what: string,
     queuePair: QueuePairBase,
@@ -311,44 +313,46 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     );
   }
 
-  /** Private data of Connect. INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is too long. */
+  /**
+   * Checks private data of Connect. Throws INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is too long.
+   */
   protected checkCallerData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
     return checkPrivateData(data, what, MAX_CALLER_DATA);
   }
 
-  /** The same of Accept and Reject. */
+  /** Checks private data of Accept and Reject in the same way. */
   protected checkCalleeData(data: Uint8Array | undefined, what: string): Uint8Array | undefined {
     return checkPrivateData(data, what, maxCalleeData(this.adapter.provider));
   }
 
-  /** The address of a peer as it can be reached from `own`. */
+  /** Returns the address of a peer as it can be reached from `own`. */
   protected peerFrom(own: SocketAddress, address: NdAddress, what: string): SocketAddress {
     const peer = parseAddress(address, what);
     if (peer.family !== own.family) {
       throw refuse(
         Status.INVALID_ADDRESS,
         what,
-        `${peer.address} is no IPv${own.family} address, but the own address ${own.address} is one.`,
+        `\`address\` must be an IPv${own.family} address, as the local ${own.address} is; got ${peer.address}.`,
       );
     }
     if (!isCount(peer.port, 1, 65_535)) {
       throw refuse(
         Status.INVALID_ADDRESS,
         what,
-        `The peer's port is a number from 1 to 65535, not ${String(peer.port)}: '192.0.2.1:4000', '[2001:db8::1]:4000'.`,
+        `\`address\` must have a port from 1 to 65535, such as '192.0.2.1:4000' or '[2001:db8::1]:4000'; got port ${String(peer.port)}.`,
       );
     }
-    // A loopback address means this host, which the adapter reaches by its own address.
+    // A loopback address means this host, which the adapter reaches at its own address.
     if (isLoopback(peer.address) && !isLoopback(own.address)) return { ...own, port: peer.port };
     return peer;
   }
 
-  /** The address that it is bound to. */
+  /** The address that the connector is bound to. */
   protected get local(): SocketAddress {
     return this.#local!;
   }
 
-  /** A queue pair of this adapter instance that no connector uses. */
+  /** Checks that a queue pair is of this adapter instance and not used by a connector. */
   protected checkQueuePair<T extends QueuePairBase>(
     queuePair: unknown,
     type: abstract new (...args: never[]) => T,
@@ -358,11 +362,11 @@ export abstract class ConnectorBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        'The queue pair is not one of this adapter instance, or was released.',
+        'The queue pair must be of this adapter instance and not released.',
       );
     }
     if (queuePair.connector !== undefined) {
-      throw refuse(Status.CONNECTION_ACTIVE, what, 'The queue pair is in use by a connector.');
+      throw refuse(Status.CONNECTION_ACTIVE, what, 'The queue pair must not be in use by another connector.');
     }
     return queuePair;
   }
@@ -371,7 +375,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     return refuse(
       status,
       what,
-      `Not possible in the connector's state ${this.#state} (${statusName(status)}).`,
+      `Not allowed in the connector's state ${this.#state} (${statusName(status)}).`,
     );
   }
 
@@ -409,7 +413,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   #disconnect(what: string): Overlapped<void> {
     const { adapter } = this;
     const request = adapter.call(what, () => this.#wv!.disconnect(), notConnected);
-    // Our disconnect ends the notifications at once; the peer's answer does not concern them.
+    // Disconnecting here ends the notifications at once; the peer's reply does not affect them.
     this.#disconnecting = true;
     this.#notifications.cancel();
     this.#apply('disconnectStarted');
@@ -428,7 +432,7 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     if (this.#state === 'Connected' && this.#queuePair?.ended === true) this.disconnectFor(this.#queuePair);
   }
 
-  /** A fresh WinVerbs endpoint, with the adapter's choice for the queue pair of a connection that the peer ends. */
+  /** Creates a WinVerbs endpoint with the adapter's setting for queue pairs whose peer disconnects. */
   #newEndpoint(what: string, protocol?: number): IWVConnectEndpoint {
     const { adapter } = this;
     const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint(protocol));
@@ -442,11 +446,11 @@ export abstract class ConnectorBase extends NdOverlappedBase {
     }
   }
 
-  /** A WinVerbs endpoint that can connect, bound to an address of the adapter. */
+  /** Binds a WinVerbs endpoint that can connect to an address of the adapter. */
   #bind(address: SocketAddress, what: string, protocol = this.#protocol): void {
     const { adapter } = this;
     const previous = this.#wv;
-    // With port 0, or its present port, it keeps the port of the first Connect.
+    // With port 0, or its current port, it keeps the port of the first Connect.
     const port = this.#used && address.port === 0 ? (this.#local?.port ?? 0) : address.port;
     const wv =
       previous === undefined || this.#used || protocol !== this.#protocol
@@ -478,9 +482,9 @@ export abstract class ConnectorBase extends NdOverlappedBase {
   }
 
   protected end(): void {
-    // A connection request for this connector in a listener would find it released.
+    // Otherwise a connection request for this connector in a listener would find it released.
     if (this.#state === 'Queued') this.#requests.cancel();
-    // A failed attempt leaves the queue pair as it was.
+    // A failed attempt leaves the queue pair unchanged.
     if (this.#state === 'Connecting') this.#detach();
     this.#wv?.release();
     this.#portHolder?.release();

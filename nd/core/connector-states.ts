@@ -1,6 +1,6 @@
 /**
  * The connector's state machine as data: the methods allowed in each state, and the transitions. Source: ND SPI
- * §INDConnector, §IND2Connector, with the statuses that NetworkDirect drivers report.
+ * §INDConnector, §IND2Connector, with the statuses that NetworkDirect drivers return.
  */
 import { Status } from '../../winverbs/index.js';
 
@@ -9,7 +9,7 @@ export const connectorStates = [
   'Idle',
   /**
    * It has a local address, from Bind (v2) or a failed Connect. A failed Connect keeps the local port, and the peer's
-   * reject data if there was any.
+   * reject data, if any.
    */
   'Bound',
   /** Waits in a listener for a connection request. */
@@ -24,7 +24,7 @@ export const connectorStates = [
   /** completeConnect is outstanding. */
   'Completing',
   'Connected',
-  /** disconnect was called here. */
+  /** This side has called disconnect. */
   'ActiveDisconnect',
   /** The peer has disconnected, or was lost. */
   'PassiveDisconnect',
@@ -43,7 +43,7 @@ const NASSOC = Status.ADDRESS_NOT_ASSOCIATED;
 const DISC = Status.CONNECTION_DISCONNECTED;
 
 // biome-ignore format: a table
-/** The status that a method is refused with, by state; SUCCESS: it is allowed. */
+/** The status that a method fails with, by state; SUCCESS: it is allowed. */
 const legality = {
   //                       Idle    Bound   Queued  Request Accept. Connec. Replied Compl.  Conn'd  ActDisc PasDisc Disconnected
   bind:                 [  OK,     ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC,  ASSOC ],
@@ -53,7 +53,7 @@ const legality = {
   accept:               [  INV,    INV,    INV,    OK,     ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ACT,    ABT ],
   reject:               [  STATE,  STATE,  STATE,  OK,     STATE,  STATE,  OK,     STATE,  STATE,  STATE,  STATE,  INV ],
   getReadLimits:        [  STATE,  STATE,  STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  INV ],
-  // In Bound and Disconnected it is allowed for reject data; without any it is CONNECTION_INVALID, too.
+  // In Bound and Disconnected it is allowed for reject data; without any, it also fails with CONNECTION_INVALID.
   getPrivateData:       [  INV,    OK,     STATE,  OK,     OK,     STATE,  OK,     OK,     OK,     STATE,  STATE,  OK ],
   getLocalAddress:      [  NASSOC, OK,     NASSOC, OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
   getPeerAddress:       [  INV,    INV,    INV,    OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK,     OK ],
@@ -64,12 +64,12 @@ const legality = {
 export type ConnectorMethod = keyof typeof legality;
 export const connectorMethods = Object.keys(legality) as ConnectorMethod[];
 
-/** The status that `method` is refused with in `state`; SUCCESS: it is allowed. */
+/** Returns the status that `method` fails with in `state`; SUCCESS: it is allowed. */
 export function legalityOf(method: ConnectorMethod, state: ConnectorState): number {
   return legality[method][connectorStates.indexOf(state)]!;
 }
 
-/** Event → (state → next state). An event does not change states that its row does not name. */
+/** Event → (state → next state). A state that an event's row does not name is not changed by it. */
 const transitions = {
   bound: { Idle: 'Bound' },
   requestAwaited: { Idle: 'Queued' },
@@ -81,13 +81,13 @@ const transitions = {
   replied: { Connecting: 'Replied' },
   completeStarted: { Replied: 'Completing' },
   completed: { Completing: 'Connected' },
-  // A failed completeConnect ends the endpoint, too.
+  // A failed completeConnect also ends the endpoint.
   completeFailed: { Completing: 'Disconnected', PassiveDisconnect: 'Disconnected' },
   acceptStarted: { Requested: 'Accepting' },
   accepted: { Accepting: 'Connected' },
   acceptFailed: { Accepting: 'Disconnected' },
   rejected: { Requested: 'Disconnected', Replied: 'Disconnected' },
-  // The peer's disconnect may be observed before our completeConnect has completed.
+  // The peer's disconnect may be observed before completeConnect has completed.
   peerDisconnected: { Completing: 'PassiveDisconnect', Connected: 'PassiveDisconnect' },
   disconnectStarted: { Connected: 'ActiveDisconnect', PassiveDisconnect: 'ActiveDisconnect' },
   disconnected: { ActiveDisconnect: 'Disconnected' },
@@ -96,7 +96,7 @@ const transitions = {
 export type ConnectorEvent = keyof typeof transitions;
 export const connectorEvents = Object.keys(transitions) as ConnectorEvent[];
 
-/** The state that `event` leads to. */
+/** Returns the state that `event` leads to. */
 export function nextState(state: ConnectorState, event: ConnectorEvent): ConnectorState {
   const row: Partial<Record<ConnectorState, ConnectorState>> = transitions[event];
   return row[state] ?? state;

@@ -1,22 +1,22 @@
-/** LargeRequestThreshold is measured, as the SPI asks providers to: registering against copying. */
+/** Measures LargeRequestThreshold, as the SPI requires of providers: registering compared with copying. */
 import type { IWVProtectionDomain } from '../../winverbs/index.js';
 import { StatusError, WvAccess } from '../../winverbs/index.js';
 
-/** The sizes that are compared are powers of two, in bytes. */
+/** Smallest size compared, in bytes; the sizes are powers of two. */
 const SMALLEST = 4096;
-/** The threshold where copying is faster at every size, in bytes. */
+/** The threshold in bytes if copying is faster at every size. */
 const LARGEST = 2 ** 20;
-/** The least of so many runs counts: the others were interrupted. */
+/** Number of runs, of which the fastest counts, because the others may have been interrupted. */
 const RUNS = 3;
 
-/** What is compared: each takes so many bytes once. */
+/** The operations compared, each executed once for a number of bytes. */
 export interface LargeRequestCosts {
   register(bytes: number): void;
   copy(bytes: number): void;
 }
 
 /**
- * The least size at which registering and deregistering memory takes no longer than copying it, in bytes.
+ * Returns the smallest size in bytes at which registering and deregistering memory is not slower than copying it.
  *
  * @param most - the largest registration, in bytes
  * @param now - a clock, in any unit
@@ -38,7 +38,7 @@ export function largeRequestThreshold(most: number, costs: LargeRequestCosts, no
   return LARGEST;
 }
 
-/** The same of a device, whose memory `pd` registers. It takes a few milliseconds. */
+/** Measures the threshold of a device, whose memory `pd` registers, in a few milliseconds. */
 export function measureLargeRequest(pd: IWVProtectionDomain, most: number): number {
   const source = new Uint8Array(LARGEST).fill(1);
   const target = new Uint8Array(LARGEST).fill(2);
@@ -50,7 +50,7 @@ export function measureLargeRequest(pd: IWVProtectionDomain, most: number): numb
   try {
     return largeRequestThreshold(most, costs, () => performance.now());
   } catch (error) {
-    // Memory cannot be registered now (RLIMIT_MEMLOCK, the device's number of regions): copying is all that works.
+    // Memory cannot be registered now (RLIMIT_MEMLOCK, the device's number of regions), so only copying works.
     if (error instanceof StatusError) return LARGEST;
     throw error;
   }

@@ -5,7 +5,7 @@ import { isCount } from './argument-checks.js';
 import { ConnectorBase } from './connector-base.js';
 import { NdOverlappedBase } from './nd-object.js';
 
-/** The common part of INDListen and IND2Listener, over an IWVConnectEndpoint. */
+/** Base of INDListen and IND2Listener, over an IWVConnectEndpoint. */
 export abstract class ListenerBase extends NdOverlappedBase {
   readonly adapter: AdapterBase;
 
@@ -15,10 +15,10 @@ export abstract class ListenerBase extends NdOverlappedBase {
     adapter.holdFor(this);
   }
 
-  /** The listening endpoint; throws INVALID_DEVICE_STATE if there is none. */
+  /** Returns the listening endpoint. Throws INVALID_DEVICE_STATE if there is none. */
   protected abstract listening(what: string): IWVConnectEndpoint;
 
-  /** The WinVerbs endpoint, if there is one yet. */
+  /** The WinVerbs endpoint, if it exists yet. */
   protected abstract readonly wv: IWVConnectEndpoint | undefined;
 
   getConnectionRequest(connector: unknown): Overlapped<void> {
@@ -29,7 +29,7 @@ export abstract class ListenerBase extends NdOverlappedBase {
       throw refuse(
         Status.INVALID_PARAMETER_1,
         what,
-        'The connector is not one of the adapter instance that listens.',
+        "`connector` must be of the listener's adapter instance.",
       );
     }
     return this.issued(connector.awaitRequest((endpoint) => wv.getRequest(endpoint)));
@@ -48,13 +48,13 @@ export abstract class ListenerBase extends NdOverlappedBase {
   }
 }
 
-/** Refuses an invalid backlog. */
+/** Throws `status` for an invalid backlog. */
 export function checkBacklog(what: string, backlog: number, status: number): void {
   if (!isCount(backlog, 0, 0xffff_ffff)) {
     throw refuse(
       status,
       what,
-      `The backlog is a number of requests, 0 for as many as are kept at most, not ${backlog}.`,
+      `\`backlog\` must be a number of requests, or 0 for the maximum; got ${backlog}.`,
     );
   }
 }

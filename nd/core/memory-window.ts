@@ -8,8 +8,8 @@ import { NdObject } from './nd-object.js';
 import type { QueuePairBase } from './queue-pair-base.js';
 
 /**
- * INDMemoryWindow and IND2MemoryWindow, which share an id, over IWVMemoryWindow: tracks whether, where and by which key
- * it is bound.
+ * INDMemoryWindow and IND2MemoryWindow, which share an IID, over IWVMemoryWindow. It tracks whether, where and with
+ * which key it is bound.
  */
 export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   protected get interfaces() {
@@ -18,12 +18,12 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
 
   readonly adapter: AdapterBase;
   readonly wv: IWVMemoryWindow;
-  /** v1: the result for an invalidation by the peer. */
+  /** v1: the result of an invalidation by the peer. */
   readonly invalidateResult: NdResult | undefined;
   #boundOn: QueuePairBase | undefined;
   #key = 0;
   #everBound = false;
-  /** An Invalidate is queued on {@link #boundOn}. */
+  /** Whether an Invalidate is queued on {@link #boundOn}. */
   #invalidating = false;
 
   constructor(adapter: AdapterBase, wv: IWVMemoryWindow, invalidateResult?: NdResult) {
@@ -38,13 +38,13 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     const what = 'GetRemoteToken';
     this.alive(what);
     if (!this.#everBound) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window has no token before its first Bind.');
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window must be bound before it has a token.');
     }
     return this.#key;
   }
 
   /**
-   * Refuses a Bind on `queuePair`: INVALID_PARAMETER unless the range has bytes and lies within the memory,
+   * Checks a Bind on `queuePair`. Throws INVALID_PARAMETER unless the range is not empty and lies within the memory,
    * INVALID_DEVICE_STATE while the window is bound.
    */
   checkBind(
@@ -58,17 +58,17 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `A window of ${length} bytes at offset ${offset} does not lie within the memory's ${memory.length} bytes, or is empty.`,
+        `\`offset\` and \`length\` must be a non-empty range within the memory's ${memory.length} bytes; got ${offset} and ${length}.`,
       );
     }
     if (!this.#isUnbound(queuePair)) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window is bound; invalidate it first.');
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The window must not be bound. Invalidate it first.');
     }
   }
 
   /**
-   * Whether the window is unbound, or will be by an earlier request in the queue of `queuePair`, or its connection is
-   * over.
+   * Whether the window is unbound, will be unbound by an earlier request in the queue of `queuePair`, or its connection
+   * has ended.
    */
   #isUnbound(queuePair: QueuePairBase): boolean {
     const boundOn = this.#boundOn;
@@ -91,14 +91,14 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
     return this.#key;
   }
 
-  /** An Invalidate was queued on `queuePair`; returns whether it is for this window's binding. */
+  /** Notes that an Invalidate was queued on `queuePair`; returns whether it is for this window's binding. */
   invalidating(queuePair: QueuePairBase): boolean {
     if (this.#boundOn !== queuePair) return false;
     this.#invalidating = true;
     return true;
   }
 
-  /** The binding with this key has ended. */
+  /** Notes that the binding with this key has ended. */
   invalidated(key: number): void {
     if (this.#boundOn === undefined || key !== this.#key) return;
     this.adapter.windows.delete(key);
@@ -116,7 +116,7 @@ export class MemoryWindow extends NdObject implements IND2MemoryWindow {
   }
 }
 
-/** Whether a range has bytes, and lies within `size` bytes. */
+/** Whether a range is not empty and lies within `size` bytes. */
 function isWithin(offset: number, length: number, size: number): boolean {
   return (
     Number.isSafeInteger(offset) &&

@@ -5,20 +5,20 @@ import type { OverlappedFile } from './overlapped-file.js';
 
 /**
  * Reference counting of ND objects. The references of the client and those of other objects are counted separately:
- * children keep their parents even if the client releases them too often, and a released object cannot be used.
+ * children keep their parents alive even if the client releases them too often, and a released object cannot be used.
  */
 export abstract class NdObject implements NdUnknown {
   #clients = 1;
   #holders = 0;
 
-  /** The names of its interfaces besides IUnknown. */
+  /** The names of its interfaces other than IUnknown. */
   protected abstract get interfaces(): readonly (keyof NdInterfaces)[];
 
   queryInterface<N extends keyof NdInterfaces>(name: N): NdInterfaces[N] {
     const what = 'QueryInterface';
     this.alive(what);
     if (!this.#has(name)) {
-      const text = `This ${this.constructor.name} has no interface ${String(name)}; it has ${['IUnknown', ...this.interfaces].join(', ')}.`;
+      const text = `\`name\` must be an interface of this ${this.constructor.name} (${['IUnknown', ...this.interfaces].join(', ')}); got ${String(name)}.`;
       throw refuse(Status.NOT_SUPPORTED, what, text);
     }
     this.addRef();
@@ -68,14 +68,14 @@ export abstract class NdObject implements NdUnknown {
   /** Throws INVALID_HANDLE if the client has released it. */
   protected alive(what: string): void {
     if (this.#clients === 0) {
-      throw refuse(Status.INVALID_HANDLE, what, `This ${this.constructor.name} was released before.`);
+      throw refuse(Status.INVALID_HANDLE, what, `This ${this.constructor.name} was released.`);
     }
   }
 
-  /** The client has released it; other objects may still need it. Must not throw. */
+  /** Called when the client has released the object; other objects may still need it. Must not throw. */
   protected released(): void {}
 
-  /** The last reference is gone: releases what it holds. Must not throw. */
+  /** Called when the last reference is gone: releases what the object holds. Must not throw. */
   protected abstract end(): void;
 }
 
@@ -84,10 +84,10 @@ export abstract class NdOverlappedBase extends NdObject implements NdOverlappedO
   abstract cancelOverlappedRequests(): void;
 
   abstract readonly adapter: { readonly file: OverlappedFile | undefined };
-  /** v2: the file with which it was made. v1 has one for each adapter. */
+  /** v2: the file that the object was created with. v1 has one for each adapter. */
   ownFile: OverlappedFile | undefined = undefined;
 
-  /** A request of this object, as the client gets it. */
+  /** Registers a request of this object with its file, before the client gets it. */
   protected issued<T>(request: Overlapped<T>): Overlapped<T> {
     (this.ownFile ?? this.adapter.file)?.add(request, this);
     return request;

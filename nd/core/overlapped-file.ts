@@ -1,15 +1,15 @@
 import type { Overlapped } from '../../winverbs/index.js';
 import type { NdCompletedRequest, NdOverlappedFile, NdOverlappedObject } from '../spi/common-types.js';
 
-/** An overlapped file as a completion port: collects requests that have ended, in the order in which they were delivered. */
+/** An overlapped file as a completion port: collects completed requests in the order in which they were delivered. */
 export class OverlappedFile implements NdOverlappedFile {
   readonly #outstanding = new Set<Overlapped<unknown>>();
   readonly #ended: NdCompletedRequest[] = [];
-  /** Those who wait for the next. */
+  /** Callers that wait for the next request. */
   readonly #waiting: ((result: IteratorResult<NdCompletedRequest, undefined>) => void)[] = [];
   #closed = false;
 
-  /** A request has been issued on an object of the file. */
+  /** Adds a request that was issued on an object of the file. */
   add(request: Overlapped<unknown>, issuer: NdOverlappedObject): void {
     if (this.#closed) return;
     this.#outstanding.add(request);

@@ -1,16 +1,16 @@
-/** Private data of connections: how many bytes its messages have room for, and the check of what a program gives. */
+/** Private data of connections: its maximum lengths, and the check of a caller's data. */
 import { Capacity, type IWVProvider, Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Of Connect: what a REQ has room for behind its address header. */
+/** Maximum for Connect, in bytes: the room in a REQ after its address header. */
 export const MAX_CALLER_DATA = Capacity.CONNECT_DATA;
 
-/** Of Accept and Reject alike: what both a REP, as the provider makes it, and a REJ have room for. */
+/** Maximum for Accept and Reject, in bytes: the room that both a REP, as the provider sends it, and a REJ have. */
 export function maxCalleeData({ maxAcceptData }: IWVProvider): number {
   return Math.min(maxAcceptData, Capacity.REJ_DATA);
 }
 
-/** INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is more than `most` of them. */
+/** Throws INVALID_PARAMETER if it is not bytes, INVALID_BUFFER_SIZE if it is longer than `most` bytes. */
 export function checkPrivateData(
   data: Uint8Array | undefined,
   what: string,
@@ -20,14 +20,14 @@ export function checkPrivateData(
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `Private data is a Uint8Array, not ${data === null ? 'null' : `of type ${typeof data}`}.`,
+      `\`privateData\` must be a Uint8Array; got ${data === null ? 'null' : typeof data}.`,
     );
   }
   if (data !== undefined && data.length > most) {
     throw refuse(
       Status.INVALID_BUFFER_SIZE,
       what,
-      `${data.length} bytes of private data are more than the ${most} that ${what} carries.`,
+      `\`privateData\` must be at most ${most} bytes; got ${data.length}.`,
     );
   }
   return data;

@@ -12,25 +12,25 @@ import { refuse, type StatusMap, type Terms } from '../status.js';
 import { addressStatuses, isLoopback, parseAddress } from './address.js';
 import { NdObject } from './nd-object.js';
 
-/** The statuses of the layer below for a destination that is no host. */
+/** Translates the statuses of WinVerbs for a destination that is not a host. */
 const routeStatuses: StatusMap = {
   [Status.BAD_NETWORK_NAME]: Status.INVALID_ADDRESS,
   [Status.BAD_NETWORK_PATH]: Status.INVALID_ADDRESS,
   [Status.NOT_FOUND]: Status.INVALID_ADDRESS,
 };
 
-/** Options of a provider: those of the kernel below, see `openProvider` of WinVerbs. */
+/** Options of a provider: those of the kernel, see `openProvider` of WinVerbs. */
 export type NetworkDirectOptions = KernelOptionsInput;
 
 /**
- * The common part of INDProvider and IND2Provider, over WinVerbs. Every adapter has an IWVProvider, and so a device
- * file, of its own.
+ * Base of INDProvider and IND2Provider, over WinVerbs. Every adapter has an IWVProvider of its own, and therefore its
+ * own device file.
  */
 export abstract class ProviderBase extends NdObject {
   readonly terms: Terms;
   protected readonly openWv: () => IWVProvider;
   protected readonly systemAddresses: () => SocketAddress[];
-  /** For queries that do not belong to an adapter. */
+  /** The WinVerbs provider for queries that do not belong to an adapter. */
   readonly #wv: IWVProvider;
 
   constructor(
@@ -54,8 +54,8 @@ export abstract class ProviderBase extends NdObject {
   }
 
   /**
-   * Ends when devices or addresses have changed since `known` changes, and answers how many there were; 0 at once. Undefined: this kernel
-   * does not tell.
+   * Returns the number of changes of devices and addresses so far, once it differs from `known`; 0 returns at once.
+   * Undefined if this kernel does not report changes.
    */
   awaitChange(known: number): Overlapped<number> | undefined {
     try {
@@ -66,28 +66,28 @@ export abstract class ProviderBase extends NdObject {
     }
   }
 
-  /** The device of an address; INVALID_ADDRESS if there is none. */
-  protected placeOf(address: NdAddress, what: string): WvDeviceAddress {
+  /** Returns the device of an address. Throws INVALID_ADDRESS if there is none. */
+  protected deviceAddressOf(address: NdAddress, what: string): WvDeviceAddress {
     const local = { ...parseAddress(address, what), port: 0 };
     return this.terms.call(what, () => this.#wv.translateAddress(local), addressStatuses);
   }
 
-  /** The first address of a device; INVALID_PARAMETER if there is none. */
+  /** Returns the first address of a device. Throws INVALID_PARAMETER if there is none. */
   protected addressOf(adapterId: bigint, what: string): SocketAddress {
-    const places = this.terms.call(what, () => addressesOf(this.#wv, this.systemAddresses()));
-    const own = places.find(([, place]) => place.deviceGuid === adapterId);
+    const addresses = this.terms.call(what, () => addressesOf(this.#wv, this.systemAddresses()));
+    const own = addresses.find(([, device]) => device.deviceGuid === adapterId);
     if (own !== undefined) return own[0];
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `No adapter with an address has the id 0x${adapterId.toString(16)}; queryAddressList answers the addresses that there are.`,
+      `\`adapter\` must be the id of an adapter with an address; got 0x${adapterId.toString(16)}. queryAddressList returns all addresses.`,
     );
   }
 
   /**
-   * The local address from which a route leads to a remote one.
+   * Returns the local address from which a route leads to a remote one.
    *
-   * @throws NdError INVALID_ADDRESS: not a host's address; NETWORK_UNREACHABLE
+   * @throws NdError INVALID_ADDRESS (not a host's address), NETWORK_UNREACHABLE
    */
   localAddressFor(remote: NdAddress, what: string): SocketAddress {
     this.alive(what);
@@ -106,24 +106,24 @@ export abstract class ProviderBase extends NdObject {
   }
 }
 
-/** Whether an adapter is told by its id; INVALID_PARAMETER for an id that does not fit 64 bits. */
+/** Whether an adapter is given by its id. Throws INVALID_PARAMETER for an id that exceeds 64 bits. */
 export function isAdapterId(adapter: unknown, what: string): adapter is bigint {
   if (typeof adapter !== 'bigint') return false;
   if (BigInt.asUintN(64, adapter) === adapter) return true;
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    `${adapter} is no adapter id; resolveAddress answers one, an unsigned 64-bit bigint.`,
+    `\`adapter\` must be an unsigned 64-bit bigint, as resolveAddress returns; got ${adapter}.`,
   );
 }
 
-/** The addresses of RDMA devices among `addresses`, with their devices. */
+/** Returns the addresses of RDMA devices among `addresses`, with their devices. */
 export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [SocketAddress, WvDeviceAddress][] {
   return addresses.flatMap((address): [SocketAddress, WvDeviceAddress][] => {
     try {
       return [[address, wv.translateAddress(address)]];
     } catch (error) {
-      // No RDMA device has it. Any other error fails the whole query.
+      // No RDMA device has it. Any other error makes the whole query fail.
       if (error instanceof StatusError && noDevice.has(error.status)) return [];
       throw error;
     }
@@ -132,7 +132,7 @@ export function addressesOf(wv: IWVProvider, addresses: SocketAddress[]): [Socke
 
 const noDevice: ReadonlySet<number> = new Set([Status.NOT_FOUND, Status.INVALID_ADDRESS]);
 
-/** The addresses of this host's interfaces; loopback addresses come last. */
+/** Returns the addresses of this host's interfaces, loopback addresses last. */
 export function addressesOfThisHost(): SocketAddress[] {
   const addresses: SocketAddress[] = [];
   for (const entries of Object.values(networkInterfaces())) {

@@ -12,7 +12,7 @@ import { ScatterGather, type SpiSge } from './scatter-gather.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
-// A module's own names are constants to V8, imported ones are not (uvp/queue-pair.ts).
+// V8 treats a module's own names as constants, but not imported ones (uvp/queue-pair.ts).
 const { receive: RECEIVE, send: SEND, read: READ, write: WRITE } = RequestType;
 
 /** ND_OP_FLAG_* → WV_SEND_*, by index. */
@@ -28,28 +28,28 @@ const sendFlags: readonly number[] = Array.from(
 /** A queue pair that cannot send yet has no connection. */
 const postStatuses: StatusMap = { [Status.INVALID_DEVICE_STATE]: Status.CONNECTION_INVALID };
 
-/** The parts of a queue pair. */
+/** The components of a queue pair. */
 export interface QueuePairParts {
   adapter: AdapterBase;
   qp: IWVConnectQueuePair;
   receiveCq: CompletionQueueBase<unknown>;
   initiatorCq: CompletionQueueBase<unknown>;
-  /** Maximum of outstanding Receives; 0 if they come from a shared receive queue. */
+  /** Maximum outstanding Receives; 0 with a shared receive queue. */
   receiveDepth: number;
-  /** Maximum of other outstanding requests. */
+  /** Maximum other outstanding requests. */
   initiatorDepth: number;
 }
 
 /**
- * INDEndpoint and IND2QueuePair over IWVConnectQueuePair. The versions check arguments and choose the errors; the rest
- * is common.
+ * Base of INDEndpoint and IND2QueuePair, over IWVConnectQueuePair. The versions check arguments and choose the errors;
+ * the rest is common.
  */
 export abstract class QueuePairBase extends NdObject {
   readonly adapter: AdapterBase;
   readonly qp: IWVConnectQueuePair;
-  /** The connector of its connection, also while it connects. */
+  /** The connector of its connection, from Connect or Accept on. */
   connector: ConnectorBase | undefined = undefined;
-  /** The scatter/gather list of the present request. */
+  /** The scatter/gather list of the current request. */
   protected readonly sg: ScatterGather;
   readonly #receives: RequestQueue;
   readonly #initiators: RequestQueue;
@@ -73,9 +73,9 @@ export abstract class QueuePairBase extends NdObject {
   }
 
   /**
-   * Refuses a released queue pair, and unknown flags. `argument` is the position of the flags among the arguments. It
-   * is not the status itself, because that number has more than 31 bits, and passing it on would allocate for every
-   * request.
+   * Checks that the queue pair is not released and has no unknown flags. `argument` is the position of the flags among
+   * the arguments. The status itself is not passed, because it has more than 31 bits, and passing it would allocate for
+   * every request.
    */
   protected check(what: string, flags: number, known: number, argument: number): void {
     if (this.ended) this.alive(what);
@@ -83,7 +83,7 @@ export abstract class QueuePairBase extends NdObject {
       throw refuse(
         Status.INVALID_PARAMETER_1 + argument - 1,
         what,
-        `Flags 0x${(flags >>> 0).toString(16)} contain what it does not know; it takes 0x${known.toString(16)}.`,
+        `\`flags\` must have only bits of 0x${known.toString(16)}; got 0x${(flags >>> 0).toString(16)}.`,
       );
     }
   }
@@ -149,7 +149,7 @@ export abstract class QueuePairBase extends NdObject {
     }
   }
 
-  /** Returns the window's key. */
+  /** Posts a Bind and returns the window's key. */
   protected postBind(
     what: string,
     context: unknown,
@@ -181,28 +181,24 @@ export abstract class QueuePairBase extends NdObject {
     } catch (error) {
       throw this.#undo(what, record, error);
     }
-    // An Invalidate of a window that is not bound here fails and ends nothing.
+    // An Invalidate of a window that is not bound here fails and ends no binding.
     if (window.invalidating(this)) {
       record.window = window;
       record.windowKey = window.key;
     }
   }
 
-  /** A window of this adapter instance; INVALID_PARAMETER_n for anything else. */
+  /** Checks that a window is of this adapter instance. Throws INVALID_PARAMETER_n otherwise. */
   protected windowOf(window: unknown, what: string, status: number): MemoryWindow {
     if (!(window instanceof MemoryWindow) || window.adapter !== this.adapter || window.ended) {
-      throw refuse(status, what, 'The window is not one of this adapter instance, or was released.');
+      throw refuse(status, what, '`window` must be of this adapter instance and not released.');
     }
     return window;
   }
 
   #tooManySges(what: string): NdError {
     const { maxReadSge } = this.adapter.limits;
-    return refuse(
-      Status.DATA_OVERRUN,
-      what,
-      `The list has more entries than a Read of this adapter takes (${maxReadSge}).`,
-    );
+    return refuse(Status.DATA_OVERRUN, what, `\`sgl\` of a Read must have at most ${maxReadSge} entries.`);
   }
 
   #undo(what: string, record: RequestRecord, error: unknown): unknown {
@@ -216,7 +212,7 @@ export abstract class QueuePairBase extends NdObject {
       try {
         this.qp.modify({ qpState: QpState.ERROR }, QpAttr.STATE);
       } catch {
-        // The device is gone; so are the requests.
+        // The device is gone, and its requests with it.
       }
     }
     this.qp.release();
@@ -226,18 +222,18 @@ export abstract class QueuePairBase extends NdObject {
   }
 }
 
-/** INVALID_PARAMETER_5 unless it is a number of bytes. */
+/** Throws INVALID_PARAMETER_5 unless the offset is a number of bytes. */
 export function checkOffset(what: string, offset: number): void {
   if (!Number.isSafeInteger(offset) || offset < 0) {
     throw refuse(
       Status.INVALID_PARAMETER_5,
       what,
-      `Offset ${offset} is not a whole number of bytes into the peer's memory.`,
+      `\`offset\` must be a non-negative integer; got ${offset}.`,
     );
   }
 }
 
-/** INVALID_PARAMETER_4 unless it is an object of the version's class, which has checked its numbers. */
+/** Throws INVALID_PARAMETER_4 unless `remote` is of the version's class, which has checked its numbers. */
 export function checkRemote(
   what: string,
   remote: unknown,
@@ -247,7 +243,7 @@ export function checkRemote(
     throw refuse(
       Status.INVALID_PARAMETER_4,
       what,
-      `The peer's memory is told by an object of ${type.name}, not by ${remote === null ? 'null' : `this ${typeof remote}`}.`,
+      `\`remote\` must be an ${type.name}; got ${remote === null ? 'null' : typeof remote}.`,
     );
   }
 }

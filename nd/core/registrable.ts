@@ -3,17 +3,19 @@ import type { IWVProtectionDomain, WvMemoryRegion } from '../../winverbs/index.j
 import { Status } from '../../winverbs/index.js';
 import { inUseStatuses, NdError, refuse, type Terms } from '../status.js';
 
-/** INVALID_PARAMETER or INVALID_BUFFER_SIZE unless it is a non-empty buffer of at most `maxLength` bytes. */
+/**
+ * Throws INVALID_PARAMETER or INVALID_BUFFER_SIZE unless `buffer` is a non-empty buffer of at most `maxLength` bytes.
+ */
 export function checkRegistrable(buffer: unknown, maxLength: number, what: string): void {
   const length = byteLengthOf(buffer, what);
   if (length === 0) {
-    throw refuse(Status.INVALID_BUFFER_SIZE, what, 'There are no bytes to register: the buffer is empty.');
+    throw refuse(Status.INVALID_BUFFER_SIZE, what, '`buffer` must not be empty.');
   }
   if (length > maxLength) {
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `${length} bytes are more than the adapter registers at once (${maxLength}).`,
+      `\`buffer\` must be at most the adapter's ${maxLength} bytes; got ${length}.`,
     );
   }
 }
@@ -24,13 +26,13 @@ function byteLengthOf(buffer: unknown, what: string): number {
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    'Only an ArrayBuffer, a SharedArrayBuffer or a view of one can be registered.',
+    '`buffer` must be an ArrayBuffer, a SharedArrayBuffer or a view of one.',
   );
 }
 
 /**
- * Deregisters before it returns, and returns the error if that failed. C callers expect DEVICE_BUSY as the return value
- * of the call itself. The kernel answers within microseconds.
+ * Deregisters before it returns, and returns the error if that failed, because C callers expect DEVICE_BUSY as the
+ * return value of the call itself. The kernel replies within microseconds.
  */
 export function deregisterNow(
   pd: IWVProtectionDomain,

@@ -7,26 +7,26 @@ export const RequestType = { receive: 0, send: 1, bind: 2, invalidate: 3, read: 
 /** A value of {@link RequestType}. */
 export type RequestType = (typeof RequestType)[keyof typeof RequestType];
 
-/** How an Invalidate reports its end: the window with the key that it had at posting. */
+/** Notifies a window that its Invalidate has completed, with the key that the window had at posting. */
 export interface InvalidatedWindow {
   invalidated(key: number): void;
 }
 
 /** The owner of records. */
 export interface RecordOwner {
-  /** The request has completed: its record is free. */
+  /** Frees the record of a completed request. */
   done(record: RequestRecord): void;
 }
 
 /**
- * An outstanding request. WinVerbs gets the record as its context, because the client's contexts need not be unique and
+ * An outstanding request. The record is the context for WinVerbs, because the client's contexts need not be unique and
  * so cannot identify requests.
  */
 export class RequestRecord {
   /** The client's context. */
   context: unknown = undefined;
   type: RequestType = RequestType.receive;
-  /** Total bytes of the scatter/gather list. */
+  /** Total length of the scatter/gather list, in bytes. */
   length = 0;
   /** The window of an Invalidate. */
   window: InvalidatedWindow | undefined = undefined;
@@ -38,7 +38,7 @@ export class RequestRecord {
     readonly index: number,
   ) {}
 
-  /** Forgets the request: the Invalidate was executed, or its connection has ended. */
+  /** Clears the request after the Invalidate was executed or its connection has ended. */
   clear(): void {
     this.context = undefined;
     if (this.window !== undefined) {
@@ -49,7 +49,7 @@ export class RequestRecord {
 }
 
 /**
- * The outstanding requests of one work queue, oldest first, in reused records. Like WinVerbs, it frees the place of a
+ * The outstanding requests of one work queue, oldest first, in reused records. Like WinVerbs, it frees the slot of a
  * silent request when a later one of the queue completes.
  */
 export class RequestQueue implements RecordOwner {
@@ -66,7 +66,7 @@ export class RequestQueue implements RecordOwner {
     return this.#count;
   }
 
-  /** The record for a new request. NO_MORE_ENTRIES if all are in use. */
+  /** Returns the record for a new request. Throws NO_MORE_ENTRIES if all are in use. */
   take(what: string, context: unknown, type: RequestType, length: number): RequestRecord {
     if (this.#count === this.#records.length) throw noEntries(what);
     let index = this.#oldest + this.#count;
@@ -79,7 +79,7 @@ export class RequestQueue implements RecordOwner {
     return record;
   }
 
-  /** Takes the newest request back, which was not queued. */
+  /** Removes the newest request, which was not queued. */
   undo(record: RequestRecord): void {
     this.#count -= 1;
     record.context = undefined;
@@ -105,6 +105,6 @@ function noEntries(what: string): unknown {
   return refuse(
     Status.NO_MORE_ENTRIES,
     what,
-    'All entries of the queue are in use; take results from its completion queue first.',
+    'All entries of the queue are in use. Take results from its completion queue first.',
   );
 }

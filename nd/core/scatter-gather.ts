@@ -2,10 +2,10 @@ import type { WvMemoryRegion, WvSge } from '../../winverbs/index.js';
 import { Status } from '../../winverbs/index.js';
 import { refuse } from '../status.js';
 
-/** Maximum bytes of a message in InfiniBand; a port may have less. */
+/** Maximum length of an InfiniBand message in bytes; a port may support less. */
 export const MAX_TRANSFER = 2 ** 31;
 
-/** Maximum length of a list. Inline requests are not limited by the endpoint's own number. */
+/** Maximum length of a list. The endpoint's own limit does not apply to inline requests. */
 const MAX_ENTRIES = 256;
 
 /** Stands for unregistered memory; WinVerbs copies the bytes of an inline request from it. */
@@ -28,16 +28,16 @@ export interface SpiSge {
 
 /** Finds registered memory. */
 export interface MemoryResolver {
-  /** The region of memory that is known to be registered here, otherwise undefined. */
+  /** Returns the region of memory that is known to be registered here, otherwise undefined. */
   known(memory: unknown): WvMemoryRegion | undefined;
 
-  /** The same, after processing completed requests. INVALID_HANDLE if it is not registered here. */
+  /** As {@link known}, after processing completed requests. Throws INVALID_HANDLE if it is not registered here. */
   regionOf(memory: unknown, what: string): WvMemoryRegion;
 }
 
 /**
- * Converts scatter/gather lists to WinVerbs' form, into one reused list per length: WinVerbs reads them during the call
- * only.
+ * Converts scatter/gather lists to WinVerbs' form, into one reused list per length. WinVerbs reads them only during the
+ * call.
  */
 export class ScatterGather {
   readonly #memory: MemoryResolver;
@@ -45,22 +45,25 @@ export class ScatterGather {
   readonly #lists: Entry[][] = [];
   /** The last converted list. */
   list: readonly WvSge[] = [];
-  /** Its total bytes. */
+  /** Total length of the list, in bytes. */
   total = 0;
-  /** Whether it has unregistered memory. */
+  /** Whether the list has unregistered memory. */
   plain = false;
-  /** Whether an entry ends beyond its registration. The HCA finds that; the call cannot copy what is not there. */
+  /**
+   * Whether an entry ends beyond its registration. The HCA reports that; an inline request cannot copy the missing
+   * bytes.
+   */
   beyond = false;
 
-  /** @param maxTransfer - bytes of a list, at most {@link MAX_TRANSFER} */
+  /** @param maxTransfer - maximum length of a list in bytes, at most {@link MAX_TRANSFER} */
   constructor(memory: MemoryResolver, maxTransfer: number) {
     this.#memory = memory;
     this.#maxTransfer = maxTransfer;
   }
 
-  /** @param inline - The list may have unregistered memory. */
+  /** @param inline - whether the list may have unregistered memory */
   translate(sgl: readonly SpiSge[], what: string, inline = false): void {
-    if (!Array.isArray(sgl)) throw noList(what, 'The scatter/gather list', sgl);
+    if (!Array.isArray(sgl)) throw noList(what, '`sgl`', sgl);
     const n = sgl.length;
     const list = this.#lists[n] ?? this.#make(n, what);
     let total = 0;
@@ -68,14 +71,14 @@ export class ScatterGather {
     this.beyond = false;
     for (let i = 0; i < n; i += 1) {
       const sge = sgl[i]!;
-      if (typeof sge !== 'object' || sge === null) throw noList(what, `Entry ${i}`, sge);
+      if (typeof sge !== 'object' || sge === null) throw noList(what, `\`sgl[${i}]\``, sge);
       const entry = list[i]!;
       const { memory, offset, length } = sge;
       if (!Number.isSafeInteger(offset) || offset < 0 || length >>> 0 !== length) {
         throw refuse(
           Status.INVALID_PARAMETER,
           what,
-          `Entry ${i} has offset ${offset} and length ${length}; both must be whole numbers of bytes, the length below 2^32.`,
+          `\`sgl[${i}]\` must have a non-negative integer as offset, and a length below 2^32; got ${offset} and ${length}.`,
         );
       }
       let region: WvSge['region'];
@@ -89,14 +92,14 @@ export class ScatterGather {
           throw refuse(
             Status.ACCESS_VIOLATION,
             what,
-            `Entry ${i} ends at byte ${offset + length} of ${memory.length} bytes.`,
+            `\`sgl[${i}]\` must end within its ${memory.length} bytes; got an end of ${offset + length}.`,
           );
         }
         entry.plain.bytes = memory;
         region = entry.plain;
         this.plain = true;
       }
-      // Storing an equal value would cost the write barrier of the garbage collector.
+      // Storing an equal value would still cost the write barrier of the garbage collector.
       if (entry.region !== region) entry.region = region;
       entry.offset = offset;
       entry.length = length;
@@ -106,7 +109,7 @@ export class ScatterGather {
       throw refuse(
         Status.BUFFER_OVERFLOW,
         what,
-        `${total} bytes are more than one request of this adapter carries (${this.#maxTransfer}).`,
+        `\`sgl\` must have at most ${this.#maxTransfer} bytes in total; got ${total}.`,
       );
     }
     if (this.plain && !inline) throw plainRefused(what);
@@ -116,11 +119,7 @@ export class ScatterGather {
 
   #make(n: number, what: string): Entry[] {
     if (n > MAX_ENTRIES) {
-      throw refuse(
-        Status.DATA_OVERRUN,
-        what,
-        `The list has ${n} scatter/gather entries; no endpoint takes that many.`,
-      );
+      throw refuse(Status.DATA_OVERRUN, what, `\`sgl\` must have at most ${MAX_ENTRIES} entries; got ${n}.`);
     }
     const list: Entry[] = [];
     for (let i = 0; i < n; i += 1) {
@@ -132,13 +131,13 @@ export class ScatterGather {
   }
 }
 
-/** The error for unregistered memory where it must be registered. */
+/** Returns the error for unregistered memory in a request that needs registered memory. */
 export function plainRefused(what: string, maxInline = 0): unknown {
   return refuse(
     Status.INVALID_HANDLE,
     what,
     maxInline > 0
-      ? `Only Sends and Writes of at most ${maxInline} bytes can carry memory that is not registered.`
+      ? `The memory must be registered, except in Sends and Writes of at most ${maxInline} bytes.`
       : 'The memory must be registered.',
   );
 }
@@ -147,6 +146,6 @@ function noList(what: string, which: string, value: unknown): unknown {
   return refuse(
     Status.INVALID_PARAMETER,
     what,
-    `${which} is ${value === null ? 'null' : `of type ${typeof value}`}; a list is an array of objects with memory, offset and length.`,
+    `${which} must be ${which === '`sgl`' ? 'an array of objects' : 'an object'} with memory, offset and length; got ${value === null ? 'null' : typeof value}.`,
   );
 }

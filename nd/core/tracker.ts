@@ -7,8 +7,9 @@ export class RequestTracker {
   constructor(private readonly issued: (request: Overlapped<unknown>) => void = () => {}) {}
 
   /**
-   * A request in ND terms. The functions run once, when its outcome is observed or {@link settle} runs. `onFailure`
-   * returns the request's error, or a value if it has succeeded in ND terms. `byOther`: another object has issued it.
+   * Translates a request to ND terms. The functions run once, when its outcome is observed or {@link settle} runs.
+   * `onFailure` returns the request's error, or a value if it has succeeded in ND terms. `byOther`: another object has
+   * issued it.
    */
   track<T, U>(
     request: Overlapped<T>,
@@ -16,7 +17,7 @@ export class RequestTracker {
     onFailure: (error: StatusError) => StatusError | U,
     byOther = false,
   ): Overlapped<U> {
-    // Not map(): a failure of the layer below can be a success here.
+    // Not map(), because a failure in WinVerbs can be a success here.
     const tracked: Overlapped<U> = request.derive(
       (value) => {
         this.#outstanding.delete(tracked);
@@ -34,7 +35,7 @@ export class RequestTracker {
     return tracked;
   }
 
-  /** Cancels the outstanding requests; each still completes by itself. */
+  /** Cancels the outstanding requests; each still completes separately. */
   cancel(): void {
     for (const request of this.#outstanding) request.cancel();
   }

@@ -287,22 +287,24 @@ export interface INDEndpoint extends NdUnknown {
 
   /**
    * Cancels all outstanding requests, each with a CANCELED result, in any state. The endpoint cannot be used
-   * afterwards. The only failure is INVALID_HANDLE, on a released endpoint.
+   * afterwards.
    *
+   * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::Flush
    */
   flush(): void;
 
   /**
-   * Holds requests back until {@link submitRequestBatch}, if the provider supports it. The only failure is
-   * INVALID_HANDLE, on a released endpoint.
+   * Holds requests back until {@link submitRequestBatch}, if the provider supports it.
    *
+   * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::StartRequestBatch
    */
   startRequestBatch(): void;
   /**
-   * Submits the requests since {@link startRequestBatch}. The only failure is INVALID_HANDLE, on a released endpoint.
+   * Submits the requests since {@link startRequestBatch}.
    *
+   * @throws INVALID_HANDLE (the endpoint was released), and nothing else
    * @see INDEndpoint::SubmitRequestBatch
    */
   submitRequestBatch(): void;

@@ -503,8 +503,9 @@ export interface IND2QueuePair extends NdUnknown {
 
   /**
    * Cancels all outstanding requests, each with a CANCELED result, in any state. The queue pair cannot be used
-   * afterwards. The only failure is INVALID_HANDLE, on a released queue pair.
+   * afterwards.
    *
+   * @throws INVALID_HANDLE (the queue pair was released), and nothing else
    * @see IND2QueuePair::Flush
    */
   flush(): void;

@@ -32,7 +32,7 @@ import { Listen } from './listen.js';
 import { MemoryTable } from './memory-handle.js';
 import { checkResult } from './result.js';
 
-/** Inline bytes that an endpoint requests: enough for control messages, small enough to keep WQEs short. */
+/** Inline bytes that an endpoint requests: enough for control messages, and few enough to keep WQEs short. */
 const INLINE_WANTED = 256;
 
 const endpointOptions: OptionNames<NdEndpointOptions> = {
@@ -46,7 +46,7 @@ const endpointOptions: OptionNames<NdEndpointOptions> = {
   outboundReadLimit: true,
 };
 
-/** INDAdapter: makes all objects of an adapter, which is opened by one of its addresses. */
+/** INDAdapter: creates all objects of an adapter, which is opened by one of its addresses. */
 export class Adapter extends AdapterBase implements INDAdapter {
   protected get interfaces() {
     return ['INDOverlapped', 'INDAdapter'] as const;
@@ -67,17 +67,13 @@ export class Adapter extends AdapterBase implements INDAdapter {
     const what = 'Query';
     this.alive(what);
     if (version !== ND_VERSION_1) {
-      throw refuse(
-        Status.NOT_SUPPORTED,
-        what,
-        `Adapter information of version ${version} does not exist; version ${ND_VERSION_1} does.`,
-      );
+      throw refuse(Status.NOT_SUPPORTED, what, `\`version\` must be ${ND_VERSION_1}; got ${version}.`);
     }
     return this.#info(this.terms.call(what, () => this.device.query()));
   }
 
   control(_code: number, _input: Uint8Array | null, _outputLength: number): Overlapped<Uint8Array> {
-    throw refuse(Status.NOT_SUPPORTED, 'Control', 'This adapter has no vendor specific requests.');
+    throw refuse(Status.NOT_SUPPORTED, 'Control', 'This adapter does not support vendor-specific requests.');
   }
 
   createCompletionQueue(entries: number): INDCompletionQueue {

@@ -4,9 +4,9 @@ import { CompletionQueueBase } from '../core/completion-queue-base.js';
 import type { MemoryWindow } from '../core/memory-window.js';
 import { type RequestRecord, RequestType } from '../core/request-queue.js';
 import type { INDCompletionQueue, NdResult } from '../spi/v1.js';
-import { tell } from './result.js';
+import { fillIn } from './result.js';
 
-// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
+// V8 treats imported names as constants only under a local name (uvp/queue-pair.ts).
 const { receive: RECEIVE } = RequestType;
 const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
@@ -25,19 +25,19 @@ export class CompletionQueue extends CompletionQueueBase<NdResult> implements IN
 
   protected put(results: NdResult[], index: number, record: RequestRecord, completion: WvCompletion): void {
     const result = record.context as NdResult;
-    // A result that was frozen since its request must not cost the others of the batch theirs.
+    // A result that was frozen after its request must not prevent the other results of the batch.
     const { status } = completion;
     if (status === WC_SUCCESS) {
-      tell(result, SUCCESS, record.type === RECEIVE ? completion.length : record.length);
+      fillIn(result, SUCCESS, record.type === RECEIVE ? completion.length : record.length);
     } else {
-      tell(result, this.failureOf(record.type, status), 0);
+      fillIn(result, this.failureOf(record.type, status), 0);
     }
     results[index] = result;
   }
 
   protected override resultOf(window: MemoryWindow): NdResult | undefined {
     const result = window.invalidateResult;
-    if (result !== undefined) tell(result, SUCCESS, 0);
+    if (result !== undefined) fillIn(result, SUCCESS, 0);
     return result;
   }
 }

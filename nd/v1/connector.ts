@@ -14,7 +14,7 @@ import type { Adapter } from './adapter.js';
 import { Endpoint } from './endpoint.js';
 import { checkPort, checkProtocol } from './listen.js';
 
-/** INDConnector: it makes the endpoints, and Connect binds it. */
+/** INDConnector: creates the endpoints, and is bound by Connect. */
 export class Connector extends ConnectorBase implements INDConnector {
   protected get interfaces() {
     return ['INDOverlapped', 'INDConnector'] as const;
@@ -65,7 +65,7 @@ export class Connector extends ConnectorBase implements INDConnector {
     };
   }
 
-  /** The connection is over, but the time-out is reported: in C it is a success code of its own. */
+  /** The connection has ended, but the timeout is reported, because in C it is a separate success code. */
   protected disconnectFailure(failure: NdError): NdError {
     return failure;
   }

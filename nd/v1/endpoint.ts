@@ -7,7 +7,7 @@ import { Nd2OpFlag } from '../spi/v2-types.js';
 import type { MemoryTable } from './memory-handle.js';
 import { checkResult } from './result.js';
 
-// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
+// V8 treats imported names as constants only under a local name (uvp/queue-pair.ts).
 const { INLINE } = Nd2OpFlag;
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
@@ -18,14 +18,14 @@ const KNOWN = {
   other: SILENT_SUCCESS | READ_FENCE,
 } as const;
 
-/** The parts of an endpoint. */
+/** The components of an endpoint. */
 export interface EndpointParts extends QueuePairParts {
   memory: MemoryTable;
   inboundReadLimit: number;
   outboundReadLimit: number;
 }
 
-/** INDEndpoint: small Sends and Writes go inline automatically, and windows have descriptors for peers. */
+/** INDEndpoint: small Sends and Writes are inline automatically, and windows have descriptors for peers. */
 export class Endpoint extends QueuePairBase implements INDEndpoint {
   protected get interfaces() {
     return ['INDEndpoint'] as const;
@@ -128,9 +128,9 @@ export class Endpoint extends QueuePairBase implements INDEndpoint {
   }
 
   /**
-   * Converts the list of a Send or Write; returns INLINE if it fits. Inline bytes are copied at once, but a fenced
-   * request may send what an earlier Read has not delivered yet: it goes inline only from memory that no Read can write
-   * to. One that names more than its registration fails by its result, whatever its length.
+   * Converts the list of a Send or Write, and returns INLINE if it fits. Inline bytes are copied at once, but a fenced
+   * request may send data that an earlier Read has not delivered yet, so it is inline only if no Read can write to its
+   * memory. An entry beyond its registration makes the request complete with an error, whatever its length.
    */
   #gather(what: string, sgl: readonly NdSge[], flags: number): number {
     const { sg } = this;

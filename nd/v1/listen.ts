@@ -5,28 +5,32 @@ import type { INDListen, NdListenOptions } from '../spi/v1.js';
 import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 
-/** The protocol. INVALID_PARAMETER_3 unless a connection can use it; UDP has no connections: NOT_SUPPORTED. */
+/** Checks the protocol. Throws INVALID_PARAMETER_3 if it is not a number of a protocol, NOT_SUPPORTED for UDP. */
 export function checkProtocol(what: string, protocol: number = IpProtocol.TCP): number {
   if (!isCount(protocol, 0, 255)) {
     throw refuse(
       Status.INVALID_PARAMETER_3,
       what,
-      `An IP protocol is a number from 0 to 255, not ${protocol}.`,
+      `\`protocol\` must be an integer from 0 to 255; got ${protocol}.`,
     );
   }
   if (protocol === IpProtocol.UDP) {
-    throw refuse(Status.NOT_SUPPORTED, what, 'Protocol 17 (UDP) has no connections; use 6 (TCP).');
+    throw refuse(
+      Status.NOT_SUPPORTED,
+      what,
+      '`protocol` must not be 17 (UDP), which has no connections. Use 6 (TCP).',
+    );
   }
   return protocol;
 }
 
-/** INVALID_PARAMETER unless it is a port, 0 included. */
+/** Throws INVALID_PARAMETER unless it is a port, including 0. */
 export function checkPort(what: string, port: number): void {
   if (!isCount(port, 0, 65_535)) {
     throw refuse(
       Status.INVALID_PARAMETER,
       what,
-      `A port is a number from 0 (a free one) to 65535, not ${port}.`,
+      `\`port\` must be an integer from 0 (a free port) to 65535; got ${port}.`,
     );
   }
 }

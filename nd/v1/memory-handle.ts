@@ -7,8 +7,8 @@ import type { NdMemoryHandle } from '../spi/v1.js';
 import { refuse, v1Terms } from '../status.js';
 
 /**
- * Local use, and the right to bind windows: peers get their rights from windows alone, so the registration itself has
- * no key for them.
+ * Local use, and the right to bind windows. Peers get their rights only from windows, so the registration itself has no
+ * key for them.
  */
 const ACCESS = WvAccess.LOCAL_WRITE | WvAccess.MW_BIND;
 
@@ -36,7 +36,7 @@ export class MemoryHandle implements NdMemoryHandle {
 export class MemoryTable implements MemoryResolver {
   readonly #pd: IWVProtectionDomain;
   readonly #maxLength: number;
-  /** By their handles in 4 bytes: the local keys, of which no two registrations have the same. */
+  /** Registrations by their 4-byte handles, which are the local keys and therefore unique. */
   readonly #live = new Map<number, MemoryHandle>();
   readonly #tracker = new RequestTracker();
 
@@ -77,34 +77,34 @@ export class MemoryTable implements MemoryResolver {
     return Overlapped.succeeded(undefined);
   }
 
-  /** The record behind a handle; INVALID_HANDLE unless it is registered here. */
+  /** Returns the record of a handle. Throws INVALID_HANDLE unless it is registered here. */
   live(memory: unknown, what: string): MemoryHandle {
     if (typeof memory === 'number') return this.#liveOf(memory, what);
     if (!(memory instanceof MemoryHandle) || memory.table !== this) {
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        'The memory is no handle that registerMemory of this adapter instance returned.',
+        'The memory must be a handle returned by registerMemory of this adapter instance.',
       );
     }
     if (!memory.registered) {
-      throw refuse(Status.INVALID_HANDLE, what, 'The memory was deregistered; register it again.');
+      throw refuse(Status.INVALID_HANDLE, what, 'The memory must be registered; it was deregistered.');
     }
     return memory;
   }
 
   #liveOf(number: number, what: string): MemoryHandle {
-    // The registration may have ended just now.
+    // The registration may have completed just now.
     if (!this.#live.has(number)) this.#tracker.settle();
     const handle = this.#live.get(number);
     if (handle !== undefined) return handle;
-    const text = `No memory of this adapter instance has the handle ${number}; it was deregistered, or is another adapter's.`;
+    const text = `The memory must be registered by this adapter instance; got the handle ${number}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 
   known(memory: unknown): WvMemoryRegion | undefined {
     if (memory === undefined || memory === null) return undefined;
-    // Reading a member first shows V8 the object's class, so that `instanceof` takes no instructions.
+    // Reading a member first shows V8 the object's class, so that `instanceof` costs no instructions.
     const handle = memory as MemoryHandle;
     if (handle.table !== this || !(handle instanceof MemoryHandle)) return undefined;
     return handle.registered ? handle.region : undefined;

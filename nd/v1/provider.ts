@@ -26,10 +26,10 @@ export class Provider extends ProviderBase implements INDProvider {
 }
 
 /**
- * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open of a process starts its
+ * Opens the NetworkDirect provider of this host: the entry to ND SPI v1. The first open in a process starts its
  * software HCA with these options.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason
  * @example
  * ```ts
  * using nd = openNetworkDirect();

@@ -1,29 +1,29 @@
-/** Results of requests: the client's objects, filled in when the requests have ended. */
+/** Results of requests: the client's objects, filled in when the requests have completed. */
 import { Status } from '../../winverbs/index.js';
 import type { NdResult } from '../spi/v1.js';
 import { refuse } from '../status.js';
 
-/** Without a writable result the outcome of a request would be lost. */
+/** Throws unless the result is writable; otherwise the outcome of the request would be lost. */
 export function checkResult(what: string, result: unknown): void {
   if (typeof result !== 'object' || result === null) {
     throw refuse(
       Status.INVALID_PARAMETER_1,
       what,
-      `The result is ${String(result)}; it must be an object, which tells how the request ended.`,
+      `\`result\` must be an object for the outcome of the request; got ${String(result)}.`,
     );
   }
   const { status, bytesTransferred } = result as NdResult;
-  if (!tell(result as NdResult, status, bytesTransferred)) {
+  if (!fillIn(result as NdResult, status, bytesTransferred)) {
     throw refuse(
       Status.INVALID_PARAMETER_1,
       what,
-      'The result cannot be written: it is frozen, or its status or bytesTransferred are for reading only.',
+      '`result` must be writable; got one that is frozen, or whose status or bytesTransferred is read-only.',
     );
   }
 }
 
-/** Writes a result; false: the client's object cannot be written. */
-export function tell(result: NdResult, status: number, bytesTransferred: number): boolean {
+/** Fills in a result; returns false if the client's object is read-only. */
+export function fillIn(result: NdResult, status: number, bytesTransferred: number): boolean {
   try {
     result.status = status;
     result.bytesTransferred = bytesTransferred;

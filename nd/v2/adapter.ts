@@ -43,7 +43,7 @@ import { MemoryRegion } from './memory-region.js';
 import { QueuePair } from './queue-pair.js';
 import { SharedReceiveQueue } from './shared-receive-queue.js';
 
-/** The adapter's flags by what its device says of itself. */
+/** The adapter's flags by the capabilities of its device. */
 const flagOf = [
   [WvCapability.IN_ORDER_DMA, Nd2AdapterFlag.IN_ORDER_DMA_SUPPORTED],
   [WvCapability.LOOPBACK, Nd2AdapterFlag.LOOPBACK_CONNECTIONS_SUPPORTED],
@@ -74,7 +74,7 @@ const srqOptions: OptionNames<Nd2SharedReceiveQueueOptions> = {
   overlappedFile: true,
 };
 
-/** IND2Adapter: everything of an adapter by its id. */
+/** IND2Adapter: all functions of an adapter, which is opened by its id. */
 export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver {
   protected get interfaces() {
     return ['IND2Adapter'] as const;
@@ -91,12 +91,12 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     systemAddresses: () => SocketAddress[],
     options?: NdAdapterOptions,
   ) {
-    const placeOf = (): WvDeviceAddress => {
-      const places = addressesOf(provider, systemAddresses());
-      const own = places.find(([, place]) => place.deviceGuid === id);
+    const deviceAddressOf = (): WvDeviceAddress => {
+      const addresses = addressesOf(provider, systemAddresses());
+      const own = addresses.find(([, device]) => device.deviceGuid === id);
       return own?.[1] ?? { deviceGuid: id, pkey: DEFAULT_PKEY, portNumber: 1 };
     };
-    super(v2Terms, provider, placeOf, options);
+    super(v2Terms, provider, deviceAddressOf, options);
     this.#systemAddresses = systemAddresses;
   }
 
@@ -106,7 +106,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
 
   known(memory: unknown): WvMemoryRegion | undefined {
     if (memory === undefined || memory === null) return undefined;
-    // Reading a member first shows V8 the object's class, so that `instanceof` takes no instructions.
+    // Reading a member first shows V8 the object's class, so that `instanceof` costs no instructions.
     const region = memory as MemoryRegion;
     return region.adapter === this && region instanceof MemoryRegion ? region.usable : undefined;
   }
@@ -117,12 +117,12 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(
         Status.INVALID_HANDLE,
         what,
-        'The memory is no region that createMemoryRegion of this adapter instance returned.',
+        'The memory must be a region returned by createMemoryRegion of this adapter instance.',
       );
     }
     const { region } = memory;
     if (region === undefined) {
-      throw refuse(Status.INVALID_HANDLE, what, 'The memory region has no memory registered.');
+      throw refuse(Status.INVALID_HANDLE, what, 'The memory region must have registered memory.');
     }
     return region;
   }
@@ -130,7 +130,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   #regionOfToken(token: number, what: string): WvMemoryRegion {
     const usable = this.tokens.get(token)?.usable;
     if (usable !== undefined) return usable;
-    const text = `No registered memory of this adapter instance has the local token ${token}; getLocalToken() of a region returns one.`;
+    const text = `The local token must be that of registered memory of this adapter instance, from getLocalToken(); got ${token}.`;
     throw refuse(Status.INVALID_HANDLE, what, text);
   }
 
@@ -141,7 +141,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(
         Status.NOT_SUPPORTED,
         what,
-        `Adapter information of version ${version} does not exist; 0x${ND_VERSION_2.toString(16)} does.`,
+        `\`version\` must be 0x${ND_VERSION_2.toString(16)}; got ${version}.`,
       );
     }
     return this.#info(this.terms.call(what, () => this.device.query()));
@@ -150,8 +150,8 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
   queryAddressList(): SocketAddress[] {
     const what = 'QueryAddressList';
     this.alive(what);
-    const places = this.terms.call(what, () => addressesOf(this.provider, this.#systemAddresses()));
-    return places.filter(([, place]) => place.deviceGuid === this.guid).map(([address]) => address);
+    const addresses = this.terms.call(what, () => addressesOf(this.provider, this.#systemAddresses()));
+    return addresses.filter(([, device]) => device.deviceGuid === this.guid).map(([address]) => address);
   }
 
   createOverlappedFile(): NdOverlappedFile {
@@ -175,7 +175,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
     return this.#with(own, new MemoryRegion(this));
   }
 
-  /** Has the object's requests collected by a file. */
+  /** Assigns the object's requests to a file. */
   #with<T extends NdOverlappedBase>(file: OverlappedFile | undefined, object: T): T {
     object.ownFile = file;
     return object;
@@ -194,7 +194,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(
         Status.NOT_SUPPORTED,
         what,
-        `The device ${this.device.name} has no shared receive queues.`,
+        `The device ${this.device.name} does not support shared receive queues.`,
       );
     }
     const { depth, maxRequestSge = 1, notifyThreshold = 0 } = options;
@@ -239,7 +239,7 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       throw refuse(
         Status.INVALID_PARAMETER_4,
         what,
-        'The shared receive queue is not one of this adapter instance, or was released.',
+        '`sharedReceiveQueue` must be of this adapter instance and not released.',
       );
     }
     const check = checkCount.bind(undefined, what);
@@ -335,7 +335,8 @@ export class Adapter extends AdapterBase implements IND2Adapter, MemoryResolver 
       maxInitiatorQueueDepth: attributes.maxQpWr,
       maxSharedReceiveQueueDepth: attributes.maxSrqWr,
       maxCompletionQueueDepth: attributes.maxCqEntries,
-      // A DMA read less at every size that goes inline. The device's limit is what it grants a queue pair, and programs make theirs with it.
+      // Inline saves a DMA read at every size that fits. The limit is the device's, which programs use when they create
+      // queue pairs.
       inlineRequestThreshold: attributes.maxInlineSend,
       get largeRequestThreshold() {
         return adapter.largeRequest;

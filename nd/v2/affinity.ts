@@ -3,11 +3,11 @@ import { Status } from '../../winverbs/index.js';
 import type { Nd2Affinity } from '../spi/v2.js';
 import { refuse } from '../status.js';
 
-/** Processors of a group (GROUP_AFFINITY of Windows). */
+/** CPUs of a group (GROUP_AFFINITY of Windows). */
 const GROUP_BITS = 64n;
 const GROUP_MASK = (1n << GROUP_BITS) - 1n;
 
-/** Checks a wish for processors, which this provider then ignores, as the SPI allows: notifications need no interrupt. */
+/** Checks an affinity, which this provider then ignores, as the SPI allows: its notifications need no interrupt. */
 export function checkAffinity(what: string, affinity: Nd2Affinity | undefined): void {
   if (affinity === undefined) return;
   const { group, mask } = affinity ?? {};
@@ -17,15 +17,15 @@ export function checkAffinity(what: string, affinity: Nd2Affinity | undefined): 
   throw refuse(
     Status.INVALID_PARAMETER,
     what,
-    'An affinity is an object of a group, a number of 16 bits, and a mask, a bigint of 64 bits.',
+    '`affinity` must be an object with a 16-bit number `group` and a 64-bit bigint `mask`.',
   );
 }
 
 /**
- * The processors that deliver notifications: the event loop of this thread does, so those on which the thread may run. Of several
- * groups the first that has one.
+ * Returns the CPUs that deliver notifications. This is done by the event loop of this thread, so they are the CPUs on
+ * which the thread may run, in the first group that has one.
  *
- * @throws NdError NOT_SUPPORTED where the system does not tell
+ * @throws NdError NOT_SUPPORTED where the OS does not report them
  */
 export function notifyAffinity(what: string, statusFile = '/proc/thread-self/status'): Nd2Affinity {
   let text: string;
@@ -36,11 +36,7 @@ export function notifyAffinity(what: string, statusFile = '/proc/thread-self/sta
   }
   const words = /^Cpus_allowed:\s*([0-9a-f,]+)$/m.exec(text)?.[1];
   if (words === undefined) {
-    throw refuse(
-      Status.NOT_SUPPORTED,
-      what,
-      'This system does not tell on which processors the thread may run.',
-    );
+    throw refuse(Status.NOT_SUPPORTED, what, 'The OS does not report on which CPUs the thread may run.');
   }
   let mask = BigInt(`0x${words.replaceAll(',', '')}`);
   let group = 0;

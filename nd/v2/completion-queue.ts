@@ -6,7 +6,7 @@ import { type RequestRecord, RequestType } from '../core/request-queue.js';
 import type { IND2CompletionQueue, Nd2Affinity, Nd2Result } from '../spi/v2.js';
 import { notifyAffinity } from './affinity.js';
 
-// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
+// V8 treats imported names as constants only under a local name (uvp/queue-pair.ts).
 const { receive: RECEIVE } = RequestType;
 const { SUCCESS } = Status;
 const { SUCCESS: WC_SUCCESS } = WcStatus;
@@ -31,7 +31,7 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
 
   protected made(record: RequestRecord, completion: WvCompletion): Nd2Result {
     const result = blank();
-    this.#tell(result, record, completion);
+    this.#fillIn(result, record, completion);
     return result;
   }
 
@@ -42,16 +42,16 @@ export class CompletionQueue extends CompletionQueueBase<Nd2Result> implements I
       results[index] = result;
     }
     try {
-      this.#tell(result, record, completion);
+      this.#fillIn(result, record, completion);
     } catch {
-      // An object that cannot be written must not cost the client this outcome and those of the rest of the batch.
+      // A read-only object must not cost the client this outcome and those of the rest of the batch.
       result = blank();
       results[index] = result;
-      this.#tell(result, record, completion);
+      this.#fillIn(result, record, completion);
     }
   }
 
-  #tell(result: Nd2Result, record: RequestRecord, completion: WvCompletion): void {
+  #fillIn(result: Nd2Result, record: RequestRecord, completion: WvCompletion): void {
     const { type } = record;
     result.requestType = type;
     result.requestContext = record.context;

@@ -6,7 +6,7 @@ import type { IND2Connector, IND2QueuePair, Nd2ConnectOptions, Nd2ReadLimits } f
 import type { NdError } from '../status.js';
 import { QueuePair } from './queue-pair.js';
 
-/** IND2Connector: bound by the client; Connect and Accept take read limits. */
+/** IND2Connector: bound by the client; Connect and Accept have read limits. */
 export class Connector extends ConnectorBase implements IND2Connector {
   protected get interfaces() {
     return ['IND2Overlapped', 'IND2Connector'] as const;
@@ -46,7 +46,7 @@ export class Connector extends ConnectorBase implements IND2Connector {
     return this.attributes(what).privateData;
   }
 
-  /** A peer that does not answer makes no difference: the connection is over, as requested. */
+  /** A peer that does not reply makes no difference: the connection has ended, as requested. */
   protected disconnectFailure(failure: NdError): NdError | undefined {
     return failure.status === Status.IO_TIMEOUT ? undefined : failure;
   }

@@ -20,15 +20,15 @@ export class Listener extends ListenerBase implements IND2Listener {
     this.alive(what);
     if (this.wv !== undefined) throw refuse(Status.ADDRESS_ALREADY_ASSOCIATED, what);
     const { adapter } = this;
-    // An address may outlive its device, and then a listener would wait for ever.
+    // An address may outlive its device, and then a listener would wait forever.
     adapter.checkPresent(what);
     const parsed = parseAddress(address, what);
     const wildcard = isWildcard(parsed);
     const local = wildcard ? parsed : adapter.ownAddress(parsed, what);
     const wv = adapter.call(what, () => adapter.provider.createConnectEndpoint());
     try {
-      // The wildcard stands for this adapter's addresses only.
-      if (wildcard) wv.bindAddress(local, this.adapter.place);
+      // The wildcard stands for only this adapter's addresses.
+      if (wildcard) wv.bindAddress(local, this.adapter.deviceAddress);
       else wv.bindAddress(local);
     } catch (error) {
       wv.release();
@@ -46,7 +46,9 @@ export class Listener extends ListenerBase implements IND2Listener {
       throw refuse(
         Status.INVALID_DEVICE_STATE,
         what,
-        this.#listening ? 'The listener listens already.' : 'The listener has no address: call bind() first.',
+        this.#listening
+          ? 'The listener is already listening.'
+          : 'The listener must be bound; call bind() first.',
       );
     }
     this.adapter.call(what, () => wv.listen(backlog, this.adapter.pkey));
@@ -58,14 +60,14 @@ export class Listener extends ListenerBase implements IND2Listener {
     this.alive(what);
     const { wv } = this;
     if (wv === undefined) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener has no address: call bind() first.');
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener must be bound; call bind() first.');
     }
     return this.adapter.call(what, () => wv.query()).localAddress;
   }
 
   protected listening(what: string): IWVConnectEndpoint {
     if (this.wv === undefined || !this.#listening) {
-      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener does not listen: call listen() first.');
+      throw refuse(Status.INVALID_DEVICE_STATE, what, 'The listener must be listening; call listen() first.');
     }
     return this.wv;
   }

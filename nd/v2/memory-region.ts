@@ -69,7 +69,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `The flags are ${flags}; they are an OR of Nd2MrFlag values, 0x${(KNOWN >>> 0).toString(16)} in all.`,
+        `\`flags\` must be an OR of Nd2MrFlag values (0x${(KNOWN >>> 0).toString(16)} in total); got ${flags}.`,
       );
     }
     checkRegistrable(buffer, Number(limits.maxMrSize), what);
@@ -123,7 +123,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.#tracker.cancelAndWait();
   }
 
-  /** The memory for requests of this adapter at this moment; undefined if there is none. */
+  /** The current memory for requests of this adapter; undefined if there is none. */
   get region(): WvMemoryRegion | undefined {
     if (this.usable === undefined) this.#tracker.settle();
     return this.usable;
@@ -139,7 +139,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.#use(state === 'registered' && !this.ended ? this.#region : undefined);
   }
 
-  /** What requests may name from now on, by the region or by its local token. */
+  /** Sets the memory that requests may refer to, by the region or its local token. */
   #use(region: WvMemoryRegion | undefined): void {
     const { tokens } = this.adapter;
     if (this.usable !== undefined) tokens.delete(this.usable.lkey);
@@ -156,11 +156,7 @@ export class MemoryRegion extends NdOverlappedBase implements IND2MemoryRegion {
     this.alive(what);
     this.#tracker.settle();
     if (this.#state !== state) {
-      throw refuse(
-        Status.INVALID_DEVICE_STATE,
-        what,
-        `The region is ${this.#state}; it must be ${state} for that.`,
-      );
+      throw refuse(Status.INVALID_DEVICE_STATE, what, `The region must be ${state}; it is ${this.#state}.`);
     }
   }
 

@@ -21,13 +21,13 @@ export class Provider extends ProviderBase implements IND2Provider {
   resolveAddress(address: NdAddress): bigint {
     const what = 'ResolveAddress';
     this.alive(what);
-    return this.placeOf(address, what).deviceGuid;
+    return this.deviceAddressOf(address, what).deviceGuid;
   }
 
   openAdapter(adapter: bigint | NdAddress, options?: NdAdapterOptions): IND2Adapter {
     const what = 'OpenAdapter';
     this.alive(what);
-    const adapterId = isAdapterId(adapter, what) ? adapter : this.placeOf(adapter, what).deviceGuid;
+    const adapterId = isAdapterId(adapter, what) ? adapter : this.deviceAddressOf(adapter, what).deviceGuid;
     return this.terms.call(
       what,
       () => new Adapter(this.openWv(), adapterId, this.systemAddresses, options),
@@ -37,10 +37,10 @@ export class Provider extends ProviderBase implements IND2Provider {
 }
 
 /**
- * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open of a process starts its
+ * Opens the NetworkDirect provider of this host: the entry to ND SPI v2. The first open in a process starts its
  * software HCA with these options.
  *
- * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason.
+ * @throws NdError DEVICE_NOT_READY and others if the kernel does not start; the message has the reason
  * @example
  * ```ts
  * using nd = openNetworkDirect2();

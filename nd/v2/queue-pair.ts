@@ -6,16 +6,16 @@ import { refuse } from '../status.js';
 import { MemoryRegion } from './memory-region.js';
 import type { SharedReceiveQueue } from './shared-receive-queue.js';
 
-// Imported names are constants to V8 only under a local name (uvp/queue-pair.ts).
+// V8 treats imported names as constants only under a local name (uvp/queue-pair.ts).
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_WRITE, INLINE } = Nd2OpFlag;
 
-/** All flags. Flags without meaning for a request are ignored (ND SPI v2, as drivers do). */
+/** All flags. Flags that have no meaning for a request are ignored (ND SPI v2, as drivers do). */
 const KNOWN = 0x3f;
 const SEND = SILENT_SUCCESS | READ_FENCE | SEND_AND_SOLICIT_EVENT | INLINE;
 const WRITE = SILENT_SUCCESS | READ_FENCE | INLINE;
 const OTHER = SILENT_SUCCESS | READ_FENCE;
 
-/** IND2QueuePair: the client chooses INLINE; remote memory is an address and a token. */
+/** IND2QueuePair: the client selects INLINE; remote memory is an address and a token. */
 export class QueuePair extends QueuePairBase implements IND2QueuePair {
   protected get interfaces() {
     return ['IND2QueuePair'] as const;
@@ -71,7 +71,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
       throw refuse(
         Status.INVALID_DEVICE_REQUEST,
         what,
-        'The queue pair receives from a shared receive queue; post the Receive there.',
+        'The queue pair uses a shared receive queue. Post the Receive there.',
       );
     }
     this.postReceive(what, context, sgl);
@@ -93,7 +93,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
       throw refuse(
         Status.INVALID_PARAMETER_2,
         what,
-        'The memory region is not one of this adapter instance, or has no memory registered.',
+        '`region` must be of this adapter instance and have registered memory.',
       );
     }
     const mw = this.windowOf(window, what, Status.INVALID_PARAMETER_3);
@@ -101,7 +101,7 @@ export class QueuePair extends QueuePairBase implements IND2QueuePair {
       throw refuse(
         Status.ACCESS_VIOLATION,
         what,
-        'Peers cannot be allowed to write to a region that was registered without ALLOW_LOCAL_WRITE.',
+        '`region` must be registered with ALLOW_LOCAL_WRITE for peers to write to it.',
       );
     }
     this.postBind(what, context, memory, mw, offset, length, flags);

@@ -14,7 +14,7 @@ import { refuse } from '../status.js';
 import type { Adapter } from './adapter.js';
 import { notifyAffinity } from './affinity.js';
 
-/** Records of Receives that complete in any order, because queue pairs take them as messages arrive. */
+/** Records of Receives that complete in any order, because queue pairs consume them as messages arrive. */
 class RecordPool implements RecordOwner {
   readonly #free: RequestRecord[] = [];
   #made = 0;
@@ -40,14 +40,13 @@ class RecordPool implements RecordOwner {
 /** A waiting Notify. */
 interface Waiter {
   request: Overlapped<void> | undefined;
-  /** Its outcome. */
+  /** The outcome of the Notify; undefined while it waits. */
   outcome: StatusError | 'done' | undefined;
 }
 
 /**
  * IND2SharedReceiveQueue over IWVSharedReceiveQueue, whose events differ from ND's: Modify arms them, they also report
- * queue pairs that have ended, and they are stored without a waiter. All Notify requests wait for one request of
- * WinVerbs.
+ * queue pairs that have ended, and they are stored without a waiter. All Notify requests share one WinVerbs request.
  */
 export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedReceiveQueue {
   protected get interfaces() {
@@ -60,7 +59,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
   readonly #sg: ScatterGather;
   #depth: number;
   #threshold: number;
-  /** In the order of issue. */
+  /** Waiting calls in the order of issue. */
   readonly #waiters = new Set<Waiter>();
   #watch: Overlapped<WvSrqEvent> | undefined;
 
@@ -89,7 +88,7 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
       throw refuse(
         Status.INVALID_PARAMETER,
         what,
-        `Depth ${depth} and threshold ${notifyThreshold}: a depth is 1 to ${maxSrqWr}, a threshold not above it, and 0 leaves either as it is.`,
+        `\`depth\` must be 1 to ${maxSrqWr} and \`notifyThreshold\` at most that depth, or 0 to leave either unchanged; got ${depth} and ${notifyThreshold}.`,
       );
     }
     this.#arm(what, newDepth, this.#waiters.size > 0 ? threshold : 0);
@@ -100,11 +99,11 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
   notify(): Overlapped<void> {
     const what = 'Notify';
     this.alive(what);
-    this.#look();
+    this.#processEvents();
     const waiter: Waiter = { outcome: undefined, request: undefined };
     const request = new Overlapped<void>({
       completed: () => {
-        this.#look();
+        this.#processEvents();
         return waiter.outcome !== undefined;
       },
       take: () => {
@@ -115,14 +114,14 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
           try {
             this.#watch.getResult({ wait: true });
           } catch {
-            // The code below looks at it.
+            // The call below handles it.
           }
-          this.#look();
+          this.#processEvents();
         }
       },
       cancel: () => {
-        this.#look();
-        this.#end(waiter, refuse(Status.CANCELED, what, 'The notification was cancelled.'));
+        this.#processEvents();
+        this.#end(waiter, refuse(Status.CANCELED, what, 'The request was canceled.'));
         this.#unwatch();
       },
     });
@@ -160,13 +159,13 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
   }
 
   #cancelAll(): void {
-    this.#look();
-    const canceled = refuse(Status.CANCELED, 'Notify', 'The notification was cancelled.');
+    this.#processEvents();
+    const canceled = refuse(Status.CANCELED, 'Notify', 'The request was canceled.');
     for (const waiter of this.#waiters) this.#end(waiter, canceled);
     this.#unwatch();
   }
 
-  /** Requests an event below `limit`, at once if there are fewer already; 0 requests none. */
+  /** Requests an event below `limit`, which occurs at once if there are already fewer; 0 requests none. */
   #arm(what: string, depth: number, limit: number): void {
     this.adapter.terms.call(what, () => this.wv.modify(depth, limit));
   }
@@ -175,26 +174,26 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     if (this.#watch !== undefined) return;
     const watch = this.wv.notify();
     this.#watch = watch;
-    const look = () => this.#look();
-    watch.then(look, look);
+    const process = () => this.#processEvents();
+    watch.then(process, process);
   }
 
-  /** No Notify waits, so the WinVerbs request is cancelled. */
+  /** Cancels the WinVerbs request if no Notify waits. */
   #unwatch(): void {
     if (this.#waiters.size > 0) return;
     this.#watch?.cancel();
     this.#watch = undefined;
   }
 
-  /** Processes what has happened so far. */
-  #look(): void {
+  /** Processes completed requests. */
+  #processEvents(): void {
     while (this.#watch?.completed === true) {
       const watch = this.#watch;
       this.#watch = undefined;
       if (this.#waiters.size === 0) return;
       let outcome: StatusError | 'done' | undefined;
       try {
-        outcome = this.#tells(watch.getResult()) ? 'done' : undefined;
+        outcome = this.#isForNotify(watch.getResult()) ? 'done' : undefined;
         if (outcome === undefined) this.#watchOn();
       } catch (error) {
         outcome = this.adapter.terms.error(error as StatusError, 'Notify');
@@ -203,8 +202,8 @@ export class SharedReceiveQueue extends NdOverlappedBase implements IND2SharedRe
     }
   }
 
-  /** Whether the event is the one that ND waits for, and not an earlier one, which would leave the limit armed. */
-  #tells(event: WvSrqEvent): boolean {
+  /** Whether the event is the one that ND waits for. An earlier one would leave the limit armed. */
+  #isForNotify(event: WvSrqEvent): boolean {
     return event === 'limit' && this.wv.query().srqLimit === 0;
   }
 

@@ -233,7 +233,7 @@ test('an array of results that cannot be written is refused, and loses none of t
       return (
         error instanceof NdError &&
         error.status === Status.INVALID_PARAMETER &&
-        /cannot be written/.test(error.message)
+        /`results` must be writable/.test(error.message)
       );
     });
   };

@@ -60,8 +60,11 @@ test('an option that does not exist is refused by its name, and those that do ar
     assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
   // As in untyped JavaScript.
   const loose = <O>(options: unknown): O => options as O;
-  refused(() => adapter.listen(loose({ prot: 1 })), /'prot' is not known; there are port, backlog, protocol/);
-  refused(() => adapter.listen(loose(null)), /object of port/);
+  refused(
+    () => adapter.listen(loose({ prot: 1 })),
+    /Unknown option 'prot'; expected port, backlog, protocol/,
+  );
+  refused(() => adapter.listen(loose(null)), /object with port/);
   const connector = adapter.createConnector();
   const endpoint = {
     inboundCompletionQueue: cq,
@@ -71,12 +74,12 @@ test('an option that does not exist is refused by its name, and those that do ar
   };
   refused(
     () => connector.createEndpoint(loose({ ...endpoint, inboundSges: 2 })),
-    /'inboundSges' is not known/,
+    /Unknown option 'inboundSges'/,
   );
   const made = connector.createEndpoint(endpoint);
   refused(
     () => connector.connect(made, '10.0.0.2:5', loose({ data: 1 })),
-    /'data' is not known; there are priv/,
+    /Unknown option 'data'; expected priv/,
   );
   // The connector is unchanged.
   connector.connect(made, '10.0.0.2:5', { localPort: 0 });

@@ -190,7 +190,7 @@ test('how many results at most is a whole number', () => {
     Symbol('4'),
   ] as number[]) {
     for (const call of [() => outbound.getResults([], max), () => initiators.getResults([], max)]) {
-      refusesResults(call, /^GetResults: At most \S+( \S+)? results/, String(max));
+      refusesResults(call, /^GetResults: `max` must be an integer .*; got \S+/, String(max));
     }
   }
   assert.equal([outbound.getResults([], 0), initiators.getResults([], 0)], [0, 0]);

@@ -92,7 +92,7 @@ test('an array that does not let itself be written leaves the queue of use, and 
   endpoint.send(result('kept'), []);
   const [first, second] = qp.posted;
   qp.complete(first!);
-  assert.throws(() => outbound.getResults(Object.freeze([]) as never), /cannot be written/);
+  assert.throws(() => outbound.getResults(Object.freeze([]) as never), /`results` must be writable/);
   qp.complete(second!);
   const results: NdResult[] = [];
   assert.is(outbound.getResults(results, 2), 2);
