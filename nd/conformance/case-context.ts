@@ -29,22 +29,22 @@ export class Violation extends Error {
 /** A case that does not apply to this provider, with the reason. */
 export class NotApplicable extends Error {}
 
-/** Statuses that the two versions of the SPI name differently. */
-export interface Says {
-  /** For a Read or Write that the peer's memory does not allow. */
+/** Statuses that differ between the two versions of the SPI. */
+export interface VersionStatuses {
+  /** Of a Read or Write that the peer's memory does not allow. */
   readonly remoteAccess: readonly number[];
-  /** For a Send whose Receive was too short. */
+  /** Of a Send whose Receive was too short. */
   readonly remoteInvalid: readonly number[];
-  /** For a Receive that was too short. */
+  /** Of a Receive that was too short. */
   readonly tooLong: readonly number[];
-  /** For a Send without a Receive. */
+  /** Of a Send without a Receive. */
   readonly timeout: readonly number[];
-  /** For NotifyDisconnect when this side disconnects. */
+  /** Of NotifyDisconnect when this side disconnects. */
   readonly ownDisconnect: readonly number[];
   readonly addressInUse: readonly number[];
 }
 
-const says: Readonly<Record<Spi, Says>> = {
+const statusesOf: Readonly<Record<Spi, VersionStatuses>> = {
   v1: {
     remoteAccess: [Status.REMOTE_ERROR],
     remoteInvalid: [Status.REMOTE_ERROR],
@@ -67,7 +67,7 @@ export const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, A
 export const SUCCESS = Status.SUCCESS;
 export const CANCELED = Status.CANCELED;
 
-/** How a connection is made. */
+/** How to establish a connection. */
 export interface PairOptions {
   readonly near?: LinkOptions;
   readonly far?: LinkOptions;
@@ -87,7 +87,7 @@ export class End {
     readonly outbound: number,
     readonly memory: number,
     readonly maxInline: number,
-    /** Scatter/gather entries that its queue pair has granted. */
+    /** Number of scatter/gather entries that its queue pair has granted. */
     readonly receiveSge: number,
     readonly requestSge: number,
   ) {}
@@ -107,12 +107,12 @@ export class End {
     return posted;
   }
 
-  /** The status of a posting call. */
+  /** Returns the status of a posting call. */
   async postStatus(post: Post): Promise<number> {
     return (await this.party.post(this.link, [post]))[0]!.status;
   }
 
-  /** Opens the first bytes of its memory to the peer; takes the result of the Bind. */
+  /** Opens the first bytes of its memory to the peer, and takes the result of the Bind. */
   async open(flags: number, length = 4096, offset = 0): Promise<{ target: Target; window: number }> {
     const window = await this.party.window();
     const [bound] = await this.post({ op: 'bind', context: 'bind', window, offset, length, flags });
@@ -130,7 +130,7 @@ export class End {
   }
 }
 
-/** Receives of `length` bytes each, in consecutive memory from `at`, with contexts from `first`. */
+/** Returns Receives of `length` bytes each, in consecutive memory from `at`, with contexts from `first`. */
 export function receives(count: number, length = 64, first = 0, at = 0): Post[] {
   return Array.from({ length: count }, (_, i) => ({
     op: 'receive' as const,
@@ -139,7 +139,7 @@ export function receives(count: number, length = 64, first = 0, at = 0): Post[] 
   }));
 }
 
-/** Sends of `length` bytes each from the same place, with contexts from `first`. */
+/** Returns Sends of `length` bytes each from the same memory, with contexts from `first`. */
 export function sends(count: number, length = 64, first = 0, flags = 0): Post[] {
   return Array.from({ length: count }, (_, i) => ({
     op: 'send' as const,
@@ -149,7 +149,7 @@ export function sends(count: number, length = 64, first = 0, flags = 0): Post[] 
   }));
 }
 
-/** Near in this process, for cases that use the SPI's objects directly. */
+/** The half in this process (near), for cases that use the SPI's objects directly. */
 export interface LocalHalf {
   readonly provider: unknown;
   readonly half: Half;
@@ -157,7 +157,7 @@ export interface LocalHalf {
 
 /** The objects of a case. */
 export class CaseContext {
-  readonly says: Says;
+  readonly statuses: VersionStatuses;
   #step = 'its first step';
 
   readonly #local: LocalHalf;
@@ -169,7 +169,7 @@ export class CaseContext {
     readonly farInfo: HalfInfo,
     local: LocalHalf,
   ) {
-    this.says = says[nearInfo.spi];
+    this.statuses = statusesOf[nearInfo.spi];
     this.#local = local;
   }
 
@@ -178,17 +178,17 @@ export class CaseContext {
     return this.#local.provider;
   }
 
-  /** Near's adapter itself, of SPI v1. */
+  /** Near's adapter object, of SPI v1. */
   get v1(): { readonly adapter: INDAdapter } {
     const { half } = this.#local;
-    if (!(half instanceof HalfV1)) throw new Error('This run tests another version of the SPI.');
+    if (!(half instanceof HalfV1)) throw new Error('This run does not test SPI v1.');
     return half;
   }
 
-  /** Near's adapter itself, of SPI v2. */
+  /** Near's adapter object, of SPI v2. */
   get v2(): { readonly adapter: IND2Adapter } {
     const { half } = this.#local;
-    if (!(half instanceof HalfV2)) throw new Error('This run tests another version of the SPI.');
+    if (!(half instanceof HalfV2)) throw new Error('This run does not test SPI v2.');
     return half;
   }
 
@@ -196,7 +196,7 @@ export class CaseContext {
     return this.nearInfo.spi;
   }
 
-  /** The latest step, for cases that never end. */
+  /** The latest step, reported for cases that never end. */
   get lastStep(): string {
     return this.#step;
   }
@@ -213,18 +213,18 @@ export class CaseContext {
     throw new NotApplicable(why);
   }
 
-  /** A listener and the address to connect to. */
+  /** Creates a listener, and returns it with the address to connect to. */
   async listen(side: 'near' | 'far' = 'far', options: { port?: number; backlog?: number } = {}) {
     const listener = await this[side].listen(options);
     const address = await this[side].listenerAddress(listener);
     return { listener, address };
   }
 
-  /** A connection: near's side, far's side, and the listener's address. */
+  /** Establishes a connection: returns near's side, far's side, and the listener's address. */
   async pair(options: PairOptions = {}): Promise<{ near: End; far: End; address: HalfAddress }> {
     const active = options.active ?? 'near';
     const passive = active === 'near' ? 'far' : 'near';
-    this.step('making a connection');
+    this.step('establishing a connection');
     const ends = {
       near: await End.make(this.near, options.near),
       far: await End.make(this.far, options.far),
@@ -258,7 +258,7 @@ export class CaseContext {
     this.status(await passive.party.settled(accepted), SUCCESS, 'Accept');
   }
 
-  /** A connection that waits for Accept or Reject: `passive` holds the request. */
+  /** Creates a connection that waits for Accept or Reject; `passive` holds the request. */
   async requested(options: PairOptions = {}): Promise<{ near: End; far: End; connected: number }> {
     const active = options.active ?? 'near';
     const passive = active === 'near' ? 'far' : 'near';
@@ -282,7 +282,7 @@ export class CaseContext {
     }
   }
 
-  /** Checks the status of a request. */
+  /** Checks the status of a completed request. */
   async ends(
     side: Party,
     request: number,
@@ -293,7 +293,7 @@ export class CaseContext {
     this.status(await side.settled(request), expected, what);
   }
 
-  /** Checks that a call is refused. */
+  /** Checks that a call fails with the expected status. */
   async refused(call: Promise<unknown>, expected: number | readonly number[], what: string): Promise<void> {
     this.step(what);
     this.status(await statusOf(call), expected, what);
@@ -308,7 +308,7 @@ export class CaseContext {
     if (!condition) throw new Violation(what, expected, got);
   }
 
-  /** Contexts and statuses of results, in order. */
+  /** Checks contexts and statuses of results, in order. */
   results(
     got: readonly Outcome[],
     expected: readonly (readonly [context: number | string, status: number | readonly number[]])[],
@@ -325,7 +325,7 @@ export class CaseContext {
     if (!matches) throw new Violation(what, text || 'nothing', got.map(describe).join(', ') || 'nothing');
   }
 
-  /** Results with successive contexts and one status. */
+  /** Checks results with consecutive contexts and one status. */
   run(got: readonly Outcome[], count: number, status: number, what: string, first = 0): void {
     this.results(
       got,
@@ -335,14 +335,14 @@ export class CaseContext {
   }
 
   /**
-   * A number of Sends to a peer without a Receive that were cancelled; contexts count from `first`. The provider may
-   * have given the first one up before; when it does so is not checked.
+   * Checks the results of a number of cancelled Sends to a peer without a Receive; contexts count from `first`. The
+   * provider may have given up the first one before; when it does so is not checked.
    */
-  heldUp(got: readonly Outcome[], count: number, what: string, first = 0): void {
+  cancelledSends(got: readonly Outcome[], count: number, what: string, first = 0): void {
     this.results(
       got,
       Array.from({ length: count }, (_, i) => {
-        return [first + i, i === 0 ? [CANCELED, ...this.says.timeout] : CANCELED] as const;
+        return [first + i, i === 0 ? [CANCELED, ...this.statuses.timeout] : CANCELED] as const;
       }),
       what,
     );
@@ -358,7 +358,7 @@ export class CaseContext {
     memory = end.memory,
   ): Promise<void> {
     const wrong = await end.party.mismatch(memory, at, length, seed);
-    this.ok(wrong === -1, what, `${length} bytes of the pattern`, `another byte at ${wrong}`);
+    this.ok(wrong === -1, what, `${length} bytes of the pattern`, `a different byte at ${wrong}`);
   }
 
   /** Disconnects from one side and waits for it. */
@@ -368,7 +368,7 @@ export class CaseContext {
   }
 }
 
-/** The status of a refused call; SUCCESS if it is not refused. */
+/** Returns the status of a call that fails; SUCCESS if it does not. */
 export async function statusOf(call: Promise<unknown>): Promise<number> {
   try {
     await call;
@@ -380,7 +380,7 @@ export async function statusOf(call: Promise<unknown>): Promise<number> {
   }
 }
 
-/** JSON in which failure statuses have their names; no other number in cases is that large. */
+/** Returns JSON with the names of failure statuses; no other number in cases is that large. */
 function readable(json: string | undefined): string {
   return (json ?? 'undefined').replace(/\b[23]\d{9}\b/g, (digits) => nameOf(Number(digits)));
 }

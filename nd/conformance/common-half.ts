@@ -4,7 +4,7 @@ import type { HalfAddress, Outcome, Post, Posted, Target } from './half.js';
 import { patternByte } from './half.js';
 import { type MemorySource, plainMemory } from './memory-source.js';
 
-/** The part of an overlapped request that halves use. */
+/** Members of an overlapped request that halves use. */
 export interface Request extends PromiseLike<unknown> {
   readonly completed: boolean;
   readonly status: number;
@@ -12,20 +12,20 @@ export interface Request extends PromiseLike<unknown> {
   cancel(): void;
 }
 
-/** The part of an object with overlapped requests that halves use. */
+/** Members of an object with overlapped requests that halves use. */
 export interface Owner {
   cancelOverlappedRequests(): void;
   release(): number;
 }
 
-/** The part of a completion queue of either version that halves use. */
+/** Members of a completion queue, common to both versions, that halves use. */
 export interface AnyQueue extends Owner {
   readonly entries: number;
   resize(entries: number): void;
   notify(type: NdNotifyType): Request;
 }
 
-/** The part of a connector of either version that halves use. */
+/** Members of a connector, common to both versions, that halves use. */
 export interface AnyConnector extends Owner {
   completeConnect(): Request;
   reject(privateData?: Uint8Array): void;
@@ -41,19 +41,19 @@ export interface AnyLink {
   readonly inbound: number;
   readonly outbound: number;
   readonly memory: number;
-  /** Objects that it has made itself, and releases. */
+  /** Objects that the link has created itself, and releases. */
   readonly own: readonly { release(): number }[];
 }
 
 interface Tracked {
   /** The object of the request. */
   readonly owner: number;
-  /** Undefined: it was refused at once. */
+  /** Undefined if the request failed at once. */
   readonly request: Request | undefined;
   readonly status: number;
 }
 
-/** The status of an error of the provider. An error without a status is a defect and stays an error. */
+/** Returns the status of an error of the provider. An error without a status is a defect and is thrown. */
 export function statusOfError(error: unknown): number {
   const status = (error as { status?: unknown } | null)?.status;
   if (typeof status !== 'number') throw error;
@@ -61,7 +61,7 @@ export function statusOfError(error: unknown): number {
 }
 
 /**
- * Numbers for objects, requests and their outcomes, memory, connections: the common part of halves of both versions.
+ * Base of the halves of both versions: assigns numbers to objects, requests and their outcomes, memory and connections.
  */
 export abstract class CommonHalf<
   Queue extends AnyQueue,
@@ -69,7 +69,7 @@ export abstract class CommonHalf<
   Window extends { release(): number },
   Link extends AnyLink,
 > {
-  /** Time limit of steps that should be immediate. */
+  /** Time limit of steps that should be immediate, in milliseconds. */
   protected readonly patienceMs: number;
   protected readonly source: MemorySource;
   readonly #requests = new Map<number, Tracked>();
@@ -141,7 +141,7 @@ export abstract class CommonHalf<
     return request === undefined ? status : request.status;
   }
 
-  /** The status of a request; PENDING if it does not end in time. */
+  /** Returns the status of a request; PENDING if it does not end in time. */
   protected async wait(request: Request): Promise<number> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<number>((resolve) => {
@@ -210,8 +210,9 @@ export abstract class CommonHalf<
   }
 
   /**
-   * Releases all objects: windows, links, listeners, queues, and those of these tables. Forgets the rest. Windows go first: on
-   * rdma_rxe the end of a queue pair waits 50 seconds for those that it has bound (rxe_mw.c, rxe_do_bind_mw).
+   * Releases all objects: windows, links, listeners, queues, and those of these tables. Forgets the rest. Windows are
+   * released first: on rdma_rxe the destruction of a queue pair waits 50 seconds for windows bound on it (rxe_mw.c,
+   * rxe_do_bind_mw).
    */
   protected releaseAll(...tables: Map<number, { release(): number }>[]): void {
     const release = (table: Map<number, { release(): number }>): void => {
@@ -235,7 +236,7 @@ export abstract class CommonHalf<
       const notification = this.queueOf(cq).notify('any');
       const status = await this.wait(notification);
       if (status === Status.PENDING) {
-        // A look at this time would find what the provider has not reported.
+        // Reading the state now would find results that the provider has not reported.
         notification.cancel();
         return taken;
       }
@@ -270,22 +271,22 @@ export abstract class CommonHalf<
   protected bytesOf(memory: number, at: number, length: number): Uint8Array {
     const bytes = this.bytes.get(memory);
     if (bytes === undefined || at + length > bytes.length) {
-      throw new Error(`This half has no memory ${memory} with ${length} bytes at ${at}.`);
+      throw new Error(`Unknown memory ${memory}, or not ${length} bytes long at ${at}.`);
     }
     return bytes.subarray(at, at + length);
   }
 
   #tracked(id: number): Tracked {
     const tracked = this.#requests.get(id);
-    if (tracked === undefined) throw new Error(`This half has made no request ${id}.`);
+    if (tracked === undefined) throw new Error(`Unknown request ${id}.`);
     return tracked;
   }
 }
 
-/** An object by its number and kind. */
+/** Returns an object by its number and kind. */
 export function lookUp<T>(table: ReadonlyMap<number, T>, id: number, kind: string): T {
   const found = table.get(id);
-  if (found === undefined) throw new Error(`This half has no ${kind} ${id}.`);
+  if (found === undefined) throw new Error(`Unknown ${kind} ${id}.`);
   return found;
 }
 

@@ -35,7 +35,7 @@ interface Link extends AnyLink {
 }
 
 const noShared = (): never => {
-  throw new Error('SPI v1 has no shared receive queues.');
+  throw new Error('SPI v1 does not support shared receive queues.');
 };
 
 /** A half over a provider of ND SPI v1. */
@@ -54,7 +54,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   }
 
   get adapter(): INDAdapter {
-    if (this.#adapter === undefined) throw new Error('No case has begun.');
+    if (this.#adapter === undefined) throw new Error('begin() must be called before this method.');
     return this.#adapter;
   }
 
@@ -195,11 +195,11 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   poll(cq: number, max: number): Outcome[] {
     const results: NdResult[] = [];
     const n = this.queueOf(cq).getResults(results, max);
-    if (n > max) throw new Error(`GetResults has answered ${n} results where ${max} were asked for.`);
+    if (n > max) throw new Error(`GetResults must return at most ${max} results; got ${n}.`);
     return results.slice(0, n).map((result) => ({
       context: this.#results.has(result)
         ? (result.context as number | string)
-        : 'a result that this half has not passed',
+        : 'a result that was not passed',
       status: result.status,
       bytes: result.bytesTransferred,
     }));
@@ -221,7 +221,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
   }
 
   target(): Target {
-    throw new Error('SPI v1 has no remote access to registered memory, only to windows.');
+    throw new Error('SPI v1 supports remote access only to windows.');
   }
 
   window(invalidateContext?: number | string): number {
@@ -251,7 +251,7 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
       return;
     }
     const found = this.cqs.get(object) ?? this.listeners.get(object) ?? this.windows.get(object);
-    if (found === undefined) throw new Error(`This half has nothing ${object} that could be released.`);
+    if (found === undefined) throw new Error(`Unknown object ${object}, which cannot be released.`);
     found.release();
   }
 
@@ -321,6 +321,6 @@ export class HalfV1 extends CommonHalf<INDCompletionQueue, INDListen, INDMemoryW
 }
 
 function descriptorOf({ target }: Post): NdMwDescriptor {
-  if (target === undefined) throw new Error('The request needs a target.');
+  if (target === undefined) throw new Error('`target` is missing in the request.');
   return new NdMwDescriptor(BigInt(target.address), BigInt(target.length), target.key);
 }

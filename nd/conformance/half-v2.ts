@@ -48,7 +48,7 @@ export class HalfV2
   #adapter: IND2Adapter | undefined;
   readonly #regions = new Map<number, IND2MemoryRegion>();
   readonly #shared = new Map<number, IND2SharedReceiveQueue>();
-  /** Connectors that have a role, or an address: the first Connect binds the others. */
+  /** Connectors that have a role or an address; the first Connect binds the others. */
   #placed = new WeakSet<IND2Connector>();
 
   constructor(provider: IND2Provider, address: string, patienceMs: number, source?: MemorySource) {
@@ -58,7 +58,7 @@ export class HalfV2
   }
 
   get adapter(): IND2Adapter {
-    if (this.#adapter === undefined) throw new Error('No case has begun.');
+    if (this.#adapter === undefined) throw new Error('begin() must be called before this method.');
     return this.#adapter;
   }
 
@@ -251,7 +251,7 @@ export class HalfV2
   poll(cq: number, max: number): Outcome[] {
     const results: Nd2Result[] = [];
     const n = this.queueOf(cq).getResults(results, max);
-    if (n > max) throw new Error(`GetResults has answered ${n} results where ${max} were asked for.`);
+    if (n > max) throw new Error(`GetResults must return at most ${max} results; got ${n}.`);
     return results.slice(0, n).map((result) => ({
       context: result.requestContext as number | string,
       status: result.status,
@@ -332,7 +332,7 @@ export class HalfV2
       this.windows.get(object) ??
       this.#regions.get(object) ??
       this.#shared.get(object);
-    if (found === undefined) throw new Error(`This half has nothing ${object} that could be released.`);
+    if (found === undefined) throw new Error(`Unknown object ${object}, which cannot be released.`);
     found.release();
   }
 
@@ -367,7 +367,7 @@ export class HalfV2
         queuePair.invalidate(context, this.windowOf(post), flags);
         break;
       default:
-        throw new Error(`SPI v2 has no request ${post.op}.`);
+        throw new Error(`SPI v2 does not support the request ${post.op}.`);
     }
     if (post.scribble === true) {
       for (const { memory: used } of sgl) if (used instanceof Uint8Array) used.fill(0xee);
@@ -400,6 +400,6 @@ export class HalfV2
 }
 
 function remoteOf({ target }: Post): Nd2RemoteMemory {
-  if (target === undefined) throw new Error('The request needs a target.');
+  if (target === undefined) throw new Error('`target` is missing in the request.');
   return new Nd2RemoteMemory(BigInt(target.address), target.key);
 }

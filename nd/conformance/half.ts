@@ -1,7 +1,7 @@
 /**
  * The methods of a half for conformance cases. The halves are the two sides of a case's connections: in one process, in
- * two, or on two hosts. So that a case is the same in all three, it uses only these methods, whose arguments and
- * answers can be sent as JSON.
+ * two, or on two hosts. A case uses only these methods, whose arguments and results can be sent as JSON, so that it is
+ * the same in all three.
  *
  * A half hides the differences between SPI v1 and v2 and passes everything else through: a case identifies objects by
  * numbers, and gets statuses as the provider returned them.
@@ -13,7 +13,7 @@ import type { NdAdapterOptions } from '../index.js';
 export const spiVersions = ['v1', 'v2'] as const;
 export type Spi = (typeof spiVersions)[number];
 
-/** Limits of the half's adapter, by the names that cases use. Sizes in bytes. */
+/** Limits of the half's adapter, by the names that cases use. Sizes are in bytes. */
 export interface HalfLimits {
   readonly receives: number;
   readonly requests: number;
@@ -27,7 +27,7 @@ export interface HalfLimits {
   readonly cqEntries: number;
   readonly callerData: number;
   readonly calleeData: number;
-  /** 0: there are no shared receive queues. */
+  /** Maximum Receives of a shared receive queue; 0: not supported. */
   readonly sharedReceives: number;
 }
 
@@ -46,7 +46,7 @@ const data = z.array(z.int().min(0).max(255)).max(100_000);
 
 /** The objects of one connection. */
 const linkOptions = z.strictObject({
-  /** Bytes of its registered memory; default 65536. */
+  /** Length of its registered memory in bytes; default 65536. */
   memory: z
     .int()
     .min(0)
@@ -54,9 +54,9 @@ const linkOptions = z.strictObject({
     .optional(),
   /** v2: rights of that memory (ND_MR_FLAG_*); default local write. */
   rights: z.number().optional(),
-  /** Maximum of outstanding Receives; default 32. */
+  /** Maximum outstanding Receives; default 32. */
   receives: count.optional(),
-  /** Maximum of other outstanding requests; default 32. */
+  /** Maximum other outstanding requests; default 32. */
   requests: count.optional(),
   receiveSge: count.optional(),
   requestSge: count.optional(),
@@ -71,9 +71,9 @@ const linkOptions = z.strictObject({
   inline: count.optional(),
   /** v2: an existing shared receive queue. */
   shared: id.optional(),
-  /** Uses the connector of this existing link instead of a new one. */
+  /** Use the connector of this existing link instead of a new one. */
   connectorOf: id.optional(),
-  /** Uses the endpoint of this existing link instead of a new one. */
+  /** Use the endpoint of this existing link instead of a new one. */
   endpointOf: id.optional(),
 });
 export type LinkOptions = z.input<typeof linkOptions>;
@@ -94,7 +94,7 @@ const piece = z.strictObject({
   length: z.number(),
   /** Default: the memory of the link. */
   memory: id.optional(),
-  /** v2: names the memory by its local token. */
+  /** v2: refer to the memory by its local token. */
   token: z.boolean().optional(),
   /** Bytes that are not registered. */
   plain: data.optional(),
@@ -125,19 +125,19 @@ const post = z.strictObject({
   flags: z.number().optional(),
   /** The memory of Read and Write, and the window of SendAndInvalidate. */
   target: target.optional(),
-  /** Offset in bytes into the target, or for Bind into the memory. */
+  /** Offset into the target in bytes, or for Bind into the memory. */
   offset: z.number().optional(),
-  /** Bytes of Bind. */
+  /** Length of Bind in bytes. */
   length: z.number().optional(),
   window: id.optional(),
-  /** Of Bind; default: the memory of the link. */
+  /** The memory of Bind; default: the memory of the link. */
   memory: id.optional(),
-  /** Overwrites this plain memory as soon as the call has returned. */
+  /** Overwrite this unregistered memory as soon as the call has returned. */
   scribble: z.boolean().optional(),
 });
 export type Post = z.input<typeof post>;
 
-/** The result of a posting call; the target of a Bind. */
+/** The result of a posting call, and the target of a Bind. */
 export interface Posted {
   readonly status: number;
   readonly target?: Target;
@@ -159,7 +159,7 @@ export interface HalfAddress {
   readonly port: number;
 }
 
-/** A connector's data of its peer. */
+/** The peer's data, as a connector reports it. */
 export interface PeerData {
   readonly inboundReads: number;
   readonly outboundReads: number;
@@ -170,9 +170,9 @@ const notifyType = z.enum(['errors', 'any', 'solicited']);
 const objectKinds = z.enum(['connector', 'endpoint', 'inbound', 'outbound']);
 
 /**
- * The methods: the schema of each one's arguments, by which those from the other process are checked. Methods that make
- * overlapped requests return a number by which the outcome is queried. A request that was refused at once has an
- * outcome, too; cases do not distinguish the two.
+ * The methods: the schema of each one's arguments, which checks those from the other process. Methods that issue
+ * overlapped requests return a number to query the outcome with. A request that failed at once also has an outcome;
+ * cases do not distinguish the two.
  */
 export const halfArguments = {
   info: z.tuple([]),
@@ -180,7 +180,7 @@ export const halfArguments = {
     z.strictObject({
       port: count.optional(),
       backlog: count.optional(),
-      /** v1. */
+      /** v1: the IP protocol. */
       protocol: count.optional(),
       /** v2: the address; default: the adapter's. */
       address: z.string().optional(),
@@ -234,7 +234,7 @@ export const halfArguments = {
 
 export type HalfMethod = keyof typeof halfArguments;
 
-/** A half in this process. A method that the provider refuses throws an error with its status. */
+/** A half in this process. A method that fails in the provider throws an error with its status. */
 export interface Half {
   info(): HalfInfo;
   listen(options: { port?: number; backlog?: number; protocol?: number; address?: string }): number;
@@ -242,10 +242,10 @@ export interface Half {
   cq(entries: number): number;
   cqEntries(cq: number): number;
   resize(cq: number, entries: number): void;
-  /** Memory, queues, endpoint and connector of one connection. */
+  /** Creates memory, queues, endpoint and connector of one connection. */
   link(options: LinkOptions): Promise<number>;
   parts(link: number): LinkParts;
-  /** GetConnectionRequest. */
+  /** Issues GetConnectionRequest. */
   awaitRequest(listener: number, link: number): number;
   connect(
     link: number,
@@ -260,42 +260,42 @@ export interface Half {
   peerAddress(link: number): HalfAddress;
   notifyDisconnect(link: number): number;
   disconnect(link: number): number;
-  /** CancelOverlappedRequests; returns the statuses of this object's pending requests after the call. */
+  /** Calls CancelOverlappedRequests; returns the statuses of this object's pending requests after the call. */
   cancel(object: number): number[];
-  /** The status of a request; PENDING if it does not end within the half's patience. */
+  /** Returns the status of a request; PENDING if it does not end within the half's time limit. */
   settled(request: number): Promise<number>;
-  /** Its present status. */
+  /** Returns the current status of a request. */
   statusNow(request: number): number;
-  /** Posts requests in one go; a refused one does not stop the others. */
+  /** Posts requests in one call; a failed one does not stop the others. */
   post(link: number, posts: readonly Post[]): Posted[];
   flush(link: number): void;
-  /** Waits by Notify until there are so many results; returns fewer after the half's patience. */
+  /** Waits with Notify until there are `count` results; returns fewer after the half's time limit. */
   take(cq: number, count: number): Promise<Outcome[]>;
-  /** One GetResults. */
+  /** Calls GetResults once. */
   poll(cq: number, max: number): Outcome[];
   notify(cq: number, type: 'errors' | 'any' | 'solicited'): number;
   memory(bytes: number, rights?: number): Promise<number>;
-  /** Registers a part of memory once more. */
+  /** Registers a part of memory again. */
   registerAgain(memory: number, at: number, length: number, rights?: number): Promise<number>;
   deregister(memory: number): number;
-  /** v2: the region as the peer addresses it. */
+  /** v2: returns the region as the peer addresses it. */
   target(memory: number): Target;
   /** Writes a pattern. */
   fill(memory: number, at: number, length: number, seed: number): void;
-  /** Offset of the first byte that differs from the pattern; -1 if none does. */
+  /** Returns the offset of the first byte that differs from the pattern; -1 if none does. */
   mismatch(memory: number, at: number, length: number, seed: number): number;
   peek(memory: number, at: number, length: number): number[];
-  /** Waits, polling the memory, until a byte has a value; false after the half's patience. */
+  /** Polls the memory until a byte has a value; returns false after the half's time limit. */
   spinUntil(memory: number, at: number, value: number): Promise<boolean>;
   window(invalidateContext?: number | string): number;
-  /** v2. */
+  /** v2: creates a shared receive queue. */
   shared(options: { depth: number; sge?: number; threshold?: number }): number;
   sharedReceive(shared: number, posts: readonly Post[]): Posted[];
   sharedModify(shared: number, depth: number, threshold: number): void;
   sharedNotify(shared: number): number;
   /** Releases an object, or a part of a link. */
   release(object: number, part?: 'connector' | 'endpoint' | 'inbound' | 'outbound'): void;
-  /** Begins a case, or begins it anew with other options: opens an adapter instance of its own. */
+  /** Begins a case, or restarts it with other options: opens an adapter instance for it. */
   begin(options?: NdAdapterOptions): void;
   /** Ends a case: releases all its objects. */
   end(): void;
@@ -327,7 +327,7 @@ export type Party = {
   inOneTurn<const C extends readonly SyncCall[]>(calls: C): Promise<CallOutcomes<C>>;
 };
 
-/** Byte `i` of the pattern with a seed. */
+/** Returns byte `i` of the pattern with a seed. */
 export function patternByte(i: number, seed: number): number {
   return (i * 31 + (i >> 8) * 7 + seed * 17 + 1) & 0xff;
 }

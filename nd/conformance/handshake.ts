@@ -1,33 +1,33 @@
 /**
  * The beginning of a control connection. Its commands run in the serving process, so only clients that know the token
- * may send any: the first line must carry it, in time, and be short. Any other line is answered with the reason, and
- * the connection is closed.
+ * may send them. The first line must contain the token, arrive in time, and be short. For any other line, the server
+ * replies with the reason and closes the connection.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 
-/** The first line: limits of its length and time. */
+/** Maximum length of the first line in bytes, and its time limit. */
 export const HANDSHAKE_BYTES = 1024;
 export const HANDSHAKE_MS = 5_000;
 
-/** How long a refused client may read the reason. */
+/** How long a refused client may take to read the reason. */
 const FAREWELL_MS = 1_000;
 
-/** An unpredictable token, as hexadecimal digits: 128 bits. */
+/** Returns an unpredictable token of 128 bits, as hexadecimal digits. */
 export function makeToken(): string {
   return randomBytes(16).toString('hex');
 }
 
-/** Whether two tokens are equal, in a time that does not depend on them. */
+/** Compares two tokens in a time that does not depend on them. */
 export function sameToken(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
 }
 
 /**
- * The first line of a connection. The following bytes stay in the socket, which is paused.
+ * Returns the first line of a connection. The following bytes stay in the socket, which is paused.
  *
- * @throws Error when the line is too long or too late, or the connection ends before.
+ * @throws Error if the line is too long or too late, or the connection ends before it
  */
 export function firstLine(socket: Socket, limitMs = HANDSHAKE_MS): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -45,7 +45,7 @@ export function firstLine(socket: Socket, limitMs = HANDSHAKE_MS): Promise<strin
       const end = chunk.indexOf(10);
       const length = got.length + (end === -1 ? chunk.length : end);
       if (length > HANDSHAKE_BYTES) {
-        fail(`The first line has more than ${HANDSHAKE_BYTES} bytes.`);
+        fail(`The first line must have at most ${HANDSHAKE_BYTES} bytes.`);
         return;
       }
       got = Buffer.concat([got, end === -1 ? chunk : chunk.subarray(0, end)]);
@@ -54,8 +54,8 @@ export function firstLine(socket: Socket, limitMs = HANDSHAKE_MS): Promise<strin
       if (end + 1 < chunk.length) socket.unshift(chunk.subarray(end + 1));
       resolve(got.toString('utf8'));
     };
-    const onClose = (): void => fail('The client has left without a word.');
-    const timer = setTimeout(() => fail(`No line has come within ${limitMs} ms.`), limitMs);
+    const onClose = (): void => fail('The client closed the connection before the first line.');
+    const timer = setTimeout(() => fail(`The first line did not arrive within ${limitMs} ms.`), limitMs);
     socket.on('data', onData).on('close', onClose);
   });
 }

@@ -17,18 +17,18 @@ export const openerNames: Readonly<Record<Spi, string>> = {
 /** A provider to test. */
 export interface Subject {
   readonly spi: Spi;
-  /** Opens the provider; every half has one of its own. */
+  /** Opens the provider; every half opens its own. */
   readonly open: () => unknown;
-  /** Memory of the module's export `allocate`. Undefined: it has none. */
+  /** Memory of the module's export `allocate`; undefined if it does not export it. */
   readonly allocated: (() => MemorySource) | undefined;
 }
 
 /**
- * The provider that a module exports: a function `openNetworkDirect` for SPI v1, `openNetworkDirect2` for v2, that
- * returns it. A module is a package name, or a path that begins with `.` or `/`; packages are searched from here, and
- * then from the working directory.
+ * Loads the provider that a module exports: a function `openNetworkDirect` for SPI v1, `openNetworkDirect2` for v2,
+ * that returns it. A module is a package name, or a path that begins with `.` or `/`. Packages are searched from here,
+ * and then from the working directory.
  *
- * @throws Error if there is no such module, it cannot be loaded, or it has no such function.
+ * @throws Error if the module does not exist, cannot be loaded, or does not have the function
  */
 export async function loadSubject(spi: Spi, module?: string): Promise<Subject> {
   const exported: Record<string, unknown> = await (module === undefined
@@ -40,7 +40,7 @@ export async function loadSubject(spi: Spi, module?: string): Promise<Subject> {
   const open = find(name);
   if (typeof open !== 'function') {
     throw new Error(
-      `${module ?? 'This version'} has no provider of SPI ${spi}: it should export a function '${name}' that opens one.`,
+      `${module ?? 'This version'} must export a function '${name}', which opens a provider of SPI ${spi}.`,
     );
   }
   const allocate = find('allocate');
@@ -63,12 +63,12 @@ async function load(module: string): Promise<Record<string, unknown>> {
     });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    // The importer is named already.
+    // The importer is already named.
     const reason = message.replace(/ imported from .*$/s, '');
     const hint = isMissing(error)
-      ? " A provider is the name of an installed package, or the path of a module, which begins with '.' or '/'."
+      ? " It must be the name of an installed package, or the path of a module, which begins with '.' or '/'."
       : '';
-    throw new Error(`The provider '${module}' cannot be loaded: ${reason}.${hint}`, { cause: error });
+    throw new Error(`Cannot load the provider '${module}': ${reason}.${hint}`, { cause: error });
   }
 }
 
@@ -76,7 +76,7 @@ function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException | undefined)?.code === 'ERR_MODULE_NOT_FOUND';
 }
 
-/** The package's URL for a program in the working directory. */
+/** Returns the package's URL as seen from the working directory. */
 function inWorkingDirectory(name: string): string | undefined {
   try {
     return pathToFileURL(createRequire(resolve('program.js')).resolve(name)).href;
@@ -85,7 +85,7 @@ function inWorkingDirectory(name: string): string | undefined {
   }
 }
 
-/** A half over an open provider; its memory is plain arrays by default. */
+/** Creates a half over an open provider; by default its memory is plain arrays. */
 export function makeHalf(
   spi: Spi,
   provider: unknown,

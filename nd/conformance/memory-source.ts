@@ -1,25 +1,26 @@
 /** Where a half's memory comes from: plain arrays, or the provider's own allocator. */
 
-/** An allocator of zeroed bytes, as a provider's module may export it by the name `allocate`. */
+/** An allocator of zeroed bytes, as a provider's module may export it under the name `allocate`. */
 export type Allocate = (bytes: number) => Uint8Array;
 
 /** The memory of a half. */
 export interface MemorySource {
-  /** Zeroed bytes, until {@link MemorySource.reset}. */
+  /** Returns zeroed bytes, which stay valid until {@link MemorySource.reset}. */
   take(bytes: number): Uint8Array;
-  /** Ends a case: nothing that was taken is in use any more. */
+  /** Ends a case: no memory taken before is in use any longer. */
   reset(): void;
 }
 
-/** An array of its own for every memory. */
+/** Allocates an array for every memory. */
 export const plainMemory: MemorySource = { take: (bytes) => new Uint8Array(bytes), reset: () => {} };
 
 const CHUNK = 16 << 20;
 const PAGE = 4096;
 
 /**
- * Parts of large allocations, which the next case uses again: so what a provider prepares for an allocation (a mapping, for instance)
- * exists from its second use on, and a case that touches memory of an earlier one is noticed.
+ * Parts of large allocations, which the next case reuses. Therefore anything that a provider prepares for an
+ * allocation, such as a mapping, exists from its second use on, and a case that touches memory of an earlier one is
+ * detected.
  */
 export class ChunkedMemory implements MemorySource {
   readonly #chunks: Uint8Array[] = [];

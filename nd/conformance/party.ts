@@ -1,4 +1,4 @@
-/** Halves for cases: one in this process, or one behind a control connection. JSON lines over TCP. */
+/** Halves for cases, in this process or behind a control connection. The protocol is JSON lines over TCP. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -21,13 +21,13 @@ const PROTOCOL = 2;
 /** TCP port of the control connection. */
 export const CONTROL_PORT = 18_600;
 
-/** Maximum length of a line: some ten thousand requests in one go. */
+/** Maximum length of a line in bytes: some ten thousand requests in one call. */
 const LINE = 16 << 20;
 
-/** Maximum of simultaneous connections; a run takes one. */
+/** Maximum number of simultaneous connections; a run uses one. */
 const MOST_CONNECTIONS = 64;
 
-/** The id of an answer to an invalid command. */
+/** The id of a reply to an invalid command. */
 const NO_COMMAND = 0;
 
 const methods = Object.keys(halfArguments) as HalfMethod[];
@@ -57,7 +57,7 @@ const answer = z.strictObject({
   error: z.strictObject({ message: z.string(), status: z.number().optional() }).optional(),
 });
 
-/** A failed method of the other half: with its provider's status, or without one for a defect. */
+/** The failure of a method of the other half: with its provider's status, or without one for a defect. */
 export class HalfError extends Error {
   constructor(
     message: string,
@@ -80,12 +80,13 @@ function callAll(half: Half, calls: readonly (readonly [HalfMethod, ...unknown[]
     } catch (error) {
       return { status: statusOfError(error) };
     }
-    if (value instanceof Promise) throw new Error(`${method} takes turns of the event loop.`);
+    if (value instanceof Promise)
+      throw new Error(`${method} is asynchronous and cannot be used in inOneTurn.`);
     return { value };
   });
 }
 
-/** Makes a party from a function that executes its calls. */
+/** Creates a party from a function that executes its calls. */
 function party(
   perform: (method: HalfMethod | 'inOneTurn', args: readonly unknown[]) => Promise<unknown>,
 ): Party {
@@ -96,7 +97,7 @@ function party(
   return made as Party;
 }
 
-/** A half of this process as a party. */
+/** Returns a half of this process as a party. */
 export function localParty(half: Half): Party {
   return party(async (method, args) =>
     method === 'inOneTurn'
@@ -115,7 +116,7 @@ export interface RemoteOptions {
   readonly host: string;
   /** TCP port. */
   readonly port: number;
-  /** The token that the serving side has printed. */
+  /** The token printed by the serving side. */
   readonly token: string;
   readonly spi: Spi;
   readonly patienceMs: number;
@@ -124,7 +125,7 @@ export interface RemoteOptions {
 /**
  * Connects to a half that {@link serveHalf} offers.
  *
- * @throws Error when nobody answers there, the token is wrong, or the answer is not that of such a half.
+ * @throws Error if nothing listens there, the token is wrong, or the reply is not that of such a half
  */
 export async function remoteParty({
   host,
@@ -142,27 +143,27 @@ export async function remoteParty({
     for (const { reject } of waiting.values()) reject(lost);
     waiting.clear();
   };
-  socket.on('error', (error) => end(new Error(`The other half is gone: ${error.message}.`)));
-  socket.on('close', () => end(new Error('The other half has closed the control connection.')));
+  socket.on('error', (error) => end(new Error(`The connection to the other half failed: ${error.message}.`)));
+  socket.on('close', () => end(new Error('The other half closed the control connection.')));
   createInterface({ input: socket }).on('line', (line) => {
     const parsed = answer.safeParse(parseJson(line));
     if (!parsed.success) {
-      end(new Error(`The other half has answered what is no answer: ${line.slice(0, 100)}`));
+      end(new Error(`Malformed reply from the other half: ${line.slice(0, 100)}`));
       socket.destroy();
       return;
     }
     const { id, value, error } = parsed.data;
     if (id === NO_COMMAND) {
-      end(new Error(`The other half refuses: ${error?.message}`));
+      end(new Error(`The other half refused the connection: ${error?.message}`));
       return;
     }
-    const asked = waiting.get(id);
+    const call = waiting.get(id);
     waiting.delete(id);
-    if (error === undefined) asked?.resolve(value);
-    else asked?.reject(new HalfError(error.message, error.status));
+    if (error === undefined) call?.resolve(value);
+    else call?.reject(new HalfError(error.message, error.status));
   });
   let last = NO_COMMAND;
-  const ask = async (line: Record<string, unknown>): Promise<unknown> => {
+  const request = async (line: Record<string, unknown>): Promise<unknown> => {
     if (lost !== undefined) throw lost;
     last += 1;
     const id = last;
@@ -172,13 +173,13 @@ export async function remoteParty({
     });
   };
   try {
-    await ask({ method: 'hello', args: [{ protocol: PROTOCOL, token, spi, patienceMs }] });
+    await request({ method: 'hello', args: [{ protocol: PROTOCOL, token, spi, patienceMs }] });
   } catch (error) {
     socket.destroy();
     throw error;
   }
   return {
-    party: party((method, args) => ask({ method, args: withoutTail(args) })),
+    party: party((method, args) => request({ method, args: withoutTail(args) })),
     async [Symbol.asyncDispose]() {
       if (lost !== undefined) return;
       socket.end();
@@ -187,7 +188,7 @@ export async function remoteParty({
   };
 }
 
-/** JSON has no undefined: omits those at the end. */
+/** Omits trailing undefined values, which JSON does not have. */
 function withoutTail(args: readonly unknown[]): readonly unknown[] {
   const length = args.findLastIndex((arg) => arg !== undefined) + 1;
   return args.slice(0, length);
@@ -195,17 +196,17 @@ function withoutTail(args: readonly unknown[]): readonly unknown[] {
 
 /** How to serve halves. */
 export interface ServeOptions {
-  /** Address of the control connection; it listens at no other. */
+  /** Address of the control connection; the server listens only there. */
   readonly host: string;
-  /** TCP port; 0: a free one. */
+  /** TCP port; 0 selects a free one. */
   readonly port: number;
-  /** The token of its clients: {@link makeToken}. */
+  /** The token that clients must send, from {@link makeToken}. */
   readonly token: string;
-  /** Makes the half of a connection. */
+  /** Creates the half of a connection. */
   readonly half: (spi: Spi, patienceMs: number) => Half;
   /** Called with an error of a connection. */
   readonly onError?: (error: unknown) => void;
-  /** Time limit for the token; default: 5000 ms. */
+  /** Time limit for the token in milliseconds; default: 5000. */
   readonly handshakeMs?: number;
 }
 
@@ -222,20 +223,21 @@ export async function serveHalf(options: ServeOptions): Promise<{ server: Server
   server.listen({ port: options.port, host: options.host });
   await once(server, 'listening');
   const bound = server.address();
-  if (bound === null || typeof bound === 'string') throw new Error('The control server has no port.');
+  if (bound === null || typeof bound === 'string')
+    throw new Error('The control server is not bound to a port.');
   return { server, port: bound.port };
 }
 
-function answerLine(id: number, answered: Omit<z.input<typeof answer>, 'id'>): string {
-  return `${JSON.stringify({ id, ...answered })}\n`;
+function answerLine(id: number, reply: Omit<z.input<typeof answer>, 'id'>): string {
+  return `${JSON.stringify({ id, ...reply })}\n`;
 }
 
-/** The half that a client requests in its first line, which must carry the token. */
+/** Returns the half that a client requests in its first line, which must contain the token. */
 async function greet(socket: Socket, options: ServeOptions): Promise<Half> {
   const line = parseJson(await firstLine(socket, options.handshakeMs));
   const token = z.looseObject({ args: z.tuple([z.looseObject({ token: z.string() })]) }).safeParse(line);
   if (!token.success || !sameToken(token.data.args[0].token, options.token))
-    throw new Error('The token is missing or wrong. The side with --serve has printed it.');
+    throw new Error('The token is missing or wrong. Use the one printed by the side with --serve.');
   const { id, args } = hello.parse(line);
   const half = options.half(args[0].spi, args[0].patienceMs);
   socket.on('close', () => half.end());
@@ -249,13 +251,13 @@ async function serveConnection(socket: Socket, options: ServeOptions): Promise<v
   socket.on('data', (chunk: Buffer) => {
     const end = chunk.lastIndexOf(10);
     pending = end === -1 ? pending + chunk.length : chunk.length - end;
-    if (pending > LINE) socket.destroy(new Error(`A line has more than ${LINE} bytes.`));
+    if (pending > LINE) socket.destroy(new Error(`A line must have at most ${LINE} bytes.`));
   });
   for await (const line of createInterface({ input: socket })) {
     const parsed = command.safeParse(parseJson(line));
-    if (!parsed.success) throw new Error(`No command of this protocol: ${line.slice(0, 100)}`);
+    if (!parsed.success) throw new Error(`Invalid command: ${line.slice(0, 100)}`);
     const { id, method, args } = parsed.data;
-    // Commands may wait for each other's effects, so none waits for another's end.
+    // Commands may wait for each other's effects, so none waits for another to end.
     perform(half, method, args).then(
       (value) => socket.write(answerLine(id, { value: value ?? null })),
       (error: unknown) => socket.write(answerLine(id, { error: described(error) })),

@@ -1,4 +1,4 @@
-/** Reports for people; JSON needs none. */
+/** Reports in text form; JSON reports need none of this. */
 import Table from 'cli-table3';
 import type { CaseResult } from './runner.js';
 
@@ -17,7 +17,7 @@ export function totalsOf(results: readonly CaseResult[]): Totals {
   return { passed: count('passed'), failed: count('failed'), skipped: count('skipped') };
 }
 
-/** A table of the groups of cases, and each failure with its clause, the expected and the actual result. */
+/** Returns a table of the groups of cases, and each failure with its clause, the expected and the actual result. */
 export function formatResults(results: readonly CaseResult[], seconds: number): string {
   const groups = new Map<string, CaseResult[]>();
   for (const result of results) {

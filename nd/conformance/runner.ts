@@ -4,7 +4,7 @@ import type { Party, Spi } from './half.js';
 import { localParty } from './party.js';
 import { Strays } from './strays.js';
 
-/** A rule of the SPI, and the test whether a provider obeys it. */
+/** A rule of the SPI, and the test whether a provider follows it. */
 export interface Case {
   /** Group and rule, as in `disconnect.flushes-receives`. */
   readonly name: string;
@@ -22,22 +22,22 @@ export interface CaseResult {
   readonly spi: Spi;
   readonly outcome: 'passed' | 'failed' | 'skipped';
   readonly ms: number;
-  /** The checked property, for a failure; the reason, for a skipped case. */
+  /** The property checked, for a failure; the reason, for a skipped case. */
   readonly what?: string;
   readonly expected?: string;
   readonly got?: string;
 }
 
-/** A case has three steps at most that wait for something which does not come. */
+/** A case has at most three steps that wait for something that never happens. */
 const CASE_STEPS = 3;
 
-/** How cases are run. */
+/** Options for running cases. */
 export interface RunOptions {
   /** The half in this process. */
   readonly local: LocalHalf;
   /** The other half, here or elsewhere. */
   readonly far: Party;
-  /** Time limit of a step; that of a case is {@link CASE_STEPS} times as long. */
+  /** Time limit of a step in milliseconds; that of a case is {@link CASE_STEPS} times as long. */
   readonly patienceMs: number;
   /** Stop at the first failure. */
   readonly bail?: boolean;
@@ -45,7 +45,9 @@ export interface RunOptions {
   readonly onResult?: (result: CaseResult) => void;
 }
 
-/** Cases whose names match a pattern: `*` stands for anything, a pattern without it for any part of a name. */
+/**
+ * Returns cases whose names match a pattern: `*` stands for anything; a pattern without it matches any part of a name.
+ */
 export function selectCases(cases: readonly Case[], spi: Spi, only?: string): Case[] {
   const matches = only === undefined ? () => true : matcher(only);
   return cases.filter((one) => one.spi.includes(spi) && matches(one.name));
@@ -58,7 +60,7 @@ function matcher(pattern: string): (name: string) => boolean {
   return (name) => expression.test(name);
 }
 
-/** Runs cases one after another, each with adapter instances of its own. */
+/** Runs cases one after another, each with its own adapter instances. */
 export async function runCases(cases: readonly Case[], options: RunOptions): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
   using strays = new Strays();
@@ -79,7 +81,7 @@ async function runCase(one: Case, options: RunOptions, strays: Strays): Promise<
   const begun = performance.now();
   const { name, clause } = one;
   let spi = one.spi[0]!;
-  const told = (rest: Pick<CaseResult, 'outcome' | 'what' | 'expected' | 'got'>): CaseResult => ({
+  const report = (rest: Pick<CaseResult, 'outcome' | 'what' | 'expected' | 'got'>): CaseResult => ({
     name,
     clause,
     spi,
@@ -94,17 +96,17 @@ async function runCase(one: Case, options: RunOptions, strays: Strays): Promise<
     spi = nearInfo.spi;
     context = new CaseContext(near, far, nearInfo, farInfo, local);
     await limited(strays.during(one.body(context)), limitMs);
-    result = told({ outcome: 'passed' });
+    result = report({ outcome: 'passed' });
   } catch (error) {
-    result = told(failure(error, context, limitMs));
+    result = report(failure(error, context, limitMs));
   }
   try {
-    // Node reports a rejection when all pending work is done.
+    // Node.js reports a rejection when all pending work is done.
     const ended = Promise.all([near.end(), far.end()]).then(() => setImmediate());
     await limited(strays.during(ended), limitMs);
   } catch (error) {
     if (result.outcome !== 'failed') {
-      result = told({ ...failure(error, undefined, limitMs), what: 'Releasing everything' });
+      result = report({ ...failure(error, undefined, limitMs), what: 'Releasing everything' });
     }
   }
   return result;

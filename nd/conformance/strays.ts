@@ -1,9 +1,9 @@
 /**
- * Errors that a provider under test throws, or rejects with, where nobody waits for them. They fail the present case,
+ * Errors that a provider under test throws, or rejects with, where nothing waits for them. They fail the current case,
  * not the run.
  */
 export class Strays implements Disposable {
-  /** Those without a waiting case, for the next one. */
+  /** Errors without a waiting case, kept for the next one. */
   readonly #waiting: Stray[] = [];
   #fail: ((stray: Stray) => void) | undefined;
   readonly #onStray = (cause: unknown): void => {
@@ -22,7 +22,7 @@ export class Strays implements Disposable {
     process.off('unhandledRejection', this.#onStray);
   }
 
-  /** Ends like `work`, or with the first stray error until then. */
+  /** Settles like `work`, or rejects with the first stray error until then. */
   async during<T>(work: Promise<T>): Promise<T> {
     let fail: ((stray: Stray) => void) | undefined;
     const strays = new Promise<never>((_, reject) => {
@@ -44,6 +44,6 @@ export class Strays implements Disposable {
 export class Stray extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause), { cause });
-    this.name = 'Nobody has caught';
+    this.name = 'Uncaught';
   }
 }

@@ -111,11 +111,11 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [
     ['--provider', 'no-such-module'],
     1,
-    /The provider 'no-such-module' cannot be loaded: .*installed package/,
+    /Cannot load the provider 'no-such-module': .*installed package/,
   ],
-  [['--provider', './no-such-module.js'], 1, /cannot be loaded: .*no-such-module\.js'/],
-  [['--provider', './package.json'], 1, /The provider '.\/package.json' cannot be loaded/],
-  [['--provider', 'node:fs'], 1, /node:fs has no provider of SPI v1/],
+  [['--provider', './no-such-module.js'], 1, /Cannot load the provider .*no-such-module\.js'/],
+  [['--provider', './package.json'], 1, /Cannot load the provider '.\/package.json'/],
+  [['--provider', 'node:fs'], 1, /node:fs must export a function '\w+', which opens a provider of SPI v1/],
   [['--peer', '127.0.0.1:1', '--token', 'some'], 1, /ECONNREFUSED/],
   [['--address', '192.0.2.1', '--only', 'cq.unarmed'], 1, /./],
 ];

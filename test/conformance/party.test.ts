@@ -115,17 +115,17 @@ test('a first line that is too long, or does not come, ends its connection', asy
   const { port, token } = context;
   const long = connect(port, HOST);
   long.write('x'.repeat(HANDSHAKE_BYTES + 1));
-  assert.match(await toldUntilClosed(long), `more than ${HANDSHAKE_BYTES} bytes`);
+  assert.match(await toldUntilClosed(long), `must have at most ${HANDSHAKE_BYTES} bytes`);
   const padded = connect(port, HOST);
   padded.write(`${helloOf(token, { more: 'x'.repeat(HANDSHAKE_BYTES) })}\n`);
-  assert.match(await toldUntilClosed(padded), `more than ${HANDSHAKE_BYTES} bytes`);
+  assert.match(await toldUntilClosed(padded), `must have at most ${HANDSHAKE_BYTES} bytes`);
 
   const silent = connect(port, HOST);
-  assert.match(await toldUntilClosed(silent), `No line has come within ${HANDSHAKE_MS} ms`);
+  assert.match(await toldUntilClosed(silent), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
   // Single bytes must not extend the time limit.
   const slow = connect(port, HOST);
   const dripping = setInterval(() => slow.write(' '), HANDSHAKE_MS / 10);
-  assert.match(await toldUntilClosed(slow), `No line has come within ${HANDSHAKE_MS} ms`);
+  assert.match(await toldUntilClosed(slow), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
   clearInterval(dripping);
   assert.is(context.halves, 0);
 });
@@ -145,7 +145,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   ]) {
     const socket = connect(port, HOST);
     socket.write(`${helloOf(token)}\n${garbage}\n`);
-    assert.match(await toldUntilClosed(socket), 'No command of this protocol');
+    assert.match(await toldUntilClosed(socket), 'Invalid command');
   }
   assert.is(errors.length, 6);
 
@@ -155,7 +155,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   assert.ok((await ask(helloOf(token))).error === undefined);
   assert.ok((await command('cq', 'many')).error !== undefined);
   assert.ok((await command('inOneTurn', [['toString']])).error !== undefined);
-  assert.match((await command('cqEntries', 77)).error!.message, 'no completion queue 77');
+  assert.match((await command('cqEntries', 77)).error!.message, 'Unknown completion queue 77');
   socket.destroy();
 
   await using remote = await remoteParty({ host: HOST, port, token, spi: 'v1', patienceMs: 1000 });

@@ -35,8 +35,8 @@ test('an error that nobody catches fails the case at hand, at once, and the run 
       () => setImmediate(),
     ),
     [
-      { outcome: 'failed', got: 'Nobody has caught: RangeError: thrown by a call-back' },
-      { outcome: 'failed', got: 'Nobody has caught: TypeError: rejected' },
+      { outcome: 'failed', got: 'Uncaught: RangeError: thrown by a call-back' },
+      { outcome: 'failed', got: 'Uncaught: TypeError: rejected' },
       { outcome: 'passed' },
     ],
   );
@@ -59,7 +59,7 @@ test('a case that ends when its time is up takes nothing from the next', async (
     },
   );
   assert.is(first?.got, 'none');
-  assert.is(second?.got, 'Nobody has caught: RangeError: after the first has ended');
+  assert.is(second?.got, 'Uncaught: RangeError: after the first has ended');
 });
 
 test('one that comes when a case has ended fails what is released then', async () => {
@@ -67,7 +67,7 @@ test('one that comes when a case has ended fails what is released then', async (
     await results(async () => {
       queueMicrotask(() => queueMicrotask(() => void Promise.reject(new Error('late'))));
     }),
-    [{ outcome: 'failed', got: 'Nobody has caught: Error: late' }],
+    [{ outcome: 'failed', got: 'Uncaught: Error: late' }],
   );
 });
 

@@ -2,7 +2,7 @@
 import { CANCELED, type CaseContext, type End, receives, SUCCESS, sends } from '../case-context.js';
 import type { Post, Target } from '../half.js';
 
-/** A Read or Write of one piece. */
+/** Returns a Read or Write with one scatter/gather entry. */
 export function access(
   op: 'read' | 'write',
   target: Target,
@@ -13,18 +13,21 @@ export function access(
   return { op, context, pieces: [{ at: 0, length }], target, offset };
 }
 
-/** The leading bytes of memory, in which every region and window of these cases lies. */
+/** Length of the start of memory that contains every region and window of these cases. */
 const BYTES = 4096;
 
-/** The memory that an access is aimed at, if not the first bytes of far's, and the part of it that the access may touch. */
+/**
+ * The memory that an access targets, if not the first bytes of far's memory, and the part of it that the access may
+ * change.
+ */
 interface Aim {
   readonly memory?: number;
   readonly open?: readonly [begin: number, end: number];
 }
 
 /**
- * An access that the peer must refuse: it ends the connection on both sides, changes no memory that is not open to it, and another
- * connection goes on.
+ * Checks an access that the peer must refuse: it ends the connection on both sides, changes no memory that is not open
+ * to it, and does not affect another connection.
  */
 export async function mustFail(
   t: CaseContext,
@@ -48,14 +51,14 @@ export async function mustFail(
   t.results(
     await near.done(2),
     [
-      ['a', t.says.remoteAccess],
+      ['a', t.statuses.remoteAccess],
       [77, CANCELED],
     ],
-    `${what}, and the Send behind it`,
+    `${what}, and the Send after it`,
   );
-  t.run(await near.received(1), 1, CANCELED, 'Receive of the side that did it');
-  t.run(await far.received(1), 1, CANCELED, 'Receive of the side that refused it');
-  await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the side that refused it');
+  t.run(await near.received(1), 1, CANCELED, 'Receive of the accessing side');
+  t.run(await far.received(1), 1, CANCELED, 'Receive of the refusing side');
+  await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the refusing side');
   for (const [i, [end, of, at, length]] of kept.entries()) {
     await t.holds(end, at, length, i, `Memory that was not open to the ${what}`, of);
   }

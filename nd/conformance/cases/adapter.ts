@@ -114,12 +114,12 @@ group.add(
 
 group.add(
   'control',
-  '§INDAdapter::Control: NOT_SUPPORTED, or what the vendor says',
+  '§INDAdapter::Control: NOT_SUPPORTED, or any status of the vendor',
   async (t) => {
     const { adapter } = t.v1;
-    // Any status will do; it must not crash.
+    // Any status is allowed, but no crash.
     const status = statusThrown(() => adapter.control(0x7fff_fff0, null, 0).getResult({ wait: true }));
-    t.ok(status !== Status.PENDING, 'Control', 'an end', 'PENDING');
+    t.ok(status !== Status.PENDING, 'Control', 'a status', 'PENDING');
   },
   ['v1'],
 );
@@ -191,13 +191,17 @@ group.add(
     const { adapter } = t.v1;
     const register = (buffer: ArrayBufferLike | ArrayBufferView) => () =>
       adapter.registerMemory(buffer).getResult({ wait: true });
-    t.status(statusThrown(register(new Uint8Array(0))), Status.INVALID_BUFFER_SIZE, 'No bytes');
+    t.status(
+      statusThrown(register(new Uint8Array(0))),
+      Status.INVALID_BUFFER_SIZE,
+      'RegisterMemory of an empty buffer',
+    );
     const detached = new ArrayBuffer(64);
     structuredClone(detached, { transfer: [detached] });
     t.status(
       statusThrown(register(detached)),
       [Status.INVALID_PARAMETER, Status.INVALID_BUFFER_SIZE],
-      'A buffer that was transferred away',
+      'A detached buffer',
     );
     for (const buffer of [
       new ArrayBuffer(64),
@@ -229,7 +233,7 @@ group.add(
 
 group.add(
   'children-keep-parents',
-  '§INDProvider, §INDAdapter: children keep their parents',
+  '§INDProvider, §INDAdapter: children keep their parents alive',
   async (t) => {
     const provider = t.provider as INDProvider;
     const adapter = provider.openAdapter(t.nearInfo.address);
@@ -260,7 +264,7 @@ group.add(
 
 group.add(
   'result-identity',
-  '§ND_RESULT: GetResults gives the client its own structures',
+  '§ND_RESULT: GetResults returns the structures of the client',
   async (t) => {
     const { adapter } = t.v1;
     const cq = adapter.createCompletionQueue(8);
@@ -276,7 +280,7 @@ group.add(
     endpoint.receive(mine, []);
     endpoint.receive(shared, []);
     endpoint.receive(shared, []);
-    t.same(mine.status, Status.PENDING, 'A result before its time');
+    t.same(mine.status, Status.PENDING, 'A result before its request has completed');
     endpoint.flush();
     const results: NdResult[] = [];
     const taken: NdResult[] = [];
@@ -288,7 +292,7 @@ group.add(
     t.ok(
       taken[0] === mine && taken[1] === shared && taken[2] === shared,
       'The results',
-      'the very objects that were passed',
+      'the objects that were passed',
       'others',
     );
     t.same(mine.context, { anything: 'at all' }, 'The context');
@@ -317,14 +321,14 @@ group.add(
       Status.CANCELED,
       'GetOverlappedResult with waiting',
     );
-    // It can be queried any number of times.
+    // The result can be queried any number of times.
     t.status(
       statusThrown(() => pending.getResult()),
       Status.CANCELED,
-      'GetOverlappedResult once more',
+      'GetOverlappedResult a second time',
     );
     const memory = adapter.registerMemory(new Uint8Array(64)).getResult({ wait: true });
-    t.same(memory.length, 64, 'RegisterMemory, waited for without the event loop');
+    t.same(memory.length, 64, 'RegisterMemory, awaited without the event loop');
     adapter.deregisterMemory(memory).getResult({ wait: true });
     cq.release();
   },
@@ -339,7 +343,7 @@ group.add(
     t.status(
       statusThrown(() => cq.notify('everything' as 'any').getResult({ wait: true })),
       Status.INVALID_PARAMETER,
-      'Notify of what is no event',
+      'Notify with an invalid event type',
     );
     cq.release();
   },

@@ -25,7 +25,7 @@ group.add('entries-limits', '§IND2Adapter::CreateCompletionQueue: 1 up to the l
     await t.refused(t.near.cq(entries), wrong, `CreateCompletionQueue with ${entries} entries`);
   }
   for (const entries of [1, cqEntries]) {
-    t.step(`making a completion queue of ${entries} entries`);
+    t.step(`creating a completion queue of ${entries} entries`);
     const cq = await t.near.cq(entries);
     const granted = await t.near.cqEntries(cq);
     t.ok(granted >= entries, 'Entries of the queue', `at least ${entries}`, String(granted));
@@ -39,7 +39,7 @@ group.add('resize-limits', '§IND2CompletionQueue::Resize: INVALID_PARAMETER bey
   for (const entries of [0, -1, cqEntries + 1]) {
     await t.refused(t.near.resize(cq, entries), Status.INVALID_PARAMETER, `Resize to ${entries} entries`);
   }
-  t.ok((await t.near.cqEntries(cq)) >= 16, 'Entries after a Resize that was refused', '16', 'fewer');
+  t.ok((await t.near.cqEntries(cq)) >= 16, 'Entries after a failed Resize', '16', 'fewer');
   await t.near.resize(cq, cqEntries);
   t.ok(
     (await t.near.cqEntries(cq)) >= cqEntries,
@@ -51,13 +51,13 @@ group.add('resize-limits', '§IND2CompletionQueue::Resize: INVALID_PARAMETER bey
 
 group.add(
   'resize-below-content',
-  '§IND2CompletionQueue::Resize: BUFFER_OVERFLOW below what waits',
+  '§IND2CompletionQueue::Resize: BUFFER_OVERFLOW below the waiting completions',
   async (t) => {
     const { near, far } = await t.pair();
     await far.post(...receives(10));
     await near.post(...sends(9, 64, 0, SILENT_SUCCESS), ...sends(1));
     await near.done(1);
-    // Once the last one is reported, those before it have arrived, too.
+    // Once the last one is reported, those before it have arrived as well.
     const [seen] = await far.received(1);
     t.results([seen!], [[0, SUCCESS]], 'The first Receive');
     await t.refused(
@@ -72,7 +72,7 @@ group.add(
 
 group.add(
   'resize-in-use',
-  '§IND2CompletionQueue::Resize: no completion is lost, traffic need not stop',
+  '§IND2CompletionQueue::Resize: loses no completion and does not stop traffic',
   async (t) => {
     const { near, far } = await t.pair({ near: { cqEntries: 40 }, far: { cqEntries: 40 } });
     for (let round = 0; round < 8; round += 1) {
@@ -89,13 +89,13 @@ group.add(
   },
 );
 
-group.add('get-results-max', '§IND2CompletionQueue::GetResults: at most as many as asked for', async (t) => {
+group.add('get-results-max', '§IND2CompletionQueue::GetResults: at most as many as requested', async (t) => {
   const near = await End.make(t.near);
   await near.post(...receives(10));
   await t.near.flush(near.link);
   const first = await near.received(3);
   t.run(first, 3, CANCELED, 'The first three');
-  t.run(await near.received(7), 7, CANCELED, 'The rest, nothing lost or twice', 3);
+  t.run(await near.received(7), 7, CANCELED, 'The rest, none lost or duplicated', 3);
   t.same(await t.near.poll(near.inbound, 5), [], 'An empty queue');
   t.same(await t.near.poll(near.inbound, 0), [], 'GetResults of none');
 });
@@ -152,7 +152,8 @@ for (const [name, which] of [
     const small = await t.near.cq(1);
     const depth = (await t.near.cqEntries(small)) + 1;
     const { receives: most, requests } = t.nearInfo.limits;
-    if (depth > most || depth > requests) t.skip('The smallest queue is larger than any queue pair fills.');
+    if (depth > most || depth > requests)
+      t.skip('The smallest completion queue is too large for a queue pair to overrun.');
     const sizes = { receives: depth, requests: depth };
     const { near, far } = await t.pair({ near: { ...sizes, [which]: small }, far: sizes });
     const error = await t.near.notify(small, 'errors');
@@ -174,13 +175,13 @@ group.add('notify-any', '§IND2CompletionQueue::Notify: ANY', async (t) => {
   const notified = await t.far.notify(far.inbound, 'any');
   t.status(await t.far.statusNow(notified), PENDING, 'Notify on an empty queue');
   await near.post(...sends(1));
-  await t.ends(t.far, notified, SUCCESS, 'Notify when a message has come');
+  await t.ends(t.far, notified, SUCCESS, 'Notify when a message has arrived');
   t.run(await far.received(1), 1, SUCCESS, 'The Receive');
 });
 
 group.add(
   'notify-missed-nothing',
-  '§IND2CompletionQueue::Notify: what came since GetResults ends it at once',
+  '§IND2CompletionQueue::Notify: ends at once if a completion came since GetResults',
   async (t) => {
     const { near, far } = await t.pair();
     await far.post(...receives(8));
@@ -195,12 +196,12 @@ group.add(
         SUCCESS,
         'Notify after the message was sent',
       );
-      t.run(await t.far.poll(far.inbound, 4), 1, SUCCESS, 'The result that Notify has told of', i);
+      t.run(await t.far.poll(far.inbound, 4), 1, SUCCESS, 'The result that Notify announced', i);
     }
   },
 );
 
-group.add('notify-not-twice', '§IND2CompletionQueue::Notify: a completion is told once', async (t) => {
+group.add('notify-not-twice', '§IND2CompletionQueue::Notify: a completion is announced once', async (t) => {
   const { near, far } = await t.pair();
   await far.post(...receives(3));
   const first = await t.far.notify(far.inbound, 'any');
@@ -209,14 +210,14 @@ group.add('notify-not-twice', '§IND2CompletionQueue::Notify: a completion is to
   t.run(await t.far.poll(far.inbound, 4), 1, SUCCESS, 'The Receive');
   const second = await t.far.notify(far.inbound, 'any');
   t.same(await t.far.poll(far.inbound, 4), [], 'A drained queue');
-  t.status(await t.far.statusNow(second), PENDING, 'Notify of what was told and taken before');
+  t.status(await t.far.statusNow(second), PENDING, 'Notify after its completion was announced and taken');
   await near.post(...sends(1));
   await t.ends(t.far, second, SUCCESS, 'Notify of the next');
 });
 
 group.add(
   'notify-all-together',
-  '§IND2CompletionQueue::Notify: all that wait complete together',
+  '§IND2CompletionQueue::Notify: all waiting requests complete together',
   async (t) => {
     const { near, far } = await t.pair();
     await far.post(...receives(1));
@@ -227,12 +228,12 @@ group.add(
   },
 );
 
-/** Makes an end see the completion of a Send of its own: all earlier events have been reported then. */
-async function toldOf(t: CaseContext, end: End, peer: End): Promise<void> {
-  const told = await end.party.notify(end.outbound, 'any');
+/** Waits until an end has been notified of a Send of its own, so that all earlier events have been reported. */
+async function awaitOwnNotify(t: CaseContext, end: End, peer: End): Promise<void> {
+  const notified = await end.party.notify(end.outbound, 'any');
   await peer.post(...receives(1));
   await end.post(...sends(1));
-  await t.ends(end.party, told, SUCCESS, 'Notify of a Send that came after');
+  await t.ends(end.party, notified, SUCCESS, 'Notify of a later Send');
 }
 
 group.add('notify-solicited', '§IND2CompletionQueue::Notify: SOLICITED', async (t) => {
@@ -240,9 +241,9 @@ group.add('notify-solicited', '§IND2CompletionQueue::Notify: SOLICITED', async 
   await far.post(...receives(2));
   const solicited = await t.far.notify(far.inbound, 'solicited');
   await near.post(...sends(1));
-  t.run(await near.done(1), 1, SUCCESS, 'A Send that solicits nothing');
-  await toldOf(t, far, near);
-  t.status(await t.far.statusNow(solicited), PENDING, 'SOLICITED after a message that solicits nothing');
+  t.run(await near.done(1), 1, SUCCESS, 'A Send without SEND_AND_SOLICIT_EVENT');
+  await awaitOwnNotify(t, far, near);
+  t.status(await t.far.statusNow(solicited), PENDING, 'SOLICITED after an unsolicited message');
   await near.post(...sends(1, 64, 1, SEND_AND_SOLICIT_EVENT));
   await t.ends(t.far, solicited, SUCCESS, 'SOLICITED after a Send with SEND_AND_SOLICIT_EVENT');
   t.run(await far.received(2), 2, SUCCESS, 'Both Receives');
@@ -262,7 +263,7 @@ group.add(
 
 group.add(
   'notify-any-upgrades',
-  '§IND2CompletionQueue::Notify: ANY while SOLICITED waits ends both',
+  '§IND2CompletionQueue::Notify: ANY also ends a waiting SOLICITED',
   async (t) => {
     const { near, far } = await t.pair();
     await far.post(...receives(1));
@@ -270,21 +271,25 @@ group.add(
     const any = await t.far.notify(far.inbound, 'any');
     await near.post(...sends(1));
     await t.ends(t.far, any, SUCCESS, 'ANY');
-    await t.ends(t.far, solicited, SUCCESS, 'SOLICITED that waited when ANY came');
+    await t.ends(t.far, solicited, SUCCESS, 'SOLICITED that was waiting when ANY was issued');
   },
 );
 
-group.add('notify-errors', '§IND2CompletionQueue::Notify: ERRORS are not those of requests', async (t) => {
-  const { near, far } = await t.pair();
-  const errors = await t.near.notify(near.outbound, 'errors');
-  const any = await t.near.notify(near.outbound, 'any');
-  const { target } = await far.open(ALLOW_READ, 64);
-  await near.post({ op: 'read', context: 'r', pieces: [{ at: 0, length: 65 }], target });
-  await t.ends(t.near, any, SUCCESS, 'ANY after a request that failed');
-  t.results(await near.done(1), [['r', t.says.remoteAccess]], 'A Read that fails');
-  t.status(await t.near.statusNow(errors), PENDING, 'ERRORS after a request that failed');
-  t.same(await t.near.cancel(near.outbound), [CANCELED], 'Cancel of ERRORS');
-});
+group.add(
+  'notify-errors',
+  '§IND2CompletionQueue::Notify: ERRORS does not include failed requests',
+  async (t) => {
+    const { near, far } = await t.pair();
+    const errors = await t.near.notify(near.outbound, 'errors');
+    const any = await t.near.notify(near.outbound, 'any');
+    const { target } = await far.open(ALLOW_READ, 64);
+    await near.post({ op: 'read', context: 'r', pieces: [{ at: 0, length: 65 }], target });
+    await t.ends(t.near, any, SUCCESS, 'ANY after a failed request');
+    t.results(await near.done(1), [['r', t.statuses.remoteAccess]], 'A Read that fails');
+    t.status(await t.near.statusNow(errors), PENDING, 'ERRORS after a failed request');
+    t.same(await t.near.cancel(near.outbound), [CANCELED], 'Cancel of ERRORS');
+  },
+);
 
 group.add('notify-cancel', '§IND2Overlapped::CancelOverlappedRequests: complete on return', async (t) => {
   const { near, far } = await t.pair();
@@ -310,7 +315,7 @@ group.add('notify-release', '§IND2CompletionQueue: releasing it cancels Notify'
   const near = await End.make(t.near);
   const waiting = await t.near.notify(near.inbound, 'any');
   await t.near.release(near.link, 'inbound');
-  await t.ends(t.near, waiting, CANCELED, 'Notify of a completion queue that was released');
+  await t.ends(t.near, waiting, CANCELED, 'Notify of a released completion queue');
 });
 
 group.add('unarmed', '§IND2CompletionQueue: completions accumulate', async (t) => {
@@ -320,6 +325,6 @@ group.add('unarmed', '§IND2CompletionQueue: completions accumulate', async (t) 
   });
   await far.post(...receives(100));
   await near.post(...sends(100));
-  t.run(await near.done(100), 100, SUCCESS, 'Sends that nobody waited for');
-  t.run(await far.received(100), 100, SUCCESS, 'Receives that nobody waited for');
+  t.run(await near.done(100), 100, SUCCESS, 'Sends without a waiting Notify');
+  t.run(await far.received(100), 100, SUCCESS, 'Receives without a waiting Notify');
 });

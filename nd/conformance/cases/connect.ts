@@ -63,8 +63,8 @@ group.add('private-data', '§IND2Connector::GetPrivateData, §INDConnector::GetC
   t.ok(startsWith(offered.data, request), 'Private data of Connect', String(request), String(offered.data));
   const accepted = await t.far.accept(far.link, reply);
   await t.ends(t.near, connected, SUCCESS, 'Connect');
-  const answered = await t.near.peerData(near.link);
-  t.ok(startsWith(answered.data, reply), 'Private data of Accept', String(reply), String(answered.data));
+  const replied = await t.near.peerData(near.link);
+  t.ok(startsWith(replied.data, reply), 'Private data of Accept', String(reply), String(replied.data));
   await t.ends(t.near, await t.near.complete(near.link), SUCCESS, 'CompleteConnect');
   await t.ends(t.far, accepted, SUCCESS, 'Accept');
 });
@@ -80,14 +80,14 @@ group.add(
     const { listener, address } = await t.listen('far');
     const refusedConnect = await t.near.connect(near.link, address, { data: bytes(callerData + 1) });
     await t.ends(t.near, refusedConnect, Status.INVALID_BUFFER_SIZE, `Connect with ${callerData + 1} bytes`);
-    // Nothing has changed: the same connector can connect.
+    // Nothing has changed, so the same connector can connect.
     const requested = await t.far.awaitRequest(listener, far.link);
     const connected = await t.near.connect(near.link, address, { data: bytes(callerData) });
     await t.ends(t.far, requested, SUCCESS, 'GetConnectionRequest');
     const offered = await t.far.peerData(far.link);
     t.ok(
       startsWith(offered.data, bytes(callerData)),
-      'As much private data as Connect takes',
+      'As much private data as Connect allows',
       'all of it',
       String(offered.data),
     );
@@ -95,12 +95,12 @@ group.add(
     await t.ends(t.far, refusedAccept, Status.INVALID_BUFFER_SIZE, `Accept with ${calleeData + 1} bytes`);
     const accepted = await t.far.accept(far.link, bytes(calleeData));
     await t.ends(t.near, connected, SUCCESS, 'Connect');
-    const answered = await t.near.peerData(near.link);
+    const replied = await t.near.peerData(near.link);
     t.ok(
-      startsWith(answered.data, bytes(calleeData)),
-      'As much private data as Accept takes',
+      startsWith(replied.data, bytes(calleeData)),
+      'As much private data as Accept allows',
       'all of it',
-      String(answered.data),
+      String(replied.data),
     );
     await t.ends(t.near, await t.near.complete(near.link), SUCCESS, 'CompleteConnect');
     await t.ends(t.far, accepted, SUCCESS, 'Accept');
@@ -127,12 +127,12 @@ group.add('read-limits', '§IND2Connector::GetReadLimits: within both sides’ l
   t.same(
     [offer.inboundReads, offer.outboundReads],
     [5, 3],
-    "What the request offers: inbound is the peer's outbound",
+    "The request's offer: inbound is the peer's outbound",
   );
   const accepted = await t.far.accept(far.link);
   await t.ends(t.near, connected, SUCCESS, 'Connect');
   const reply = await t.near.peerData(near.link);
-  t.same([reply.inboundReads, reply.outboundReads], [2, 4], 'What the reply grants');
+  t.same([reply.inboundReads, reply.outboundReads], [2, 4], "The reply's limits");
   await t.ends(t.near, await t.near.complete(near.link), SUCCESS, 'CompleteConnect');
   await t.ends(t.far, accepted, SUCCESS, 'Accept');
 });
@@ -155,7 +155,7 @@ group.add(
 
 group.add(
   'refused-without-listener',
-  '§IND2Connector::Connect: CONNECTION_REFUSED, and then again',
+  '§IND2Connector::Connect: CONNECTION_REFUSED, then a retry',
   async (t) => {
     const near = await End.make(t.near);
     const far = await End.make(t.far);
@@ -166,14 +166,14 @@ group.add(
       t.near,
       await t.near.connect(near.link, gone.address, {}),
       Status.CONNECTION_REFUSED,
-      'Connect to a port where nobody listens',
+      'Connect to a port without a listener',
     );
     const { port } = await t.near.localAddress(near.link);
     const { listener, address } = await t.listen('far');
     await t.join(near, far, listener, address);
     t.same((await t.near.localAddress(near.link)).port, port, 'The local port of the second Connect');
     await far.post(...sends(2));
-    t.run(await near.received(2), 2, SUCCESS, 'Receives that were posted before the Connect that failed');
+    t.run(await near.received(2), 2, SUCCESS, 'Receives posted before the failed Connect');
   },
 );
 
@@ -182,7 +182,7 @@ group.add('rejected', '§IND2Connector::Reject: by the accepting side, with data
   await near.post(...receives(1));
   const why = text('not today');
   await t.far.reject(far.link, why);
-  await t.ends(t.near, connected, Status.CONNECTION_REFUSED, 'Connect that was rejected');
+  await t.ends(t.near, connected, Status.CONNECTION_REFUSED, 'A rejected Connect');
   const { data } = await t.near.peerData(near.link);
   t.ok(startsWith(data, why), 'Private data of Reject', String(why), String(data));
   // The connector and its endpoint are unchanged.
@@ -190,7 +190,7 @@ group.add('rejected', '§IND2Connector::Reject: by the accepting side, with data
   const { listener, address } = await t.listen('far');
   await t.join(near, next, listener, address);
   await next.post(...sends(1));
-  t.run(await near.received(1), 1, SUCCESS, 'A Receive that was posted before');
+  t.run(await near.received(1), 1, SUCCESS, 'A Receive posted before');
 });
 
 group.add('reject-data-limit', '§IND2Connector::Reject: INVALID_BUFFER_SIZE beyond the limit', async (t) => {
@@ -222,7 +222,7 @@ group.add('reply-rejected', '§IND2Connector::Reject: by the connecting side, af
 
 group.add(
   'reply-abandoned',
-  '§IND2Connector::Accept: the peer goes between reply and CompleteConnect',
+  '§IND2Connector::Accept: the peer leaves between reply and CompleteConnect',
   async (t) => {
     const { near, far, connected } = await t.requested();
     await far.post(...receives(2));
@@ -242,7 +242,7 @@ group.add(
 group.add('cancel-connect', '§IND2Overlapped::CancelOverlappedRequests: of Connect', async (t) => {
   const { near, far, connected } = await t.requested();
   t.same(await t.near.cancel(near.link), [CANCELED], 'Connect, when Cancel has returned');
-  await t.ends(t.near, connected, CANCELED, 'Connect that was cancelled');
+  await t.ends(t.near, connected, CANCELED, 'A cancelled Connect');
   await t.ends(
     t.far,
     await t.far.accept(far.link),
@@ -263,25 +263,29 @@ group.add(
   },
 );
 
-group.add('head-to-head', '§IND2Connector::Connect: both connect at once: two connections', async (t) => {
-  const listening = { near: await t.listen('near'), far: await t.listen('far') };
-  const ends = {
-    near: [await End.make(t.near), await End.make(t.near)],
-    far: [await End.make(t.far), await End.make(t.far)],
-  };
-  const [nearActive, nearPassive] = ends.near as [End, End];
-  const [farActive, farPassive] = ends.far as [End, End];
-  await Promise.all([
-    t.join(nearActive, farPassive, listening.far.listener, listening.far.address),
-    t.join(farActive, nearPassive, listening.near.listener, listening.near.address),
-  ]);
-  await farPassive.post(...receives(1, 64, 1));
-  await nearPassive.post(...receives(1, 64, 2));
-  await nearActive.post(...sends(1));
-  await farActive.post(...sends(1));
-  t.results(await farPassive.received(1), [[1, SUCCESS]], 'Message of one connection');
-  t.results(await nearPassive.received(1), [[2, SUCCESS]], 'Message of the other');
-});
+group.add(
+  'head-to-head',
+  '§IND2Connector::Connect: simultaneous Connects establish two connections',
+  async (t) => {
+    const listening = { near: await t.listen('near'), far: await t.listen('far') };
+    const ends = {
+      near: [await End.make(t.near), await End.make(t.near)],
+      far: [await End.make(t.far), await End.make(t.far)],
+    };
+    const [nearActive, nearPassive] = ends.near as [End, End];
+    const [farActive, farPassive] = ends.far as [End, End];
+    await Promise.all([
+      t.join(nearActive, farPassive, listening.far.listener, listening.far.address),
+      t.join(farActive, nearPassive, listening.near.listener, listening.near.address),
+    ]);
+    await farPassive.post(...receives(1, 64, 1));
+    await nearPassive.post(...receives(1, 64, 2));
+    await nearActive.post(...sends(1));
+    await farActive.post(...sends(1));
+    t.results(await farPassive.received(1), [[1, SUCCESS]], 'Message of one connection');
+    t.results(await nearPassive.received(1), [[2, SUCCESS]], 'Message of the other');
+  },
+);
 
 group.add(
   'data-before-accept-is-seen',
@@ -293,7 +297,7 @@ group.add(
     await t.ends(t.near, connected, SUCCESS, 'Connect');
     await t.ends(t.near, await t.near.complete(near.link), SUCCESS, 'CompleteConnect');
     await near.post(...sends(1));
-    t.run(await far.received(1), 1, SUCCESS, 'A message that is received before Accept was looked at');
+    t.run(await far.received(1), 1, SUCCESS, 'A message received before the result of Accept is read');
     await t.ends(t.far, accepted, SUCCESS, 'Accept');
   },
 );
@@ -308,7 +312,7 @@ group.add(
       t.near,
       await t.near.connect(other.link, address, {}),
       Status.CONNECTION_ACTIVE,
-      'Connect with a queue pair that is connected',
+      'Connect with a connected queue pair',
     );
     const { listener, address: own } = await t.listen('near');
     const far = await End.make(t.far);
@@ -320,12 +324,12 @@ group.add(
       t.near,
       await t.near.accept(third.link),
       Status.CONNECTION_ACTIVE,
-      'Accept with a queue pair that is connected',
+      'Accept with a connected queue pair',
     );
   },
 );
 
-group.add('bad-addresses', '§IND2Connector::Connect: addresses that are none', async (t) => {
+group.add('bad-addresses', '§IND2Connector::Connect: invalid addresses', async (t) => {
   const near = await End.make(t.near);
   for (const address of ['', 'nonsense', '300.1.2.3:5', '127.0.0.1:70000', '::g']) {
     await t.ends(
@@ -337,8 +341,8 @@ group.add('bad-addresses', '§IND2Connector::Connect: addresses that are none', 
   }
 });
 
-group.add('unreachable', '§IND2Connector::Connect: no path to such an address; then again', async (t) => {
-  if (t.nearInfo.family === 6) t.skip('The wildcard address of this case is of IPv4.');
+group.add('unreachable', '§IND2Connector::Connect: no path to such an address, then a retry', async (t) => {
+  if (t.nearInfo.family === 6) t.skip('The wildcard address of this case is an IPv4 address.');
   const near = await End.make(t.near);
   const far = await End.make(t.far);
   await near.post(...receives(1));
@@ -377,7 +381,7 @@ group.add(
           `CreateEndpoint with ${name} ${value}`,
         );
       }
-      t.step(`making an endpoint with ${name} ${limit}`);
+      t.step(`creating an endpoint with ${name} ${limit}`);
       const link = await t.near.link({ [name]: limit, memory: 0, cqEntries: Math.min(cqEntries, 128) });
       await t.near.release(link);
     }

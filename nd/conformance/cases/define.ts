@@ -8,7 +8,7 @@ export class Group {
 
   constructor(readonly name: string) {}
 
-  /** Adds a case: its rule, the clause of the rule, its function, and the versions that have it. */
+  /** Adds a case: its rule, the clause of the rule, its function, and the versions that it applies to. */
   add(
     rule: string,
     clause: string,

@@ -1,4 +1,4 @@
-/** The end of connections: from either side, from both, by error, by release. */
+/** The end of connections: by either side, by both, by an error, by release. */
 import { Status } from '../../index.js';
 import {
   ALLOW_READ,
@@ -36,9 +36,9 @@ for (const acting of ['near', 'far'] as const) {
     const theirs = await there.party.notifyDisconnect(there.link);
     t.status(await here.party.statusNow(own), PENDING, 'NotifyDisconnect while connected');
     await t.disconnect(here);
-    await t.ends(here.party, own, t.says.ownDisconnect, 'NotifyDisconnect of the side that disconnects');
+    await t.ends(here.party, own, t.statuses.ownDisconnect, 'NotifyDisconnect of the side that disconnects');
     await t.ends(there.party, theirs, SUCCESS, 'NotifyDisconnect of its peer');
-    // The peer's own Disconnect has nothing left to do.
+    // The peer's own Disconnect has no effect.
     await t.ends(
       there.party,
       await there.party.notifyDisconnect(there.link),
@@ -51,7 +51,7 @@ for (const acting of ['near', 'far'] as const) {
         end.party,
         await end.party.disconnect(end.link),
         Status.CONNECTION_INVALID,
-        'Disconnect of what is disconnected',
+        'Disconnect of a disconnected connector',
       );
     }
   });
@@ -74,7 +74,7 @@ for (const acting of ['near', 'far'] as const) {
       );
       t.ok(
         done.every(({ status }) => status !== SUCCESS),
-        'Sends that nobody has received',
+        'Sends without a Receive',
         'CANCELED',
         'SUCCESS',
       );
@@ -98,7 +98,7 @@ for (const acting of ['near', 'far'] as const) {
 
   group.add(
     `${who}-delivers-first`,
-    '§IND2Connector::Disconnect: what had completed is delivered',
+    '§IND2Connector::Disconnect: completed requests are delivered',
     async (t) => {
       const { here, there } = await roles(t, acting);
       await there.post(...receives(10, 1000));
@@ -106,7 +106,7 @@ for (const acting of ['near', 'far'] as const) {
       t.run(await here.done(6), 6, SUCCESS, 'Sends before Disconnect');
       await t.disconnect(here);
       const got = await there.received(10);
-      t.run(got.slice(0, 6), 6, SUCCESS, 'Receives of what was sent before Disconnect');
+      t.run(got.slice(0, 6), 6, SUCCESS, 'Receives of messages sent before Disconnect');
       t.run(got.slice(6), 4, CANCELED, 'The other Receives', 6);
     },
   );
@@ -119,23 +119,23 @@ for (const acting of ['near', 'far'] as const) {
       await keeper.begin({ keepQueuePairsOnDisconnect: true });
       const { here, there } = await roles(t, acting);
       await there.post(...receives(3));
-      const told = await there.party.notifyDisconnect(there.link);
+      const notified = await there.party.notifyDisconnect(there.link);
       await t.disconnect(here);
-      await t.ends(there.party, told, SUCCESS, 'NotifyDisconnect of the side that keeps its queue pair');
+      await t.ends(there.party, notified, SUCCESS, 'NotifyDisconnect of the side that keeps its queue pair');
       t.same(await there.party.poll(there.inbound, 8), [], 'Receives of a queue pair that is kept');
       await t.ends(there.party, await there.party.disconnect(there.link), SUCCESS, 'Its own Disconnect');
       t.run(await there.received(3), 3, CANCELED, 'Receives after its own Disconnect');
     },
   );
 
-  group.add(`${who}-posts-after`, '§IND2Connector::Disconnect: later requests come back', async (t) => {
+  group.add(`${who}-posts-after`, '§IND2Connector::Disconnect: later requests are cancelled', async (t) => {
     const { here, there } = await roles(t, acting);
     await t.disconnect(here);
     for (const end of [here, there]) {
       await end.post(...receives(1, 64, 8));
-      t.results(await end.received(1), [[8, CANCELED]], 'A Receive that is posted after the end');
+      t.results(await end.received(1), [[8, CANCELED]], 'A Receive posted after the end');
       const status = await end.postStatus(sends(1, 64, 9)[0]!);
-      t.status(status, [SUCCESS, Status.CONNECTION_INVALID], 'A Send that is posted after the end');
+      t.status(status, [SUCCESS, Status.CONNECTION_INVALID], 'A Send posted after the end');
       if (status === SUCCESS) t.results(await end.done(1), [[9, CANCELED]], 'That Send');
     }
   });
@@ -160,12 +160,12 @@ for (const acting of ['near', 'far'] as const) {
       const { here, there } = await roles(t, acting);
       await here.post(...receives(3));
       await here.party.release(here.link, 'endpoint');
-      t.run(await here.received(3), 3, CANCELED, 'Receives of a queue pair that was released');
+      t.run(await here.received(3), 3, CANCELED, 'Receives of a released queue pair');
       await there.post(...sends(1));
       const [result] = await there.done(1);
       t.ok(
         result !== undefined && result.status !== SUCCESS,
-        'A Send to a queue pair that was released',
+        'A Send to a released queue pair',
         'a failure',
         result === undefined ? 'nothing' : 'SUCCESS',
       );
@@ -186,10 +186,10 @@ for (const acting of ['near', 'far'] as const) {
       );
       await there.post(...receives(1));
       await here.post(...sends(1));
-      t.run(await there.received(1), 1, SUCCESS, 'A message: the connection is still there');
+      t.run(await there.received(1), 1, SUCCESS, 'A message on the connection, which still exists');
       const again = await here.party.notifyDisconnect(here.link);
       await t.disconnect(there);
-      await t.ends(here.party, again, SUCCESS, 'NotifyDisconnect that was issued after Cancel');
+      await t.ends(here.party, again, SUCCESS, 'NotifyDisconnect issued after Cancel');
     },
   );
 }
@@ -216,7 +216,7 @@ group.add('twice', '§IND2Connector::Disconnect: while disconnecting', async (t)
     t.near,
     second,
     [Status.INVALID_DEVICE_STATE, Status.CONNECTION_INVALID],
-    'Disconnect while the first is on its way',
+    'Disconnect while the first is outstanding',
   );
   await t.ends(t.near, first, SUCCESS, 'The first Disconnect');
 });
@@ -236,7 +236,7 @@ group.add(
 
 group.add(
   'at-once-after-connecting',
-  '§IND2Connector::NotifyDisconnect: accepted from CompleteConnect on',
+  '§IND2Connector::NotifyDisconnect: allowed from CompleteConnect on',
   async (t) => {
     const { near, far, connected } = await t.requested();
     const accepted = await t.far.accept(far.link);
@@ -266,10 +266,10 @@ group.add('silent-requests', '§ND_OP_FLAG_SILENT_SUCCESS: cancelled requests ha
   t.ok('value' in status[1], 'Posting', 'possible', 'refused');
   const accepted =
     'value' in status[1] ? status[1].value.filter((posted) => posted.status === SUCCESS).length : 0;
-  t.run(await near.done(accepted), accepted, CANCELED, 'Silent Sends that were posted while disconnecting');
+  t.run(await near.done(accepted), accepted, CANCELED, 'Silent Sends posted while disconnecting');
 });
 
-group.add('others-unharmed', '§IND2Connector::Disconnect: other connections go on', async (t) => {
+group.add('others-unharmed', '§IND2Connector::Disconnect: other connections are not affected', async (t) => {
   const first = await t.pair();
   const second = await t.pair();
   await second.far.post(...receives(2));
@@ -285,7 +285,7 @@ group.add('error-ends-both', '§ND2_RESULT: any failed request ends the connecti
   for (const end of [near, far]) await end.post(...receives(2));
   const { target } = await far.open(ALLOW_READ, 64);
   await near.post({ op: 'read', context: 'r', pieces: [{ at: 0, length: 65 }], target });
-  t.results(await near.done(1), [['r', t.says.remoteAccess]], 'A Read beyond its window');
+  t.results(await near.done(1), [['r', t.statuses.remoteAccess]], 'A Read beyond its window');
   t.run(await near.received(2), 2, CANCELED, 'Receives of the side that failed');
   t.run(await far.received(2), 2, CANCELED, 'Receives of its peer');
   await t.ends(t.far, ends[1]!, SUCCESS, "NotifyDisconnect of the failed side's peer");
@@ -305,7 +305,7 @@ group.add('local-error-ends-both', '§ND2_RESULT: any failed request ends the co
       [0, CANCELED],
       [1, CANCELED],
     ],
-    'A Receive whose memory was deregistered, and those behind it',
+    'A Receive whose memory was deregistered, and those after it',
   );
   await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the peer');
 });
@@ -317,8 +317,8 @@ group.add('results-after-release', '§IND2CompletionQueue: results outlive the q
   t.run(await near.done(2), 2, SUCCESS, 'Sends');
   await t.far.release(far.link);
   const got = await far.received(4);
-  t.run(got.slice(0, 2), 2, SUCCESS, 'Receives that had completed');
-  t.run(got.slice(2), 2, CANCELED, 'Receives that had not', 2);
+  t.run(got.slice(0, 2), 2, SUCCESS, 'Completed Receives');
+  t.run(got.slice(2), 2, CANCELED, 'Outstanding Receives', 2);
 });
 
 group.add('release-in-any-order', '§IUnknown: objects may be released in any order', async (t) => {
@@ -346,7 +346,7 @@ group.add('release-in-any-order', '§IUnknown: objects may be released in any or
 
 group.add(
   'release-while-connecting',
-  '§IND2Connector: releasing it while connecting tells the peer',
+  '§IND2Connector: releasing it while connecting notifies the peer',
   async (t) => {
     const { near, far } = await t.requested();
     await t.near.release(near.link, 'connector');

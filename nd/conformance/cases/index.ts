@@ -14,7 +14,7 @@ import { transferCases } from './transfer.js';
 import { v2Cases } from './v2-only.js';
 import { windowCases } from './windows.js';
 
-/** All cases, in the order in which they are run. */
+/** All cases, in order of execution. */
 export const cases: readonly Case[] = [
   ...adapterCases,
   ...completionCases,

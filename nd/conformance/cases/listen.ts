@@ -19,27 +19,27 @@ group.add(
     await t.far.awaitRequest(listener, far.link);
     await t.far.awaitRequest(listener, other.link);
     t.same(await t.far.cancel(listener), [CANCELED, CANCELED], 'Two requests, when Cancel has returned');
-    // The listener still listens, and the connector is idle again.
+    // The listener is still listening, and the connector is idle again.
     await t.join(near, far, listener, address);
   },
 );
 
-group.add('listener-released', '§IND2Listener: releasing it cancels what waits on it', async (t) => {
+group.add('listener-released', '§IND2Listener: releasing it cancels its waiting requests', async (t) => {
   const far = await End.make(t.far);
   const { listener, address } = await t.listen('far');
   const waiting = await t.far.awaitRequest(listener, far.link);
   await t.far.release(listener);
-  await t.ends(t.far, waiting, CANCELED, 'GetConnectionRequest of a listener that was released');
+  await t.ends(t.far, waiting, CANCELED, 'GetConnectionRequest of a released listener');
   const near = await End.make(t.near);
   await t.ends(
     t.near,
     await t.near.connect(near.link, address, {}),
     Status.CONNECTION_REFUSED,
-    'Connect to a listener that was released',
+    'Connect to a released listener',
   );
 });
 
-group.add('listener-released-later', '§IND2Listener: what was handed out stays', async (t) => {
+group.add('listener-released-later', '§IND2Listener: requests already returned stay valid', async (t) => {
   const near = await End.make(t.near);
   const far = await End.make(t.far);
   const { listener, address } = await t.listen('far');
@@ -58,13 +58,13 @@ group.add('listener-released-later', '§IND2Listener: what was handed out stays'
 
 group.add(
   'kept-requests-refused',
-  '§IND2Listener: releasing it refuses the requests nobody has taken',
+  '§IND2Listener: releasing it refuses the waiting connection requests',
   async (t) => {
     const near = await End.make(t.near);
     const { listener, address } = await t.listen('far');
     const connected = await t.near.connect(near.link, address, {});
     await t.far.release(listener);
-    await t.ends(t.near, connected, Status.CONNECTION_REFUSED, 'Connect whose request nobody has taken');
+    await t.ends(t.near, connected, Status.CONNECTION_REFUSED, 'Connect whose request was still waiting');
   },
 );
 
@@ -120,7 +120,7 @@ group.add(
   },
 );
 
-group.add('backlog', '§IND2Listener::Listen: beyond the backlog, CONNECTION_REFUSED', async (t) => {
+group.add('backlog', '§IND2Listener::Listen: CONNECTION_REFUSED beyond the backlog', async (t) => {
   const { listener, address } = await t.listen('far', { backlog: 2 });
   const ends: End[] = [];
   const connects: number[] = [];
@@ -137,7 +137,7 @@ group.add('backlog', '§IND2Listener::Listen: beyond the backlog, CONNECTION_REF
   }
 });
 
-group.add('no-backlog-limit', '§IND2Listener::Listen: a backlog of 0 is no limit', async (t) => {
+group.add('no-backlog-limit', '§IND2Listener::Listen: a backlog of 0 means no limit', async (t) => {
   const { listener, address } = await t.listen('far', { backlog: 0 });
   const count = 24;
   const connects: number[] = [];
@@ -153,19 +153,15 @@ group.add('no-backlog-limit', '§IND2Listener::Listen: a backlog of 0 is no limi
   for (const connect of connects) await t.ends(t.near, connect, Status.CONNECTION_REFUSED, 'Connect');
 });
 
-group.add('port-in-use', '§IND2Listener::Bind, §INDAdapter::Listen: a port that is taken', async (t) => {
+group.add('port-in-use', '§IND2Listener::Bind, §INDAdapter::Listen: a port in use', async (t) => {
   const { listener, address } = await t.listen('far');
-  await t.refused(
-    t.far.listen({ port: address.port }),
-    t.says.addressInUse,
-    'Listen at a port that is taken',
-  );
+  await t.refused(t.far.listen({ port: address.port }), t.statuses.addressInUse, 'Listen on a port in use');
   await t.far.release(listener);
   const again = await t.far.listen({ port: address.port });
-  t.same((await t.far.listenerAddress(again)).port, address.port, 'The port, when it is free again');
+  t.same((await t.far.listenerAddress(again)).port, address.port, 'The port, once it is free again');
 });
 
-group.add('port-zero', '§IND2Listener::Bind: port 0 asks for a free one', async (t) => {
+group.add('port-zero', '§IND2Listener::Bind: port 0 selects a free one', async (t) => {
   const ports = new Set<number>();
   for (let i = 0; i < 5; i += 1) ports.add((await t.listen('far')).address.port);
   t.same(ports.size, 5, 'Ports of five listeners');
@@ -227,7 +223,7 @@ group.add('many-at-once', '§IND2Listener: many connections at once', async (t) 
       return { near, far, connected, i };
     }),
   );
-  // Requests arrive in any order: the private data identifies them.
+  // Requests arrive in any order, so private data identifies them.
   await Promise.all(
     pairs.map(async ({ far, i }) => {
       t.status(

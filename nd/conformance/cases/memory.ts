@@ -12,7 +12,7 @@ const READ_WRITE = ALLOW_READ | ALLOW_WRITE;
 
 group.add('register-whole', '§IND2MemoryRegion::Register, §INDAdapter::RegisterMemory', async (t) => {
   const { near, far } = await t.pair();
-  // The same memory, registered three times, in parts that overlap.
+  // Registers the same memory three times, in parts that overlap.
   const again = [
     await t.near.registerAgain(near.memory, 0, 65_536),
     await t.near.registerAgain(near.memory, 100, 3000),
@@ -28,13 +28,13 @@ group.add('register-whole', '§IND2MemoryRegion::Register, §INDAdapter::Registe
   t.run(await far.received(3), 3, SUCCESS, 'Messages from three registrations');
   const expected = await t.near.peek(near.memory, 100, 50);
   for (let i = 0; i < 3; i += 1) {
-    t.same(await t.far.peek(far.memory, i * 50, 50), expected, `Bytes by registration ${i}`);
+    t.same(await t.far.peek(far.memory, i * 50, 50), expected, `Bytes of registration ${i}`);
   }
-  // One of them ends; the others stay.
+  // One of them ends; the others remain.
   await t.ends(t.near, await t.near.deregister(again[0]!), SUCCESS, 'Deregister');
   await far.post(...receives(1, 50, 3));
   await near.post({ op: 'send', context: 3, pieces: [{ memory: again[1]!, at: 0, length: 50 }] });
-  t.run(await far.received(1), 1, SUCCESS, 'A message from a registration that is left', 3);
+  t.run(await far.received(1), 1, SUCCESS, 'A message from a remaining registration', 3);
 });
 
 for (const op of ['send', 'receive', 'read', 'write'] as const) {
@@ -45,7 +45,7 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
   ] as const) {
     group.add(
       `${op}-local-${where}`,
-      `§ND2_RESULT: ACCESS_VIOLATION for local memory that ${op} names beyond its registration`,
+      `§ND2_RESULT: ACCESS_VIOLATION for a ${op} with local memory beyond its registration`,
       async (t) => {
         const memory = 8192;
         const length = 1000;
@@ -60,7 +60,7 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
         };
         if (op === 'send') await far.post(...receives(1, 1000));
         const status = await near.postStatus(post);
-        // The HCA finds it, not the call.
+        // The HCA detects it, not the call.
         t.status(status, SUCCESS, `Posting a ${op} whose local memory ends ${at} bytes beyond it`);
         if (op === 'receive') await far.post(...sends(1, length));
         const cq = op === 'receive' ? near.inbound : near.outbound;
@@ -128,7 +128,7 @@ for (const op of ['read', 'write'] as const) {
     group.add(`window-${where}-${op}`, '§IND2QueuePair::Bind: bounds of a window', async (t) => {
       const { near, far } = await t.pair();
       const { target } = await far.open(READ_WRITE, 1000, 500);
-      // Inside the window anything may have changed, outside nothing.
+      // Inside the window anything may have changed, but nothing outside.
       await mustFail(
         t,
         near,
@@ -151,7 +151,7 @@ for (const op of ['read', 'write'] as const) {
 
   group.add(
     `made-up-token-${op}`,
-    '§IND2QueuePair::Read, ::Write: a token that nobody has given',
+    '§IND2QueuePair::Read, ::Write: a token that was never granted',
     async (t) => {
       const { near, far } = await t.pair();
       const { target } = await far.open(READ_WRITE);
@@ -182,7 +182,7 @@ for (const op of ['read', 'write'] as const) {
         second.near,
         second.far,
         access(op, target, 100),
-        `${op} through a window that was bound on another connection`,
+        `${op} through a window bound on another connection`,
         { memory: first.far.memory },
       );
       await first.near.post(access(op, target, 100));
@@ -190,11 +190,11 @@ for (const op of ['read', 'write'] as const) {
     },
   );
 
-  group.add(`window-released-${op}`, '§IND2MemoryWindow: it dies with its last reference', async (t) => {
+  group.add(`window-released-${op}`, '§IND2MemoryWindow: it ends with its last reference', async (t) => {
     const { near, far } = await t.pair();
     const { target, window } = await far.open(READ_WRITE);
     await t.far.release(window);
-    await mustFail(t, near, far, access(op, target, 100), `${op} through a window that was released`);
+    await mustFail(t, near, far, access(op, target, 100), `${op} through a released window`);
   });
 }
 
@@ -220,13 +220,13 @@ group.add('deregister-twice', '§IND2MemoryRegion::Deregister, §INDAdapter::Der
     t.near,
     await t.near.deregister(memory),
     t.spi === 'v1' ? Status.INVALID_HANDLE : Status.INVALID_DEVICE_STATE,
-    'Deregister of what is not registered',
+    'Deregister without a registration',
   );
 });
 
 group.add(
   'use-after-deregister',
-  '§IND2MemoryRegion::Deregister: the memory cannot be used any more',
+  '§IND2MemoryRegion::Deregister: the memory can no longer be used',
   async (t) => {
     const { near, far } = await t.pair();
     const memory = await t.near.memory(4096);
@@ -238,13 +238,9 @@ group.add(
       pieces: [{ memory, at: 0, length: 4096 }],
     });
     if (status === SUCCESS) {
-      t.results(
-        await near.done(1),
-        [['a', Status.ACCESS_VIOLATION]],
-        'Send from memory that was deregistered',
-      );
+      t.results(await near.done(1), [['a', Status.ACCESS_VIOLATION]], 'Send from deregistered memory');
     } else {
-      t.status(status, Status.INVALID_HANDLE, 'Send from memory that was deregistered');
+      t.status(status, Status.INVALID_HANDLE, 'Send from deregistered memory');
     }
   },
 );
@@ -258,11 +254,7 @@ group.add(
     await near.post({ op: 'receive', context: 'r', pieces: [{ memory, at: 0, length: 4096 }] });
     await t.ends(t.near, await t.near.deregister(memory), SUCCESS, 'Deregister under a Receive');
     await far.post(...sends(1));
-    t.results(
-      await near.received(1),
-      [['r', Status.ACCESS_VIOLATION]],
-      'A Receive whose memory was deregistered',
-    );
+    t.results(await near.received(1), [['r', Status.ACCESS_VIOLATION]], 'A Receive into deregistered memory');
     const [sent] = await far.done(1);
     t.ok(
       sent !== undefined && sent.status !== SUCCESS,

@@ -1,4 +1,4 @@
-/** Work queues: depth, order, flags, silence, flush. */
+/** Work queues: depth, order, flags, silent requests, flush. */
 import { Status } from '../../index.js';
 import {
   CANCELED,
@@ -23,7 +23,7 @@ group.add('receive-before-connection', '§IND2QueuePair::Receive, §INDEndpoint:
   const { listener, address } = await t.listen('far');
   await t.join(near, far, listener, address);
   await near.post(...sends(3));
-  t.run(await far.received(3), 3, SUCCESS, 'Receives that were posted before the connection');
+  t.run(await far.received(3), 3, SUCCESS, 'Receives posted before the connection');
 });
 
 for (const [op, post] of Object.entries({
@@ -38,7 +38,7 @@ for (const [op, post] of Object.entries({
       const near = await End.make(t.near);
       t.status(await near.postStatus(post), Status.CONNECTION_INVALID, `${op} before a connection`);
       // A refused request is not queued and has no effect.
-      t.same(await t.near.poll(near.outbound, 8), [], 'Results of what was not queued');
+      t.same(await t.near.poll(near.outbound, 8), [], 'Results of requests that were not queued');
     },
   );
 }
@@ -66,13 +66,13 @@ group.add('receive-order', '§IND2QueuePair::Receive: consumed in order', async 
   const { near, far } = await t.pair();
   await far.post(...receives(16));
   await near.post(...sends(16, 64, 100));
-  t.run(await far.received(16), 16, SUCCESS, 'Receives in the order of their posting');
-  t.run(await near.done(16), 16, SUCCESS, 'Sends in the order of their posting', 100);
+  t.run(await far.received(16), 16, SUCCESS, 'Receives in posting order');
+  t.run(await near.done(16), 16, SUCCESS, 'Sends in posting order', 100);
 });
 
 group.add(
   'initiator-order',
-  '§IND2CompletionQueue::GetResults: results in order of the requests',
+  '§IND2CompletionQueue::GetResults: results in the order of the requests',
   async (t) => {
     const { near, far } = await t.pair();
     const { target } = await far.open(24);
@@ -87,7 +87,7 @@ group.add(
       { op: 'write', context: 6, pieces, target },
       { op: 'read', context: 7, pieces: [{ at: 0, length: 0 }], target },
     );
-    t.run(await near.done(8), 8, SUCCESS, 'Sends, Reads and Writes in the order of their posting');
+    t.run(await near.done(8), 8, SUCCESS, 'Sends, Reads and Writes in posting order');
   },
 );
 
@@ -111,13 +111,13 @@ for (const queue of ['receive', 'send'] as const) {
     t.same(
       posted.map(({ status }) => status),
       [...Array(5).fill(SUCCESS), Status.NO_MORE_ENTRIES],
-      'Five requests and one more on a queue of five',
+      'Six requests on a queue of five',
     );
     if (queue === 'receive') await far.post(...sends(5));
     const cq = queue === 'receive' ? near.inbound : near.outbound;
     t.run(await t.near.take(cq, 5), 5, SUCCESS, 'The five that were queued');
-    t.same(await t.near.poll(cq, 8), [], 'Results beyond those');
-    // Taking results has made room again.
+    t.same(await t.near.poll(cq, 8), [], 'Further results');
+    // Taking results has freed entries.
     t.status(await near.postStatus(posts[5]!), SUCCESS, 'The next request');
   });
 }
@@ -135,17 +135,17 @@ group.add('depth-of-one', '§IND2Adapter::CreateQueuePair: depths from 1', async
   }
 });
 
-group.add('refused-is-not-queued', '§IND2QueuePair: a failed post harms nothing', async (t) => {
+group.add('refused-is-not-queued', '§IND2QueuePair: a failed post has no effect', async (t) => {
   const { near, far } = await t.pair({ near: { requests: 4, requestSge: 2 } });
   await far.post(...receives(4));
   const pieces = Array<Piece>(near.requestSge + 1).fill({ at: 0, length: 1000 });
   t.status(
     await near.postStatus({ op: 'send', context: 'no', pieces }),
     Status.DATA_OVERRUN,
-    'One piece more than is granted',
+    'One entry more than granted',
   );
   await near.post(...sends(4));
-  t.run(await near.done(4), 4, SUCCESS, 'Sends after one that was refused');
+  t.run(await near.done(4), 4, SUCCESS, 'Sends after a refused one');
   t.run(await far.received(4), 4, SUCCESS, 'Receives of the Sends');
 });
 
@@ -154,16 +154,16 @@ group.add('silent-success', '§ND_OP_FLAG_SILENT_SUCCESS', async (t) => {
   await far.post(...receives(4));
   await near.post(...sends(3, 64, 0, SILENT_SUCCESS), { ...sends(1)[0]!, context: 'last' });
   t.results(await near.done(1), [['last', SUCCESS]], 'Only the Send that is not silent has a result');
-  t.run(await far.received(4), 4, SUCCESS, 'The peer receives silent Sends too');
+  t.run(await far.received(4), 4, SUCCESS, 'Receives of silent Sends');
   t.same(await t.near.poll(near.outbound, 8), [], 'Results of silent Sends');
 });
 
-group.add('silent-slots', '§ND_OP_FLAG_SILENT_SUCCESS: places come back with a later result', async (t) => {
+group.add('silent-slots', '§ND_OP_FLAG_SILENT_SUCCESS: a later result frees the entries', async (t) => {
   const { near, far } = await t.pair({ near: { requests: 4 }, far: { receives: 64 } });
   await far.post(...receives(40));
   for (let round = 0; round < 10; round += 1) {
     await near.post(...sends(3, 64, 0, SILENT_SUCCESS), ...sends(1, 64, round));
-    t.run(await near.done(1), 1, SUCCESS, 'The result that frees the places of the silent ones', round);
+    t.run(await near.done(1), 1, SUCCESS, 'The result that frees the entries of silent requests', round);
   }
   t.run(await far.received(40), 40, SUCCESS, 'All messages');
 });
@@ -178,17 +178,17 @@ group.add('silent-failure', '§ND_OP_FLAG_SILENT_SUCCESS: failures have a result
     target,
     flags: SILENT_SUCCESS,
   });
-  t.results(await near.done(1), [['w', t.says.remoteAccess]], 'A silent Write that the peer refuses');
+  t.results(await near.done(1), [['w', t.statuses.remoteAccess]], 'A silent Write that the peer refuses');
 });
 
 group.add('silent-flushed', '§ND_OP_FLAG_SILENT_SUCCESS: flushed requests have a result', async (t) => {
   const { near } = await t.pair();
-  // There is no Receive: the first waits for the peer, those behind it wait for the first.
+  // Without a Receive the first waits for the peer, and the others wait for the first.
   await near.party.inOneTurn([
     ['post', near.link, sends(4, 64, 0, SILENT_SUCCESS)],
     ['flush', near.link],
   ]);
-  t.heldUp(await near.done(4), 4, 'Silent Sends that were flushed');
+  t.cancelledSends(await near.done(4), 4, 'Flushed silent Sends');
 });
 
 const flagCases: readonly [op: string, post: Post, known: number, argument: number][] = [
@@ -226,7 +226,7 @@ for (const [op, post, known, argument] of flagCases) {
   );
 }
 
-group.add('flush-never-connected', '§IND2QueuePair::Flush: legal in any state', async (t) => {
+group.add('flush-never-connected', '§IND2QueuePair::Flush: allowed in any state', async (t) => {
   const near = await End.make(t.near);
   await near.post(...receives(8));
   await t.near.flush(near.link);
@@ -248,22 +248,26 @@ group.add('flush-connected', '§IND2QueuePair::Flush: all requests of both queue
   ]);
   t.same('value' in flushed, true, 'Flush succeeds');
   t.run(await near.received(6), 6, CANCELED, 'Receives');
-  t.heldUp(await near.done(5), 5, 'Sends that nobody has received', 50);
+  t.cancelledSends(await near.done(5), 5, 'Sends without a Receive', 50);
   t.same(await t.near.poll(near.inbound, 8), [], 'A second result for any Receive');
   t.same(await t.near.poll(near.outbound, 8), [], 'A second result for any Send');
 });
 
-group.add('flush-is-the-end', '§IND2QueuePair::Flush: the queue pair is finished', async (t) => {
-  const { near } = await t.pair();
-  await t.near.flush(near.link);
-  await near.post(...receives(1, 64, 1));
-  t.results(await near.received(1), [[1, CANCELED]], 'A Receive that is posted after Flush');
-  const status = await near.postStatus(sends(1, 64, 2)[0]!);
-  t.status(status, [SUCCESS, Status.CONNECTION_INVALID], 'A Send that is posted after Flush');
-  if (status === SUCCESS) t.results(await near.done(1), [[2, CANCELED]], 'That Send');
-});
+group.add(
+  'flush-is-the-end',
+  '§IND2QueuePair::Flush: the queue pair cannot be used afterwards',
+  async (t) => {
+    const { near } = await t.pair();
+    await t.near.flush(near.link);
+    await near.post(...receives(1, 64, 1));
+    t.results(await near.received(1), [[1, CANCELED]], 'A Receive posted after Flush');
+    const status = await near.postStatus(sends(1, 64, 2)[0]!);
+    t.status(status, [SUCCESS, Status.CONNECTION_INVALID], 'A Send posted after Flush');
+    if (status === SUCCESS) t.results(await near.done(1), [[2, CANCELED]], 'That Send');
+  },
+);
 
-group.add('flush-ends-connection', '§IND2QueuePair::Flush: the peer cannot reach it any more', async (t) => {
+group.add('flush-ends-connection', '§IND2QueuePair::Flush: the peer can no longer reach it', async (t) => {
   const { near, far } = await t.pair();
   await near.post(...receives(1));
   await t.near.flush(near.link);
@@ -271,13 +275,13 @@ group.add('flush-ends-connection', '§IND2QueuePair::Flush: the peer cannot reac
   const [result] = await far.done(1);
   t.ok(
     result !== undefined && result.status !== SUCCESS,
-    "The peer's Send to a queue pair that was flushed",
+    "The peer's Send to a flushed queue pair",
     'a failure',
     result === undefined ? 'nothing' : 'SUCCESS',
   );
 });
 
-group.add('flush-only-own', '§IND2QueuePair::Flush: this queue pair only', async (t) => {
+group.add('flush-only-own', '§IND2QueuePair::Flush: only this queue pair', async (t) => {
   const shared = await t.near.cq(256);
   const one = await End.make(t.near, { inbound: shared, outbound: shared });
   const other = await End.make(t.near, { inbound: shared, outbound: shared });
@@ -298,7 +302,7 @@ group.add('flush-many', '§IND2QueuePair::Flush: as many results as requests', a
   await near.post(...receives(depth, 0));
   await t.near.flush(near.link);
   t.run(await near.received(depth), depth, CANCELED, 'Receives');
-  t.same(await t.near.poll(near.inbound, 8), [], 'Results beyond those');
+  t.same(await t.near.poll(near.inbound, 8), [], 'Further results');
 });
 
 group.add(
@@ -321,7 +325,7 @@ group.add(
 
 group.add(
   'v1-flags-of-others',
-  '§INDEndpoint: flags that a request does not know',
+  '§INDEndpoint: flags that a request does not support',
   async (t) => {
     const { near, far } = await t.pair();
     const { target } = await far.open(24);

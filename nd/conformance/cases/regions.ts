@@ -30,14 +30,14 @@ group.add(
       Status.INVALID_DEVICE_STATE,
       'Deregister before Register',
     );
-    t.status(await register(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE, 'Register of no bytes');
+    t.status(await register(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE, 'Register of an empty buffer');
     t.status(await register(new Uint8Array(64), ALLOW_REMOTE_READ), SUCCESS, 'Register');
     const first = region.getRemoteToken();
     t.same(region.length, 64, 'The length');
     t.status(
       await register(new Uint8Array(64)),
       Status.INVALID_DEVICE_STATE,
-      'Register of what is registered',
+      'Register of a registered region',
     );
     await region.deregister();
     t.status(
@@ -46,7 +46,7 @@ group.add(
       'A token after Deregister',
     );
     await region.register(new Uint8Array(128), ALLOW_REMOTE_READ);
-    t.ok(region.getRemoteToken() !== first, 'The token of another registration', 'another', 'the same');
+    t.ok(region.getRemoteToken() !== first, 'The token of another registration', 'a new one', 'the same');
     region.release();
   },
   only,
@@ -116,7 +116,7 @@ for (const op of ['read', 'write'] as const) {
       const memory = await t.far.memory(4096, rights.both);
       const post = access(op, await t.far.target(memory), 100);
       await t.ends(t.far, await t.far.deregister(memory), SUCCESS, 'Deregister');
-      await mustFail(t, near, far, post, `${op} of memory that was deregistered`, { memory });
+      await mustFail(t, near, far, post, `${op} of deregistered memory`, { memory });
     },
     only,
   );
@@ -157,14 +157,14 @@ group.add(
       t.results(
         await t.near.take(cq, 1),
         [['a', Status.ACCESS_VIOLATION]],
-        `${op} into memory that local requests may only read`,
+        `${op} into memory that is read-only for local requests`,
       );
     }
     const { near, far } = await t.pair();
     const memory = await t.near.memory(4096, 0);
     await far.post(...receives(1));
     await near.post({ op: 'send', context: 's', pieces: [{ memory, at: 0, length: 64 }] });
-    t.results(await near.done(1), [['s', SUCCESS]], 'Send from memory that local requests may only read');
+    t.results(await near.done(1), [['s', SUCCESS]], 'Send from memory that is read-only for local requests');
   },
   only,
 );
@@ -199,7 +199,7 @@ group.add(
       near,
       far,
       access('write', target, 64),
-      'Write by a window for reading, of a region for both',
+      'Write through a read-only window of a readable and writable region',
     );
   },
   only,

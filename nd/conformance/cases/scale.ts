@@ -19,7 +19,7 @@ group.add(
     const cq = await t.near.cq(count);
     const links: number[] = [];
     for (let i = 0; i < count; i += 1) {
-      t.step(`making queue pair ${i}`);
+      t.step(`creating queue pair ${i}`);
       const link = await t.near.link({ memory: 0, inbound: cq, outbound: cq, receives: 2, requests: 2 });
       links.push(link);
       await t.near.post(link, [{ op: 'receive', context: i, pieces: [] }]);
@@ -28,7 +28,7 @@ group.add(
     for (const link of links) await t.near.flush(link);
     const results = await t.near.take(cq, count);
     t.run(results, count, CANCELED, 'One Receive of each');
-    t.same(await t.near.poll(cq, 8), [], 'Results beyond those');
+    t.same(await t.near.poll(cq, 8), [], 'Further results');
   },
 );
 
@@ -48,7 +48,7 @@ group.add('connections', '§IND2Connector: many connections on one completion qu
     });
   }
   for (const [i, { near, far }] of pairs.entries()) {
-    t.step(`making connection ${i}`);
+    t.step(`establishing connection ${i}`);
     await t.join(near, far, listener, address);
   }
   const at = (memory: number, i: number) => ({ memory, at: i * 100, length: 100 });

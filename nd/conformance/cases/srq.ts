@@ -10,7 +10,7 @@ export const sharedReceiveCases = group.cases;
 const only = ['v2'] as const;
 const { PENDING } = Status;
 
-/** Receives into the half's own memory. */
+/** Returns Receives into the half's own memory. */
 function into(memory: number, count: number, first = 0, length = 64): Post[] {
   return receives(count, length, first).map((post) => ({
     ...post,
@@ -18,9 +18,9 @@ function into(memory: number, count: number, first = 0, length = 64): Post[] {
   }));
 }
 
-/** A shared receive queue of far's, its memory, and connections whose queue pairs take from it. */
+/** Creates a shared receive queue of far's, its memory, and connections whose queue pairs use it. */
 async function setup(t: CaseContext, count: number, options: { depth?: number; threshold?: number } = {}) {
-  if (t.farInfo.limits.sharedReceives === 0) t.skip('This adapter has no shared receive queues.');
+  if (t.farInfo.limits.sharedReceives === 0) t.skip('This adapter does not support shared receive queues.');
   const { depth = 32, threshold = 0 } = options;
   const shared = await t.far.shared({ depth, threshold });
   const memory = await t.far.memory(65_536);
@@ -43,7 +43,7 @@ async function post(t: CaseContext, shared: number, posts: Post[]): Promise<void
 
 group.add(
   'many-take-from-one',
-  '§IND2SharedReceiveQueue::Receive: messages take Receives in order of arrival',
+  '§IND2SharedReceiveQueue::Receive: messages consume Receives in order of arrival',
   async (t) => {
     const { shared, memory, pairs } = await setup(t, 3);
     await post(t, shared, into(memory, 6));
@@ -54,7 +54,7 @@ group.add(
       t.same(
         [result?.context, result?.status, result?.bytes, result?.link],
         [i, SUCCESS, 64, far.link],
-        'The Receive: its context, and that of the queue pair that took it',
+        'The Receive: its context, and that of its queue pair',
       );
     }
   },
@@ -68,10 +68,10 @@ group.add(
     const { shared, memory, pairs } = await setup(t, 1);
     const { near, far } = pairs[0]!;
     await near.post(...sends(1));
-    t.same(await t.far.poll(far.inbound, 4), [], 'Results before there is a Receive');
+    t.same(await t.far.poll(far.inbound, 4), [], 'Results without a Receive');
     await post(t, shared, into(memory, 1));
     t.run(await far.received(1), 1, SUCCESS, 'The Receive');
-    t.run(await near.done(1), 1, SUCCESS, 'The Send that has waited');
+    t.run(await near.done(1), 1, SUCCESS, 'The Send that waited');
   },
   only,
 );
@@ -100,7 +100,8 @@ group.add(
   'depth',
   '§IND2SharedReceiveQueue::Receive: NO_MORE_ENTRIES, DATA_OVERRUN',
   async (t) => {
-    if (t.nearInfo.limits.sharedReceives === 0) t.skip('This adapter has no shared receive queues.');
+    if (t.nearInfo.limits.sharedReceives === 0)
+      t.skip('This adapter does not support shared receive queues.');
     const shared = await t.near.shared({ depth: 4, sge: 2 });
     const memory = await t.near.memory(4096);
     const three: Post = {
@@ -111,7 +112,7 @@ group.add(
     t.same(
       posted.map(({ status }) => status),
       [Status.DATA_OVERRUN, SUCCESS, SUCCESS, SUCCESS, SUCCESS, Status.NO_MORE_ENTRIES],
-      'Three entries where two are allowed, then five Receives on a queue of four',
+      'A Receive of three entries with a limit of two, then five Receives on a queue of four',
     );
   },
   only,
@@ -126,7 +127,7 @@ group.add(
     t.status(
       await pairs[0]!.far.postStatus(receive!),
       [Status.INVALID_DEVICE_REQUEST, Status.UNSUCCESSFUL],
-      'Receive on a queue pair that has a shared one',
+      'Receive on a queue pair with a shared receive queue',
     );
   },
   only,
@@ -141,14 +142,14 @@ group.add(
     await t.far.flush(pairs[0]!.far.link);
     t.same(await t.far.poll(pairs[0]!.far.inbound, 4), [], 'Results of the flushed queue pair');
     await pairs[1]!.near.post(...sends(2));
-    t.run(await pairs[1]!.far.received(2), 2, SUCCESS, 'Receives, by the other queue pair');
+    t.run(await pairs[1]!.far.received(2), 2, SUCCESS, 'Receives of the other queue pair');
   },
   only,
 );
 
 group.add(
   'notify-threshold',
-  '§IND2SharedReceiveQueue::Notify: when fewer Receives than the threshold are left',
+  '§IND2SharedReceiveQueue::Notify: fewer Receives than the threshold are left',
   async (t) => {
     const { shared, memory, pairs } = await setup(t, 1, { threshold: 3 });
     await post(t, shared, into(memory, 4));
@@ -159,7 +160,7 @@ group.add(
     await near.post(...sends(2));
     t.run(await far.received(2), 2, SUCCESS, 'Receives');
     for (const request of waiting) await t.ends(t.far, request, SUCCESS, 'Notify with two Receives left');
-    // The count is below the threshold already.
+    // The count is already below the threshold.
     await t.ends(t.far, await t.far.sharedNotify(shared), SUCCESS, 'Notify while below the threshold');
   },
   only,
@@ -167,7 +168,7 @@ group.add(
 
 group.add(
   'notify-off',
-  '§IND2SharedReceiveQueue::Notify: a threshold of 0 tells of nothing',
+  '§IND2SharedReceiveQueue::Notify: a threshold of 0 requests no event',
   async (t) => {
     const { shared, memory, pairs } = await setup(t, 1);
     await post(t, shared, into(memory, 1));
@@ -182,20 +183,20 @@ group.add(
 
 group.add(
   'modify',
-  '§IND2SharedReceiveQueue::Modify: zeros change nothing, BUFFER_OVERFLOW below what is outstanding',
+  '§IND2SharedReceiveQueue::Modify: zeros change nothing, BUFFER_OVERFLOW below the outstanding Receives',
   async (t) => {
     const { sharedReceives: limit } = t.nearInfo.limits;
-    if (limit === 0) t.skip('This adapter has no shared receive queues.');
+    if (limit === 0) t.skip('This adapter does not support shared receive queues.');
     const depth = Math.min(64, limit);
     const shared = await t.near.shared({ depth });
     const memory = await t.near.memory(4096);
     await t.near.sharedReceive(shared, into(memory, depth, 0, 8));
     await t.near.sharedModify(shared, 0, 0);
-    // A queue may have somewhat more room than requested.
+    // A queue may have somewhat more entries than requested.
     await t.refused(
       t.near.sharedModify(shared, 3, 0),
       Status.BUFFER_OVERFLOW,
-      'Modify below what is outstanding',
+      'Modify below the outstanding Receives',
     );
     await t.refused(
       t.near.sharedModify(shared, limit + 1, 0),
@@ -208,7 +209,7 @@ group.add(
     t.same(
       posted.map(({ status }) => status),
       Array(depth).fill(SUCCESS),
-      'Receives after the queue was made deeper',
+      'Receives after the depth was increased',
     );
   },
   only,
@@ -216,13 +217,13 @@ group.add(
 
 group.add(
   'released-first',
-  '§IND2SharedReceiveQueue: queue pairs keep it',
+  '§IND2SharedReceiveQueue: queue pairs keep it alive',
   async (t) => {
     const { shared, memory, pairs } = await setup(t, 1);
     await post(t, shared, into(memory, 1));
     await t.far.release(shared);
     await pairs[0]!.near.post(...sends(1));
-    t.run(await pairs[0]!.far.received(1), 1, SUCCESS, 'A Receive of a shared queue that was released');
+    t.run(await pairs[0]!.far.received(1), 1, SUCCESS, 'A Receive of a released shared queue');
   },
   only,
 );

@@ -1,4 +1,4 @@
-/** The connector's states: the status for each method that a state forbids, which changes nothing. */
+/** The connector's states: the status of each method that a state forbids, which must change nothing. */
 import { Status } from '../../index.js';
 import { type CaseContext, End, SUCCESS, statusOf } from '../case-context.js';
 import type { HalfAddress } from '../half.js';
@@ -33,7 +33,7 @@ const methods = {
 >;
 type Method = keyof typeof methods;
 
-/** The forbidden methods and their statuses. Documents and drivers name some differently: either is right. */
+/** The forbidden methods and their statuses. Where documents and drivers differ, either status is accepted. */
 const refusals = {
   idle: {
     completeConnect: [INV],
@@ -50,7 +50,7 @@ const refusals = {
     completeConnect: [INV],
     accept: [INV, ACT],
     reject: [STATE, INV],
-    // A refusal may have data, all zero.
+    // A refusal may have data, all zeros.
     getConnectionData: [INV, STATE, OK],
     getPeerAddress: [INV],
     notifyDisconnect: [INV, STATE],
@@ -128,7 +128,7 @@ const refusals = {
 } as const satisfies Record<string, Partial<Record<Method, readonly number[]>>>;
 type State = keyof typeof refusals;
 
-/** Brings a connector of near's into each state; the returned function shows that the state is unchanged. */
+/** Brings a connector of near's into each state; the returned function checks that the state is unchanged. */
 const reach: Readonly<Record<State, (t: CaseContext) => Promise<{ near: End; still: () => Promise<void> }>>> =
   {
     async idle(t) {

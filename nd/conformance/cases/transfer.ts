@@ -16,12 +16,12 @@ import { Group } from './define.js';
 const group = new Group('transfer');
 export const transferCases = group.cases;
 
-/** ND_OP_FLAG_INLINE of v2; v1 goes inline by itself. */
+/** ND_OP_FLAG_INLINE of v2; v1 selects inline by itself. */
 const INLINE = { v1: 0, v2: 0x20 } as const;
 
 const lengths = [0, 1, 3, 64, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 65_536, 300_001];
 
-group.add('send-lengths', '§IND2QueuePair::Send: each message in one Receive, whole', async (t) => {
+group.add('send-lengths', '§IND2QueuePair::Send: each message arrives whole in one Receive', async (t) => {
   const memory = { memory: 1 << 20 };
   const { near, far } = await t.pair({ near: memory, far: memory });
   for (const [i, length] of lengths.entries()) {
@@ -36,10 +36,10 @@ group.add('send-lengths', '§IND2QueuePair::Send: each message in one Receive, w
     t.same(sent?.status, SUCCESS, 'Send');
     if (t.spi === 'v1') t.same(sent?.bytes, length, 'Bytes of the Send');
     await t.holds(far, 0, length, i, `The message of ${length} bytes`);
-    // Memory behind the message is unchanged.
+    // Memory after the message is unchanged.
     const tail = await t.far.peek(far.memory, length, 16);
     const kept = Array.from({ length: 16 }, (_, k) => patternByte(length + k, i + 100));
-    t.same(tail, kept, `Memory behind the message of ${length} bytes`);
+    t.same(tail, kept, `Memory after the message of ${length} bytes`);
   }
 });
 
@@ -60,7 +60,7 @@ group.add('passive-sends-first', '§IND2Connector::Accept: the accepting side ma
   t.run(await far.received(1), 1, SUCCESS, 'Receive of the connecting side');
 });
 
-group.add('gather-scatter', '§ND2_SGE, §ND_SGE: pieces in order, empty ones allowed', async (t) => {
+group.add('gather-scatter', '§ND2_SGE, §ND_SGE: entries in order, empty ones allowed', async (t) => {
   const { near, far } = await t.pair();
   await t.near.fill(near.memory, 1000, 600, 3);
   await far.post({
@@ -84,17 +84,17 @@ group.add('gather-scatter', '§ND2_SGE, §ND_SGE: pieces in order, empty ones al
     ],
   });
   const [result] = await far.received(1);
-  t.same([result?.status, result?.bytes], [SUCCESS, 600], 'The message of four pieces: status, bytes');
+  t.same([result?.status, result?.bytes], [SUCCESS, 600], 'The message of four entries: status, bytes');
   const all = await t.near.peek(near.memory, 1000, 600);
   const got = [
     ...(await t.far.peek(far.memory, 100, 7)),
     ...(await t.far.peek(far.memory, 5000, 300)),
     ...(await t.far.peek(far.memory, 2000, 293)),
   ];
-  t.same(got, all, 'Bytes in the order of the pieces');
+  t.same(got, all, 'Bytes in the order of the entries');
 });
 
-group.add('no-pieces', '§IND2QueuePair::Send: a list without entries is a message of 0 bytes', async (t) => {
+group.add('no-pieces', '§IND2QueuePair::Send: an empty list sends a message of 0 bytes', async (t) => {
   const { near, far } = await t.pair();
   await far.post({ op: 'receive', context: 'r', pieces: [] });
   await near.post({ op: 'send', context: 's', pieces: [] });
@@ -106,7 +106,7 @@ group.add('no-pieces', '§IND2QueuePair::Send: a list without entries is a messa
 for (const op of ['send', 'receive', 'read', 'write'] as const) {
   group.add(
     `${op}-pieces-limit`,
-    `§IND2QueuePair::${op}: DATA_OVERRUN beyond the entries that the queue pair grants`,
+    `§IND2QueuePair::${op}: DATA_OVERRUN beyond the granted entries`,
     async (t) => {
       const { near, far } = await t.pair({ near: { receiveSge: 2, requestSge: 2 } });
       const { target } = await far.open(ALLOW_READ | ALLOW_WRITE);
@@ -118,20 +118,20 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
         ...(op === 'read' || op === 'write' ? { target } : {}),
       });
       const granted = op === 'receive' ? near.receiveSge : near.requestSge;
-      t.same(granted >= 2, true, `${op}: ${granted} entries are granted, of 2 asked for; at least as many`);
-      // Small Sends and Writes may go inline, where the limit does not apply.
+      t.same(granted >= 2, true, `${op}: at least the 2 requested entries are granted; got ${granted}`);
+      // Small Sends and Writes may be inline, where the limit does not apply.
       const pieces = Array.from({ length: granted + 1 }, (_, i) => ({ at: i * 8, length: 1000 }));
       t.status(
         await near.postStatus({ ...with_(0), pieces }),
         Status.DATA_OVERRUN,
-        `${op} of ${granted + 1} pieces where ${granted} are granted`,
+        `${op} of ${granted + 1} entries with ${granted} granted`,
       );
-      t.status(await near.postStatus(with_(granted)), SUCCESS, `${op} of ${granted} pieces`);
+      t.status(await near.postStatus(with_(granted)), SUCCESS, `${op} of ${granted} entries`);
       if (op === 'receive') await far.post(...sends(1, 16));
       t.results(
         op === 'receive' ? await near.received(1) : await near.done(1),
         [[granted, SUCCESS]],
-        `${op} of ${granted} pieces`,
+        `${op} of ${granted} entries`,
       );
     },
   );
@@ -139,7 +139,7 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
 
 group.add(
   'pieces-at-the-limit',
-  '§ND2_ADAPTER_INFO: MaxInitiatorSge, MaxReceiveSge, MaxReadSge work',
+  '§ND2_ADAPTER_INFO: MaxInitiatorSge, MaxReceiveSge and MaxReadSge are usable',
   async (t) => {
     const { requestSge, receiveSge } = t.nearInfo.limits;
     const sge = Math.min(requestSge, t.farInfo.limits.receiveSge, receiveSge, 500);
@@ -151,7 +151,7 @@ group.add(
     await far.post({ op: 'receive', context: 'r', pieces: spread(sge) });
     await near.post({ op: 'send', context: 's', pieces: spread(sge) });
     const [result] = await far.received(1);
-    t.same([result?.status, result?.bytes], [SUCCESS, sge * 40], 'A message of as many pieces as allowed');
+    t.same([result?.status, result?.bytes], [SUCCESS, sge * 40], 'A message of as many entries as allowed');
     await near.post({ op: 'read', context: 'd', pieces: spread(reads), target });
     t.results(
       await near.done(2),
@@ -159,7 +159,7 @@ group.add(
         ['s', SUCCESS],
         ['d', SUCCESS],
       ],
-      'Send and Read of as many pieces as allowed',
+      'Send and Read of as many entries as allowed',
     );
   },
 );
@@ -174,7 +174,7 @@ group.add('receive-fits-exactly', '§IND2QueuePair::Receive: a message as long a
 
 group.add(
   'receive-too-short',
-  '§ND2_RESULT: a message one byte longer than its Receive ends both',
+  '§ND2_RESULT: a message one byte longer than its Receive fails on both sides',
   async (t) => {
     const { near, far } = await t.pair();
     const gone = await t.far.notifyDisconnect(far.link);
@@ -186,7 +186,7 @@ group.add(
     t.results(
       await far.received(3),
       [
-        ['short', t.says.tooLong],
+        ['short', t.statuses.tooLong],
         [1, CANCELED],
         [2, CANCELED],
       ],
@@ -195,34 +195,34 @@ group.add(
     t.results(
       await near.done(3),
       [
-        [0, t.says.remoteInvalid],
+        [0, t.statuses.remoteInvalid],
         [1, CANCELED],
         [2, CANCELED],
       ],
       'Sends of the other side',
     );
-    await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of a connection that an error has ended');
+    await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of a connection ended by an error');
   },
 );
 
-group.add('no-receive', '§ND2_RESULT: a Send that nobody receives ends in bounded time', async (t) => {
+group.add('no-receive', '§ND2_RESULT: a Send without a Receive ends in bounded time', async (t) => {
   const { near, far } = await t.pair();
   await near.post(...sends(2));
   t.results(
     await near.done(2),
     [
-      [0, t.says.timeout],
+      [0, t.statuses.timeout],
       [1, CANCELED],
     ],
     'A Send without a Receive, and the next',
   );
-  t.same(await t.far.poll(far.inbound, 8), [], 'Results at the side that has posted no Receive');
+  t.same(await t.far.poll(far.inbound, 8), [], 'Results of the side without a Receive');
 });
 
 group.add('inline', '§ND_OP_FLAG_INLINE, §INDConnector::CreateEndpoint: inline bytes', async (t) => {
   const { near, far } = await t.pair();
   const { maxInline } = near;
-  if (maxInline === 0) t.skip('This adapter has no inline requests.');
+  if (maxInline === 0) t.skip('This adapter does not support inline requests.');
   const flags = INLINE[t.spi];
   const plain = Array.from({ length: maxInline }, (_, i) => (i * 3 + 1) & 0xff);
   await far.post(...receives(2, 4096));
@@ -235,7 +235,7 @@ group.add('inline', '§ND_OP_FLAG_INLINE, §INDConnector::CreateEndpoint: inline
     scribble: true,
   });
   const [result] = await far.received(1);
-  t.same([result?.status, result?.bytes], [SUCCESS, maxInline], 'A message of as many bytes as go inline');
+  t.same([result?.status, result?.bytes], [SUCCESS, maxInline], 'An inline message of maximum length');
   t.same(await t.far.peek(far.memory, 0, maxInline), plain, 'Its bytes');
   t.run(await near.done(1), 1, SUCCESS, 'The inline Send', 1);
   const { target } = await far.open(ALLOW_WRITE, 4096, 8192);
@@ -254,7 +254,7 @@ group.add('inline', '§ND_OP_FLAG_INLINE, §INDConnector::CreateEndpoint: inline
   t.status(
     await near.postStatus({ op: 'send', pieces: [{ at: 0, length: maxInline + 1, plain: long }], flags }),
     t.spi === 'v1' ? Status.INVALID_HANDLE : [Status.BUFFER_OVERFLOW, Status.DATA_OVERRUN],
-    'One byte more than goes inline, not registered',
+    'An unregistered message one byte above the inline limit',
   );
 });
 
@@ -266,11 +266,7 @@ group.add('inline-nothing-elsewhere', '§ND_SGE: other requests need registered 
     { op: 'receive', pieces },
     { op: 'read', pieces, target },
   ] satisfies Post[]) {
-    t.status(
-      await near.postStatus(post),
-      Status.INVALID_HANDLE,
-      `${post.op} into memory that is not registered`,
-    );
+    t.status(await near.postStatus(post), Status.INVALID_HANDLE, `${post.op} into unregistered memory`);
   }
 });
 
@@ -280,7 +276,8 @@ for (const op of ['send', 'receive', 'read', 'write'] as const) {
     `§IND2QueuePair::${op}: BUFFER_OVERFLOW above MaxTransferLength`,
     async (t) => {
       const { transfer } = t.nearInfo.limits;
-      if (transfer >= 2 ** 32) t.skip('No list of two entries is longer than this adapter transfers.');
+      if (transfer >= 2 ** 32)
+        t.skip('Two entries cannot exceed the maximum transfer length of this adapter.');
       const { near, far } = await t.pair();
       const { target } = await far.open(ALLOW_READ | ALLOW_WRITE);
       const half = Math.ceil(transfer / 2);
@@ -317,7 +314,7 @@ for (const op of ['read', 'write'] as const) {
       t.same(
         (await sink.party.peek(sink.memory, to + length, 1))[0],
         before,
-        `The byte behind ${length} bytes`,
+        `The byte after ${length} bytes`,
       );
     }
     t.same(await t.far.poll(far.inbound, 4), [], `Results at the peer of a ${op}`);
@@ -338,26 +335,22 @@ group.add(
   },
 );
 
-group.add(
-  'write-then-send',
-  '§IND2QueuePair::Write: a Send arrives after the Writes before it',
-  async (t) => {
-    const memory = { memory: 1 << 20 };
-    const { near, far } = await t.pair({ near: memory, far: memory });
-    const { target } = await far.open(ALLOW_WRITE, 400_000);
-    for (let round = 0; round < 5; round += 1) {
-      await t.near.fill(near.memory, 0, 400_000, round);
-      await far.post({ op: 'receive', context: round, pieces: [{ at: 500_000, length: 64 }] });
-      await near.post(
-        { op: 'write', context: 'w', pieces: [{ at: 0, length: 400_000 }], target },
-        ...sends(1, 8, round),
-      );
-      t.run(await far.received(1), 1, SUCCESS, 'Receive', round);
-      await t.holds(far, 0, 400_000, round, 'What was written before the Send');
-      await near.done(2);
-    }
-  },
-);
+group.add('write-then-send', '§IND2QueuePair::Write: a Send arrives after earlier Writes', async (t) => {
+  const memory = { memory: 1 << 20 };
+  const { near, far } = await t.pair({ near: memory, far: memory });
+  const { target } = await far.open(ALLOW_WRITE, 400_000);
+  for (let round = 0; round < 5; round += 1) {
+    await t.near.fill(near.memory, 0, 400_000, round);
+    await far.post({ op: 'receive', context: round, pieces: [{ at: 500_000, length: 64 }] });
+    await near.post(
+      { op: 'write', context: 'w', pieces: [{ at: 0, length: 400_000 }], target },
+      ...sends(1, 8, round),
+    );
+    t.run(await far.received(1), 1, SUCCESS, 'Receive', round);
+    await t.holds(far, 0, 400_000, round, 'Data written before the Send');
+    await near.done(2);
+  }
+});
 
 group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t) => {
   const memory = { memory: 256 << 10 };
@@ -371,16 +364,15 @@ group.add('last-byte-last', '§ND_ADAPTER_FLAG_IN_ORDER_DMA_SUPPORTED', async (t
     await t.far.fill(far.memory, length - 1, 1, last);
   await near.post({ op: 'write', context: 'w', pieces: [{ at: 0, length }], target });
   const seen = await t.far.spinUntil(far.memory, length - 1, last);
-  t.same(seen, true, 'The last byte of a Write appears to who polls the memory');
-  await t.holds(far, 0, length, 4, 'All of the Write when its last byte is there');
+  t.same(seen, true, 'The last byte of a Write becomes visible when polling the memory');
+  await t.holds(far, 0, length, 4, 'The whole Write once its last byte is visible');
 });
 
 group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
   const length = 4 << 20;
   // Short, so that a provider without the fence executes it at once.
   const tail = 256;
-  // Several, so that the last one is still outstanding when a provider without the fence executes the request behind
-  // it.
+  // Several, so that the last one is still outstanding when a provider without the fence executes the request after it.
   const reads = 8;
   const { near, far } = await t.pair({
     near: { memory: length, requests: 2 * reads },
@@ -411,13 +403,7 @@ group.add('read-fence', '§ND_OP_FLAG_READ_FENCE', async (t) => {
       },
     );
     t.run(await near.done(reads + 1), reads + 1, SUCCESS, 'Reads and fenced Write');
-    await t.holds(
-      far,
-      length,
-      tail,
-      round + 1,
-      'What came with the last Read and went with the fenced Write',
-    );
+    await t.holds(far, length, tail, round + 1, 'Bytes of the last Read, sent by the fenced Write');
   }
 });
 
@@ -437,8 +423,8 @@ group.add('many-reads', '§IND2Connector::Connect: more Reads than the limit are
       }),
     ),
   );
-  t.run(await near.done(32), 32, SUCCESS, 'Reads, two of which may be in flight');
-  await t.holds(near, 0, 32_768, 9, 'What was read');
+  t.run(await near.done(32), 32, SUCCESS, 'Reads with a limit of two in flight');
+  await t.holds(near, 0, 32_768, 9, 'The bytes read');
 });
 
 group.add('no-reads-allowed', '§IND2Connector::Connect: an outbound limit of 0', async (t) => {
@@ -449,7 +435,7 @@ group.add('no-reads-allowed', '§IND2Connector::Connect: an outbound limit of 0'
     const [result] = await near.done(1);
     t.ok(
       result !== undefined && result.status !== SUCCESS,
-      'A Read where none may be in flight',
+      'A Read with an outbound limit of 0',
       'a failure',
       result === undefined ? 'nothing' : 'SUCCESS',
     );
@@ -470,11 +456,11 @@ group.add('large', '§ND2_ADAPTER_INFO: messages, Reads and Writes of many MiB',
   await t.near.fill(near.memory, 0, size, 1);
   await near.post({ op: 'write', context: 'w', pieces: [{ at: 0, length: size }], target });
   t.results(await near.done(1), [['w', SUCCESS]], `A Write of ${size} bytes`);
-  await t.holds(far, 0, size, 1, 'What was written');
+  await t.holds(far, 0, size, 1, 'The bytes written');
   await t.far.fill(far.memory, 0, size, 2);
   await near.post({ op: 'read', context: 'r', pieces: [{ at: 0, length: size }], target });
   t.results(await near.done(1), [['r', SUCCESS]], `A Read of ${size} bytes`);
-  await t.holds(near, 0, size, 2, 'What was read');
+  await t.holds(near, 0, size, 2, 'The bytes read');
   await far.post({ op: 'receive', context: 'm', pieces: [{ at: 0, length: size }] });
   await t.near.fill(near.memory, 0, size, 3);
   await near.post({ op: 'send', context: 's', pieces: [{ at: 0, length: size }] });

@@ -44,7 +44,7 @@ group.add(
         adapter.queryAddressList().some((own) => own.address === address.address),
         "The adapter's own address list",
         address.address,
-        'not in it',
+        'missing',
       );
       adapter.release();
     }
@@ -58,7 +58,7 @@ group.add(
     t.status(
       await thrown(() => provider.openAdapter(0xdead_beef_0bad_f00dn)),
       Status.INVALID_PARAMETER,
-      'OpenAdapter with an id that nothing has',
+      'OpenAdapter with an unknown id',
     );
   },
   only,
@@ -66,7 +66,7 @@ group.add(
 
 group.add(
   'local-token',
-  '§IND2MemoryRegion::GetLocalToken: entries name the memory by it',
+  '§IND2MemoryRegion::GetLocalToken: accepted in scatter/gather entries',
   async (t) => {
     const { near, far } = await t.pair({
       far: { rights: ALLOW_LOCAL_WRITE | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE },
@@ -142,7 +142,7 @@ group.add(
           `CreateQueuePair with ${name} ${value}`,
         );
       }
-      t.step(`making a queue pair with ${name} ${limit}`);
+      t.step(`creating a queue pair with ${name} ${limit}`);
       await t.near.release(await t.near.link({ [name]: limit, memory: 0 }));
     }
   },
@@ -197,13 +197,14 @@ group.add(
   '§IND2CompletionQueue::GetNotifyAffinity: optional',
   async (t) => {
     const cq = t.v2.adapter.createCompletionQueue(8, { group: 0, mask: 1n });
-    const told: { mask: bigint }[] = [];
+    const affinities: { mask: bigint }[] = [];
     t.status(
-      await thrown(() => told.push(cq.getNotifyAffinity())),
+      await thrown(() => affinities.push(cq.getNotifyAffinity())),
       [SUCCESS, Status.NOT_SUPPORTED],
       'GetNotifyAffinity',
     );
-    for (const { mask } of told) t.ok(mask !== 0n, 'The processors that notify', 'one at least', 'none');
+    for (const { mask } of affinities)
+      t.ok(mask !== 0n, 'The CPUs that deliver notifications', 'at least one', 'none');
     cq.release();
   },
   only,
@@ -223,8 +224,8 @@ group.add(
       [region, 'IND2MemoryRegion', 'IND2CompletionQueue'],
     ] as const) {
       const before = object.addRef();
-      const answered: unknown = object.queryInterface(own);
-      t.ok(answered === object, own, 'the object', String(answered));
+      const returned: unknown = object.queryInterface(own);
+      t.ok(returned === object, own, 'the object', String(returned));
       t.same([object.release()], [before], `References after QueryInterface of ${own}, one of them released`);
       t.status(
         await thrown(() => object.queryInterface(foreign)),
@@ -270,7 +271,7 @@ group.add(
     );
     const [received] = await far.received(1);
     t.same([received?.type, received?.bytes, received?.link], [RECEIVE, 40, far.link], 'The Receive');
-    // The same is reported for cancelled requests.
+    // Cancelled requests report the same.
     await t.near.inOneTurn([
       ['post', near.link, [...receives(1, 64, 9), ...sends(2, 64, 10)]],
       ['flush', near.link],
@@ -285,14 +286,14 @@ group.add(
       'Cancelled requests',
     );
     t.same([first?.context, first?.type, first?.link], [10, SEND, near.link], 'The Send before');
-    t.status(first?.status ?? -1, [CANCELED, ...t.says.timeout], 'The Send before');
+    t.status(first?.status ?? -1, [CANCELED, ...t.statuses.timeout], 'The Send before');
   },
   only,
 );
 
 group.add(
   'inline-size',
-  '§ND_OP_FLAG_INLINE: up to the size asked for, any number of entries',
+  '§ND_OP_FLAG_INLINE: up to the requested size, any number of entries',
   async (t) => {
     const inline = Math.min(64, t.nearInfo.limits.inline);
     const { near, far } = await t.pair({ near: { inline, requestSge: 1 } });
@@ -300,7 +301,7 @@ group.add(
     const plain = Array.from({ length: 256 }, (_, i) => i & 0xff);
     const parts = Array.from({ length: 4 }, (_, i) => ({ at: i * 4, length: Math.floor(inline / 4), plain }));
     await near.post({ op: 'send', context: 1, pieces: parts, flags: INLINE });
-    t.run(await near.done(1), 1, SUCCESS, 'INLINE of four entries where one is allowed', 1);
+    t.run(await near.done(1), 1, SUCCESS, 'INLINE of four entries with a limit of one', 1);
     t.status(
       await near.postStatus({ op: 'send', pieces: [{ at: 0, length: inline + 1, plain }], flags: INLINE }),
       [Status.BUFFER_OVERFLOW, Status.DATA_OVERRUN],
@@ -309,7 +310,7 @@ group.add(
     t.status(
       await near.postStatus({ op: 'send', pieces: [{ at: 0, length: 8, plain }] }),
       Status.INVALID_HANDLE,
-      'Memory that is not registered, without INLINE',
+      'Unregistered memory without INLINE',
     );
     const none = await t.pair({ near: { inline: 0 } });
     await none.far.post(...receives(1));
@@ -336,7 +337,7 @@ group.add(
     t.status(
       await status(() => listener.bind('192.0.2.77')),
       Status.INVALID_ADDRESS,
-      'Bind to an address of somebody else',
+      "Bind to an address that is not the adapter's",
     );
     listener.bind(t.nearInfo.address);
     const { port } = listener.getLocalAddress();
@@ -394,7 +395,7 @@ group.add(
     t.status(
       await thrown(() => listener.getConnectionRequest(connector)),
       Status.CONNECTION_ACTIVE,
-      'GetConnectionRequest with a connector that is bound',
+      'GetConnectionRequest with a bound connector',
     );
     for (const object of [connector, queuePair, cq, listener]) object.release();
   },
@@ -405,7 +406,7 @@ group.add(
   'listener-on-all-addresses',
   '§IND2Listener::Bind: the wildcard address',
   async (t) => {
-    if (t.nearInfo.family === 6) t.skip('The wildcard address of this case is of IPv4.');
+    if (t.nearInfo.family === 6) t.skip('The wildcard address of this case is an IPv4 address.');
     const listener = await t.near.listen({ address: '0.0.0.0' });
     const { port } = await t.near.listenerAddress(listener);
     const address = { address: t.nearInfo.address, port };
@@ -433,7 +434,7 @@ group.add(
     ];
     for (const [post, refused] of posts) {
       const status = await near.postStatus(post);
-      // Only Send and Write must refuse them; if others are accepted, they must be executed correctly.
+      // Only Send and Write must refuse them; other requests may accept them, but must then be executed correctly.
       if (status !== refused && status !== SUCCESS) {
         throw new Violation(
           `${post.op} with unknown flags`,

@@ -48,20 +48,16 @@ group.add('bind-ranges', '§IND2QueuePair::Bind: the range must lie within the m
   t.results(await near.done(1), [['b', SUCCESS]], 'Bind of all of the memory');
 });
 
-group.add(
-  'bind-bound',
-  '§IND2QueuePair::Bind: INVALID_DEVICE_STATE for a window that is bound',
-  async (t) => {
-    const { near } = await t.pair();
-    const { window } = await near.open(READ_WRITE);
-    const bind: Post = { op: 'bind', context: 'b', window, length: 64, flags: READ_WRITE };
-    t.status(await near.postStatus(bind), Status.INVALID_DEVICE_STATE, 'Bind of a window that is bound');
-    await near.post({ op: 'invalidate', context: 'i', window });
-    t.results(await near.done(1), [['i', SUCCESS]], 'Invalidate');
-    await near.post(bind);
-    t.results(await near.done(1), [['b', SUCCESS]], 'Bind after Invalidate');
-  },
-);
+group.add('bind-bound', '§IND2QueuePair::Bind: INVALID_DEVICE_STATE for a bound window', async (t) => {
+  const { near } = await t.pair();
+  const { window } = await near.open(READ_WRITE);
+  const bind: Post = { op: 'bind', context: 'b', window, length: 64, flags: READ_WRITE };
+  t.status(await near.postStatus(bind), Status.INVALID_DEVICE_STATE, 'Bind of a bound window');
+  await near.post({ op: 'invalidate', context: 'i', window });
+  t.results(await near.done(1), [['i', SUCCESS]], 'Invalidate');
+  await near.post(bind);
+  t.results(await near.done(1), [['b', SUCCESS]], 'Bind after Invalidate');
+});
 
 group.add('bind-new-token', '§IND2MemoryWindow::GetRemoteToken: changes with every Bind', async (t) => {
   const { near, far } = await t.pair();
@@ -72,7 +68,7 @@ group.add('bind-new-token', '§IND2MemoryWindow::GetRemoteToken: changes with ev
       { op: 'bind', context: 1, window, length: 4096, flags: READ_WRITE },
     )
     .catch(async () => {
-      // It may be bound again once the result of Invalidate was taken, and not before.
+      // It may be bound again once the result of Invalidate was taken, but not before.
       t.run(await far.done(1), 1, SUCCESS, 'Invalidate');
       return [
         undefined,
@@ -80,7 +76,7 @@ group.add('bind-new-token', '§IND2MemoryWindow::GetRemoteToken: changes with ev
       ];
     });
   const second = posted[1]!.target!;
-  t.ok(first.key !== second.key, 'Tokens of two Binds', 'two', 'the same');
+  t.ok(first.key !== second.key, 'Tokens of two Binds', 'different tokens', 'the same');
   await near.post(access('read', second, 100));
   t.results(await near.done(1), [['a', SUCCESS]], 'Read with the new token');
   await mustFail(t, near, far, access('read', first, 100), 'Read with the old token');
@@ -97,7 +93,7 @@ group.add(
       { op: 'bind', context: 'b', window, length: 4096, flags: READ_WRITE },
       ...sends(1),
     );
-    t.run(await near.received(1), 1, SUCCESS, 'The message that tells the token');
+    t.run(await near.received(1), 1, SUCCESS, 'The message with the token');
     await near.post(access('read', bound!.target!, 4096));
     t.results(await near.done(1), [['a', SUCCESS]], 'Read with a token whose Bind has not been polled');
     t.results(
@@ -125,13 +121,13 @@ group.add('bind-silent', '§ND_OP_FLAG_SILENT_SUCCESS with Bind and Invalidate',
   await far.post(...sends(1));
   t.run(await far.done(1), 1, SUCCESS, 'Only the Send has a result');
   await near.post(access('write', bound!.target!, 64));
-  t.results(await near.done(1), [['a', SUCCESS]], 'Write through a window that was bound silently');
+  t.results(await near.done(1), [['a', SUCCESS]], 'Write through a silently bound window');
   await far.post({ op: 'invalidate', context: 'no', window, flags: SILENT_SUCCESS }, ...sends(1, 64, 1));
   t.run(await far.done(1), 1, SUCCESS, 'Only the Send has a result', 1);
   await far.post({ op: 'bind', context: 'b', window, length: 64, flags: ALLOW_READ });
   t.results(await far.done(1), [['b', SUCCESS]], 'Bind after a silent Invalidate');
   t.run(await near.received(2), 2, SUCCESS, 'Receives of both Sends');
-  await mustFail(t, near, far, access('write', bound!.target!, 64), 'Write with the token before');
+  await mustFail(t, near, far, access('write', bound!.target!, 64), 'Write with the previous token');
 });
 
 group.add(
@@ -141,16 +137,12 @@ group.add(
     const { near, far } = await t.pair();
     const gone = await t.far.notifyDisconnect(far.link);
     await near.post({ op: 'invalidate', context: 'i', window: await t.near.window() });
-    t.results(
-      await near.done(1),
-      [['i', Status.INVALID_DEVICE_REQUEST]],
-      'Invalidate of a window that was never bound',
-    );
+    t.results(await near.done(1), [['i', Status.INVALID_DEVICE_REQUEST]], 'Invalidate of an unbound window');
     await t.ends(t.far, gone, SUCCESS, 'NotifyDisconnect of the peer');
   },
 );
 
-group.add('window-dies-with-connection', '§IND2MemoryWindow: it dies with its connection', async (t) => {
+group.add('window-dies-with-connection', '§IND2MemoryWindow: it ends with its connection', async (t) => {
   const { near, far } = await t.pair();
   await near.open(READ_WRITE);
   const { window } = await near.open(READ_WRITE, 64);
@@ -160,7 +152,7 @@ group.add('window-dies-with-connection', '§IND2MemoryWindow: it dies with its c
     t.near,
     await t.near.deregister(near.memory),
     SUCCESS,
-    'Deregister of memory whose windows are dead',
+    'Deregister of memory whose windows have ended',
   );
   const second = await t.pair();
   const [bound] = await second.near.post({ op: 'bind', context: 'b', window, length: 64, flags: READ_WRITE });
@@ -213,14 +205,14 @@ group.add(
     await far.post({ op: 'bind', context: 'b', window, length: 64, flags: READ_WRITE });
     t.results(await far.done(1), [['b', SUCCESS]], 'Bind of the window after SendAndInvalidate');
     await near.post(access('read', target, 100));
-    t.results(await near.done(1), [['a', t.says.remoteAccess]], 'Read with the invalidated token');
+    t.results(await near.done(1), [['a', t.statuses.remoteAccess]], 'Read with the invalidated token');
   },
   ['v1'],
 );
 
 group.add(
   'send-and-invalidate-unknown',
-  '§INDEndpoint::SendAndInvalidate: a window that the peer has not bound',
+  '§INDEndpoint::SendAndInvalidate: a window that is not bound',
   async (t) => {
     const { near, far } = await t.pair();
     const { target } = await far.open(READ_WRITE);
@@ -234,7 +226,7 @@ group.add(
     const [result] = await near.done(1);
     t.ok(
       result !== undefined && result.status !== SUCCESS,
-      'SendAndInvalidate of a window that does not exist',
+      'SendAndInvalidate of an unknown window',
       'a failure',
       result === undefined ? 'nothing' : 'SUCCESS',
     );

@@ -2,11 +2,11 @@
 import { NdError, type Overlapped, Status } from '../../index.js';
 import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
-/** The same request with another status when it fails. */
+/** Returns the same request with another status if it fails. */
 function failingWith(request: Overlapped<void>, from: number, to: number): Overlapped<void> {
   return request.map(
     (value) => value,
-    (error) => (error.status === from ? new NdError(to, 'A mutant says so.') : error),
+    (error) => (error.status === from ? new NdError(to, 'Injected by a mutant.') : error),
   );
 }
 
@@ -45,7 +45,7 @@ export const connectionMutants: readonly Mutant[] = [
       around(connector, 'reject', (reject) => () => reject());
     },
   }),
-  mutantV1('swapped-limits', 'Read limits are told in the peer’s view', 'connect.read-limits', {
+  mutantV1('swapped-limits', 'Read limits are reported from the peer’s view', 'connect.read-limits', {
     connector(connector) {
       around(connector, 'getConnectionData', (get) => () => {
         const { inboundReadLimit, outboundReadLimit, privateData } = get();
@@ -66,20 +66,20 @@ export const connectionMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'connect-once',
-    'A connector is finished after a Connect that failed',
+    'A connector cannot be used after a failed Connect',
     'connect.refused-without-listener',
     {
       connector(connector) {
         let tried = false;
         around(connector, 'connect', (connect) => (...args) => {
-          if (tried) throw new NdError(Status.INVALID_DEVICE_STATE, 'A mutant says so.');
+          if (tried) throw new NdError(Status.INVALID_DEVICE_STATE, 'Injected by a mutant.');
           tried = true;
           return connect(...args);
         });
       },
     },
   ),
-  mutantV1('failed-connect-flushes', 'A Connect that failed takes the posted Receives', 'connect.rejected', {
+  mutantV1('failed-connect-flushes', 'A failed Connect flushes the posted Receives', 'connect.rejected', {
     connector(connector) {
       around(
         connector,
@@ -96,7 +96,7 @@ export const connectionMutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV1('no-own-port', 'A connector does not tell its port', 'connect.*-connects', {
+  mutantV1('no-own-port', 'A connector does not report its port', 'connect.*-connects', {
     connector(connector) {
       around(connector, 'getLocalAddress', (get) => () => ({ ...get(), port: 0 }));
     },
@@ -107,12 +107,12 @@ export const connectionMutants: readonly Mutant[] = [
         try {
           return disconnect();
         } catch {
-          throw new NdError(Status.INVALID_DEVICE_STATE, 'A mutant says so.');
+          throw new NdError(Status.INVALID_DEVICE_STATE, 'Injected by a mutant.');
         }
       });
     },
   }),
-  mutantV1('accept-any-endpoint', 'Connect takes an endpoint that is in use', 'connect.endpoint-in-use', {
+  mutantV1('accept-any-endpoint', 'Connect accepts an endpoint in use', 'connect.endpoint-in-use', {
     connector(connector, adapter) {
       around(
         connector,
@@ -138,34 +138,39 @@ export const connectionMutants: readonly Mutant[] = [
           'notifyDisconnect',
           (notify) => () =>
             notify().map(() => {
-              throw new NdError(Status.CANCELED, 'A mutant says so.');
+              throw new NdError(Status.CANCELED, 'Injected by a mutant.');
             }),
         );
       },
     },
   ),
-  mutantV1('only-peer-end', 'The own Disconnect leaves NotifyDisconnect waiting', 'disconnect.*-both-sides', {
-    connector(connector, adapter) {
-      let own = false;
-      around(connector, 'disconnect', (disconnect) => () => {
-        own = true;
-        return disconnect();
-      });
-      around(connector, 'notifyDisconnect', (notify) => () => {
-        const request = notify();
-        const pending = adapter.createCompletionQueue(1).notify('errors');
-        const finish = (): void => {
-          if (!own) pending.cancel();
-        };
-        request.then(finish, finish);
-        return pending.map(
-          (value) => value,
-          (error) => error,
-        );
-      });
+  mutantV1(
+    'only-peer-end',
+    'A Disconnect by this side leaves NotifyDisconnect waiting',
+    'disconnect.*-both-sides',
+    {
+      connector(connector, adapter) {
+        let own = false;
+        around(connector, 'disconnect', (disconnect) => () => {
+          own = true;
+          return disconnect();
+        });
+        around(connector, 'notifyDisconnect', (notify) => () => {
+          const request = notify();
+          const pending = adapter.createCompletionQueue(1).notify('errors');
+          const finish = (): void => {
+            if (!own) pending.cancel();
+          };
+          request.then(finish, finish);
+          return pending.map(
+            (value) => value,
+            (error) => error,
+          );
+        });
+      },
     },
-  }),
-  mutantV1('disconnect-again', 'Disconnect of what is disconnected succeeds', 'disconnect.*-both-sides', {
+  ),
+  mutantV1('disconnect-again', 'Disconnect of a disconnected connector succeeds', 'disconnect.*-both-sides', {
     connector(connector, adapter) {
       around(
         connector,
@@ -210,12 +215,12 @@ export const connectionMutants: readonly Mutant[] = [
       },
     },
   ),
-  mutantV1('no-backlog', 'The backlog is no limit', 'connect.backlog', {
+  mutantV1('no-backlog', 'The backlog is not limited', 'connect.backlog', {
     adapter(adapter) {
       around(adapter, 'listen', (listen) => (options) => listen({ ...options, backlog: 0 }));
     },
   }),
-  mutantV1('another-port', 'Listen at a taken port takes another', 'connect.port-in-use', {
+  mutantV1('another-port', 'Listen on a port in use selects another', 'connect.port-in-use', {
     adapter(adapter) {
       around(
         adapter,
@@ -229,12 +234,12 @@ export const connectionMutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV1('listens-for-ever', 'A listener that was released goes on', 'connect.listener-released', {
+  mutantV1('listens-for-ever', 'A released listener continues to listen', 'connect.listener-released', {
     listen(listen) {
       listen.release = () => 0;
     },
   }),
-  mutantV1('busy-connector', 'GetConnectionRequest takes a connector that is not idle', 'state.connected', {
+  mutantV1('busy-connector', 'GetConnectionRequest accepts a connector that is not idle', 'state.connected', {
     listen(listen, adapter) {
       around(
         listen,
@@ -248,7 +253,7 @@ export const connectionMutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV1('udp-listens', 'Listen takes UDP', 'connect.listen-arguments', {
+  mutantV1('udp-listens', 'Listen accepts UDP', 'connect.listen-arguments', {
     adapter(adapter) {
       around(
         adapter,
@@ -257,7 +262,7 @@ export const connectionMutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV1('registers-a-copy', 'The memory that is registered is a copy', 'transfer.send-lengths', {
+  mutantV1('registers-a-copy', 'The registered memory is a copy', 'transfer.send-lengths', {
     adapter(adapter) {
       around(
         adapter,
@@ -272,7 +277,7 @@ export const connectionMutants: readonly Mutant[] = [
       adapter.deregisterMemory = () => adapter.registerMemory(new Uint8Array(1)).map(() => undefined);
     },
   }),
-  mutantV1('limits-lie', 'Query tells of more pieces than an endpoint can have', '*-limit*', {
+  mutantV1('limits-lie', 'Query reports more entries than an endpoint can have', '*-limit*', {
     adapter(adapter) {
       around(adapter, 'query', (query) => (version) => {
         const info = query(version);
@@ -285,12 +290,12 @@ export const connectionMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('any-version', 'Query answers for any version', 'adapter.query-version', {
+  mutantV1('any-version', 'Query accepts any version', 'adapter.query-version', {
     adapter(adapter) {
       around(adapter, 'query', (query) => () => query(1));
     },
   }),
-  mutantV1('any-address', 'OpenAdapter opens some adapter for any address', 'adapter.address-not-ours', {
+  mutantV1('any-address', 'OpenAdapter opens an adapter for any address', 'adapter.address-not-ours', {
     provider(provider) {
       around(
         provider,
@@ -311,7 +316,7 @@ export const connectionMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'parents-end',
-    'Releasing an adapter cancels what its children wait for',
+    'Releasing an adapter cancels the requests of its children',
     'adapter.children-keep-parents',
     {
       adapter(adapter) {

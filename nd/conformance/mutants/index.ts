@@ -44,13 +44,13 @@ export interface MutantResult {
 /** How broken providers are run. */
 export interface MutantOptions {
   readonly address: string;
-  /** Time limit of a step; a case may take three times as long. */
+  /** Time limit of a step in milliseconds; a case may take three times as long. */
   readonly patienceMs: number;
   /** Runs every case against each, not only those that should fail. */
   readonly all?: boolean;
 }
 
-/** Runs cases against a broken provider, with both halves on it; without a mutant, against the unbroken provider. */
+/** Runs cases against a broken provider, which both halves use; without a mutant, against the unbroken provider. */
 export async function runMutant(
   mutant: Pick<Mutant, 'spi' | 'cases' | 'apply'>,
   { address, patienceMs, all }: MutantOptions,
@@ -70,7 +70,7 @@ export async function runMutant(
   });
 }
 
-/** The cases that fail for a broken provider. */
+/** Returns the cases that fail for a broken provider. */
 export async function judge(mutant: Mutant, options: MutantOptions): Promise<MutantResult> {
   const begun = performance.now();
   const results = await runMutant(mutant, options);
@@ -86,10 +86,10 @@ export async function judge(mutant: Mutant, options: MutantOptions): Promise<Mut
   };
 }
 
-/** A table of broken providers and the cases that fail for them. */
+/** Returns a table of broken providers and the cases that fail for them. */
 export function formatMutants(results: readonly MutantResult[]): string {
   const table = new Table({
-    head: ['Mutant', 'what it breaks', 'noticed by', 'of'],
+    head: ['Mutant', 'what it breaks', 'detected by', 'of'],
     colAligns: ['left', 'left', 'left', 'right'],
     style: { head: [], border: [], compact: true },
   });
@@ -98,5 +98,5 @@ export function formatMutants(results: readonly MutantResult[]): string {
     table.push([mutant, breaks, [...caughtBy.slice(0, 2), ...more].join('\n') || 'NOBODY', ran]);
   }
   const noticed = results.filter(({ caughtBy }) => caughtBy.length > 0).length;
-  return `${table.toString()}\n${noticed} of ${results.length} broken providers were noticed.`;
+  return `${table.toString()}\n${noticed} of ${results.length} broken providers were detected.`;
 }

@@ -1,4 +1,4 @@
-/** Deliberately broken providers: ours, with one rule of the SPI broken. The suite must detect each. */
+/** Deliberately broken providers: this package's, with one rule of the SPI broken. The suite must detect each. */
 import type {
   IND2Adapter,
   IND2CompletionQueue,
@@ -55,7 +55,7 @@ export function around<T extends object, K extends keyof T>(
   make: (original: T[K]) => T[K],
 ): void {
   const original = object[name];
-  if (typeof original !== 'function') throw new Error(`${String(name)} is no method.`);
+  if (typeof original !== 'function') throw new Error(`\`${String(name)}\` must be a method.`);
   object[name] = make(original.bind(object));
 }
 
@@ -68,7 +68,7 @@ function made<T extends object, K extends keyof T>(
   hook: ((made: Made<T[K]>) => void) | undefined,
 ): void {
   const original = object[name];
-  if (typeof original !== 'function') throw new Error(`${String(name)} is no method.`);
+  if (typeof original !== 'function') throw new Error(`\`${String(name)}\` must be a method.`);
   if (hook === undefined) return;
   const replaced = (...args: unknown[]): Made<T[K]> => {
     const result: Made<T[K]> = original.apply(object, args);
@@ -110,7 +110,7 @@ export function mutantV2(name: string, breaks: string, cases: string, hooks: Hoo
   return { name, breaks, spi: 'v2', cases, apply: (provider) => apply(provider as IND2Provider) };
 }
 
-/** Runs a call; if it is refused with a status, does something else instead. */
+/** Runs a call; if it fails with a status, does something else instead. */
 export function insteadOf<T>(status: number, call: () => T, instead: () => T): T {
   try {
     return call();

@@ -2,7 +2,7 @@
 import { type INDAdapter, type NdResult, type Overlapped, Status } from '../../index.js';
 import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
-/** A request that does not end by itself. */
+/** Returns a request that does not complete by itself. */
 function never(adapter: INDAdapter): Overlapped<void> {
   const queue = adapter.createCompletionQueue(1);
   return queue.notify('errors');
@@ -22,20 +22,15 @@ function results(name: string, breaks: string, cases: string, change: (result: N
 }
 
 export const queueMutants: readonly Mutant[] = [
-  mutantV1(
-    'out-of-order',
-    'Results that come together come in the reverse order',
-    'queue.flush-never-connected',
-    {
-      completionQueue(queue) {
-        around(queue, 'getResults', (getResults) => (into, max) => {
-          const n = getResults(into, max);
-          into.splice(0, n, ...into.slice(0, n).reverse());
-          return n;
-        });
-      },
+  mutantV1('out-of-order', 'Results returned together are in reverse order', 'queue.flush-never-connected', {
+    completionQueue(queue) {
+      around(queue, 'getResults', (getResults) => (into, max) => {
+        const n = getResults(into, max);
+        into.splice(0, n, ...into.slice(0, n).reverse());
+        return n;
+      });
     },
-  ),
+  }),
   mutantV1('lose-results', 'Every fifth result is lost', 'queue.flush-never-connected', {
     completionQueue(queue) {
       let count = 0;
@@ -50,7 +45,7 @@ export const queueMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('twice', 'The last result of an endpoint comes twice', 'queue.flush-connected', {
+  mutantV1('twice', 'The last result of an endpoint is returned twice', 'queue.flush-connected', {
     completionQueue(queue) {
       let last: NdResult | undefined;
       around(queue, 'getResults', (getResults) => (into, max) => {
@@ -66,7 +61,7 @@ export const queueMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('copies', 'Results are copies of the ones that were passed', 'adapter.result-identity', {
+  mutantV1('copies', 'Results are copies of the objects that were passed', 'adapter.result-identity', {
     completionQueue(queue) {
       around(queue, 'getResults', (getResults) => (into, max) => {
         const n = getResults(into, max);
@@ -75,7 +70,7 @@ export const queueMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('too-many-results', 'GetResults ignores how many were asked for', 'cq.get-results-max', {
+  mutantV1('too-many-results', 'GetResults ignores the requested maximum', 'cq.get-results-max', {
     completionQueue(queue) {
       around(
         queue,
@@ -84,45 +79,40 @@ export const queueMutants: readonly Mutant[] = [
       );
     },
   }),
-  results('no-lengths', 'The length of what was received is not told', 'transfer.send-lengths', (result) => {
-    result.bytesTransferred = 0;
-  }),
+  results(
+    'no-lengths',
+    'The length of received messages is not reported',
+    'transfer.send-lengths',
+    (result) => {
+      result.bytesTransferred = 0;
+    },
+  ),
   results('flushed-is-fine', 'Cancelled requests succeed', 'queue.flush-never-connected', (result) => {
     if (result.status === Status.CANCELED) result.status = Status.SUCCESS;
   }),
   results(
     'v2-terms',
-    "A refusal by the peer is told in the other version's terms",
+    "A refusal by the peer is reported with the other version's status",
     'memory.made-up-token-*',
     (result) => {
       if (result.status === Status.REMOTE_ERROR) result.status = Status.ACCESS_VIOLATION;
     },
   ),
-  results(
-    'overrun-is-fine',
-    'A message that was cut off succeeds',
-    'transfer.receive-too-short',
-    (result) => {
-      if (result.status === Status.DATA_OVERRUN) result.status = Status.SUCCESS;
-    },
-  ),
-  results(
-    'timeout-is-cancel',
-    'A Send that nobody received was cancelled',
-    'transfer.no-receive',
-    (result) => {
-      if (result.status === Status.TIMEOUT) result.status = Status.CANCELED;
-    },
-  ),
+  results('overrun-is-fine', 'A truncated message succeeds', 'transfer.receive-too-short', (result) => {
+    if (result.status === Status.DATA_OVERRUN) result.status = Status.SUCCESS;
+  }),
+  results('timeout-is-cancel', 'A Send without a Receive is cancelled', 'transfer.no-receive', (result) => {
+    if (result.status === Status.TIMEOUT) result.status = Status.CANCELED;
+  }),
   results('no-context', 'Contexts of failed requests are lost', 'queue.flush-never-connected', (result) => {
     if (result.status !== Status.SUCCESS) result.context = undefined;
   }),
-  mutantV1('deaf', 'Notify never tells of a completion', 'cq.notify-any', {
+  mutantV1('deaf', 'Notify never announces a completion', 'cq.notify-any', {
     completionQueue(queue) {
       around(queue, 'notify', (notify) => (type) => notify(type === 'any' ? 'errors' : type));
     },
   }),
-  mutantV1('lost-wake-up', 'What came before Notify is not told', 'cq.notify-missed-nothing', {
+  mutantV1('lost-wake-up', 'Completions before Notify are not announced', 'cq.notify-missed-nothing', {
     completionQueue(queue) {
       const seen: NdResult[] = [];
       around(queue, 'getResults', (getResults) => {
@@ -143,27 +133,32 @@ export const queueMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('only-one-waiter', 'Only the first of several Notify requests is told', 'cq.notify-all-together', {
-    completionQueue(queue, adapter) {
-      let waiting: Overlapped<void> | undefined;
-      around(queue, 'notify', (notify) => (type) => {
-        if (waiting !== undefined && !waiting.completed) return never(adapter);
-        waiting = notify(type);
-        return waiting;
-      });
+  mutantV1(
+    'only-one-waiter',
+    'Only the first of several Notify requests completes',
+    'cq.notify-all-together',
+    {
+      completionQueue(queue, adapter) {
+        let waiting: Overlapped<void> | undefined;
+        around(queue, 'notify', (notify) => (type) => {
+          if (waiting !== undefined && !waiting.completed) return never(adapter);
+          waiting = notify(type);
+          return waiting;
+        });
+      },
     },
-  }),
+  ),
   mutantV1('all-solicited', 'SOLICITED ends with any completion', 'cq.notify-solicited', {
     completionQueue(queue) {
       around(queue, 'notify', (notify) => (type) => notify(type === 'solicited' ? 'any' : type));
     },
   }),
-  mutantV1('errors-of-requests', 'ERRORS ends with a request that failed', 'cq.notify-errors', {
+  mutantV1('errors-of-requests', 'ERRORS ends with a failed request', 'cq.notify-errors', {
     completionQueue(queue) {
       around(queue, 'notify', (notify) => (type) => notify(type === 'errors' ? 'solicited' : type));
     },
   }),
-  mutantV1('tells-again', 'Notify ends at once for what was told before', 'cq.notify-not-twice', {
+  mutantV1('tells-again', 'Notify ends at once for completions announced before', 'cq.notify-not-twice', {
     completionQueue(queue, adapter) {
       around(queue, 'notify', (notify) => (type) => {
         if (type !== 'any') return notify(type);
@@ -184,7 +179,7 @@ export const queueMutants: readonly Mutant[] = [
             try {
               cancel();
             } catch {
-              // It was released meanwhile.
+              // It has been released meanwhile.
             }
           });
         });
@@ -201,7 +196,7 @@ export const queueMutants: readonly Mutant[] = [
       },
     },
   ),
-  mutantV1('resize-anything', 'Resize below what waits succeeds', 'cq.resize-below-content', {
+  mutantV1('resize-anything', 'Resize below the waiting completions succeeds', 'cq.resize-below-content', {
     completionQueue(queue) {
       around(queue, 'resize', (resize) => (entries) => {
         insteadOf(
@@ -218,7 +213,7 @@ export const queueMutants: readonly Mutant[] = [
       around(queue, 'resize', (resize) => (entries) => resize(Math.min(entries, maxCqEntries)));
     },
   }),
-  mutantV1('fewer-entries', 'A completion queue has fewer entries than asked for', 'cq.entries-limits', {
+  mutantV1('fewer-entries', 'A completion queue has fewer entries than requested', 'cq.entries-limits', {
     adapter(adapter) {
       around(
         adapter,

@@ -4,15 +4,15 @@ import { around, insteadOf, type Mutant, mutantV1 } from './mutant.js';
 
 const { SILENT_SUCCESS, READ_FENCE, SEND_AND_SOLICIT_EVENT, ALLOW_READ, ALLOW_WRITE } = NdOpFlag;
 
-/** A request of 0 bytes names no memory. */
+/** Remote memory of a request of 0 bytes, which needs none. */
 const nowhere = new NdMwDescriptor(0n, 0n, 0);
 
-/** The cases name memory by objects. */
+/** Returns the length of memory, which the cases give as an object. */
 function lengthOf(memory: NdMemoryHandle | number): number {
   return typeof memory === 'number' ? 0 : memory.length;
 }
 
-/** Refuses a list with memory beyond a registration. */
+/** Throws for a list with memory beyond a registration. */
 function checkEnds(sgl: readonly NdSge[]): void {
   for (const { memory, offset, length } of sgl) {
     if (typeof memory === 'object' && offset + length > memory.length) {
@@ -21,7 +21,7 @@ function checkEnds(sgl: readonly NdSge[]): void {
   }
 }
 
-/** The list with its last entry one byte shorter. */
+/** Returns the list with its last entry one byte shorter. */
 function shorter(sgl: readonly NdSge[]): NdSge[] {
   return sgl.map((sge, i) => (i === sgl.length - 1 ? { ...sge, length: Math.max(sge.length - 1, 0) } : sge));
 }
@@ -32,7 +32,7 @@ export const requestMutants: readonly Mutant[] = [
       endpoint.flush = () => {};
     },
   }),
-  mutantV1('lose-when-full', 'A request on a full queue is lost without a word', 'queue.send-depth', {
+  mutantV1('lose-when-full', 'A request on a full queue is lost silently', 'queue.send-depth', {
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (...args) => {
         insteadOf(
@@ -43,7 +43,7 @@ export const requestMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('depth-less-one', 'Receive queues have one place less than asked for', 'queue.receive-depth', {
+  mutantV1('depth-less-one', 'Receive queues have one entry less than requested', 'queue.receive-depth', {
     connector(connector) {
       around(
         connector,
@@ -110,7 +110,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'send-before-connection',
-    'A Send before the connection is taken, and lost',
+    'A Send before the connection is accepted and lost',
     'queue.send-before-*',
     {
       endpoint(endpoint) {
@@ -124,7 +124,7 @@ export const requestMutants: readonly Mutant[] = [
       },
     },
   ),
-  mutantV1('swap-receives', 'Receives are taken in pairs, the later first', 'queue.receive-order', {
+  mutantV1('swap-receives', 'Receives are consumed in pairs, the later one first', 'queue.receive-order', {
     endpoint(endpoint) {
       let held: (() => void) | undefined;
       around(endpoint, 'receive', (receive) => (...args) => {
@@ -138,12 +138,12 @@ export const requestMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('reverse-pieces', 'Pieces are sent in the reverse order', 'transfer.gather-scatter', {
+  mutantV1('reverse-pieces', 'Entries are sent in reverse order', 'transfer.gather-scatter', {
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (result, sgl, flags) => send(result, [...sgl].reverse(), flags));
     },
   }),
-  mutantV1('cut-pieces', 'Pieces beyond the limit are left out', 'transfer.send-pieces-limit', {
+  mutantV1('cut-pieces', 'Entries beyond the limit are omitted', 'transfer.send-pieces-limit', {
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (result, sgl, flags) => {
         insteadOf(
@@ -154,11 +154,11 @@ export const requestMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('no-empty-pieces', 'A piece of 0 bytes is refused', 'transfer.gather-scatter', {
+  mutantV1('no-empty-pieces', 'An entry of 0 bytes is refused', 'transfer.gather-scatter', {
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (result, sgl, flags) => {
         if (sgl.some(({ length }) => length === 0)) {
-          throw Object.assign(new Error('no empty pieces'), { status: Status.INVALID_PARAMETER });
+          throw Object.assign(new Error('no empty entries'), { status: Status.INVALID_PARAMETER });
         }
         send(result, sgl, flags);
       });
@@ -166,7 +166,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'any-length',
-    'A request beyond the longest is taken, and lost',
+    'A request beyond the maximum length is accepted and lost',
     'transfer.*-longer-than-anything',
     {
       endpoint(endpoint) {
@@ -191,12 +191,12 @@ export const requestMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('inline-lie', 'maxInline is one byte more than goes inline', 'transfer.inline', {
+  mutantV1('inline-lie', 'maxInline is one byte above the inline limit', 'transfer.inline', {
     endpoint(endpoint) {
       Object.defineProperty(endpoint, 'maxInline', { value: endpoint.maxInline + 1 });
     },
   }),
-  mutantV1('read-less', 'Read leaves its last byte out', 'transfer.read-contents', {
+  mutantV1('read-less', 'Read omits its last byte', 'transfer.read-contents', {
     endpoint(endpoint) {
       around(endpoint, 'read', (read) => (result, sgl, remote, offset, flags) => {
         read(result, shorter(sgl), remote, offset, flags);
@@ -210,7 +210,7 @@ export const requestMutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV1('send-less', 'Send leaves its last byte out', 'transfer.receive-fits-exactly', {
+  mutantV1('send-less', 'Send omits its last byte', 'transfer.receive-fits-exactly', {
     endpoint(endpoint) {
       around(endpoint, 'send', (send) => (result, sgl, flags) => send(result, shorter(sgl), flags));
     },
@@ -241,7 +241,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'window-longer',
-    'A window is one byte longer than asked for',
+    'A window is one byte longer than requested',
     'memory.window-one-byte-too-long-*',
     {
       endpoint(endpoint) {
@@ -254,7 +254,7 @@ export const requestMutants: readonly Mutant[] = [
       },
     },
   ),
-  mutantV1('window-shorter', 'A window is one byte shorter than asked for', 'memory.window-to-its-end-*', {
+  mutantV1('window-shorter', 'A window is one byte shorter than requested', 'memory.window-to-its-end-*', {
     endpoint(endpoint) {
       around(
         endpoint,
@@ -266,7 +266,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'window-all-rights',
-    'A window lets the peer read and write, whatever was asked for',
+    'A window lets the peer read and write, whatever was requested',
     'memory.window-read-*',
     {
       endpoint(endpoint) {
@@ -337,7 +337,7 @@ export const requestMutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV1('same-token', 'Every Bind answers the first token', 'memory.bind-new-token', {
+  mutantV1('same-token', 'Every Bind returns the first token', 'memory.bind-new-token', {
     endpoint(endpoint) {
       let token: number | undefined;
       around(endpoint, 'bind', (bind) => (...args) => {
@@ -349,7 +349,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'late-token',
-    'The descriptor of Bind is of use only when its result was polled',
+    'The descriptor of Bind is valid only after its result was polled',
     'memory.token-before-result',
     {
       endpoint(endpoint) {
@@ -385,7 +385,7 @@ export const requestMutants: readonly Mutant[] = [
   }),
   mutantV1(
     'refuses-beyond',
-    'A Read into memory beyond a registration is refused by the call',
+    'The call refuses a Read into memory beyond a registration',
     'memory.read-local-one-byte-beyond',
     {
       endpoint(endpoint) {

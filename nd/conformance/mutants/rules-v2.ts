@@ -3,7 +3,7 @@ import { Nd2MrFlag, Nd2OpFlag, NdError, Status } from '../../index.js';
 import { around, insteadOf, type Mutant, mutantV2 } from './mutant.js';
 
 export const v2Mutants: readonly Mutant[] = [
-  mutantV2('no-request-type', 'Every result is told to be of a Receive', 'v2.result-fields', {
+  mutantV2('no-request-type', 'Every result is reported as that of a Receive', 'v2.result-fields', {
     completionQueue(queue) {
       around(queue, 'getResults', (getResults) => (into, max) => {
         const n = getResults(into, max);
@@ -12,7 +12,7 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV2('no-queue-pair-context', 'Cancelled requests do not tell their queue pair', 'v2.result-fields', {
+  mutantV2('no-queue-pair-context', 'Cancelled requests do not report their queue pair', 'v2.result-fields', {
     completionQueue(queue) {
       around(queue, 'getResults', (getResults) => (into, max) => {
         const n = getResults(into, max);
@@ -23,7 +23,7 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV2('token-of-nothing', 'The token of a region names no memory', 'v2.local-token', {
+  mutantV2('token-of-nothing', 'The token of a region refers to no memory', 'v2.local-token', {
     region(region) {
       around(region, 'getLocalToken', (token) => () => token() + 1);
     },
@@ -64,7 +64,7 @@ export const v2Mutants: readonly Mutant[] = [
   }),
   mutantV2(
     'region-longer',
-    'A region is as long as the buffer that its view is of',
+    'A region is as long as the buffer behind its view',
     'memory.*-local-one-byte-beyond',
     {
       region(region) {
@@ -92,7 +92,7 @@ export const v2Mutants: readonly Mutant[] = [
       );
     },
   }),
-  mutantV2('every-interface', 'QueryInterface has whatever is asked for', 'v2.query-interface', {
+  mutantV2('every-interface', 'QueryInterface accepts any interface', 'v2.query-interface', {
     completionQueue(queue) {
       around(queue, 'queryInterface', () => () => {
         queue.addRef();
@@ -100,7 +100,7 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV2('no-processor', 'No processor delivers notifications', 'v2.notify-affinity', {
+  mutantV2('no-processor', 'No CPU delivers notifications', 'v2.notify-affinity', {
     completionQueue(queue) {
       around(queue, 'getNotifyAffinity', () => () => ({ group: 0, mask: 0n }));
     },
@@ -143,14 +143,14 @@ export const v2Mutants: readonly Mutant[] = [
       });
     },
   }),
-  mutantV2('any-adapter', 'Query tells of version 1 too', 'v2.query-version', {
+  mutantV2('any-adapter', 'Query also accepts version 1', 'v2.query-version', {
     adapter(adapter) {
       around(adapter, 'query', (query) => () => query());
     },
   }),
   mutantV2(
     'shared-never-empty',
-    'A shared receive queue is told to be below its threshold at once',
+    'A shared receive queue is reported below its threshold at once',
     'srq.notify-off',
     {
       adapter(adapter) {
@@ -169,7 +169,7 @@ export const v2Mutants: readonly Mutant[] = [
   ),
   mutantV2(
     'shared-shrinks',
-    'Modify of a shared receive queue below what is outstanding succeeds',
+    'Modify of a shared receive queue below the outstanding Receives succeeds',
     'srq.modify',
     {
       adapter(adapter) {
@@ -187,7 +187,7 @@ export const v2Mutants: readonly Mutant[] = [
       },
     },
   ),
-  mutantV2('flush-shared', 'Flush takes the Receives of the shared queue', 'srq.flush-leaves-shared', {
+  mutantV2('flush-shared', 'Flush also cancels the Receives of the shared queue', 'srq.flush-leaves-shared', {
     adapter(adapter) {
       around(adapter, 'createQueuePairWithSrq', (create) => ({ sharedReceiveQueue, ...options }) => {
         const queuePair = create({ sharedReceiveQueue, ...options });
@@ -203,7 +203,7 @@ export const v2Mutants: readonly Mutant[] = [
   }),
   mutantV2(
     'refuses-beyond-v2',
-    'A Write from memory beyond a registration is refused by the call',
+    'The call refuses a Write from memory beyond a registration',
     'memory.write-local-one-byte-beyond',
     {
       adapter(adapter) {
