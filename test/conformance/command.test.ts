@@ -9,7 +9,7 @@ import { cases } from '../../nd/conformance/index.js';
 import { command, conformance, conformanceAt, serving } from '../helpers/conformance-command.js';
 import { firstIf } from '../helpers/tiers.js';
 
-test('the halves meet by --serve and --peer, for who knows the token that is printed', async () => {
+test('--serve and --peer connect the halves of clients that know the printed token', async () => {
   const { child, peer, token } = await serving({ by: [] }, '--port', '0');
   const ended = once(child, 'close');
   try {
@@ -33,7 +33,7 @@ test('the halves meet by --serve and --peer, for who knows the token that is pri
   }
 });
 
-test('--processes 2: the other half asks for a token too, which no command line has', async () => {
+test('--processes 2: the other half also requires a token, which is on no command line', async () => {
   const run = spawn(process.execPath, [command, 'conformance', '--processes', '2', '--json'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -81,13 +81,13 @@ function listeningPorts(pid: string): number[] {
   );
 }
 
-test('names of cases differ, and each has its clause', () => {
+test('case names are unique, and each case has a clause', () => {
   const names = cases.map(({ name }) => name);
   assert.is(new Set(names).size, names.length);
   for (const { name, clause } of cases) assert.match(clause, /^ND SPI §/, name);
 });
 
-test('--list tells names and clauses, with --json a line of JSON for each', async () => {
+test('--list prints names and clauses, with --json one line of JSON each', async () => {
   const text = await conformance('--list', '--spi', 'v2');
   const json = await conformance('--list', '--spi', 'v2', '--json');
   assert.equal([text.code, json.code], [0, 0]);
@@ -99,7 +99,7 @@ test('--list tells names and clauses, with --json a line of JSON for each', asyn
   }
 });
 
-/** What cannot be run, the exit code, and words of the message, which says how to do it right. */
+/** Arguments that cannot be run, the exit code, and a part of the message with the cure. */
 const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
   [['--memory', 'some'], 2, /--memory must be any or allocate/],
@@ -108,11 +108,7 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--serve', '--address', '0.0.0.0'], 2, /one address of this host/],
   [['--serve', '--address', '0::0'], 2, /one address of this host/],
   [['--only', 'no-such-case'], 1, /No case of SPI v1/],
-  [
-    ['--provider', 'no-such-module'],
-    1,
-    /Cannot load the provider 'no-such-module': .*installed package/,
-  ],
+  [['--provider', 'no-such-module'], 1, /Cannot load the provider 'no-such-module': .*installed package/],
   [['--provider', './no-such-module.js'], 1, /Cannot load the provider .*no-such-module\.js'/],
   [['--provider', './package.json'], 1, /Cannot load the provider '.\/package.json'/],
   [['--provider', 'node:fs'], 1, /node:fs must export a function '\w+', which opens a provider of SPI v1/],
@@ -120,7 +116,7 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--address', '192.0.2.1', '--only', 'cq.unarmed'], 1, /./],
 ];
 
-test('conformance --json: what cannot be run is said in JSON, too', async () => {
+test('conformance --json: errors are also reported in JSON', async () => {
   for (const args of [['--provider', './no-such-module.js'], ['--spi', 'v3'], ['--no-such-option']]) {
     const { code, lines, errors } = await conformance(...args, '--json');
     assert.not(code === 0);

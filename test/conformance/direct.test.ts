@@ -1,11 +1,11 @@
-/** Our own provider obeys the rules of both versions by direct access: conformance-ways.ts. */
+/** Our own provider follows the rules of both versions with direct access: conformance-ways.ts. */
 import { test } from 'uvu';
 import { spiVersions } from '../../nd/conformance/index.js';
 import { passesByWay } from '../helpers/conformance-ways.js';
 import { long } from '../helpers/tiers.js';
 
 for (const spi of spiVersions) {
-  long(test, `SPI ${spi}, memory of allocate(), by direct access`, () => passesByWay(spi, true));
+  long(test, `SPI ${spi}, memory of allocate(), with direct access`, () => passesByWay(spi, true));
 }
 
 test.run();

@@ -1,4 +1,6 @@
-/** Our own provider obeys the rules over the wire between two hosts, simulated by network namespaces with a cable. */
+/**
+ * Our own provider follows the rules over the network between two hosts, simulated by network namespaces with a cable.
+ */
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import { serving } from '../helpers/conformance-command.js';
@@ -9,7 +11,7 @@ import { long } from '../helpers/tiers.js';
 
 const test = needing(suite('conformance of two hosts'), 'namespaces');
 
-long(test, 'SPI v2, each half on a host of its own', async () => {
+long(test, 'SPI v2, each half on its own host', async () => {
   const two = await TwoHosts.start();
   const [a, b] = two.hosts;
   try {

@@ -1,4 +1,4 @@
-/** The suite works: some case fails for every broken provider, and the same cases pass for the unbroken one. */
+/** The suite works: at least one case fails for every broken provider, and the same cases pass for the unbroken one. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { spiVersions } from '../../nd/conformance/index.js';
@@ -6,24 +6,24 @@ import { judge, type MutantResult, mutants, runMutant } from '../../nd/conforman
 import { conformance } from '../helpers/conformance-command.js';
 import { long } from '../helpers/tiers.js';
 
-/** Correct events are immediate; for a broken provider this is the time limit. */
+/** Correct events are immediate, so this time limit applies only to broken providers. */
 const PATIENCE_MS = 1500;
 
-test('there are enough broken providers, each about something of its own', () => {
+test('there are enough broken providers, and no two break the same rule', () => {
   assert.ok(mutants.length >= 40);
   for (const key of ['name', 'breaks'] as const) {
     assert.is(new Set(mutants.map((mutant) => mutant[key])).size, mutants.length);
   }
 });
 
-test('of the broken providers, each sixth is noticed', async () => {
+test('every sixth broken provider is detected', async () => {
   for (const mutant of mutants.filter((_, n) => n % 6 === 0)) {
     const { caughtBy } = await judge(mutant, { address: '127.0.0.1', patienceMs: PATIENCE_MS });
     assert.ok(caughtBy.length > 0, mutant.name);
   }
 });
 
-long(test, 'a provider that is not broken passes the cases that should notice the broken ones', async () => {
+long(test, 'an unbroken provider passes the cases that should detect the broken ones', async () => {
   for (const spi of spiVersions) {
     const patterns = new Set(mutants.filter((mutant) => mutant.spi === spi).map((mutant) => mutant.cases));
     for (const cases of patterns) {
@@ -40,7 +40,7 @@ long(test, 'a provider that is not broken passes the cases that should notice th
   }
 });
 
-long(test, 'every broken provider is noticed', async () => {
+long(test, 'every broken provider is detected', async () => {
   const { code, lines, errors } = await conformance(
     '--mutants',
     '--json',

@@ -1,11 +1,11 @@
-/** Our own provider obeys the rules of both versions without direct access: conformance-ways.ts. */
+/** Our own provider follows the rules of both versions without direct access: conformance-ways.ts. */
 import { test } from 'uvu';
 import { spiVersions } from '../../nd/conformance/index.js';
 import { passesByWay } from '../helpers/conformance-ways.js';
 import { long } from '../helpers/tiers.js';
 
 for (const spi of spiVersions) {
-  long(test, `SPI ${spi}, memory of allocate(), all by the link`, () => passesByWay(spi, false));
+  long(test, `SPI ${spi}, memory of allocate(), everything over the link`, () => passesByWay(spi, false));
 }
 
 test.run();

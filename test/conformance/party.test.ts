@@ -1,6 +1,6 @@
 /**
- * The control connection of the conformance suite: bad input ends its connection, and no other; strangers get no
- * access.
+ * The control connection of the conformance suite: bad input ends only its own connection, and clients without the
+ * token get no access.
  */
 import { once } from 'node:events';
 import { connect, type Server, type Socket } from 'node:net';
@@ -19,7 +19,7 @@ interface Context {
   token: string;
   /** Errors that the server has reported. */
   errors: string[];
-  /** Number of halves made. */
+  /** Number of halves created. */
   halves: number;
 }
 
@@ -53,8 +53,8 @@ const helloOf = (token: unknown, more: object = {}): string =>
     args: [{ protocol: 2, token, spi: 'v1', patienceMs: 1000, ...more }],
   });
 
-/** All lines of a connection until the server closes it. */
-async function toldUntilClosed(socket: Socket): Promise<string> {
+/** Returns all lines of a connection until the server closes it. */
+async function linesUntilClosed(socket: Socket): Promise<string> {
   let told = '';
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     told += chunk;
@@ -76,7 +76,7 @@ async function answersOf(
   };
 }
 
-test('whoever does not begin with the token is told so, and closed; no half is made', async (context) => {
+test('a client without the token gets the reason and is disconnected; no half is created', async (context) => {
   const { port, token, errors } = context;
   const strangers = [
     'garbage',
@@ -97,7 +97,7 @@ test('whoever does not begin with the token is told so, and closed; no half is m
     // Commands in the same packet must not be executed.
     socket.write(`${line}\n{"id":2,"method":"info","args":[]}\n`);
     assert.match(
-      await toldUntilClosed(socket),
+      await linesUntilClosed(socket),
       /^{"id":0,"error":{"message":"The token is missing or wrong.*\n$/,
     );
   }
@@ -105,27 +105,27 @@ test('whoever does not begin with the token is told so, and closed; no half is m
   assert.is(context.halves, 0);
   const wrong = { host: HOST, port, token: makeToken(), spi: 'v1', patienceMs: 1000 } as const;
   const { message } = await remoteParty(wrong).then(
-    () => new Error('The other half took a token that is not its own.'),
+    () => new Error('The other half accepted the wrong token.'),
     (error: Error) => error,
   );
   assert.match(message, 'The token is missing or wrong');
 });
 
-test('a first line that is too long, or does not come, ends its connection', async (context) => {
+test('a first line that is too long or missing ends its connection', async (context) => {
   const { port, token } = context;
   const long = connect(port, HOST);
   long.write('x'.repeat(HANDSHAKE_BYTES + 1));
-  assert.match(await toldUntilClosed(long), `must have at most ${HANDSHAKE_BYTES} bytes`);
+  assert.match(await linesUntilClosed(long), `must have at most ${HANDSHAKE_BYTES} bytes`);
   const padded = connect(port, HOST);
   padded.write(`${helloOf(token, { more: 'x'.repeat(HANDSHAKE_BYTES) })}\n`);
-  assert.match(await toldUntilClosed(padded), `must have at most ${HANDSHAKE_BYTES} bytes`);
+  assert.match(await linesUntilClosed(padded), `must have at most ${HANDSHAKE_BYTES} bytes`);
 
   const silent = connect(port, HOST);
-  assert.match(await toldUntilClosed(silent), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
+  assert.match(await linesUntilClosed(silent), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
   // Single bytes must not extend the time limit.
   const slow = connect(port, HOST);
   const dripping = setInterval(() => slow.write(' '), HANDSHAKE_MS / 10);
-  assert.match(await toldUntilClosed(slow), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
+  assert.match(await linesUntilClosed(slow), `The first line did not arrive within ${HANDSHAKE_MS} ms`);
   clearInterval(dripping);
   assert.is(context.halves, 0);
 });
@@ -134,7 +134,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   const { port, token, errors } = context;
   const mismatch = connect(port, HOST);
   mismatch.write(`${helloOf(token, { protocol: 1 })}\n`);
-  assert.match(await toldUntilClosed(mismatch), 'the same version on both sides');
+  assert.match(await linesUntilClosed(mismatch), 'the same version on both sides');
 
   for (const garbage of [
     'garbage',
@@ -145,7 +145,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   ]) {
     const socket = connect(port, HOST);
     socket.write(`${helloOf(token)}\n${garbage}\n`);
-    assert.match(await toldUntilClosed(socket), 'Invalid command');
+    assert.match(await linesUntilClosed(socket), 'Invalid command');
   }
   assert.is(errors.length, 6);
 
@@ -164,7 +164,7 @@ test('garbage, unknown methods and wrong arguments are refused; the next client 
   await remote.party.end();
 });
 
-test('it listens at the given address only', async ({ server, port }) => {
+test('it listens only on the given address', async ({ server, port }) => {
   assert.equal(server.address(), { address: HOST, family: 'IPv4', port });
   const elsewhere = connect(port, '127.0.0.2');
   const [error] = (await once(elsewhere, 'error')) as [NodeJS.ErrnoException];

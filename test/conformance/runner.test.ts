@@ -1,4 +1,4 @@
-/** Runs with a provider that misbehaves where no case looks. */
+/** Runs with a provider that misbehaves outside the steps of a case. */
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -18,13 +18,13 @@ async function results(...bodies: Case['body'][]): Promise<Pick<CaseResult, 'out
   return ended.map(({ outcome, got }) => (got === undefined ? { outcome } : { outcome, got }));
 }
 
-test('an error that nobody catches fails the case at hand, at once, and the run goes on', async () => {
+test('an uncaught error fails the current case at once, and the run continues', async () => {
   const before = process.listenerCount('uncaughtException');
   assert.equal(
     await results(
       () => {
         queueMicrotask(() => {
-          throw new RangeError('thrown by a call-back');
+          throw new RangeError('thrown by a callback');
         });
         return never;
       },
@@ -35,15 +35,15 @@ test('an error that nobody catches fails the case at hand, at once, and the run 
       () => setImmediate(),
     ),
     [
-      { outcome: 'failed', got: 'Uncaught: RangeError: thrown by a call-back' },
+      { outcome: 'failed', got: 'Uncaught: RangeError: thrown by a callback' },
       { outcome: 'failed', got: 'Uncaught: TypeError: rejected' },
       { outcome: 'passed' },
     ],
   );
-  assert.is(process.listenerCount('uncaughtException'), before, 'listeners are taken back');
+  assert.is(process.listenerCount('uncaughtException'), before, 'listeners are removed');
 });
 
-test('a case that ends when its time is up takes nothing from the next', async () => {
+test('a case that times out does not affect the next', async () => {
   let endFirst = (): void => {};
   const [first, second] = await results(
     () =>
@@ -62,7 +62,7 @@ test('a case that ends when its time is up takes nothing from the next', async (
   assert.is(second?.got, 'Uncaught: RangeError: after the first has ended');
 });
 
-test('one that comes when a case has ended fails what is released then', async () => {
+test('an error after the end of a case fails its release', async () => {
   assert.equal(
     await results(async () => {
       queueMicrotask(() => queueMicrotask(() => void Promise.reject(new Error('late'))));

@@ -1,4 +1,4 @@
-// The sentences about steps of a queue pair's state know the steps that the HCA takes: those of objects/qp_states.cc.
+// The explanations of queue pair state transitions agree with the HCA's table in objects/qp_states.cc.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -30,14 +30,14 @@ const optionOf: Readonly<Partial<Record<QpAttributeName, number>>> = {
 };
 
 const states = Object.keys(QpState) as QpStateName[];
-/** Limits that nothing exceeds, so that only the step can be wrong. */
+/** Limits that are never exceeded, so that only the transition can be wrong. */
 const device = {
   query: () => ({ maxQpInitiatorDepth: 99, maxQpResponderResources: 99, physPortCount: 1 }),
   queryPort: () => ({ activeMtu: 4096, pkeyTableLength: 1 }),
 } as unknown as IWVDevice;
 const refused = new WvError(Status.INVALID_PARAMETER, 'refused');
 
-/** What the sentence says of a step; undefined: nothing is wrong with it. */
+/** Returns the explanation of a transition; undefined if nothing is wrong with it. */
 function said(from: QpStateName, to: QpStateName, options: number): string | undefined {
   const error = explainModify(
     refused,
@@ -49,7 +49,7 @@ function said(from: QpStateName, to: QpStateName, options: number): string | und
   return error === refused ? undefined : (error as Error).message;
 }
 
-test('a step that no type of queue pair has is called none, and every other is not', () => {
+test('a transition is refused if no type of queue pair has it, and only then', () => {
   for (const from of states) {
     for (const to of states) {
       const possible = qpTypes.some((type) => qpRule(type, from, to) !== undefined);
@@ -65,7 +65,7 @@ test('a step that no type of queue pair has is called none, and every other is n
   }
 });
 
-test('an option that some type takes in a step to a state is not called surplus, and one that none takes is', () => {
+test('an option is refused if no type of queue pair accepts it in a transition, and only then', () => {
   for (const to of states.filter((state) => state !== 'SQERROR')) {
     const rules = states.flatMap((from) => qpTypes.flatMap((type) => qpRule(type, from, to) ?? []));
     const taken = new Set(rules.flatMap(({ required, optional }) => `${required} ${optional}`.split(' ')));
@@ -80,7 +80,7 @@ test('an option that some type takes in a step to a state is not called surplus,
   }
 });
 
-test('the steps are those of the engine', () => {
+test('the transitions are those of the engine', () => {
   const source = readFileSync(join(root, 'kernel-bridge/hca/engine/objects/qp_states.cc'), 'utf8');
   const table = /kTransitions\[\] = \{([\s\S]*?)\n\};/.exec(source)![1]!;
   const nameOf = (text: string): string =>

@@ -4,7 +4,7 @@ import { NdError, Status } from '../../nd/index.js';
 import { endsIn, openFake } from '../helpers/nd-fixture.js';
 import { throwsStatus } from '../helpers/outcome.js';
 
-test('the address list has the addresses that belong to RDMA devices', () => {
+test('the address list contains the addresses of RDMA devices', () => {
   const { nd, wv } = openFake();
   assert.equal(
     nd.queryAddressList().map(({ address }) => address),
@@ -25,7 +25,7 @@ test('an adapter opens by each of its addresses, as text or object', () => {
   assert.equal(nd.openAdapter({ address: '10.0.0.1', port: 1, family: undefined }).address.family, 4);
 });
 
-test('an adapter opens by the id of v2 as well', () => {
+test('v1 also opens an adapter by its v2 id', () => {
   const { nd, wv } = openFake();
   const { deviceGuid } = wv.translateAddress({ family: 4, address: '10.0.0.1', port: 0 });
   assert.is(nd.openAdapter(deviceGuid).address.address, '10.0.0.1');
@@ -34,7 +34,7 @@ test('an adapter opens by the id of v2 as well', () => {
   }
 });
 
-test('addresses of others, wildcards and nonsense are INVALID_ADDRESS, and nothing stays open', () => {
+test('foreign addresses, wildcards and malformed ones are INVALID_ADDRESS, and nothing stays open', () => {
   const { nd, wv } = openFake();
   const before = wv.references;
   const objects = [{ family: 5, address: 'x', port: 0 }, undefined, null, 7];
@@ -44,7 +44,7 @@ test('addresses of others, wildcards and nonsense are INVALID_ADDRESS, and nothi
   assert.is(wv.references, before);
 });
 
-test('an adapter that fails half-way leaves nothing open', () => {
+test('an adapter whose opening fails half-way leaves nothing open', () => {
   const { nd, wv } = openFake();
   const before = wv.references;
   wv.failures.set('allocateProtectionDomain', Status.NO_MEMORY);
@@ -53,12 +53,12 @@ test('an adapter that fails half-way leaves nothing open', () => {
   assert.is(wv.devices.at(-1)!.references, 0);
 });
 
-test('an option that does not exist is refused by its name, and those that do are listed', () => {
+test('an unknown option is refused by name, and the known ones are listed', () => {
   const { adapter } = openFake();
   const cq = adapter.createCompletionQueue(4);
   const refused = (call: () => unknown, text: RegExp): void =>
     assert.instance(throwsStatus(call, Status.INVALID_PARAMETER, text), NdError);
-  // As in untyped JavaScript.
+  // As untyped JavaScript may do.
   const loose = <O>(options: unknown): O => options as O;
   refused(
     () => adapter.listen(loose({ prot: 1 })),
@@ -85,9 +85,9 @@ test('an option that does not exist is refused by its name, and those that do ar
   connector.connect(made, '10.0.0.2:5', { localPort: 0 });
 });
 
-test('N4: limits are whole numbers of the right size', () => {
+test('N4: limits are integers of the right size', () => {
   const { adapter, wv } = openFake();
-  // It is measured otherwise.
+  // Otherwise the threshold would be measured.
   wv.failures.set('registerMemory', Status.INSUFFICIENT_RESOURCES);
   assert.equal(adapter.query(), {
     vendorId: 0x1234,
@@ -116,7 +116,7 @@ test('control is not supported', () => {
   endsIn(() => adapter.control(1, null, 0), Status.NOT_SUPPORTED);
 });
 
-test('listen binds the adapter address and tells the port', () => {
+test('listen binds the adapter address and reports the port', () => {
   const { adapter, wv } = openFake();
   const listen = adapter.listen({ port: 0, backlog: 5 });
   const [endpoint] = wv.endpoints;
@@ -127,7 +127,7 @@ test('listen binds the adapter address and tells the port', () => {
   assert.is(adapter.listen({ port: 7, protocol: 123 }).port, 7);
 });
 
-test('N9: a listen that is refused makes no endpoint; one that fails lets its endpoint go, once', () => {
+test('N9: a refused listen creates no endpoint; a failed one releases its endpoint once', () => {
   const { adapter, wv } = openFake();
   const { INVALID_PARAMETER, INVALID_PARAMETER_1, INVALID_PARAMETER_3, NOT_SUPPORTED } = Status;
   for (const [options, status] of [
@@ -144,7 +144,7 @@ test('N9: a listen that is refused makes no endpoint; one that fails lets its en
   assert.is(wv.endpoints[0]!.references, 0);
 });
 
-test('getConnectionRequest takes connectors of its own adapter instance', () => {
+test('getConnectionRequest accepts only connectors of its own adapter instance', () => {
   const { adapter, nd, wv } = openFake();
   const listen = adapter.listen();
   const foreign = nd.openAdapter('10.0.0.1').createConnector();

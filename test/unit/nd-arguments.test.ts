@@ -1,4 +1,4 @@
-/** Arguments that TypeScript would not let through: refused with a status before anything is queued or lost. */
+/** Arguments that TypeScript would reject: refused with a status before anything is queued or lost. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -15,7 +15,7 @@ import { openFake2, queuePairOf, registered2 } from '../helpers/nd2-fixture.js';
 
 const { ALLOW_READ } = NdOpFlag;
 
-/** Wrong arguments in place of lists of scatter/gather entries, first of all a single entry. */
+/** Wrong arguments in place of lists of scatter/gather entries; the first is a single entry. */
 const lists = [
   { memory: new Uint8Array(4), offset: 0, length: 4 },
   new Uint8Array(4),
@@ -25,7 +25,7 @@ const lists = [
 ];
 const entries = [null, undefined, 7];
 
-test('a scatter/gather list is an array of objects', () => {
+test('a scatter/gather list must be an array of objects', () => {
   const v1 = openFake();
   const { endpoint, qp } = endpointOf(v1.adapter, v1.pd);
   const v2 = openFake2();
@@ -51,7 +51,7 @@ test('a scatter/gather list is an array of objects', () => {
   assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
 });
 
-test('memory of the peer is an object of the version’s class', () => {
+test('memory of the peer must be an object of the version’s class', () => {
   const v1 = openFake();
   const { endpoint, qp } = endpointOf(v1.adapter, v1.pd);
   const v2 = openFake2();
@@ -80,7 +80,7 @@ test('memory of the peer is an object of the version’s class', () => {
   assert.equal([qp.posted.length, qp2.posted.length], [0, 0]);
 });
 
-test('private data is bytes', () => {
+test('private data must be bytes', () => {
   const { adapter, pd } = openFake();
   const { endpoint } = endpointOf(adapter, pd);
   const { adapter: adapter2, pd: pd2 } = openFake2();
@@ -97,7 +97,7 @@ test('private data is bytes', () => {
   }
 });
 
-test('v1: the result of an invalidation by the peer is an object, or none', () => {
+test('v1: the result of an invalidation by the peer must be an object or undefined', () => {
   const { adapter } = openFake();
   for (const value of [null, 5, 'result']) {
     endsIn(() => adapter.createMemoryWindow(value as never), Status.INVALID_PARAMETER_1);
@@ -106,7 +106,7 @@ test('v1: the result of an invalidation by the peer is an object, or none', () =
   adapter.createMemoryWindow(result()).release();
 });
 
-test('v1: a result that cannot be written is refused at once', () => {
+test('v1: a read-only result is refused at once', () => {
   const { adapter, pd } = openFake();
   const { endpoint, qp } = endpointOf(adapter, pd);
   const readonly = Object.defineProperty(result(), 'status', { value: 0, writable: false });
@@ -123,7 +123,7 @@ test('v1: a result that cannot be written is refused at once', () => {
   assert.is(qp.posted.length, 0);
 });
 
-test('v1: a result that was frozen after its request costs the others nothing', () => {
+test('v1: a result frozen after its request does not affect the others', () => {
   const { adapter, pd } = openFake();
   const { endpoint, qp, outbound } = endpointOf(adapter, pd);
   const all = [result('first'), result('frozen'), result('last')];
@@ -136,7 +136,7 @@ test('v1: a result that was frozen after its request costs the others nothing', 
   assert.equal([all[0]!.status, all[2]!.status], [Status.SUCCESS, Status.SUCCESS]);
 });
 
-/** Completion queues of v1 and of v2 with a result each. */
+/** Returns completion queues of v1 and v2 with one result each. */
 function oneResultEach() {
   const v1 = openFake();
   const { endpoint, qp, outbound } = endpointOf(v1.adapter, v1.pd);
@@ -149,17 +149,17 @@ function oneResultEach() {
   return { outbound, initiators };
 }
 
-/** Checks that `call` is refused like wrong arguments of getResults. */
+/** Checks that `call` fails like getResults with wrong arguments. */
 function refusesResults(call: () => unknown, text: RegExp, of: string): void {
   const refused = (error: NdError) =>
     error instanceof NdError && error.status === Status.INVALID_PARAMETER && text.test(error.message);
   assert.throws(call, refused, `${call} ${of}`);
 }
 
-/** Wrong arguments in place of an array of results, first of all their number, as in C. */
+/** Wrong arguments in place of an array of results; the first is their number, as in C. */
 const noArrays = [8, undefined, null, 'text', {}, new Uint8Array(4)];
 
-test('results are taken into an array', () => {
+test('getResults requires an array', () => {
   const { outbound, initiators } = oneResultEach();
   for (const value of noArrays) {
     const results = value as never;
@@ -176,7 +176,7 @@ test('results are taken into an array', () => {
   assert.equal([outbound.getResults([]), initiators.getResults([])], [1, 1]);
 });
 
-test('how many results at most is a whole number', () => {
+test('the maximum number of results must be an integer', () => {
   const { outbound, initiators } = oneResultEach();
   for (const max of [
     Number.NaN,
@@ -197,7 +197,7 @@ test('how many results at most is a whole number', () => {
   assert.equal([outbound.getResults([], 1), initiators.getResults([], 1)], [1, 1]);
 });
 
-test('v2: an object that cannot be written is replaced, and costs no result', () => {
+test('v2: a read-only object is replaced, and no result is lost', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd);
   const post = (): void => {
@@ -217,7 +217,7 @@ test('v2: an object that cannot be written is replaced, and costs no result', ()
   assert.is.not(results[1], frozen);
 });
 
-test('an Invalidate on another queue pair fails, and leaves the window bound where it is', () => {
+test('an Invalidate on another queue pair fails and leaves the window bound', () => {
   const v1 = openFake();
   const mine = endpointOf(v1.adapter, v1.pd);
   const other = endpointOf(v1.adapter, v1.pd);

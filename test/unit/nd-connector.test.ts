@@ -1,4 +1,7 @@
-/** The connectors of both versions on WinVerbs in memory. T and G number the traps and gaps of nd2-coverage.test.ts. */
+/**
+ * The connectors of both versions on WinVerbs in memory. T and G are the numbers of traps and gaps in
+ * nd2-coverage.test.ts.
+ */
 import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
@@ -39,7 +42,7 @@ const expected: Record<ConnectorMethod, readonly number[]> = {
   notifyDisconnect:     [INV, INV, INV, INV, INV, INV, INV, 0, 0, DISC, 0, DISC],
   disconnect:           [INV, INV, INV, INV, INV, INV, INV, INV, 0, STATE, 0, INV],
 };
-/** In v1, Connect includes Bind, and GetConnectionData answers as GetPrivateData does. */
+/** In v1, Connect includes Bind, and GetConnectionData returns the same as GetPrivateData. */
 const onlyV2: readonly ConnectorMethod[] = ['bind', 'getReadLimits'];
 
 test('the transition table, every cell', () => {
@@ -82,7 +85,7 @@ for (const Rig of [RigV1, RigV2]) {
 
   for (const method of connectorMethods) {
     if (Rig === RigV1 && onlyV2.includes(method)) continue;
-    test(`G3 T20 ${method}: what each state answers`, () => {
+    test(`G3 T20 ${method}: the status in each state`, () => {
       for (const [index, state] of connectorStates.entries()) {
         const rig = new Rig().bring(state);
         const { wv } = rig;
@@ -107,7 +110,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.equal(param, { privateData: DATA, responderResources: 16, initiatorDepth: 8 });
   });
 
-  test('a loopback destination means the adapter itself', () => {
+  test('a loopback destination refers to the adapter itself', () => {
     const rig = new Rig().bound();
     rig.connect('127.0.0.1:4000');
     assert.equal(rig.wv.argsOf('resolveRoute'), [{ family: 4, address: OWN, port: 4000 }]);
@@ -138,7 +141,7 @@ for (const Rig of [RigV1, RigV2]) {
       assert.is.not(rig.wv, before, 'a WinVerbs endpoint connects once');
       assert.equal(rig.wv.argsOf('bindAddress'), [{ family: 4, address: OWN, port }]);
       assert.is(first.references, 1, 'the first keeps the port claimed');
-      if (before !== first) assert.is(before.references, 0, 'those in between are let go');
+      if (before !== first) assert.is(before.references, 0, 'those in between are released');
       rig.end('connect', below);
       rig.wv.request('connect').deliver();
       assert.is(await outcome(request), status);
@@ -146,7 +149,7 @@ for (const Rig of [RigV1, RigV2]) {
       assert.is(connector.getLocalAddress().port, port);
       assert.is(queuePair.connector, undefined);
     }
-    assert.is(qp.modified.length, 1, 'nothing touched the queue pair after INIT');
+    assert.is(qp.modified.length, 1, 'the queue pair is unchanged after INIT');
     assert.is(qp.state, QpState.INIT);
     assert.is(qp.posted.length, 1);
 
@@ -171,7 +174,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.try('getPrivateData'), Status.CONNECTION_INVALID);
   });
 
-  test('G17 T3 time-outs of connect, accept, completeConnect and disconnect', async () => {
+  test('G17 T3 timeouts of connect, accept, completeConnect and disconnect', async () => {
     for (const below of [Status.TIMEOUT, Status.IO_TIMEOUT]) {
       const active = new Rig().bound();
       const connect = active.connect();
@@ -189,7 +192,7 @@ for (const Rig of [RigV1, RigV2]) {
       const complete = completing.connector.completeConnect();
       completing.end('accept', below);
       assert.is(await outcome(complete), completing.says.timeout);
-      assert.is(completing.connector.state, 'Disconnected', 'and so does a failed CompleteConnect');
+      assert.is(completing.connector.state, 'Disconnected', 'a failed CompleteConnect ends the connector');
 
       const ending = new Rig().bring('Connected');
       const disconnect = ending.connector.disconnect();
@@ -209,7 +212,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.queuePair.connector, undefined);
   });
 
-  test('an unreachable peer is an outcome of the request, and connect may be repeated', async () => {
+  test('an unreachable peer is reported by the request, and connect may be repeated', async () => {
     const rig = new Rig().bound();
     for (const [below, status] of [
       [Status.HOST_UNREACHABLE, Status.HOST_UNREACHABLE],
@@ -243,13 +246,14 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(passive.connector.state, 'Requested');
   });
 
-  test('G2 private data is what a message carries; one byte more is INVALID_BUFFER_SIZE', () => {
+  test('G2 private data is as long as a message allows; one more byte is INVALID_BUFFER_SIZE', () => {
     const active = new Rig().bring('Bound');
     const tooLong = { privateData: new Uint8Array(57) };
     endsIn(() => active.connect(PEER, tooLong), Status.INVALID_BUFFER_SIZE);
     assert.is(active.connector.state, 'Bound');
     active.connect(PEER, { privateData: new Uint8Array(56) });
-    // Of accept and reject: by the soft kernel 148 bytes, a REJ's; by a Windows driver 56, an Accept's structure.
+    // Accept and reject: 148 bytes with the soft kernel, a REJ's; 56 with a Windows driver, which Accept's structure
+    // holds.
     for (const [below, most] of [
       [196, 148],
       [56, 56],
@@ -275,7 +279,7 @@ for (const Rig of [RigV1, RigV2]) {
     endsIn(() => rig.connectWith(second, rig.queuePair, PEER), Status.CONNECTION_ACTIVE);
   });
 
-  test('a bind that fails leaves the connector idle and lets the endpoint below go', () => {
+  test('a failed bind leaves the connector idle and releases the WinVerbs endpoint', () => {
     const rig = new Rig();
     rig.wvProvider.failures.set('bindAddress', Status.SHARING_VIOLATION);
     endsIn(() => rig.bound().connect(), rig.says.taken);
@@ -283,7 +287,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.wv.references, 0);
   });
 
-  test('G11 accept stays within the adapter and within what the peer offers, also where that is nothing', () => {
+  test('G11 accept reduces limits to those of the adapter and of the peer’s offer, even to 0', () => {
     for (const [offer, got] of [
       [
         [4, 2],
@@ -312,7 +316,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('completeConnect leaves queue pair and depths to what connect said', () => {
+  test('completeConnect keeps the queue pair and depths of connect', () => {
     const rig = new Rig().bring('Completing');
     assert.equal(rig.wv.argsOf('accept'), [null, {}]);
   });
@@ -330,7 +334,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rejecting.connector.state, 'Disconnected');
   });
 
-  test('reading what the peer has sent begins no request', () => {
+  test('reading the peer’s data starts no request', () => {
     for (const state of ['Requested', 'Replied'] as const) {
       const rig = new Rig().bring(state);
       const before = rig.wv.requests.length;
@@ -341,7 +345,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('a reply that the peer turned down is CONNECTION_REFUSED, and its data can be read', async () => {
+  test('a rejected reply is CONNECTION_REFUSED, and the reject data can be read', async () => {
     const rig = new Rig().bring('Requested');
     const accept = rig.accept();
     rig.end('accept', Status.CONNECTION_REFUSED);
@@ -349,7 +353,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.try('getPrivateData'), Status.SUCCESS);
   });
 
-  test('G12 the peer disconnects, or is lost: notifications succeed, and so does disconnect', async () => {
+  test('G12 when the peer disconnects or is lost, notifications and disconnect succeed', async () => {
     for (const below of [Status.CONNECTION_DISCONNECTED, Status.CONNECTION_ABORTED, Status.TIMEOUT]) {
       const rig = new Rig().bring('Connected');
       const notifications = [rig.connector.notifyDisconnect(), rig.connector.notifyDisconnect()];
@@ -367,7 +371,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('G12 our own disconnect ends notifications in a status of its own, at once', async () => {
+  test('G12 a disconnect by this side ends notifications at once, in a status of its own', async () => {
     const rig = new Rig().bring('Connected');
     const two = [rig.connector.notifyDisconnect(), rig.connector.notifyDisconnect()];
     rig.connector.disconnect();
@@ -376,10 +380,10 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'ActiveDisconnect');
   });
 
-  test('our own disconnect ends notifications in that status also when the answer of the peer is faster', async () => {
+  test('a disconnect by this side ends notifications in that status even if the peer replies first', async () => {
     const rig = new Rig().bring('Connected');
     const notification = rig.connector.notifyDisconnect();
-    // The kernel below completes it before our cancel, but after our disconnect.
+    // The kernel completes it before our cancel, but after our disconnect.
     const request = rig.wv.request('notifyDisconnect');
     const { disconnect } = rig.wv;
     rig.wv.disconnect = () => {
@@ -402,7 +406,7 @@ for (const Rig of [RigV1, RigV2]) {
     }
   });
 
-  test('G14 a CompleteConnect and a NotifyDisconnect that wait together end each in its own way', async () => {
+  test('G14 a CompleteConnect and a NotifyDisconnect that wait together end in different statuses', async () => {
     const rig = new Rig().bring('Replied');
     const complete = rig.connector.completeConnect();
     const notified = rig.connector.notifyDisconnect();
@@ -413,7 +417,7 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'Disconnected');
   });
 
-  test('a canceled getConnectionRequest returns the connector to idle, for any role', async () => {
+  test('a canceled getConnectionRequest returns the connector to idle, for either role', async () => {
     const rig = new Rig();
     const request = rig.getConnectionRequest(rig.connector);
     rig.listener.cancelOverlappedRequests();
@@ -423,23 +427,23 @@ for (const Rig of [RigV1, RigV2]) {
     assert.is(rig.connector.state, 'Connecting');
   });
 
-  test('a released connector takes its waiting request along', () => {
+  test('releasing a connector also ends its waiting request', () => {
     const rig = new Rig().bring('Queued');
     const { connector } = rig;
     connector.release();
     assert.is(rig.listening.request('getRequest').canceled, true);
     assert.is(rig.try('getLocalAddress'), Status.INVALID_HANDLE);
-    assert.is(connector.release(), 0, 'releasing again does nothing');
+    assert.is(connector.release(), 0, 'releasing again has no effect');
   });
 
-  test('a queue pair that goes while connected ends its connection', () => {
+  test('releasing a connected queue pair ends its connection', () => {
     const rig = new Rig().bring('Connected');
     rig.queuePair.release();
     assert.is(rig.connector.state, 'ActiveDisconnect');
     assert.is(rig.wv.request('disconnect').pending, true);
   });
 
-  test('a queue pair that goes while Accept waits ends the connection as soon as it is there', () => {
+  test('releasing a queue pair while Accept waits ends the connection once it is established', () => {
     const rig = new Rig().bring('Accepting');
     rig.queuePair.release();
     assert.is(rig.connector.state, 'Accepting');

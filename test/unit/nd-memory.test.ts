@@ -12,13 +12,13 @@ function failureOf(reason: unknown): number {
 
 const region = { lkey: 1, rkey: 0, address: 0x1000, length: 64 };
 
-test('memory is registered for local use and for windows: peers have no key to it', () => {
+test('memory is registered for local use and windows; peers get no key', () => {
   const { adapter, pd } = openFake();
   adapter.registerMemory(new Uint8Array(64));
   assert.is(pd.accessOfLast, 0x8 | 0x10, 'LOCAL_WRITE and MW_BIND, no REMOTE_*');
 });
 
-test('N1: a failed registration leaves no record, and a later failure touches no live one', async () => {
+test('N1: a failed registration leaves no record, and a later failure affects no live one', async () => {
   const { adapter, pd } = openFake();
   const { memory } = adapter as Adapter;
   const good = adapter.registerMemory(new Uint8Array(64));
@@ -34,7 +34,7 @@ test('N1: a failed registration leaves no record, and a later failure touches no
   assert.is(memory.size, 0);
 });
 
-test('N1: who never asks for the result of a registration leaks nothing', () => {
+test('N1: a registration whose result is never read leaks nothing', () => {
   const { adapter, pd } = openFake();
   adapter.registerMemory(new Uint8Array(64));
   pd.requests[0]!.succeed(region);
@@ -47,7 +47,7 @@ test('N2: a deregistration that fails leaves the memory registered', async () =>
   // WinVerbs' status while another object refers to it.
   wv.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   const request = adapter.deregisterMemory(handle);
-  assert.is(request.completed, true, 'C programs look at what the call returns');
+  assert.is(request.completed, true, 'C programs read the return value of the call');
   assert.is(await request.then(undefined, failureOf), Status.DEVICE_BUSY);
   assert.is((adapter as Adapter).memory.size, 1);
   const { endpoint } = endpointOf(adapter, pd);
@@ -56,7 +56,7 @@ test('N2: a deregistration that fails leaves the memory registered', async () =>
   assert.is((adapter as Adapter).memory.size, 0);
 });
 
-test('N3: what is on its way keeps its adapter: releasing it first ends in an orderly way', () => {
+test('N3: outstanding requests keep their adapter alive when it is released first', () => {
   const { adapter, pd, device, wv } = openFake();
   const connector = adapter.createConnector();
   const request = adapter.registerMemory(new Uint8Array(64));
@@ -71,7 +71,7 @@ test('N3: what is on its way keeps its adapter: releasing it first ends in an or
   assert.is(wv.references, before - 1);
 });
 
-test('memory that was deregistered takes no requests', () => {
+test('deregistered memory accepts no requests', () => {
   const { adapter, pd, wv } = openFake();
   const handle = registered(adapter, pd);
   const { endpoint } = endpointOf(adapter, pd);
@@ -89,7 +89,7 @@ test('memory that was deregistered takes no requests', () => {
   }
 });
 
-test('handles of another adapter instance, and things that are none, are INVALID_HANDLE', () => {
+test('handles of another adapter instance and other values are INVALID_HANDLE', () => {
   const { adapter, pd, nd, device } = openFake();
   const other = nd.openAdapter('10.0.0.1');
   const foreign = registered(other, device.provider.devices[1]!.pds[0]!);
@@ -101,7 +101,7 @@ test('handles of another adapter instance, and things that are none, are INVALID
   }
 });
 
-test('what cannot be registered is refused with the reason', () => {
+test('unsuitable buffers are refused with the reason', () => {
   const { adapter } = openFake();
   endsIn(() => adapter.registerMemory(new Uint8Array(0)), Status.INVALID_BUFFER_SIZE);
   endsIn(() => adapter.registerMemory('bytes' as never), Status.INVALID_PARAMETER);
@@ -113,7 +113,7 @@ test('what cannot be registered is refused with the reason', () => {
   endsIn(() => adapter.registerMemory(new ArrayBuffer(0)), Status.INVALID_BUFFER_SIZE);
 });
 
-test('a window descriptor is 20 bytes in network order, and comes back the same', () => {
+test('a window descriptor is 20 bytes in network order, and is decoded unchanged', () => {
   const descriptor = new NdMwDescriptor(0x0102030405060708n, 0x1112131415161718n, 0xa1a2a3a4);
   const bytes = [
     1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0xa1, 0xa2, 0xa3, 0xa4,

@@ -7,22 +7,22 @@ import { openFake2, queuePairOf } from '../helpers/nd2-fixture.js';
 
 const DEPTH = 4;
 
-/** Calls `asked` whenever one of the fields is written. */
-function telling<R extends object>(target: R, fields: readonly (keyof R)[], asked: () => void): R {
+/** Returns `target` with setters that call `written` whenever one of the fields is written. */
+function withSetters<R extends object>(target: R, fields: readonly (keyof R)[], written: () => void): R {
   for (const field of fields) {
     let held = target[field];
     Object.defineProperty(target, field, {
       get: () => held,
       set: (value) => {
         held = value;
-        asked();
+        written();
       },
     });
   }
   return target;
 }
 
-test('v1: a result may ask for results while it is written', () => {
+test('v1: the setter of a result may call getResults', () => {
   const { adapter, pd } = openFake();
   const { endpoint, qp, outbound } = endpointOf(adapter, pd, { outbound: DEPTH });
   const fillQueue = (make: (context: number) => NdResult): NdResult[] => {
@@ -31,32 +31,32 @@ test('v1: a result may ask for results while it is written', () => {
     endsIn(() => endpoint.send(result(), []), Status.NO_MORE_ENTRIES);
     return made;
   };
-  let asks = false;
+  let nesting = false;
   const counts: number[] = [];
   const all = fillQueue((context) =>
-    telling(result(context), ['status', 'bytesTransferred'], () => {
-      if (asks) counts.push(outbound.getResults([], DEPTH));
+    withSetters(result(context), ['status', 'bytesTransferred'], () => {
+      if (nesting) counts.push(outbound.getResults([], DEPTH));
     }),
   );
   for (const posted of qp.posted.splice(0)) qp.complete(posted);
-  asks = true;
+  nesting = true;
   const results: NdResult[] = [];
-  // Fewer than there are: the later ones are left for the inner calls.
+  // Fewer than there are, so that later ones are left for the inner calls.
   assert.is(outbound.getResults(results, 2), 2);
   assert.is(outbound.getResults(results, 1), 1);
   assert.is(results[0], all[2]);
   assert.is(outbound.getResults(results, DEPTH), 1);
   assert.is(results[0], all[3]);
   assert.equal(counts, Array(2 * DEPTH).fill(0));
-  // The number of outstanding requests is right.
-  asks = false;
+  // The number of outstanding requests is correct.
+  nesting = false;
   const next = fillQueue(result);
   for (const posted of qp.posted.splice(0)) qp.complete(posted);
   assert.is(outbound.getResults(results, DEPTH), DEPTH);
   assert.equal(results, next);
 });
 
-test('v2: a result object that is filled again may ask for results meanwhile', () => {
+test('v2: the setter of a reused result object may call getResults', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: DEPTH });
   const fillQueue = (name: string): void => {
@@ -69,23 +69,27 @@ test('v2: a result object that is filled again may ask for results meanwhile', (
   assert.is(initiators.getResults(results, DEPTH), DEPTH);
   const counts: number[] = [];
   for (const one of results) {
-    telling(one, ['requestType', 'requestContext', 'queuePairContext', 'status', 'bytesTransferred'], () => {
-      counts.push(initiators.getResults([], DEPTH));
-    });
+    withSetters(
+      one,
+      ['requestType', 'requestContext', 'queuePairContext', 'status', 'bytesTransferred'],
+      () => {
+        counts.push(initiators.getResults([], DEPTH));
+      },
+    );
   }
   const contexts = () => results.map(({ requestContext }) => requestContext);
-  fillQueue('asked');
+  fillQueue('nested');
   assert.is(initiators.getResults(results, 2), 2);
-  assert.equal(contexts().slice(0, 2), ['asked 0', 'asked 1']);
+  assert.equal(contexts().slice(0, 2), ['nested 0', 'nested 1']);
   assert.is(initiators.getResults(results, DEPTH), 2);
-  assert.equal(contexts().slice(0, 2), ['asked 2', 'asked 3']);
+  assert.equal(contexts().slice(0, 2), ['nested 2', 'nested 3']);
   assert.equal(counts, Array(5 * DEPTH).fill(0));
   fillQueue('next');
   assert.is(initiators.getResults(results, DEPTH), DEPTH);
   assert.equal(contexts(), ['next 0', 'next 1', 'next 2', 'next 3']);
 });
 
-test('an array that does not let itself be written leaves the queue of use, and loses nothing', () => {
+test('a read-only array leaves the queue usable, and no result is lost', () => {
   const { adapter, pd } = openFake();
   const { endpoint, qp, outbound } = endpointOf(adapter, pd);
   endpoint.send(result('first'), []);

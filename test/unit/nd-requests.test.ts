@@ -11,13 +11,13 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   const fake = openFake();
   const memory = registered(fake.adapter, fake.pd);
   const parts = endpointOf(fake.adapter, fake.pd, options);
-  /** Too long to go inline. */
+  /** Too long for an inline request. */
   const sgl = [{ memory, offset: 10, length: 1000 }];
   const results: NdResult[] = [];
   return { ...fake, ...parts, memory, sgl, results };
 }
 
-test('N7: a new endpoint is in INIT, with every attribute given', () => {
+test('N7: a new endpoint is in INIT, with all attributes set', () => {
   const { qp } = rig();
   assert.equal(qp.modified, [
     {
@@ -27,7 +27,7 @@ test('N7: a new endpoint is in INIT, with every attribute given', () => {
   ]);
 });
 
-test('N6: inline goes by what the queue pair grants', () => {
+test('N6: inline requests use the limit that the queue pair grants', () => {
   const { endpoint, qp, memory } = rig();
   assert.is(qp.create.maxInlineSend, 256);
   assert.is(endpoint.maxInline, 64);
@@ -40,7 +40,7 @@ test('N6: inline goes by what the queue pair grants', () => {
   assert.is(flagsOf(0), 4 | 0x10);
 });
 
-test('small Sends take memory that is not registered; others do not', () => {
+test('small Sends accept unregistered memory; other requests do not', () => {
   const { endpoint, qp, outbound } = rig();
   const bytes = new Uint8Array(100).fill(7);
   endpoint.send(result(), [{ memory: bytes, offset: 1, length: 64 }]);
@@ -56,7 +56,7 @@ test('small Sends take memory that is not registered; others do not', () => {
   assert.is(outbound.getResults([]), 0);
 });
 
-test('requests name memory, offsets, keys and flags as WinVerbs takes them', () => {
+test('requests pass memory, offsets, keys and flags in the form of WinVerbs', () => {
   const { endpoint, qp, sgl } = rig({ outbound: 8 });
   endpoint.send(result(), sgl, READ_FENCE | SEND_AND_SOLICIT_EVENT);
   endpoint.sendAndInvalidate(result(), sgl, remote, SILENT_SUCCESS);
@@ -81,7 +81,7 @@ test('requests name memory, offsets, keys and flags as WinVerbs takes them', () 
   }
 });
 
-test('unknown flags are refused by the number of their argument', () => {
+test('unknown flags are refused with the number of their argument', () => {
   const { endpoint, adapter, memory, sgl, qp } = rig();
   const window = adapter.createMemoryWindow();
   endsIn(() => endpoint.send(result(), sgl, 0x20), Status.INVALID_PARAMETER_4);
@@ -94,7 +94,7 @@ test('unknown flags are refused by the number of their argument', () => {
   assert.is(qp.posted.length, 0);
 });
 
-test('a request without a result is refused and takes no place', () => {
+test('a request without a result is refused and uses no entry', () => {
   const { endpoint, qp, sgl, memory, adapter } = rig();
   const window = adapter.createMemoryWindow();
   const none = undefined as never;
@@ -112,7 +112,7 @@ test('a request without a result is refused and takes no place', () => {
   assert.is(qp.posted.length, 0);
 });
 
-test('offsets and lengths that are no numbers of bytes are refused', () => {
+test('offsets and lengths that are not non-negative integers are refused', () => {
   const { endpoint, memory, qp } = rig();
   for (const [offset, length] of [
     [-1, 4],
@@ -141,7 +141,7 @@ test('a Read with more entries than the device reads into is DATA_OVERRUN', () =
   assert.is(qp.posted.length, 2);
 });
 
-test('bytesTransferred: sums for what we send, the message for what we receive, 0 for the rest', () => {
+test('bytesTransferred is the total of sent data, the message length for Receives, 0 otherwise', () => {
   const { endpoint, qp, memory, sgl, adapter, inbound, outbound, results } = rig({ outbound: 8 });
   const two = [...sgl, { memory, offset: 0, length: 500 }];
   const sent = result();
@@ -176,7 +176,7 @@ test('failures report their v1 status and 0 bytes', () => {
   ]);
 });
 
-test('one result may serve several outstanding requests: each comes back with its own outcome', () => {
+test('several outstanding requests may share a result, which is returned with each outcome', () => {
   const { endpoint, qp, memory, outbound, results } = rig();
   const shared = result();
   for (const length of [100, 200, 300]) endpoint.send(shared, [{ memory, offset: 0, length }]);
@@ -188,7 +188,7 @@ test('one result may serve several outstanding requests: each comes back with it
   }
 });
 
-test('silent requests free their places when a later request comes back', () => {
+test('silent requests free their entries when a later request completes', () => {
   const { endpoint, qp, sgl, outbound, results } = rig({ outbound: 3 });
   const last = result();
   endpoint.send(result(), sgl, SILENT_SUCCESS);
@@ -202,7 +202,7 @@ test('silent requests free their places when a later request comes back', () => 
   endsIn(() => endpoint.send(result(), sgl), Status.NO_MORE_ENTRIES);
 });
 
-test('a post that WinVerbs refuses takes no place, and tells v1 statuses', () => {
+test('a post refused by WinVerbs uses no entry, and has a v1 status', () => {
   const { endpoint, qp, sgl, wv, inbound, outbound, results } = rig({ outbound: 1, inbound: 1 });
   for (const [below, above] of [
     [Status.INVALID_DEVICE_STATE, Status.CONNECTION_INVALID],
@@ -226,21 +226,21 @@ test('flush moves the queue pair to ERROR', () => {
   assert.equal(qp.modified.at(-1), { attributes: { qpState: QpState.ERROR }, options: QpAttr.STATE });
 });
 
-test('batches are handed down', () => {
+test('batches are passed on to WinVerbs', () => {
   const { endpoint, qp } = rig();
   endpoint.startRequestBatch();
   endpoint.submitRequestBatch();
   assert.equal(qp.batches, ['start', 'submit']);
 });
 
-test('getResults: how many at most, and which array places', () => {
+test('getResults respects the maximum, and fills the array from its start', () => {
   const { endpoint, qp, sgl, outbound } = rig({ outbound: 100 });
   for (let i = 0; i < 90; i += 1) {
     endpoint.send(result(i), sgl);
     qp.complete(qp.posted.at(-1)!);
   }
   const results: NdResult[] = [];
-  assert.is(outbound.getResults(results), 1, 'an empty array asks for one');
+  assert.is(outbound.getResults(results), 1, 'an empty array requests one');
   results.length = 4;
   assert.is(outbound.getResults(results), 4);
   assert.equal(
@@ -253,7 +253,7 @@ test('getResults: how many at most, and which array places', () => {
   assert.is(outbound.getResults(results), 0);
 });
 
-test('getResults of a queue that has overrun gives what there is and does not fail', () => {
+test('getResults of an overrun queue returns the available results and does not fail', () => {
   const { endpoint, qp, sgl, outCq, outbound, results } = rig();
   endpoint.send(result(), sgl);
   qp.complete(qp.posted[0]!);
@@ -262,7 +262,7 @@ test('getResults of a queue that has overrun gives what there is and does not fa
   assert.is(outbound.getResults(results, 4), 0);
 });
 
-test('N9: a completion queue tells its real size, and resize is checked', () => {
+test('N9: a completion queue reports its actual size, and resize is checked', () => {
   const { outbound, outCq, endpoint, qp, sgl, adapter } = rig();
   outCq.entries = 128;
   assert.is(outbound.entries, 128);
@@ -302,7 +302,7 @@ test('notify: types, statuses, cancel', async () => {
   assert.is(pending.status, Status.CANCELED);
 });
 
-test('a completion queue that is released ends its notifications, although endpoints keep it', () => {
+test('releasing a completion queue ends its notifications, although endpoints keep it alive', () => {
   const { endpoint, outbound, outCq } = rig();
   const pending = outbound.notify('any');
   outbound.addRef();
@@ -315,7 +315,7 @@ test('a completion queue that is released ends its notifications, although endpo
   assert.is(outCq.references, 0);
 });
 
-test('an endpoint that goes takes its outstanding requests to ERROR first, and its queues live on', () => {
+test('releasing an endpoint moves it to ERROR first, and keeps its completion queues', () => {
   const { endpoint, qp, sgl, outbound, outCq, results } = rig();
   endpoint.send(result('late'), sgl);
   outbound.addRef();

@@ -7,7 +7,7 @@ import { v1Terms, v2Terms } from '../../nd/status.js';
 import { Status, StatusError, WcStatus } from '../../winverbs/index.js';
 import { root } from '../helpers/root.js';
 
-test('every WV_WC_STATUS has the v1 status that applications know', () => {
+test('every WV_WC_STATUS has the v1 status that applications expect', () => {
   const expected = [
     0x00000000, // success
     0xc000003c, // local length: ND_LOCAL_LENGTH is DATA_OVERRUN
@@ -17,7 +17,7 @@ test('every WV_WC_STATUS has the v1 status that applications know', () => {
     0xc0000005, // bind
     0xc000013d, // remote access
     0xc000013d, // remote operation
-    0x00000102, // RNR retries: the v1 time-out is a success code
+    0x00000102, // RNR retries: the v1 timeout is a success code
     0x00000102, // transport retries
     0xc000013d, // remote invalid request
     0xc000013d, // bad response
@@ -31,12 +31,12 @@ test('every WV_WC_STATUS has the v1 status that applications know', () => {
   for (const unknown of [14, 17, 255, -1]) assert.is(v1Terms.completion(unknown), 0xc00000e5);
 });
 
-test('time-outs are TIMEOUT in v1, whatever they are called below', () => {
+test('timeouts are TIMEOUT in v1, whatever WinVerbs reports', () => {
   assert.is(v1Terms.status(Status.IO_TIMEOUT), 0x102);
   assert.is(v1Terms.status(Status.TIMEOUT), 0x102);
 });
 
-test('a device that is gone or has failed is DEVICE_REMOVED in both versions, whatever it is called below', () => {
+test('a removed or failed device is DEVICE_REMOVED in both versions, whatever WinVerbs reports', () => {
   for (const terms of [v1Terms, v2Terms]) {
     for (const status of [Status.DEVICE_REMOVED, Status.FILE_FORCED_CLOSED, Status.NO_SUCH_DEVICE]) {
       assert.is(terms.status(status), 0xc00002b6);
@@ -56,7 +56,7 @@ test('a status that both layers share passes unchanged', () => {
   }
 });
 
-test("a call's own map goes before the general one", () => {
+test("a call's own map takes precedence over the general one", () => {
   const map = { [Status.IO_TIMEOUT]: Status.CONNECTION_ABORTED };
   assert.is(v1Terms.status(Status.IO_TIMEOUT, map), Status.CONNECTION_ABORTED);
 });
@@ -72,7 +72,7 @@ test('errors become NdErrors that name the call and keep the reason', () => {
   assert.is(error.cause, below);
 });
 
-test('errors without a status, which are mistakes in a program, stay as they are', () => {
+test('errors without a status (programming mistakes) are unchanged', () => {
   const mistake = new TypeError('no');
   assert.throws(
     () =>

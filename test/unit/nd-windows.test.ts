@@ -1,4 +1,4 @@
-/** v1: windows, bound and invalidated here and by the peer. */
+/** v1: windows, bound and invalidated by this side and by the peer. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdOpFlag, type NdResult, Status } from '../../nd/index.js';
@@ -10,7 +10,7 @@ function rig(options?: Parameters<typeof endpointOf>[2]) {
   const fake = openFake();
   const memory = registered(fake.adapter, fake.pd);
   const parts = endpointOf(fake.adapter, fake.pd, options);
-  /** Too long to go inline. */
+  /** Too long for an inline request. */
   const sgl = [{ memory, offset: 10, length: 1000 }];
   const results: NdResult[] = [];
   return { ...fake, ...parts, memory, sgl, results };
@@ -32,7 +32,7 @@ test('N10: bind gives a window of its own: range, rights and key, before its com
   assert.is(qp.posted[2]!.detail.access, 0, 'a window without rights is allowed');
 });
 
-test('bind refuses what leaves the memory, foreign windows, and windows that are bound', () => {
+test('bind refuses ranges beyond the memory, foreign windows, and bound windows', () => {
   const { endpoint, adapter, memory, nd } = rig();
   const window = adapter.createMemoryWindow();
   for (const [offset, length] of [
@@ -57,7 +57,7 @@ test('bind refuses what leaves the memory, foreign windows, and windows that are
   endsIn(() => endpoint.bind(result(), memory, window, 0, 1, ALLOW_READ), Status.INVALID_PARAMETER_3);
 });
 
-test('a window can be bound again after an Invalidate, at once on the same endpoint, later on another', () => {
+test('a window can be bound again after an Invalidate, at once on the same endpoint, later on another one', () => {
   const first = rig({ outbound: 8 });
   const { adapter, memory, pd, outbound, results } = first;
   const second = endpointOf(adapter, pd, { outbound: 8 });
@@ -85,7 +85,7 @@ test('a window can be bound again after an Invalidate, at once on the same endpo
   endsIn(onSecond, Status.SUCCESS);
 });
 
-test("the peer's invalidation brings the window's own result, also where the array is full", () => {
+test("the peer's invalidation returns the window's own result, even if the array is full", () => {
   const { endpoint, adapter, memory, qp, inbound, pd, sgl } = rig();
   const invalidated = result('window');
   const window = adapter.createMemoryWindow(invalidated);
@@ -101,7 +101,7 @@ test("the peer's invalidation brings the window's own result, also where the arr
   while (inbound.getResults(results, 1) === 1) {
     contexts.push(results[0]!.context);
     if (contexts.length === 1) {
-      // A result that waits for room is an event that was not reported.
+      // A result that waits for space is an event that has not been reported.
       inbound.notify('any').getResult();
       notified += 1;
     }

@@ -1,4 +1,7 @@
-/** What connectors and listeners have in v2 alone. T and G number the traps and gaps of nd2-coverage.test.ts. */
+/**
+ * Features of connectors and listeners that only v2 has. T and G are the numbers of traps and gaps in
+ * nd2-coverage.test.ts.
+ */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { NdError, Status } from '../../nd/index.js';
@@ -17,7 +20,7 @@ test('T9 both ends have their address as soon as they are bound', () => {
   assert.equal(listener.getLocalAddress(), { family: 4, address: OWN, port: 4711 });
 });
 
-test('G11 the read limits of connect and accept go down to those of the adapter and of the peer', () => {
+test('G11 the read limits of connect and accept are reduced to those of the adapter and of the peer', () => {
   const active = new RigV2().bring('Bound');
   active.connector.connect(active.queuePair, PEER, { inboundReadLimit: 1_000_000, outboundReadLimit: 5 });
   const [, , param] = active.wv.argsOf('connect');
@@ -33,7 +36,7 @@ test('G11 the read limits of connect and accept go down to those of the adapter 
   }
 });
 
-test('G7 arguments of connect, accept and bind are told by their numbers', () => {
+test('G7 wrong arguments of connect, accept and bind are reported by number', () => {
   const rig = new RigV2().bring('Bound');
   const connect = (options: object) => statusOf(() => rig.connector.connect(rig.queuePair, PEER, options));
   assert.is(connect({ inboundReadLimit: -1 }), Status.INVALID_PARAMETER_4);
@@ -51,7 +54,7 @@ test('G7 arguments of connect, accept and bind are told by their numbers', () =>
   assert.is(passive.connector.state, 'Requested');
 });
 
-test('T3 an outstanding request is PENDING, whichever object is asked, and ends once', async () => {
+test('T3 an outstanding request is PENDING, whichever object is queried, and ends once', async () => {
   const rig = new RigV2().bring('Bound');
   const request = rig.connect();
   const other = rig.fake.adapter.createMemoryRegion();
@@ -65,7 +68,7 @@ test('T3 an outstanding request is PENDING, whichever object is asked, and ends 
   }
 });
 
-test('a listener: bound once, listening once, its states and its arguments', () => {
+test('a listener binds once and listens once; its states and arguments are checked', () => {
   const { adapter } = openFake2();
   const listener = adapter.createListener();
   const connector = adapter.createConnector();
@@ -99,7 +102,7 @@ test('the wildcard address of a listener stands for its own adapter’s addresse
   }
 });
 
-test('a taken address is told where the driver tells it: by Bind or by Listen', () => {
+test('an address in use is reported where the driver reports it: by Bind or by Listen', () => {
   for (const [where, status] of [
     ['bindAddress', Status.SHARING_VIOLATION],
     ['bindAddress', Status.TOO_MANY_ADDRESSES],

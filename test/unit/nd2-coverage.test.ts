@@ -1,6 +1,7 @@
 /**
- * Usual mistakes of NetworkDirect implementations: traps of the SPI, and gaps between it and WinVerbs that the layer
- * above must fill. Each has a test with its number in the name, T for traps and G for gaps, or is a case of the conformance suite.
+ * Common mistakes of NetworkDirect implementations: traps of the SPI, and gaps between it and WinVerbs that the ND
+ * layer must fill. For each there is a test with its number in the name (T for traps, G for gaps), or a case of the
+ * conformance suite.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,53 +10,53 @@ import * as assert from 'uvu/assert';
 import { cases } from '../../nd/conformance/index.js';
 
 const traps = [
-  'the version that Query takes is 0x20000',
+  'the version for Query is 0x20000',
   'the flag REMOTE_WRITE has two bits, of which one is LOCAL_WRITE',
-  'TIMEOUT and PENDING are no failures in C, the 0x8… codes are: here, all but SUCCESS throws',
+  'in C, TIMEOUT and PENDING are not failures, but the 0x8… codes are; here, all but SUCCESS throws',
   'memory windows of both versions are one interface',
   'a disconnect of the peer flushes the local queue pair, after NotifyDisconnect',
-  'v2 tells remote failures as ACCESS_VIOLATION and DATA_ERROR, not as REMOTE_ERROR',
-  'a request that is done at once is delivered all the same',
+  'v2 reports remote failures as ACCESS_VIOLATION and DATA_ERROR, not as REMOTE_ERROR',
+  'a request that completes at once is still delivered',
   'cancelling is complete when it returns, in the order of issue',
   'the local address is known from Bind on',
   'many connectors and a listener share a port',
   'a failed Connect leaves connector and queue pair usable, a failed Accept or CompleteConnect does not',
-  'private data may come padded with zeros',
-  'inbound here is outbound there',
+  'private data may be padded with zeros',
+  'inbound on this side is outbound on the other',
   'Flush works without a connection',
-  'both sides may disconnect at once',
-  'a window’s token is used before its Bind has completed',
-  'silent requests come back when they are flushed',
-  'completion queues may be smaller than what is bound to them',
-  'objects are released in any order, with requests outstanding',
-  'a connector has one role, once',
-  'a Send that nobody receives ends in bounded time, unless a shared receive queue is there to wait for',
-  'tokens are opaque, addresses numbers',
+  'both sides may disconnect at the same time',
+  'a window’s token may be used before its Bind has completed',
+  'silent requests have results when they are flushed',
+  'completion queues may be smaller than the queues bound to them',
+  'objects may be released in any order, with requests outstanding',
+  'a connector has one role, and only once',
+  'a Send without a Receive ends in bounded time, unless the peer has a shared receive queue',
+  'tokens are opaque, addresses are numbers',
   'contexts are not unique',
-  'ports are told in one byte order, here the host’s',
+  'ports are in one byte order, here the host’s',
 ];
 
 const gaps = [
-  'statuses of WinVerbs that ND calls otherwise',
-  'private data that is longer than WinVerbs carries',
+  'statuses of WinVerbs with another name in ND',
+  'private data that is longer than WinVerbs supports',
   'the connector’s states and their statuses',
   'another Connect after a failed one, from the same port',
   'the queue pair of a failed Connect, with its Receives',
-  'the flush when the peer disconnects, after what had come before',
+  'the flush when the peer disconnects, after all earlier data',
   'argument errors by number',
   'RNR retries that end, unless the receiver has a shared receive queue',
   'windows: rights, the queue pair they are bound on, a token for each Bind, the end with the connection',
-  'v1: Flush, rights of windows, SendAndInvalidate, completions of Bind and Invalidate, all for real',
-  'read limits reduced to what device and peer can',
-  'what NotifyDisconnect ends in when this side disconnects',
-  'no call is needed for the flush when the peer disconnects',
-  'Connect, Accept and NotifyDisconnect end each in its own way',
+  'v1: real Flush, rights of windows, SendAndInvalidate, completions of Bind and Invalidate',
+  'read limits reduced to those of the device and the peer',
+  'the status of NotifyDisconnect when this side disconnects',
+  'the flush when the peer disconnects needs no call',
+  'Connect, Accept and NotifyDisconnect end in different statuses',
   'a passive connector’s local port is its listener’s',
   'Register and Deregister can be cancelled',
-  'time-outs of connecting and disconnecting',
+  'timeouts of connecting and disconnecting',
 ];
 
-/** Cases of the conformance suite, and tests that are older than these numbers. */
+/** Cases of the conformance suite, and tests without a number in their name. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   T1: ['v2.query-version'],
   T5: ['disconnect.connecter-peers-requests', 'disconnect.accepter-peers-requests'],
@@ -79,7 +80,7 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
 
 const root = fileURLToPath(new URL('../../../test/', import.meta.url));
 
-/** Names of the layer's tests in the sources. */
+/** Returns the names of the layer's tests in the sources. */
 function titles(): string[] {
   return ['unit', 'integration'].flatMap((folder) =>
     readdirSync(`${root}${folder}`)

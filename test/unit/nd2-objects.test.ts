@@ -1,4 +1,4 @@
-/** v2's adapter, memory, queues and requests on WinVerbs in memory. T and G: see nd2-coverage.test.ts. */
+/** v2's adapter, memory, queues and requests on WinVerbs in memory. For T and G see nd2-coverage.test.ts. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { largeRequestThreshold } from '../../nd/core/large-request.js';
@@ -23,7 +23,7 @@ import { outcome } from '../helpers/outcome.js';
 const { ALLOW_LOCAL_WRITE, ALLOW_REMOTE_READ, ALLOW_REMOTE_WRITE, RDMA_READ_SINK, DO_NOT_SECURE_VM } =
   Nd2MrFlag;
 
-test('limits: what the device says, and what programs expect of them', () => {
+test('limits are those of the device, in the form that programs expect', () => {
   const info = openFake2().adapter.query();
   assert.is(info.adapterId, 7n);
   assert.ok(info.inlineRequestThreshold <= info.maxInlineDataSize);
@@ -31,7 +31,7 @@ test('limits: what the device says, and what programs expect of them', () => {
   assert.is(info.maxTransferLength, 2 ** 31);
   assert.is(info.maxRegistrationSize, 2 ** 20);
   assert.equal([info.maxInboundReadLimit, info.maxOutboundReadLimit], [16, 8]);
-  assert.is(info.adapterFlags, 0x100, 'a device that says neither in order nor loopback');
+  assert.is(info.adapterFlags, 0x100, 'a device that reports neither in-order DMA nor loopback');
   const { adapter, wv } = openFake2();
   const device = wv.devices[0]!;
   const attributes = device.query();
@@ -47,7 +47,7 @@ test('limits: what the device says, and what programs expect of them', () => {
   }
 });
 
-test('maxTransferLength is that of a message of the port', () => {
+test('maxTransferLength is the maximum message length of the port', () => {
   const G = 2 ** 30;
   for (const [maxMessageSize, most] of [
     [G, G],
@@ -66,7 +66,7 @@ test('maxTransferLength is that of a message of the port', () => {
     const half = { memory: region, offset: 0, length: most / 2 };
     endsIn(() => queuePair.send(1, [half, half, { ...half, length: 1 }], 0), Status.BUFFER_OVERFLOW);
     queuePair.send(2, [half, half], 0);
-    assert.is(qp.posted.length, 1, 'as many bytes as the limit');
+    assert.is(qp.posted.length, 1, 'a request at the limit');
   }
 });
 
@@ -84,12 +84,12 @@ test('a Read with more entries than maxReadSge is DATA_OVERRUN; other requests h
   queuePair.write(3, sgl(maxInitiatorSge), remote, 0, 0);
   queuePair.send(4, sgl(maxInitiatorSge), 0);
   assert.is(qp.posted.length, 3);
-  // The Read that was refused has taken no place in the queue.
+  // The refused Read has not used an entry of the queue.
   queuePair.send(5, sgl(1), 0);
   endsIn(() => queuePair.send(6, sgl(1), 0), Status.NO_MORE_ENTRIES);
 });
 
-test('largeRequestThreshold: where registering memory costs no more than copying it', () => {
+test('largeRequestThreshold is the size where registering memory costs no more than copying it', () => {
   let time = 0;
   const measured = (register: (bytes: number) => number, most = Infinity): number => {
     const costs = {
@@ -113,7 +113,7 @@ test('largeRequestThreshold: where registering memory costs no more than copying
   assert.is(
     measured(() => 0),
     4096,
-    'of the sizes that are tried the least',
+    'the smallest size tried',
   );
   assert.is(
     measured((bytes) => bytes),
@@ -125,20 +125,20 @@ test('largeRequestThreshold: where registering memory costs no more than copying
     run += 1;
     return run % 3 === 0 ? 100 : 1e6;
   };
-  assert.is(measured(interrupted), 2 ** 17, 'runs that were interrupted do not count');
+  assert.is(measured(interrupted), 2 ** 17, 'interrupted runs do not count');
   const largest: number[] = [];
   const noted = (bytes: number): number => {
     largest.push(bytes);
     return 1e6;
   };
   measured(noted, 2 ** 16);
-  assert.is(Math.max(...largest), 2 ** 15, 'what cannot be registered is not tried');
+  assert.is(Math.max(...largest), 2 ** 15, 'larger sizes than can be registered are not tried');
 });
 
-test('largeRequestThreshold is measured once, and registers nothing for good', () => {
+test('largeRequestThreshold is measured once, and leaves nothing registered', () => {
   const { adapter, pd, wv } = openFake2();
   const info = adapter.query();
-  assert.equal(pd.registered, [], 'nobody has asked for it');
+  assert.equal(pd.registered, [], 'it has not been queried');
   const threshold = info.largeRequestThreshold;
   assert.ok(threshold >= 4096 && threshold <= 2 ** 20);
   const { length } = pd.registered;
@@ -152,7 +152,7 @@ test('largeRequestThreshold is measured once, and registers nothing for good', (
   assert.is(wv.failures.size, 0);
 });
 
-test('the provider: addresses to ids to adapters, and what is none', () => {
+test('the provider resolves addresses to ids and adapters, and refuses others', () => {
   const { nd, wv, adapter } = openFake2();
   assert.equal(
     nd.queryAddressList().map(({ address }) => address),
@@ -182,7 +182,7 @@ test('the provider: addresses to ids to adapters, and what is none', () => {
   assert.is(wv.references, before, 'nothing stays open');
 });
 
-test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is told by its own bit', () => {
+test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is recognized by its own bit', () => {
   const { MW_BIND, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = WvAccess;
   for (const [flags, access] of [
     [0, 0],
@@ -202,10 +202,10 @@ test('T2 rights: REMOTE_WRITE contains LOCAL_WRITE and is told by its own bit', 
   assert.is(accessOf(Nd2MrFlag.ALLOW_REMOTE_VIEW, true), WvAccess.REMOTE_VIEW | MW_BIND);
   const { adapter, pd } = openFake2();
   registered2(adapter, pd, ALLOW_LOCAL_WRITE);
-  assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers nothing');
+  assert.is(pd.accessOfLast, LOCAL_WRITE | MW_BIND, 'local write alone gives peers no rights');
 });
 
-test('a region: one buffer at a time, its states, its tokens', async () => {
+test('a region registers one buffer at a time; its states and tokens', async () => {
   const { adapter, pd } = openFake2();
   const region = adapter.createMemoryRegion();
   const bytes = new Uint8Array(100);
@@ -224,7 +224,7 @@ test('a region: one buffer at a time, its states, its tokens', async () => {
   endsIn(() => region.register(bytes, 0x10), Status.INVALID_PARAMETER);
   const registering = region.register(bytes, 0);
   endsIn(() => region.register(bytes, 0), Status.INVALID_DEVICE_STATE);
-  endsIn(() => region.getLocalToken(), Status.INVALID_DEVICE_STATE, 'not before it is done');
+  endsIn(() => region.getLocalToken(), Status.INVALID_DEVICE_STATE, 'not before it has completed');
   pd.request('register').succeed({ lkey: 5, rkey: 6, address: 0x1000, length: 100, bytes });
   // The result may be queried through another region.
   adapter.createMemoryRegion().getOverlappedResult(registering);
@@ -232,11 +232,11 @@ test('a region: one buffer at a time, its states, its tokens', async () => {
   assert.equal([region.address, region.length], [0x1000n, 100]);
   pd.provider.failures.set('deregisterMemory', Status.ACCESS_DENIED);
   const busy = region.deregister();
-  assert.is(busy.completed, true, 'C programs look at what the call returns');
+  assert.is(busy.completed, true, 'C programs read the return value of the call');
   assert.is(
     await outcome(busy),
     Status.DEVICE_BUSY,
-    'a window is bound: WinVerbs says that somebody refers to it',
+    'a window is bound: WinVerbs reports that the memory is referenced',
   );
   assert.is(region.getLocalToken(), 5, 'a failure leaves it registered');
   assert.is(await outcome(region.deregister()), Status.SUCCESS);
@@ -246,7 +246,7 @@ test('a region: one buffer at a time, its states, its tokens', async () => {
   registered2(adapter, pd, 0);
 });
 
-test('G16 cancelling a region ends its own Register, and nobody else’s', async () => {
+test('G16 cancelling a region ends only its own Register', async () => {
   const { adapter, pd } = openFake2();
   const mine = adapter.createMemoryRegion();
   const other = adapter.createMemoryRegion();
@@ -262,7 +262,7 @@ test('G16 cancelling a region ends its own Register, and nobody else’s', async
   mine.cancelOverlappedRequests();
 });
 
-test('a region that was released while a stopped peer may still write there is deregistered later', () => {
+test('a region released while a stopped peer may still write to it is deregistered later', () => {
   const { adapter, pd } = openFake2();
   const region = registered2(adapter, pd, 0);
   const other = registered2(adapter, pd, 0);
@@ -273,7 +273,7 @@ test('a region that was released while a stopped peer may still write there is d
   assert.is(pd.deregistered.length, 2);
 });
 
-test('T19 a region that goes registered, or on its way, leaves nothing registered', () => {
+test('T19 a region released while registered or registering leaves nothing registered', () => {
   const { adapter, pd } = openFake2();
   const region = registered2(adapter, pd, 0);
   region.release();
@@ -284,7 +284,7 @@ test('T19 a region that goes registered, or on its way, leaves nothing registere
   assert.is(pd.request('register').canceled, true);
 });
 
-test('G7 flags that nobody knows are refused, those of other requests are not', () => {
+test('G7 unknown flags are refused, flags of other requests are not', () => {
   const { adapter, pd } = openFake2();
   const region = registered2(adapter, pd, ALLOW_LOCAL_WRITE);
   const window = adapter.createMemoryWindow();
@@ -306,7 +306,7 @@ test('G7 flags that nobody knows are refused, those of other requests are not', 
   }
 });
 
-test('flags become those of WinVerbs', () => {
+test('flags are translated to those of WinVerbs', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp } = queuePairOf(adapter, pd);
   const flags = Nd2OpFlag.SILENT_SUCCESS | Nd2OpFlag.READ_FENCE | Nd2OpFlag.SEND_AND_SOLICIT_EVENT;
@@ -316,7 +316,7 @@ test('flags become those of WinVerbs', () => {
   assert.is(qp.posted.at(-1)!.flags, WvSend.SIGNALED);
 });
 
-test('INLINE takes plain bytes; without it memory must be registered here', () => {
+test('INLINE accepts unregistered bytes; without it memory must be registered here', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp } = queuePairOf(adapter, pd);
   const plain = [{ memory: new Uint8Array(8), offset: 0, length: 8 }];
@@ -336,7 +336,7 @@ test('INLINE takes plain bytes; without it memory must be registered here', () =
   assert.is(qp.posted.length, 2);
 });
 
-test('a region is of use to requests from its registration until it is deregistered, also when that has failed', () => {
+test('requests may use a region from its registration until its successful deregistration', () => {
   const { adapter, pd } = openFake2();
   const { queuePair } = queuePairOf(adapter, pd, { depth: 8 });
   const region = adapter.createMemoryRegion();
@@ -357,10 +357,10 @@ test('a region is of use to requests from its registration until it is deregiste
   region.register(bytes, 0);
   pd.request('register').succeed(made);
   region.release();
-  assert.is(use(), Status.INVALID_HANDLE, 'released before anybody has seen that it is registered');
+  assert.is(use(), Status.INVALID_HANDLE, 'released before its registration was observed');
 });
 
-test('T23 results tell type, both contexts and bytes for every status, though all contexts are the same', () => {
+test('T23 results have type, both contexts and bytes for every status, even if all contexts are equal', () => {
   const { adapter, pd } = openFake2();
   const context = { endpoint: 1 };
   const { queuePair, qp, receives, initiators } = queuePairOf(adapter, pd, { depth: 8, context });
@@ -401,7 +401,7 @@ test('T23 results tell type, both contexts and bytes for every status, though al
   }
 });
 
-test('getResults fills the objects that are there', () => {
+test('getResults fills existing objects', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, receives } = queuePairOf(adapter, pd);
   queuePair.receive('one', []);
@@ -417,7 +417,7 @@ test('getResults fills the objects that are there', () => {
   assert.is(receives.getResults(results), 0);
 });
 
-test('T17 silent requests free their places with a later result, and come back when they fail', () => {
+test('T17 silent requests free their entries with a later result, and have a result when they fail', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp, initiators } = queuePairOf(adapter, pd, { depth: 2 });
   queuePair.send('silent', [], Nd2OpFlag.SILENT_SUCCESS);
@@ -427,7 +427,7 @@ test('T17 silent requests free their places with a later result, and come back w
   const results: Nd2Result[] = [];
   assert.is(initiators.getResults(results, 5), 1);
   assert.is(results[0]!.requestContext, 'loud');
-  // Both places are free, and no more.
+  // Both entries are free, and no more.
   queuePair.send('silent 2', [], Nd2OpFlag.SILENT_SUCCESS);
   queuePair.send('loud 2', []);
   endsIn(() => queuePair.send('full', []), Status.NO_MORE_ENTRIES);
@@ -440,7 +440,7 @@ test('T17 silent requests free their places with a later result, and come back w
   queuePair.send('and again', []);
 });
 
-test('T6 every WV_WC_STATUS has the v2 status that applications know', () => {
+test('T6 every WV_WC_STATUS has the v2 status that applications expect', () => {
   const expected = [
     0x00000000, // success
     0xc000003c, // local length: DATA_OVERRUN
@@ -464,7 +464,7 @@ test('T6 every WV_WC_STATUS has the v2 status that applications know', () => {
   assert.is(v2Terms.completion(99), 0xc00000e5);
 });
 
-test('G1 what WinVerbs calls otherwise has its ND name, in both versions', () => {
+test('G1 statuses with other names in WinVerbs have their ND names, in both versions', () => {
   for (const terms of [v1Terms, v2Terms]) {
     assert.is(terms.status(0x80070047), Status.CONNECTION_REFUSED);
     assert.is(terms.status(0x80070035), Status.BAD_NETWORK_NAME);
@@ -480,7 +480,7 @@ test('G1 what WinVerbs calls otherwise has its ND name, in both versions', () =>
   assert.is(v1Terms.status(Status.SHARING_VIOLATION), Status.ADDRESS_ALREADY_EXISTS);
 });
 
-test('T4 a memory window is that of both versions', () => {
+test('T4 a memory window implements both versions', () => {
   const v1 = openFake();
   const v2 = openFake2();
   const a = v1.adapter.createMemoryWindow();
@@ -489,7 +489,7 @@ test('T4 a memory window is that of both versions', () => {
   endsIn(() => b.getRemoteToken(), Status.INVALID_DEVICE_STATE);
 });
 
-test('G9 T16 Bind gives a token at once, a new one each time; ranges, rights and states are checked', () => {
+test('G9 T16 Bind returns a token at once, a new one each time; ranges, rights and states are checked', () => {
   const { adapter, pd } = openFake2();
   const { queuePair, qp } = queuePairOf(adapter, pd, { depth: 16 });
   const region = registered2(adapter, pd, ALLOW_REMOTE_READ);
@@ -516,11 +516,11 @@ test('G9 T16 Bind gives a token at once, a new one each time; ranges, rights and
   const first = window.getRemoteToken();
   assert.is(bind(0, 1, ALLOW_READ), Status.INVALID_DEVICE_STATE, 'bound');
   queuePair.invalidate('i', window);
-  assert.is(bind(0, 1), Status.SUCCESS, 'neither right: it opens nothing, and is allowed');
+  assert.is(bind(0, 1), Status.SUCCESS, 'neither right: it grants nothing, and is allowed');
   assert.is.not(window.getRemoteToken(), first);
 });
 
-test('T22 remote memory is an address and a token, both as their owner told them', () => {
+test('T22 remote memory is an address and a token, both as the owner returned them', () => {
   const remote = new Nd2RemoteMemory(0x1234_5678_9abc_def0n, 0x89abcdef);
   assert.equal([remote.addressHigh, remote.addressLow, remote.rkey], [0x12345678, 0x9abcdef0, 0x89abcdef]);
   assert.throws(() => new Nd2RemoteMemory(1n << 64n, 0), RangeError);

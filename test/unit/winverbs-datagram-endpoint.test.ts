@@ -56,7 +56,7 @@ function datagrams() {
   return { provider, door, endpoint, connect: ep, rc: qp };
 }
 
-test('lookup resolves the route, carries the data, and answers with all that a message needs', async () => {
+test('lookup resolves the route, sends the data, and returns everything needed to send', async () => {
   const { endpoint, door } = datagrams();
   assert.is(s.WvIoEpCreate.decode(door.input('EP_CREATE')).epType, 0x111n);
   const lookup = endpoint.lookup(peer, Uint8Array.of(1, 2, 3));
@@ -68,7 +68,7 @@ test('lookup resolves the route, carries the data, and answers with all that a m
   assert.equal(await lookup, attributes);
 });
 
-test('query selects a peer, and a peer that nobody named has no address vector', () => {
+test('query selects a peer; an unknown peer has no address vector', () => {
   const { endpoint, door } = datagrams();
   door.on('EP_QUERY', () => answer);
   assert.equal(endpoint.query(peer), attributes);
@@ -82,7 +82,7 @@ test('query selects a peer, and a peer that nobody named has no address vector',
   );
 });
 
-test('accept names a queue pair by number, with RDMA CM’s Q_Key unless another is given', () => {
+test('accept passes a queue pair number, with RDMA CM’s Q_Key by default', () => {
   const { endpoint, door } = datagrams();
   endpoint.accept({ qp: 0x77, privateData: Uint8Array.of(5) });
   const { qpId, param } = s.WvIoEpDatagramAccept.decode(door.input('EP_ACCEPT'));
@@ -91,7 +91,7 @@ test('accept names a queue pair by number, with RDMA CM’s Q_Key unless another
   assert.is(s.WvIoEpDatagramAccept.decode(door.input('EP_ACCEPT')).param.qkey, 0xffff_fffe);
 });
 
-test('what cannot be is refused before anything is sent', () => {
+test('invalid arguments are refused before anything is sent', () => {
   const { endpoint, door, connect, rc, provider } = datagrams();
   const sent = door.log.length;
   throwsWv(() => endpoint.lookup(peer, new Uint8Array(181)), Status.INVALID_BUFFER_SIZE, /180/);
@@ -113,7 +113,7 @@ test('what cannot be is refused before anything is sent', () => {
   assert.equal(door.log.slice(sent), ['EP_CREATE']);
 });
 
-test('joining answers the group’s address; leaving names it; released endpoints let go', async () => {
+test('join returns the group’s address; leave passes it; released endpoints release everything', async () => {
   const { endpoint, door } = datagrams();
   const join = endpoint.joinMulticast(group);
   assert.equal(

@@ -54,13 +54,13 @@ function setUp() {
   return { door, provider, device, pd, cq, cqRing, qp, ah, ring, word, sizes, token: qpIn.token, all };
 }
 
-test('a datagram queue pair is made of type UD, without read depths', () => {
+test('a datagram queue pair is created with type UD, without read depths', () => {
   const { door } = setUp();
   const { qpType, initiatorDepth, responderResources } = s.WvIoQpCreate.decode(door.input('QP_CREATE'));
   assert.equal([qpType, initiatorDepth, responderResources], [QpType.UD, 0, 0]);
 });
 
-test('AH_CREATE carries the vector; the handle goes with the last release, and keeps the domain until then', () => {
+test('AH_CREATE carries the vector; the handle is destroyed by its last release, and keeps the domain until then', () => {
   const { door, pd, ah, all } = setUp();
   const { id, addressVector: av } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
   assert.is(id.id, s.WvIoId.decode(door.input('QP_CREATE')).id);
@@ -83,7 +83,7 @@ test('AH_CREATE carries the vector; the handle goes with the last release, and k
   assert.ok(door.log.indexOf('AH_DESTROY') < door.log.indexOf('PD_DEALLOCATE'));
 });
 
-test('an address handle that cannot be made says why, and leaves nothing', () => {
+test('an address handle that cannot be created reports why, and leaves nothing behind', () => {
   const { door, pd } = setUp();
   const objects = door.objects;
   const refused = (more: object, status: number, text: RegExp) =>
@@ -98,7 +98,7 @@ test('an address handle that cannot be made says why, and leaves nothing', () =>
   assert.is(door.objects, objects);
 });
 
-test('a UVP may make address handles without the kernel', () => {
+test('a UVP may create address handles without the kernel', () => {
   const { door, pd, qp, verbsLog } = withOwnHandles();
   const before = door.log.length;
   const ah = pd.createAddressHandle(vector);
@@ -131,7 +131,7 @@ function withOwnHandles() {
   return { door, pd, qp, verbsLog };
 }
 
-test('the words of a datagram: handle, QPN, Q_Key, flags, immediate data', () => {
+test('the fields of a datagram: handle, QPN, Q_Key, flags, immediate data', () => {
   const { door, qp, ah, word } = setUp();
   const message = {
     context: 'c',
@@ -164,7 +164,7 @@ test('the words of a datagram: handle, QPN, Q_Key, flags, immediate data', () =>
   assert.is(door.log.filter((name) => name.startsWith('doorbell')).length, 2);
 });
 
-test('a list of datagrams is posted with one doorbell; of one that cannot be queued, those before it are', () => {
+test('a list of datagrams is posted with one doorbell; those before a refused one are queued', () => {
   const { door, qp, ah, word, ring, sizes } = setUp();
   const to = { addressHandle: ah, destinationQpn: 0x12_3456, destinationQkey: 5, sgl: [sge] };
   qp.postSend([to, { ...to, flags: WvSend.IMMEDIATE, immediate: 9 }, { ...to, destinationQkey: 6 }]);
@@ -193,7 +193,7 @@ test('a list of datagrams is posted with one doorbell; of one that cannot be que
   throwsWv(() => qp.postSend(7 as never), Status.INVALID_PARAMETER, /`requests` must be an array/);
 });
 
-test('what a datagram cannot be is refused, and nothing is queued', () => {
+test('invalid datagrams are refused, and nothing is queued', () => {
   const { qp, pd, device, ah, ring, sizes } = setUp();
   const send = (more: { flags?: number; qpn?: number; qkey?: number }) => () =>
     qp.send(0, ah, sge, more.flags ?? 0, more.qpn ?? 1, more.qkey ?? 1);
@@ -228,7 +228,7 @@ test('what a datagram cannot be is refused, and nothing is queued', () => {
   throwsWv(send({}), Status.NO_MORE_ENTRIES);
 });
 
-test('a receive tells its sender: QPN, P_Key index, GRH', () => {
+test('a receive reports its sender: QPN, P_Key index, GRH', () => {
   const { cq, cqRing, qp, token } = setUp();
   qp.postReceive('r', [sge]);
   writeCqe(cqRing, {
@@ -249,7 +249,7 @@ test('a receive tells its sender: QPN, P_Key index, GRH', () => {
   );
 });
 
-test('start takes a queue pair to RTS in three steps', () => {
+test('start moves a queue pair to RTS in three steps', () => {
   const { door, qp } = setUp();
   qp.start(0x1111_1111, { sendPsn: 9 });
   const steps = door.inputs
@@ -284,7 +284,7 @@ test('groups are attached by address or GID; failures reject', async () => {
 
 // ── GRHs and paths ──────────────────────────────────────────────────────────────────────────────────────────
 
-/** An IPv4 header as in received datagrams, with a right checksum. */
+/** An IPv4 header as in received datagrams, with a correct checksum. */
 function grh4(source: string, destination: string, tos = 0x68, ttl = 33): Uint8Array {
   const bytes = new Uint8Array(40);
   bytes.set([0x45, tos, 0, 84, 0, 0, 0x40, 0, ttl, 17, 0, 0], 20);
@@ -305,7 +305,7 @@ function grh6(source: string, destination: string): Uint8Array {
   return bytes;
 }
 
-test('GRHs of both families are read, and what is none is refused', () => {
+test('GRHs of both families are parsed, and other bytes are refused', () => {
   const four = parseGrh(grh4('192.0.2.9', '192.0.2.2'));
   assert.equal([four.ipVersion, four.trafficClass, four.flowLabel, four.hopLimit], [4, 0x68, 0, 33]);
   assert.equal([addressOf(four.sourceGid), addressOf(four.destinationGid)], ['192.0.2.9', '192.0.2.2']);
@@ -321,7 +321,7 @@ test('GRHs of both families are read, and what is none is refused', () => {
     throwsWv(() => parseGrh(bytes), Status.INVALID_PARAMETER, /GRH/);
 });
 
-test('the way back is the GRH turned round; from a group it needs an address', () => {
+test('the reply vector is the reversed GRH; for a group it needs an address', () => {
   const text = ({ sourceGid, destinationGid }: WvAddressVector) =>
     [sourceGid, destinationGid].map((gid) => addressOf(gidOf(gid)));
   const direct = replyAddressVector(grh4('192.0.2.9', '192.0.2.2'));
@@ -340,7 +340,7 @@ test('multicast GIDs', () => {
   }
 });
 
-test('a resolved path opens its device and makes its address handle', () => {
+test('a resolved path opens its device and creates its address handle', () => {
   const { door, provider, pd } = setUp();
   let asked: { local: string; remote: string } | undefined;
   door.handlers.set(IbatCode.PATH, (input) => {

@@ -1,4 +1,4 @@
-/** The name of a device, and the error that it does not support a request, on WinVerbs in memory. */
+/** The name of a device, and the error for a request that it does not support, on WinVerbs in memory. */
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CountersCode, IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
@@ -29,7 +29,7 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
     door.handlers.set(CountersCode.INTERFACES, () => new Uint8Array(bytes));
   };
   door.handlers.set(CountersCode.INTERFACES, () => failWith(Status.PROCEDURE_NOT_FOUND));
-  assert.is(name(), guid, 'a driver that does not tell');
+  assert.is(name(), guid, 'a driver that does not report it');
   listed({});
   assert.is(name(), 'eth0');
   listed({ hca: { device: 'mlx5_0', driver: 'mlx5_core', firmware: '1' } });
@@ -47,7 +47,7 @@ test('NOT_SUPPORTED names the device: a real HCA, the interface of a software on
   throwsWv(() => endpoint.bindAddress(any), Status.NOT_SUPPORTED, /does not support the request/);
 });
 
-test('what a device lacks is refused when it is posted: immediate data by iWARP, atomics by capability', () => {
+test('unsupported requests are refused when posted: immediate data on iWARP, atomics without the capability', () => {
   const lacks = (deviceType: number, atomicCapability: number) => {
     const pair = openPair();
     const { door, qp, setState, pd } = pair;
@@ -63,7 +63,7 @@ test('what a device lacks is refused when it is posted: immediate data by iWARP,
     const remote = new RemoteMemory({ address: 0n, rkey: 1 });
     const { SIGNALED, IMMEDIATE } = WvSend;
     qp.send(0, [sge], SIGNALED);
-    assert.is(asked, 0, 'no request for what every device has');
+    assert.is(asked, 0, 'no query for features of every device');
     return {
       release: () => pair.device.release(),
       immediate: [
@@ -90,7 +90,7 @@ test('what a device lacks is refused when it is posted: immediate data by iWARP,
     throwsWv(post, Status.NOT_SUPPORTED, /^The device \w+ does not support atomic operations/);
   assert.is(none.posted(), 1);
   const whole = lacks(DeviceType.INFINIBAND, AtomicCapability.DEVICE);
-  // The program may have released the device; its queue pair still has it.
+  // The program may have released the device; its queue pair keeps it alive.
   whole.release();
   for (const post of [whole.immediate[0]!, whole.atomics[0]!, whole.atomics[1]!]) post();
   assert.is(whole.posted(), 4);

@@ -16,7 +16,7 @@ const peer = { family: 4, address: '192.0.2.9', port: 4711 } as const;
 const local = { family: 4, address: '192.0.2.2', port: 0 } as const;
 const state = (value: number) => QpStateOut.encode({ state: value });
 
-test('translateAddress takes text, and tells a bad address from one that is not ours', () => {
+test('translateAddress accepts text, and distinguishes malformed from foreign addresses', () => {
   const { provider, door } = openPair();
   assert.equal(provider.translateAddress('192.0.2.2'), { deviceGuid: ethGuid, pkey: 0xffff, portNumber: 1 });
   assert.equal(s.IbatIpToPortIn.decode(door.input('IP_TO_PORT')).version, 6);
@@ -38,7 +38,7 @@ test('translateAddress takes text, and tells a bad address from one that is not 
   throwsWv(() => provider.translateAddress('192.0.2.99'), Status.NOT_FOUND, /has the address 192\.0\.2\.99/);
 });
 
-test('bindAddress names the device, except for the wildcard, and keeps the granted port', () => {
+test('bindAddress passes the device, except for the wildcard, and keeps the granted port', () => {
   const { ep, door } = openPair();
   ep.bindAddress(local);
   assert.is(s.WvIoEpBind.decode(door.input('EP_BIND')).device.deviceGuid, ethGuid);
@@ -61,7 +61,7 @@ test('bindAddress names the device, except for the wildcard, and keeps the grant
   }
 });
 
-test('U13: an address of another family than it claims, or a second bind, is refused', () => {
+test('U13: an address of the wrong family, or a second bind, is refused', () => {
   const { ep, door } = openPair();
   throwsWv(() => ep.resolveRoute(peer), Status.INVALID_DEVICE_STATE, /bindAddress/);
   throwsWv(() => ep.bindAddress({ family: 6, address: '192.0.2.1', port: 1 }), Status.INVALID_ADDRESS);
@@ -70,7 +70,7 @@ test('U13: an address of another family than it claims, or a second bind, is ref
   throwsWv(() => ep.bindAddress(local), Status.INVALID_DEVICE_STATE);
 });
 
-test('U11: private data is measured before anything is sent', () => {
+test('U11: the length of private data is checked before anything is sent', () => {
   const { ep, qp, door } = openPair();
   for (const length of [57, 256, 256 + 10]) {
     const param = { privateData: new Uint8Array(length) };
@@ -91,7 +91,7 @@ test('U11: private data is measured before anything is sent', () => {
   }
 });
 
-test('what the structure of Accept has no room for follows it; a Windows driver takes no more than the structure', () => {
+test('private data that exceeds the structure of Accept follows it; a Windows driver accepts no more than the structure', () => {
   const { ep, qp, door, provider } = openPair();
   assert.is(provider.maxAcceptData, 196);
   const privateData = Uint8Array.from({ length: 196 }, (_, i) => i + 1);
@@ -109,7 +109,7 @@ test('what the structure of Accept has no room for follows it; a Windows driver 
   assert.is(plain.door.input('EP_ACCEPT').length, s.WvIoEpAccept.size);
 });
 
-test('connect carries the parameters, with the defaults where none are given', () => {
+test('connect passes the parameters, with defaults for missing ones', () => {
   const { ep, qp, door } = openPair();
   ep.connect(qp, peer, { privateData: Uint8Array.of(1, 2, 3) });
   const { param, peerAddress } = s.WvIoEpConnect.decode(door.input('EP_CONNECT'));
@@ -119,7 +119,7 @@ test('connect carries the parameters, with the defaults where none are given', (
   assert.ok(param.responderResources > 0n && param.initiatorDepth > 0n);
 });
 
-test('U12: a queue pair is kept on success only, and swapped without a leak', async () => {
+test('U12: a queue pair is kept only on success, and replaced without a leak', async () => {
   const { ep, qp, door, all, pd, cq } = openPair();
   const qps = () => door.rig.hca.qps.size;
   const failing = ep.connect(qp, peer, {});
@@ -144,12 +144,12 @@ test('U12: a queue pair is kept on success only, and swapped without a leak', as
   assert.is(qps(), 2);
   door.request('EP_ACCEPT').complete(Status.SUCCESS, state(3));
   await second;
-  assert.is(qps(), 1, 'the first is let go');
+  assert.is(qps(), 1, 'the first is released');
   for (const object of [...all, other]) object.release();
   assert.is(door.objects, 0);
 });
 
-test('U12: a queue pair is let go when its request was refused before it was sent, though nobody looks', async () => {
+test('U12: a queue pair is released when its request is refused before it is sent, even if the result is not read', async () => {
   const { ep, qp, door } = openPair();
   door.files[0]!.closed = true;
   ep.connect(qp, peer, {});
@@ -160,7 +160,7 @@ test('U12: a queue pair is let go when its request was refused before it was sen
   throwsWv(() => ep.accept(null, {}), Status.INVALID_PARAMETER, /queue pair/);
 });
 
-test('U12: what completed without the event loop counts', () => {
+test('U12: requests completed without the event loop count', () => {
   const { ep, qp, door } = openPair();
   const connect = ep.connect(qp, peer, {});
   door.request('EP_CONNECT').complete(Status.SUCCESS, new Uint8Array(0), false);
@@ -176,7 +176,7 @@ test('U12: what completed without the event loop counts', () => {
   throwsWv(() => disconnect.getResult({ wait: true }), Status.TIMEOUT);
 });
 
-test('an endpoint that is released with requests outstanding lets everything go', async () => {
+test('an endpoint released with outstanding requests releases everything', async () => {
   const { ep, qp, door, all } = openPair();
   const connect = ep.connect(qp, peer, {});
   const notify = ep.notifyDisconnect();
@@ -187,7 +187,7 @@ test('an endpoint that is released with requests outstanding lets everything go'
   assert.is(door.objects, 0);
 });
 
-test('getRequest takes endpoints of its own provider', async () => {
+test('getRequest accepts only endpoints of its own provider', async () => {
   const { ep, provider, door } = openPair();
   throwsWv(() => ep.getRequest(openPair().ep), Status.INVALID_PARAMETER, /provider/);
   const fresh = provider.createConnectEndpoint();
@@ -198,7 +198,7 @@ test('getRequest takes endpoints of its own provider', async () => {
   throwsWv(() => ep.getRequest(fresh), Status.INVALID_HANDLE);
 });
 
-test('query tells addresses, data and depths; of a listener the backlog', () => {
+test('query returns addresses, data and depths, and the backlog of a listener', () => {
   const { ep, door } = openPair();
   door.on('EP_QUERY', () =>
     s.WvIoEpAttributes.encode({
@@ -228,7 +228,7 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
     rnrRetryCount: 6,
     backlog: 0,
   });
-  // The bytes behind the structure belong to the data.
+  // The bytes after the structure belong to the data.
   door.on('EP_QUERY', () =>
     Uint8Array.of(
       ...s.WvIoEpAttributes.encode({
@@ -252,7 +252,7 @@ test('query tells addresses, data and depths; of a listener the backlog', () => 
   assert.equal([backlog, peerAddress, privateData.length, responderResources], [12, undefined, 0, 0]);
 });
 
-test('requests reach the ring, failures are WvErrors, and nothing is kept of them', () => {
+test('requests reach the ring, failures are WvErrors, and nothing of them is retained', () => {
   const { qp, sendWord, setState, cqRing, cq, token, pd, mw } = openPair();
   const memory = new Uint8Array(64).fill(7);
   const region = pd.registerMemory(memory, WvAccess.REMOTE_WRITE | WvAccess.MW_BIND);
@@ -303,12 +303,12 @@ test('requests reach the ring, failures are WvErrors, and nothing is kept of the
   );
 });
 
-test('poll fills an array, and refuses what is none', () => {
+test('poll fills an array, and refuses other arguments', () => {
   const { cq, cqRing, qp, token, setState } = openPair();
   setState(3);
   qp.send('x', [], WvSend.SIGNALED);
   writeCqe(cqRing, { token, wqe: 0 });
-  // First of all only their number, as in C.
+  // The first is only their number, as in C.
   for (const value of [8, undefined, null, {}, 'text']) {
     throwsWv(() => cq.poll(value as never), Status.INVALID_PARAMETER, /array/);
     throwsWv(() => cq.poll(value as never, 4), Status.INVALID_PARAMETER, /array/);
@@ -316,7 +316,7 @@ test('poll fills an array, and refuses what is none', () => {
   assert.is(cq.poll([], 4), 1);
 });
 
-test('RemoteMemory takes 64 bits of address and 32 of key', () => {
+test('RemoteMemory accepts 64-bit addresses and 32-bit keys', () => {
   const { addressLow, addressHigh } = new RemoteMemory({
     address: 0xffff_ffff_8000_0000n,
     rkey: 0xffff_ffff,

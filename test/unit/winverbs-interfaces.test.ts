@@ -1,4 +1,4 @@
-// Every method of every WinVerbs interface, and its place, so that a missing or renamed method is noticed.
+// Every method of every WinVerbs interface, and its slot, so that a missing or renamed method is detected.
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as wv from '../../winverbs/index.js';
@@ -21,7 +21,7 @@ const ENDPOINT: Record<string, Where> = { ...OVERLAPPED, BindAddress: 'bindAddre
 /** Class → methods by their names in WinVerbs, in the order of their slots. */
 const INTERFACES: Record<string, Record<string, Where>> = {
   WvObject: {
-    QueryInterface: { none: 'objects are of their class: instanceof' },
+    QueryInterface: { none: 'use instanceof instead' },
     AddRef: 'addRef',
     Release: 'release',
   },

@@ -46,7 +46,7 @@ test('objects are destroyed from the bottom up, in whatever order they are relea
   }
 });
 
-test('references count; releasing too often takes nothing from the children; use after release says so', () => {
+test('references are counted; releasing too often does not affect children; use after release fails', () => {
   const { provider, device, pd, cq, qp, mw, door } = openPair();
   mw.release();
   assert.is(pd.addRef(), 2);
@@ -68,7 +68,7 @@ test('references count; releasing too often takes nothing from the children; use
   throwsWv(() => provider.queryDeviceList(), Status.INVALID_HANDLE);
 });
 
-test('the list of devices is asked for until it is whole, and no longer than the kernel has more to tell', () => {
+test('the list of devices is queried until it is complete, and no longer than it grows', () => {
   const guids = Array.from({ length: 1000 }, (_, index) => BigInt(index + 1));
   for (const most of [guids.length, 100]) {
     const door = new RigDoor();
@@ -82,7 +82,7 @@ test('the list of devices is asked for until it is whole, and no longer than the
   }
 });
 
-test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer, post hook', () => {
+test('the five steps: pre hook, structure with provider bytes, one IOCTL, reply, post hook', () => {
   const { device, door } = openPair();
   const before = door.log.length;
   const cq = device.createCompletionQueue(5);
@@ -96,7 +96,7 @@ test('the five steps: pre hook, structure with provider bytes, one IOCTL, answer
   assert.is(cq.entries, 8);
 });
 
-test('hooks that a UVP leaves out do nothing', () => {
+test('missing hooks of a UVP are skipped', () => {
   const door = new RigDoor();
   const { verbs } = door;
   const bare = Object.fromEntries(
@@ -117,7 +117,7 @@ test('hooks that a UVP leaves out do nothing', () => {
   assert.is(door.objects, 0);
 });
 
-test('U1, U2: blocking and overlapped forms report one status, TIMEOUT included', async () => {
+test('U1, U2: blocking and overlapped forms report the same status, including TIMEOUT', async () => {
   const { pd, door, ep, qp, hca } = openPair();
   const pins = hca.pins.size;
   for (const status of [Status.INSUFFICIENT_RESOURCES, Status.TIMEOUT, Status.BUFFER_OVERFLOW]) {
@@ -134,7 +134,7 @@ test('U1, U2: blocking and overlapped forms report one status, TIMEOUT included'
   throwsWv(() => connect.getResult({ wait: true }), Status.TIMEOUT);
 });
 
-test('U3: while one request waits, others and cancelling get through', async () => {
+test('U3: while one request waits, others and cancellation proceed', async () => {
   const { cq } = openPair();
   const waiting = cq.notify('any');
   cq.resize(16);
@@ -144,7 +144,7 @@ test('U3: while one request waits, others and cancelling get through', async () 
   throwsWv(() => waiting.getResult(), Status.CANCELED);
 });
 
-test('U4: notify queues the request, arms, and only then is there something to wait for', () => {
+test('U4: notify queues the request and arms before there is something to wait for', () => {
   const { cq, door } = openPair();
   const before = door.log.length;
   cq.notify('any');
@@ -165,10 +165,10 @@ test('U4: notify queues the request, arms, and only then is there something to w
   throwsWv(() => cq.notify('all' as 'any'), Status.INVALID_PARAMETER, /'all'/);
   door.rig.hca.armStatus = Status.INVALID_HANDLE;
   throwsWv(() => cq.notify('any'), Status.INVALID_HANDLE);
-  assert.is(door.pending.filter(({ done }) => !done).length, 3, 'the unarmed request does not linger');
+  assert.is(door.pending.filter(({ done }) => !done).length, 3, 'the unarmed request does not stay');
 });
 
-test('U5: batchNotify sends the whole structure, arms for n, and does with any device', () => {
+test('U5: batchNotify sends the whole structure, arms for n, and works on any device', () => {
   const { cq, door } = openPair();
   const before = door.log.length;
   cq.batchNotify(5);
@@ -186,7 +186,7 @@ test('U5: batchNotify sends the whole structure, arms for n, and does with any d
   door.rig.hca.armStatus = Status.INVALID_HANDLE;
   throwsWv(() => cq.batchNotify(1), Status.INVALID_HANDLE);
   door.rig.hca.armStatus = Status.BUFFER_OVERFLOW;
-  assert.not(cq.batchNotify(1).completed, 'an overrun is told by the request');
+  assert.not(cq.batchNotify(1).completed, 'the request reports an overrun');
   cq.cancelOverlappedRequests();
 });
 
@@ -214,7 +214,7 @@ test('U8: a dead completion queue is an error, not a count', () => {
   throwsWv(() => cq.poll([], 4), Status.BUFFER_OVERFLOW, /entries/);
 });
 
-test('how many completions at most is a whole number', () => {
+test('the maximum number of completions must be an integer', () => {
   const { qp, cq, cqRing, token, setState } = openPair();
   setState(3);
   qp.send('kept', [], 2);
@@ -227,16 +227,16 @@ test('how many completions at most is a whole number', () => {
     );
   assert.is(cq.poll([], 0), 0);
   const taken: WvCompletion[] = [];
-  assert.is(cq.poll(taken), 1, 'an empty array takes one, as getResults of NetworkDirect does');
+  assert.is(cq.poll(taken), 1, 'an empty array gets one, as with getResults of NetworkDirect');
   assert.is(taken[0]?.context, 'kept');
 });
 
-test('U9: every object with overlapped requests is known as one', () => {
+test('U9: every object with overlapped requests has IWVOverlapped', () => {
   const { device, pd, cq, qp, ep } = openPair();
   for (const object of [device, pd, cq, qp, ep]) assert.instance(object, WvOverlapped);
 });
 
-test('U10: ports are checked, tables are whole, membership is no other partition', () => {
+test('U10: ports are checked, tables are complete, membership does not change the partition', () => {
   const { device, door } = openPair();
   for (const port of [0, -1, 256, 1.5, Number.NaN]) {
     throwsWv(() => device.queryPort(port), Status.INVALID_PARAMETER, /`port` must be an integer from 1/);
@@ -269,7 +269,7 @@ test('U10: ports are checked, tables are whole, membership is no other partition
   assert.is(device.queryPkey(1, 59), 59);
 });
 
-test('U14: the post hook of a failed IOCTL sees the failure, and neither its own input nor command', () => {
+test('U14: the post hook of a failed IOCTL sees the failure, but neither its own input nor its command', () => {
   const door = new RigDoor();
   const seen: unknown[] = [];
   const { verbs } = door;
@@ -309,7 +309,7 @@ test('U14: the post hook of a failed IOCTL sees the failure, and neither its own
   assert.equal(seen[1], [0, 7, 4]);
 });
 
-test('a post hook that cannot use the answer undoes the object', () => {
+test('a post hook that cannot use the reply reverts the creation', () => {
   const { device, door, hca } = openPair();
   const size = door.objects;
   const rings = hca.rings.size;
@@ -325,7 +325,7 @@ test('a post hook that cannot use the answer undoes the object', () => {
   assert.is(hca.rings.size, rings);
 });
 
-test('U17: modify without STATE leaves the state; only whole access flags are taken', () => {
+test('U17: modify without STATE keeps the state; only complete access flags are accepted', () => {
   const { qp, door, setState } = openPair();
   setState(3);
   qp.modify({ rnrNakTimeout: 5, qpState: 0 }, QpAttr.RNR_NAK_TIMEOUT);
@@ -342,7 +342,7 @@ test('U17: modify without STATE leaves the state; only whole access flags are ta
   throwsWv(() => qp.modify({ qpState: 300 }, QpAttr.STATE), Status.INVALID_PARAMETER);
 });
 
-test('U19: closing a device does not depend on what its UVP made of it', () => {
+test('U19: closing a device does not depend on the UVP', () => {
   const door = new RigDoor();
   const { verbs } = door;
   door.loadUserVerbs = () =>
@@ -369,7 +369,7 @@ test('U20: an object that is busy when it is destroyed is destroyed later', () =
   void cq;
 });
 
-test('memory: what cannot be registered is refused with the reason', () => {
+test('memory: unsuitable buffers are refused with the reason', () => {
   const { pd, hca, door } = openPair();
   const pins = hca.pins.size;
   throwsWv(() => pd.registerMemory(new Uint8Array(0), 0), Status.INVALID_PARAMETER, /must not be empty/);
@@ -408,7 +408,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
   try {
     structuredClone(memory.buffer, { transfer: [memory.buffer] });
   } catch {
-    // Node refuses, or copies; the memory stays in both cases.
+    // Node.js refuses, or copies; the memory stays in both cases.
   }
   assert.is(memory.length, 32);
   door.on('MEMORY_DEREGISTER', () => failWith(Status.DEVICE_BUSY));
@@ -424,7 +424,7 @@ test('memory: pinned while registered, with an rkey only for remote rights, and 
   assert.is(hca.pins.size, 1);
 });
 
-test("memory: a buffer's own methods do not take registered memory away", () => {
+test("memory: a buffer's own methods do not detach registered memory", () => {
   const { pd } = openPair();
   const names = ['transfer', 'transferToFixedLength'];
   // On a Node.js without them, they are replaced by functions without effect.
@@ -446,7 +446,7 @@ test("memory: a buffer's own methods do not take registered memory away", () => 
   }
 });
 
-test('memory: the last release of the protection domain takes along what is registered', async () => {
+test('memory: the last release of the protection domain deregisters its memory', async () => {
   const { all, pd, hca, door } = openPair();
   pd.registerMemory(new Uint8Array(8), 0);
   const pending = pd.registerMemoryOverlapped(new Uint8Array(8), 0);
@@ -460,7 +460,7 @@ test('memory: the last release of the protection domain takes along what is regi
   assert.is((await pending).length, 8);
 });
 
-test('completion queues: sizes are checked, and a resize that fails changes nothing', () => {
+test('completion queues: sizes are checked, and a failed resize changes nothing', () => {
   const { device, cq, door, hca } = openPair();
   for (const entries of [0, -1, 1.5, 1025, Number.NaN]) {
     throwsWv(() => device.createCompletionQueue(entries), Status.INVALID_PARAMETER, /entries/);
@@ -495,7 +495,7 @@ test('queue pairs: sizes beyond the device and foreign completion queues are ref
   pd.createConnectQueuePair({ ...base, maxInlineSend: 100 });
 });
 
-test('an object of arguments that is missing is refused with what it would hold', () => {
+test('a missing argument object is refused with the members that it needs', () => {
   const { pd, qp, provider, cq } = openPair();
   const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
   const ud = pd.createDatagramQueuePair({ sendCq: cq, receiveCq: cq, ...sizes });

@@ -9,7 +9,7 @@ import type { IWVSharedReceiveQueue, WvError } from '../../winverbs/index.js';
 import { throwsWv } from '../helpers/outcome.js';
 import { failWith, openPair } from '../helpers/rig-door.js';
 
-test('creation sends what was asked for and the ring; a queue pair names the queue and no depths', () => {
+test('creation sends the requested size and the ring; a queue pair passes the queue and no depths', () => {
   const { pd, cq, door } = openPair();
   const srq = pd.createSharedReceiveQueue(5, 2, 3);
   const input = door.input('SRQ_CREATE');
@@ -45,7 +45,7 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
   const { maxWr, srqLimit } = WvIoSrqAttributes.decode(input);
   assert.equal([maxWr, srqLimit], [32, 7]);
   assert.is(SrqProviderIn.decode(input, WvIoSrqAttributes.size).entries, 32);
-  // The same size: the limit alone, and no ring.
+  // The same size: only the limit is sent, and no ring.
   srq.modify(32, 1);
   assert.is(door.input('SRQ_MODIFY').length, WvIoSrqAttributes.size);
   assert.is(door.rig.hca.rings.size, rings);
@@ -56,7 +56,7 @@ test('U15: modify sends size and limit, and the provider sees both', () => {
   throwsWv(() => srq.postReceive(32, []), Status.NO_MORE_ENTRIES);
 });
 
-test('U16: a query that fails says so, of shared receive queues and of queue pairs', () => {
+test('U16: a failed query is reported, for shared receive queues and queue pairs', () => {
   const { pd, qp, door } = openPair();
   const srq = pd.createSharedReceiveQueue(8, 2, 3);
   assert.equal(srq.query(), { maxWr: 8, maxSge: 2, srqLimit: 3 });
@@ -69,7 +69,7 @@ test('U16: a query that fails says so, of shared receive queues and of queue pai
   }
 });
 
-test('notify ends in the event that its status is; other statuses are failures', async () => {
+test('notify ends in the event of its status; other statuses are failures', async () => {
   const { pd, door } = openPair();
   const srq = pd.createSharedReceiveQueue(4, 1);
   const endsIn = async (status: number) => {
@@ -95,7 +95,7 @@ test('notify ends in the event that its status is; other statuses are failures',
   assert.is(last.status, Status.CANCELED);
 });
 
-test('a provider without shared receive queues says NOT_SUPPORTED; a foreign queue is refused', () => {
+test('a provider without shared receive queues is NOT_SUPPORTED; a foreign queue is refused', () => {
   const { pd, cq, door } = openPair();
   const sizes = { sendDepth: 1, sendSge: 1, receiveDepth: 1, receiveSge: 1 };
   const foreign = openPair().pd.createSharedReceiveQueue(1, 1);
