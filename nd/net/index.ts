@@ -51,47 +51,47 @@ const connected = diagnostics('networkdirect.net.connect');
 
 /** Options of {@link connect}. */
 export interface ConnectOptions extends SocketOptions, NodeSocketOptions {
-  /** The server's port; required unless there is a `name`. */
+  /** Port of the server; required unless `name` is given. */
   readonly port?: number | undefined;
-  /** In place of `port` and `host`: the name by which a server of this user on this host listens. */
+  /** The name under which a server of this user listens on this host; replaces `port` and `host`. */
   readonly name?: string | undefined;
-  /** An address or a name; default `'localhost'`. */
+  /** IP address or host name of the server; default `'localhost'`. */
   readonly host?: string | undefined;
-  /** Destroys the socket with an AbortError, also after it is connected. */
+  /** Destroys the socket with an AbortError, even after it is connected. */
   readonly signal?: AbortSignal | undefined;
-  /** As {@link Socket.setTimeout}: milliseconds without traffic until `'timeout'`. */
+  /** Milliseconds without traffic until `'timeout'`, as in {@link Socket.setTimeout}. */
   readonly timeout?: number | undefined;
-  /** Reads into a buffer of the program, without `'data'` events. `'end'`, `'error'` and `'close'` are emitted as usual. */
+  /** Reads into a buffer of the program instead of emitting `'data'`. `'end'`, `'error'` and `'close'` are emitted as usual. */
   readonly onread?: OnReadOptions | null | undefined;
 }
 
-/** Called when the connection is made. */
+/** Called when the connection is established. */
 export type ConnectListener = () => void;
 
 /** Options of {@link connectChannel}. */
 export interface ConnectChannelOptions extends ChannelOptions {
-  /** Ends the attempt to connect with an AbortError. */
+  /** Aborts the connection attempt with an AbortError. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** All parameters of {@link connectChannel} in one object. */
 export interface ConnectChannelParameters extends ConnectChannelOptions {
-  /** The server's port; required unless there is a `name`. */
+  /** Port of the server; required unless `name` is given. */
   readonly port?: number | undefined;
-  /** In place of `port` and `host`: the name by which a server of this user on this host listens. */
+  /** The name under which a server of this user listens on this host; replaces `port` and `host`. */
   readonly name?: string | undefined;
-  /** An address or a name; default `'localhost'`. */
+  /** IP address or host name of the server; default `'localhost'`. */
   readonly host?: string | undefined;
 }
 
 /**
- * Connects a stream, as `net.connect` does: `'connect'` or `'error'` follows.
+ * Connects a stream, as `net.connect` does, and then emits `'connect'` or `'error'`.
  *
  * @param port - a port, or all options
- * @param host - an address or a name; default `'localhost'`
+ * @param host - an IP address or host name; default `'localhost'`
  * @param options - `signal`, sizes
- * @param listener - for `'connect'`; it may be the last of fewer arguments, too
- * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: a host that is none
+ * @param listener - listener for `'connect'`; always the last argument
+ * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host
  * @example
  * ```ts
  * const socket = connect(7000, 'localhost');
@@ -151,12 +151,12 @@ export function connect(
 export const createConnection = connect;
 
 /**
- * Connects a channel, for messages, requests and shared memory.
+ * Connects a channel for messages, requests and shared memory.
  *
- * @param port - of the server, or all options
- * @param host - an address or a name; default `'localhost'`
+ * @param port - port of the server, or all options
+ * @param host - an IP address or host name; default `'localhost'`
  * @param options - `signal`, sizes, `onRequest`
- * @throws NetError `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, `EPROTO` (the server serves no channels) …; AbortError
+ * @throws NetError `ECONNREFUSED`, `ETIMEDOUT`, `EHOSTUNREACH`, `EPROTO` (the server does not accept channels) …; AbortError
  */
 export async function connectChannel(
   port: number | ConnectChannelParameters,
@@ -175,10 +175,10 @@ export async function connectChannel(
 }
 
 /**
- * Makes a server for streams, as `net.createServer` does.
+ * Creates a server for streams, as `net.createServer` does.
  *
- * @param options - sizes of its connections; may be left out
- * @param handler - for `'connection'`
+ * @param options - options of its connections; optional
+ * @param handler - listener for `'connection'`
  */
 export function createServer(
   options?: ServerOptions | ((socket: Socket) => void),
@@ -188,10 +188,10 @@ export function createServer(
 }
 
 /**
- * Makes a server for channels.
+ * Creates a server for channels.
  *
- * @param options - sizes of its connections; may be left out
- * @param handler - for `'channel'`
+ * @param options - options of its connections; optional
+ * @param handler - listener for `'channel'`
  * @example
  * ```ts
  * const server = createChannelServer((channel) => channel.onRequest((bytes) => bytes));

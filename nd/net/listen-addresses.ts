@@ -3,18 +3,18 @@ import { type IND2Listener, ndCleanup, ndQueryAddressList, ndStartup, type Socke
 import { NetError, netError } from './base/errors.js';
 import { LocalContext } from './connection/local-context.js';
 
-/** A listener at one local address, and what it belongs to. */
+/** A listener at one local address and its adapter. */
 export interface Post {
-  /** The adapter at which it listens. */
+  /** The context of the adapter at which it listens. */
   readonly context: LocalContext;
-  /** Of that adapter. */
+  /** The listener of that adapter. */
   readonly listener: IND2Listener;
 }
 
 /** Attempts to find a port that is free at all addresses. */
 const ATTEMPTS = 20;
 
-/** Where a server with this host listens, with port 0. @throws NetError EADDRNOTAVAIL; an error of the name service */
+/** The addresses on which a server with this host listens, with port 0. @throws NetError EADDRNOTAVAIL; an error of the name service */
 export async function localAddresses(host: string | undefined): Promise<SocketAddress[]> {
   const every = host === undefined || host === '::';
   if (!every && host !== '0.0.0.0') {
@@ -24,21 +24,21 @@ export async function localAddresses(host: string | undefined): Promise<SocketAd
   ndStartup();
   try {
     const found = ndQueryAddressList().filter(({ family }) => every || family === 4);
-    if (found.length === 0) throw new NetError('EADDRNOTAVAIL', 'No adapter has such an address.');
+    if (found.length === 0) throw new NetError('EADDRNOTAVAIL', 'No adapter has a matching address.');
     return found;
   } finally {
     ndCleanup();
   }
 }
 
-/** Listens at all the addresses, with one port. @throws NetError */
+/** Listens on all the addresses with one port. @throws NetError */
 export function listenAt(addresses: readonly SocketAddress[], port: number, backlog: number): Post[] {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return listenOnce(addresses, port, backlog);
     } catch (error) {
       const mapped = netError(error, { syscall: 'listen', address: addresses[0]!.address, port });
-      // The port that the first address has found may be taken at another.
+      // The port chosen for the first address may be in use at another.
       const other = port === 0 && addresses.length > 1 && attempt < ATTEMPTS;
       if (!other || (mapped as NetError).code !== 'EADDRINUSE') throw mapped;
     }
@@ -70,7 +70,7 @@ function listenOnce(addresses: readonly SocketAddress[], port: number, backlog: 
   }
 }
 
-/** Ends a listener. */
+/** Stops a listener. */
 export function leave({ context, listener }: Post): void {
   listener.release();
   context.letGo();

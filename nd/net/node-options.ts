@@ -1,7 +1,7 @@
-/** Options of programs for `node:net`, as types; base/option-places.ts has all names. */
-/** Options of `net.connect` that programs for it may give, and that have no effect here. */
+/** Types of the options for `node:net`; base/option-places.ts has all names. */
+/** Options of `net.connect` that are accepted but have no effect here. */
 export interface NodeSocketOptions {
-  /** No effect: nothing waits for more bytes before it is sent. */
+  /** No effect: data is never delayed to combine it. */
   readonly noDelay?: boolean | undefined;
   /** No effect: the adapter has its own keep-alive. */
   readonly keepAlive?: boolean | undefined;
@@ -9,15 +9,15 @@ export interface NodeSocketOptions {
   readonly keepAliveInitialDelay?: number | undefined;
   /** No effect: addresses of both families are tried. */
   readonly family?: number | undefined;
-  /** No effect: the system's name service is asked. */
+  /** No effect: names are resolved by the name service of the OS. */
   readonly hints?: number | undefined;
-  /** No effect: the system's name service is asked. */
+  /** No effect: names are resolved by the name service of the OS. */
   readonly lookup?: unknown;
-  /** No effect: the host's routes choose the address. */
+  /** No effect: the address is chosen by the routes of the host. */
   readonly localAddress?: string | undefined;
-  /** No effect: the port is a free one. */
+  /** No effect: a free port is chosen. */
   readonly localPort?: number | undefined;
-  /** No effect: addresses are tried one after the other. */
+  /** No effect: addresses are tried one after another. */
   readonly autoSelectFamily?: boolean | undefined;
   /** No effect, as `autoSelectFamily`. */
   readonly autoSelectFamilyAttemptTimeout?: number | undefined;

@@ -34,18 +34,18 @@ const accepted = diagnostics('networkdirect.net.accept');
 const failed = diagnostics('networkdirect.net.clientError');
 
 /**
- * The most connections that a server has accepted and whose peers have not answered. The connection management of the software HCA has
- * lower bounds, in all and for each peer; this one is for other providers.
+ * Maximum accepted connections that the peer has not established yet. The connection management of the software HCA has lower limits, in
+ * total and per peer; this one is for other providers.
  */
 const MOST_ENTERING = 256;
 
 /**
- * How long a server waits for connections that are being accepted, in ms: it reserves the last places of {@link Server.maxConnections} for
- * them, and closes after them.
+ * Maximum wait for connections that are being accepted, in ms: before the last free connections within {@link Server.maxConnections} are
+ * given to others, and before the server closes.
  */
 const KEPT_MS = 500;
 
-/** The user of a link that does not belong to a program yet: frames wait in the link, and Accept fails when it ends. */
+/** The user of a link that the program has not received yet. Frames wait in the link, and Accept fails if the link ends. */
 const nobody: LinkUser = {
   frame() {},
   wasRead() {},
@@ -54,7 +54,7 @@ const nobody: LinkUser = {
   unsent: () => false,
 };
 
-/** A connection that is being created for a peer's request, and what its link needs. */
+/** A connection that is being created for a peer's request, and the options of its link. */
 interface Entrant {
   readonly connection: Socket | Channel;
   readonly needs: Opening;
@@ -63,47 +63,48 @@ interface Entrant {
 
 /** Where a server listens. */
 export interface ListenOptions {
-  /** Default 0: a free one. */
+  /** Port to listen on; default 0: a free one. */
   readonly port?: number | undefined;
-  /** A local address or name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all of IPv4. */
+  /** A local address or host name. Default, and `'::'`: all addresses of all adapters; `'0.0.0.0'`: all IPv4 addresses. */
   readonly host?: string | undefined;
   /**
-   * In place of `port` and `host`: other programs of this user on this host connect by this name. 1 to 48 letters, digits, or characters of
-   * `_.:@-`. The server listens at a free port of 127.0.0.1. The system gives the name back when the process dies. Linux only.
+   * A name, instead of `port` and `host`, by which other programs of this user on this host connect. 1 to 48 letters, digits, or characters
+   * of `_.:@-`. The server listens on a free port of 127.0.0.1. Linux releases the name when the process dies. Linux only.
    */
   readonly name?: string | undefined;
-  /** Connection requests that wait at most; default: the kernel's limit. */
+  /** Maximum number of waiting connection requests; default: the kernel's limit. */
   readonly backlog?: number | undefined;
-  /** Closes the server when it aborts. */
+  /** Closes the server when aborted. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of the connections that a server accepts. */
+/** Options of a server and the connections that it accepts. */
 export interface ServerOptions extends NodeServerOptions {
-  /** Of channels that it accepts. */
+  /** Options of accepted channels. */
   readonly channel?: ChannelOptions | undefined;
-  /** The server keeps its channels, also those that the program has no use for, and {@link Server.broadcast} may be called; default false. */
+  /** Whether the server holds references to its channels, which {@link Server.broadcast} requires; default false. */
   readonly broadcasts?: boolean | undefined;
   /**
-   * The most bytes that its channels hold together: large messages and requests, and answers that peers have not read. Peers wait while
-   * it is reached. Broadcasts that wait are among them, except one for each channel. Default: the bound of {@link setMaxBufferedBytes}, which also applies to all connections of the thread together.
+   * Maximum bytes that its channels hold together: large messages and requests, and answers that peers have not read. Peers wait while it
+   * is reached. Queued broadcasts are included, except one for each channel. Default: the bound of {@link setMaxBufferedBytes}, which also
+   * applies to all connections of the thread together.
    */
   readonly maxBufferedBytes?: number | undefined;
-  /** Of sockets that it accepts. */
+  /** Options of accepted sockets. */
   readonly socket?: SocketOptions | undefined;
-  /** As in `net.Server`: that of `socket`. */
+  /** As in `net.Server`: default for `socket.allowHalfOpen`. */
   readonly allowHalfOpen?: boolean | undefined;
-  /** As in `net.Server`: that of `socket`. */
+  /** As in `net.Server`: default for `socket.highWaterMark`. */
   readonly highWaterMark?: number | undefined;
-  /** As in `net.Server`: sockets are paused when the handler gets them; default false. */
+  /** As in `net.Server`: whether sockets are paused before they are passed to the handler; default false. */
   readonly pauseOnConnect?: boolean | undefined;
 }
 
-/** The addresses of a connection that was dropped, as `net.Server` emits them with `'drop'`. */
+/** The addresses of a dropped connection, as `net.Server` emits them with `'drop'`. */
 export interface DroppedAddresses {
-  /** This side's address. Undefined, as all others, if it is no longer known. */
+  /** This side's address. Undefined, like all others, if it is no longer known. */
   readonly localAddress?: string | undefined;
-  /** The port that the server listens at. */
+  /** The port on which the server listens. */
   readonly localPort?: number | undefined;
   /** The family of `localAddress`. */
   readonly localFamily?: 'IPv4' | 'IPv6' | undefined;
@@ -117,10 +118,10 @@ export interface DroppedAddresses {
 
 /**
  * Listens for connections. It emits the events of `net.Server`: `'listening'`, `'connection'` (a {@link Socket}), `'close'`, `'error'` and
- * `'drop'` (see {@link Server.maxConnections}), and `'channel'` (a {@link Channel}). Connections of a kind without a listener are refused.
+ * `'drop'` (see {@link Server.maxConnections}), and `'channel'` (a {@link Channel}). Connections of a kind without a listener are rejected.
  *
- * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}) is emitted when a peer requested a connection that then failed before
- * the program got it. There is no socket to destroy, and no listener is required.
+ * `'clientError'` (a {@link NetError} and the {@link DroppedAddresses}) is emitted when a requested connection failed before the program
+ * received it. There is no socket to destroy, and no listener is required.
  * @example
  * ```ts
  * const server = createServer((socket) => socket.pipe(socket));
@@ -132,15 +133,15 @@ export interface DroppedAddresses {
  */
 export class Server extends EventEmitter implements AsyncDisposable {
   /**
-   * The most connections at a time, as in `net.Server`. Further ones are refused or, if they were established meanwhile, ended; `'drop'` is
-   * emitted with their {@link DroppedAddresses}. Undefined: any number.
+   * Maximum number of connections, as in `net.Server`. Further ones are rejected or, if already established, ended; `'drop'` is emitted
+   * with their {@link DroppedAddresses}. Undefined: unlimited.
    */
   maxConnections: number | undefined;
-  /** Has no effect: connections above {@link maxConnections} are always refused. For programs written for `net.Server`. */
+  /** No effect: connections above {@link maxConnections} are always rejected. For programs written for `net.Server`. */
   dropMaxConnection = false;
   /** Connections that are being accepted. */
   readonly #entering = new Map<IND2Connector, number>();
-  /** Those for which a place of {@link maxConnections} is reserved. */
+  /** Connections for which one of {@link maxConnections} is reserved. */
   readonly #promised = new Set<IND2Connector>();
   /** Called when one of these is established or has failed. */
   #entered: (() => void)[] = [];
@@ -149,24 +150,24 @@ export class Server extends EventEmitter implements AsyncDisposable {
   readonly #budget: Budget;
   readonly #broadcaster: Broadcaster;
   readonly #connections = new Set<Socket | WeakHandle<Channel>>();
-  /** Where it listens. */
+  /** Where the server listens. */
   #posts: Post[] = [];
-  /** The pending GetConnectionRequest of each post. */
+  /** The pending GetConnectionRequest of each listener. */
   readonly #waiting = new Map<IND2Connector, Overlapped<void>>();
   #wanted = true;
-  /** The wildcard address, if it listens on all addresses. */
+  /** The wildcard address if it listens on all addresses. */
   #all: string | undefined;
-  /** Its name, while it has one. */
+  /** The claim of its name, if any. */
   #name: LocalNameClaim | undefined;
   #begun = false;
-  /** Counts the calls of listen. */
+  /** Number of listen calls. */
   #attempt = 0;
-  /** Connections of this call of listen, and of earlier ones, do not reach the program any more. */
+  /** Connections of this listen call and of earlier ones are no longer passed to the program. */
   #endedAttempt = 0;
   #closed = false;
-  /** The end of {@link close}, as long as it has not come. */
+  /** The pending promise of {@link close}. */
   #over: Promise<void> | undefined;
-  /** It was closed, and `'close'` is still to be emitted. */
+  /** Whether it was closed but has not emitted `'close'` yet. */
   #ending = false;
 
   /** @internal */
@@ -195,7 +196,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.#connections.size;
   }
 
-  /** Number of connections that failed before the program got them, each with a `'clientError'`. */
+  /** Number of connections that failed before the program received them, each with a `'clientError'`. */
   get clientErrors(): number {
     return this.#clientErrors;
   }
@@ -210,27 +211,27 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this;
   }
 
-  /** Lets listening keep the process alive, which is the default. */
+  /** Makes listening keep the process alive, which is the default. */
   ref(): this {
     this.#wanted = true;
     for (const request of this.#waiting.values()) request.ref();
     return this;
   }
 
-  /** Listening no longer keeps the process alive; open connections still do. */
+  /** Stops listening from keeping the process alive; open connections still do. */
   unref(): this {
     this.#wanted = false;
     for (const request of this.#waiting.values()) request.unref();
     return this;
   }
 
-  /** The address and port, as `net.Server` returns them; null unless it listens. */
+  /** The address and port, as in `net.Server`; null if not listening. */
   address(): {
-    /** The IP address that is listened on; the wildcard for all. */
+    /** The local IP address; the wildcard address for all. */
     address: string;
     /** The family of the address. */
     family: 'IPv4' | 'IPv6';
-    /** The port, also if port 0 was requested. */
+    /** The port that was chosen or requested. */
     port: number;
   } | null {
     if (!this.listening) return null;
@@ -240,12 +241,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Listens, as `net.Server` does: `'listening'` or `'error'` follows. A server that was closed, or failed to listen, can listen again.
+   * Starts listening, as `net.Server` does, and then emits `'listening'` or `'error'`. A server that was closed or failed to listen can
+   * listen again.
    *
    * @param port - a port, all options, or only the callback; default 0: a free port
    * @param host - see {@link ListenOptions}; a number is the backlog
    * @param backlog - see {@link ListenOptions}
-   * @param listening - called once it listens; it may take the place of any other argument
+   * @param listening - called once it listens; accepted in place of any other argument
    * @throws RangeError `ERR_SOCKET_BAD_PORT`; TypeError: `host` is not a host, or `name` not a name; NetError `ERR_SERVER_ALREADY_LISTEN`
    */
   listen(
@@ -270,7 +272,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     const at = given.name === undefined ? hostOf(given.host) : NAMED_HOST;
     const options = { ...given, port: portOf(given.port ?? 0, 0), host: at };
     if (this.#begun && !this.#closed)
-      throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'Listen was called before.');
+      throw new NetError('ERR_SERVER_ALREADY_LISTEN', 'The server is already listening. Close it first.');
     let refusal: NetError | undefined;
     if (given.name !== undefined) {
       try {
@@ -301,7 +303,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this;
   }
 
-  /** Whether this call of listen was not ended by a close. */
+  /** Whether this listen call has not been ended by a close. */
   #goesOn(attempt: number): boolean {
     return attempt === this.#attempt && !this.#closed;
   }
@@ -321,7 +323,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
         if (this.#goesOn(attempt)) void this.close();
       };
       signal.addEventListener('abort', abort, { once: true });
-      // The end of an earlier call of listen may come after this one has begun.
+      // An earlier listen call may end after this one has begun.
       const over = (): void => {
         if (this.#goesOn(attempt)) return;
         this.off('close', over);
@@ -348,13 +350,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
         await this.close();
         return;
       }
-      // One after the other: at most one connection has memory before its peer is answered.
+      // Sequential, so that at most one connection has memory before its peer gets a reply.
       await this.#meet(context, connector, attempt);
       while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }
   }
 
-  /** Accepts or refuses a connection. Returns as soon as the reply is on its way. */
+  /** Accepts or rejects a connection. Returns as soon as the reply is on its way. */
   async #meet(context: LocalContext, connector: IND2Connector, attempt: number): Promise<void> {
     this.#entering.set(connector, attempt);
     let link: Link | undefined;
@@ -400,14 +402,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Hands an established connection to the program. */
+  /** Passes an established connection to the program. */
   #enter({ connection, needs, event }: Entrant, link: Link, attempt: number): void {
     const { connector } = link;
     if (link.over || attempt <= this.#endedAttempt) {
       this.#fail(connector, link, reset(), attempt);
       return;
     }
-    // Others may have been established first: a connection that may never complete does not keep places from them.
+    // Check again, because other connections may have been established first. Connections that may never complete do not reserve capacity.
     if (this.#full) {
       const addresses = addressesOf(connector);
       link.end(undefined);
@@ -432,8 +434,8 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * A connection has failed before the program got it. That is an error neither of the server nor of a program that does not listen to
-   * `'clientError'`.
+   * Handles a connection that failed before the program received it. This is neither an error of the server nor of a program without a
+   * `'clientError'` listener.
    */
   #fail(
     connector: IND2Connector,
@@ -453,15 +455,15 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#left(connector);
   }
 
-  /** Refuses a client of another version, to which the Reject's private data names this side's. */
+  /** Rejects a client of another version. The Reject's private data has this side's version. */
   #refuseVersion(connector: IND2Connector, version: number, attempt: number): void {
-    // The connector knows them until the Reject.
+    // The connector knows the addresses until the Reject.
     const addresses = addressesOf(connector);
     connector.reject(encodeVersion());
     this.#fail(connector, undefined, otherVersion('accept', 'the client', version), attempt, addresses);
   }
 
-  /** Whether there are as many connections as the program allows. */
+  /** Whether `maxConnections` is reached. */
   get #full(): boolean {
     return this.#connections.size >= this.#most;
   }
@@ -470,7 +472,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return this.maxConnections ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Waits until the connections with the last places are established or one has failed, {@link KEPT_MS} at most. */
+  /** Waits until the connections that are being accepted are established or one has failed, for at most {@link KEPT_MS}. */
   async #settled(): Promise<void> {
     let patient = true;
     const patience = setTimeout(() => {
@@ -491,13 +493,13 @@ export class Server extends EventEmitter implements AsyncDisposable {
     for (const entered of this.#entered.splice(0)) entered();
   }
 
-  /** The peer's request was rejected. */
+  /** Called when the peer's request was rejected. */
   #refused(connector: IND2Connector): void {
     connector.release();
     this.#left(connector);
   }
 
-  /** It is no longer being accepted. */
+  /** Called when a connection is no longer being accepted. */
   #left(connector: IND2Connector): void {
     this.#entering.delete(connector);
     this.#promised.delete(connector);
@@ -528,7 +530,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Holds no reference to the channel itself. */
+  /** Counts a channel without holding a reference to it. */
   #countChannel(handle: WeakHandle<Channel>): void {
     this.#connections.add(handle);
     handle.gone = () => this.#gone(handle);
@@ -547,14 +549,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
     }
   }
 
-  /** Whether there are neither connections nor any that are being accepted. */
+  /** Whether there are no connections, including those that are being accepted. */
   get #empty(): boolean {
     return this.#connections.size === 0 && this.#entering.size === 0;
   }
 
   /**
-   * Exposes memory to the peers of all connections of this server, as {@link Channel.expose} does. A server that listens on several
-   * addresses sends each peer the handle of {@link ExposedMemory.handleFor}.
+   * Exposes memory to the peers of all connections of this server, as {@link Channel.expose} does. If the server listens on several
+   * addresses, send each peer the handle from {@link ExposedMemory.handleFor}.
    *
    * @param buffer - the memory; preferably from `allocate()`
    * @param options - the rights; default: read only
@@ -570,11 +572,11 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Sends a message to all channels that the server has now, in the order of all that is sent to each. It waits for none of them: `slow` and
-   * `maxQueuedBytes` say what happens to a channel whose peer does not keep up, which costs the others nothing. A message that is longer than a slot is copied
-   * once for all peers, which read it from there, each by a key of its own. The caller may change the bytes at once.
+   * Sends a message to all current channels, in order with all other data sent to each, without waiting for any of them. `slow` and
+   * `maxQueuedBytes` control what happens to a channel whose peer does not keep up; other channels are not affected. A message that is
+   * longer than a slot is copied once, and all peers read that copy, each with its own key. The caller may change the bytes at once.
    *
-   * The server needs the option `broadcasts`: otherwise channels that the program does not keep end when they are collected.
+   * The server must have the option `broadcasts`; otherwise channels without other references end when they are garbage-collected.
    *
    * @param message - bytes, or text as UTF-8
    * @param options - `except`, `slow`, `maxQueuedBytes`
@@ -583,12 +585,12 @@ export class Server extends EventEmitter implements AsyncDisposable {
   broadcast(message: MessageBytes, options?: BroadcastOptions): BroadcastResult {
     if (this.#options.broadcasts !== true)
       throw wrongValue(
-        `\`broadcasts\` must be true among the options of createChannelServer() for broadcast(); got ${String(this.#options.broadcasts)}.`,
+        `\`broadcasts\` of createChannelServer() must be true for broadcast(); got ${String(this.#options.broadcasts)}.`,
       );
     return this.#broadcaster.send(this.#channels(), message, options);
   }
 
-  /** Messages of {@link broadcast} that channels did not get: each counts once for each channel. */
+  /** Number of broadcast messages that channels did not get. A message counts once for each channel. */
   get droppedMessages(): number {
     return this.#broadcaster.dropped;
   }
@@ -601,10 +603,10 @@ export class Server extends EventEmitter implements AsyncDisposable {
   }
 
   /**
-   * Stops accepting connections. Resolves, and emits `'close'`, when the open ones have ended. A connection that was accepted and is not
-   * established yet has 0.5 s to become one of them.
+   * Stops accepting connections. Resolves and emits `'close'` when all open connections have ended. Connections that are being accepted
+   * have 0.5 s to complete.
    *
-   * @param done - called at the same time, with an error if the server does not listen
+   * @param done - called at the same time, with an error if the server is not listening
    */
   close(done?: (error?: Error) => void): Promise<void> {
     if (this.#closed || !this.#begun) {
@@ -618,7 +620,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
     this.#closed = true;
     this.#drop();
     this.#ending = true;
-    // Their clients may have heard of the Accept already, and have sent everything.
+    // The clients of these connections may already have received the Accept and sent all their data.
     const attempt = this.#attempt;
     const patience = setTimeout(() => this.#endEntering(attempt), KEPT_MS);
     if (!this.#wanted) patience.unref();
@@ -627,23 +629,23 @@ export class Server extends EventEmitter implements AsyncDisposable {
     return over;
   }
 
-  /** Ends the connections that are being accepted since this call of listen, or an earlier one. */
+  /** Ends the connections that are being accepted since this listen call or an earlier one. */
   #endEntering(attempt: number): void {
     this.#endedAttempt = attempt;
     for (const [connector, since] of this.#entering)
       if (since <= attempt) connector.cancelOverlappedRequests();
   }
 
-  /** Ends all connections at once; if the server was closed, also those that are being accepted. */
+  /** Ends all connections at once and, if the server was closed, also those that are being accepted. */
   closeAllConnections(): void {
     if (this.#closed) this.#endEntering(this.#attempt);
     for (const connection of [...this.#connections]) connection.destroy();
   }
 
   /**
-   * Ends the connections that are idle, as the method of `node:http` does, but in order: what peers have sent meanwhile is still delivered. A
-   * channel is idle if no request waits for its answer, in either direction, and no message waits to be sent or to be taken; a socket, if no
-   * byte waits to be sent or to be read. What a socket's peer expects is unknown to this layer.
+   * Ends idle connections, as `node:http` does, but in order: data that peers have sent meanwhile is still delivered. A channel is idle if
+   * no request is pending in either direction and no message waits to be sent or received. A socket is idle if no byte waits to be sent or
+   * read; whether its peer expects data is unknown to this layer.
    */
   closeIdleConnections(): void {
     for (const connection of [...this.#connections]) {
@@ -679,7 +681,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
 }
 
 function notRunning(): NetError {
-  return new NetError('ERR_SERVER_NOT_RUNNING', 'The server does not listen.');
+  return new NetError('ERR_SERVER_NOT_RUNNING', 'The server is not listening.');
 }
 
 /** The addresses of a connection; empty if they are no longer known. */

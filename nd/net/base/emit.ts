@@ -1,14 +1,16 @@
-/** Calls of a program's listeners and handlers. */
+/** Calls to the program's listeners and handlers. */
 import type { EventEmitter } from 'node:events';
 
-/** What a program's listener or handler has thrown is an uncaught exception, as in `node:net`, and no error of a connection. */
+/**
+ * As in `node:net`, an exception in a listener or handler of the program becomes an uncaught exception and does not fail the connection.
+ */
 export function uncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error;
   });
 }
 
-/** Emits an event; see {@link uncaught}. */
+/** Emits an event. Exceptions in listeners are handled as in {@link uncaught}. */
 export function tell(emitter: EventEmitter, event: string, ...details: unknown[]): void {
   try {
     emitter.emit(event, ...details);

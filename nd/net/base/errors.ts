@@ -2,7 +2,7 @@ import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
 import { NdError, Status } from '../../index.js';
 import { isSignal, wrongSignal } from './checks.js';
 
-/** The codes of Node.js for the statuses that connecting, listening and the end of a connection can have. */
+/** Node.js error codes for the statuses with which connecting, listening and connections can fail. */
 const codes: Readonly<Record<number, string>> = {
   [Status.CONNECTION_REFUSED]: 'ECONNREFUSED',
   [Status.IO_TIMEOUT]: 'ETIMEDOUT',
@@ -20,20 +20,20 @@ const codes: Readonly<Record<number, string>> = {
   [Status.NOT_SUPPORTED]: 'ENOTSUP',
 };
 
-/** What was called with which address, as system errors of Node.js tell it. */
+/** The failed call and its address, as in the system errors of Node.js. */
 interface Call {
   readonly syscall: 'connect' | 'listen';
   readonly address: string;
   readonly port: number;
 }
 
-/** An error of this layer: `code` is as Node.js has it, such as `'ECONNREFUSED'`; `cause` is the `NdError`, if there is one. */
+/** An error of this layer. `code` is a Node.js error code such as `'ECONNREFUSED'`; `cause` is the `NdError`, if any. */
 export class NetError extends Error {
-  /** `'connect'` or `'listen'`, if that has failed. */
+  /** `'connect'` or `'listen'` if that call failed. */
   readonly syscall?: Call['syscall'];
-  /** The address that it was called with. */
+  /** The address passed to that call. */
   readonly address?: string;
-  /** The port that it was called with. */
+  /** The port passed to that call. */
   readonly port?: number;
 
   static {
@@ -41,7 +41,7 @@ export class NetError extends Error {
   }
 
   constructor(
-    /** As Node.js has it: `'ECONNREFUSED'`, `'ECONNRESET'`, `'ETIMEDOUT'`, `'EPROTO'` … */
+    /** Node.js error code: `'ECONNREFUSED'`, `'ECONNRESET'`, `'ETIMEDOUT'`, `'EPROTO'` … */
     readonly code: string,
     message: string,
     options?: ErrorOptions,
@@ -52,7 +52,7 @@ export class NetError extends Error {
   }
 }
 
-/** An error of the SPI as one of this layer; others are returned unchanged. */
+/** Converts an error of the SPI to one of this layer. Other errors are returned unchanged. */
 export function netError(error: unknown, what: string | Call): unknown {
   if (!(error instanceof NdError)) return error;
   const call = typeof what === 'string' ? undefined : what;
@@ -64,59 +64,59 @@ export function netError(error: unknown, what: string | Call): unknown {
   );
 }
 
-/** A message of the SPI without the names of its calls and of the layer below, which the cause tells. */
+/** Removes the names of calls and lower layers from an SPI message. They remain available in `cause`. */
 function plain(message: string): string {
   return message.replace(/^(?:\w+: )+/, '').replace(/\((?:\w+: )+/g, '(');
 }
 
-/** What was called, for a message. */
+/** Describes a call for an error message. */
 export function textOf(what: string | Call): string {
   if (typeof what === 'string') return what;
   const { syscall, address, port } = what;
   return `${syscall} ${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
-/** The error of an operation on a connection that has ended. */
+/** Error for an operation on a closed connection. */
 export function closed(what: string): NetError {
-  return new NetError('ERR_STREAM_DESTROYED', `${what}: the connection has ended.`);
+  return new NetError('ERR_STREAM_DESTROYED', `${what}: the connection is closed.`);
 }
 
-/** The error of a connection that ended without END. */
+/** Error for a connection that ended without an END frame. */
 export function reset(): NetError {
-  return new NetError('ECONNRESET', 'The peer has ended the connection, or is gone.');
+  return new NetError('ECONNRESET', 'The peer aborted the connection, or its process ended.');
 }
 
-/** The error of a peer whose bytes make no sense. */
+/** Error for a protocol violation by the peer. */
 export function violation(sentence: string): NetError {
-  return new NetError('EPROTO', `The peer does not keep to the protocol: ${sentence}`);
+  return new NetError('EPROTO', `Protocol violation by the peer: ${sentence}`);
 }
 
-/** The error of a message that the peer does not take. */
+/** Error for a message that exceeds the peer's limit. */
 export function tooLong(what: string, bytes: number, most: number): NetError {
   return new NetError(
     'EMSGSIZE',
-    `The ${what} has ${bytes} bytes; the peer takes at most ${most}, its maxMessageBytes.`,
+    `The ${what} must have at most ${most} bytes, the peer's maxMessageBytes; got ${bytes}.`,
   );
 }
 
-/** As Node.js rejects what was aborted. */
+/** The error with which Node.js rejects an aborted operation. */
 export function aborted(signal: AbortSignal): Error & { code: string } {
   const error = new Error('The operation was aborted', { cause: signal.reason });
   return Object.assign(error, { name: 'AbortError', code: 'ABORT_ERR' });
 }
 
-/** Why an operation with this signal does not begin; undefined: it may. */
+/** The error for an operation that must not begin because of its signal; undefined if it may begin. */
 export function refusalBy(signal: AbortSignal | undefined): Error | undefined {
   if (signal === undefined) return undefined;
   if (!isSignal(signal)) return wrongSignal(signal);
   return signal.aborted ? aborted(signal) : undefined;
 }
 
-/** Of two versions of this package that have no protocol in common. */
+/** Error for two versions of this package without a common protocol. */
 export function otherVersion(what: string, peer: string, version: number): NetError {
   const cure = 'install the same version of networkdirect on both sides.';
   return new NetError(
     'EPROTO',
-    `${what}: ${peer} speaks version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
+    `${what}: ${peer} uses version ${version} of this protocol, this side version ${DIALECT}; ${cure}`,
   );
 }

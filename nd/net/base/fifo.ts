@@ -1,32 +1,35 @@
-/** A member of a {@link Fifo}. */
+/** An element of a {@link Fifo}. */
 export interface Member<T> {
-  /** What was put in. */
+  /** The queued value. */
   readonly value: T;
-  /** The member that leaves before this one. */
+  /** The previous element in the queue. */
   previous: Member<T> | undefined;
-  /** The member that leaves after this one. */
+  /** The next element in the queue. */
   next: Member<T> | undefined;
-  /** It was neither taken nor removed. */
+  /** Whether the element is still in the queue. */
   waits: boolean;
 }
 
-/** First in, first out. Every operation takes constant time, whatever a peer has put in: `Array.shift` of a long array does not. */
+/**
+ * A first-in, first-out queue. Every operation takes constant time even if a peer makes the queue long, unlike `Array.shift` on a long
+ * array.
+ */
 export class Fifo<T> {
   #first: Member<T> | undefined;
   #last: Member<T> | undefined;
   #length = 0;
 
-  /** Number of members. */
+  /** Number of elements. */
   get length(): number {
     return this.#length;
   }
 
-  /** The oldest one. */
+  /** The oldest value. */
   get first(): T | undefined {
     return this.#first?.value;
   }
 
-  /** Adds one at the end. */
+  /** Appends a value. */
   push(value: T): Member<T> {
     const member: Member<T> = { value, previous: this.#last, next: undefined, waits: true };
     if (this.#last === undefined) this.#first = member;
@@ -36,7 +39,7 @@ export class Fifo<T> {
     return member;
   }
 
-  /** Takes the oldest one. */
+  /** Removes and returns the oldest value. */
   shift(): T | undefined {
     const first = this.#first;
     if (first === undefined) return undefined;
@@ -44,7 +47,7 @@ export class Fifo<T> {
     return first.value;
   }
 
-  /** Removes a member of this queue. False: it has left before. */
+  /** Removes an element from this queue. Returns false if it has already left. */
   remove(member: Member<T>): boolean {
     if (!member.waits) return false;
     const { previous, next } = member;
@@ -57,7 +60,7 @@ export class Fifo<T> {
     return true;
   }
 
-  /** Takes all, oldest first. */
+  /** Removes and returns all values, oldest first. */
   drain(): T[] {
     const all: T[] = [];
     while (this.#first !== undefined) all.push(this.shift()!);

@@ -1,4 +1,4 @@
-/** Which options there are, and where they are given. An option in a wrong place is refused with the right one. */
+/** All options and the calls that accept them. The error for a misplaced option names the right call. */
 import { kindOf, wrongType, wrongValue } from './checks.js';
 
 const words = (text: string): string[] => text.trim().split(/\s+/);
@@ -12,24 +12,24 @@ const nodeSocket = [
   ...words(`family hints lookup localAddress localPort autoSelectFamily autoSelectFamilyAttemptTimeout fd readable writable
     path writableHighWaterMark readableHighWaterMark`),
 ];
-/** A client of HTTP or TLS passes on all that it was called with. */
+/** An HTTP or TLS client passes on all options that it was called with. */
 const http =
   words(`agent auth createConnection defaultPort encoding headers hostname insecureHTTPParser method
   joinDuplicateHeaders maxHeaderSize protocol servername setHost setDefaultHeaders socketPath uniqueHeaders scheduling maxSockets
   maxTotalSockets maxFreeSockets keepAliveMsecs nodelay href origin username password pathname search searchParams hash query
   sessionKey`);
 
-/** A place of options. */
+/** A call that accepts options. */
 interface Place {
-  /** The call, as programs write it. */
+  /** The call as it appears in programs. */
   readonly call: string;
   /** Options that have an effect. */
   readonly names: readonly string[];
-  /** Options that programs give to `node:net`, and that have no effect here. */
+  /** Options for `node:net` that are accepted but have no effect here. */
   readonly ignored?: readonly string[];
 }
 
-/** All places; of several with an option the error names the first. */
+/** All calls. If several accept an option, the error names the first. */
 const places = {
   listen: {
     call: 'listen()',
@@ -56,7 +56,7 @@ const places = {
   setEntry: { call: 'set()', names: ['ttl'] },
   expose: { call: 'expose()', names: ['writable'] },
   allChannels: { call: 'setMaxBufferedBytes()', names: ['maxBufferedBytes'] },
-  // Their names are those of the schema; unit/net-option-places compares.
+  // These names come from the schema; unit/net-option-places compares them.
   adapter: {
     call: 'the adapter, by the environment variable ND_OPTIONS',
     names:
@@ -71,10 +71,10 @@ const all: readonly Place[] = Object.values(places);
 export const adapterOptionNames: readonly string[] = places.adapter.names;
 
 /**
- * A misspelt or misplaced option would mean its default.
+ * Rejects options that are misspelt or misplaced, which would otherwise be ignored silently.
  *
- * @param at - where the options were given
- * @throws TypeError `ERR_INVALID_ARG_TYPE`: not an object; `ERR_INVALID_ARG_VALUE`: an option that belongs elsewhere, or nowhere
+ * @param at - the call that received the options
+ * @throws TypeError `ERR_INVALID_ARG_TYPE`: not an object; `ERR_INVALID_ARG_VALUE`: an unknown or misplaced option
  */
 export function checkOptionNames(at: keyof typeof places, options: unknown): void {
   if (options === undefined) return;

@@ -1,7 +1,7 @@
-/** Promises that a signal rejects, and iterators over promises. */
+/** Promises that a signal can reject, and iterators over promises. */
 import { aborted } from './errors.js';
 
-/** A promise that a signal rejects if `cancel` answers true. */
+/** Creates a promise that a signal rejects if `cancel` returns true. */
 export function abortable<T>(
   start: (resolve: (value: T) => void, reject: (error: unknown) => void) => void,
   signal: AbortSignal | undefined,
@@ -27,7 +27,7 @@ export function abortable<T>(
   });
 }
 
-/** An iterator of what `next` brings until it brings undefined. */
+/** Creates an iterator over the results of `next`, up to the first undefined. */
 export function iterate(next: () => Promise<Buffer | undefined>): AsyncIterableIterator<Buffer> {
   const iterator: AsyncIterableIterator<Buffer> = {
     next: async () => {

@@ -10,57 +10,57 @@ import { bytesOf, type MessageBytes } from './channel-options.js';
 
 /** Options of `Server.broadcast`. */
 export interface BroadcastOptions {
-  /** A channel that does not get the message, such as the one that it came from. */
+  /** A channel to exclude, such as the one from which the message came. */
   readonly except?: Channel | undefined;
   /**
-   * What happens to a channel whose peer has not taken earlier messages, so that this one would exceed `maxQueuedBytes`: `'drop'`, the default, leaves
-   * out this message, and `'close'` ends the channel with `ENOBUFS`. Both are counted.
+   * What happens to a channel whose peer is so slow that this message would exceed `maxQueuedBytes`. `'drop'`, the default, skips this
+   * message; `'close'` ends the channel with `ENOBUFS`. Both are counted.
    */
   readonly slow?: 'drop' | 'close' | undefined;
   /**
-   * Bytes of broadcasts that wait for one channel's peer at most, at least 256 for each; default 1 MiB. One message may always wait. Further
-   * ones must leave as much of the server's `maxBufferedBytes` free as wait for this channel.
+   * Maximum bytes of broadcasts queued for one channel; default 1 MiB. Each message counts as at least 256 bytes. One message may always be
+   * queued. Further ones must leave at least as much of the server's `maxBufferedBytes` free as is queued for this channel.
    */
   readonly maxQueuedBytes?: number | undefined;
 }
 
-/** What became of a broadcast. */
+/** Result of a broadcast. */
 export interface BroadcastResult {
-  /** Channels that get it, unless their connections end first. */
+  /** Channels that get the message unless their connections end first. */
   readonly sent: number;
-  /** Channels that do not: slow ones, and those whose peers do not accept so long a message. */
+  /** Channels that do not get it: slow ones, and those whose peers do not accept so long a message. */
   readonly dropped: number;
 }
 
 const MOST_QUEUED = 2 ** 20;
-/** What a short message that waits is charged: more than its entry in the queue takes. */
+/** Least charge for a queued message, in bytes: more than its queue entry occupies. */
 const LEAST_CHARGE = 256;
 
 /** One message for several channels. */
 export interface BroadcastMessage {
-  /** The caller's bytes, which may change after this turn. */
+  /** The caller's bytes, which the caller may change after this turn of the event loop. */
   readonly bytes: Uint8Array;
-  /** A copy of this process, for those who cannot send it yet, and the call of one who has. */
+  /** A copy in this process for channels that cannot send yet, and the function to call when one of them has sent it. */
   own(): {
     readonly bytes: Uint8Array;
     readonly over: () => void;
   };
-  /** The copy that all peers at a local address read, and the call of a peer that has no access to it any more. */
+  /** The copy that all peers at a local address read, and the function to call when a peer has no access to it any more. */
   shared(context: LocalContext): {
     readonly copy: SharedCopy | Promise<SharedCopy>;
     readonly over: () => void;
   };
-  /** A channel does not get it after all: there was no memory for a copy. */
+  /** Reports that a channel does not get the message after all because there was no memory for a copy. */
   lost(): void;
-  /** No further channel gets it. */
+  /** Reports that no further channel will use the message. */
   handedOver(): void;
 }
 
-/** A copy, those who still need it, and the broadcast itself until all channels have it. */
+/** A copy, and the number of its users. The broadcast itself is one of them until all channels have the message. */
 interface Copied<C> {
   copy: C;
   readers: number;
-  /** What the server's budget has for it. */
+  /** Its charge to the server's budget. */
   readonly charge: Charge;
 }
 
@@ -68,18 +68,18 @@ type Shared = Copied<SharedCopy | Promise<SharedCopy>>;
 
 /** Sends messages to all channels of a server. */
 export class Broadcaster {
-  /** Of local addresses with copies. */
+  /** The copies for each local address. */
   readonly #copies = new Map<LocalContext, SharedCopies>();
-  /** The copies: each is charged once, for all channels that wait. */
+  /** Charges each copy once, regardless of the number of channels that wait for it. */
   readonly #admission: Admission;
   dropped = 0;
 
-  /** @param budget - of the server's channels */
+  /** @param budget - budget of the server's channels */
   constructor(budget: Budget) {
     this.#admission = new Admission(budget, Class.MESSAGES);
   }
 
-  /** @throws TypeError, RangeError: options or the message */
+  /** @throws TypeError, RangeError: invalid options or message */
   send(channels: Iterable<Channel>, message: MessageBytes, options: BroadcastOptions = {}): BroadcastResult {
     checkOptionNames('broadcast', options);
     const { except, slow = 'drop', maxQueuedBytes = MOST_QUEUED } = options;
@@ -88,7 +88,7 @@ export class Broadcaster {
     checkSizes({ maxQueuedBytes });
     const one = this.#message(bytesOf(message), typeof message === 'string');
     const charge = Math.max(LEAST_CHARGE, one.bytes.length);
-    // All that share the copy are asked before it is charged.
+    // Check all channels that share the copy before it is charged.
     const { free } = this.#admission;
     let sent = 0;
     let dropped = 0;
@@ -108,12 +108,12 @@ export class Broadcaster {
     }
     one.handedOver();
     this.dropped += dropped;
-    // The program hears of each end at once, and may send a message of its own: by now all others have this one before it.
+    // Listeners run at once and may broadcast again, so all other channels get this message first.
     for (const [channel, queued] of tooSlow) channel.destroy(slowError(queued));
     return { sent, dropped };
   }
 
-  /** The server has closed. */
+  /** Called when the server has closed. */
   close(): void {
     for (const copies of this.#copies.values()) copies.close();
     this.#copies.clear();
@@ -173,7 +173,7 @@ export class Broadcaster {
   }
 }
 
-/** One reader fewer; whether it was the last. */
+/** Removes one user. Returns whether it was the last. */
 function leave(copied: Copied<unknown>): boolean {
   copied.readers -= 1;
   if (copied.readers > 0) return false;
@@ -181,7 +181,7 @@ function leave(copied: Copied<unknown>): boolean {
   return true;
 }
 
-/** The same, of memory that is used again. */
+/** As {@link leave}, for memory that is reused. */
 function leaveShared(shared: Shared): void {
   if (!leave(shared)) return;
   void Promise.resolve(shared.copy).then(
@@ -193,6 +193,6 @@ function leaveShared(shared: Shared): void {
 function slowError(queued: number): NetError {
   return new NetError(
     'ENOBUFS',
-    `The peer is too slow for broadcasts: ${queued} bytes wait for it (options slow, maxQueuedBytes, maxBufferedBytes).`,
+    `The peer is too slow for broadcasts: ${queued} bytes are queued for it. See the options slow, maxQueuedBytes and maxBufferedBytes.`,
   );
 }

@@ -1,21 +1,24 @@
-/** One bound for what peers make this side hold: large payloads they have sent, and answers they have not read (docs/internals/net.md). */
+/**
+ * A bound on the memory that peers can make this side hold: large payloads that they sent and answers that they have not read. See
+ * docs/internals/net.md.
+ */
 import { Fifo } from '../base/fifo.js';
 import { checkSizes } from '../connection/size-bounds.js';
 
 /** Default of {@link setMaxBufferedBytes}: twice the default of `maxMessageBytes`. */
 const DEFAULT_BYTES = 2 ** 29;
 
-/** The least that a payload is charged, in bytes: its objects and its registration cost about a page. */
+/** Least charge for a payload, in bytes: its objects and its registration cost about a page. */
 const LEAST_CHARGE = 4096;
 
-/** Why payloads are held. A payload waits for others of its own class alone. */
+/** Why a payload is held. A payload waits only for others of its own class. */
 export const Class = { MESSAGES: 0, REQUESTS: 1, REPLIES: 2, ANSWERS: 3 } as const;
 /** A value of {@link Class}. */
 export type Class = (typeof Class)[keyof typeof Class];
 
-/** Retried whenever something was released. */
+/** Retried whenever bytes were released. */
 interface Waiter {
-  /** Returns true if it has taken some of the free bytes and may take more. */
+  /** Returns true if it used some of the free bytes and may use more. */
   retry(): boolean;
 }
 
@@ -30,7 +33,7 @@ function retryLater(): void {
     retrying = false;
     for (const waiter of waiters) {
       if (!waiter.retry()) continue;
-      // Behind the others: each takes one entry in its turn.
+      // Move it behind the others: each gets one payload per round.
       waiters.delete(waiter);
       waiters.add(waiter);
     }
@@ -41,7 +44,7 @@ function retryLater(): void {
 export class Budget {
   /** Bytes held within the bound. */
   held = 0;
-  /** For each class, whether one of its payloads is held beside the bound. */
+  /** For each class, whether one of its payloads is held in excess of the bound. */
   readonly beside = [false, false, false, false];
 
   /**
@@ -58,7 +61,7 @@ export class Budget {
     return this.bytes - this.held;
   }
 
-  /** Whether a connection with `held` bytes may hold `bytes` more: it then holds no more than it leaves to all others. */
+  /** Whether a connection with `held` bytes may hold `bytes` more. Afterwards it must hold no more than it leaves to all others. */
   fits(held: number, bytes: number): boolean {
     return held + bytes <= this.free - bytes;
   }
@@ -68,8 +71,9 @@ export class Budget {
 export const threadBudget = new Budget(DEFAULT_BYTES);
 
 /**
- * Sets how much all channels of this thread hold together: large messages that the program has not received, large requests that it has not
- * answered, and answers that peers have not read. Peers wait while the bound is reached. `maxBufferedBytes` of a server is a bound within it.
+ * Sets how many bytes all channels of this thread may hold together: large messages that the program has not received, large requests that
+ * it has not answered, and answers that peers have not read. Peers wait while the bound is reached. A server's `maxBufferedBytes` is a
+ * bound within this one.
  *
  * @param bytes - the bound in bytes; default 512 MiB, twice the default of `maxMessageBytes`
  * @throws RangeError `ERR_OUT_OF_RANGE`
@@ -82,7 +86,7 @@ export function setMaxBufferedBytes(bytes: number): void {
 
 /** A payload that is held. */
 export class Charge {
-  /** @param beside - for each level of the admission, whether the payload is beside its bound */
+  /** @param beside - for each level of the admission, whether the payload is in excess of its bound */
   constructor(
     private readonly admission: Admission,
     readonly bytes: number,
@@ -96,12 +100,12 @@ export class Charge {
 }
 
 /**
- * Admits the payloads of one class and connection in their order. A payload that waits stays in its slots or, if it is large, in the peer's
- * memory, and the frame that describes it in a slot.
+ * Admits the payloads of one class and connection in order. A waiting payload stays in its slots or, if it is large, in the peer's memory;
+ * the frame that describes it keeps its slot.
  */
 export class Admission implements Waiter {
   readonly #class: Class;
-  /** The budget, and those that contain it. */
+  /** The budget and all budgets that contain it. */
   readonly #levels: Budget[] = [];
   readonly #charges = new Set<Charge>();
   readonly #waiting = new Fifo<{ bytes: number; enter: (charge: Charge) => void }>();
@@ -114,12 +118,12 @@ export class Admission implements Waiter {
       this.#levels.push(level);
   }
 
-  /** Bytes held at present. */
+  /** Bytes that are held. */
   get held(): number {
     return this.#held;
   }
 
-  /** Calls `enter` as soon as a payload of so many bytes may be held; never if the connection ends first. */
+  /** Calls `enter` as soon as a payload of `bytes` bytes may be held; never if the connection ends first. */
   pass(bytes: number, enter: (charge: Charge) => void): void {
     if (this.#ended) return;
     this.#waiting.push({ bytes: Math.max(bytes, LEAST_CHARGE), enter });
@@ -127,7 +131,7 @@ export class Admission implements Waiter {
     if (this.#waiting.length > 0) waiters.add(this);
   }
 
-  /** Charges a payload that exists already. */
+  /** Charges a payload that already exists. */
   hold(bytes: number): Charge {
     const charged = Math.max(bytes, LEAST_CHARGE);
     return this.#hold(
@@ -136,12 +140,12 @@ export class Admission implements Waiter {
     );
   }
 
-  /** Bytes that are not held at any level. */
+  /** Bytes that are free at every level. */
   get free(): number {
     return Math.min(...this.#levels.map((level) => level.free));
   }
 
-  /** Whether this connection holds as much as it leaves to others, or more: nothing that can wait should be added. */
+  /** Whether this connection holds at least as much as it leaves to others, so that nothing that can wait should be added. */
   get full(): boolean {
     return this.#levels.some((level) => !level.fits(this.#held, 0));
   }
@@ -152,7 +156,7 @@ export class Admission implements Waiter {
     const beside: boolean[] = [];
     for (const level of this.#levels) {
       const fits = level.fits(this.#held, first.bytes);
-      // A connection that holds nothing still makes progress: one payload of each class may be beside the bound.
+      // A connection that holds nothing still makes progress: one payload of each class may exceed the bound.
       if (!fits && (this.#held > 0 || level.beside[this.#class]!)) return false;
       beside.push(!fits);
     }
@@ -169,14 +173,14 @@ export class Admission implements Waiter {
     return charge;
   }
 
-  /** For {@link Charge}. */
+  /** Called by {@link Charge}. */
   released(charge: Charge): void {
     if (!this.#charges.delete(charge)) return;
     this.#charge(charge.beside, -charge.bytes);
     retryLater();
   }
 
-  /** Adds bytes, or subtracts them if the number is negative, at each level. */
+  /** Adds bytes at each level; a negative number subtracts them. */
   #charge(beside: readonly boolean[], bytes: number): void {
     this.#held += bytes;
     for (const [n, level] of this.#levels.entries()) {
@@ -185,20 +189,20 @@ export class Admission implements Waiter {
     }
   }
 
-  /** For {@link retryLater}. */
+  /** Called by {@link retryLater}. */
   retry(): boolean {
     const entered = this.#enterFirst();
     if (this.#waiting.length === 0) waiters.delete(this);
     return entered && this.#waiting.length > 0;
   }
 
-  /** Admits nothing more. */
+  /** Stops admitting payloads. */
   close(): void {
     this.#waiting.drain();
     waiters.delete(this);
   }
 
-  /** Admits nothing more, and releases everything. */
+  /** Stops admitting payloads and releases everything. */
   end(): void {
     this.close();
     this.#ended = true;
@@ -206,19 +210,19 @@ export class Admission implements Waiter {
   }
 }
 
-/** Everything that one channel holds. */
+/** All bytes that one channel holds. */
 export class Account {
-  /** Large messages, until the program takes them. */
+  /** Large messages, until the program receives them. */
   readonly messages: Admission;
   /** Large requests, until their handlers have answered. */
   readonly requests: Admission;
-  /** Large replies, while they are read: no program delays them. */
+  /** Large replies, while they are read. They never wait for the program. */
   readonly replies: Admission;
-  /** Answers that wait for credits, or until the peer has read them. */
+  /** Answers that wait for credits or have not been read by the peer. */
   readonly answers: Admission;
   #waiter: Waiter | undefined;
 
-  /** @param owner - its collection ends the account */
+  /** @param owner - when it is garbage-collected, the account ends */
   constructor(budget: Budget, owner: object) {
     this.messages = new Admission(budget, Class.MESSAGES);
     this.requests = new Admission(budget, Class.REQUESTS);
@@ -227,7 +231,7 @@ export class Account {
     collected.register(owner, this);
   }
 
-  /** Calls `retry` whenever something was released, until it returns true. */
+  /** Calls `retry` whenever bytes were released, until it returns true. */
   whenReleased(retry: () => boolean): void {
     if (this.#waiter !== undefined) return;
     const waiter = {
@@ -245,7 +249,7 @@ export class Account {
     this.#waiter = undefined;
   }
 
-  /** The connection has ended. Messages stay charged until the program receives them, or the channel is collected. */
+  /** Called when the connection has ended. Messages stay charged until the program receives them or the channel is garbage-collected. */
   close(): void {
     this.#forget();
     this.messages.close();

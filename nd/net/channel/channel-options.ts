@@ -3,7 +3,7 @@ import { checkOptionNames } from '../base/option-places.js';
 import { checkSizes } from '../connection/size-bounds.js';
 import type { Channel } from './channel.js';
 
-/** Bytes of a message; text is sent as UTF-8. */
+/** Bytes of a message. A string is sent as UTF-8. */
 export type MessageBytes = Uint8Array | string;
 
 /** An operation that can be aborted. */
@@ -12,16 +12,17 @@ export interface AbortOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A request that is being answered. */
+/** A request that is being handled. */
 export interface IncomingRequest {
-  /** Aborts when the requester has lost interest, or the connection has ended. */
+  /** Aborts when the requester has canceled the request or the connection has ended. */
   readonly signal: AbortSignal;
-  /** The channel that it came from. */
+  /** The channel on which the request arrived. */
   readonly channel: Channel;
 }
 
 /**
- * Answers requests: with bytes, or with a promise of them. What it throws is the requester's error: its message travels.
+ * Handles a request and returns the bytes of the answer or a promise for them. If it throws, the request fails with the message of the
+ * error.
  */
 export type RequestHandler = (
   bytes: Buffer,
@@ -30,23 +31,26 @@ export type RequestHandler = (
 
 /** Limits of a channel. */
 export interface ChannelOptions {
-  /** Answers the peer's requests; {@link Channel.onRequest} sets it later. */
+  /** Handles the peer's requests; {@link Channel.onRequest} sets it later. */
   readonly onRequest?: RequestHandler | undefined;
   /**
-   * Slots for messages that the peer has sent and this side has not taken, and for its requests that wait; short ones share slots. Answers
-   * have slots of their own. From 1 to 65535, default 128.
+   * Slots for received messages and requests that are not processed yet, from 1 to 65535; default 128. Short messages share slots. Answers
+   * have slots of their own.
    */
   readonly slots?: number | undefined;
   /**
-   * Bytes of a slot, from 64 to 64 Mi; default 4096. A message may take a quarter of the slots while half of them stay free;
-   * the receiver reads others from the sender's memory.
+   * Bytes of a slot, from 64 to 64 Mi; default 4096. A message is sent in slots if it needs at most a quarter of them and half of them stay
+   * free; the receiver reads other messages from the sender's memory.
    */
   readonly slotBytes?: number | undefined;
-  /** The longest message, request or answer that is taken, in bytes; default 256 MiB. The peer's `send` of a longer one fails with `EMSGSIZE`. */
+  /**
+   * The longest message, request or answer that is accepted, in bytes; default 256 MiB. If the peer sends a longer one, its `send` fails
+   * with `EMSGSIZE`.
+   */
   readonly maxMessageBytes?: number | undefined;
   /**
-   * Requests that are answered at the same time, until the peer has their answers; default 1024. Further ones wait in slots; those that do
-   * not fit wait in the peer's memory.
+   * Maximum requests in progress, each until the peer has received its answer; default 1024. Further requests wait in slots, and those that
+   * do not fit wait in the peer's memory.
    */
   readonly maxRequests?: number | undefined;
 }
@@ -59,16 +63,16 @@ export const channelDefaults = {
   maxRequests: 1024,
 } as const;
 
-/** @throws TypeError, RangeError: an option that is unknown or has a wrong value */
+/** @throws TypeError, RangeError: an unknown option or an invalid value */
 export function checkChannelOptions(at: 'connectChannel' | 'serverChannels', options: ChannelOptions): void {
   checkOptionNames(at, options);
   checkSizes(options);
   if (options.onRequest !== undefined) checkHandler(options.onRequest);
 }
 
-/** The bytes of a message. */
+/** Returns the bytes of a message. */
 export function bytesOf(bytes: MessageBytes): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
   if (typeof bytes === 'string') return Buffer.from(bytes);
-  throw wrongType(`A message is a Uint8Array or a string, not ${kindOf(bytes)}.`);
+  throw wrongType(`A message must be a Uint8Array or a string; got ${kindOf(bytes)}.`);
 }

@@ -48,26 +48,26 @@ import { unwatchChannel, watchChannel } from './unclosed-channels.js';
 
 const closings = diagnostics('networkdirect.net.close');
 
-/** Events that programs may look for, and what there is in their place. */
+/** Events that do not exist although programs may expect them, and what to use instead. */
 const noEvents: ReadonlyMap<unknown, string> = new Map(
   ['message', 'data', 'request'].map((name) => [
     name,
-    name === 'request' ? 'answer requests with onRequest()' : 'read messages with `for await` or receive()',
+    name === 'request' ? 'handle requests with onRequest()' : 'read messages with `for await` or receive()',
   ]),
 );
 
-/** A listener that is never called would hide the mistake. */
+/** Rejects listeners that would never be called. */
 function refuseListener(name: unknown): void {
   const instead = noEvents.get(name);
   if (instead !== undefined)
-    throw Object.assign(new TypeError(`A channel has no event '${String(name)}': ${instead}.`), {
+    throw Object.assign(new TypeError(`Channels do not emit '${String(name)}'; ${instead}.`), {
       code: 'ERR_INVALID_ARG_VALUE',
     });
 }
 
 /**
- * A connection that carries whole messages, requests and answers. Emits `'close'` once, after its end. It has no `'message'` event: messages
- * wait until they are read.
+ * A connection that carries messages, requests and answers. Emits `'close'` once, when it has ended. There is no `'message'` event:
+ * messages are queued until the program reads them.
  *
  * @example
  * ```ts
@@ -77,13 +77,13 @@ function refuseListener(name: unknown): void {
  * ```
  */
 export class Channel extends EventEmitter implements AsyncIterable<Buffer>, AsyncDisposable {
-  /** The error that ended the connection; undefined while it lasts, and after a clean end. */
+  /** The error that ended the connection; undefined while it is open and after a clean end. */
   error: Error | undefined;
-  /** Messages of `Server.broadcast` that the peer does not get, because it was too slow or does not accept so many bytes. */
+  /** Messages of `Server.broadcast` that the peer did not get because it was too slow or does not accept messages of that length. */
   droppedMessages = 0;
-  /** Its server keeps it, for broadcasts. @internal */
+  /** Whether its server holds a reference to it, for broadcasts. @internal */
   kept = false;
-  /** Bytes of broadcasts that wait for the peer. @internal */
+  /** Bytes of broadcasts queued for the peer. @internal */
   broadcastBytes = 0;
   readonly #options: { readonly [K in keyof typeof channelDefaults]: number };
   #link!: Link;
@@ -97,13 +97,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   #endSent = false;
   #endReceived = false;
   #ended = false;
-  /** Of a payload whose last piece has not come. */
+  /** The received pieces of an incomplete payload. */
   #pieces: Pieces | undefined;
-  /** Large messages that are not read yet. */
+  /** Large messages that have not been read yet. */
   #reading = 0;
-  /** How others refer to it. @internal */
+  /** The handle through which other objects refer to it. @internal */
   readonly handle = new WeakHandle<Channel>(this);
-  /** Peers may be using memory that it has exposed. */
+  /** Whether it has exposed memory that peers may be using. */
   #exposes = false;
 
   /** @internal */
@@ -143,7 +143,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     unsent: () => !this.#outbox.done,
   };
 
-  /** What its link needs. @internal */
+  /** The user and the options for its link. @internal */
   get linkNeeds() {
     const { slots, slotBytes, maxMessageBytes } = this.#options;
     const options = { kind: Kind.CHANNEL, slots, slotBytes, maxMessageBytes, ringBytes: 0 };
@@ -157,7 +157,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     watchChannel(this, link);
   }
 
-  /** Whether something besides the program can still have a use for it. */
+  /** Whether anything besides the program still needs this channel. */
   get #needed(): boolean {
     if (this.#ended) return false;
     const awaited = this.#pendingRequests.size > 0 || this.#inbox.awaited || !this.#outbox.done;
@@ -165,7 +165,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return awaited || serves || this.#closing || this.kept;
   }
 
-  /** Lets go of itself when nothing but the program needs it. */
+  /** Drops its reference to itself when only the program needs it. */
   #settle(): void {
     this.handle.strong = this.#needed ? this : undefined;
   }
@@ -187,12 +187,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return super.prependListener(event, listener as (...parameters: unknown[]) => void);
   }
 
-  /** What it shares with other connections. @internal */
+  /** The context that it shares with other connections. @internal */
   get context(): LocalContext {
     return this.#link.context;
   }
 
-  /** This side's address and port. */
+  /** Local address and port. */
   get localAddress(): SocketAddress {
     return this.#link.connector.getLocalAddress();
   }
@@ -202,31 +202,31 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return this.#link.connector.getPeerAddress();
   }
 
-  /** The connection has ended. */
+  /** Whether the connection has ended. */
   get destroyed(): boolean {
     return this.#ended;
   }
 
-  /** Nothing is being sent, read or answered, and no message waits for the program. @internal */
+  /** Whether nothing is being sent, read or answered, and no message waits for the program. @internal */
   get idle(): boolean {
     if (this.#closing || this.#ended || this.#pieces !== undefined) return false;
     const busy = this.#incomingRequests.busy || this.#pendingRequests.size > 0 || !this.#outbox.done;
     return !busy && this.#reading === 0 && this.#inbox.length === 0;
   }
 
-  /** The connection keeps the process alive, as it does before {@link unref}. */
+  /** Makes the connection keep the process alive, which is the default. */
   ref(): this {
     this.#link.processRef.want(true);
     return this;
   }
 
-  /** The connection does not keep the process alive, nor do requests that wait for their answers. What is not sent yet does. */
+  /** Stops the connection and unanswered requests from keeping the process alive. Unsent data still does. */
   unref(): this {
     this.#link.processRef.want(false);
     return this;
   }
 
-  /** Answers the peer's requests from now on. Without a handler they fail. */
+  /** Sets the handler of the peer's requests. Without a handler, they fail. */
   onRequest(handler: RequestHandler): this {
     checkHandler(handler);
     this.handle.strong = this;
@@ -235,12 +235,11 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Sends a message. It resolves when the bytes may be used again: they were copied or, if they are long or were lent, the peer has read
-   * them.
+   * Sends a message. Resolves when the bytes may be reused: short messages are copied; long or lent ones are read by the peer.
    *
-   * @param bytes - the message, not to be changed before the promise resolves
+   * @param bytes - the message; do not change it before the promise resolves
    * @param options - `signal`
-   * @throws NetError `EMSGSIZE`: longer than the peer takes; `ECONNRESET` and others; AbortError, only if it has not begun
+   * @throws NetError `EMSGSIZE`: longer than the peer accepts; `ECONNRESET` and others; AbortError, only if sending has not begun
    */
   send(bytes: MessageBytes, options?: AbortOptions): Promise<void> {
     const signal = options?.signal;
@@ -269,12 +268,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     );
   }
 
-  /** Whether a broadcast of this length may be sent to it. @internal */
+  /** Whether a broadcast of this length may be sent to the peer. @internal */
   accepts(length: number): boolean {
     return !this.#closing && !this.#ended && length <= this.#link.mostMessage;
   }
 
-  /** Sends a broadcast. What is not copied at once is charged to {@link broadcastBytes} until the peer has it. @internal */
+  /** Sends a broadcast. Bytes that are not copied at once count in {@link broadcastBytes} until the peer has them. @internal */
   relay(message: BroadcastMessage, charge: number): void {
     const { length } = message.bytes;
     const { context, most } = this.#link;
@@ -295,7 +294,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       (shared ?? own!).over();
     };
     const lost = (): void => {
-      // What an ended channel has not sent is not dropped for being slow.
+      // Messages that an ended channel has not sent are not counted as dropped.
       if (waits && !this.#ended) {
         this.droppedMessages += 1;
         message.lost();
@@ -309,16 +308,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   /**
    * Sends a request and resolves with its answer.
    *
-   * @param bytes - of the request, not to be changed before the promise resolves
-   * @param options - `signal`: the peer's handler gets the abort
-   * @throws NetError `ERR_REMOTE` with the message of what the peer's handler threw; `ECONNRESET` and others if the connection ends first;
-   *   AbortError
+   * @param bytes - bytes of the request; do not change them before the promise resolves
+   * @param options - `signal`: also aborts the signal of the peer's handler
+   * @throws NetError `ERR_REMOTE`: the peer's handler threw, with its message; `ECONNRESET` and others: the connection ended first;
+   * AbortError
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
     return this.#ask(Frame.REQUEST, bytesOf(bytes), options?.signal);
   }
 
-  /** The peer has told its limit: nothing is sent that would end the connection. */
+  /** Rejects what exceeds the peer's announced limit, because the peer would end the connection. */
   #tooLong(what: string, { length }: Uint8Array): NetError | undefined {
     const most = this.#link.mostMessage;
     return length > most ? tooLong(what, length, most) : undefined;
@@ -328,7 +327,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     const refusal =
       refusalBy(signal) ?? (type === Frame.REQUEST ? this.#tooLong('request', data) : undefined);
     if (refusal !== undefined) return Promise.reject(refusal);
-    // A peer that has sent END answers nothing any more.
+    // After END, the peer sends no more answers.
     if (this.#closing || this.#endReceived || this.#ended)
       return Promise.reject(this.error ?? closed('request'));
     const id = this.#pendingRequests.nextId();
@@ -351,10 +350,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * The next message; undefined when the peer has closed and all were taken.
+   * Receives the next message. Resolves with undefined when the peer has closed and all messages were received.
    *
    * @param options - `signal`
-   * @throws the error that ended the connection, after the messages that came before it; AbortError
+   * @throws the error that ended the connection, after all messages that arrived before it; AbortError
    */
   receive(options?: AbortOptions): Promise<Buffer | undefined> {
     const message = this.#inbox.take(options?.signal);
@@ -362,18 +361,18 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return message;
   }
 
-  /** The messages until the peer closes. Leaving the loop does not close the channel. */
+  /** Iterates over messages until the peer closes. Leaving the loop does not close the channel. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Buffer> {
     return iterate(() => this.receive());
   }
 
   /**
-   * Makes memory readable, and if asked writable, for peers that get the handle, on all connections at this local address. It stays so
-   * until the handle is released.
+   * Makes memory accessible to peers that get its handle, on all connections at this local address, until it is released. It is readable
+   * and, with `writable`, writable.
    *
-   * @param buffer - best of `allocate()`: processes of this host then reach it without this process
-   * @param options - rights; default: reading only
-   * @throws NetError `EINVAL`: it cannot be registered, or is to have `views` and is not of `allocate()`
+   * @param buffer - preferably from `allocate()`, so that processes of this host can access it directly
+   * @param options - rights; default: read only
+   * @throws NetError `EINVAL`: `buffer` cannot be registered, or `views` requires memory from `allocate()`
    */
   expose(buffer: Uint8Array, options?: ExposeOptions): Promise<ExposedMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('expose'));
@@ -383,9 +382,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Access to memory that the peer has exposed.
+   * Opens memory that the peer has exposed.
    *
-   * @param handle - the bytes of its handle, as they came in a message
+   * @param handle - the bytes of its handle, as received in a message
    * @throws NetError `EPROTO`: not a handle; `ERR_STREAM_DESTROYED`: the channel is closed
    */
   open(handle: Uint8Array): RemoteMemory {
@@ -399,10 +398,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Registers memory once, so that messages from it are read by the peer without any copy here, until it is released. It serves all
-   * channels at this local address; each peer gets at its own messages alone, until it has read them.
+   * Registers memory once so that peers read messages in it without a copy on this side, until it is released. It serves all channels at
+   * this local address. A peer has access only to its own messages, and only until it has read them.
    *
-   * @param buffer - the memory; {@link send} and {@link request} take any part of it
+   * @param buffer - the memory; {@link send} and {@link request} accept any part of it
    */
   lend(buffer: Uint8Array): Promise<LentMemory> {
     if (this.#closing || this.#ended) return Promise.reject(this.error ?? closed('lend'));
@@ -410,7 +409,8 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /**
-   * Sends what is queued, waits for the answers of requests, and ends the connection when the peer does the same, which it does by itself.
+   * Sends all queued data, waits for the answers to its requests and for the peer's end, which follows automatically, and ends the
+   * connection.
    *
    * @param options - `signal`: ends the connection at once
    */
@@ -430,7 +430,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (signal?.aborted) throw aborted(signal);
   }
 
-  /** Ends the connection at once. What is outstanding fails with the error; the peer gets `ECONNRESET`. */
+  /** Ends the connection at once. Pending operations fail with the error; the peer gets `ECONNRESET`. */
   destroy(error?: Error): this {
     if (!this.#ended) this.#link.end(error ?? closed('destroy'));
     return this;
@@ -447,7 +447,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.#settle();
   }
 
-  /** Sends END, and ends the link, as soon as all that comes before is done. */
+  /** Sends END and ends the link as soon as everything before it is done. */
   #proceed(): void {
     if (this.#ended) return;
     const busy = this.#incomingRequests.busy || this.#pendingRequests.size > 0;
@@ -482,21 +482,21 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   #frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
     if (this.#endReceived) {
-      this.#link.end(violation('a frame came behind END'));
+      this.#link.end(violation('a frame followed END'));
       return;
     }
     const before = this.#pieces;
     if (before !== undefined && (before.type !== type || before.id !== id || flags === LARGE)) {
-      this.#link.end(violation(`a frame of type ${type} came between the pieces of a payload`));
+      this.#link.end(violation(`a frame of type ${type} interrupted the pieces of a payload`));
       return;
     }
     const bytes = before === undefined ? length : before.bytes + length;
     if (exceeds(type, flags, bytes, this.#options.maxMessageBytes)) {
-      this.#link.end(violation(`a message of ${bytes} bytes is longer than this side takes`));
+      this.#link.end(violation(`a message of ${bytes} bytes exceeds the limit of this side`));
       return;
     }
     if (type === Frame.REQUEST && this.#incomingRequests.has(id)) {
-      this.#link.end(violation(`it has not heard of the end of its request with the id ${id}`));
+      this.#link.end(violation(`it reused the id ${id} of an unanswered request`));
       return;
     }
     if (flags === MORE) {
@@ -519,10 +519,12 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     else this.#cancelled(id, slot);
   }
 
-  /** A payload goes on in the next frame. */
+  /** Handles a piece whose payload continues in the next frame. */
   #piece(type: number, id: number, slot: Slot, at: number, length: number): void {
     if (length !== this.#link.most) {
-      this.#link.end(violation(`a piece of ${length} bytes; all but the last have ${this.#link.most}`));
+      this.#link.end(
+        violation(`a piece must have ${this.#link.most} bytes unless it is the last; got ${length}`),
+      );
       return;
     }
     this.#pieces ??= new Pieces(type, id);
@@ -544,7 +546,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     }
   }
 
-  /** It waits in its slots until the account has room for it, and is held until its handler has answered. */
+  /** The request waits in its slots until the account has room for it, and is held until its handler has answered. */
   #piecedRequest(id: number, slot: Slot, at: number, length: number, before: Pieces): Arrived {
     let charge: Charge | undefined;
     return {
@@ -566,19 +568,19 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     this.#incomingRequests.cancel(id);
   }
 
-  /** Somebody may wait for this reply. */
+  /** Resolves or rejects the request to which this reply belongs, if it is still pending. */
   #settleQuestion(type: number, id: number, bytes: Buffer): void {
     const question = this.#pendingRequests.take(id);
     if (type === Frame.ANSWER) question?.resolve(bytes);
     else question?.reject(new NetError('ERR_REMOTE', bytes.toString()));
   }
 
-  /** Executes an atomic operation. Its frame keeps the slot until the answer was sent: so many answers wait at most. */
+  /** Executes an atomic operation. Its frame keeps the slot until the reply was sent, which bounds the number of waiting replies. */
   #atomic(id: number, slot: Slot, at: number, length: number): void {
     const link = this.#link;
     const operation = link.payload(at, length);
     if (!isAtomic(operation)) {
-      link.end(violation('there is no such atomic operation'));
+      link.end(violation('unknown atomic operation'));
       return;
     }
     const answer = executeAtomic(link.context, operation);
@@ -590,10 +592,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     if (waits === undefined) release();
   }
 
-  /** Sends an answer. One that waits, or is read by the peer, is held on the peer's account. */
+  /** Sends an answer. If it has to wait or is read by the peer, its bytes are charged to the peer's account. */
   #reply(type: number, id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined {
     let charge: Charge | undefined;
-    // The connection may end within `send`: then nothing is charged, because its account is closed.
+    // The connection may end within `send`; then nothing is charged because the account is closed.
     const over = (): void => {
       charge?.release();
       gone();
@@ -610,18 +612,16 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     };
   }
 
-  /** Reads a large payload from the peer's memory. */
+  /** Handles the description of a large payload in the peer's memory. */
   #large(type: number, id: number, slot: Slot, at: number, length: number): void {
     const memory = decodeMemory(this.#link.payload(at, length));
     if (memory === undefined) {
-      this.#link.end(violation('a long message has no description of its memory'));
+      this.#link.end(violation('a long message has no valid memory description'));
       return;
     }
     const most = this.#options.maxMessageBytes;
     if (memory.length > most || memory.length === 0) {
-      this.#link.end(
-        violation(`a long message has ${memory.length} bytes; this side takes from 1 to ${most}`),
-      );
+      this.#link.end(violation(`a long message must have from 1 to ${most} bytes; got ${memory.length}`));
       return;
     }
     if (this.#endSent && asks(type)) this.#reader.decline(memory, slot);
@@ -635,7 +635,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       });
   }
 
-  /** A large request: it is read when the limit allows, and held until its handler has answered. */
+  /** A large request is read when the limit allows, and held until its handler has answered. */
   #largeRequest(id: number, memory: MemoryDescription, slot: Slot): Arrived {
     let fetched: Fetched | undefined;
     return {
@@ -649,14 +649,14 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     };
   }
 
-  /** A large message: it is read when the program takes messages. */
+  /** A large message is read when the program receives messages. */
   #message(memory: MemoryDescription, slot: Slot): void {
     this.#reading += 1;
     const place = this.#inbox.reserve();
     deliver(this.handle, this.#reader.fetch(this.#account.messages, memory, slot), place);
   }
 
-  /** A large message was read. @internal */
+  /** Called when a large message has been read. @internal */
   fetched(place: Arrival, { bytes, charge }: Fetched): void {
     this.#reading -= 1;
     this.#inbox.fill(place, bytes, () => charge.release());
@@ -672,8 +672,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 }
 
-/** Nothing is sent behind END, and nobody there waits for an answer. */
-/** The text in UTF-8, cut before the first character that does not fit in so many bytes. */
+/** Encodes text as UTF-8, truncated before the first character that exceeds `most` bytes. */
 function textOf(text: string, most: number): Uint8Array {
   const bytes = new Uint8Array(Math.min(most, 3 * text.length));
   return bytes.subarray(0, new TextEncoder().encodeInto(text, bytes).written);
@@ -683,7 +682,7 @@ const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame
 
 const sent = Promise.resolve();
 
-/** Apart from the channel, so that one that the program has lost is collected though messages wait for their turn. */
+/** Separate from the channel, so that an unreferenced channel can be collected while messages wait for admission. */
 function deliver(handle: WeakHandle<Channel>, fetching: Promise<Fetched | undefined>, place: Arrival): void {
   void fetching.then((fetched) => {
     if (fetched !== undefined) handle.get()?.fetched(place, fetched);

@@ -3,17 +3,17 @@ import { Fifo, type Member } from '../base/fifo.js';
 import type { Link, Slot } from '../connection/link.js';
 import { type Pieces, takePayload } from './pieces.js';
 
-/** A message that came, or whose bytes are on their way. */
+/** A message that was received or whose bytes are being read. */
 export interface Arrival {
-  /** Where it came from, if it is in a slot. */
+  /** The link on which it arrived, if it is in a slot. */
   readonly link: Link | undefined;
   readonly slot: Slot | undefined;
   readonly at: number;
   readonly length: number;
-  /** What came before it, in other slots. */
+  /** Its earlier pieces, in other slots. */
   readonly before: Pieces | undefined;
   bytes: Buffer | undefined;
-  /** Called when it was taken. */
+  /** Called when the message was received by the program. */
   taken: (() => void) | undefined;
 }
 
@@ -22,24 +22,24 @@ interface Taker {
   reject(error: unknown): void;
 }
 
-/** The messages that were not taken yet. They stay in their slots, so that the sender is held back. */
+/** Messages that the program has not received. They stay in their slots, which stops the sender when its credits run out. */
 export class Inbox {
   readonly #arrivals = new Fifo<Arrival>();
   readonly #takers = new Fifo<Taker>();
   #ended = false;
   #error: unknown;
 
-  /** Messages that wait. */
+  /** Number of waiting messages. */
   get length(): number {
     return this.#arrivals.length;
   }
 
-  /** Somebody waits for a message. */
+  /** Whether a call of {@link take} waits for a message. */
   get awaited(): boolean {
     return this.#takers.length > 0;
   }
 
-  /** A message in a slot. */
+  /** Adds a message in a slot. */
   put(link: Link, slot: Slot, at: number, length: number, before: Pieces | undefined): void {
     if (this.#arrivals.length === 0 && this.#takers.length > 0) {
       this.#takers.shift()!.resolve(takePayload(link, slot, at, length, before));
@@ -48,7 +48,7 @@ export class Inbox {
     this.#arrivals.push({ link, slot, at, length, before, bytes: undefined, taken: undefined });
   }
 
-  /** A place for a message whose bytes come later. */
+  /** Reserves the position of a message whose bytes arrive later. */
   reserve(): Arrival {
     const arrival: Arrival = {
       link: undefined,
@@ -63,14 +63,14 @@ export class Inbox {
     return arrival;
   }
 
-  /** The bytes of a reserved place. `taken` is called when somebody has taken them. */
+  /** Fills a reserved position. `taken` is called when the program has received the message. */
   fill(arrival: Arrival, bytes: Buffer, taken: () => void): void {
     arrival.bytes = bytes;
     arrival.taken = taken;
     this.#pump();
   }
 
-  /** The next message; undefined after the end. */
+  /** Removes and returns the next message; undefined after the end. */
   take(signal: AbortSignal | undefined): Promise<Buffer | undefined> {
     const refusal = refusalBy(signal);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -111,7 +111,7 @@ export class Inbox {
     this.#drop();
   }
 
-  /** Answers those who wait for what never comes. */
+  /** Resolves calls that wait for messages which will not arrive. */
   #drop(): void {
     if (!this.#ended) return;
     const head = this.#arrivals.first;
@@ -123,7 +123,7 @@ export class Inbox {
     }
   }
 
-  /** No more messages come; those that came can be taken. */
+  /** Ends the inbox. Messages that have arrived can still be received. */
   end(error: unknown): void {
     if (!this.#ended) {
       this.#ended = true;

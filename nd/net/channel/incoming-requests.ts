@@ -2,43 +2,43 @@ import { Fifo, type Member } from '../base/fifo.js';
 import type { Channel } from './channel.js';
 import { bytesOf, type IncomingRequest, type MessageBytes, type RequestHandler } from './channel-options.js';
 
-/** A request that has come, and is still in its slot or in the peer's memory. */
+/** A received request that is still in its slot or in the peer's memory. */
 export interface Arrived {
-  /** By which its answer names it. */
+  /** Request id, echoed in the answer. */
   readonly id: number;
-  /** Takes its bytes; undefined if the connection ends meanwhile. */
+  /** Returns the bytes of the request; undefined if the connection ends first. */
   take(): Buffer | Promise<Buffer | undefined>;
-  /** The handler has answered: its bytes are not held any more. */
+  /** Called when the handler has answered: the bytes of the request are no longer held. */
   answered?(): void;
-  /** Gives back what it keeps: nobody wants it any more. */
+  /** Releases its slots and memory because the request was canceled. */
   drop(): void;
 }
 
-/** An answer that the peer has not taken. */
+/** An answer that the peer has not received. */
 export interface HeldAnswer {
-  /** Takes it back, if nothing of it was sent. */
+  /** Withdraws the answer if no part of it was sent. Returns whether it was withdrawn. */
   withdraw(): boolean;
 }
 
-/** What its channel does for its channel. */
+/** The functions of the channel that {@link IncomingRequests} uses. */
 export interface Answering {
-  /** Where the requests come from. */
+  /** The channel on which the requests arrive. */
   readonly channel: Channel;
-  /** Requests that are answered at the same time. */
+  /** Maximum number of requests in progress. */
   readonly limit: number;
-  /** Answers; undefined: at once. Otherwise `gone` is called when the answer is not held any more. */
+  /** Sends an answer. Returns undefined if it was sent at once; otherwise `gone` is called when the answer is no longer held. */
   answer(id: number, bytes: Uint8Array, gone: () => void): HeldAnswer | undefined;
   /** As {@link answer}, with the text of an error. */
   fail(id: number, text: string, gone: () => void): HeldAnswer | undefined;
-  /** So much is held that no further request should begin. */
+  /** Whether so many bytes are held that no further request should begin. */
   full(): boolean;
-  /** Calls `retry` whenever less is held, until it returns true. */
+  /** Calls `retry` whenever bytes were released, until it returns true. */
   whenReleased(retry: () => boolean): void;
-  /** Nothing is to be answered any more. */
+  /** Called when no requests are left. */
   idle(): void;
 }
 
-/** A request whose answer is awaited, or held for the peer. Its signal is made when somebody looks at it. */
+/** A request that is being handled or whose answer is held for the peer. Its signal is created on first access. */
 class Serving implements IncomingRequest {
   answer: HeldAnswer | undefined;
   #controller: AbortController | undefined;
@@ -56,7 +56,7 @@ class Serving implements IncomingRequest {
     return this.#controller.signal;
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Whether the request was canceled or the connection has ended. */
   get aborted(): boolean {
     return this.#aborted;
   }
@@ -70,15 +70,15 @@ class Serving implements IncomingRequest {
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Answers the peer's requests: as many at once as the limit allows, counted until the peer has their answers. The others wait where they
- * are, which holds the peer back.
+ * Passes the peer's requests to the handler, within the limit of requests in progress, each of which counts until the peer has its answer.
+ * Further requests stay in their slots, which stops the peer when its credits run out.
  */
 export class IncomingRequests {
   #handler: RequestHandler | undefined;
-  /** The handler that caused a warning: one is enough. */
+  /** The handler that caused the last warning; each handler warns once. */
   #warned: RequestHandler | undefined;
   readonly #answering: Answering;
-  /** Those that count, by their ids. */
+  /** The requests that count towards the limit, by id. */
   readonly #serving = new Map<number, Serving>();
   readonly #waiting = new Fifo<Arrived>();
   readonly #waitingById = new Map<number, Member<Arrived>>();
@@ -90,38 +90,38 @@ export class IncomingRequests {
     this.#handler = handler;
   }
 
-  /** Answers requests by this function from now on. */
+  /** Sets the handler. */
   use(handler: RequestHandler): void {
     this.#handler = handler;
   }
 
-  /** It has a handler, or something to answer. */
+  /** Whether there is a handler or a request in progress. */
   get serves(): boolean {
     return this.#handler !== undefined || this.busy;
   }
 
-  /** Requests are being answered, or wait for it. */
+  /** Whether requests are in progress or waiting. */
   get busy(): boolean {
     return this.#serving.size > 0 || this.#waiting.length > 0;
   }
 
-  /** A request that comes now is answered at once. */
+  /** Whether a request that arrives now begins at once. */
   get free(): boolean {
     return this.#waiting.length === 0 && this.#admits;
   }
 
-  /** One more may begin. One alone always may, however much others hold. */
+  /** Whether one more request may begin. If none is in progress, one always may. */
   get #admits(): boolean {
     const { size } = this.#serving;
     return size === 0 || (size < this.#answering.limit && !this.#answering.full());
   }
 
-  /** The peer's request with this id has no answer yet. */
+  /** Whether the peer's request with this id has not been answered. */
   has(id: number): boolean {
     return this.#serving.has(id) || this.#waitingById.has(id);
   }
 
-  /** A request has come, which may have to wait. */
+  /** Handles a received request, which may have to wait. */
   arrive(request: Arrived): void {
     if (this.free) this.#begin(request);
     else {
@@ -130,12 +130,12 @@ export class IncomingRequests {
     }
   }
 
-  /** A request has come while this is {@link free}. */
+  /** Handles a request that was received while this is {@link free}. */
   serve(id: number, bytes: Buffer): void {
     this.#handle(this.#enter(id, undefined), bytes);
   }
 
-  /** The peer has lost interest in a request. */
+  /** Cancels a request. */
   cancel(id: number): void {
     const serving = this.#serving.get(id);
     if (serving !== undefined) {
@@ -151,7 +151,7 @@ export class IncomingRequests {
     if (!this.busy) this.#answering.idle();
   }
 
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   end(): void {
     this.#ended = true;
     for (const serving of this.#serving.values()) if (serving.answer === undefined) serving.abort();
@@ -175,7 +175,7 @@ export class IncomingRequests {
 
   #handle(serving: Serving, bytes: Buffer | undefined): void {
     if (this.#ended) return;
-    // Cancelled while its bytes were read: there is nobody to answer.
+    // Canceled while its bytes were read, so it needs no answer.
     if (bytes === undefined || serving.aborted) {
       serving.arrived?.answered?.();
       this.#gone(serving);
@@ -183,7 +183,7 @@ export class IncomingRequests {
     }
     const handler = this.#handler;
     if (handler === undefined) {
-      this.#fail(serving, new Error('The peer answers no requests.'));
+      this.#fail(serving, new Error('The peer has no request handler.'));
       return;
     }
     try {
@@ -213,12 +213,12 @@ export class IncomingRequests {
     }
   }
 
-  /** An answer that cannot be sent is a fault of the handler's program, which does not see the requester's error. */
+  /** Warns of an answer that cannot be sent. The program of the handler does not see the requester's error. */
   #warn({ message }: Error): void {
     if (this.#warned === this.#handler) return;
     this.#warned = this.#handler;
     process.emitWarning(
-      `The handler of requests gave an answer that cannot be sent, and the request failed: ${message}`,
+      `A request failed because the answer of its handler cannot be sent: ${message}`,
       'NetworkDirectWarning',
     );
   }
@@ -232,16 +232,16 @@ export class IncomingRequests {
     );
   }
 
-  /** The handler has answered. The request counts until the peer has the answer. */
+  /** Called when the handler has answered. The request counts until the peer has the answer. */
   #hold(serving: Serving, answer: HeldAnswer | undefined): void {
     serving.arrived?.answered?.();
     serving.answer = answer;
     if (answer === undefined) this.#gone(serving);
   }
 
-  /** Nothing of the request is left. It may be called twice, when the memory of a withdrawn answer is free, too. */
+  /** Removes a finished request. Called a second time when the memory of a withdrawn answer is free. */
   #gone(serving: Serving): void {
-    // The peer may have used the id again.
+    // The peer may have reused the id.
     if (this.#ended || this.#serving.get(serving.id) !== serving) return;
     this.#serving.delete(serving.id);
     if (this.#waiting.length === 0) {
@@ -249,7 +249,7 @@ export class IncomingRequests {
     } else this.#nextLater();
   }
 
-  /** Not at once: handlers that answer at once would call each other. */
+  /** Deferred, because handlers that return synchronously would otherwise recurse. */
   #nextLater(): void {
     if (this.#due) return;
     this.#due = true;
@@ -266,7 +266,7 @@ export class IncomingRequests {
     this.#awaitRelease();
   }
 
-  /** Requests that wait for what other connections hold are tried again when they hold less. */
+  /** Requests that wait because of other connections are retried when those release bytes. */
   #awaitRelease(): void {
     if (this.#waiting.length === 0 || !this.#answering.full()) return;
     this.#answering.whenReleased(() => {

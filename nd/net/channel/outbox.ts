@@ -6,24 +6,24 @@ import type { Link } from '../connection/link.js';
 import type { Registered } from '../connection/local-context.js';
 import type { SharedCopy } from '../memory/shared-copies.js';
 
-/** From this length on lent memory is read by the peer, and not copied. */
+/** Lent payloads of at least this length are read by the peer instead of being copied. */
 const LENT_LEAST = 4096;
 
 const nothing = (): void => {};
 
-/** A frame that waits for a credit, or for its memory. */
+/** A frame that waits for a credit or for registration of its memory. */
 export interface Entry {
   readonly type: number;
   readonly flags: number;
   readonly id: number;
   payload: Uint8Array | undefined;
-  /** Its payload can be sent. */
+  /** Whether its payload can be sent. */
   ready: boolean;
-  /** The id of the memory that a large payload describes. */
+  /** The id in the memory description of a large payload. */
   offer: number | undefined;
-  /** Its place in the queue. */
+  /** Its element in the queue. */
   member: Member<Entry> | undefined;
-  /** The sender may use its bytes again. */
+  /** Called when the sender may reuse its bytes. */
   resolve(): void;
   reject(error: unknown): void;
 }
@@ -31,26 +31,26 @@ export interface Entry {
 /** Memory that the peer reads. */
 interface Offer {
   readonly memory: Registered;
-  /** The caller has lent it: it stays registered. */
+  /** Whether the caller has lent the memory, so that it stays registered. */
   readonly lent: boolean;
-  /** The peer's access, once it was asked for. */
+  /** The peer's access, if requested. */
   grant: Grant | undefined;
-  /** The peer knows of it. */
+  /** Whether the description was sent to the peer. */
   sent: boolean;
-  /** The peer's access is being ended. */
+  /** Whether the peer's access is being revoked. */
   withdrawn: boolean;
   resolve(): void;
   reject(error: unknown): void;
 }
 
-/** Of an offer that the peer cannot reach yet. */
+/** State of an offer that the peer cannot access yet. */
 const fresh = { grant: undefined, sent: false, withdrawn: false } as const;
 
 const waits = ({ member }: Entry): boolean => member?.waits === true;
 
 /**
- * What a channel sends, at once where credits allow: messages and requests in order, and replies in theirs. Replies do not wait behind
- * messages, which wait for the peer's program.
+ * Frames of a channel. They are sent at once where credits allow: messages and requests in one order, replies in another. Replies never
+ * wait behind messages, which wait for the peer's program.
  */
 export class Outbox {
   readonly #held = new Fifo<Entry>();
@@ -60,12 +60,12 @@ export class Outbox {
 
   constructor(private readonly link: () => Link) {}
 
-  /** Nothing waits to be sent, nor to be read by the peer. */
+  /** Whether nothing waits to be sent or to be read by the peer. */
   get done(): boolean {
     return this.length === 0 && this.#offers.size === 0;
   }
 
-  /** Frames that wait. */
+  /** Number of waiting frames. */
   get length(): number {
     return this.#held.length + this.#replies.length;
   }
@@ -75,8 +75,8 @@ export class Outbox {
   }
 
   /**
-   * Sends a frame. Undefined: its bytes were copied, and neither function is called. Otherwise one of them is called when the bytes may be
-   * used again, or when they never will be sent; and neither, if {@link cancel} takes the frame back.
+   * Sends a frame. Returns undefined if its bytes were copied, and calls neither function. Otherwise one of them is called when the bytes
+   * may be reused or will never be sent, unless {@link cancel} removes the frame.
    */
   send(
     type: number,
@@ -104,7 +104,7 @@ export class Outbox {
       ready: !large,
       offer: undefined,
       member: undefined,
-      // The bytes of a large one are free when the peer has read them.
+      // The bytes of a large payload may be reused when the peer has read them.
       resolve: large ? nothing : resolve,
       reject,
     };
@@ -122,8 +122,8 @@ export class Outbox {
   }
 
   /**
-   * Sends a message in memory that others read, too. `over` is called, perhaps twice, when this peer has no access to it any more; `lost` if it
-   * does not get the message.
+   * Sends a message from memory that several peers read. `over` is called when this peer no longer has access to it, possibly twice; `lost`
+   * is called if the peer does not get the message.
    */
   share(copied: SharedCopy | Promise<SharedCopy>, over: () => void, lost: () => void): void {
     const entry: Entry = {
@@ -140,7 +140,7 @@ export class Outbox {
     entry.member = this.#held.push(entry);
     this.link().processRef.update();
     const offer = ({ memory, bytes }: SharedCopy): void => {
-      // Lent: it stays registered.
+      // Marked as lent, so that it stays registered.
       if (waits(entry))
         this.#offer(entry, { ...fresh, memory, lent: true, resolve: over, reject: lost }, bytes);
     };
@@ -166,14 +166,14 @@ export class Outbox {
     }
   }
 
-  /** The peer cannot get at the memory of an entry, which is not sent then. */
+  /** Removes an entry because the peer cannot be given access to its memory. */
   #failed(entry: Entry, error: unknown): void {
     if (!this.#remove(entry)) return;
     entry.reject(netError(error, 'send'));
     this.pump();
   }
 
-  /** Lets the peer read the bytes, which are a part of the offer's memory; then its frame can be sent. */
+  /** Gives the peer access to the bytes, which are part of the offer's memory, and then sends the frame. */
   #offer(entry: Entry, offer: Offer, bytes: Uint8Array): void {
     this.#lastOffer = (this.#lastOffer + 1) >>> 0;
     const id = this.#lastOffer;
@@ -196,7 +196,7 @@ export class Outbox {
     });
   }
 
-  /** Ends the peer's access to an offer's memory. Its bytes may be used again when no access succeeds any more. */
+  /** Revokes the peer's access to an offer's memory. Its bytes may be reused when no access can succeed any more. */
   #withdraw(id: number): void {
     const offer = this.#offers.get(id);
     if (offer === undefined || offer.withdrawn) return;
@@ -204,7 +204,7 @@ export class Outbox {
     offer.grant!.close(() => this.#cut(id)?.resolve());
   }
 
-  /** Ends it at once. Returns the offer. */
+  /** Revokes the access at once and returns the offer. */
   #cut(id: number): Offer | undefined {
     const offer = this.#offers.get(id);
     if (offer === undefined) return undefined;
@@ -214,7 +214,7 @@ export class Outbox {
     return offer;
   }
 
-  /** Sends what credits allow. */
+  /** Sends as many frames as credits allow. */
   pump(): void {
     this.#pump(this.#replies);
     this.#pump(this.#held);
@@ -226,7 +226,7 @@ export class Outbox {
       const entry = queue.first;
       if (entry === undefined || !entry.ready) return;
       if (!link.takes(entry.type, entry.payload === undefined ? 0 : entry.payload.length)) return;
-      // Sending may end the connection, which rejects what waits.
+      // Sending may end the connection, which rejects all entries.
       queue.shift();
       link.send(entry.type, entry.flags, entry.id, entry.payload);
       if (entry.offer !== undefined) this.#markSent(entry.offer);
@@ -243,7 +243,7 @@ export class Outbox {
     return entry.member !== undefined && this.#queueOf(entry.type).remove(entry.member);
   }
 
-  /** Takes a frame back, if it was not sent. */
+  /** Removes a frame that was not sent. */
   cancel(entry: Entry): boolean {
     if (!this.#remove(entry)) return false;
     if (entry.offer !== undefined) this.#withdraw(entry.offer);
@@ -251,21 +251,21 @@ export class Outbox {
     return true;
   }
 
-  /** The peer has read a large payload. */
+  /** Called when the peer has read a large payload. */
   wasRead(id: number): void {
     if (this.#offers.get(id)?.sent === false)
-      this.link().end(violation(`it has read memory ${id}, which it was not told of`));
+      this.link().end(violation(`it reported reading memory ${id}, which was not offered`));
     else this.#withdraw(id);
   }
 
-  /** The connection has ended: nothing more is sent. */
+  /** Ends the outbox: nothing more is sent. */
   end(error: unknown = closed('send')): void {
     for (const entry of [...this.#replies.drain(), ...this.#held.drain()]) {
       entry.reject(error);
     }
     for (const id of [...this.#offers.keys()]) {
       const offer = this.#cut(id)!;
-      // The peer has read it, or there is nobody to tell.
+      // The peer has read it, or the connection is over.
       if (offer.withdrawn) offer.resolve();
       else offer.reject(error);
     }

@@ -1,27 +1,27 @@
-/** Who waits for an answer. */
+/** The functions that settle a pending request. */
 export interface Waiting {
   resolve(bytes: Buffer): void;
   reject(error: unknown): void;
 }
 
-/** The requests of this side that wait for their answers, by their ids. */
+/** Requests of this side without an answer, by id. */
 export class PendingRequests {
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
 
-  /** Requests that wait. */
+  /** Number of pending requests. */
   get size(): number {
     return this.#waiting.size;
   }
 
-  /** An id that no waiting request has. */
+  /** Returns an id that no pending request has. */
   nextId(): number {
     do this.#lastId = (this.#lastId + 1) >>> 0;
     while (this.#waiting.has(this.#lastId));
     return this.#lastId;
   }
 
-  /** Somebody waits for the answer with this id. */
+  /** Whether a request with this id is pending. */
   has(id: number): boolean {
     return this.#waiting.has(id);
   }
@@ -30,14 +30,14 @@ export class PendingRequests {
     this.#waiting.set(id, waiting);
   }
 
-  /** The request with this id: nobody waits for it any more. */
+  /** Removes and returns the request with this id. */
   take(id: number): Waiting | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     return waiting;
   }
 
-  /** None of them is answered any more. */
+  /** Rejects all pending requests. */
   reject(error: unknown): void {
     for (const waiting of this.#waiting.values()) waiting.reject(error);
     this.#waiting.clear();

@@ -1,4 +1,4 @@
-/** Payloads that are longer than a slot, and come in several (docs/internals/net.md). */
+/** Payloads that are longer than a slot and arrive in several (docs/internals/net.md). */
 import type { Link, Slot } from '../connection/link.js';
 
 /** A part of a payload, in its slot. */
@@ -9,20 +9,20 @@ interface Piece {
 }
 
 /**
- * The pieces of a payload before its last one. They stay in their slots, so that the sender is held back. The sender posts all in one turn:
- * nothing else comes between.
+ * The pieces of a payload before its last one. They stay in their slots, which stops the sender when its credits run out. The sender posts
+ * all pieces in one turn, so nothing arrives between them.
  */
 export class Pieces {
   #bytes = 0;
   readonly #pieces: Piece[] = [];
 
-  /** @param type, id - those of each of its frames */
+  /** @param type, id - type and id of each frame */
   constructor(
     readonly type: number,
     readonly id: number,
   ) {}
 
-  /** Bytes that have come. */
+  /** Bytes received so far. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -32,7 +32,7 @@ export class Pieces {
     this.#bytes += length;
   }
 
-  /** Copies them to the beginning of a payload, and releases their slots. */
+  /** Copies the pieces to the beginning of a payload and releases their slots. */
   moveTo(link: Link, bytes: Buffer): void {
     let to = 0;
     for (const { slot, at, length } of this.#pieces) {
@@ -42,7 +42,7 @@ export class Pieces {
     }
   }
 
-  /** Releases their slots: nobody wants the payload. */
+  /** Releases the slots of a payload that is no longer needed. */
   release(link: Link): void {
     for (const { slot } of this.#pieces) link.release(slot);
   }
@@ -50,7 +50,7 @@ export class Pieces {
 
 const EMPTY = Buffer.alloc(0);
 
-/** Takes a payload out of its slot, and its earlier pieces out of theirs. */
+/** Copies a payload out of its slots and releases them. */
 export function takePayload(
   link: Link,
   slot: Slot,

@@ -5,17 +5,17 @@ import type { Link, Slot } from '../connection/link.js';
 import { Transfer } from '../connection/operations.js';
 import type { Admission, Charge } from './budget.js';
 
-/** A large payload that was read, and what it is charged until it is released. */
+/** A large payload that was read, and its charge. */
 export interface Fetched {
   /** The payload. */
   readonly bytes: Buffer;
-  /** Its charge in the budget; whoever takes the bytes releases it. */
+  /** Its charge to the budget, released by the user of the bytes. */
   readonly charge: Charge;
 }
 
 /**
- * Reads large payloads from the peer's memory. The frame that describes one keeps its slot until the peer hears that it was read. Nothing
- * here refers to the channel: those that wait are in a list of all connections.
+ * Reads large payloads from the peer's memory. The frame that describes a payload keeps its slot until the peer is notified that the
+ * payload was read. Nothing here refers to the channel, because a list of all connections holds the waiting payloads.
  */
 export class Reader {
   readonly #link: Link;
@@ -24,7 +24,7 @@ export class Reader {
     this.#link = link;
   }
 
-  /** Reads a payload as soon as the admission lets it in; undefined if the connection ends meanwhile. */
+  /** Reads a payload when the admission permits it. Resolves with undefined if the connection ends first. */
   fetch(admission: Admission, memory: MemoryDescription, slot: Slot): Promise<Fetched | undefined> {
     return new Promise((resolve) => {
       admission.pass(memory.length, (charge) => {
@@ -36,7 +36,7 @@ export class Reader {
     });
   }
 
-  /** A payload that nobody wants: the peer may use its memory again. */
+  /** Discards a payload that is no longer needed, so that the peer may reuse its memory. */
   decline({ id }: MemoryDescription, slot: Slot): void {
     if (!this.#link.over) this.#link.reportRead(id, slot);
   }
@@ -46,7 +46,7 @@ export class Reader {
     if (link.over) return undefined;
     try {
       const { context } = link;
-      // Registering memory takes longer than the copy from a part that is registered.
+      // Registering memory takes longer than copying from memory that is already registered.
       const bounce = await context.borrow(length);
       const { region, offset, own } = bounce;
       const remote = new Nd2RemoteMemory(address, token);

@@ -1,4 +1,4 @@
-/** Warns of channels that a program has lost without closing them. */
+/** Warns of channels that were garbage-collected without being closed. */
 import { peerText } from '../connection/address-text.js';
 import type { Link } from '../connection/link.js';
 
@@ -6,18 +6,18 @@ import type { Link } from '../connection/link.js';
 const unclosed = new FinalizationRegistry<Link>((link) => {
   if (link.over) return;
   process.emitWarning(
-    `The channel to ${peerText(link)} was collected, and its connection has ended: call close(), or use \`await using\`.`,
+    `The channel to ${peerText(link)} was garbage-collected and its connection ended. Call close() or use \`await using\`.`,
     'NetworkDirectWarning',
   );
   link.end(undefined);
 });
 
-/** Warns when a channel is collected before its connection has ended, and ends it. */
+/** Watches a channel. If it is collected before its connection has ended, a warning is emitted and the connection is ended. */
 export function watchChannel(channel: object, link: Link): void {
   unclosed.register(channel, link, channel);
 }
 
-/** The connection has ended. */
+/** Called when the connection has ended. */
 export function unwatchChannel(channel: object): void {
   unclosed.unregister(channel);
 }

@@ -1,23 +1,23 @@
 import { CONTROL_SLOTS, type Hello, leaves, moreSlots } from './frames.js';
 
-/** Data credits that the field of a header holds. */
+/** Maximum data credits in a header field. */
 const MOST_RETURNED = 0xffff;
 
-/** One of so many parts of the usable slots may be unknown to the peer. */
+/** Credits are returned when one of this many parts of the usable slots is unknown to the peer. */
 const UNKNOWN_PARTS = 4;
 
-/** The credits of one connection: what this side may send, and what it owes the peer (docs/internals/net.md). */
+/** The credits of one connection in both directions (docs/internals/net.md). */
 export class Credits {
-  /** Data credits that messages leave to replies, or bytes to END. */
+  /** Data credits that messages leave for replies, or stream bytes for END. */
   readonly #kept: number;
   #data = 0;
   #control = CONTROL_SLOTS;
   #granted = 0;
-  /** Slots that can receive data, those that the peer does not know of yet included. */
+  /** Slots that can receive data, including those that the peer does not know of yet. */
   #posted: number;
   #owedData = 0;
   #owedControl = 0;
-  /** What the peer may send. */
+  /** Data frames that the peer may still send. */
   #peerData: number;
   #peerControl = CONTROL_SLOTS;
 
@@ -32,7 +32,7 @@ export class Credits {
     return this.#posted;
   }
 
-  /** The peer has so many slots in its hello. */
+  /** Sets the number of slots in the peer's hello. */
   meet(slots: number): void {
     this.#granted = slots + this.#kept;
     this.#data = this.#granted;
@@ -43,50 +43,51 @@ export class Credits {
     return this.#data;
   }
 
-  /** A frame of this type may take the last one of so many data credits. */
+  /** Whether a frame of this type may use the last of `credits` data credits. */
   allows(type: number, credits: number): boolean {
     return credits > leaves(type, this.#kept);
   }
 
-  /** Takes a data credit. */
+  /** Uses a data credit. */
   spend(): void {
     this.#data -= 1;
   }
 
-  /** Credits that came back. False: more than there are. */
+  /** Adds returned credits. Returns false if there are more than were used. */
   returned(data: number, control: number): boolean {
     this.#data += data;
     this.#control += control;
     return this.#data <= this.#granted && this.#control <= CONTROL_SLOTS;
   }
 
-  /** A slot has received data. False: the peer had no credit for it. */
+  /** Counts a received data frame. Returns false if the peer had no credit for it. */
   received(): boolean {
     this.#posted -= 1;
     this.#peerData -= 1;
     return this.#peerData >= 0;
   }
 
-  /** A slot has received a CONTROL frame. False: the peer had no credit for it. */
+  /** Counts a received CONTROL frame. Returns false if the peer had no credit for it. */
   receivedControl(): boolean {
     this.#peerControl -= 1;
     return this.#peerControl >= 0;
   }
 
-  /** A slot can receive data again. */
+  /** Counts a slot that can receive data again. */
   released(): void {
     this.#posted += 1;
     this.#owedData += 1;
   }
 
-  /** A slot can receive a CONTROL frame again. */
+  /** Counts a slot that can receive a CONTROL frame again. */
   releasedControl(): void {
     this.#owedControl += 1;
   }
 
   /**
-   * Of the slots that messages or bytes can use, or if there is none of the others, the peer does not know of a quarter. With a half it
-   * has often sent what it may before it hears of more, and both sides sleep in turns.
+   * Whether data credits should be returned: the peer does not know of a quarter of the slots that messages or stream bytes can use, or of
+   * the others if there are none. With half of the slots, the peer often runs out of credits before new ones arrive, and both sides sleep
+   * alternately.
    */
   get owesData(): boolean {
     const usable = this.#posted > this.#kept ? this.#posted - this.#kept : this.#posted;
@@ -94,10 +95,10 @@ export class Credits {
   }
 
   /**
-   * Takes a credit for a CONTROL frame, if there is one and something to report. The last one is spent only by a frame that returns
+   * Uses a credit for a CONTROL frame if there is one and something to report. The last credit is only used for a frame that returns
    * control credits.
    *
-   * @param more - there is something to report besides credits
+   * @param more - whether there is something to report besides credits
    */
   spendControl(more: boolean): boolean {
     const pays = 2 * this.#owedControl >= CONTROL_SLOTS;
@@ -107,7 +108,7 @@ export class Credits {
     return true;
   }
 
-  /** Data credits that the next Send returns. */
+  /** Data credits to return with the next Send. */
   takeData(): number {
     const owed = Math.min(this.#owedData, MOST_RETURNED);
     this.#owedData -= owed;
@@ -115,7 +116,7 @@ export class Credits {
     return owed;
   }
 
-  /** Control credits that the next Send returns. */
+  /** Control credits to return with the next Send. */
   takeControl(): number {
     const owed = this.#owedControl;
     this.#owedControl = 0;

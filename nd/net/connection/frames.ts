@@ -1,4 +1,4 @@
-/** The bytes of connections: hello, frames, descriptions of memory (docs/internals/net.md). Numbers are big-endian. */
+/** The wire format of connections: hello, frames, descriptions of memory (docs/internals/net.md). Integers are big-endian. */
 import { DIALECT } from '../../../kernel-bridge/schema/generated/numbers.js';
 
 /** What a connection carries. */
@@ -19,42 +19,42 @@ export const Frame = {
   RING: 8,
 } as const;
 
-/** The receiving program takes a frame of this type when it likes; all others are replies, taken as they come. */
+/** Whether frames of this type wait until the receiving program accepts them. All others are replies, which are processed on arrival. */
 export function isHeld(type: number): boolean {
   return type === Frame.DATA || type === Frame.REQUEST;
 }
 
 /**
- * Data credits that a frame of this type leaves alone, of those that a connection has besides its slots ({@link moreSlots}). Messages, requests
- * and bytes wait for the receiving program; the slot of an atomic operation waits until its answer was sent, and all others for nothing.
- * So there are always slots for those on which others wait.
+ * Returns how many of the additional data credits ({@link moreSlots}) a frame of this type must leave unused. Messages, requests and stream
+ * bytes wait for the receiving program; the slot of an atomic operation waits until its reply was sent; all other frames never wait. So
+ * frames on which others wait always find a slot.
  */
 export function leaves(type: number, more: number): number {
   if (isHeld(type)) return more;
   return type === Frame.ATOMIC ? more / 2 : 0;
 }
 
-/** Whether a message in slots is longer than its receiver takes. Of answers those to atomic operations, of 8 bytes, never are. */
+/** Whether a message in slots exceeds the receiver's limit. Answers to atomic operations have 8 bytes and never do. */
 export function exceeds(type: number, flags: number, length: number, most: number): boolean {
   return length > most && flags !== LARGE && (isHeld(type) || (type === Frame.ANSWER && length > 8));
 }
 
-/** Flag of a frame: the payload describes memory from which the receiver reads the real one. */
+/** Flag of a frame whose payload describes memory from which the receiver reads the actual payload. */
 export const LARGE = 1;
 
-/** Flag of a frame as long as the shorter of both sides' slots: the next data frame, of the same type and id, goes on with its payload. */
+/** Flag of a frame that fills the shorter of both sides' slots. The next data frame, of the same type and id, continues the payload. */
 export const MORE = 4;
 
-/** Flag of a frame of DATA, the first of its Send: the sender has put the bytes into the Send's part of the receiver's ring; the id is their number. */
+/** Flag of a DATA frame, the first of its Send: the bytes are in the Send's part of the receiver's ring, and the id is their number. */
 export const IN_RING = 2;
 
-/** What a frame of a type may have besides a payload and credits. */
+/** Permitted fields of a frame type besides payload and credits. */
 export interface Form {
-  /** The flags that it may have, at most one at a time. */
+  /** The permitted flags, at most one at a time. */
   readonly flags: number;
-  /** Its id has a meaning; otherwise it is 0. */
+  /** Whether the id is used; otherwise it must be 0. */
   readonly hasId: boolean;
-  /** Bytes of its payload without a flag; undefined: any number. */
+  /** Bytes of the payload without a flag; undefined: any number. */
   readonly bytes: number | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface Form {
 export const ATOMIC_BYTES = 32;
 
 const END_FORM: Form = { flags: 0, hasId: false, bytes: 0 };
-/** A message may be in the sender's memory, or in several frames. */
+/** A message may be in the sender's memory or in several frames. */
 const LONG = LARGE | MORE;
 
 /** The data frames of each kind of connection. */
@@ -82,7 +82,10 @@ export const forms: Readonly<Record<Kind, ReadonlyMap<number, Form>>> = {
   ]),
 };
 
-/** Why a data frame is malformed on a connection of this kind; undefined: it is not. Frames with {@link IN_RING} are not checked here. */
+/**
+ * Describes why a data frame is malformed on a connection of this kind; undefined if it is valid. Frames with {@link IN_RING} are not
+ * checked here.
+ */
 export function malformed(
   kind: Kind,
   type: number,
@@ -92,25 +95,25 @@ export function malformed(
 ): string | undefined {
   const form = forms[kind].get(type);
   if (form === undefined)
-    return `a ${kind === Kind.STREAM ? 'stream' : 'channel'} has no frame of type ${type}`;
+    return `frame type ${type} is not valid on a ${kind === Kind.STREAM ? 'stream' : 'channel'}`;
   if ((flags & ~form.flags) !== 0 || (flags & (flags - 1)) !== 0)
-    return `a frame of type ${type} has no flag 0x${flags.toString(16)} here`;
-  if (id !== 0 && !form.hasId) return `a frame of type ${type} has no id; got ${id}`;
+    return `flags 0x${flags.toString(16)} are not valid on a frame of type ${type}`;
+  if (id !== 0 && !form.hasId) return `the id of a frame of type ${type} must be 0; got ${id}`;
   if (flags === 0 && form.bytes !== undefined && length !== form.bytes)
-    return `a frame of type ${type} has ${form.bytes} bytes; got ${length}`;
+    return `a frame of type ${type} must have ${form.bytes} bytes; got ${length}`;
   return undefined;
 }
 
-/** What a RING frame says, as its flags: its sender offers a ring, wants it back, or gives the peer's back. */
+/** Flags of a RING frame: the sender offers a ring, requests its return, or returns the peer's ring. */
 export const Notice = { OFFER: 0, TAKE_BACK: 1, GIVE_BACK: 2 } as const;
 
-/** The length of each part of a ring is a multiple of this. Shorter pieces are sent in slots. */
+/** The length of each part of a ring is a multiple of this. Shorter payloads are sent in slots. */
 export const RING_UNIT = 4096;
 
 /** The largest ring, in bytes. */
 export const MOST_RING_BYTES = 2 ** 28;
 
-/** Header fields of a frame, by byte offset; the credits are those of the first frame in a slot. */
+/** Offsets of the header fields of a frame, in bytes. Only the first frame of a slot may carry credits. */
 export const Header = {
   TYPE: 0,
   FLAGS: 1,
@@ -122,7 +125,7 @@ export const Header = {
   BYTES: 16,
 } as const;
 
-/** Writes the header of a frame that returns nothing. */
+/** Writes the header of a frame that returns no credits. */
 export function writeHeader(
   view: DataView,
   at: number,
@@ -140,19 +143,19 @@ export function writeHeader(
   view.setUint32(at + Header.LENGTH, length);
 }
 
-/** Slots of CONTROL frames, in addition to those of the hello. */
+/** Slots for CONTROL frames, in addition to those announced in the hello. */
 export const CONTROL_SLOTS = 8;
 
 /**
- * Slots that a channel has besides those of its hello, which messages and requests leave free: answers come through when the program takes
- * no messages.
+ * Slots of a channel in addition to those announced in the hello. Messages and requests leave them free, so that answers arrive even if the
+ * program receives no messages.
  */
 export const REPLY_SLOTS = 4;
 
-/** The slot that a stream has besides those of its hello: END comes through when the program takes no bytes. */
+/** The slot of a stream in addition to those announced in the hello, so that END arrives even if the program reads no bytes. */
 export const END_SLOTS = 1;
 
-/** Slots that a connection of this kind has besides those of its hello. */
+/** Slots of a connection of this kind in addition to those announced in the hello. */
 export function moreSlots(kind: Kind): number {
   return kind === Kind.CHANNEL ? REPLY_SLOTS : END_SLOTS;
 }
@@ -161,20 +164,20 @@ const MAGIC = 0x4e44_4e31;
 /** Bytes of a hello. */
 export const HELLO_BYTES = 24;
 
-/** What a side announces when it connects or accepts. */
+/** What each side announces in Connect or Accept. */
 export interface Hello {
   readonly kind: Kind;
-  /** Receive slots for data frames, besides {@link moreSlots}. */
+  /** Receive slots for data frames, in addition to {@link moreSlots}. */
   readonly slots: number;
-  /** Bytes of a slot, header included. */
+  /** Bytes of a slot, including the header. */
   readonly slotBytes: number;
-  /** Bytes of the longest message, request or answer that it takes; of a stream 0. */
+  /** Bytes of the longest message, request or answer that is accepted; 0 for a stream. */
   readonly maxMessageBytes: number;
-  /** Of a stream: bytes of the largest ring that it has for what comes, and of the peer's that it puts bytes into; of a channel 0. */
+  /** For a stream, bytes of the largest ring for received data and of the largest peer ring that it writes to; 0 for a channel. */
   readonly ringBytes: number;
 }
 
-/** The private data of Connect, Accept and Reject. */
+/** Encodes a hello: the private data of Connect, Accept and Reject. */
 export function encodeHello({ kind, slots, slotBytes, maxMessageBytes, ringBytes }: Hello): Uint8Array {
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
@@ -188,7 +191,7 @@ export function encodeHello({ kind, slots, slotBytes, maxMessageBytes, ringBytes
   return bytes;
 }
 
-/** The peer's hello; undefined if it is none, or one that nobody can use. */
+/** Decodes the peer's hello; undefined if it is invalid. */
 export function decodeHello(bytes: Uint8Array): Hello | undefined {
   if (bytes.length < HELLO_BYTES) return undefined;
   const view = viewOf(bytes);
@@ -205,7 +208,7 @@ export function decodeHello(bytes: Uint8Array): Hello | undefined {
   return { kind, slots, slotBytes, maxMessageBytes, ringBytes };
 }
 
-/** The private data of a Reject for a hello of another version: the beginning of a hello, which tells its version alone. */
+/** Encodes the private data of a Reject for a hello of another version: the beginning of a hello, with the version only. */
 export function encodeVersion(): Uint8Array {
   const bytes = new Uint8Array(HELLO_BYTES);
   const view = new DataView(bytes.buffer);
@@ -214,7 +217,7 @@ export function encodeVersion(): Uint8Array {
   return bytes;
 }
 
-/** The version of a hello, if it is another than this side's; undefined: it is the same, or these bytes are no hello. */
+/** The version of a hello if it differs from this side's; undefined if it is the same or these bytes are not a hello. */
 export function otherVersionIn(bytes: Uint8Array): number | undefined {
   if (bytes.length < HELLO_BYTES) return undefined;
   const view = viewOf(bytes);
@@ -222,20 +225,20 @@ export function otherVersionIn(bytes: Uint8Array): number | undefined {
   return view.getUint32(0) !== MAGIC || version === DIALECT ? undefined : version;
 }
 
-/** Bytes of a description of memory. */
+/** Bytes of a memory description. */
 export const MEMORY_BYTES = 24;
 
 /** Memory that the peer may access. */
 export interface MemoryDescription {
   readonly address: bigint;
   readonly token: number;
-  /** Of a large payload; 0 for exposed memory. */
+  /** Id of a large payload; 0 for exposed memory. */
   readonly id: number;
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
 }
 
-/** Writes a description of memory. */
+/** Encodes a memory description. */
 export function encodeMemory({ address, token, id, length }: MemoryDescription): Uint8Array {
   const bytes = new Uint8Array(MEMORY_BYTES);
   const view = new DataView(bytes.buffer);
@@ -246,7 +249,7 @@ export function encodeMemory({ address, token, id, length }: MemoryDescription):
   return bytes;
 }
 
-/** Reads a description of memory; undefined if it has no such form. */
+/** Decodes a memory description; undefined if it is malformed. */
 export function decodeMemory(bytes: Uint8Array): MemoryDescription | undefined {
   if (bytes.length !== MEMORY_BYTES) return undefined;
   const view = viewOf(bytes);
@@ -255,7 +258,7 @@ export function decodeMemory(bytes: Uint8Array): MemoryDescription | undefined {
   return { address: view.getBigUint64(0), token: view.getUint32(8), id: view.getUint32(12), length };
 }
 
-/** A view of the same bytes. */
+/** A DataView of the same bytes. */
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -3,43 +3,43 @@ import { closed } from '../base/errors.js';
 import type { LocalContext, Registered } from './local-context.js';
 import { type Operation, Operations } from './operations.js';
 
-/** Binds and Invalidates that one link has in flight. */
+/** Maximum Binds and Invalidates that one link has in flight. */
 export const KEY_OPERATIONS = 16;
 
-/** Windows that a link keeps unbound for its next grants. */
+/** Unbound windows that a link keeps for its next grants. */
 const SPARE_WINDOWS = 64;
 
-/** What a grant lets the peer do. */
+/** Access rights of a grant. */
 export const Right = { READ: Nd2OpFlag.ALLOW_READ, WRITE: Nd2OpFlag.ALLOW_WRITE } as const;
 /** A value of {@link Right}. */
 export type Right = (typeof Right)[keyof typeof Right];
 
 /** A range of registered memory. */
 export interface Range {
-  /** The memory, of {@link LocalContext.registerFor}. */
+  /** The memory, from {@link LocalContext.registerFor}. */
   readonly memory: Registered;
-  /** Bytes from the start of the memory. */
+  /** Offset from the start of the memory, in bytes. */
   readonly offset: number;
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
 }
 
-/** What happens to a grant. */
+/** Callbacks of a grant. */
 export interface GrantNews {
-  /** The peer may be told the token: what is posted from now on is executed when it is valid. */
+  /** Called when the token may be sent to the peer: requests that are posted from now on are executed after the token became valid. */
   opened(token: number): void;
-  /** There is no access, and none is to come. */
+  /** Called when the access failed. */
   failed(error: unknown): void;
 }
 
 /**
- * Access of one connection's peer to a range of memory, for one purpose: a memory window that is bound to the connection's queue pair. The
- * token is worth nothing on other connections, and nothing after the grant's end.
+ * Access of one connection's peer to a range of memory for one purpose, by a memory window that is bound to the connection's queue pair.
+ * The token is invalid on other connections and after the end of the grant.
  */
 export class Grant implements Operation {
   readonly what = 'bind';
   #window: IND2MemoryWindow | undefined;
-  /** It was cut, or is closed. */
+  /** Whether it was cut or closed. */
   #over = false;
 
   /** @internal */
@@ -75,23 +75,23 @@ export class Grant implements Operation {
     if (unknown) this.news.failed(error);
   }
 
-  /** Ends the access in its turn. `dead` is called when no access by the token can succeed any more. */
+  /** Ends the access in order with other requests. `dead` is called when no access with the token can succeed any more. */
   close(dead: () => void): void {
     this.grants.close(new Closing(this, dead));
   }
 
-  /** The window that is to be invalidated. @internal */
+  /** The window to invalidate. @internal */
   get window(): IND2MemoryWindow | undefined {
     return this.#window;
   }
 
-  /** The window was invalidated. @internal */
+  /** Called when the window was invalidated. @internal */
   closed(): void {
     const window = this.#end();
     if (window !== undefined) this.grants.spare(window);
   }
 
-  /** Ends the access now. */
+  /** Ends the access at once. */
   cut(): void {
     const window = this.#end();
     if (window !== undefined) this.grants.drop(window);
@@ -106,7 +106,7 @@ export class Grant implements Operation {
   }
 }
 
-/** The end of a grant: an Invalidate, behind its Bind. */
+/** The end of a grant: an Invalidate after its Bind. */
 class Closing implements Operation {
   readonly what = 'invalidate';
 
@@ -128,9 +128,9 @@ class Closing implements Operation {
   }
 }
 
-/** The grants of one link, and its windows. */
+/** The grants of one link and its memory windows. */
 export class Grants {
-  /** Binds and Invalidates: Reads and Writes, which take long, do not hold them up. */
+  /** Binds and Invalidates, kept apart from Reads and Writes, which take long and would delay them. */
   readonly operations: Operations;
   readonly #windows = new Set<IND2MemoryWindow>();
   readonly #spare: IND2MemoryWindow[] = [];
@@ -149,7 +149,7 @@ export class Grants {
     return this.context.registerFor(bytes, flags);
   }
 
-  /** Grants the peer access to a range of memory of {@link LocalContext.registerFor}. */
+  /** Grants the peer access to a range of memory from {@link LocalContext.registerFor}. */
   open(range: Range, right: Right, news: GrantNews): Grant {
     const grant = new Grant(this, range, right, news);
     if (this.context.windows) this.operations.add(grant);
@@ -160,11 +160,11 @@ export class Grants {
   /** @internal */
   close(closing: Operation): void {
     if (this.context.windows) this.operations.add(closing);
-    // The region, which is the grant's own, ends with it.
+    // The region belongs to this grant and ends with it.
     else closing.done(undefined);
   }
 
-  /** A window to bind. @internal */
+  /** Returns a window to bind. @internal */
   take(): IND2MemoryWindow {
     const spare = this.#spare.pop();
     if (spare !== undefined) return spare;
@@ -173,18 +173,18 @@ export class Grants {
     return window;
   }
 
-  /** A window that is not bound any more. @internal */
+  /** Keeps a window that is no longer bound. @internal */
   spare(window: IND2MemoryWindow): void {
     if (this.#spare.length < SPARE_WINDOWS && this.#windows.has(window)) this.#spare.push(window);
     else this.drop(window);
   }
 
-  /** A window that may be bound: its end ends the access. @internal */
+  /** Releases a window that may be bound, which ends the access. @internal */
   drop(window: IND2MemoryWindow): void {
     if (this.#windows.delete(window)) window.release();
   }
 
-  /** The connection has ended, and nothing of it is under way. */
+  /** Called when the connection has ended and has no requests in flight. */
   end(): void {
     for (const window of this.#windows) window.release();
     this.#windows.clear();

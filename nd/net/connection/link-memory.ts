@@ -2,25 +2,25 @@ import { type IND2Adapter, type IND2MemoryRegion, Nd2MrFlag } from '../../index.
 
 /** Registered memory for the slots of one link. */
 export interface LinkMemory {
-  /** All of it. */
+  /** The whole memory. */
   readonly bytes: Buffer;
-  /** Local rights only. */
+  /** Its region, with local rights only. */
   readonly region: IND2MemoryRegion;
 }
 
-/** Maximum number of regions that are kept for later links, and of their bytes. */
+/** Maximum number of regions kept for later links, and of their bytes. */
 const MOST_KEPT = 16;
 const MOST_KEPT_BYTES = 2 ** 26;
 
-/** A region that no link needs between two checks is released; ms between checks. */
+/** Interval between checks, in ms. A region that no link has used between two checks is released. */
 export const IDLE_MS = 5000;
 
-/** Those of all local contexts of the thread. */
+/** The pools of all local contexts of the thread. */
 const pools = new Set<LinkMemoryPool>();
 
 /**
- * Keeps the memory of ended links for the next ones of the same length, because allocating and registering it takes more than a third of a
- * connection's CPU time. No peer has a key to this memory, so none can reach the next connection through it.
+ * Keeps the memory of ended links for later links of the same length, because allocating and registering it takes more than a third of a
+ * connection's CPU time. Peers have no key to this memory, so they cannot access the next connection through it.
  */
 export class LinkMemoryPool {
   readonly #adapter: IND2Adapter;
@@ -30,7 +30,7 @@ export class LinkMemoryPool {
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param emptied - called when nothing is kept any more, because no link has needed it for a while */
+  /** @param emptied - called when the pool is empty because no link has used it for a while */
   constructor(
     adapter: IND2Adapter,
     private readonly emptied: () => void = () => {},
@@ -44,14 +44,14 @@ export class LinkMemoryPool {
     return this.#kept.length;
   }
 
-  /** Registered memory of `length` bytes, with any contents. @throws NdError */
+  /** Returns registered memory of `length` bytes with arbitrary contents. @throws NdError */
   async take(length: number): Promise<LinkMemory> {
     const at = this.#kept.findLastIndex(({ memory }) => memory.bytes.length === length);
     if (at >= 0) return this.#remove(at);
     try {
       return await this.#register(length);
     } catch (error) {
-      // Kept regions, of other adapters, too, count against the same limits, such as that of locked memory.
+      // Kept regions, including those of other adapters, count towards the same limits, such as that for locked memory.
       const keeping = [...pools].filter(({ size }) => size > 0);
       if (keeping.length === 0) throw error;
       for (const pool of keeping) pool.empty();
@@ -62,7 +62,7 @@ export class LinkMemoryPool {
   async #register(length: number): Promise<LinkMemory> {
     const region = this.#adapter.createMemoryRegion();
     try {
-      // Zeroing could commit the pages of links that carry nothing, such as half-open ones. Each byte is written before it is read.
+      // Zeroing could commit pages for links that carry no data, such as half-open ones. Each byte is written before it is read.
       const bytes = Buffer.allocUnsafeSlow(length);
       await region.register(bytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
       return { bytes, region };
@@ -85,7 +85,7 @@ export class LinkMemoryPool {
     this.#timer ??= setInterval(() => this.trim(), IDLE_MS).unref();
   }
 
-  /** Releases the regions that no link has needed since the last check. @internal */
+  /** Releases the regions that no link has used since the last check. @internal */
   trim(): void {
     const idle = this.#kept.findLastIndex((one) => one.idle);
     this.#release(idle + 1);
@@ -99,7 +99,7 @@ export class LinkMemoryPool {
     return memory;
   }
 
-  /** Releases the oldest ones. */
+  /** Releases the oldest regions. */
   #release(count: number): void {
     for (let n = 0; n < count; n += 1) this.#remove(0).region.release();
     if (this.#kept.length > 0) return;
@@ -113,7 +113,7 @@ export class LinkMemoryPool {
     this.emptied();
   }
 
-  /** Releases all kept regions, and from now on every one that is returned. */
+  /** Releases all kept regions and every region that is returned later. */
   close(): void {
     this.#closed = true;
     pools.delete(this);

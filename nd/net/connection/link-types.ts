@@ -1,23 +1,23 @@
 import type { IND2MemoryRegion, Nd2Sge } from '../../index.js';
 import type { Hello } from './frames.js';
 
-/** The part of a link's memory for one Send or Receive, which has one or more frames; or the part of a ring with the bytes of one. */
+/** The part of a link's memory for one Send or Receive, which has one or more frames, or the part of a ring with the bytes of one. */
 export interface Slot {
-  /** Where it is. */
+  /** The memory that contains it. */
   readonly memory: Buffer;
-  /** Of its first byte. */
+  /** Offset of its first byte. */
   readonly offset: number;
-  /** Of a part of a ring: the slot of the frame that announced its bytes. */
+  /** For a part of a ring, the slot of the frame that announced its bytes. */
   readonly carrier: Slot | undefined;
-  /** All of it, as requests name it. */
+  /** The whole slot as a scatter/gather list. */
   readonly sgl: [Nd2Sge];
   /** Bytes of its frames, in a send slot. */
   used: number;
-  /** Frames that its user has not released, in a receive slot. */
+  /** Frames that the user has not released, in a receive slot. */
   frames: number;
 }
 
-/** A slot, in memory that is registered as the region. */
+/** Creates a slot in memory that is registered as `region`. */
 export function slotAt(memory: Buffer, region: IND2MemoryRegion, offset: number, length: number): Slot {
   return {
     memory,
@@ -29,17 +29,17 @@ export function slotAt(memory: Buffer, region: IND2MemoryRegion, offset: number,
   };
 }
 
-/** What is above a link. */
+/** The socket or channel above a link. */
 export interface LinkUser {
-  /** A data frame. Its payload, from an offset on in the slot's memory, belongs to the user until `Link.release`. */
+  /** Called for a data frame. Its payload, at offset `at` of the slot's memory, belongs to the user until `Link.release`. */
   frame(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void;
-  /** The peer has read a large payload. */
+  /** Called when the peer has read a large payload. */
   wasRead(id: number): void;
-  /** Credits or slots have come back. */
+  /** Called when credits or send slots were returned. */
   writable(): void;
-  /** The connection has ended: once, after all frames. */
+  /** Called once, after all frames, when the connection has ended. */
   ended(error: unknown): void;
-  /** Something waits for credits, or for the peer to read it. */
+  /** Whether data waits for credits or to be read by the peer. */
   unsent(): boolean;
 }
 

@@ -31,7 +31,7 @@ import { type Operation, Operations, REMOTE_OPERATIONS } from './operations.js';
 import { ProcessRef } from './process-ref.js';
 import { type OutRing, StreamRings } from './stream-rings.js';
 
-// Imported names are constants to V8 only under a local name.
+// V8 treats imported names as constants only under a local name.
 const { RECEIVE, SEND, BIND, INVALIDATE } = Nd2RequestType;
 const { CONTROL, DATA, RING, DATA_CREDITS, CONTROL_CREDITS, RESERVED } = { ...Frame, ...Header };
 const HEADER = Header.BYTES;
@@ -39,54 +39,54 @@ const SUCCESS: number = Status.SUCCESS;
 
 export type { LinkOptions, LinkUser, Slot };
 
-/** A payload takes one of so many parts of the slots at most. */
+/** A payload uses at most one of this many parts of the slots. */
 const PARTS_OF_SLOTS = 4;
 
-/** Slots of each direction. */
+/** Slots in each direction. */
 const slotsOf = (credits: Credits): number => credits.posted + CONTROL_SLOTS;
 
 const nothing = Promise.resolve();
 
-/** One queue pair with its slots, and the credits of both directions. */
+/** One queue pair with its slots and the credits of both directions. */
 export class Link {
   readonly context: LocalContext;
   readonly connector: IND2Connector;
   readonly queuePair: IND2QueuePair;
   readonly hello: Hello;
   readonly processRef: ProcessRef;
-  /** What the peer may access. */
+  /** The peer's access to memory of this side. */
   readonly grants: Grants;
-  /** All slots. */
+  /** The memory of all slots. */
   readonly memory: Buffer;
   touched = false;
-  /** The user; frames before it is set would be lost, so it is set before anything is posted. */
+  /** The user. It must be set before anything is posted, because earlier frames would be lost. */
   user: LinkUser;
-  /** Bytes of payload that a frame to the peer may have. */
+  /** Maximum payload of a frame to the peer, in bytes. */
   most = 0;
-  /** Bytes of the longest message that the peer takes. */
+  /** Bytes of the longest message that the peer accepts. */
   mostMessage = 0;
-  /** The connection has ended, or never was. */
+  /** Whether the connection has ended or was never established. */
   over = false;
-  /** Calls of reads, writes and atomic operations on the peer's memory that have not returned; their requests may not be posted yet. */
+  /** Pending calls that read, write or atomically change the peer's memory. Their requests may not be posted yet. */
   remoteCalls = 0;
-  /** The peer was waited for in vain, once, until it offers its memory for direct access. */
+  /** Whether waiting for the peer to offer its memory for direct access has timed out. Later operations do not wait. */
   offersNothing = false;
   bytesRead = 0;
   bytesWritten = 0;
 
-  /** Slots that a payload takes at most. */
+  /** Maximum slots of one payload. */
   #mostPieces = 0;
   readonly #view: DataView;
   readonly #memory: LinkMemory;
-  /** Slots with frames that their user has not released. */
+  /** Slots with frames that the user has not released. */
   #heldSlots = 0;
   readonly #entries: number;
   readonly #freeSends: Slot[] = [];
-  /** Takes further frames before it is posted. */
+  /** The send slot that accepts further frames before it is posted. */
   #open: Slot | undefined;
-  /** Credits of which it took one: only frames that may take the last of so many may join. */
+  /** Data credits that were available when it used one. Only frames that may use the last of them may join. */
   #openCredits = 0;
-  /** A frame was posted in this turn: the next ones go together. */
+  /** Whether a frame was posted in this turn, so that the next ones are combined. */
   #corked = false;
   readonly #flush = (): void => {
     this.#corked = false;
@@ -95,20 +95,20 @@ export class Link {
   readonly #sends: number;
   readonly #operations: Operations;
   readonly #isStream: boolean;
-  /** Of a stream that has carried something. */
+  /** The rings of a stream that has carried data. */
   #rings: StreamRings | undefined;
-  /** Of a ring, as both sides want it. */
+  /** Ring size that both sides agreed on, in bytes. */
   #ringBytes = 0;
   #peerSlots = 0;
-  /** Sends with a data credit, by direction. They use the parts of a ring in turn. */
+  /** Sends with a data credit, by direction. They use the parts of a ring round-robin. */
   #dataSends = 0;
   #dataReceives = 0;
   #established = false;
   readonly #credits: Credits;
-  /** Large payloads that were read and not reported yet. Their frames keep their slots, which bounds them. */
+  /** Large payloads that were read but not reported. Their frames keep their slots, which bounds the queue. */
   readonly #read = new Fifo<{ id: number; slot: Slot }>();
   #freed = false;
-  /** Frames that came before they can be delivered. */
+  /** Frames that arrived before they can be delivered. */
   #early: (() => void)[] = [];
   #delivers = false;
 
@@ -155,8 +155,8 @@ export class Link {
   }
 
   /**
-   * A link that can receive. The caller connects or accepts, then calls {@link establish}. The connector is the link's from now on; if none
-   * is made, it stays the caller's.
+   * Creates a link that can receive. The caller connects or accepts, then calls {@link establish}. The link owns the connector; if creation
+   * fails, the caller still owns it.
    */
   static async make(
     context: LocalContext,
@@ -183,7 +183,7 @@ export class Link {
     }
   }
 
-  /** Divides its memory into slots, and posts those that receive. */
+  /** Divides the memory into slots and posts the receive slots. */
   #fill(): void {
     const { bytes, region } = this.#memory;
     const { slotBytes } = this.hello;
@@ -194,7 +194,7 @@ export class Link {
     }
   }
 
-  /** What the peer has announced: from now on frames may be queued for it. */
+  /** Applies the peer's hello. From now on, frames may be queued for it. */
   meet(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
     this.#mostPieces = Math.floor(Math.min(peer.slots, this.hello.slots) / PARTS_OF_SLOTS);
@@ -205,7 +205,7 @@ export class Link {
   }
 
   /**
-   * The connection is established. Throws, without any effect, if it has ended already.
+   * Marks the connection as established. If it has already ended, this throws and has no effect.
    *
    * @param entered - called when the link can send, before the first frame is delivered; it may end the link
    */
@@ -227,21 +227,21 @@ export class Link {
     this.user.writable();
   }
 
-  /** Whether a frame of this type can be sent now, with a payload of this many bytes, at most {@link most}. */
+  /** Whether a frame of this type can be sent now with a payload of `length` bytes, at most {@link most}. */
   takes(type: number, length: number): boolean {
     if (this.over) return false;
     return this.#joins(type, length) || this.#begins(type);
   }
 
-  /** Another Send can begin with a frame of this type. */
+  /** Whether another Send can begin with a frame of this type. */
   #begins(type: number): boolean {
     const left = type === DATA && this.#isStream ? END_SLOTS : 0;
     return this.#established && this.#credits.allows(type, this.#credits.data) && this.#places > left;
   }
 
   /**
-   * Whether a payload that is longer than {@link most} can be copied to several slots now. What the receiving program takes when it likes
-   * leaves half of the slots: a frame on which that program waits finds one.
+   * Whether a payload that is longer than {@link most} can be copied to several slots now. Frames that wait for the receiving program leave
+   * half of the slots free for frames on which that program waits.
    */
   takesPieces(type: number, length: number): boolean {
     const pieces = Math.ceil(length / this.most);
@@ -250,27 +250,26 @@ export class Link {
     return this.#credits.allows(type, this.#credits.data - (pieces - 1) - left);
   }
 
-  /** Places of the send queue for Sends of data. */
+  /** Free entries of the send queue for Sends of data. */
   get #places(): number {
     return this.#freeSends.length - CONTROL_SLOTS;
   }
 
-  /** The open slot takes the frame, too. */
+  /** Whether the frame fits into the open slot. */
   #joins(type: number, length: number): boolean {
     const slot = this.#open;
     if (slot === undefined || slot.used + length > this.most) return false;
     return this.#credits.allows(type, this.#openCredits);
   }
 
-  /** All Sends have completed. */
+  /** Whether all Sends have completed. */
   get quiet(): boolean {
     return this.#freeSends.length === this.#sends;
   }
 
   /**
-   * Sends a payload, which is copied, in one frame or several. Only while the link {@link takes} it, or its pieces
-   * ({@link takesPieces}). The first frame of a turn goes at once, those that follow within the turn go together. While
-   * results are delivered all go together.
+   * Copies a payload and sends it in one frame or several. The link must be able to take it ({@link takes}, {@link takesPieces}). The first
+   * frame of a turn is posted at once; later ones of the same turn are combined. While results are delivered, all are combined.
    */
   send(type: number, flags: number, id: number, payload: Uint8Array | undefined): void {
     const length = payload === undefined ? 0 : payload.length;
@@ -285,7 +284,7 @@ export class Link {
     this.#cork();
   }
 
-  /** As {@link send}, with several pieces that are one payload of `length` bytes. */
+  /** As {@link send}, with several pieces that form one payload of `length` bytes. */
   sendPieces(type: number, pieces: readonly Uint8Array[], length: number): void {
     let at = this.#frame(type, 0, 0, length);
     for (const piece of pieces) {
@@ -295,15 +294,15 @@ export class Link {
     this.#cork();
   }
 
-  /** Bytes that {@link sendInRing} takes now; 0: there is no credit, or no ring. */
+  /** Bytes that {@link sendInRing} accepts now; 0 if there is no credit or no ring. */
   get ringRoom(): number {
     const room = this.#rings === undefined ? 0 : this.#rings.room;
     return room > 0 && !this.over && this.#begins(DATA) ? room : 0;
   }
 
   /**
-   * As {@link sendPieces}, by putting the payload, at most {@link ringRoom}, into the peer's ring. False: it must go in slots, or the
-   * connection is over.
+   * As {@link sendPieces}, but puts the payload, at most {@link ringRoom}, into the peer's ring. Returns false if it must be sent in slots
+   * or the connection is over.
    */
   sendInRing(pieces: readonly Uint8Array[], length: number): boolean {
     this.flush();
@@ -320,7 +319,7 @@ export class Link {
     return !this.over;
   }
 
-  /** Writes the header of a frame into the open slot, or the next one. Returns where its payload begins. */
+  /** Writes the header of a frame into the open slot or the next one. Returns the offset of its payload. */
   #frame(type: number, flags: number, id: number, length: number): number {
     if (!this.#joins(type, length)) this.flush();
     let slot = this.#open;
@@ -348,7 +347,7 @@ export class Link {
     } else if (this.#open!.used + HEADER > this.most) this.flush();
   }
 
-  /** Posts what is in the open slot. */
+  /** Posts the open slot. */
   flush(): void {
     const slot = this.#open;
     if (slot === undefined || this.over) return;
@@ -371,7 +370,7 @@ export class Link {
     this.context.poller.wake();
   }
 
-  /** The payload of a frame was taken. The slot receives again after its last one. */
+  /** Releases the payload of a frame. The slot receives again after its last one. */
   release(slot: Slot): void {
     const { carrier } = slot;
     if (carrier !== undefined) this.#rings!.in.released(slot);
@@ -381,7 +380,7 @@ export class Link {
     if (this.#credits.owesData) this.#report();
   }
 
-  /** One frame fewer is in use; whether it was the last one, and the slot is needed again. */
+  /** Counts a released frame. Returns whether it was the last and the slot must be posted again. */
   #isFree(slot: Slot): boolean {
     slot.frames -= 1;
     if (slot.frames > 0) return false;
@@ -389,12 +388,12 @@ export class Link {
     return !this.over;
   }
 
-  /** The slot receives data again. */
+  /** Posts the slot to receive data again. */
   #receive(slot: Slot): void {
     if (this.#postReceive(slot)) this.#credits.released();
   }
 
-  /** Posts a Receive. Returns false, and ends the connection, if the provider refuses it. */
+  /** Posts a Receive. If the provider rejects it, ends the connection and returns false. */
   #postReceive(slot: Slot): boolean {
     slot.sgl[0].length = this.hello.slotBytes;
     try {
@@ -406,7 +405,7 @@ export class Link {
     }
   }
 
-  /** The large payload with this id, described in the slot, was read: the peer may use its memory again. */
+  /** Reports that the large payload with this id, described in the slot, was read, so that the peer may reuse its memory. */
   reportRead(id: number, slot: Slot): void {
     this.#read.push({ id, slot });
     this.#report();
@@ -421,7 +420,7 @@ export class Link {
     const notice = this.#rings?.notice();
     if (notice !== undefined) {
       const { kind, payload } = notice;
-      // Announce all bytes in the ring before giving it back.
+      // Announce all bytes in the ring before returning it.
       this.flush();
       if (this.over) return;
       writeHeader(this.#view, slot.offset, RING, kind, 0, payload.length);
@@ -437,18 +436,18 @@ export class Link {
       const { id, slot: from } = this.#read.shift()!;
       this.#view.setUint32(slot.offset + slot.used, id);
       slot.used += 4;
-      // The frame returns the slot, too.
+      // The frame also returns the slot.
       if (this.#isFree(from)) this.#receive(from);
     }
     this.#post(slot);
   }
 
-  /** Reads or writes memory of the peer, when its turn comes. */
+  /** Queues a Read or Write of the peer's memory. */
   operate(operation: Operation): void {
     this.#operations.add(operation);
   }
 
-  /** Whether no operation on the peer's memory was begun that has not ended. @internal */
+  /** Whether no operation on the peer's memory is in progress. @internal */
   get operatesNothing(): boolean {
     return this.remoteCalls === 0 && this.#operations.idle;
   }
@@ -485,7 +484,7 @@ export class Link {
     const { offset } = slot;
     const view = this.#view;
     if (bytes < HEADER) {
-      this.#refuse(`a frame of ${bytes} bytes is shorter than its header`);
+      this.#refuse(`a frame must have at least a header; got ${bytes} bytes`);
       return;
     }
     const returned = this.#credits.returned(
@@ -493,7 +492,7 @@ export class Link {
       view.getUint16(offset + CONTROL_CREDITS),
     );
     if (!returned) {
-      this.#refuse('it returned more credits than it had');
+      this.#refuse('it returned more credits than were used');
       return;
     }
     if (view.getUint16(offset + RESERVED) !== 0) {
@@ -512,14 +511,14 @@ export class Link {
     }
     const send = this.#dataReceives;
     this.#dataReceives += 1;
-    // The slot is kept until all frames are known.
+    // The slot is held until all its frames have been processed.
     slot.frames = 1;
     this.#heldSlots += 1;
     const end = offset + bytes;
     for (let at = offset; at < end && !this.over; ) {
       const length = end - at < HEADER ? end : view.getUint32(at + Header.LENGTH);
       if (at + HEADER + length > end) {
-        this.#refuse(`a frame is longer than the ${bytes} bytes that came`);
+        this.#refuse(`a frame exceeds the ${bytes} received bytes`);
         return;
       }
       const type = view.getUint8(at);
@@ -527,7 +526,7 @@ export class Link {
       const id = view.getUint32(at + Header.ID);
       const payload = at + HEADER;
       if (at > offset && this.#returnsCredits(at)) {
-        this.#refuse('a frame behind the first of a Send returned credits');
+        this.#refuse('a frame other than the first of a Send returned credits');
         return;
       }
       if (flags === IN_RING && type === DATA && length === 0 && at === offset && this.#rings !== undefined)
@@ -548,7 +547,7 @@ export class Link {
     this.release(slot);
   }
 
-  /** The header at this offset of the memory returns credits, or has reserved bits. */
+  /** Whether the header at this offset returns credits or has reserved bits set. */
   #returnsCredits(at: number): boolean {
     const view = this.#view;
     return (
@@ -566,11 +565,11 @@ export class Link {
     return this.#rings;
   }
 
-  /** The peer has put so many bytes into the part of this Send. */
+  /** Handles bytes that the peer has put into the ring part of this Send. */
   #inRing(send: number, bytes: number, carrier: Slot): void {
     const part = this.#rings!.in.take(send, bytes, carrier);
     if (part === undefined) {
-      this.#refuse(`its ring has no room for ${bytes} bytes`);
+      this.#refuse(`${bytes} announced bytes do not fit the ring`);
       return;
     }
     this.bytesRead += bytes;
@@ -578,7 +577,7 @@ export class Link {
     this.#give(DATA, 0, 0, part, part.offset, bytes);
   }
 
-  /** A frame for the user. A listener that throws does not cost the frames behind it. */
+  /** Delivers a frame to the user. If a listener throws, later frames are still delivered. */
   #give(type: number, flags: number, id: number, slot: Slot, at: number, length: number): void {
     if (!this.#delivers) {
       this.#early.push(() => this.#give(type, flags, id, slot, at, length));
@@ -600,7 +599,7 @@ export class Link {
       view.getUint32(slot.offset + Header.ID) !== 0 ||
       (flags !== 0 && type !== RING)
     ) {
-      this.#refuse(`a ${type === RING ? 'RING' : 'CONTROL'} frame of ${bytes} bytes has another form`);
+      this.#refuse(`a ${type === RING ? 'RING' : 'CONTROL'} frame of ${bytes} bytes is malformed`);
       return;
     }
     if (type === RING) {
@@ -623,12 +622,10 @@ export class Link {
     this.end(violation(sentence));
   }
 
-  /**
-   * The connection is over: what has arrived is delivered, and then the end is reported. Without an error it is a clean end.
-   */
+  /** Ends the connection. Frames that have arrived are delivered first, then the end is reported. Without an error, it is a clean end. */
   end(error: unknown): void {
     if (this.over) return;
-    // Frames that came before the end are delivered before it.
+    // Deliver frames that arrived before the end.
     if (!this.touched) this.context.poller.drainAll();
     if (this.over) return;
     this.over = true;
@@ -642,12 +639,12 @@ export class Link {
     try {
       await this.connector.disconnect();
     } catch {
-      // It has ended already.
+      // The connection has already ended.
     }
     this.free();
   }
 
-  /** Releases everything, the connector included. */
+  /** Releases everything, including the connector. */
   free(): void {
     this.#release(this.connector);
   }
@@ -658,12 +655,12 @@ export class Link {
     this.#freed = true;
     this.over = true;
     const { context } = this;
-    // Requests that were flushed report their end.
+    // Flushed requests still report their completion.
     context.poller.drainAll();
     connector?.release();
     this.grants.end();
     this.queuePair.release();
-    // What the user has not taken stays where it is.
+    // Keep memory with payloads that the user has not released.
     if (this.#heldSlots === 0) context.linkMemory.giveBack(this.#memory);
     else this.#memory.region.release();
     this.#rings?.end();

@@ -13,7 +13,7 @@ import { closed } from '../base/errors.js';
 import { LinkMemoryPool } from './link-memory.js';
 import { Poller } from './poller.js';
 
-/** Memory that a program has exposed: atomic operations of peers are executed on it. */
+/** Memory that a program has exposed and on which peers execute atomic operations. */
 export interface Exposed {
   readonly bytes: Uint8Array;
   readonly atomics: BigInt64Array | undefined;
@@ -23,42 +23,42 @@ export interface Exposed {
 export interface Registered {
   readonly region: IND2MemoryRegion;
   readonly bytes: Uint8Array;
-  /** Of lent memory, which many connections use: who may access it at present. */
+  /** For lent memory, which many connections use: the grants that currently give access to it. */
   readonly grants?: Set<{ cut(): void }>;
 }
 
 /** Registered memory for one Read or Write. */
 export interface Bounce extends Registered {
   readonly offset: number;
-  /** Made for this use alone; otherwise a part of the context's own memory, to be given back. */
+  /** Whether it was allocated for this use only; otherwise it is part of the context's memory and must be returned. */
   readonly own: boolean;
-  /** Of a part of the context's own memory: which of {@link BOUNCES}. */
+  /** For part of the context's memory: the index in {@link BOUNCES}. */
   readonly size: number;
 }
 
-/** Parts of the context's own memory for Reads and Writes, by size: bytes of each, and their number. */
+/** Parts of the context's memory for Reads and Writes, by size: bytes of each, and their number. */
 const BOUNCES = [
   [4096, 64],
   [2 ** 17, 64],
 ] as const;
 
-/** What all connections from one local address share. */
+/** State that all connections from one local address share. */
 export class LocalContext {
   readonly adapter: IND2Adapter;
   readonly poller: Poller;
   readonly linkMemory: LinkMemoryPool;
   /**
-   * The adapter has memory windows, and peers get tokens of these, not of regions: a region's token is good on each queue pair of the
-   * adapter. Without them, memory is registered for each grant, and lent memory for each message.
+   * Whether the adapter supports memory windows. If so, peers get tokens of windows instead of regions, because a region's token is valid
+   * on every queue pair of the adapter. Without windows, memory is registered for each grant, and lent memory for each message.
    */
   readonly windows: boolean;
-  /** Exposed memory by its token. */
+  /** Exposed memory by token. */
   readonly exposed = new Map<number, Exposed>();
-  /** Lent memory by its ArrayBuffer. */
+  /** Lent memory by ArrayBuffer. */
   readonly lent = new Map<ArrayBufferLike, Registered[]>();
   readonly #users = new Set<{ end(error: unknown): void }>();
   #references = 0;
-  /** Its completion queue has failed. */
+  /** Whether the completion queue has failed. */
   #failed = false;
   readonly #bounces: (Promise<Bounce[]> | undefined)[] = BOUNCES.map(() => undefined);
   readonly #bounceRegions: IND2MemoryRegion[] = [];
@@ -86,7 +86,7 @@ export class LocalContext {
 
   static readonly #contexts = new Map<string, LocalContext>();
 
-  /** The context of a local address, with a reference for the caller. @throws NdError */
+  /** Returns the context of a local address, with a reference for the caller. @throws NdError */
   static at(address: string): LocalContext {
     let context = LocalContext.#contexts.get(address);
     if (context?.isStale) {
@@ -101,7 +101,7 @@ export class LocalContext {
     return context;
   }
 
-  /** Adds a reference. @throws NetError: the last one was released */
+  /** Adds a reference. @throws NetError if the last one was released */
   hold(): this {
     if (this.#references === 0) throw closed('open');
     this.#references += 1;
@@ -109,15 +109,15 @@ export class LocalContext {
   }
 
   /**
-   * Releases a reference. Without any, the adapter stays open as long as memory of ended links is kept, because a client that connects
-   * again would open it anew, which took 15 of a connection's 36 requests to the kernel.
+   * Releases a reference. After the last one, the adapter stays open as long as memory of ended links is kept, because a client that
+   * connects again would have to reopen it, which took 15 of a connection's 36 requests to the kernel.
    */
   letGo(): void {
     this.#references -= 1;
     if (this.#references === 0 && (this.#failed || this.linkMemory.size === 0)) this.#close();
   }
 
-  /** Nobody has used it for a while, in which its device may have gone: nothing would have told it. */
+  /** Whether the context is unused and its device is gone, which is not notified while nothing is pending. */
   private get isStale(): boolean {
     if (this.#references > 0) return false;
     try {
@@ -137,7 +137,7 @@ export class LocalContext {
     ndCleanup();
   }
 
-  /** Whoever must know when the completion queue fails. */
+  /** Registers a user that is notified when the completion queue fails. */
   join(user: { end(error: unknown): void }): void {
     this.#users.add(user);
   }
@@ -158,12 +158,12 @@ export class LocalContext {
     }
   }
 
-  /** Registers memory for grants: remote rights among the flags become those of the windows. @throws NdError */
+  /** Registers memory for grants. Remote rights in `flags` become those of the windows. @throws NdError */
   registerFor(bytes: Uint8Array, flags: number): Promise<Registered> {
     return this.register(bytes, this.windows ? flags & Nd2MrFlag.ALLOW_LOCAL_WRITE : flags);
   }
 
-  /** Registers bytes that a peer is to read: the bytes themselves, or where the runtime cannot, a copy. */
+  /** Registers bytes for a peer to read: the bytes themselves or, if the runtime does not permit that, a copy. */
   async offer(bytes: Uint8Array): Promise<Registered> {
     try {
       return await this.registerFor(bytes, Nd2MrFlag.ALLOW_REMOTE_READ);
@@ -175,7 +175,7 @@ export class LocalContext {
     }
   }
 
-  /** New memory that own Reads can write to. */
+  /** Registers new memory as the target of Reads. */
   async blank(bytes: number): Promise<Registered> {
     try {
       return await this.register(new Uint8Array(bytes), Nd2MrFlag.ALLOW_LOCAL_WRITE);
@@ -185,7 +185,7 @@ export class LocalContext {
     }
   }
 
-  /** Memory for a Read or a Write. */
+  /** Returns registered memory for a Read or a Write. */
   async borrow(bytes: number): Promise<Bounce> {
     const size = BOUNCES.findIndex(([room]) => bytes <= room);
     if (size >= 0) {
@@ -193,7 +193,7 @@ export class LocalContext {
       if (parts === undefined) {
         parts = this.#makeBounces(size);
         this.#bounces[size] = parts;
-        // The next one tries again.
+        // The next call retries.
         parts.catch(() => (this.#bounces[size] = undefined));
       }
       const bounce = (await parts).pop();
@@ -202,7 +202,7 @@ export class LocalContext {
     return { ...(await this.blank(bytes)), offset: 0, own: true, size };
   }
 
-  /** Memory of {@link borrow} that nobody uses any more. */
+  /** Returns memory from {@link borrow} that is no longer used. */
   giveBack(bounce: Bounce): void {
     void this.#bounces[bounce.size]?.then((free) => free.push(bounce));
   }
@@ -219,7 +219,7 @@ export class LocalContext {
     }
   }
 
-  /** The lent memory that these bytes are a part of. */
+  /** The lent memory that contains these bytes. */
   lentOf(bytes: Uint8Array): Registered | undefined {
     if (this.lent.size === 0 || !this.windows) return undefined;
     const end = bytes.byteOffset + bytes.length;
@@ -232,5 +232,5 @@ export class LocalContext {
   }
 }
 
-/** Statuses of memory that cannot be registered as it is: resizable, or of the runtime's own heap. */
+/** Statuses of memory that cannot be registered directly because it is resizable or on the runtime's own heap. */
 const copied: ReadonlySet<number> = new Set([Status.NOT_SUPPORTED, Status.INVALID_PARAMETER]);

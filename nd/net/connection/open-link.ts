@@ -13,14 +13,14 @@ export interface Opening {
   readonly user: LinkUser;
 }
 
-/** Where a server is: an address or host name with a port, or the name by which it listens. */
+/** The location of a server: an address or host name with a port, or a name. */
 export interface Destination {
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly name?: string | undefined;
 }
 
-/** @throws TypeError, RangeError: there is neither a name nor a port, or there are both */
+/** @throws TypeError, RangeError if neither or both of name and port are given */
 export function checkDestination(call: string, destination: Destination): void {
   checkNameAlone(call, destination);
   if (destination.name === undefined) portOf(destination.port, 1);
@@ -36,7 +36,7 @@ async function addressesOf({ port, host = 'localhost', name }: Destination): Pro
   return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4, port: number }));
 }
 
-/** A link to a server, established; `attach` gets it before anything can arrive. @throws NetError, AbortError */
+/** Opens a link to a server. `attach` receives it before any frame is delivered. @throws NetError, AbortError */
 export async function openLink(
   destination: Destination,
   needs: Opening,
@@ -52,11 +52,11 @@ export async function openLink(
       return await openTo(address, name, needs, attach, signal);
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
-      // The first failure says most; one of an address family that this host has not says least.
+      // Report the first failure, unless it is that this host has no address of the family.
       if (failure === undefined || (failure as { code?: unknown }).code === 'EADDRNOTAVAIL') failure = error;
     }
   }
-  if (failure === undefined) throw new NetError('ENOTFOUND', `${host} has no address.`);
+  if (failure === undefined) throw new NetError('ENOTFOUND', `${host} does not resolve to an address.`);
   throw failure;
 }
 
@@ -85,7 +85,7 @@ async function openTo(
     const connecting = connector.connect(link.queuePair, peer, { privateData: encodeHello(options) });
     if (signal !== undefined) connecting.abortOn(signal);
     await connecting.catch((error) => {
-      // A server that does not serve this kind rejects with its hello.
+      // A server that does not support this kind of connection rejects with its hello.
       const told = rejectedWith(link!);
       const version = otherVersionIn(told);
       if (version !== undefined) throw otherVersion(what, 'the server', version);
@@ -102,9 +102,9 @@ async function openTo(
     }
     if (hello === undefined || hello.kind !== options.kind) {
       connector.reject();
-      throw new NetError('EPROTO', `${what}: the server does not speak this protocol.`);
+      throw new NetError('EPROTO', `${what}: the server does not use this protocol.`);
     }
-    // Its owner may have died since the look-up, and another program may listen at its port.
+    // The owner of the name may have died since the lookup, and another program may listen on its port.
     if (name !== undefined) checkStillNamed(name, peer.port);
     link.meet(hello);
     attach(link);

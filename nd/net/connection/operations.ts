@@ -2,16 +2,16 @@ import type { IND2QueuePair, Nd2RemoteMemory, Nd2Sge } from '../../index.js';
 import { closed, netError, reset } from '../base/errors.js';
 import { Fifo } from '../base/fifo.js';
 
-/** RDMA Reads and Writes that one link has in flight. */
+/** Maximum RDMA Reads and Writes that one link has in flight. */
 export const REMOTE_OPERATIONS = 16;
 
-/** A request of a link that waits for its turn or its end. */
+/** A request of a link that is queued or in flight. */
 export interface Operation {
-  /** Names it in errors. */
+  /** Name of the operation in error messages. */
   readonly what: string;
-  /** Posts the request, with the operation as its context. */
+  /** Posts the request with the operation as its context. */
   post(queuePair: IND2QueuePair): void;
-  /** Called once, with the error if it failed. */
+  /** Called once when the operation has ended, with the error if it failed. */
   done(error: unknown): void;
 }
 
@@ -19,11 +19,11 @@ export interface Operation {
 export class Transfer implements Operation {
   constructor(
     private readonly write: boolean,
-    /** This side's memory. */
+    /** Local memory. */
     private readonly sgl: [Nd2Sge],
     /** The peer's memory. */
     private readonly remote: Nd2RemoteMemory,
-    /** Where it begins there, in bytes. */
+    /** Offset in the peer's memory, in bytes. */
     private readonly offset: number,
     readonly done: (error: unknown) => void,
   ) {}
@@ -38,20 +38,22 @@ export class Transfer implements Operation {
   }
 }
 
-/** Requests of a link of one kind, in order, so many at a time. */
+/** A queue of one kind of requests of a link, with a limit of requests in flight. */
 export class Operations {
   readonly #waiting = new Fifo<Operation>();
   #underWay = 0;
-  /** There is a connection. */
+  /** Whether the connection is established. */
   #started = false;
   #over = false;
-  /** The error that it ended with. */
+  /** The error with which the connection ended. */
   #reason: unknown;
 
   /**
-   * @param queuePair - for which they are
-   * @param most - in flight at a time
-   * @param posted - called when one was posted
+   * Creates an empty queue.
+   *
+   * @param queuePair - queue pair of the requests
+   * @param most - maximum requests in flight
+   * @param posted - called when a request was posted
    */
   constructor(
     private readonly queuePair: IND2QueuePair,
@@ -59,13 +61,13 @@ export class Operations {
     private readonly posted: () => void,
   ) {}
 
-  /** There is a connection. */
+  /** Called when the connection is established. */
   start(): void {
     this.#started = true;
     this.run();
   }
 
-  /** None waits or is in flight. */
+  /** Whether no request is queued or in flight. */
   get idle(): boolean {
     return this.#underWay === 0 && this.#waiting.length === 0;
   }
@@ -76,13 +78,13 @@ export class Operations {
     this.run();
   }
 
-  /** One has ended. */
+  /** Called when a request has ended. */
   ended(operation: Operation, error: unknown): void {
     this.#underWay -= 1;
     operation.done(error);
   }
 
-  /** Posts those whose turn it is. */
+  /** Posts queued requests within the limit. */
   run(): void {
     while (this.#started && this.#underWay < this.most && this.#waiting.length > 0) {
       const operation = this.#waiting.shift()!;
@@ -96,7 +98,7 @@ export class Operations {
     }
   }
 
-  /** The connection has ended: those that were not posted fail. */
+  /** Called when the connection has ended. Requests that were not posted fail. */
   end(error: unknown): void {
     this.#over = true;
     this.#reason = error;

@@ -7,46 +7,46 @@ import {
 } from '../../index.js';
 import { uncaught } from '../base/emit.js';
 
-/** Takes the results of a queue pair; it is the queue pair's context. */
+/** Receives the results of a queue pair and is the queue pair's context. */
 export interface ResultTaker {
-  /** A request has ended. */
+  /** Called when a request has completed. */
   completed(result: Nd2Result): void;
-  /** A batch of results, some of them of this queue pair, was delivered. */
+  /** Called when a batch that contains results of this queue pair was delivered. */
   delivered(): void;
-  /** The batch under way has results of this queue pair. */
+  /** Whether the current batch contains results of this queue pair. */
   touched: boolean;
 }
 
-/** Results taken at a time, and by one {@link Poller.drain}. */
+/** Maximum results of one poll, and of one {@link Poller.drain}. */
 const BATCH = 64;
 const DRAINED = 4 * BATCH;
 
-/** Polls within one turn of the event loop, half a microsecond each: with more of them other events wait. */
+/** Polls within one turn of the event loop, half a microsecond each. More of them would delay other events. */
 const POLLS = 8;
 
-/** The least entries of the completion queue. */
+/** Minimum entries of the completion queue. */
 const LEAST_ENTRIES = 256;
 
 /**
- * Delivers the results of all connections of a local context. It polls in turns of the event loop while the provider says that this pays
- * (`shouldPoll`), and waits by notification otherwise. It has no timer. Without connections that keep the process alive it never polls: a turn
- * that is due would keep it alive.
+ * Delivers the results of all connections of a local context. It polls in turns of the event loop while the provider recommends it
+ * (`shouldPoll`), and otherwise waits for a notification. It has no timer. Without connections that keep the process alive it never polls,
+ * because a scheduled turn would keep the process alive.
  */
 export class Poller {
   readonly #queue: IND2CompletionQueue;
   readonly #most: number;
   readonly #results: Nd2Result[] = [];
   readonly #takers = new Set<ResultTaker>();
-  /** Those with results in the batch under way. */
+  /** Result takers with results in the current batch. */
   #touched: ResultTaker[] = [];
   /** Entries that connections may need. */
   #needed = 0;
   #armed: Overlapped<void> | undefined;
   #polling = false;
   #closed = false;
-  /** Results are being delivered: a call from within would overwrite them. */
+  /** Whether results are being delivered: a nested call would overwrite them. */
   #draining = false;
-  /** Connections that keep the process alive. */
+  /** Number of connections that keep the process alive. */
   #holders = 0;
   readonly #turn = (): void => this.#poll();
 
@@ -58,12 +58,12 @@ export class Poller {
     this.#queue = adapter.createCompletionQueue(Math.min(LEAST_ENTRIES, this.#most));
   }
 
-  /** For queue pairs. */
+  /** The completion queue for queue pairs. */
   get queue(): IND2CompletionQueue {
     return this.#queue;
   }
 
-  /** Makes room for the results of a connection. @throws NdError INVALID_PARAMETER: the adapter has no larger queue */
+  /** Makes room for the results of a connection. @throws NdError INVALID_PARAMETER: the adapter does not support so large a queue */
   add(taker: ResultTaker, entries: number): void {
     const needed = this.#needed + entries;
     if (needed > this.#queue.entries) this.#queue.resize(Math.max(needed, Math.min(2 * needed, this.#most)));
@@ -72,13 +72,13 @@ export class Poller {
     this.wake();
   }
 
-  /** The connection has ended, and all its results were delivered. */
+  /** Called when the connection has ended and all its results were delivered. */
   remove(taker: ResultTaker, entries: number): void {
     if (this.#takers.delete(taker)) this.#needed -= entries;
     if (this.#takers.size === 0) this.#armed?.cancel();
   }
 
-  /** Something was posted whose result, or whose answer, may come soon. */
+  /** Called when a request was posted that may complete or be answered soon. */
   wake(): void {
     if (this.#polling || this.#closed || this.#takers.size === 0) return;
     if (this.#holders === 0 || this.#queue.shouldPoll === undefined) {
@@ -89,14 +89,14 @@ export class Poller {
     setImmediate(this.#turn);
   }
 
-  /** One connection more, or one less, keeps the process alive. */
+  /** Counts a connection that begins or ceases to keep the process alive. */
   hold(holds: boolean): void {
     this.#holders += holds ? 1 : -1;
     if (this.#holders === 0) this.#armed?.unref();
     else this.#armed?.ref();
   }
 
-  /** Delivers what has completed, and returns the number of results; 0 within a delivery. */
+  /** Delivers completed results and returns their number; 0 if called during a delivery. */
   drain(): number {
     if (this.#draining || this.#closed) return 0;
     this.#draining = true;
@@ -108,8 +108,8 @@ export class Poller {
   }
 
   /**
-   * Delivers all that has completed by now, of every connection, which may be more than one {@link drain} takes. What others complete
-   * meanwhile does not prolong it: it ends after as many results as the queue has entries.
+   * Delivers all results, of every connection, that have completed so far, which may be more than one {@link drain} delivers. Results that
+   * complete meanwhile do not prolong it: it stops after as many results as the queue has entries.
    */
   drainAll(): void {
     for (let left = this.#queue.entries; left > 0; ) {
@@ -157,7 +157,7 @@ export class Poller {
     touched.length = 0;
   }
 
-  /** Ends for good. */
+  /** Ends the poller permanently. */
   close(): void {
     this.#closed = true;
     this.#armed?.cancel();
@@ -179,7 +179,7 @@ export class Poller {
     this.#next(count > 0 || more);
   }
 
-  /** Polls in the next turn, or sleeps. What the last poll has taken may not have been all. */
+  /** Polls in the next turn or sleeps. The last poll may have left results in the queue. */
   #next(more: boolean): void {
     if (more && this.#holders > 0) setImmediate(this.#turn);
     else this.#sleep();
@@ -195,7 +195,7 @@ export class Poller {
     }
   }
 
-  /** What has completed before ends the notification at once. */
+  /** If results are already queued, the notification completes at once. */
   #arm(): Overlapped<void> {
     const armed = this.#queue.notify('any');
     if (this.#holders === 0) armed.unref();
@@ -210,7 +210,7 @@ export class Poller {
     this.#armed = undefined;
     if (this.#closed) return;
     if (status !== Status.SUCCESS && status !== Status.CANCELED) {
-      this.failed(new Error(`The completion queue has failed: status 0x${status.toString(16)}.`));
+      this.failed(new Error(`The completion queue failed with status 0x${status.toString(16)}.`));
       return;
     }
     if (this.#polling) return;

@@ -2,8 +2,8 @@ import type { Overlapped } from '../../index.js';
 import type { Poller } from './poller.js';
 
 /**
- * Whether a connection keeps the process alive: while the program wants it, which is the default, and in any case while something is
- * unsent or on its way. So does a write under way of `net.Socket`.
+ * Controls whether a connection keeps the process alive: while it is ref'ed, which is the default, and also while data is unsent or in
+ * flight, as a pending write of `net.Socket` does.
  */
 export class ProcessRef {
   #wanted = true;
@@ -13,30 +13,30 @@ export class ProcessRef {
 
   constructor(
     private readonly poller: Poller,
-    /** Something is unsent or on its way. */
+    /** Whether data is unsent or in flight. */
     private readonly busy: () => boolean,
   ) {
     poller.hold(true);
   }
 
-  /** What the program wants. */
+  /** Sets whether the connection is ref'ed. */
   want(wanted: boolean): void {
     this.#wanted = wanted;
     this.update();
   }
 
-  /** The request that waits for the end of the connection. */
+  /** Sets the request that waits for the end of the connection. */
   waitFor(ending: Overlapped<void>): void {
     this.#ending = ending;
     if (!this.#holds) ending.unref();
   }
 
-  /** Something was written, sent or completed. */
+  /** Called when something was written, sent or completed. */
   update(): void {
     if (!this.#wanted || !this.#holds) this.#set(this.#wanted || this.busy());
   }
 
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   end(): void {
     this.#set(false);
     this.#ended = true;

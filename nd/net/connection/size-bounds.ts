@@ -1,8 +1,8 @@
-/** The sizes of connections that a program may choose. */
+/** The sizes of connections that a program can set. */
 import { outOfRange } from '../base/checks.js';
 import { MOST_RING_BYTES } from './frames.js';
 
-/** Each one's least and most. */
+/** Minimum and maximum of each size. */
 const bounds = {
   slots: [1, 65_535],
   slotBytes: [64, 2 ** 26],
@@ -14,11 +14,11 @@ const bounds = {
   highWaterMark: [0, Number.MAX_SAFE_INTEGER],
 } as const;
 
-/** @throws RangeError: which size is not a whole number within its bounds */
+/** @throws RangeError if a size is not an integer within its bounds */
 export function checkSizes(sizes: { readonly [K in keyof typeof bounds]?: number | undefined }): void {
   for (const [name, [least, most]] of Object.entries(bounds)) {
     const value = sizes[name as keyof typeof bounds];
     if (value === undefined || (Number.isSafeInteger(value) && value >= least && value <= most)) continue;
-    throw outOfRange(`\`${name}\` must be a whole number from ${least} to ${most}; got ${String(value)}.`);
+    throw outOfRange(`\`${name}\` must be an integer from ${least} to ${most}; got ${String(value)}.`);
   }
 }

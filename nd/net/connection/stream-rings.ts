@@ -1,6 +1,6 @@
 /**
- * Extra memory for a busy stream. The sender copies bytes there directly if the receiver's memory can be mapped, and otherwise by RDMA Write
- * (docs/internals/net.md).
+ * Additional memory for a busy stream. The sender copies bytes into it directly if it can map the receiver's memory, and otherwise uses
+ * RDMA Writes (docs/internals/net.md).
  */
 import {
   allocate,
@@ -18,14 +18,14 @@ import type { Slot } from './link-types.js';
 import type { Registered } from './local-context.js';
 import { REMOTE_OPERATIONS } from './operations.js';
 
-// Imported names are constants to V8 only under a local name.
+// V8 treats imported names as constants only under a local name.
 const { DONE } = Nd2DirectResult;
 
 /** A stream is busy if it receives this many bytes in full slots within this many ms. */
 const BUSY_BYTES = 2 ** 18;
 const BUSY_MS = 250;
 
-/** So many are awaited at most, after refusals. */
+/** Maximum of that threshold, which rises after refusals. */
 const MOST_BUSY_BYTES = 2 ** 30;
 
 /** Maximum bytes that one frame announces: the size of the largest chunk that a program reads. */
@@ -34,19 +34,19 @@ const MOST_ANNOUNCED = 2 ** 18;
 /** Failed attempts to place bytes before the sender allocates memory for Writes. Mapping the peer's memory takes a few ms. */
 const MOST_TRIES = 256;
 
-/** Bytes of all rings of this thread, at most. */
+/** Maximum bytes of all rings of this thread. */
 export const MOST_BYTES = 2 ** 27;
 
-/** A ring that nothing was put into between two looks is taken back; ms between them. */
+/** Interval between checks, in ms. A ring that received nothing between two checks is withdrawn. */
 const LOOK_MS = 5000;
 
 const EMPTY = Buffer.alloc(0);
 
-/** A notice that is to be sent. */
+/** A RING frame to be sent. */
 export interface RingNotice {
-  /** Of {@link Notice}. */
+  /** A value of {@link Notice}. */
   readonly kind: number;
-  /** The ring, of an offer; else empty. */
+  /** Description of the ring for an offer; otherwise empty. */
   readonly payload: Uint8Array;
 }
 
@@ -56,7 +56,7 @@ class Rings {
   readonly #all = new Set<InRing>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Takes so many bytes of what all may have; false: there are not so many. */
+  /** Reserves bytes of the thread's limit. Returns false if too few are left. */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > MOST_BYTES) return false;
     this.#bytes += bytes;
@@ -79,7 +79,7 @@ class Rings {
     this.#timer = undefined;
   }
 
-  /** Takes back those that nothing was put into since the last time. */
+  /** Withdraws the rings that received nothing since the last check. */
   look(): void {
     for (const ring of this.#all) ring.look();
   }
@@ -92,14 +92,14 @@ class Rings {
 /** @internal */
 export const rings = new Rings();
 
-/** What puts bytes into the peer's memory. */
+/** The functions of a queue pair that put bytes into the peer's memory. */
 type Writer = Pick<IND2QueuePair, 'write' | 'direct'>;
 
 /** Bytes in each part of a ring with one part per receive slot; 0 if the ring is too small. */
 const partBytesOf = (bytes: number, parts: number): number =>
   RING_UNIT * Math.floor(bytes / parts / RING_UNIT);
 
-/** What registers memory for rings, and lets the peer write to it. */
+/** Registers memory for rings and gives the peer access. */
 interface Registrar extends Pick<Grants, 'register'> {
   open(...parameters: Parameters<Grants['open']>): Access;
 }
@@ -116,7 +116,7 @@ class RingMemory {
     readonly memory: Registered,
   ) {}
 
-  /** Undefined: there is none. */
+  /** Allocates and registers memory; undefined if there is none. */
   static async of(registrar: Registrar, bytes: number, flags: number): Promise<RingMemory | undefined> {
     if (!rings.take(bytes)) return undefined;
     try {
@@ -133,7 +133,7 @@ class RingMemory {
     return this.memory.region;
   }
 
-  /** Lets the peer write to all of it. One of both is called, unless the connection ends before. */
+  /** Gives the peer write access to the whole ring. Calls one of the functions unless the connection ends first. */
   open(registrar: Registrar, opened: (description: Uint8Array) => void, failed: () => void): void {
     const { memory, region } = this;
     const { length } = this.bytes;
@@ -151,13 +151,13 @@ class RingMemory {
 }
 
 /**
- * The receiver's side of a ring. It has none until the stream is busy, offers one then if there is memory, and takes it back when nothing
- * comes any more. Each Send has a part of the ring: the parts are used in turn, and one is free when the Send's slot is.
+ * The receiver's side of a ring. It offers a ring when the stream becomes busy and memory is available, and withdraws it when no data
+ * arrives any more. Each Send has a part of the ring. Parts are used round-robin, and a part is free when the slot of its Send is.
  */
 export class InRing {
   #state: 'none' | 'making' | 'offered' | 'taken back' | 'given back' | 'over' = 'none';
   readonly #partBytes: number;
-  /** So many bytes within the time for so many show that the stream is busy; more after a refusal. */
+  /** Bytes within the interval at which the stream counts as busy; raised after a refusal. */
   #busyBytes = BUSY_BYTES;
   #memory: RingMemory | undefined;
   /** Parts whose bytes the program has not read yet: a flag for each, and their number. */
@@ -165,13 +165,15 @@ export class InRing {
   #held = 0;
   #came = 0;
   #since = 0;
-  /** Nothing came since the last look. */
+  /** Whether nothing has arrived since the last check. */
   #still = false;
 
   /**
+   * Creates the receiver's side, without a ring.
+   *
    * @param parts - slots of this side
-   * @param bytes - of the ring; less than a unit for each part: there never is one
-   * @param tell - sends a notice
+   * @param bytes - size of the ring; if less than a unit for each part, there never is one
+   * @param tell - sends a RING frame
    */
   constructor(
     private readonly registrar: Registrar,
@@ -183,7 +185,7 @@ export class InRing {
     this.#holds = new Uint8Array(parts);
   }
 
-  /** Bytes came in a full slot: whether the stream is busy shows by them. */
+  /** Called when bytes arrived in a full slot, to detect whether the stream is busy. */
   came(bytes: number): void {
     if (this.#state !== 'none' || this.#partBytes === 0) return;
     this.#came += bytes;
@@ -199,7 +201,7 @@ export class InRing {
     const flags = Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_WRITE;
     const made = await RingMemory.of(this.registrar, this.parts * this.#partBytes, flags);
     if (made === undefined) {
-      // Without memory the stream goes on with its slots.
+      // Without memory, the stream continues with its slots.
       this.#wasRefused();
       if (!this.#over) this.#state = 'none';
       return;
@@ -225,7 +227,7 @@ export class InRing {
     );
   }
 
-  /** It is tried again, but later. */
+  /** Raises the threshold for the next attempt. */
   #wasRefused(): void {
     this.#busyBytes = Math.min(4 * this.#busyBytes, MOST_BUSY_BYTES);
   }
@@ -235,9 +237,9 @@ export class InRing {
   }
 
   /**
-   * Accepts bytes that the sender has announced in the slot `carrier`. Returns undefined if the announcement breaks the protocol.
+   * Accepts bytes that the sender has announced in the slot `carrier`. Returns undefined if the announcement violates the protocol.
    *
-   * @param send - number of the Send, of those that take data slots
+   * @param send - number of the Send among those that use data slots
    */
   take(send: number, bytes: number, carrier: Slot): Slot | undefined {
     if (this.#state !== 'offered' && this.#state !== 'taken back') return undefined;
@@ -246,18 +248,18 @@ export class InRing {
     this.#holds[part] = 1;
     this.#held += 1;
     this.#still = false;
-    // It is no slot that can be posted: only where its bytes are counts.
+    // This slot is never posted. It only describes where the bytes are.
     return { ...carrier, memory: this.#memory!.bytes, offset: part * this.#partBytes, carrier };
   }
 
-  /** The bytes of a part of {@link take} were taken. */
+  /** Releases the bytes of a part that {@link take} returned. */
   released({ offset }: Slot): void {
     this.#holds[offset / this.#partBytes] = 0;
     this.#held -= 1;
     if (this.#state === 'given back' && this.#held === 0) this.#free();
   }
 
-  /** Takes the ring back if nothing came since the last look. */
+  /** Withdraws the ring if nothing arrived since the last check. */
   look(): void {
     if (this.#state !== 'offered') return;
     if (this.#still && this.#held === 0) {
@@ -267,7 +269,10 @@ export class InRing {
     this.#still = true;
   }
 
-  /** The sender puts no more bytes there: it was asked not to, or has no memory for its Writes. False: there is no ring. */
+  /**
+   * Called when the sender has returned the ring because of a request or because it has no memory for its Writes. Returns false if there is
+   * no ring.
+   */
   gaveBack(): boolean {
     if (this.#state !== 'taken back' && this.#state !== 'offered') return false;
     if (this.#state === 'offered') this.#wasRefused();
@@ -284,7 +289,7 @@ export class InRing {
     if (!this.#over) this.#state = 'none';
   }
 
-  /** The connection has ended. Bytes that were not taken stay where they are. */
+  /** Called when the connection has ended. Memory with unread bytes is kept. */
   end(): void {
     this.#state = 'over';
     this.#free();
@@ -293,13 +298,14 @@ export class InRing {
 
 /**
  * The sender's side of a ring. Each Send announces the bytes of its own part. The credit for that Send shows that the receiver has read the
- * part's previous bytes. If the peer's memory cannot be mapped, the bytes are copied to local memory of the same size and written by RDMA.
+ * part's previous bytes. If the peer's memory cannot be mapped, the bytes are copied to local memory of the same size and sent by RDMA
+ * Write.
  */
 export class OutRing {
   readonly partBytes: number;
   readonly #remote: Nd2RemoteMemory;
   readonly #parts: number;
-  /** Has memory for Writes made; called once. */
+  /** Requests memory for Writes; called once. */
   #want: (() => void) | undefined;
   #memory: RingMemory | undefined;
   #sgl: [Nd2Sge] | undefined;
@@ -310,8 +316,10 @@ export class OutRing {
   #over = false;
 
   /**
-   * @param remote - the ring, of `parts` parts
-   * @param want - called when there must be memory for Writes
+   * Creates the sender's side of the ring that the peer has offered.
+   *
+   * @param remote - the ring, which has `parts` parts
+   * @param want - called when memory for Writes is needed
    */
   constructor(remote: Nd2RemoteMemory, bytes: number, parts: number, want: () => void) {
     this.#remote = remote;
@@ -320,7 +328,7 @@ export class OutRing {
     this.#want = want;
   }
 
-  /** Makes memory for Writes. False: there is none. */
+  /** Allocates memory for Writes. Returns false if there is none. */
   async make(registrar: Registrar): Promise<boolean> {
     const made = await RingMemory.of(registrar, this.#parts * this.partBytes, Nd2MrFlag.ALLOW_LOCAL_WRITE);
     if (made === undefined) return false;
@@ -331,8 +339,8 @@ export class OutRing {
   }
 
   /**
-   * Copies pieces of `length` bytes in total, at most {@link partBytes}, to the part of Send number `send`, which is the next one. Returns
-   * false if they can be neither placed nor written now.
+   * Copies pieces of `length` bytes in total, at most {@link partBytes}, to the part of Send number `send`, which must be the next one.
+   * Returns false if the bytes can neither be placed nor written now.
    */
   put(queuePair: Writer, send: number, pieces: readonly Uint8Array[], length: number): boolean {
     const at = (send % this.#parts) * this.partBytes;
@@ -371,13 +379,13 @@ export class OutRing {
     return true;
   }
 
-  /** The oldest Write has completed. */
+  /** Called when the oldest Write has completed. */
   wrote(): void {
     this.#writes.shift();
     if (this.#over && this.#writes.length === 0) this.#free();
   }
 
-  /** Nothing more is written. `now`: nothing is under way, either. */
+  /** Stops writing. `now`: no Write is in flight either. */
   end(now: boolean): void {
     this.#over = true;
     this.#sgl = undefined;
@@ -390,18 +398,20 @@ export class OutRing {
   }
 }
 
-/** The rings of both directions of a stream, and what is to be said about them. */
+/** The rings of both directions of a stream and the pending RING frames. */
 export class StreamRings {
   readonly #in: InRing;
   #out: OutRing | undefined;
-  /** At most one of each kind: a peer that goes on before it has heard one is refused. */
+  /** At most one of each kind: a peer that proceeds before it has received one violates the protocol. */
   #notices: RingNotice[] = [];
 
   /**
-   * @param bytes - of a ring, as both sides want it
-   * @param slots - of this side
-   * @param peerSlots - of the peer
-   * @param news - called when there is something to say
+   * Creates the state of both directions, without rings.
+   *
+   * @param bytes - ring size that both sides agreed on
+   * @param slots - slots of this side
+   * @param peerSlots - slots of the peer
+   * @param news - called when a notice is to be sent
    */
   constructor(
     private readonly registrar: Registrar,
@@ -418,17 +428,17 @@ export class StreamRings {
     this.news();
   }
 
-  /** A notice of this kind was not sent yet. */
+  /** Whether a notice of this kind is still to be sent. */
   #untold(kind: number): boolean {
     return this.#notices.some((notice) => notice.kind === kind);
   }
 
-  /** The ring that the peer puts bytes into. */
+  /** The ring that the peer writes to. */
   get in(): InRing {
     return this.#in;
   }
 
-  /** Bytes that one Send can announce; 0: the peer has offered no ring. */
+  /** Maximum bytes that one Send can announce; 0 if the peer has offered no ring. */
   get room(): number {
     return Math.min(this.#out?.partBytes ?? 0, MOST_ANNOUNCED);
   }
@@ -438,46 +448,50 @@ export class StreamRings {
     return this.#out!.put(queuePair, send, pieces, length);
   }
 
-  /** The next thing to say. */
+  /** Removes and returns the next notice. */
   notice(): RingNotice | undefined {
     return this.#notices.shift();
   }
 
-  /** There is something to say. */
+  /** Whether a notice is to be sent. */
   get speak(): boolean {
     return this.#notices.length > 0;
   }
 
-  /** The peer says something. Returns what is wrong with it. Answers are sent behind the frames that were made before. */
+  /**
+   * Handles a notice of the peer. Returns a description of the protocol violation, if any. Replies are sent after frames that were created
+   * earlier.
+   */
   heard(kind: number, payload: Uint8Array): string | undefined {
     if (kind === Notice.OFFER && payload.length > 0) return this.#offered(payload);
-    if (payload.length > 0) return `a notice of ${payload.length} bytes has another form`;
+    if (payload.length > 0) return `a notice of ${payload.length} bytes is malformed`;
     if (kind === Notice.GIVE_BACK) {
-      if (this.#untold(Notice.OFFER) || !this.#in.gaveBack()) return 'it gives back a ring that it has not';
+      if (this.#untold(Notice.OFFER) || !this.#in.gaveBack())
+        return 'it returned a ring that it does not have';
       this.#notices = this.#notices.filter((notice) => notice.kind !== Notice.TAKE_BACK);
       return undefined;
     }
-    if (kind !== Notice.TAKE_BACK) return `there is no notice ${kind}`;
-    // It may have been given back meanwhile.
+    if (kind !== Notice.TAKE_BACK) return `unknown notice ${kind}`;
+    // The ring may have been returned already.
     if (this.#out !== undefined) this.#giveBack(this.#out);
     return undefined;
   }
 
   #offered(payload: Uint8Array): string | undefined {
     const memory = decodeMemory(payload);
-    if (memory === undefined) return `a notice of ${payload.length} bytes has another form`;
+    if (memory === undefined) return `a notice of ${payload.length} bytes is malformed`;
     const { address, token, id, length } = memory;
-    if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offers a second ring';
-    if (id !== 0) return `the description of its ring has the id ${id}`;
+    if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offered a second ring';
+    if (id !== 0) return `the id in the description of a ring must be 0; got ${id}`;
     const parts = this.peerSlots;
     if (length === 0 || length > this.bytes || length % (parts * RING_UNIT) !== 0)
-      return `its ring of ${length} bytes does not fit its ${parts} slots and ${this.bytes} bytes at most`;
+      return `a ring of ${length} bytes does not fit ${parts} slots and the maximum of ${this.bytes} bytes`;
     const out = new OutRing(new Nd2RemoteMemory(address, token), length, parts, () => void this.#write(out));
     this.#out = out;
     return undefined;
   }
 
-  /** The peer's memory cannot be reached but by Writes. */
+  /** The peer's memory can only be reached by Writes. */
   async #write(out: OutRing): Promise<void> {
     if (!(await out.make(this.registrar)) && this.#out === out) this.#giveBack(out);
   }
@@ -488,7 +502,7 @@ export class StreamRings {
     this.#say(Notice.GIVE_BACK, EMPTY);
   }
 
-  /** The connection has ended, and nothing of it is under way. */
+  /** Called when the connection has ended and has no requests in flight. */
   end(): void {
     this.#in.end();
     this.#out?.end(true);

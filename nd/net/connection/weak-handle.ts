@@ -5,12 +5,12 @@ interface Destroyable {
 }
 
 /**
- * How a link and a server refer to a connection's object: strongly while it has work of its own, otherwise weakly. One that the program has
- * lost can then be collected, which ends its connection with a warning.
+ * Reference from a link or server to a connection's object: strong while the connection has work to do, otherwise weak. An object without
+ * other references can then be collected, which ends its connection with a warning.
  */
 export class WeakHandle<T extends Destroyable> {
   readonly #weak: WeakRef<T>;
-  /** Keeps the object; undefined: the program alone keeps it. */
+  /** The strong reference; undefined if only the program references the object. */
   strong: T | undefined;
   /** Called when the connection has ended. */
   gone: (() => void) | undefined;
@@ -20,7 +20,7 @@ export class WeakHandle<T extends Destroyable> {
     this.strong = object;
   }
 
-  /** The object; undefined: it was collected. */
+  /** The object; undefined if it was collected. */
   get(): T | undefined {
     return this.strong ?? this.#weak.deref();
   }
@@ -31,7 +31,10 @@ export class WeakHandle<T extends Destroyable> {
   }
 }
 
-/** The user of a link that refers to a connection's object as `handle` does. No closure in it has the object itself: the link keeps it. */
+/**
+ * Creates a link user that refers to a connection's object by `handle`. Its closures must not capture the object itself, because the link
+ * references them.
+ */
 export function weakUser(handle: WeakHandle<Destroyable & { readonly linkUser: LinkUser }>): LinkUser {
   const user = (): LinkUser | undefined => handle.get()?.linkUser;
   return {

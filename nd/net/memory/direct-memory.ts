@@ -3,11 +3,13 @@ import { type IND2QueuePair, Nd2Direct, Nd2DirectResult, type Nd2RemoteMemory } 
 import { NetError, netError, reset } from '../base/errors.js';
 import type { Link } from '../connection/link.js';
 
-// A module's own names are constants to V8, members of imported objects are not.
+// V8 treats a module's own names as constants, but not members of imported objects.
 const { READ } = Nd2Direct;
 const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
 
-/** Longest wait for the peer to offer its memory, which takes some milliseconds, and how often it is looked for: blocking, or not. */
+/**
+ * Maximum wait for the peer to offer its memory, which takes some milliseconds, and intervals between checks: blocking and not blocking.
+ */
 const MAPPING_MS = 100;
 const LOOK_MS = 0.25;
 const UNBLOCKED_MS = 2000;
@@ -15,7 +17,10 @@ const UNBLOCKED_MS = 2000;
 const nothing = new Uint8Array(0);
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Memory of a peer on this host, which this process reaches by itself: nothing is sent, nothing completes, and the peer's program sleeps. */
+/**
+ * Memory of a peer on this host that this process accesses directly: nothing is sent, no request completes, and the peer's program is not
+ * involved.
+ */
 export class DirectMemory {
   private readonly queuePair: IND2QueuePair;
 
@@ -26,12 +31,12 @@ export class DirectMemory {
     this.queuePair = link.queuePair;
   }
 
-  /** Whether the peer can be reached this way at all. */
+  /** Whether direct access to the peer is possible at all. */
   get reachable(): boolean {
     return this.queuePair.direct?.(READ, nothing, this.remote) === DONE;
   }
 
-  /** Executes an operation. Returns whether it was done; false: nothing was, or of bytes a part. @throws NetError `ETIMEDOUT` */
+  /** Executes an operation. Returns false if it was not executed, or only for part of the bytes. @throws NetError `ETIMEDOUT` */
   attempt(operation: Nd2Direct, bytes: Uint8Array, offset: number): boolean {
     const { queuePair } = this;
     if (queuePair.direct === undefined) return false;
@@ -41,15 +46,16 @@ export class DirectMemory {
   }
 
   /**
-   * Executes an operation; waits for the mapping of the memory at the first one.
+   * Executes an operation. The first one waits until the memory is mapped.
    *
-   * @param what - the method that was called, for the error
-   * @param instead - the method that does the same without this
+   * @param what - the method that was called, for error messages
+   * @param instead - the method that works without direct access
    * @throws NetError `ENOTSUP`, `ETIMEDOUT`
    */
   execute(operation: Nd2Direct, bytes: Uint8Array, offset: number, what: string, instead: string): void {
     const { queuePair } = this;
-    if (queuePair.direct === undefined) throw unsupported(what, 'its adapter has no direct access', instead);
+    if (queuePair.direct === undefined)
+      throw unsupported(what, 'its adapter does not support direct access', instead);
     let result = queuePair.direct(operation, bytes, this.remote, offset);
     if (result === NOT_MAPPED && !this.link.offersNothing) {
       const until = performance.now() + MAPPING_MS;
@@ -64,12 +70,12 @@ export class DirectMemory {
     throw unsupported(what, this.#reason(result), instead);
   }
 
-  /** A view of the first bytes of the memory. `allowed`: so its handle says. @throws NetError */
+  /** Maps the first `length` bytes of the memory. `allowed`: whether its handle permits views. @throws NetError */
   async map(length: number, allowed: boolean): Promise<Uint8Array<ArrayBuffer>> {
     const { queuePair, link } = this;
     const refuse = (reason: string): NetError => unsupported('map', reason, 'read', 'mapped');
-    if (!allowed) throw refuse('the peer has not exposed it with views: true');
-    if (queuePair.view === undefined) throw refuse('its adapter has no direct access');
+    if (!allowed) throw refuse('the peer did not expose it with views: true');
+    if (queuePair.view === undefined) throw refuse('its adapter does not support direct access');
     const until = performance.now() + UNBLOCKED_MS;
     for (;;) {
       if (link.over) throw reset();
@@ -85,7 +91,7 @@ export class DirectMemory {
     }
   }
 
-  /** Resolves when the peer's memory is mapped for an operation, which is executed, or cannot be for some time. */
+  /** Resolves when the peer's memory is mapped and the operation was executed, or when waiting for the mapping has timed out. */
   async mapped(operation: Nd2Direct, bytes: Uint8Array): Promise<void> {
     const { queuePair, link } = this;
     const until = performance.now() + UNBLOCKED_MS;
@@ -96,7 +102,7 @@ export class DirectMemory {
   }
 
   #reason(result: Nd2DirectResult): string {
-    if (result === NOT_MAPPED) return 'the peer has not offered its memory';
+    if (result === NOT_MAPPED) return 'the peer did not offer its memory';
     return this.reachable
       ? 'the peer has released it, or does not publish it'
       : 'the peer is on another host, belongs to another user, or one side has the option direct: false';
@@ -110,6 +116,6 @@ function unsupported(what: string, reason: string, instead: string, how = 'reach
 function unknown(): NetError {
   return new NetError(
     'ETIMEDOUT',
-    'The peer took its memory away during an atomic operation: it may have been executed.',
+    'The peer revoked its memory during an atomic operation, which may have been executed.',
   );
 }

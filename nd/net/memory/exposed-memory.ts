@@ -8,27 +8,27 @@ import { unreleased } from './unreleased-memory.js';
 
 /** Rights of exposed memory. */
 export interface ExposeOptions {
-  /** Peers may also write, compareExchange and fetchAdd; default false. */
+  /** Whether peers may also write, compareExchange and fetchAdd; default false. */
   readonly writable?: boolean | undefined;
   /**
-   * Peers may also {@link RemoteMemory.map} it, if they are processes of this user on this host; default false. What they have mapped they keep
-   * after the memory is released: do not use it for anything else then. Memory of `allocate()` only.
+   * Whether peers may also {@link RemoteMemory.map} the memory if they are processes of this user on this host; default false. Mappings
+   * survive the release of the memory, so do not reuse it for other purposes. Requires memory from `allocate()`.
    */
   readonly views?: boolean | undefined;
 }
 
-/** The bit of a handle's rights that allows writing. */
+/** The bit in a handle's rights that permits writing. */
 export const WRITABLE = 1;
-/** The bit of a handle's rights that allows views. */
+/** The bit in a handle's rights that permits views. */
 export const VIEWS = 2;
 
 /**
- * Operations of an ATOMIC frame, whose payload has {@link ATOMIC_BYTES}: operation (1), zeros (3), token (4), offset (8), two operands (8
- * each). The second operand of FETCH_ADD is 0.
+ * Operations of an ATOMIC frame, whose payload has {@link ATOMIC_BYTES}: operation (1 byte), zeros (3), token (4), offset (8), two operands
+ * (8 each). The second operand of FETCH_ADD is 0.
  */
 export const Atomic = { COMPARE_EXCHANGE: 0, FETCH_ADD: 1 } as const;
 
-/** Exposed memory as the connections of one local address reach it. */
+/** Exposed memory at one local address. */
 interface Part {
   readonly context: LocalContext;
   readonly region: IND2MemoryRegion;
@@ -37,13 +37,13 @@ interface Part {
 }
 
 /**
- * Memory that peers may access until it is released.
+ * Memory that peers can access until it is released.
  *
  * @example
  * ```ts
  * const table = allocate(1 << 20);
  * using exposed = await channel.expose(table, { writable: true });
- * // A peer opens it by this handle: channel.open(handle).
+ * // The peer opens the memory with channel.open(handle).
  * await channel.send(exposed.handle);
  * ```
  */
@@ -54,7 +54,7 @@ export class ExposedMemory implements Disposable {
   /** The memory itself. */
   readonly bytes: Uint8Array;
 
-  /** Takes over a reference to each context. @internal */
+  /** Takes ownership of a reference to each context. @internal */
   constructor(
     bytes: Uint8Array,
     rights: { readonly writable: boolean; readonly views: boolean },
@@ -77,23 +77,23 @@ export class ExposedMemory implements Disposable {
   }
 
   /**
-   * What a peer needs for {@link Channel.open}: 24 bytes that travel in a message. Whoever has them on a connection has the access.
+   * Handle for {@link Channel.open}: 24 bytes to send to the peer in a message. It grants access to everyone who has it on a connection.
    *
-   * @throws NetError `EINVAL`: the memory is exposed at several addresses, by a server; {@link handleFor} tells the one of a channel
+   * @throws NetError `EINVAL`: a server has exposed the memory at several addresses; use {@link handleFor}
    */
   get handle(): Uint8Array {
     if (this.#parts.length === 1) return this.#parts[0]!.handle;
     throw new NetError(
       'EINVAL',
-      `The memory is exposed at ${this.#parts.length} addresses, and has a handle for each: use handleFor(channel).`,
+      `The memory has a handle for each of ${this.#parts.length} local addresses. Use handleFor(channel).`,
     );
   }
 
   /**
    * The handle for the peer of a channel.
    *
-   * @param channel - of the server, or at the address, that has exposed the memory
-   * @throws NetError `EINVAL`: another channel
+   * @param channel - a channel of the server, or at the local address, that exposed the memory
+   * @throws NetError `EINVAL`: the memory is not exposed to this channel
    */
   handleFor(channel: Channel): Uint8Array {
     const part = this.#parts.find(({ context }) => context === channel.context);
@@ -101,7 +101,7 @@ export class ExposedMemory implements Disposable {
     throw new NetError('EINVAL', 'The memory is not exposed at the local address of this channel.');
   }
 
-  /** Withdraws the access. A peer that uses it afterwards loses its connection. It never fails. */
+  /** Revokes the access; never fails. A peer that accesses the memory afterwards loses its connection. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -124,7 +124,7 @@ export class ExposedMemory implements Disposable {
   }
 }
 
-/** What peers may do, for people. @internal */
+/** The rights of peers as text. @internal */
 export function rightsText({ writable, views }: { writable: boolean; views: boolean }): string {
   return `${writable ? 'read and write' : 'read'}${views ? ', views' : ''}`;
 }
@@ -140,7 +140,7 @@ export async function exposeAt(
     (writable ? Nd2MrFlag.ALLOW_REMOTE_WRITE | Nd2MrFlag.ALLOW_REMOTE_ATOMIC : 0) |
     (views ? Nd2MrFlag.ALLOW_REMOTE_VIEW : 0);
   const regions = new Map<LocalContext, IND2MemoryRegion>();
-  // The connections that hold the contexts may end while the memory is registered.
+  // Connections that hold the contexts may end while the memory is being registered.
   for (const context of contexts) context.hold();
   try {
     for (const context of contexts) regions.set(context, (await context.register(buffer, flags)).region);
@@ -152,24 +152,25 @@ export async function exposeAt(
   }
 }
 
-/** The payload of an ATOMIC frame names an operation, and nothing that no operation has. @internal */
+/** Whether the payload of an ATOMIC frame is valid. @internal */
 export function isAtomic(payload: Uint8Array): boolean {
   const view = viewOf(payload);
-  // The operation, and the zeros behind it.
+  // The operation and the zeros that follow it.
   const operation = view.getUint32(0) / 2 ** 24;
   if (operation === Atomic.FETCH_ADD) return view.getBigUint64(24) === 0n;
   return operation === Atomic.COMPARE_EXCHANGE;
 }
 
-/** Executes a peer's operation, which {@link isAtomic}. Returns the previous value in 8 bytes, or why there is none. @internal */
+/** Executes an operation of a peer whose payload {@link isAtomic}. Returns the previous value in 8 bytes, or an error message. @internal */
 export function executeAtomic(context: LocalContext, payload: Uint8Array): Uint8Array | string {
   const view = viewOf(payload);
   const memory = context.exposed.get(view.getUint32(4));
-  if (memory === undefined) return 'The memory is not exposed any more.';
+  if (memory === undefined) return 'The memory is no longer exposed.';
   const { atomics } = memory;
-  if (atomics === undefined) return 'The memory is not writable, or does not begin at a multiple of 8 bytes.';
+  if (atomics === undefined) return 'The memory must be writable and aligned to 8 bytes.';
   const offset = Number(view.getBigUint64(8));
-  if (offset % 8 !== 0 || offset / 8 >= atomics.length) return `There are no 8 bytes at offset ${offset}.`;
+  if (offset % 8 !== 0 || offset / 8 >= atomics.length)
+    return `\`offset\` must be a multiple of 8 within the memory; got ${offset}.`;
   const operand = view.getBigInt64(16);
   const index = offset / 8;
   const before =

@@ -4,14 +4,14 @@ import type { LocalContext, Registered } from '../connection/local-context.js';
 import { unreleased } from './unreleased-memory.js';
 
 /**
- * Memory that was registered once for many messages, of all connections of a local address. A peer can read the bytes of each message
- * that it gets, on its connection alone, until it has reported that it has read them; it never sees the rest.
+ * Memory that is registered once for many messages, on all connections at a local address. A peer can read only the bytes of its own
+ * messages, only on its connection, and only until it has reported that they were read.
  *
  * @example
  * ```ts
  * using lent = await channel.lend(allocate(1 << 20));
  * lent.bytes.fill(7);
- * // Sent from where it is, without a copy.
+ * // The peer reads the bytes in place, without a copy.
  * await channel.send(lent.bytes);
  * ```
  */
@@ -20,7 +20,7 @@ export class LentMemory implements Disposable {
   readonly #memory: Registered;
   #released = false;
 
-  /** Takes over a reference to the context. @internal */
+  /** Takes ownership of a reference to the context. @internal */
   constructor(context: LocalContext, memory: Registered) {
     this.#context = context;
     this.#memory = memory;
@@ -36,14 +36,13 @@ export class LentMemory implements Disposable {
     return this.#memory.bytes;
   }
 
-  /** As connections use it. @internal */
+  /** The registered memory, for connections. @internal */
   get registered(): Registered {
     return this.#memory;
   }
 
   /**
-   * Ends the registration, and the access of peers that are reading messages from it: release it after the sends from it have resolved. It
-   * never fails.
+   * Ends the registration and the access of peers that are reading messages from it; never fails. Await all sends from this memory first.
    */
   release(): void {
     if (this.#released) return;
@@ -71,7 +70,7 @@ export class LentMemory implements Disposable {
 
 /** Lends memory to a context. @internal */
 export async function lendAt(context: LocalContext, buffer: Uint8Array): Promise<LentMemory> {
-  // The connection that holds the context may end while the memory is registered.
+  // The connection that holds the context may end while the memory is being registered.
   context.hold();
   try {
     const memory = await context.registerFor(buffer, 0);

@@ -16,16 +16,16 @@ export interface RemoteOptions {
 }
 
 /**
- * Memory that the peer has exposed. Reading and writing do not involve the peer's program. `compareExchange` and `fetchAdd` are atomic
- * with its own `Atomics`, and with those of all other peers; its program executes them where {@link direct} is false.
+ * Memory that the peer has exposed. Reads and writes do not involve the peer's program. `compareExchange` and `fetchAdd` are atomic with
+ * its own `Atomics` and with the operations of all other peers; where {@link direct} is false, the peer's program executes them.
  *
- * Memory of `allocate()` of a process of this user on this host can be reached at once, by the methods whose names end in `Sync`: a call takes
- * less than a microsecond for a few bytes. They are executed when they are called, before unfinished operations of other methods: await a
- * `write` before a method in `Sync` that must come after it. The first one maps the memory, which takes some milliseconds.
+ * Memory from `allocate()` in a process of this user on this host can be accessed synchronously with the methods whose names end in `Sync`;
+ * a call takes less than a microsecond for a few bytes. They are executed immediately, before unfinished operations of other methods, so
+ * await a `write` before a `Sync` method that must follow it. The first one maps the memory, which takes some milliseconds.
  *
- * Such memory can also be mapped, if the peer has exposed it with `views`: {@link map} is for data that is too large to be copied.
+ * Such memory can also be mapped if the peer has exposed it with `views`. {@link map} is for data that is too large to be copied.
  *
- * Memory that the peer has released is gone: using it ends the connection, but for the methods in `Sync` and `map`, which throw.
+ * Using memory that the peer has released ends the connection, except for `map` and the `Sync` methods, which throw.
  * @example
  * ```ts
  * const remote = channel.open(await channel.request('the table, please'));
@@ -35,11 +35,11 @@ export interface RemoteOptions {
  * ```
  */
 export class RemoteMemory {
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
-  /** Writing is allowed. */
+  /** Whether writing is permitted. */
   readonly writable: boolean;
-  /** The peer lets processes of its user on its host {@link map} it. */
+  /** Whether the peer lets processes of its user on its host {@link map} the memory. */
   readonly views: boolean;
   readonly #remote: Nd2RemoteMemory;
   readonly #direct: DirectMemory;
@@ -48,13 +48,13 @@ export class RemoteMemory {
   constructor(
     private readonly link: Link,
     private readonly ask: (data: Uint8Array, signal: AbortSignal | undefined) => Promise<Buffer>,
-    /** Throws once the channel is closed. */
+    /** Throws if the channel is closed. */
     private readonly checkOpen: (what: string) => void,
     handle: Uint8Array,
   ) {
     const memory = handle instanceof Uint8Array ? decodeMemory(handle) : undefined;
     if (memory === undefined || !isExposed(memory))
-      throw new NetError('EPROTO', 'These bytes are no handle of exposed memory.');
+      throw new NetError('EPROTO', '`handle` must be a handle of exposed memory; got other bytes.');
     this.length = memory.length;
     this.writable = (memory.id & WRITABLE) !== 0;
     this.views = (memory.id & VIEWS) !== 0;
@@ -63,19 +63,20 @@ export class RemoteMemory {
   }
 
   /**
-   * Whether the peer is a process of this user on this host, and neither side has the option `direct: false`. Then the methods in `Sync`
-   * work, if the memory is one of `allocate()`.
+   * Whether the peer is a process of this user on this host and neither side has the option `direct: false`. If so, the `Sync` methods work
+   * on memory from `allocate()`.
    */
   get direct(): boolean {
     return !this.link.over && this.#direct.reachable;
   }
 
   /**
-   * Reads bytes at once.
+   * Reads bytes synchronously.
    *
    * @param offset - bytes from the start
-   * @param into - gets the bytes: as many as it has
-   * @throws as {@link read}; NetError `ENOTSUP`: the memory cannot be reached directly, with the reason; a part of `into` may have been written
+   * @param into - the buffer to fill
+   * @throws as {@link read}; NetError `ENOTSUP`: the memory cannot be accessed directly, with the reason; part of `into` may have been
+   *   written
    */
   readSync(offset: number, into: Uint8Array): void {
     this.checkOpen('readSync');
@@ -86,11 +87,11 @@ export class RemoteMemory {
   }
 
   /**
-   * Writes bytes at once.
+   * Writes bytes synchronously.
    *
    * @param offset - bytes from the start
-   * @param from - what to write
-   * @throws as {@link write}; NetError `ENOTSUP`: the memory cannot be reached directly, with the reason; a part may have been written
+   * @param from - the bytes to write
+   * @throws as {@link write}; NetError `ENOTSUP`: the memory cannot be accessed directly, with the reason; a part may have been written
    */
   writeSync(offset: number, from: Uint8Array): void {
     this.checkOpen('writeSync');
@@ -102,12 +103,12 @@ export class RemoteMemory {
   }
 
   /**
-   * As {@link compareExchange}, at once.
+   * Synchronous form of {@link compareExchange}.
    *
    * @param offset - a multiple of 8 bytes
-   * @param expected - the value that must be there
+   * @param expected - the value to compare with
    * @param replacement - the new value
-   * @throws as {@link writeSync}; NetError `ETIMEDOUT`: the peer took its memory away meanwhile, so that it may have been executed
+   * @throws as {@link writeSync}; NetError `ETIMEDOUT`: the peer revoked the memory meanwhile, so the operation may have been executed
    */
   compareExchangeSync(offset: number, expected: bigint, replacement: bigint): bigint {
     this.#checkAtomic('compareExchangeSync', offset, expected, replacement);
@@ -119,10 +120,10 @@ export class RemoteMemory {
   }
 
   /**
-   * As {@link fetchAdd}, at once.
+   * Synchronous form of {@link fetchAdd}.
    *
    * @param offset - a multiple of 8 bytes
-   * @param value - what to add
+   * @param value - the value to add
    * @throws as {@link compareExchangeSync}
    */
   fetchAddSync(offset: number, value: bigint): bigint {
@@ -132,12 +133,12 @@ export class RemoteMemory {
     return operands[0];
   }
 
-  /** Resolves when {@link addSync} need not wait for the mapping any more. @internal */
+  /** Resolves when {@link addSync} no longer has to wait for the mapping. @internal */
   mappedForAtomics(): Promise<void> {
     return this.#direct.mapped(Nd2Direct.FETCH_ADD, new Uint8Array(8));
   }
 
-  /** {@link fetchAddSync} without bigints: of whole numbers that are exact as numbers. @internal */
+  /** {@link fetchAddSync} without bigints, for safe integers. @internal */
   addSync(offset: number, value: number): number {
     this.checkOpen('add');
     this.#checkRange(offset, 8);
@@ -149,18 +150,17 @@ export class RemoteMemory {
   }
 
   /**
-   * Maps the memory: returns an array of the very bytes that the peer has there. Nothing is copied, so it takes no memory whatever its
-   * length, and shows at once what the peer writes, as memory that threads share does.
+   * Maps the memory and returns an array of the peer's actual bytes. Nothing is copied, so the length does not matter, and writes of the
+   * peer are visible immediately, as in a SharedArrayBuffer.
    *
-   * The array is this process's own: the peer sees nothing of what is written to it. A page that is written to shows what this process
-   * has, from then on, and no more what the peer writes there; so do not write to it but by mistake. It stays as it is when the peer has
-   * released the memory, when the connection has ended, and when the peer's process has; its pages are freed when it was collected. A process
-   * has at most 4096 of them.
+   * The mapping is private (copy-on-write): the peer does not see writes to the array, and a page that was written no longer shows the
+   * peer's changes. Treat the array as read-only. It stays valid after the peer has released the memory, after the connection has ended and
+   * after the peer's process has exited; its pages are freed when it is garbage-collected. A process can have at most 4096 such arrays.
    *
-   * The peer must be a process of this user on this host, or a Worker of this process ({@link direct}), and have exposed the memory with
-   * `views: true`.
+   * The peer must be a process of this user on this host or a Worker of this process ({@link direct}), and must have exposed the memory
+   * with `views: true`.
    *
-   * @throws NetError `ENOTSUP`: the memory cannot be mapped, with the reason; `ENOBUFS`: too many are mapped, or there is no file descriptor;
+   * @throws NetError `ENOTSUP`: the memory cannot be mapped, with the reason; `ENOBUFS`: too many mappings, or no file descriptor is left;
    *   `ENOMEM`; `ERR_STREAM_DESTROYED`: the channel is closed; `ECONNRESET`: the connection has ended
    */
   async map(): Promise<Uint8Array<ArrayBuffer>> {
@@ -169,12 +169,13 @@ export class RemoteMemory {
   }
 
   /**
-   * Reads bytes, by RDMA Read.
+   * Reads bytes with an RDMA Read.
    *
    * @param offset - bytes from the start
-   * @param length - bytes
+   * @param length - number of bytes
    * @param options - `signal`
-   * @throws RangeError `ERR_OUT_OF_RANGE`: outside the memory; NetError `ERR_STREAM_DESTROYED`: the channel is closed; AbortError; NetError `ECONNRESET`: the connection has ended
+   * @throws RangeError `ERR_OUT_OF_RANGE`: outside the memory; NetError `ERR_STREAM_DESTROYED`: the channel is closed; AbortError; NetError
+   *   `ECONNRESET`: the connection has ended
    */
   async read(offset: number, length: number, options?: RemoteOptions): Promise<Buffer> {
     this.checkOpen('read');
@@ -193,10 +194,10 @@ export class RemoteMemory {
   }
 
   /**
-   * Writes bytes, by RDMA Write. It resolves when they are in the peer's memory.
+   * Writes bytes with an RDMA Write. Resolves when they are in the peer's memory.
    *
    * @param offset - bytes from the start
-   * @param bytes - what to write
+   * @param bytes - the bytes to write
    * @param options - `signal`
    * @throws as {@link read}; NetError `EACCES`: the memory is not writable
    */
@@ -215,14 +216,14 @@ export class RemoteMemory {
   }
 
   /**
-   * Replaces 8 bytes by `replacement` if they are `expected`. Returns what they were before. They are an integer in the byte order of the
-   * owner's processor, as `BigInt64Array` has it.
+   * Replaces 8 bytes with `replacement` if they equal `expected`, and resolves with the previous value. The value is a signed integer in
+   * the byte order of the owner's CPU, as in `BigInt64Array`.
    *
    * @param offset - a multiple of 8 bytes
-   * @param expected - the value that must be there
+   * @param expected - the value to compare with
    * @param replacement - the new value
    * @param options - `signal`
-   * @throws as {@link write}; NetError `ERR_REMOTE`: the peer cannot do it
+   * @throws as {@link write}; NetError `ERR_REMOTE`: the peer cannot execute it
    */
   compareExchange(
     offset: number,
@@ -234,10 +235,10 @@ export class RemoteMemory {
   }
 
   /**
-   * Adds to 8 bytes, and returns what they were before.
+   * Adds to 8 bytes and resolves with the previous value.
    *
    * @param offset - a multiple of 8 bytes
-   * @param value - what to add
+   * @param value - the value to add
    * @param options - `signal`
    * @throws as {@link compareExchange}
    */
@@ -254,7 +255,7 @@ export class RemoteMemory {
   ): Promise<bigint> {
     this.#checkAtomic('atomic operation', offset, first, second);
     this.#check(offset, 8, options);
-    // Not before what was called earlier.
+    // Direct execution must not overtake earlier operations.
     if (this.link.operatesNothing) {
       operands[0] = first;
       operands[1] = second;
@@ -270,8 +271,7 @@ export class RemoteMemory {
     view.setBigInt64(16, first);
     view.setBigInt64(24, second);
     const answer = await this.#counted(() => this.ask(data, options?.signal));
-    if (answer.length !== 8)
-      throw new NetError('EPROTO', 'The answer to an atomic operation has another form.');
+    if (answer.length !== 8) throw new NetError('EPROTO', 'The reply to an atomic operation is malformed.');
     return answer.readBigInt64BE(0);
   }
 
@@ -281,7 +281,7 @@ export class RemoteMemory {
     checkOperand(second);
     this.#checkRange(offset, 8);
     this.#checkWritable();
-    if (offset % 8 !== 0) throw outOfRange(`Offset ${offset} is not a multiple of 8.`);
+    if (offset % 8 !== 0) throw outOfRange(`\`offset\` must be a multiple of 8; got ${offset}.`);
   }
 
   #check(offset: number, length: number, options: RemoteOptions | undefined): void {
@@ -293,12 +293,15 @@ export class RemoteMemory {
   #checkRange(offset: number, length: number): void {
     const whole = Number.isSafeInteger(offset) && Number.isSafeInteger(length);
     if (!whole || offset < 0 || length < 0 || offset + length > this.length) {
-      throw outOfRange(`${length} bytes at offset ${offset} are not within ${this.length} bytes.`);
+      throw outOfRange(
+        `Accessed bytes must be within the ${this.length} bytes of the memory; got ${length} bytes at offset ${offset}.`,
+      );
     }
   }
 
   #checkWritable(): void {
-    if (!this.writable) throw new NetError('EACCES', 'The peer has exposed this memory for reading only.');
+    if (!this.writable)
+      throw new NetError('EACCES', 'The memory is read-only. The peer must expose it with writable: true.');
   }
 
   /** Runs an operation that atomic operations must not overtake. */
@@ -311,7 +314,7 @@ export class RemoteMemory {
     }
   }
 
-  /** Registered memory for an operation. @throws NetError */
+  /** Returns registered memory for an operation. @throws NetError */
   async #borrow(what: string, bytes: number): Promise<Bounce> {
     try {
       return await this.link.context.borrow(bytes);
@@ -320,7 +323,7 @@ export class RemoteMemory {
     }
   }
 
-  /** The memory is given back when the request has ended, also if nobody waits for it any more. */
+  /** The memory is returned when the request has completed, even if the operation was aborted. */
   #operate(
     write: boolean,
     bounce: Bounce,
@@ -354,16 +357,16 @@ export class RemoteMemory {
   }
 }
 
-/** Handles have a place, bytes, and no rights that nobody knows. */
+/** Whether a handle has an address, a length and only known rights. */
 function isExposed({ address, length, id }: MemoryDescription): boolean {
   return address !== 0n && length > 0 && (id & ~(WRITABLE | VIEWS)) === 0;
 }
 
-/** Operands of an atomic operation; its result is in the first. */
+/** Operands of an atomic operation. The first also receives the result. */
 const operands = new BigInt64Array(2);
 const twoOperands = new Uint8Array(operands.buffer);
 const oneOperand = new Uint8Array(operands.buffer, 0, 8);
-/** Low and high half of the first. */
+/** Low and high half of the first operand. */
 const halves = new Int32Array(operands.buffer, 0, 2);
 
 /** @throws TypeError */
@@ -372,9 +375,9 @@ function checkBytes(what: string, bytes: unknown): asserts bytes is Uint8Array {
   throw wrongType(`\`${what}\` must be a Uint8Array; got ${kindOf(bytes)}.`);
 }
 
-/** @throws TypeError, RangeError: not a signed integer of 64 bits */
+/** @throws TypeError, RangeError if `value` is not a signed 64-bit integer */
 function checkOperand(value: bigint): void {
-  if (typeof value !== 'bigint') throw wrongType(`An operand is a bigint, not ${kindOf(value)}.`);
+  if (typeof value !== 'bigint') throw wrongType(`Operands must be bigints; got ${kindOf(value)}.`);
   if (BigInt.asIntN(64, value) !== value)
-    throw outOfRange(`The operand ${value} is not a signed integer of 64 bits.`);
+    throw outOfRange(`Operands must be signed 64-bit integers; got ${value}.`);
 }

@@ -3,7 +3,7 @@ import { IDLE_MS } from '../connection/link-memory.js';
 import type { LocalContext, Registered } from '../connection/local-context.js';
 import { type LentMemory, lendAt } from './lent-memory.js';
 
-/** Memory is lent in pieces of this length, and divided into blocks of one size each. Longer blocks have memory of their own. */
+/** Memory is lent in chunks of this length and divided into blocks of one size each. Longer blocks have their own memory. */
 const CHUNK_BYTES = 2 ** 20;
 const LEAST_BLOCK = 8192;
 
@@ -11,36 +11,36 @@ interface Chunk {
   readonly lent: LentMemory;
   readonly blockBytes: number;
   used: number;
-  /** It was in use since the last look. */
+  /** Whether it was used since the last check. */
   busy: boolean;
 }
 
-/** A copy of a message that several peers of one local address read, each by a key of its own. */
+/** A copy of a message that several peers of one local address read, each with its own key. */
 export interface SharedCopy {
-  /** The lent memory that it is a part of. */
+  /** The lent memory that contains the copy. */
   readonly memory: Registered;
-  /** The message. */
+  /** The bytes of the message. */
   readonly bytes: Uint8Array;
-  /** No peer has access to it any more. */
+  /** Called when no peer has access to the copy any more. */
   release(): void;
 }
 
-/** Memory for {@link SharedCopy}, which is used again only when the keys of all its readers are void. */
+/** Memory for {@link SharedCopy}. It is reused only when the keys of all its readers are invalid. */
 export class SharedCopies {
   readonly #free = new Map<number, { readonly chunk: Chunk; readonly offset: number }[]>();
   readonly #chunks = new Set<Chunk>();
-  /** Memory that is being made, by the length of its blocks. */
+  /** Memory that is being allocated, by the length of its blocks. */
   readonly #making = new Map<number, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param emptied - called when it has no memory any more */
+  /** @param emptied - called when no memory is left */
   constructor(
     private readonly context: LocalContext,
     private readonly emptied: () => void,
   ) {}
 
-  /** A copy in memory that is free; undefined: there is none, and {@link make} makes some. */
+  /** Copies a message to free memory; undefined if there is none and {@link make} must allocate some. */
   take(bytes: Uint8Array): SharedCopy | undefined {
     const blockBytes = blockFor(bytes.length);
     const block = this.#free.get(blockBytes)?.pop();
@@ -61,7 +61,7 @@ export class SharedCopies {
     };
   }
 
-  /** Makes memory for such a message, then copies it. @throws NetError */
+  /** Allocates memory for such a message, then copies it. @throws NetError */
   async make(bytes: Uint8Array): Promise<SharedCopy> {
     const blockBytes = blockFor(bytes.length);
     for (;;) {
@@ -87,7 +87,7 @@ export class SharedCopies {
     this.#timer ??= setInterval(() => this.#look(), IDLE_MS).unref();
   }
 
-  /** Frees what nobody reads, and the rest when it was read. */
+  /** Frees memory without readers, and the rest when it has been read. */
   close(): void {
     this.#closed = true;
     for (const chunk of [...this.#chunks]) this.#dropIfFree(chunk);

@@ -13,20 +13,20 @@ import {
 
 /** Results of {@link EntryLookup.find} besides the length of a value. */
 export const ABSENT = -1;
-/** The owner is just changing it. */
+/** Result of {@link EntryLookup.find} if the owner is changing the entry. */
 export const CHANGING = -2;
 
-/** Orders loads before a fence and loads behind it: a release store, and an acquire load behind it. */
+/** Orders earlier loads before later ones: a release store followed by an acquire load. */
 const fence = new Int32Array(1);
 
 /**
- * Finds entries in the memory of a shared map: its owner's, or a view of it. Nothing in it is trusted: each offset and length is checked, so
- * that memory full of nonsense yields no entry, or another one's bytes, but none from outside the map.
+ * Finds entries in the memory of a shared map: its owner's, or a view of it. The memory is not trusted. Each offset and length is checked,
+ * so arbitrary memory contents yield no entry or the bytes of another one, but never bytes from outside the map.
  */
 export class EntryLookup {
-  /** The memory. */
+  /** The memory of the map. */
   readonly bytes: Buffer;
-  /** The same memory in words of 4 bytes. */
+  /** The same memory as 32-bit words. */
   readonly words: Int32Array;
   readonly #times: Float64Array;
   readonly #heap: number;
@@ -34,9 +34,9 @@ export class EntryLookup {
   readonly #units: number;
   /** The slot that was found. */
   slot = -1;
-  /** Where its value begins, in {@link bytes}. */
+  /** Offset of its value in {@link bytes}. */
   at = 0;
-  /** When the entry expires, on the owner's clock; 0: never. */
+  /** Expiry time on the owner's clock; 0: never. */
   expiry = 0;
   #version = 0;
 
@@ -55,7 +55,7 @@ export class EntryLookup {
     this.#units = geometry.units;
   }
 
-  /** Number of entries, expired ones that are not removed yet included. */
+  /** Number of entries, including expired ones that have not been removed. */
   get size(): number {
     return Atomics.load(this.words, 0) >>> 0;
   }
@@ -63,9 +63,9 @@ export class EntryLookup {
   /**
    * Finds the entry of a key.
    *
-   * @param expired - also finds an entry that has expired
-   * @returns bytes of its value, which begins at {@link at}; or ABSENT or CHANGING. The value counts if {@link whole} says so after it was
-   *   copied.
+   * @param expired - whether to find expired entries
+   * @returns bytes of its value, which begins at {@link at}; or ABSENT or CHANGING. The value is valid only if {@link whole} is true after
+   *   it was copied.
    */
   find(hash: KeyHash, expired = false): number {
     const words = this.words;
@@ -88,7 +88,7 @@ export class EntryLookup {
     return ABSENT;
   }
 
-  /** Bytes of the value, if an entry with the key is there; otherwise -1. */
+  /** Bytes of the value if an entry with the key is there; otherwise -1. */
   #valueLength(hash: KeyHash, offset: number, room: number): number {
     if (offset + room > this.#units) return -1;
     const start = this.#heap + offset * UNIT_BYTES;
@@ -105,7 +105,7 @@ export class EntryLookup {
     return length;
   }
 
-  /** Whether the entry that was found has not changed since. */
+  /** Whether the entry that was found is unchanged. */
   get whole(): boolean {
     Atomics.store(fence, 0, 0);
     return Atomics.load(this.words, HEAD_BYTES / 4 + this.slot * SLOT_WORDS + Slot.VERSION) === this.#version;

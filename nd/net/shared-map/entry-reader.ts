@@ -3,26 +3,26 @@ import { NetError } from '../base/errors.js';
 import { ABSENT, CHANGING, type EntryLookup } from './entry-lookup.js';
 import type { KeyHash } from './key-hash.js';
 
-/** Looks at an entry that the owner is changing, before the reader sleeps between them. */
+/** Attempts to read an entry that the owner is changing before the reader sleeps between them. */
 const SPINS = 100;
 const SLEEP_MS = 0.05;
-/** How long a reader waits. An entry changes in less than 1 ms, unless the owner has been stopped meanwhile. */
+/** How long a reader waits. Changing an entry takes less than 1 ms unless the owner is stopped meanwhile. */
 const MOST_MS = 100;
 
-/** Bytes that are copied by a loop faster than by a call. */
+/** Up to this many bytes, a loop copies faster than a call. */
 const SHORT = 96;
-/** Words of 4 bytes of a slab. With 8 KiB, as those of `Buffer.allocUnsafe()`. */
+/** 32-bit words of a slab, which has 8 KiB like those of `Buffer.allocUnsafe()`. */
 const SLAB_WORDS = 2048;
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-/** Copies values out of memory in which the owner may change them at any time. */
+/** Copies values from memory in which the owner may change them at any time. */
 export class EntryReader {
   /** When the reader gives up. */
   #until = 0;
-  /** Short values are parts of it. */
+  /** The memory of short values. */
   #slab = new Int32Array(SLAB_WORDS);
-  /** Its first free word. */
+  /** Index of its first free word. */
   #free = 0;
 
   constructor(
@@ -40,7 +40,7 @@ export class EntryReader {
     }
   }
 
-  /** A copy of the value. @param mostMs - how long it may wait for the owner */
+  /** Copies the value. @param mostMs - maximum wait for the owner, in ms */
   get(key: string, mostMs = MOST_MS): Buffer | undefined {
     this.hash.of(key);
     for (let looks = 0; ; looks += 1) {
@@ -54,7 +54,7 @@ export class EntryReader {
     }
   }
 
-  /** Copies the value. Returns its length; -1: there is none. */
+  /** Copies the value. Returns its length, or -1 if there is none. */
   getInto(key: string, target: Uint8Array): number {
     if (!(target instanceof Uint8Array))
       throw wrongType(`\`target\` must be a Uint8Array; got ${kindOf(target)}.`);
@@ -68,7 +68,7 @@ export class EntryReader {
         if (this.lookup.whole) {
           if (fits) return length;
           throw outOfRange(
-            `\`target\` must have at least the ${length} bytes of the value; got ${target.length}.`,
+            `\`target\` must have at least ${length} bytes, the length of the value; got ${target.length}.`,
           );
         }
       }
@@ -82,7 +82,7 @@ export class EntryReader {
     return value;
   }
 
-  /** Copied by words, which takes less time than by bytes. Values begin at multiples of 8 in the map, and so they do here. */
+  /** Copies a short value by words, which is faster than by bytes. Values begin at multiples of 8, both in the map and here. */
   #shortValue(length: number): Buffer {
     const { words, at } = this.lookup;
     const count = (length + 3) >>> 2;
@@ -104,14 +104,14 @@ export class EntryReader {
     else target.set(bytes.subarray(at, at + length));
   }
 
-  /** The owner is changing the entry. @throws NetError `EBUSY`: for a long time */
+  /** Waits while the owner changes the entry. @throws NetError `EBUSY` after `mostMs` */
   #wait(looks: number, mostMs: number): void {
     if (looks < SPINS) return;
     if (looks === SPINS) this.#until = performance.now() + mostMs;
     if (performance.now() >= this.#until)
       throw new NetError(
         'EBUSY',
-        'The owner of the shared map has stopped while it was changing this entry. Try again, or use getAsync(), which waits for it.',
+        'The owner of the shared map stopped while it was changing this entry. Retry, or use getAsync(), which waits.',
       );
     Atomics.wait(sleeper, 0, 0, SLEEP_MS);
   }

@@ -1,45 +1,45 @@
-/** What happens to entries when room is made for others. */
+/** Callbacks for entries that are moved or evicted to free space. */
 export interface RoomUser {
-  /** An entry goes to another place, which may overlap the one that it has. All are in units. */
+  /** Moves an entry to another offset; old and new space may overlap. All values are in units. */
   move(slot: number, from: number, to: number, length: number): void;
-  /** An entry ends. */
+  /** Evicts an entry. */
   evict(slot: number): void;
   /** Whether an entry has expired. */
   expired(slot: number): boolean;
 }
 
-/** Part of the heap that entries fill. What is above is room in which they can be moved. */
+/** Fraction of the heap for entries. The rest is free space for moving them. */
 const FILL = 7 / 8;
-/** Rooms that stay where they are and become the newest, for one entry at most. */
+/** Maximum entries that are skipped and become the newest, for one new entry. */
 const MOST_SKIPS = 2 ** 16;
-/** Units that are moved for one entry at most, for each of its own, and at least. */
+/** Maximum units that are moved for one new entry: for each of its units, and the minimum. */
 const MOVES_PER_UNIT = 8;
 const LEAST_MOVES = 4096;
 
 /**
- * Rooms of entries in the heap of a shared map, in the order of their allocation: a ring. New entries are written at its end; when there is
- * no room, the oldest one goes. One that was used since it was last looked at is moved to the end instead, which is the CLOCK algorithm
- * (first in, first out, with a second chance); so is any other as long as the heap has room that removed entries have left. Moving closes
- * the gaps that values of different lengths leave, so there are neither size classes, which keep their memory when the lengths of values
- * change, nor fragments that fit nothing.
+ * Allocates the heap of a shared map as a ring of entries in the order of their allocation. New entries are written at its end; if it is
+ * full, the oldest entry is evicted. An entry that was used since it was last examined is moved to the end instead, as in the CLOCK
+ * algorithm (first in, first out, with a second chance). Other entries are also moved as long as removed entries have left free space.
+ * Moving closes the gaps between values of different lengths. So there are neither size classes, which keep their memory when the lengths
+ * of values change, nor unusable fragments.
  *
- * Allocating takes bounded time: when too much would have to be moved, it goes on behind the oldest, which leaves a gap; and without room enough, or behind
- * too many, entries are evicted.
+ * Allocating takes bounded time. If too much would have to be moved, the oldest entry is skipped, which leaves a gap; if there is too
+ * little space or too many were skipped, entries are evicted.
  */
 export class EntryRoom {
-  /** Of each slot: the offset and length of its room, in units. A length of 0: it has none. */
+  /** For each slot, the offset and length of its space in units. A length of 0: it has none. */
   readonly offset: Uint32Array;
   readonly room: Uint32Array;
-  /** Used since it was last looked at. */
+  /** Whether a slot was used since it was last examined. */
   readonly used: Uint8Array;
-  /** Units of all rooms. */
+  /** Units of all entries. */
   live = 0;
-  /** Slots with a room, from the oldest to the newest. */
+  /** Slots with space, from the oldest to the newest. */
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
   #oldest = -1;
   #newest = -1;
-  /** Where the next room begins, unless it does not fit there. */
+  /** Offset of the next entry, unless it does not fit there. */
   #end = 0;
 
   constructor(
@@ -55,10 +55,10 @@ export class EntryRoom {
   }
 
   /**
-   * Finds room, which {@link take} takes.
+   * Finds space, which {@link take} then allocates.
    *
    * @param length - units, at most an eighth of the heap
-   * @param kept - a slot that is not evicted; -1: none
+   * @param kept - a slot that must not be evicted; -1: none
    * @returns the offset
    */
   find(length: number, kept: number): number {
@@ -86,7 +86,7 @@ export class EntryRoom {
     }
   }
 
-  /** Whether a room fits where the next begins. If it does not fit before the end of the heap, that is the heap's start from now on. */
+  /** Whether `length` units fit at the next offset. If they do not fit before the end of the heap, the next offset becomes 0. */
   #fits(length: number): boolean {
     const first = this.offset[this.#oldest]!;
     if (this.#end > first) {
@@ -96,7 +96,7 @@ export class EntryRoom {
     return first - this.#end >= length;
   }
 
-  /** The oldest becomes the newest. Its own room counts as free. Returns whether it has moved. */
+  /** Makes the oldest entry the newest. Its own space counts as free. Returns whether it was moved. */
   #moveOldest(): boolean {
     const slot = this.#oldest;
     const length = this.room[slot]!;
@@ -110,7 +110,7 @@ export class EntryRoom {
     return to !== from;
   }
 
-  /** Gives a slot room that was found. */
+  /** Allocates the space that was found to a slot. */
   take(slot: number, offset: number, length: number): void {
     this.offset[slot] = offset;
     this.room[slot] = length;
@@ -123,7 +123,7 @@ export class EntryRoom {
     this.#newest = slot;
   }
 
-  /** Takes the room of a slot away. */
+  /** Frees the space of a slot. */
   remove(slot: number): void {
     const next = this.#next[slot]!;
     const previous = this.#previous[slot]!;
@@ -135,7 +135,7 @@ export class EntryRoom {
     this.room[slot] = 0;
   }
 
-  /** Evicts one entry, because there are too many of them. */
+  /** Evicts one entry because there are too many. */
   evictOne(): void {
     for (let moves = LEAST_MOVES; ; ) {
       const oldest = this.#oldest;

@@ -14,17 +14,17 @@ import {
   valueStart,
 } from './map-layout.js';
 
-/** Slots that each change looks at for expired entries, and one that would evict an entry because there are too many. */
+/** Slots to check for expired entries at each change, and at an insertion into a full map. */
 const SWEEP = 2;
 const SWEEP_FULL = 64;
 
 /**
- * The entries of a shared map, in memory that others read while it changes them. It decides by state of its own, because a harmful program of the same
- * user could overwrite the memory.
+ * The entries of a shared map, in memory that others read while it changes. All decisions use private state, because a malicious program of
+ * the same user could overwrite the memory.
  */
 export class EntryStore implements RoomUser {
   readonly lookup: EntryLookup;
-  /** Entries, expired ones that were not found yet included. */
+  /** Number of entries, including expired ones that have not been found. */
   count = 0;
   readonly #room: EntryRoom;
   readonly #words: Int32Array;
@@ -33,9 +33,9 @@ export class EntryStore implements RoomUser {
   readonly #buckets: number;
   readonly #versions: Int32Array;
   readonly #expiry: Float64Array;
-  /** The slot that the search for expired entries comes to next. */
+  /** The next slot to check for expired entries. */
   #sweep = 0;
-  /** Where the next eviction from a full bucket begins to look. */
+  /** Where the next eviction from a full bucket begins to search. */
   #turn = 0;
 
   constructor(
@@ -56,7 +56,7 @@ export class EntryStore implements RoomUser {
     this.#expiry = new Float64Array(slots);
   }
 
-  /** Stores a value that is short enough. @param expiry - on the clock, in ms; 0: never */
+  /** Stores a value within the length limit. @param expiry - expiry time on the clock, in ms; 0: never */
   set(hash: KeyHash, value: Uint8Array, expiry: number): void {
     this.#sweepExpired(SWEEP);
     const room = this.#room;
@@ -90,7 +90,7 @@ export class EntryStore implements RoomUser {
     this.#expiry[slot] = expiry;
   }
 
-  /** Removes an entry. Returns whether it was there. */
+  /** Removes an entry. Returns whether it existed. */
   delete(hash: KeyHash): boolean {
     const slot = this.#find(hash);
     if (slot < 0) return false;
@@ -99,7 +99,7 @@ export class EntryStore implements RoomUser {
     return there;
   }
 
-  /** An entry was used: it stays longer. */
+  /** Marks an entry as used, which delays its eviction. */
   touch(slot: number): void {
     if (slot < this.#versions.length) this.#room.used[slot] = 1;
   }
@@ -110,14 +110,14 @@ export class EntryStore implements RoomUser {
       if (this.#room.room[slot] !== 0) this.evict(slot);
   }
 
-  /** Its slot; -1: there is no entry with the key. */
+  /** Finds the slot of a key; -1 if there is none. */
   #find(hash: KeyHash): number {
     if (this.lookup.find(hash, true) < 0) return -1;
     const { slot } = this.lookup;
     return this.#room.room[slot] === 0 ? -1 : slot;
   }
 
-  /** A free slot of the key's bucket, which evicts an entry if there is none. */
+  /** Finds a free slot of the key's bucket, evicting an entry if there is none. */
   #freeSlot(hash: KeyHash): number {
     const first = firstSlot(hash, this.#buckets);
     const { room, used } = this.#room;
@@ -173,7 +173,7 @@ export class EntryStore implements RoomUser {
     Atomics.store(this.#words, 0, this.count);
   }
 
-  /** The entry changes from now on. The load keeps stores that follow behind the version. */
+  /** Marks the entry as changing. The load keeps subsequent stores after that of the version. */
   #begin(slot: number): void {
     const at = wordsAt(slot);
     Atomics.store(this.#words, at, this.#next(slot));

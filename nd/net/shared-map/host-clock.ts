@@ -1,4 +1,4 @@
-/** Milliseconds since this thread began, of a clock that all processes of a host have in common. */
+/** Start of this thread on a clock that all processes of the host share, in ms. */
 const began = ((): number => {
   const [seconds, nanoseconds] = process.hrtime();
   return 1000 * seconds + nanoseconds / 1e6 - performance.now();

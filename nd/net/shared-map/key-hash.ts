@@ -1,4 +1,4 @@
-/** Hashes of keys. Keys come from strangers, who must not be able to choose some of one bucket: so the hash has a secret key. */
+/** Hashes of keys. The hash has a secret key, so that untrusted clients cannot choose keys that share a bucket. */
 import { kindOf, outOfRange, wrongType, wrongValue } from '../base/checks.js';
 import { MOST_KEY_BYTES } from './map-layout.js';
 
@@ -6,19 +6,19 @@ const encoder = new TextEncoder();
 const HALF_PAIR = /\p{Surrogate}/u;
 
 /**
- * HalfSipHash-1-3 with an output of 64 bits, as Linux hashes keys of its tables on processors of 32 bits. The results are in fields, and
+ * HalfSipHash-1-3 with a 64-bit output, which Linux uses for its hash tables on 32-bit CPUs. The results are stored in fields so that
  * nothing is allocated.
  */
 export class KeyHash {
   /** The key in UTF-8, in the first {@link length} bytes. */
   readonly bytes = new Uint8Array(MOST_KEY_BYTES + 4);
-  /** The same in words of 4 bytes. */
+  /** The same bytes as 32-bit words. */
   readonly words = new Int32Array(this.bytes.buffer);
-  /** Bytes of the key. */
+  /** Length of the key in bytes. */
   length = 0;
-  /** 32 bits that stand in the key's slot; not 0. */
+  /** The 32 bits stored in the key's slot; not 0. */
   tag = 0;
-  /** 32 further bits, without a sign, which choose its bucket. */
+  /** Another 32 bits, unsigned, which select its bucket. */
   high = 0;
 
   constructor(
@@ -29,8 +29,8 @@ export class KeyHash {
   /**
    * Hashes a key.
    *
-   * @param what - the parameter, for errors
-   * @throws TypeError: not text, or with half of a surrogate pair, which has no form in UTF-8; RangeError: longer than 1024 bytes in UTF-8
+   * @param what - name of the parameter in error messages
+   * @throws TypeError: not a string, or with a lone surrogate, which has no form in UTF-8; RangeError: longer than 1024 bytes in UTF-8
    */
   of(key: string, what = 'key'): void {
     if (typeof key !== 'string') throw wrongType(`\`${what}\` must be a string; got ${kindOf(key)}.`);
@@ -48,7 +48,7 @@ export class KeyHash {
       const { read, written } = encoder.encodeInto(key, bytes);
       if (read < length || written > MOST_KEY_BYTES) throw tooLong(what, key);
       if (HALF_PAIR.test(key))
-        throw wrongValue(`\`${what}\` must be well-formed text; got half of a surrogate pair.`);
+        throw wrongValue(`\`${what}\` must be a well-formed string; got a lone surrogate.`);
       this.length = written;
     }
     this.#hash();
@@ -56,7 +56,7 @@ export class KeyHash {
 
   #hash(): void {
     const { bytes, words, length, key0, key1 } = this;
-    // The last word has the rest of the key, and above it the length's low byte.
+    // The last word has the remaining bytes of the key and, in its top byte, the length.
     const whole = length >>> 2;
     const rest = length & 3;
     let last = (length & 0xff) << 24;
@@ -65,7 +65,7 @@ export class KeyHash {
     let v1 = key1 ^ 0xee;
     let v2 = 0x6c796765 ^ key0;
     let v3 = 0x74656462 ^ key1;
-    // One round for each word, then three for each half of the output. A loop of both with their differences in it is slower by a fifth.
+    // One round for each word, then three for each half of the output. A single loop for both is slower by a fifth.
     for (let at = 0; at <= whole; at += 1) {
       const word = at < whole ? words[at]! : last;
       v3 ^= word;

@@ -1,6 +1,7 @@
 /**
- * Counters of a shared map, apart from its entries: an addition cannot meet an eviction. A counter has 16 bytes: the hash of its name, and
- * its value. Whoever uses a name first takes the first free place behind its hash, by an atomic operation. Places are never given back.
+ * Counters of a shared map, separate from its entries so that additions and evictions cannot conflict. A counter has 16 bytes: the hash of
+ * its name and its value. The first user of a name claims the first free position from its hash on with an atomic operation. Positions are
+ * never freed.
  */
 import { outOfRange, wrongType } from '../base/checks.js';
 import { NetError } from '../base/errors.js';
@@ -8,7 +9,7 @@ import type { RemoteMemory } from '../memory/remote-memory.js';
 import type { KeyHash } from './key-hash.js';
 
 export const COUNTER_BYTES = 16;
-/** Places that are looked at for one name. Only where nearly all are taken, none of so many is free. */
+/** Maximum positions to check for one name. All of them are taken only if nearly all positions are. */
 const MOST_LOOKS = 1024;
 const VALUE = 8;
 
@@ -19,7 +20,7 @@ export function checkAmount(amount: number): void {
     throw outOfRange(`\`amount\` must be a whole number of at most 2 ** 53 - 1; got ${amount}.`);
 }
 
-/** The hash of a name as it stands in memory; not 0. */
+/** The hash of a name as stored in memory; not 0. */
 function idOf(hash: KeyHash): bigint {
   return BigInt.asIntN(64, (BigInt(hash.high) << 32n) | BigInt.asUintN(32, BigInt(hash.tag)));
 }
@@ -27,7 +28,7 @@ function idOf(hash: KeyHash): bigint {
 function full(counters: number): NetError {
   return new NetError(
     'ENOBUFS',
-    `The map has no place for another counter: it has ${counters}, by its option \`counters\`.`,
+    `All ${counters} counters of the map are in use. Increase its option \`counters\`.`,
   );
 }
 
@@ -43,7 +44,7 @@ export class OwnCounters {
     this.#words = new BigInt64Array(memory.buffer, memory.byteOffset, memory.length / 8);
   }
 
-  /** Adds, and returns the sum. */
+  /** Adds to a counter and returns the sum. */
   add(name: string, amount: number): number {
     const added = BigInt(amount);
     return Number(Atomics.add(this.#words, 2 * this.#placeOf(name) + 1, added) + added);
@@ -75,13 +76,13 @@ export class RemoteCounters {
     private readonly hash: KeyHash,
   ) {}
 
-  /** Adds at once, and returns the sum. @throws NetError `ENOTSUP` */
+  /** Adds synchronously and returns the sum. @throws NetError `ENOTSUP` */
   add(name: string, amount: number): number {
     const place = this.#places.get(name) ?? this.#find(name);
     return this.memory.addSync(place * COUNTER_BYTES + VALUE, amount) + amount;
   }
 
-  /** Adds, and returns the sum. */
+  /** Adds to a counter and resolves with the sum. */
   async addAsync(name: string, amount: number): Promise<number> {
     const place = this.#places.get(name) ?? (await this.#findAsync(name));
     return Number(
@@ -114,7 +115,7 @@ export class RemoteCounters {
       return this.memory.compareExchangeSync(offset, 0n, id);
     } catch (error) {
       if (!(error instanceof NetError) || error.code !== 'ENOTSUP') throw error;
-      throw new NetError('ENOTSUP', 'add: the counters cannot be reached directly. Use addAsync().', {
+      throw new NetError('ENOTSUP', 'add: the counters cannot be accessed directly. Use addAsync().', {
         cause: error,
       });
     }
@@ -126,7 +127,7 @@ export class RemoteCounters {
   }
 }
 
-/** Places for a name, from the one of its hash. The hash may change meanwhile. */
+/** Positions for a name, beginning with that of its hash. The hash object may change meanwhile. */
 function* placesBehind({ high }: KeyHash, counters: number): Generator<number> {
   const first = Math.floor((high * counters) / 2 ** 32);
   for (let i = 0; i < Math.min(counters, MOST_LOOKS); i += 1) yield (first + i) % counters;

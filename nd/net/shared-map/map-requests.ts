@@ -1,27 +1,27 @@
-/** What views of a shared map send to its owner, and the answers. Numbers are little-endian. */
+/** Requests of views to the owner of a shared map, and their answers. Integers are little-endian. */
 import { NetError } from '../base/errors.js';
 import type { Geometry } from './map-layout.js';
 
 /** The first byte of a request. */
 export const MapRequest = { OPEN: 1, CHANGE: 2, GET: 3 } as const;
 
-/** Versions of these requests and of the memory's layout. Both sides must have the same. */
+/** Version of these requests and of the memory layout. Both sides must have the same. */
 const VERSION = 1;
 
-/** What a view needs. */
+/** The information that a view needs. */
 export interface MapDescription extends Geometry {
   readonly counters: number;
-  /** The name of its codec. */
+  /** The name of the codec. */
   readonly codec: string;
-  /** Of the hash. */
+  /** The secret key of the hash. */
   readonly key: readonly [number, number];
   /** The owner's clock, in ms. */
   readonly now: number;
-  /** Of the memory of its entries, and of its counters. */
+  /** Handles of the memory of the entries and of the counters. */
   readonly handles: readonly [Uint8Array, Uint8Array];
 }
 
-/** The answer to OPEN. */
+/** Encodes the answer to OPEN. */
 export function encodeDescription({ handles, ...rest }: MapDescription): string {
   const [entries, counted] = handles.map((handle) => Buffer.from(handle).toString('base64'));
   return JSON.stringify({ version: VERSION, ...rest, entries, counted });
@@ -38,7 +38,7 @@ export function decodeDescription(bytes: Buffer): MapDescription {
   if (typeof given.version === 'number' && given.version !== VERSION)
     throw new NetError(
       'EPROTO',
-      `The map's owner has version ${given.version} of shared maps, this side version ${VERSION}; install the same version of networkdirect on both sides.`,
+      `The owner of the shared map uses version ${given.version}, this side version ${VERSION}. Install the same version of networkdirect on both sides.`,
     );
   const { buckets, units, counters, codec, key, now, entries, counted } = given;
   const whole = [buckets, units, counters].every((n) => Number.isSafeInteger(n) && (n as number) > 0);
@@ -46,7 +46,7 @@ export function decodeDescription(bytes: Buffer): MapDescription {
   const text =
     [codec, entries, counted].every((one) => typeof one === 'string') && /^\w{1,16}$/.test(codec as string);
   if (given.version !== VERSION || !whole || !hashKey || !text || !Number.isFinite(now))
-    throw new NetError('EPROTO', 'The server is not the owner of a shared map.');
+    throw new NetError('EPROTO', 'The server does not own a shared map.');
   return {
     buckets: buckets as number,
     units: units as number,
@@ -58,15 +58,15 @@ export function decodeDescription(bytes: Buffer): MapDescription {
   };
 }
 
-/** A change of an entry; without a value it is removed. */
+/** A change of an entry. Without a value, the entry is removed. */
 export interface Change {
   readonly key: Uint8Array;
   readonly value: Uint8Array | undefined;
-  /** In ms; 0: it does not expire. */
+  /** Lifetime in ms; 0: it does not expire. */
   readonly ttl: number;
 }
 
-/** Bytes of a change before key and value: what it is (1), zero (1), bytes of the key (2) and of the value (4), ttl (8). */
+/** Bytes of a change before key and value: kind (1), zero (1), length of the key (2) and of the value (4), ttl (8). */
 const CHANGE_HEAD = 16;
 const [REMOVE, STORE] = [0, 1];
 
@@ -75,7 +75,7 @@ export function bytesOfChange({ key, value }: Change): number {
   return CHANGE_HEAD + key.length + (value?.length ?? 0);
 }
 
-/** A request with changes. Its answer has a byte for each: whether the entry was there. */
+/** Encodes a request with changes. Its answer has a byte for each, which says whether the entry existed. */
 export function encodeChanges(changes: readonly Change[]): Buffer {
   let bytes = 1;
   for (const change of changes) bytes += bytesOfChange(change);
@@ -94,7 +94,7 @@ export function encodeChanges(changes: readonly Change[]): Buffer {
   return request;
 }
 
-/** The changes of a request. @throws Error, which the peer gets */
+/** Decodes the changes of a request. @throws Error, which is sent to the peer */
 export function decodeChanges(request: Buffer): Change[] {
   const changes: Change[] = [];
   for (let at = 1; at < request.length; ) {
@@ -112,7 +112,7 @@ export function decodeChanges(request: Buffer): Change[] {
   return changes;
 }
 
-/** @throws Error, for the peer */
+/** Creates the error for a malformed request, which is sent to the peer. */
 export function malformed(): Error {
   return new Error('The request to the shared map is malformed.');
 }

@@ -13,15 +13,16 @@ import {
   valueStart,
 } from './map-layout.js';
 
-/** Looks before the value is requested from the owner. */
+/** Attempts before the value is requested from the owner. */
 const LOOKS = 3;
 
-/** The result of {@link lookUp}: the value; undefined: there is no entry; `'changing'`: the owner changes it all the time. */
+/** The result of {@link lookUp}: the value, undefined if there is no entry, or `'changing'` if the owner changed it in every attempt. */
 export type RemoteValue = Buffer | undefined | 'changing';
 
 /**
- * Finds the value of a key by three RDMA Reads, one after another: its bucket, the entry, and the slot once more, which shows whether the entry has
- * changed meanwhile. The last two do not travel together: a lost response is read anew, and then the entry would be newer than its slot.
+ * Finds the value of a key with three sequential RDMA Reads: its bucket, the entry, and the slot again, which shows whether the entry has
+ * changed meanwhile. The last two are not sent together: if a response is lost, the entry is read again and could then be newer than its
+ * slot.
  *
  * @param now - the owner's clock, in ms
  */
@@ -31,7 +32,7 @@ export async function lookUp(
   hash: KeyHash,
   now: () => number,
 ): Promise<RemoteValue> {
-  // Others use the hash meanwhile.
+  // Other calls use the hash meanwhile.
   const { tag } = hash;
   const key = Buffer.from(hash.bytes.subarray(0, hash.length));
   const bucketAt = HEAD_BYTES + firstSlot(hash, geometry.buckets) * SLOT_BYTES;
@@ -65,7 +66,7 @@ async function readEntry(
   const offset = wordOf(slot, 0, Slot.OFFSET) >>> 0;
   const room = wordOf(slot, 0, Slot.ROOM) >>> 0;
   if ((wordOf(slot, 0, Slot.VERSION) & 1) !== 0) return 'changing';
-  // Nonsense, unless it has just been changed.
+  // Invalid unless the slot has just been changed.
   if (room === 0 || offset + room > geometry.units) return 'changing';
   const length = room * UNIT_BYTES;
   const entry = await memory.read(heapStart(geometry) + offset * UNIT_BYTES, length);

@@ -24,23 +24,23 @@ import { lookUp } from './remote-lookup.js';
 import { encodeValue, MOST_REQUEST_BYTES, type SetOptions, ttlOf } from './shared-map.js';
 import { type Codec, codecOf, type NamedCodec } from './value-codec.js';
 
-/** Where a map is opened. */
+/** Location of a shared map, and other options. */
 export interface OpenSharedMapOptions {
-  /** The name of the map; in place of `port` and `host`. */
+  /** The name of the map; replaces `port` and `host`. */
   readonly name?: string | undefined;
   /** The owner's port. */
   readonly port?: number | undefined;
-  /** The owner's address or host name; default `'localhost'`. */
+  /** The owner's IP address or host name; default `'localhost'`. */
   readonly host?: string | undefined;
-  /** Ends the attempt to open it with an AbortError. */
+  /** Aborts the attempt to open the map with an AbortError. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Of so many reads, one is reported to the owner; so many are reported together. */
+/** One of this many reads is reported to the owner, and this many reports are sent together. */
 const REPORTED = 32;
 const REPORTS = 64;
 
-/** A change that is on its way to the owner. */
+/** A change that is being sent to the owner. */
 interface Sending {
   readonly change: Change;
   readonly resolve: (found: boolean) => void;
@@ -48,8 +48,9 @@ interface Sending {
 }
 
 /**
- * A map of another process, or of another thread of this one. Where {@link direct} is true, the map's memory is mapped here, and reading takes neither a message
- * nor a system call. It emits `'close'` once, when the map or its owner has ended, or {@link close} was called; all methods throw from then on.
+ * A map of another process, or of another thread of this one. Where {@link direct} is true, the map's memory is mapped and reading requires
+ * neither a message nor a system call. Emits `'close'` once when the map or its owner has ended or {@link close} was called; afterwards all
+ * methods throw.
  * @example
  * ```ts
  * const view = await openSharedMap<{ user: number }>({ name: 'sessions', codec: 'json' });
@@ -66,7 +67,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   readonly #counters: RemoteCounters;
   readonly #lookup: EntryLookup | undefined;
   readonly #reader: EntryReader | undefined;
-  /** Why there is no {@link #reader}. */
+  /** Why {@link #reader} is undefined. */
   readonly #unmapped: Error | undefined;
   /** The owner's clock, in ms. */
   readonly #now: () => number;
@@ -85,7 +86,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
       readonly codec: NamedCodec;
       readonly entries: RemoteMemory;
       readonly counters: RemoteMemory;
-      /** Or why it is not mapped. */
+      /** The mapped memory, or why it is not mapped. */
       readonly memory: Uint8Array | Error;
       readonly now: () => number;
     },
@@ -105,27 +106,26 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
       this.#reader = new EntryReader(this.#lookup, this.#hash);
     }
     channel.once('close', () => {
-      this.#over ??=
-        channel.error ?? new NetError('ECONNRESET', 'The owner of the shared map has closed it.');
+      this.#over ??= channel.error ?? new NetError('ECONNRESET', 'The owner closed the shared map.');
       this.emit('close');
     });
   }
 
-  /** Whether the map's memory is mapped here, so that `get`, `getInto` and `has` work. */
+  /** Whether the map's memory is mapped in this process, so that `get`, `getInto` and `has` work. */
   get direct(): boolean {
     return this.#reader !== undefined && this.#over === undefined;
   }
 
-  /** Number of entries, expired ones that are not removed yet included; undefined where {@link direct} is false. */
+  /** Number of entries, including expired ones that have not been removed; undefined where {@link direct} is false. */
   get size(): number | undefined {
     return this.direct ? this.#lookup?.size : undefined;
   }
 
   /**
-   * The value; undefined: there is none, or it has expired.
+   * Returns the value of a key; undefined if there is none or it has expired.
    *
-   * @throws NetError `ENOTSUP`: the map is not {@link direct}; `ECONNRESET`: the owner has ended; `EBUSY`: the owner has been stopped while it was changing
-   *   the entry
+   * @throws NetError `ENOTSUP`: the map is not {@link direct}; `ECONNRESET`: the owner has ended; `EBUSY`: the owner stopped while it was
+   *   changing the entry
    */
   get(key: string): R | undefined {
     const bytes = this.#direct('get').get(key);
@@ -135,9 +135,9 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
   }
 
   /**
-   * Copies the bytes of a value, as the codec has stored them, and allocates no memory for them.
+   * Copies the encoded bytes of a value into `target` without allocating memory.
    *
-   * @returns bytes of the value; -1: there is none
+   * @returns length of the value in bytes; -1: there is none
    * @throws as {@link get}; RangeError `ERR_OUT_OF_RANGE`: `target` is too short
    */
   getInto(key: string, target: Uint8Array): number {
@@ -146,12 +146,14 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return length;
   }
 
-  /** Whether there is an entry. @throws as {@link get} */
+  /** Whether there is an entry with this key. @throws as {@link get} */
   has(key: string): boolean {
     return this.#direct('has').has(key);
   }
 
-  /** As {@link get}, also from other hosts: three RDMA Reads, one after another. If the entry changes all the time, the owner sends its value. */
+  /**
+   * As {@link get}, but also from other hosts, with three sequential RDMA Reads. If the entry keeps changing, the owner sends its value.
+   */
   async getAsync(key: string): Promise<R | undefined> {
     this.#checkOpen();
     const bytes = await this.#bytes(key);
@@ -174,15 +176,15 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     const answer = await this.#channel.request(
       Buffer.concat([Uint8Array.of(MapRequest.GET), Buffer.from(key)]),
     );
-    // Bytes of their own, at an address as values of other ways have it.
+    // A separate, aligned copy, as for values obtained in other ways.
     return answer[0] === 1 ? Buffer.from(answer.subarray(1)) : undefined;
   }
 
   /**
-   * Has the owner store a value. Changes of one turn of the event loop travel together. When it resolves, all views see the value.
+   * Makes the owner store a value. Changes made in one turn of the event loop are sent together. Resolves when all views see the value.
    *
    * @param key - at most 1024 bytes in UTF-8
-   * @param value - with the limits of the owner's `set`
+   * @param value - within the limits of the owner's `set`
    * @param options - `ttl`
    * @throws RangeError `ERR_OUT_OF_RANGE`: key or value is too long; NetError `ECONNRESET`: the owner has ended
    */
@@ -192,19 +194,19 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     await this.#change(key, encodeValue(this.#codec.codec, value, mostValueBytes(this.#geometry)), ttl);
   }
 
-  /** Has the owner remove an entry. Returns whether it was there. */
+  /** Makes the owner remove an entry. Resolves with whether it existed. */
   async delete(key: string): Promise<boolean> {
     this.#checkOpen();
     return this.#change(key, undefined, 0);
   }
 
   /**
-   * Adds to a counter at once, atomically with the owner and all other views.
+   * Adds to a counter synchronously and atomically with the owner and all other views.
    *
    * @param name - at most 1024 bytes in UTF-8
-   * @param amount - a whole number, also a negative one; 0 reads the counter
+   * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
-   * @throws NetError `ENOTSUP`: the map cannot be reached directly: use {@link addAsync}; `ENOBUFS`: there are as many counters as the map has room for
+   * @throws NetError `ENOTSUP`: the map cannot be accessed directly: use {@link addAsync}; `ENOBUFS`: all counters of the map are in use
    */
   add(name: string, amount: number): number {
     this.#checkOpen();
@@ -212,26 +214,26 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     return this.#counters.add(name, amount);
   }
 
-  /** As {@link add}, also from other hosts. */
+  /** As {@link add}, but also from other hosts. */
   async addAsync(name: string, amount: number): Promise<number> {
     this.#checkOpen();
     checkAmount(amount);
     return this.#counters.addAsync(name, amount);
   }
 
-  /** The view keeps the process alive, as it does before {@link unref}. */
+  /** Makes the view keep the process alive, which is the default. */
   ref(): this {
     this.#channel.ref();
     return this;
   }
 
-  /** The view does not keep the process alive, but for changes that are on their way. */
+  /** Stops the view from keeping the process alive, except while changes are being sent. */
   unref(): this {
     this.#channel.unref();
     return this;
   }
 
-  /** Ends the view, after its changes. */
+  /** Ends the view after its changes were sent. */
   async close(): Promise<void> {
     if (this.#closing === undefined) {
       this.#flush();
@@ -254,10 +256,14 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
     if (this.#over !== undefined) throw this.#over;
     if (this.#reader !== undefined) return this.#reader;
     const cause = this.#unmapped;
-    throw new NetError('ENOTSUP', `${what}: the map's memory is not mapped here. Use getAsync().`, { cause });
+    throw new NetError(
+      'ENOTSUP',
+      `${what}: the memory of the map is not mapped in this process. Use getAsync().`,
+      { cause },
+    );
   }
 
-  /** The owner hears of a part of what is used, so that it stays longer. */
+  /** Reports a fraction of the reads to the owner, so that used entries are kept longer. */
   #used(): void {
     this.#reads += 1;
     if (this.#reads % REPORTED !== 0) return;
@@ -273,7 +279,7 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 
   #change(key: string, value: Uint8Array | undefined, ttl: number): Promise<boolean> {
     this.#hash.of(key);
-    // The caller may use its bytes again at once.
+    // The caller may reuse its bytes at once.
     const own = value && Uint8Array.from(value);
     const change = { key: Uint8Array.from(this.#hash.bytes.subarray(0, this.#hash.length)), value: own, ttl };
     return new Promise((resolve, reject) => {
@@ -313,10 +319,11 @@ export class SharedMapView<V = Uint8Array | string, R = V> extends EventEmitter 
 }
 
 /**
- * Opens a map that another process, or another thread, has created by `createSharedMap`.
+ * Opens a map that another process or thread created with `createSharedMap`.
  *
  * @param options - `name`, or `port` and `host`; `signal`; `codec`, by default the owner's
- * @throws TypeError, RangeError: options; NetError `ECONNREFUSED`: there is no such map; `EPROTO`: the server is something else
+ * @throws TypeError, RangeError: invalid options; NetError `ECONNREFUSED`: there is no such map; `EPROTO`: the server does not own a shared
+ *   map
  */
 export function openSharedMap(
   options: OpenSharedMapOptions & { readonly codec?: 'bytes' | undefined },
@@ -344,21 +351,22 @@ export async function openSharedMap(
   try {
     const { description, behind } = await describe(channel);
     if (description.codec !== codec.name)
-      throw wrongValue(`\`codec\` must be the owner's, '${description.codec}'; got '${codec.name}'.`);
+      throw wrongValue(`\`codec\` must be '${description.codec}', as for the owner; got '${codec.name}'.`);
     const [entries, counters] = description.handles.map((handle) => channel.open(handle)) as [
       RemoteMemory,
       RemoteMemory,
     ];
     const whole =
       entries.length >= bytesOfMap(description) && counters.length >= description.counters * COUNTER_BYTES;
-    if (!whole) throw new NetError('EPROTO', 'The memory of the shared map is shorter than its owner says.');
+    if (!whole)
+      throw new NetError('EPROTO', 'The memory of the shared map is shorter than its owner announced.');
     const memory = await entries.map().catch((error: unknown) => {
       if (error instanceof NetError && error.code === 'ENOTSUP') return error;
       throw error;
     });
     if (!(memory instanceof Error)) await counters.mappedForAtomics();
     if (channel.destroyed) throw channel.error ?? reset();
-    // Memory is mapped on one host alone, which has one clock.
+    // Memory is only mapped on the same host, which has one clock.
     const now = memory instanceof Error ? (): number => hostClock() - behind : hostClock;
     return new SharedMapView<never>(channel, { description, codec, entries, counters, memory, now });
   } catch (error) {
@@ -369,11 +377,14 @@ export async function openSharedMap(
   }
 }
 
-/** A round trip this short, in ms, shows the owner's clock well enough. */
+/** A round trip this short, in ms, shows the owner's clock with sufficient accuracy. */
 const SHORT_TRIP_MS = 1;
 const MOST_TRIPS = 5;
 
-/** The owner's description of the map, and by how much its clock is behind this host's: known as exactly as half of the shortest round trip. */
+/**
+ * Requests the owner's description of the map, and measures how far its clock is behind this host's, with an error of at most half the
+ * shortest round trip.
+ */
 async function describe(channel: Channel): Promise<{ description: MapDescription; behind: number }> {
   let shortest = Number.POSITIVE_INFINITY;
   let behind = 0;

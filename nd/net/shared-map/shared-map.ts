@@ -27,34 +27,36 @@ import { type Codec, codecOf, type NamedCodec } from './value-codec.js';
 const BYTES = 2 ** 26;
 const COUNTERS = 1024;
 
-/** Bytes of requests that a view sends at most: one change of the longest value, and more short ones. */
+/** Maximum bytes of a view's request: one change of the longest value, or many short ones. */
 export const MOST_REQUEST_BYTES = 2 * MOST_VALUE_BYTES;
-/** Requests of one view that are executed at a time. */
+/** Requests of one view that are executed concurrently. */
 const REQUESTS = 16;
 
-/** Where a shared map is, and how large. */
+/** Location and sizes of a shared map, and other options. */
 export interface SharedMapOptions {
-  /** The name by which processes of this user on this host open it, as in `listen({ name })`. In place of `port` and `host`. */
+  /** The name by which processes of this user on this host open it, as in `listen({ name })`. Replaces `port` and `host`. */
   readonly name?: string | undefined;
-  /** The port at which it is opened; 0: a free one. Everybody who reaches it may read and change the map. */
+  /** The port on which it can be opened; 0: a free one. Every client that can connect to it can read and change the map. */
   readonly port?: number | undefined;
   /** The local address for `port`; default `'localhost'`. */
   readonly host?: string | undefined;
-  /** The most entries, 1 to 2 ** 26. Each takes 48 bytes besides `bytes`, and 87 in the owner's process alone. */
+  /** Maximum entries, 1 to 2 ** 26. Each needs 48 bytes in addition to `bytes`, and 87 of private memory of the owner. */
   readonly entries: number;
-  /** Bytes for keys and values, at least 2 ** 16, less than 4 GiB; default 64 MiB. An eighth of them is kept free. They are allocated at once. */
+  /**
+   * Bytes for keys and values, at least 2 ** 16, less than 4 GiB; default 64 MiB. An eighth is kept free. The memory is allocated at once.
+   */
   readonly bytes?: number | undefined;
-  /** The most counters, 1 to 2 ** 20; default 1024. Each takes 16 bytes. */
+  /** Maximum counters, 1 to 2 ** 20; default 1024. Each needs 16 bytes. */
   readonly counters?: number | undefined;
 }
 
-/** Options of changes. */
+/** Options of a change. */
 export interface SetOptions {
-  /** Milliseconds until the entry expires, more than 0; default: it does not. */
+  /** Milliseconds until the entry expires, more than 0; default: never. */
   readonly ttl?: number | undefined;
 }
 
-/** @throws TypeError, RangeError. Returns 0 for no end. */
+/** Returns the lifetime in ms; 0 if the entry never expires. @throws TypeError, RangeError */
 export function ttlOf(options: SetOptions | undefined): number {
   if (options === undefined) return 0;
   checkOptionNames('setEntry', options);
@@ -67,7 +69,7 @@ export function ttlOf(options: SetOptions | undefined): number {
   return ttl;
 }
 
-/** The bytes of a value. @throws RangeError `ERR_OUT_OF_RANGE`: it is too long; what the codec throws */
+/** Encodes a value. @throws RangeError `ERR_OUT_OF_RANGE`: it is too long; errors of the codec */
 export function encodeValue(codec: Codec<unknown>, value: unknown, most: number): Uint8Array {
   const bytes = codec.encode(value);
   if (!(bytes instanceof Uint8Array))
@@ -78,12 +80,12 @@ export function encodeValue(codec: Codec<unknown>, value: unknown, most: number)
 }
 
 /**
- * A map in memory that other processes read. Its owner alone changes entries, so no reader ever waits for a lock, and no process that dies leaves
- * one behind. When the owner closes it, or dies, all views end.
+ * A map in memory that other processes read. Only its owner changes entries, so readers never wait for a lock, and a process that dies
+ * cannot leave one locked. When the owner closes the map or dies, all views end.
  *
- * Entries are evicted when there is no room for others: the oldest that was not used lately (CLOCK), by its owner or by views, which report a
- * part of their reads. A key has sixteen possible slots: where all are taken, one of their entries goes, which in a full map happens to one key in
- * 100,000. An entry that has expired is not found any more, and is removed when others are stored.
+ * When memory is needed, entries are evicted: the oldest that was not used recently (CLOCK), by its owner or by views, which report a
+ * fraction of their reads. A key has sixteen possible slots. If all are taken, one of their entries is evicted, which in a full map happens
+ * for one key in 100,000. Expired entries are no longer found; they are removed when others are stored.
  * @example
  * ```ts
  * const map = await createSharedMap({ name: 'sessions', entries: 100_000, codec: 'json' });
@@ -102,7 +104,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   readonly #geometry: Geometry;
   readonly #exposed: readonly ExposedMemory[];
   readonly #description: () => Omit<Parameters<typeof encodeDescription>[0], 'handles'>;
-  /** Its end, once it is closed. */
+  /** The promise of {@link close}, once called. */
   #over: Promise<void> | undefined;
 
   /** @internal */
@@ -131,12 +133,12 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#description = () => ({ ...geometry, counters, codec: codec.name, key, now: hostClock() });
   }
 
-  /** Number of entries, expired ones that are not removed yet included. */
+  /** Number of entries, including expired ones that have not been removed. */
   get size(): number {
     return this.#store.count;
   }
 
-  /** The address and port at which it is opened; null once it is closed. */
+  /** The address and port on which it can be opened; null once it is closed. */
   address(): ReturnType<Server['address']> {
     return this.#server.address();
   }
@@ -157,7 +159,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     this.#store.set(this.#hash, bytes, ttl === 0 ? 0 : hostClock() + ttl);
   }
 
-  /** The value; undefined: there is none, or it has expired. */
+  /** Returns the value of a key; undefined if there is none or it has expired. */
   get(key: string): R | undefined {
     this.#checkOpen('get');
     const bytes = this.#reader.get(key);
@@ -167,9 +169,9 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   }
 
   /**
-   * Copies the bytes of a value, as the codec has stored them, and allocates no memory for them.
+   * Copies the encoded bytes of a value into `target` without allocating memory.
    *
-   * @returns bytes of the value; -1: there is none
+   * @returns length of the value in bytes; -1: there is none
    * @throws RangeError `ERR_OUT_OF_RANGE`: `target` is too short
    */
   getInto(key: string, target: Uint8Array): number {
@@ -179,13 +181,13 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return length;
   }
 
-  /** Whether there is an entry. */
+  /** Whether there is an entry with this key. */
   has(key: string): boolean {
     this.#checkOpen('has');
     return this.#reader.has(key);
   }
 
-  /** Removes an entry. Returns whether it was there. */
+  /** Removes an entry. Returns whether it existed. */
   delete(key: string): boolean {
     this.#checkOpen('delete');
     this.#hash.of(key);
@@ -199,12 +201,12 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   }
 
   /**
-   * Adds to a counter, atomically with all views. Counters are not entries: they begin with 0, and neither expire nor are evicted.
+   * Adds to a counter, atomically with all views. Counters are separate from entries: they start at 0, never expire and are never evicted.
    *
    * @param name - at most 1024 bytes in UTF-8
-   * @param amount - a whole number, also a negative one; 0 reads the counter
+   * @param amount - an integer, possibly negative; 0 reads the counter
    * @returns the sum, exact up to 2 ** 53
-   * @throws NetError `ENOBUFS`: there are as many counters as the map has room for
+   * @throws NetError `ENOBUFS`: all counters of the map are in use
    */
   add(name: string, amount: number): number {
     this.#checkOpen('add');
@@ -212,19 +214,19 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return this.#counters.add(name, amount);
   }
 
-  /** The map keeps the process alive, as it does before {@link unref}. */
+  /** Makes the map keep the process alive, which is the default. */
   ref(): this {
     this.#server.ref();
     return this;
   }
 
-  /** The map does not keep the process alive, unless views are open. */
+  /** Stops the map from keeping the process alive, unless views are open. */
   unref(): this {
     this.#server.unref();
     return this;
   }
 
-  /** Ends the map and all its views. */
+  /** Closes the map and ends all its views. */
   async close(): Promise<void> {
     if (this.#over === undefined) {
       this.#over = this.#server.close();
@@ -243,7 +245,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     if (this.#over !== undefined) throw new NetError('ERR_STREAM_DESTROYED', `${what}: the map is closed.`);
   }
 
-  /** Answers a view. @internal */
+  /** Returns the answer to a view's request. @internal */
   answer(channel: Channel, request: Buffer): Uint8Array | string {
     switch (request[0]) {
       case MapRequest.OPEN: {
@@ -274,14 +276,14 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
     return found;
   }
 
-  /** A view reports slots whose entries it has used. @internal */
+  /** Receives a view's reports of slots whose entries it has read. @internal */
   async hear(channel: Channel): Promise<void> {
     try {
       for await (const slots of channel)
         for (let at = 0; at + 4 <= slots.length; at += 4) this.#store.touch(slots.readUInt32LE(at));
       await channel.close();
     } catch {
-      // The view has ended, as its program knows.
+      // The view has ended, which its program knows.
     }
   }
 
@@ -292,10 +294,11 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
 }
 
 /**
- * Creates a map in memory of this process that other processes read by {@link openSharedMap}.
+ * Creates a map in memory of this process that other processes open with {@link openSharedMap}.
  *
  * @param options - `name`, or `port` and `host`; `entries`; `bytes`, `counters`, `codec`
- * @throws TypeError, RangeError: options; NetError `EADDRINUSE`: the name or the port is taken; `ENOMEM`: the host has not enough memory; those of `listen`
+ * @throws TypeError, RangeError: invalid options; NetError `EADDRINUSE`: the name or the port is in use; `ENOMEM`: not enough memory;
+ *   errors of `listen`
  */
 export function createSharedMap(
   options: SharedMapOptions & { readonly codec?: 'bytes' | undefined },

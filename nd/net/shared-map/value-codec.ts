@@ -1,28 +1,28 @@
-/** What values are to the program, and their bytes. */
+/** Conversion between the program's values and bytes. */
 import { deserialize, serialize } from 'node:v8';
 import { kindOf, wrongType, wrongValue } from '../base/checks.js';
 
-/** Turns values into bytes and back. */
+/** Converts values to bytes and back. */
 export interface Codec<V> {
-  /** The bytes of a value. */
+  /** Encodes a value. */
   encode(value: V): Uint8Array;
-  /** The value of bytes, which are the callee's own. */
+  /** Decodes a value. The bytes belong to the callee. */
   decode(bytes: Buffer): V;
 }
 
-/** Values that codecs with a name have. */
+/** Types of the values of each named codec. */
 export interface CodecValues {
-  /** Bytes; text is stored as UTF-8. Values are read as Buffers. */
+  /** Bytes. Text is stored as UTF-8, and values are read as Buffers. */
   readonly bytes: Uint8Array | string;
   /** Text, as UTF-8. */
   readonly string: string;
-  /** What JSON can express. */
+  /** Values that JSON can represent. */
   readonly json: unknown;
-  /** What the structured clone algorithm can: maps, dates, bigints … */
+  /** Values of the structured clone algorithm: maps, dates, bigints … */
   readonly v8: unknown;
 }
 
-/** The name of a codec, or one of the program's own. */
+/** The name of a codec, or a custom codec. */
 export type CodecOption = keyof CodecValues | Codec<never> | undefined;
 
 const codecs: { readonly [K in keyof CodecValues]: Codec<CodecValues[K]> } = {
@@ -45,7 +45,7 @@ const codecs: { readonly [K in keyof CodecValues]: Codec<CodecValues[K]> } = {
     encode: (value) => {
       const text = JSON.stringify(value);
       if (text === undefined)
-        throw wrongType(`\`value\` must be what JSON can express; got ${kindOf(value)}.`);
+        throw wrongType(`\`value\` must be representable as JSON; got ${kindOf(value)}.`);
       return Buffer.from(text);
     },
     decode: (bytes) => JSON.parse(bytes.toString()),
@@ -53,13 +53,13 @@ const codecs: { readonly [K in keyof CodecValues]: Codec<CodecValues[K]> } = {
   v8: { encode: (value) => serialize(value), decode: (bytes) => deserialize(bytes) },
 };
 
-/** A codec, and the name by which both sides compare theirs; one of the program's own is `'custom'`. */
+/** A codec and its name, which both sides compare. The name of custom codecs is `'custom'`. */
 export interface NamedCodec {
   readonly name: string;
   readonly codec: Codec<unknown>;
 }
 
-/** @throws TypeError: neither a name nor a codec */
+/** @throws TypeError if `option` is neither a name nor a codec */
 export function codecOf(option: unknown): NamedCodec {
   const name = option ?? 'bytes';
   if (typeof name === 'string' && Object.hasOwn(codecs, name))

@@ -1,16 +1,16 @@
 /** Memory for received bytes, which several chunks share. */
 
-/** Memory from which {@link unfilled} takes, and how much of it has been taken. */
+/** The memory from which {@link unfilled} allocates, and the number of allocated bytes. */
 let slab = new ArrayBuffer(0);
 let taken = 0;
 
-/** Bytes of a slab, and of a chunk that is worth a part of one. */
+/** Bytes of a slab, and minimum length of chunks that share one. */
 const SLAB_BYTES = 262_144;
 const PART_BYTES = 16_384;
 
 /**
- * New memory with any contents. Several long chunks share an allocation: new memory costs more than a copy, because the system fills each
- * page with zeros and the allocator gives what was freed back to the system. That is less so for large allocations.
+ * Allocates uninitialized memory. Several long chunks share an allocation, because new memory costs more than a copy: Linux zeroes each
+ * page, and the allocator returns freed memory to Linux. Large allocations reduce that cost.
  */
 export function unfilled(length: number): Buffer {
   if (length < PART_BYTES || length > SLAB_BYTES) return Buffer.allocUnsafe(length);
@@ -23,7 +23,7 @@ export function unfilled(length: number): Buffer {
   return part;
 }
 
-/** A copy in new memory. */
+/** Copies bytes to new memory. */
 export function copyOf(bytes: Uint8Array): Buffer {
   const copy = unfilled(bytes.length);
   copy.set(bytes);

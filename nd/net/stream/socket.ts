@@ -16,21 +16,18 @@ const closings = diagnostics('networkdirect.net.close');
 
 /** Sizes of a stream. */
 export interface SocketOptions {
-  /** Writes that the peer may have on the way, each of at most `slotBytes`; default 16. */
+  /** Writes that the peer may have in flight, each of at most `slotBytes`; default 16. */
   readonly slots?: number | undefined;
-  /** Bytes of a slot, a header of 16 included; default 4096. */
+  /** Bytes of a slot, including a header of 16 bytes; default 4096. */
   readonly slotBytes?: number | undefined;
   /**
-   * Bytes of memory besides the slots, of each direction, while much is sent in it; the smaller of both sides' numbers counts. Each slot of
-   * the receiver has a multiple of 4 KiB of it. Default 4 MiB; 0: none. All streams of a thread together have 128 MiB at most.
+   * Bytes of additional memory for each direction while it carries much data; the smaller value of both sides applies. Each slot of the
+   * receiver has a multiple of 4 KiB of it. Default 4 MiB; 0: none. All streams of a thread together use at most 128 MiB.
    */
   readonly ringBytes?: number | undefined;
-  /** As in `net.Socket`: this side stays open for writing when the peer has ended; default false. */
+  /** As in `net.Socket`: whether this side stays writable when the peer has ended; default false. */
   readonly allowHalfOpen?: boolean | undefined;
-  /**
-   * As in `node:stream`: bytes buffered on this side before `write` returns false, or before the peer is held back; default that of
-   * Node.js.
-   */
+  /** As in `node:stream`: bytes buffered on this side before `write` returns false or the peer is stopped; default that of Node.js. */
   readonly highWaterMark?: number | undefined;
 }
 
@@ -38,7 +35,7 @@ const defaults = { slots: 16, slotBytes: 4096, ringBytes: 2 ** 22, allowHalfOpen
 
 type Callback = (error?: Error | null) => void;
 
-/** The first pieces that have `most` bytes together and fit, or so many bytes of the first. */
+/** Returns the first pieces that fit and have at most `most` bytes together, or that many bytes of the first. */
 function partOf(
   pieces: readonly Uint8Array[],
   most: number,
@@ -57,7 +54,7 @@ function partOf(
   return { part: pieces.slice(0, count), bytes };
 }
 
-/** Removes what {@link partOf} has answered. */
+/** Removes what {@link partOf} has returned. */
 function drop(pieces: Uint8Array[], part: readonly Uint8Array[]): void {
   const first = pieces[0]!;
   const cut = part[0]!.length;
@@ -66,8 +63,8 @@ function drop(pieces: Uint8Array[], part: readonly Uint8Array[]): void {
 }
 
 /**
- * A byte stream: a Duplex as `net.Socket` is one, with `'connect'`, `'ready'`, `'timeout'` and `setTimeout`, over a connection of an
- * adapter. It comes from `connect` and from the `'connection'` event of a server.
+ * A byte stream over a connection of an adapter: a Duplex like `net.Socket`, with `'connect'`, `'ready'`, `'timeout'` and `setTimeout`. It
+ * is created by `connect` and by the `'connection'` event of a server.
  * @example
  * ```ts
  * const socket = connect(7000, 'localhost');
@@ -79,10 +76,10 @@ function drop(pieces: Uint8Array[], part: readonly Uint8Array[]): void {
 export class Socket extends Duplex {
   readonly #options: { readonly slots: number; readonly slotBytes: number; readonly ringBytes: number };
   #link: Link | undefined;
-  /** The write under way, and how much of it was sent. */
+  /** The current write and how much of it was sent. */
   #pieces: Uint8Array[] = [];
   #written: Callback | undefined;
-  /** Its length. */
+  /** Bytes of the current write. */
   #writing = 0;
   #wanted = true;
   #resets = false;
@@ -93,10 +90,10 @@ export class Socket extends Duplex {
   #endReceived = false;
   #endPushed = false;
   readonly #unread = new UnreadBytes();
-  /** The reader has not paused. */
+  /** Whether the reader has not paused. */
   #flowing = true;
   readonly #onRead: OnReadOptions | undefined;
-  /** {@link #giveUnread} is running. */
+  /** Whether {@link #giveUnread} is running. */
   #giving = false;
   #timeout: NodeJS.Timeout | undefined;
   #idleMs = 0;
@@ -108,7 +105,7 @@ export class Socket extends Duplex {
       ...defaults,
       ...defined(options),
     };
-    // As net.Socket does: 'close' has an argument.
+    // As in net.Socket, 'close' has an argument.
     super({
       allowHalfOpen,
       emitClose: false,
@@ -127,7 +124,7 @@ export class Socket extends Duplex {
     };
   }
 
-  /** What its link needs. @internal */
+  /** The user and the options for its link. @internal */
   get linkNeeds() {
     return { options: { kind: Kind.STREAM, maxMessageBytes: 0, ...this.#options }, user: this.#user };
   }
@@ -138,12 +135,12 @@ export class Socket extends Duplex {
     if (!this.#wanted) link.processRef.want(false);
   }
 
-  /** The connection keeps the process alive, as it does before {@link unref}. */
+  /** Makes the connection keep the process alive, which is the default. */
   ref(): this {
     return this.#keepAlive(true);
   }
 
-  /** The connection does not keep the process alive, once it is made. What was written and not sent yet does. */
+  /** Stops an established connection from keeping the process alive. Unsent data still does. */
   unref(): this {
     return this.#keepAlive(false);
   }
@@ -154,46 +151,46 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** The connection is not made yet. */
+  /** Whether the connection is not established yet. */
   get connecting(): boolean {
     return this.#link === undefined && !this.destroyed;
   }
 
-  /** There is no connection, yet or any more, as in `net.Socket`. */
+  /** Whether there is no connection, yet or any more, as in `net.Socket`. */
   get pending(): boolean {
     return this.destroyed || this.#link === undefined || this.#link.over;
   }
 
-  /** No byte waits to be sent, or to be read by the program. @internal */
+  /** Whether no byte waits to be sent or to be read by the program. @internal */
   get idle(): boolean {
     if (this.destroyed || this.#link === undefined || this.#endSent) return false;
     return this.writableLength === 0 && this.readableLength === 0 && this.#unread.empty;
   }
 
-  /** Bytes received. */
+  /** Number of bytes received. */
   get bytesRead(): number {
     return this.#link?.bytesRead ?? 0;
   }
 
-  /** Bytes sent and, as in `net.Socket`, those that were written and wait. */
+  /** Number of bytes sent and, as in `net.Socket`, queued. */
   get bytesWritten(): number {
     return (this.#link?.bytesWritten ?? 0) + this.#waiting;
   }
 
-  /** Bytes that were written and wait: the rest of the write under way, and the writes behind it. */
+  /** Bytes that are queued: the rest of the current write, and later writes. */
   get #waiting(): number {
     let rest = 0;
     for (const piece of this.#pieces) rest += piece.length;
     return rest + this.writableLength - this.#writing;
   }
 
-  /** This side's address, port and family; empty while there is no connection, as in `net.Socket`. */
+  /** The local address, port and family; empty without a connection, as in `net.Socket`. */
   address(): {
-    /** The IP address of this side; left out before the socket is connected, as the rest. */
+    /** The local IP address. Like the other properties, it is absent before the socket is connected. */
     address?: string;
     /** The family of the address. */
     family?: 'IPv4' | 'IPv6';
-    /** The port of this side. */
+    /** The local port. */
     port?: number;
   } {
     const local = this.#local;
@@ -211,22 +208,22 @@ export class Socket extends Duplex {
     return this.#remote && familyOf(this.#remote);
   }
 
-  /** This side's address; undefined before it is connected. */
+  /** The local address; undefined before the socket is connected. */
   get localAddress(): string | undefined {
     return this.#local?.address;
   }
 
-  /** This side's port; undefined before it is connected. */
+  /** The local port; undefined before the socket is connected. */
   get localPort(): number | undefined {
     return this.#local?.port;
   }
 
-  /** The peer's address; undefined before it is connected. */
+  /** The peer's address; undefined before the socket is connected. */
   get remoteAddress(): string | undefined {
     return this.#remote?.address;
   }
 
-  /** The peer's port; undefined before it is connected. */
+  /** The peer's port; undefined before the socket is connected. */
   get remotePort(): number | undefined {
     return this.#remote?.port;
   }
@@ -239,17 +236,17 @@ export class Socket extends Duplex {
     return this.#link?.over === false ? this.#link.connector.getPeerAddress() : undefined;
   }
 
-  /** ms without traffic until `'timeout'`; 0: none. */
+  /** Milliseconds without traffic until `'timeout'`; 0: none. */
   get timeout(): number {
     return this.#idleMs;
   }
 
   /**
-   * Emits `'timeout'` when nothing was sent or received for a time. The connection stays, as in `net.Socket`.
+   * Emits `'timeout'` when nothing was sent or received for some time. The connection stays open, as in `net.Socket`.
    *
-   * @param ms - milliseconds; 0: none
+   * @param ms - milliseconds; 0: no timeout
    * @param callback - called at the first timeout
-   * @throws TypeError, RangeError: `ms` is no finite number from 0 to 2^31 - 1
+   * @throws TypeError, RangeError: `ms` is not a number from 0 to 2^31 - 1
    */
   setTimeout(ms: number, callback?: () => void): this {
     checkMs(ms);
@@ -264,23 +261,23 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** Has no effect: nothing here waits for more bytes before it sends. For programs written for `net.Socket`. */
+  /** No effect: data is never delayed to combine it. For programs written for `net.Socket`. */
   setNoDelay(): this {
     return this;
   }
 
-  /** Has no effect: the adapter has its own keep-alive. For programs written for `net.Socket`. */
+  /** No effect: the adapter has its own keep-alive. For programs written for `net.Socket`. */
   setKeepAlive(): this {
     return this;
   }
 
-  /** Ends the connection at once: the peer gets `ECONNRESET`, and this side no error. */
+  /** Ends the connection at once. The peer gets `ECONNRESET`; this side gets no error. */
   resetAndDestroy(): this {
     this.#resets = true;
     return this.destroy();
   }
 
-  /** Writes what is queued, then ends this socket. */
+  /** Writes all queued data, then destroys the socket. */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();
@@ -309,7 +306,7 @@ export class Socket extends Duplex {
     this.#pump();
   }
 
-  /** A frame without bytes would release its slot before others that came earlier. */
+  /** Skips empty chunks: a frame without bytes would release its slot before earlier ones. */
   #queue(chunk: Uint8Array): void {
     if (chunk.length > 0) this.#pieces.push(chunk);
     this.#writing += chunk.length;
@@ -327,7 +324,7 @@ export class Socket extends Duplex {
 
   /** @internal */
   override _read(): void {
-    // With `onread`, pause() and resume() alone start and stop reading.
+    // With `onread`, only pause() and resume() stop and start reading.
     if (this.#onRead !== undefined) return;
     this.#flowing = true;
     this.#giveUnread();
@@ -339,7 +336,7 @@ export class Socket extends Duplex {
     return super.pause();
   }
 
-  /** As in `node:net`; also continues calls of the `onread` callback after {@link pause}, or after one that returned false. */
+  /** As in `node:net`; also resumes calls of the `onread` callback after {@link pause} or a callback that returned false. */
   override resume(): this {
     if (this.#onRead !== undefined) {
       this.#flowing = true;
@@ -350,7 +347,7 @@ export class Socket extends Duplex {
 
   /** Delivers unread bytes until the reader pauses, then the end of the stream. */
   #giveUnread(): void {
-    // A callback that resumes must not recurse.
+    // A callback that calls resume() must not recurse.
     if (this.#giving) return;
     this.#giving = true;
     const link = this.#link!;
@@ -392,7 +389,7 @@ export class Socket extends Duplex {
     }
     this.#destroying = callback;
     this.#destroyError = error;
-    // Without an error the peer gets an END, as it gets a FIN from net.Socket. The last Sends may be on their way.
+    // Without an error, send END, as net.Socket sends a FIN. The last Sends may still be in flight.
     const clean = error === null && !this.#resets;
     if (clean && !this.#endSent && this.#pieces.length === 0 && link.takes(Frame.END, 0)) {
       this.#endSent = true;
@@ -408,7 +405,7 @@ export class Socket extends Duplex {
     process.nextTick(() => this.emit('close', error !== null));
   }
 
-  /** Sends what was written, as far as credits allow, then END. */
+  /** Sends written data as far as credits allow, then END. */
   #pump(): void {
     const link = this.#link;
     if (link === undefined) return;
@@ -434,7 +431,7 @@ export class Socket extends Duplex {
     if (this.destroyed && this.#endSent && link.quiet) link.end(undefined);
   }
 
-  /** One frame: as many pieces as fit, or a part of the first. False: nothing can be sent now. */
+  /** Sends one frame with as many pieces as fit, or part of the first. Returns false if nothing can be sent now. */
   #sendSome(link: Link): boolean {
     const pieces = this.#pieces;
     const first = pieces[0]!.length;
@@ -447,7 +444,7 @@ export class Socket extends Duplex {
       }
     }
     if (!link.takes(Frame.DATA, Math.min(first, link.most))) return false;
-    // The frame may be one for a slot that is open, and has no room for more than it.
+    // The open slot may have room for this frame only.
     const { part, bytes } = partOf(pieces, link.most, (length) => link.takes(Frame.DATA, length));
     drop(pieces, part);
     link.sendPieces(Frame.DATA, part, bytes);
@@ -457,12 +454,12 @@ export class Socket extends Duplex {
   #frame(type: number, slot: Slot, at: number, length: number): void {
     const link = this.#link!;
     this.#active();
-    if (this.#endReceived) this.destroy(violation('a frame came behind END'));
+    if (this.#endReceived) this.destroy(violation('a frame followed END'));
     else if (type === Frame.END) {
       link.release(slot);
       this.#endReceived = true;
       this.#giveUnread();
-      // Nobody may be reading; what is left is nothing, so that the stream can end.
+      // There may be no reader. With no bytes left, this ends the stream.
       this.read(0);
     } else if (length === 0) link.release(slot);
     else if (this.#flowing && this.#unread.empty && this.#onRead === undefined) {
@@ -488,7 +485,7 @@ export class Socket extends Duplex {
     else this.#finish();
   }
 
-  /** The peer has ended, and nothing is left to send: what was received can be read, then the stream destroys itself. */
+  /** Called when the peer has ended and nothing is left to send. Received bytes can still be read, then the stream destroys itself. */
   #finish(): void {
     const final = this.#final;
     this.#final = undefined;
@@ -496,7 +493,7 @@ export class Socket extends Duplex {
     if (final !== undefined) final();
   }
 
-  /** The connection could not be made. @internal */
+  /** Called when the connection could not be established. @internal */
   refused(error: Error): void {
     this.destroy(error);
   }

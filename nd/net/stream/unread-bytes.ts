@@ -2,14 +2,16 @@ import { Fifo } from '../base/fifo.js';
 import type { Link, Slot } from '../connection/link.js';
 import { unfilled } from './slab.js';
 
-/** The longest chunk that is merged from several pieces, in bytes. */
+/** Maximum bytes of a chunk that is merged from several pieces. */
 const CHUNK_BYTES = 262_144;
 
-/** Received bytes that the reader of a stream has not asked for. They stay in their slots, which holds the sender back. */
+/**
+ * Received bytes that the reader of a stream has not requested. They stay in their slots, which stops the sender when its credits run out.
+ */
 export class UnreadBytes {
   readonly #pieces = new Fifo<{ readonly slot: Slot; at: number; length: number }>();
 
-  /** Whether all bytes were taken. */
+  /** Whether all bytes were read. */
   get empty(): boolean {
     return this.#pieces.length === 0;
   }
@@ -19,7 +21,7 @@ export class UnreadBytes {
     this.#pieces.push({ slot, at, length });
   }
 
-  /** Takes one chunk: at least one piece, and further whole pieces up to 256 KiB in all. */
+  /** Removes and returns one chunk: at least one piece, and further whole pieces up to 256 KiB in total. */
   chunk(link: Link): Buffer {
     const pieces = [this.#pieces.shift()!];
     let total = pieces[0]!.length;
