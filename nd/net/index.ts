@@ -7,7 +7,7 @@
 
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { checkSignal, hostOf } from './base/checks.js';
-import { tell } from './base/emit.js';
+import { emitEvent } from './base/emit.js';
 import { aborted } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
 import { Channel } from './channel/channel.js';
@@ -139,8 +139,8 @@ export function connect(
         return;
       }
       if (connected.hasSubscribers) connected.publish({ connection: socket });
-      tell(socket, 'connect');
-      tell(socket, 'ready');
+      emitEvent(socket, 'connect');
+      emitEvent(socket, 'ready');
     },
     (error) => socket.destroy(error),
   );

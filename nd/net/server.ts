@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';
 import type { IND2Connector, Overlapped } from '../index.js';
 import { checkSignal, defined, hostOf, kindOf, portOf, wrongType, wrongValue } from './base/checks.js';
-import { tell } from './base/emit.js';
+import { emitEvent } from './base/emit.js';
 import { aborted, NetError, netError, otherVersion, reset } from './base/errors.js';
 import { checkOptionNames } from './base/option-places.js';
 import { Broadcaster, type BroadcastOptions, type BroadcastResult } from './channel/broadcast.js';
@@ -46,7 +46,7 @@ const MOST_ENTERING = 256;
 const KEPT_MS = 500;
 
 /** The user of a link that the program has not received yet. Frames wait in the link, and Accept fails if the link ends. */
-const nobody: LinkUser = {
+const detachedUser: LinkUser = {
   frame() {},
   wasRead() {},
   writable() {},
@@ -142,7 +142,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Connections that are being accepted. */
   readonly #entering = new Map<IND2Connector, number>();
   /** Connections for which one of {@link maxConnections} is reserved. */
-  readonly #promised = new Set<IND2Connector>();
+  readonly #reserved = new Set<IND2Connector>();
   /** Called when one of these is established or has failed. */
   #entered: (() => void)[] = [];
   #clientErrors = 0;
@@ -290,14 +290,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
     const listens = refusal === undefined ? this.#listen(options, attempt) : Promise.reject(refusal);
     listens.then(
       () => {
-        if (this.#goesOn(attempt)) tell(this, 'listening');
+        if (this.#goesOn(attempt)) emitEvent(this, 'listening');
       },
       (error) => {
         if (!this.#goesOn(attempt)) return;
         this.#closed = true;
         this.#drop();
         const { host: address = '::', port: number } = options;
-        tell(this, 'error', netError(error, { syscall: 'listen', address, port: number }));
+        emitEvent(this, 'error', netError(error, { syscall: 'listen', address, port: number }));
       },
     );
     return this;
@@ -346,35 +346,35 @@ export class Server extends EventEmitter implements AsyncDisposable {
         this.#waiting.delete(connector);
         connector.release();
         if (!this.#goesOn(attempt)) return;
-        tell(this, 'error', netError(error, 'accept'));
+        emitEvent(this, 'error', netError(error, 'accept'));
         await this.close();
         return;
       }
       // Sequential, so that at most one connection has memory before its peer gets a reply.
-      await this.#meet(context, connector, attempt);
+      await this.#acceptOrReject(context, connector, attempt);
       while (this.#entering.size >= MOST_ENTERING) await this.#nextEntered();
     }
   }
 
   /** Accepts or rejects a connection. Returns as soon as the reply is on its way. */
-  async #meet(context: LocalContext, connector: IND2Connector, attempt: number): Promise<void> {
+  async #acceptOrReject(context: LocalContext, connector: IND2Connector, attempt: number): Promise<void> {
     this.#entering.set(connector, attempt);
     let link: Link | undefined;
     try {
-      const said = connector.getPrivateData();
-      const version = otherVersionIn(said);
+      const privateData = connector.getPrivateData();
+      const version = otherVersionIn(privateData);
       if (version !== undefined) {
         this.#refuseVersion(connector, version, attempt);
         return;
       }
-      const hello = decodeHello(said);
+      const hello = decodeHello(privateData);
       const entrant = hello === undefined ? undefined : this.#make(hello);
       if (entrant === undefined || !this.#goesOn(attempt)) {
         connector.reject(hello && encodeHello(hello));
         this.#refused(connector);
         return;
       }
-      if (this.#connections.size + this.#promised.size >= this.#most) {
+      if (this.#connections.size + this.#reserved.size >= this.#most) {
         await this.#settled();
         if (!this.#goesOn(attempt)) throw reset();
       }
@@ -382,14 +382,14 @@ export class Server extends EventEmitter implements AsyncDisposable {
         const addresses = addressesOf(connector);
         connector.reject();
         this.#refused(connector);
-        tell(this, 'drop', addresses);
+        emitEvent(this, 'drop', addresses);
         return;
       }
-      this.#promised.add(connector);
+      this.#reserved.add(connector);
       const { options } = entrant.needs;
-      link = await Link.make(context, connector, options, nobody);
+      link = await Link.make(context, connector, options, detachedUser);
       if (!this.#goesOn(attempt)) throw reset();
-      link.meet(hello!);
+      link.applyHello(hello!);
       const made = link;
       const accepting = connector.accept(made.queuePair, { privateData: encodeHello(options) });
       if (!this.#wanted) accepting.unref();
@@ -414,7 +414,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       const addresses = addressesOf(connector);
       link.end(undefined);
       this.#left(connector);
-      tell(this, 'drop', addresses);
+      emitEvent(this, 'drop', addresses);
       return;
     }
     const entered = (): void => {
@@ -424,7 +424,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       if (accepted.hasSubscribers) accepted.publish({ connection, server: this });
       this.#left(connector);
       // The program may end the connection at once.
-      tell(this, event, connection);
+      emitEvent(this, event, connection);
     };
     try {
       link.establish(entered);
@@ -450,7 +450,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       const error = netError(failure, 'accept');
       this.#clientErrors += 1;
       if (failed.hasSubscribers) failed.publish({ server: this, error, ...addresses });
-      tell(this, 'clientError', error, addresses);
+      emitEvent(this, 'clientError', error, addresses);
     }
     this.#left(connector);
   }
@@ -479,7 +479,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
       patient = false;
       this.#tellEntered();
     }, KEPT_MS);
-    while (patient && !this.#full && this.#connections.size + this.#promised.size >= this.#most)
+    while (patient && !this.#full && this.#connections.size + this.#reserved.size >= this.#most)
       await this.#nextEntered();
     clearTimeout(patience);
   }
@@ -502,7 +502,7 @@ export class Server extends EventEmitter implements AsyncDisposable {
   /** Called when a connection is no longer being accepted. */
   #left(connector: IND2Connector): void {
     this.#entering.delete(connector);
-    this.#promised.delete(connector);
+    this.#reserved.delete(connector);
     this.#tellEntered();
     this.#endIfEmpty();
   }

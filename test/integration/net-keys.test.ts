@@ -209,8 +209,8 @@ test('a ring is written to on its stream alone, until it is given back', async (
   await succeeds(peer, 'write', ring);
   await fails(await join(), 'write', ring);
   await fails(await join(), 'read', ring);
-  rings.look();
-  rings.look();
+  rings.reclaimIdle();
+  rings.reclaimIdle();
   await peer.until(({ received }) =>
     received.flatMap(framesOf).some(({ type, flags }) => type === RING && flags === Notice.TAKE_BACK),
   );

@@ -91,7 +91,7 @@ test('memory for small Reads that could not be had once is asked for again', asy
   context.adapter.createMemoryRegion = create;
   const bounce = await context.borrow(8);
   assert.not(bounce.own);
-  context.giveBack(bounce);
+  context.returnBounce(bounce);
   context.letGo();
 });
 

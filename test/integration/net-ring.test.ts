@@ -70,7 +70,7 @@ async function carried(from: Socket, to: Socket, bytes: number, piece = 65_536):
 /** Looks until no ring is left. */
 async function allGivenBack(): Promise<void> {
   while (rings.bytes > 0) {
-    rings.look();
+    rings.reclaimIdle();
     await setImmediate();
   }
 }
@@ -120,7 +120,7 @@ for (const seed of [1, 2, 3]) {
         const bytes = 12_000_000 + below(10_000_000);
         const next = (): number => 1 + (below(3) === 0 ? below(300_000) : below(30_000));
         const now = async (): Promise<void> => {
-          if (below(20) === 0) rings.look();
+          if (below(20) === 0) rings.reclaimIdle();
           if (below(50) === 0) await new Promise((resolve) => setTimeout(resolve, below(4)));
         };
         await Promise.all([
@@ -141,11 +141,11 @@ test('what the ring has is announced before the ring is given back', async () =>
   const [client, server] = await sockets();
   await carried(client, server, 40_000_000);
   assert.ok(rings.bytes > 0);
-  rings.look();
+  rings.reclaimIdle();
   // Its frame waits for the end of the turn in which the ring is asked for.
   client.on('data', () => client.write(pattern.subarray(0, 8192)));
   server.write('x');
-  rings.look();
+  rings.reclaimIdle();
   await drink(server, 8192);
   while (rings.bytes > 0) await setImmediate();
   client.destroy();
@@ -174,7 +174,7 @@ test('without memory for the receiver, or for the sender, the stream goes on wit
       assert.ok((await carried(client, server, 40_000_000)) <= MOST_BYTES);
       while (rings.bytes > MOST_BYTES - left) await setImmediate();
     } finally {
-      rings.giveBack(MOST_BYTES - left);
+      rings.release(MOST_BYTES - left);
     }
     // There is memory again, and later it is asked for again.
     while ((await carried(client, server, 40_000_000)) === 0);

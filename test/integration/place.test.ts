@@ -188,7 +188,7 @@ for (const direct of [true, false]) {
           read += length;
         }
         most = Math.max(most, rings.bytes);
-        if (random() < 0.01) rings.look();
+        if (random() < 0.01) rings.reclaimIdle();
       }
       assert.is(read, STREAM_BYTES);
       assert.ok(most > 0);

@@ -14,7 +14,7 @@ function credits(kind: Kind = Kind.CHANNEL): Credits {
     maxMessageBytes: 64,
     ringBytes: 0,
   });
-  made.meet(SLOTS);
+  made.setPeerSlots(SLOTS);
   return made;
 }
 

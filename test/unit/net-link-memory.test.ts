@@ -32,7 +32,7 @@ test('the next link of the same length uses the memory again, the latest first',
     await memories.take(100),
     await memories.take(200),
   ] as [LinkMemory, LinkMemory, LinkMemory];
-  for (const memory of [first, long, second]) memories.giveBack(memory);
+  for (const memory of [first, long, second]) memories.release(memory);
   assert.is(await memories.take(100), second);
   assert.is(await memories.take(100), first);
   assert.is.not(await memories.take(100), first);
@@ -45,7 +45,7 @@ test('sixteen are kept at most: the oldest is released', async () => {
   const { pool: memories, registered } = pool();
   const lengths = Array.from({ length: 20 }, (_, i) => 100 + i);
   for (const memory of await Promise.all(lengths.map((length) => memories.take(length))))
-    memories.giveBack(memory);
+    memories.release(memory);
   assert.is(memories.size, 16);
   assert.equal(registered, lengths.slice(4));
   memories.close();
@@ -55,10 +55,10 @@ test('sixteen are kept at most: the oldest is released', async () => {
 test('a region that no link needed between two checks is released', async () => {
   const { pool: memories, registered } = pool();
   const some = await Promise.all([100, 101, 102].map((length) => memories.take(length)));
-  for (const memory of some) memories.giveBack(memory);
+  for (const memory of some) memories.release(memory);
   memories.trim();
   assert.equal(registered, [100, 101, 102]);
-  memories.giveBack(await memories.take(101));
+  memories.release(await memories.take(101));
   memories.trim();
   assert.equal(registered, [101]);
   memories.trim();
@@ -73,7 +73,7 @@ test('memory that comes back after the end is released, and memory that cannot b
   assert.is((refused as Error).message, 'no memory');
   memories.close();
   assert.equal(registered, [100]);
-  memories.giveBack(memory);
+  memories.release(memory);
   assert.equal(registered, []);
 });
 
@@ -82,11 +82,11 @@ test('64 MiB are kept at most, and longer memory is not kept at all', async () =
   const part = 2 ** 24;
   const lengths = [part, part + 1, part + 2, part - 3];
   for (const memory of await Promise.all(lengths.map((length) => memories.take(length))))
-    memories.giveBack(memory);
+    memories.release(memory);
   assert.equal(registered, lengths);
-  memories.giveBack(await memories.take(4));
+  memories.release(await memories.take(4));
   assert.equal(registered, [...lengths.slice(1), 4]);
-  memories.giveBack(await memories.take(2 ** 26 + 1));
+  memories.release(await memories.take(2 ** 26 + 1));
   assert.equal(registered, [...lengths.slice(1), 4]);
   memories.close();
 });
@@ -94,8 +94,8 @@ test('64 MiB are kept at most, and longer memory is not kept at all', async () =
 test('kept regions are released when another one cannot be registered beside them', async () => {
   const { pool: memories, registered } = pool(250);
   const [first, second] = await Promise.all([memories.take(100), memories.take(101)]);
-  memories.giveBack(first!);
-  memories.giveBack(second!);
+  memories.release(first!);
+  memories.release(second!);
   await memories.take(200);
   assert.equal(registered, [200]);
   assert.is(memories.size, 0);
@@ -105,11 +105,11 @@ test('kept regions are released when another one cannot be registered beside the
 test('what another pool keeps is released where memory cannot be registered beside it', async () => {
   const { pool: one, registered } = pool(150);
   const { pool: other } = pool(150, registered);
-  one.giveBack(await one.take(100));
+  one.release(await one.take(100));
   const memory = await other.take(60);
   assert.equal(registered, [60]);
   assert.is(one.size, 0);
-  other.giveBack(memory);
+  other.release(memory);
   one.close();
   other.close();
 });

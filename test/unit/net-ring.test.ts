@@ -71,12 +71,12 @@ function pair(
 
 /** Much comes in slots, and what is said then is heard. */
 async function busy(sender: StreamRings, receiver: StreamRings): Promise<void> {
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
+  for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   await setImmediate();
   const offer = receiver.notice();
   if (offer === undefined) return;
   assert.is(offer.kind, Notice.OFFER);
-  assert.is(sender.heard(offer.kind, offer.payload), undefined);
+  assert.is(sender.receive(offer.kind, offer.payload), undefined);
 }
 
 /** It is tried to place bytes until there is memory for Writes. */
@@ -190,15 +190,15 @@ test('a ring that was taken back is freed by its sender when its Writes have com
   sender.put(queuePair, 0, [Buffer.alloc(10)], 10);
   await setImmediate();
   assert.ok(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
-  rings.look();
-  rings.look();
+  rings.reclaimIdle();
+  rings.reclaimIdle();
   const back = receiver.notice()!;
   assert.is(back.kind, Notice.TAKE_BACK);
-  assert.is(sender.heard(back.kind, back.payload), undefined);
+  assert.is(sender.receive(back.kind, back.payload), undefined);
   assert.is(sender.room, 0);
   const slot = receiver.in.take(0, 10, carrier)!;
   const given = sender.notice()!;
-  assert.is(receiver.heard(given.kind, given.payload), undefined);
+  assert.is(receiver.receive(given.kind, given.payload), undefined);
   assert.is(receiver.in.take(1, 10, carrier), undefined);
   assert.is(place.released, 0);
   receiver.in.released(slot);
@@ -206,7 +206,7 @@ test('a ring that was taken back is freed by its sender when its Writes have com
   writes[0]!.ring.wrote();
   assert.equal([place.released, rings.bytes], [2, 0]);
   // It is not there twice.
-  assert.match(receiver.heard(given.kind, given.payload) ?? '', /gives back a ring/);
+  assert.match(receiver.receive(given.kind, given.payload) ?? '', /gives back a ring/);
 });
 
 test('memory that is refused is asked for again only after much more has come', async () => {
@@ -215,7 +215,7 @@ test('memory that is refused is asked for again only after much more has come', 
   await busy(sender, receiver);
   assert.equal([sender.room, rings.bytes], [0, 0]);
   place.refuses = false;
-  receiver.in.came(2 ** 18);
+  receiver.in.received(2 ** 18);
   await setImmediate();
   assert.is(receiver.notice(), undefined);
   for (let n = 0; n < 4; n += 1) await busy(sender, receiver);
@@ -227,22 +227,22 @@ test('memory that is refused is asked for again only after much more has come', 
 
 test('a sender that must write and is refused memory gives the ring back', async () => {
   const { place, sender, receiver, queuePair } = pair(2 ** 20);
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
+  for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   await setImmediate();
   place.refuses = true;
   const offer = receiver.notice()!;
-  sender.heard(offer.kind, offer.payload);
+  sender.receive(offer.kind, offer.payload);
   assert.not(sender.put(queuePair, 0, [Buffer.alloc(10)], 10));
   await setImmediate();
   const given = sender.notice();
   assert.is(given?.kind, Notice.GIVE_BACK);
-  receiver.heard(given!.kind, given!.payload);
+  receiver.receive(given!.kind, given!.payload);
   assert.equal([sender.room, rings.bytes], [0, 0]);
 });
 
 test('a connection that ends while memory is being registered gives it back', async () => {
   const { place, receiver } = pair(2 ** 20);
-  for (let n = 0; n < 4; n += 1) receiver.in.came(2 ** 18);
+  for (let n = 0; n < 4; n += 1) receiver.in.received(2 ** 18);
   assert.is(rings.bytes, 2 ** 20);
   receiver.end();
   await setImmediate();

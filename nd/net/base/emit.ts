@@ -11,7 +11,7 @@ export function uncaught(error: unknown): void {
 }
 
 /** Emits an event. Exceptions in listeners are handled as in {@link uncaught}. */
-export function tell(emitter: EventEmitter, event: string, ...details: unknown[]): void {
+export function emitEvent(emitter: EventEmitter, event: string, ...details: unknown[]): void {
   try {
     emitter.emit(event, ...details);
   } catch (error) {

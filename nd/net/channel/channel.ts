@@ -216,13 +216,13 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
 
   /** Makes the connection keep the process alive, which is the default. */
   ref(): this {
-    this.#link.processRef.want(true);
+    this.#link.processRef.setRef(true);
     return this;
   }
 
   /** Stops the connection and unanswered requests from keeping the process alive. Unsent data still does. */
   unref(): this {
-    this.#link.processRef.want(false);
+    this.#link.processRef.setRef(false);
     return this;
   }
 
@@ -314,7 +314,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
    * AbortError
    */
   request(bytes: MessageBytes, options?: AbortOptions): Promise<Buffer> {
-    return this.#ask(Frame.REQUEST, bytesOf(bytes), options?.signal);
+    return this.#sendRequest(Frame.REQUEST, bytesOf(bytes), options?.signal);
   }
 
   /** Rejects what exceeds the peer's announced limit, because the peer would end the connection. */
@@ -323,7 +323,7 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
     return length > most ? tooLong(what, length, most) : undefined;
   }
 
-  #ask(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {
+  #sendRequest(type: number, data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> {
     const refusal =
       refusalBy(signal) ?? (type === Frame.REQUEST ? this.#tooLong('request', data) : undefined);
     if (refusal !== undefined) return Promise.reject(refusal);
@@ -392,9 +392,9 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       if (this.#closing || this.#ended) throw this.error ?? closed(what);
     };
     checkOpen('open');
-    const ask = (data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> =>
-      this.#ask(Frame.ATOMIC, data, signal);
-    return new RemoteMemory(this.#link, ask, checkOpen, handle);
+    const request = (data: Uint8Array, signal: AbortSignal | undefined): Promise<Buffer> =>
+      this.#sendRequest(Frame.ATOMIC, data, signal);
+    return new RemoteMemory(this.#link, request, checkOpen, handle);
   }
 
   /**
@@ -510,11 +510,11 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.#pendingRequests.reject(closed('request'));
       if (this.#reading === 0) this.#inbox.end(undefined);
     } else if (flags === LARGE) this.#large(type, id, slot, at, length);
-    else if (this.#endSent && asks(type)) this.#decline(slot, before);
+    else if (this.#endSent && expectsReply(type)) this.#decline(slot, before);
     else if (type === Frame.DATA) this.#inbox.put(this.#link, slot, at, length, before);
     else if (type === Frame.REQUEST) this.#request(id, slot, at, length, before);
     else if (type === Frame.ANSWER || type === Frame.FAILURE)
-      this.#settleQuestion(type, id, takePayload(this.#link, slot, at, length, before));
+      this.#settleRequest(type, id, takePayload(this.#link, slot, at, length, before));
     else if (type === Frame.ATOMIC) this.#atomic(id, slot, at, length);
     else this.#cancelled(id, slot);
   }
@@ -569,10 +569,10 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
   }
 
   /** Resolves or rejects the request to which this reply belongs, if it is still pending. */
-  #settleQuestion(type: number, id: number, bytes: Buffer): void {
-    const question = this.#pendingRequests.take(id);
-    if (type === Frame.ANSWER) question?.resolve(bytes);
-    else question?.reject(new NetError('ERR_REMOTE', bytes.toString()));
+  #settleRequest(type: number, id: number, bytes: Buffer): void {
+    const pending = this.#pendingRequests.take(id);
+    if (type === Frame.ANSWER) pending?.resolve(bytes);
+    else pending?.reject(new NetError('ERR_REMOTE', bytes.toString()));
   }
 
   /** Executes an atomic operation. Its frame keeps the slot until the reply was sent, which bounds the number of waiting replies. */
@@ -624,14 +624,14 @@ export class Channel extends EventEmitter implements AsyncIterable<Buffer>, Asyn
       this.#link.end(violation(`a long message must have from 1 to ${most} bytes; got ${memory.length}`));
       return;
     }
-    if (this.#endSent && asks(type)) this.#reader.decline(memory, slot);
+    if (this.#endSent && expectsReply(type)) this.#reader.decline(memory, slot);
     else if (type === Frame.DATA) this.#message(memory, slot);
     else if (type === Frame.REQUEST) this.#incomingRequests.arrive(this.#largeRequest(id, memory, slot));
     else if (!this.#pendingRequests.has(id)) this.#reader.decline(memory, slot);
     else
       void this.#reader.fetch(this.#account.replies, memory, slot).then((fetched) => {
         fetched?.charge.release();
-        if (fetched !== undefined) this.#settleQuestion(type, id, fetched.bytes);
+        if (fetched !== undefined) this.#settleRequest(type, id, fetched.bytes);
       });
   }
 
@@ -678,7 +678,7 @@ function textOf(text: string, most: number): Uint8Array {
   return bytes.subarray(0, new TextEncoder().encodeInto(text, bytes).written);
 }
 
-const asks = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
+const expectsReply = (type: number): boolean => type === Frame.REQUEST || type === Frame.ATOMIC;
 
 const sent = Promise.resolve();
 

@@ -56,7 +56,7 @@ export class Reader {
       const read = Buffer.from(bounce.bytes.buffer, bounce.bytes.byteOffset + offset, length);
       const bytes = own || error !== undefined ? read : Buffer.from(read);
       if (own) region.release();
-      else context.giveBack(bounce);
+      else context.returnBounce(bounce);
       if (error !== undefined) throw error;
       if (!link.over) link.reportRead(id, slot);
       return bytes;

@@ -33,7 +33,7 @@ export class Credits {
   }
 
   /** Sets the number of slots in the peer's hello. */
-  meet(slots: number): void {
+  setPeerSlots(slots: number): void {
     this.#granted = slots + this.#kept;
     this.#data = this.#granted;
   }

@@ -73,7 +73,7 @@ export class LinkMemoryPool {
   }
 
   /** Returns memory that neither the HCA nor a user of the link uses any more. */
-  giveBack(memory: LinkMemory): void {
+  release(memory: LinkMemory): void {
     const { length } = memory.bytes;
     if (this.#closed || length > MOST_KEPT_BYTES) {
       memory.region.release();

@@ -174,7 +174,7 @@ export class Link {
         link.#fill();
         return link;
       } catch (error) {
-        if (link === undefined) linkMemory.giveBack(memory);
+        if (link === undefined) linkMemory.release(memory);
         else link.#release(undefined);
         throw error;
       }
@@ -195,11 +195,11 @@ export class Link {
   }
 
   /** Applies the peer's hello. From now on, frames may be queued for it. */
-  meet(peer: Hello): void {
+  applyHello(peer: Hello): void {
     this.most = Math.min(peer.slotBytes, this.hello.slotBytes) - HEADER;
     this.#mostPieces = Math.floor(Math.min(peer.slots, this.hello.slots) / PARTS_OF_SLOTS);
     this.mostMessage = peer.maxMessageBytes;
-    this.#credits.meet(peer.slots);
+    this.#credits.setPeerSlots(peer.slots);
     this.#peerSlots = peer.slots;
     this.#ringBytes = Math.min(peer.ringBytes, this.hello.ringBytes);
   }
@@ -414,7 +414,7 @@ export class Link {
   /** Sends a CONTROL frame if there is something to report and a control credit for it. */
   #report(): void {
     if (!this.#established || this.over) return;
-    const more = this.#read.length > 0 || this.#rings?.speak === true;
+    const more = this.#read.length > 0 || this.#rings?.hasNotice === true;
     if (this.#freeSends.length === 0 || !this.#credits.spendControl(more)) return;
     const slot = this.#freeSends.pop()!;
     const notice = this.#rings?.notice();
@@ -539,7 +539,7 @@ export class Link {
         }
         slot.frames += 1;
         this.bytesRead += length;
-        if (length === this.most && this.#isStream) this.#someRings().in.came(length);
+        if (length === this.most && this.#isStream) this.#someRings().in.received(length);
         this.#give(type, flags, id, slot, payload, length);
       }
       at = payload + length;
@@ -604,7 +604,7 @@ export class Link {
     }
     if (type === RING) {
       const payload = this.payload(slot.offset + HEADER, bytes - HEADER);
-      const wrong = this.#someRings().heard(flags, payload);
+      const wrong = this.#someRings().receive(flags, payload);
       if (wrong !== undefined) this.#refuse(wrong);
     } else
       for (let at = HEADER; at < bytes && !this.over; at += 4)
@@ -661,7 +661,7 @@ export class Link {
     this.grants.end();
     this.queuePair.release();
     // Keep memory with payloads that the user has not released.
-    if (this.#heldSlots === 0) context.linkMemory.giveBack(this.#memory);
+    if (this.#heldSlots === 0) context.linkMemory.release(this.#memory);
     else this.#memory.region.release();
     this.#rings?.end();
     context.poller.remove(this, this.#entries);

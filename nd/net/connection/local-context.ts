@@ -203,7 +203,7 @@ export class LocalContext {
   }
 
   /** Returns memory from {@link borrow} that is no longer used. */
-  giveBack(bounce: Bounce): void {
+  returnBounce(bounce: Bounce): void {
     void this.#bounces[bounce.size]?.then((free) => free.push(bounce));
   }
 

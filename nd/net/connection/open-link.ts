@@ -86,16 +86,16 @@ async function openTo(
     if (signal !== undefined) connecting.abortOn(signal);
     await connecting.catch((error) => {
       // A server that does not support this kind of connection rejects with its hello.
-      const told = rejectedWith(link!);
-      const version = otherVersionIn(told);
+      const privateData = rejectedWith(link!);
+      const version = otherVersionIn(privateData);
       if (version !== undefined) throw otherVersion(what, 'the server', version);
-      if (decodeHello(told) !== undefined)
+      if (decodeHello(privateData) !== undefined)
         throw new NetError('EPROTO', `${what}: the server does not serve this kind of connection.`);
       throw error;
     });
-    const told = connector.getPrivateData();
-    const hello = decodeHello(told);
-    const version = otherVersionIn(told);
+    const privateData = connector.getPrivateData();
+    const hello = decodeHello(privateData);
+    const version = otherVersionIn(privateData);
     if (version !== undefined) {
       connector.reject();
       throw otherVersion(what, 'the server', version);
@@ -106,7 +106,7 @@ async function openTo(
     }
     // The owner of the name may have died since the lookup, and another program may listen on its port.
     if (name !== undefined) checkStillNamed(name, peer.port);
-    link.meet(hello);
+    link.applyHello(hello);
     attach(link);
     const completing = connector.completeConnect();
     if (signal !== undefined) completing.abortOn(signal);

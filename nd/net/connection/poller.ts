@@ -139,11 +139,11 @@ export class Poller {
       total += count;
       if (count < BATCH || total >= DRAINED) break;
     }
-    if (total > 0) this.#tell();
+    if (total > 0) this.#notifyTakers();
     return total;
   }
 
-  #tell(): void {
+  #notifyTakers(): void {
     const touched = this.#touched;
     for (let i = 0; i < touched.length; i += 1) {
       const taker = touched[i]!;

@@ -20,7 +20,7 @@ export class ProcessRef {
   }
 
   /** Sets whether the connection is ref'ed. */
-  want(wanted: boolean): void {
+  setRef(wanted: boolean): void {
     this.#wanted = wanted;
     this.update();
   }

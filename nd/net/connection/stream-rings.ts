@@ -38,7 +38,7 @@ const MOST_TRIES = 256;
 export const MOST_BYTES = 2 ** 27;
 
 /** Interval between checks, in ms. A ring that received nothing between two checks is withdrawn. */
-const LOOK_MS = 5000;
+const CHECK_MS = 5000;
 
 const EMPTY = Buffer.alloc(0);
 
@@ -63,13 +63,13 @@ class Rings {
     return true;
   }
 
-  giveBack(bytes: number): void {
+  release(bytes: number): void {
     this.#bytes -= bytes;
   }
 
   add(ring: InRing): void {
     this.#all.add(ring);
-    this.#timer ??= setInterval(() => this.look(), LOOK_MS).unref();
+    this.#timer ??= setInterval(() => this.reclaimIdle(), CHECK_MS).unref();
   }
 
   remove(ring: InRing): void {
@@ -80,8 +80,8 @@ class Rings {
   }
 
   /** Withdraws the rings that received nothing since the last check. */
-  look(): void {
-    for (const ring of this.#all) ring.look();
+  reclaimIdle(): void {
+    for (const ring of this.#all) ring.reclaimIdle();
   }
 
   get bytes(): number {
@@ -124,7 +124,7 @@ class RingMemory {
       const all = memory.bytes;
       return new RingMemory(Buffer.from(all.buffer, all.byteOffset, bytes), memory);
     } catch {
-      rings.giveBack(bytes);
+      rings.release(bytes);
       return undefined;
     }
   }
@@ -146,7 +146,7 @@ class RingMemory {
   release(): void {
     this.#access?.cut();
     this.region.release();
-    rings.giveBack(this.bytes.length);
+    rings.release(this.bytes.length);
   }
 }
 
@@ -155,7 +155,7 @@ class RingMemory {
  * arrives any more. Each Send has a part of the ring. Parts are used round-robin, and a part is free when the slot of its Send is.
  */
 export class InRing {
-  #state: 'none' | 'making' | 'offered' | 'taken back' | 'given back' | 'over' = 'none';
+  #state: 'none' | 'making' | 'offered' | 'withdrawn' | 'returned' | 'over' = 'none';
   readonly #partBytes: number;
   /** Bytes within the interval at which the stream counts as busy; raised after a refusal. */
   #busyBytes = BUSY_BYTES;
@@ -163,7 +163,7 @@ export class InRing {
   /** Parts whose bytes the program has not read yet: a flag for each, and their number. */
   readonly #holds: Uint8Array;
   #held = 0;
-  #came = 0;
+  #received = 0;
   #since = 0;
   /** Whether nothing has arrived since the last check. */
   #still = false;
@@ -173,27 +173,27 @@ export class InRing {
    *
    * @param parts - slots of this side
    * @param bytes - size of the ring; if less than a unit for each part, there never is one
-   * @param tell - sends a RING frame
+   * @param notify - sends a RING frame
    */
   constructor(
     private readonly registrar: Registrar,
     private readonly parts: number,
     bytes: number,
-    private readonly tell: (kind: number, payload: Uint8Array) => void,
+    private readonly notify: (kind: number, payload: Uint8Array) => void,
   ) {
     this.#partBytes = partBytesOf(bytes, parts);
     this.#holds = new Uint8Array(parts);
   }
 
   /** Called when bytes arrived in a full slot, to detect whether the stream is busy. */
-  came(bytes: number): void {
+  received(bytes: number): void {
     if (this.#state !== 'none' || this.#partBytes === 0) return;
-    this.#came += bytes;
-    if (this.#came < this.#busyBytes) return;
+    this.#received += bytes;
+    if (this.#received < this.#busyBytes) return;
     const now = performance.now();
     if (now - this.#since < (BUSY_MS * this.#busyBytes) / BUSY_BYTES) void this.#make();
     this.#since = now;
-    this.#came = 0;
+    this.#received = 0;
   }
 
   async #make(): Promise<void> {
@@ -218,7 +218,7 @@ export class InRing {
         this.#state = 'offered';
         this.#still = false;
         rings.add(this);
-        this.tell(Notice.OFFER, description);
+        this.notify(Notice.OFFER, description);
       },
       () => {
         this.#wasRefused();
@@ -242,7 +242,7 @@ export class InRing {
    * @param send - number of the Send among those that use data slots
    */
   take(send: number, bytes: number, carrier: Slot): Slot | undefined {
-    if (this.#state !== 'offered' && this.#state !== 'taken back') return undefined;
+    if (this.#state !== 'offered' && this.#state !== 'withdrawn') return undefined;
     const part = send % this.parts;
     if (bytes === 0 || bytes > this.#partBytes || this.#holds[part] !== 0) return undefined;
     this.#holds[part] = 1;
@@ -256,15 +256,15 @@ export class InRing {
   released({ offset }: Slot): void {
     this.#holds[offset / this.#partBytes] = 0;
     this.#held -= 1;
-    if (this.#state === 'given back' && this.#held === 0) this.#free();
+    if (this.#state === 'returned' && this.#held === 0) this.#free();
   }
 
   /** Withdraws the ring if nothing arrived since the last check. */
-  look(): void {
+  reclaimIdle(): void {
     if (this.#state !== 'offered') return;
     if (this.#still && this.#held === 0) {
-      this.#state = 'taken back';
-      this.tell(Notice.TAKE_BACK, EMPTY);
+      this.#state = 'withdrawn';
+      this.notify(Notice.TAKE_BACK, EMPTY);
     }
     this.#still = true;
   }
@@ -273,10 +273,10 @@ export class InRing {
    * Called when the sender has returned the ring because of a request or because it has no memory for its Writes. Returns false if there is
    * no ring.
    */
-  gaveBack(): boolean {
-    if (this.#state !== 'taken back' && this.#state !== 'offered') return false;
+  wasReturned(): boolean {
+    if (this.#state !== 'withdrawn' && this.#state !== 'offered') return false;
     if (this.#state === 'offered') this.#wasRefused();
-    this.#state = 'given back';
+    this.#state = 'returned';
     if (this.#held === 0) this.#free();
     return true;
   }
@@ -420,16 +420,16 @@ export class StreamRings {
     private readonly peerSlots: number,
     private readonly news: () => void,
   ) {
-    this.#in = new InRing(registrar, slots, bytes, (kind, payload) => this.#say(kind, payload));
+    this.#in = new InRing(registrar, slots, bytes, (kind, payload) => this.#queueNotice(kind, payload));
   }
 
-  #say(kind: number, payload: Uint8Array): void {
+  #queueNotice(kind: number, payload: Uint8Array): void {
     this.#notices.push({ kind, payload });
     this.news();
   }
 
   /** Whether a notice of this kind is still to be sent. */
-  #untold(kind: number): boolean {
+  #isQueued(kind: number): boolean {
     return this.#notices.some((notice) => notice.kind === kind);
   }
 
@@ -454,7 +454,7 @@ export class StreamRings {
   }
 
   /** Whether a notice is to be sent. */
-  get speak(): boolean {
+  get hasNotice(): boolean {
     return this.#notices.length > 0;
   }
 
@@ -462,18 +462,18 @@ export class StreamRings {
    * Handles a notice of the peer. Returns a description of the protocol violation, if any. Replies are sent after frames that were created
    * earlier.
    */
-  heard(kind: number, payload: Uint8Array): string | undefined {
+  receive(kind: number, payload: Uint8Array): string | undefined {
     if (kind === Notice.OFFER && payload.length > 0) return this.#offered(payload);
     if (payload.length > 0) return `a notice of ${payload.length} bytes is malformed`;
     if (kind === Notice.GIVE_BACK) {
-      if (this.#untold(Notice.OFFER) || !this.#in.gaveBack())
+      if (this.#isQueued(Notice.OFFER) || !this.#in.wasReturned())
         return 'it returned a ring that it does not have';
       this.#notices = this.#notices.filter((notice) => notice.kind !== Notice.TAKE_BACK);
       return undefined;
     }
     if (kind !== Notice.TAKE_BACK) return `unknown notice ${kind}`;
     // The ring may have been returned already.
-    if (this.#out !== undefined) this.#giveBack(this.#out);
+    if (this.#out !== undefined) this.#returnRing(this.#out);
     return undefined;
   }
 
@@ -481,7 +481,7 @@ export class StreamRings {
     const memory = decodeMemory(payload);
     if (memory === undefined) return `a notice of ${payload.length} bytes is malformed`;
     const { address, token, id, length } = memory;
-    if (this.#out !== undefined || this.#untold(Notice.GIVE_BACK)) return 'it offered a second ring';
+    if (this.#out !== undefined || this.#isQueued(Notice.GIVE_BACK)) return 'it offered a second ring';
     if (id !== 0) return `the id in the description of a ring must be 0; got ${id}`;
     const parts = this.peerSlots;
     if (length === 0 || length > this.bytes || length % (parts * RING_UNIT) !== 0)
@@ -493,13 +493,13 @@ export class StreamRings {
 
   /** The peer's memory can only be reached by Writes. */
   async #write(out: OutRing): Promise<void> {
-    if (!(await out.make(this.registrar)) && this.#out === out) this.#giveBack(out);
+    if (!(await out.make(this.registrar)) && this.#out === out) this.#returnRing(out);
   }
 
-  #giveBack(out: OutRing): void {
+  #returnRing(out: OutRing): void {
     this.#out = undefined;
     out.end(false);
-    this.#say(Notice.GIVE_BACK, EMPTY);
+    this.#queueNotice(Notice.GIVE_BACK, EMPTY);
   }
 
   /** Called when the connection has ended and has no requests in flight. */

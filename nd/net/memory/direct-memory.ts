@@ -11,7 +11,7 @@ const { DONE, NOT_MAPPED, UNKNOWN } = Nd2DirectResult;
  * Maximum wait for the peer to offer its memory, which takes some milliseconds, and intervals between checks: blocking and not blocking.
  */
 const MAPPING_MS = 100;
-const LOOK_MS = 0.25;
+const POLL_MS = 0.25;
 const UNBLOCKED_MS = 2000;
 
 const nothing = new Uint8Array(0);
@@ -60,7 +60,7 @@ export class DirectMemory {
     if (result === NOT_MAPPED && !this.link.offersNothing) {
       const until = performance.now() + MAPPING_MS;
       while (result === NOT_MAPPED && performance.now() < until) {
-        Atomics.wait(sleeper, 0, 0, LOOK_MS);
+        Atomics.wait(sleeper, 0, 0, POLL_MS);
         result = queuePair.direct(operation, bytes, this.remote, offset);
       }
       this.link.offersNothing = result === NOT_MAPPED;

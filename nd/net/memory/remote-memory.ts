@@ -47,7 +47,7 @@ export class RemoteMemory {
   /** @internal */
   constructor(
     private readonly link: Link,
-    private readonly ask: (data: Uint8Array, signal: AbortSignal | undefined) => Promise<Buffer>,
+    private readonly request: (data: Uint8Array, signal: AbortSignal | undefined) => Promise<Buffer>,
     /** Throws if the channel is closed. */
     private readonly checkOpen: (what: string) => void,
     handle: Uint8Array,
@@ -188,7 +188,7 @@ export class RemoteMemory {
       const bytes = bounce.bytes.subarray(from, from + length);
       if (bounce.own) return Buffer.from(bytes.buffer, bytes.byteOffset, length);
       const copy = Buffer.from(bytes);
-      this.link.context.giveBack(bounce);
+      this.link.context.returnBounce(bounce);
       return copy;
     });
   }
@@ -211,7 +211,7 @@ export class RemoteMemory {
       const bounce = await this.#borrow('write', bytes.length);
       bounce.bytes.set(bytes, bounce.offset);
       await this.#operate(true, bounce, bytes.length, offset, options?.signal);
-      if (!bounce.own) this.link.context.giveBack(bounce);
+      if (!bounce.own) this.link.context.returnBounce(bounce);
     });
   }
 
@@ -270,7 +270,7 @@ export class RemoteMemory {
     view.setBigUint64(8, BigInt(offset));
     view.setBigInt64(16, first);
     view.setBigInt64(24, second);
-    const answer = await this.#counted(() => this.ask(data, options?.signal));
+    const answer = await this.#counted(() => this.request(data, options?.signal));
     if (answer.length !== 8) throw new NetError('EPROTO', 'The reply to an atomic operation is malformed.');
     return answer.readBigInt64BE(0);
   }
@@ -342,7 +342,7 @@ export class RemoteMemory {
       const done = (error: unknown): void => {
         signal?.removeEventListener('abort', onAbort);
         if (bounce.own) bounce.region.release();
-        else if (abandoned || error !== undefined) link.context.giveBack(bounce);
+        else if (abandoned || error !== undefined) link.context.returnBounce(bounce);
         if (error === undefined) resolve();
         else reject(error);
       };

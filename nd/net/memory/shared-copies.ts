@@ -84,7 +84,7 @@ export class SharedCopies {
     this.#free.set(blockBytes, free);
     for (let offset = 0; offset + blockBytes <= lent.bytes.length; offset += blockBytes)
       free.push({ chunk, offset });
-    this.#timer ??= setInterval(() => this.#look(), IDLE_MS).unref();
+    this.#timer ??= setInterval(() => this.#trim(), IDLE_MS).unref();
   }
 
   /** Frees memory without readers, and the rest when it has been read. */
@@ -93,7 +93,7 @@ export class SharedCopies {
     for (const chunk of [...this.#chunks]) this.#dropIfFree(chunk);
   }
 
-  #look(): void {
+  #trim(): void {
     for (const chunk of [...this.#chunks]) {
       if (!chunk.busy) this.#dropIfFree(chunk);
       chunk.busy = chunk.used > 0;

@@ -391,10 +391,10 @@ async function describe(channel: Channel): Promise<{ description: MapDescription
   for (let trips = 1; ; trips += 1) {
     const sent = hostClock();
     const description = decodeDescription(await channel.request(Uint8Array.of(MapRequest.OPEN)));
-    const came = hostClock();
-    if (came - sent < shortest) {
-      shortest = came - sent;
-      behind = (sent + came) / 2 - description.now;
+    const received = hostClock();
+    if (received - sent < shortest) {
+      shortest = received - sent;
+      behind = (sent + received) / 2 - description.now;
     }
     if (shortest <= SHORT_TRIP_MS || trips === MOST_TRIPS) return { description, behind };
   }

@@ -277,7 +277,7 @@ export class SharedMap<V = Uint8Array | string, R = V> implements AsyncDisposabl
   }
 
   /** Receives a view's reports of slots whose entries it has read. @internal */
-  async hear(channel: Channel): Promise<void> {
+  async receiveReports(channel: Channel): Promise<void> {
     try {
       for await (const slots of channel)
         for (let at = 0; at + 4 <= slots.length; at += 4) this.#store.touch(slots.readUInt32LE(at));
@@ -332,7 +332,7 @@ export async function createSharedMap(
       onRequest: async (request, { channel }) => (await map).answer(channel, request),
     },
   });
-  server.on('channel', (channel: Channel) => void map.then((one) => one.hear(channel)));
+  server.on('channel', (channel: Channel) => void map.then((one) => one.receiveReports(channel)));
   const exposed: ExposedMemory[] = [];
   try {
     server.listen(name === undefined ? { port, host } : { name, host: options.host, port });

@@ -132,7 +132,7 @@ export class Socket extends Duplex {
   /** @internal */
   attach(link: Link): void {
     this.#link = link;
-    if (!this.#wanted) link.processRef.want(false);
+    if (!this.#wanted) link.processRef.setRef(false);
   }
 
   /** Makes the connection keep the process alive, which is the default. */
@@ -147,7 +147,7 @@ export class Socket extends Duplex {
 
   #keepAlive(wanted: boolean): this {
     this.#wanted = wanted;
-    this.#link?.processRef.want(wanted);
+    this.#link?.processRef.setRef(wanted);
     return this;
   }
 
