@@ -1,25 +1,25 @@
-/** Schemas of what command lines contain. They are apart from command-line.ts, because loading zod takes longer than printing a version. */
+/** Schemas of command-line arguments. They are separate from command-line.ts because loading zod takes longer than printing a version. */
 import { isIP } from 'node:net';
 import * as z from 'zod';
 import { isHostName } from './command-line.js';
 
-/** A whole number within limits. */
+/** An integer within limits. */
 export const count = (low: number, high: number) =>
   z.coerce
     .number('must be a number')
-    .int('must be a whole number')
+    .int('must be an integer')
     .min(low, `must be ${low} or more`)
     .max(high, `must be ${high} or less`);
 
-/** An IP address; an IPv6 one may have a scope. */
+/** An IP address. An IPv6 address may have a scope. */
 export const ipAddress = z
   .string()
-  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address, as in 192.0.2.1');
+  .refine((text) => isIP(text.replace(/%.*$/, '')) !== 0, 'must be an IP address such as 192.0.2.1');
 
-/** An IP address or the name of a host; `addressOfHost` finds the address. */
+/** An IP address or a host name, which `addressOfHost` resolves. */
 export const hostAddress = z
   .string()
   .refine(
     (text) => isIP(text.replace(/%.*$/, '')) !== 0 || isHostName(text),
-    'must be an IP address, as in 192.0.2.1, or the name of a host',
+    'must be an IP address such as 192.0.2.1, or a host name',
   );

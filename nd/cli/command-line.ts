@@ -1,26 +1,29 @@
-/** Common parts of the command lines of all programs here. */
+/** Common parts of all command lines. */
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { isIPv6, SocketAddress } from 'node:net';
 import type { Command } from 'commander';
 import type { ZodError } from 'zod';
 
-/** A host name, of this host or of another. */
+/** A host name. */
 const HOST_NAME = /^(?!-)[\w-]+(\.[\w-]+)*\.?$/;
 
-/** Whether a text can be the name of a host; numbers with dots are mistyped addresses. */
+/** Whether a text can be a host name. Numbers with dots are mistyped addresses. */
 export const isHostName = (text: string): boolean => HOST_NAME.test(text) && !/^[\d.]*$/.test(text);
 
-/** The first address of a host, IPv4 before IPv6; addresses stay as they are. */
+/** Resolves a host to its first address, IPv4 before IPv6. Addresses are returned unchanged. */
 export async function addressOfHost(host: string): Promise<string> {
   if (!isHostName(host)) return host;
   try {
     const found = await lookup(host, { all: true });
     return (found.find(({ family }) => family === 4) ?? found[0])?.address ?? host;
   } catch (cause) {
-    throw new Error(`No host has the name '${host}': give its address, as 192.0.2.1 or 2001:db8::1.`, {
-      cause,
-    });
+    throw new Error(
+      `Host name '${host}' cannot be resolved. Use its address, such as 192.0.2.1 or 2001:db8::1.`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -32,19 +35,19 @@ export function packageVersion(): string {
   return version;
 }
 
-/** What a program prints for an error with `--json`. */
+/** The output of a program for an error with `--json`. */
 export function errorLine(tool: string, error: unknown): string {
   const { message, code } = error as { message?: string; code?: string };
   const text = error instanceof Error ? message : String(error);
   return `${JSON.stringify({ tool, error: { ...(code === undefined ? {} : { code }), message: text } })}\n`;
 }
 
-/** Prints the error of the given command as JSON, if that was asked for. */
+/** Prints an error of the current command as JSON if `--json` was given. */
 export function printJsonError(error: unknown): void {
   if (process.argv.includes('--json')) process.stdout.write(errorLine(nameGiven(), error));
 }
 
-/** Prints what is wrong with the options of the given command, then the usage of `command`, and sets the exit code. */
+/** Prints invalid options of the current command and the usage of `command`, and sets the exit code. */
 export function wrongOptions({ issues }: ZodError, command?: Command): void {
   const problems = issues.map(({ path, message }) => {
     const name = path.join('.');
@@ -55,7 +58,7 @@ export function wrongOptions({ issues }: ZodError, command?: Command): void {
   wrongArguments(problems, command);
 }
 
-/** As {@link wrongOptions}, for problems in words. */
+/** As {@link wrongOptions}, for problems as text. */
 export function wrongArguments(problems: readonly string[], command?: Command): void {
   printJsonError(new Error(problems.join('; ')));
   for (const problem of problems) process.stderr.write(`${nameGiven()}: ${problem}\n`);
@@ -66,14 +69,14 @@ export function wrongArguments(problems: readonly string[], command?: Command): 
   process.exitCode = 2;
 }
 
-/** The options that have capitals on the command line, too. */
+/** Options that also have capitals on the command line. */
 const CAPITALS: ReadonlySet<string> = new Set(['nSge', 'logFile']);
 
-/** An option as the user writes it. */
+/** An option as it is written on the command line. */
 const optionName = (name: string): string =>
   CAPITALS.has(name) ? name : name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** An IP address in the system's form, without its scope. */
+/** An IP address in canonical form, without its scope. */
 const canonical = (address: string): string =>
   new SocketAddress({ address, family: isIPv6(address) ? 'ipv6' : 'ipv4' }).address;
 
@@ -81,11 +84,11 @@ const canonical = (address: string): string =>
 export const isWildcard = (address: string): boolean =>
   ['0.0.0.0', '::', '::ffff:0.0.0.0'].includes(canonical(address));
 
-/** Whether an IP address reaches this host only. */
+/** Whether an IP address is only reachable from this host. */
 export const isLoopback = (address: string): boolean =>
   canonical(address).startsWith('127.') || canonical(address) === '::1';
 
-/** Errors of the parser exit with code 2, like later errors in arguments; help exits with 0. */
+/** Makes parser errors exit with code 2, like later argument errors; help exits with 0. */
 export function endsInTwo(command: Command): Command {
   return command
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
@@ -97,7 +100,7 @@ export function endsInTwo(command: Command): Command {
     });
 }
 
-/** The command that was given: `nd`, a tool, and of `nvme` what it shall do. */
+/** The name of the current command: `nd`, the tool, and the subcommand of `nvme`. */
 export function nameGiven(): string {
   const [tool = '', action = ''] = process.argv.slice(2);
   const words = ['nd', tool, ...(tool === 'nvme' ? [action] : [])];

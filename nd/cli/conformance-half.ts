@@ -1,4 +1,4 @@
-/** The halves of `nd conformance`: in this process, served to others (`--serve`), or in a process of this host (`--processes 2`). */
+/** The halves of `nd conformance`: in this process, served to others (`--serve`), or in another process of this host (`--processes 2`). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
@@ -15,7 +15,7 @@ import {
 import { isLoopback } from './command-line.js';
 import { onInterrupt } from './interrupts.js';
 
-/** The environment variable for the token: other users see command lines, but not the environment. */
+/** The environment variable for the token. Other users can see command lines but not the environment. */
 export const TOKEN_VARIABLE = 'ND_CONFORMANCE_TOKEN';
 
 /** The command's options for a half. */
@@ -27,7 +27,7 @@ export interface HalfOptions {
   readonly memory: 'any' | 'allocate';
 }
 
-/** A half over the provider, with the memory of the options. */
+/** Creates a half for the provider with the memory from the options. */
 export function halfOf(
   subject: Subject,
   provider: unknown,
@@ -37,14 +37,14 @@ export function halfOf(
   const { spi, allocated } = subject;
   if (memory === 'any') return makeHalf(spi, provider, address, patienceMs);
   if (allocated === undefined)
-    throw new Error("--memory allocate: the provider's module should export a function 'allocate'.");
+    throw new Error("--memory allocate: the provider's module must export a function 'allocate'.");
   return makeHalf(spi, provider, address, patienceMs, allocated());
 }
 
-/** Serves the other half for other processes, until the user or the parent ends this one. */
+/** Serves the other half for other processes until the user or the parent process ends it. */
 export async function serveOtherHalf(options: HalfOptions): Promise<void> {
   const { provider, address, port } = options;
-  // Loaded now, so that an error is reported now.
+  // Load it now so that errors are reported now.
   const subjects = new Map<string, Awaited<ReturnType<typeof loadSubject>>>();
   for (const spi of spiVersions) {
     if (options.spi === spi) subjects.set(spi, await loadSubject(spi, provider));
@@ -61,7 +61,7 @@ export async function serveOtherHalf(options: HalfOptions): Promise<void> {
     token,
     half: (spi, patienceMs) => {
       const subject = subjects.get(spi);
-      if (subject === undefined) throw new Error(`The other side has no provider of SPI ${spi}.`);
+      if (subject === undefined) throw new Error(`The other side does not have a provider of SPI ${spi}.`);
       return halfOf(subject, subject.open(), options, patienceMs);
     },
     onError: (error) => process.stderr.write(`nd conformance: ${messageOf(error)}\n`),
@@ -73,7 +73,7 @@ export async function serveOtherHalf(options: HalfOptions): Promise<void> {
     const peer = `${address.includes(':') ? `[${address}]` : address}:${bound}`;
     const there = isLoopback(address) ? address : '<its address>';
     process.stderr.write(
-      `Serving the other half. The other side: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
+      `Serving the other half. On the other side, run: ${TOKEN_VARIABLE}=${token} nd conformance --spi ${options.spi} --address ${there} --peer ${peer}\n`,
     );
   }
 }
@@ -81,7 +81,7 @@ export async function serveOtherHalf(options: HalfOptions): Promise<void> {
 /** A serving process's report to its parent. */
 const served = z.object({ port: z.number(), token: z.string() });
 
-/** Starts a process of this host that serves the other half, at a free port. */
+/** Starts a process on this host that serves the other half on a free port. */
 export async function startOtherHalf({
   provider,
   spi,
@@ -97,9 +97,9 @@ export async function startOtherHalf({
   const at = await new Promise<z.output<typeof served>>((resolve, reject) => {
     child.once('message', (message) => resolve(served.parse(message)));
     child.once('error', reject);
-    // 'exit' may come before the message.
+    // 'exit' may be emitted before the message arrives.
     child.once('close', (code) =>
-      reject(new Error(`The process of the other half has ended with code ${code}.`)),
+      reject(new Error(`The process of the other half exited with code ${code}.`)),
     );
   });
   return { child, ...at };

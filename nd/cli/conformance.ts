@@ -1,4 +1,4 @@
-/** `nd conformance`: tests a provider against the rules of the SPI, in one process, two processes, or on two hosts. */
+/** `nd conformance`: tests a provider against the rules of the SPI in one process, in two processes, or on two hosts. */
 import { Command } from 'commander';
 import * as z from 'zod';
 import {
@@ -21,7 +21,7 @@ import { isWildcard, wrongOptions } from './command-line.js';
 import { halfOf, serveOtherHalf, startOtherHalf, TOKEN_VARIABLE } from './conformance-half.js';
 import { exitInterrupted, onInterrupt } from './interrupts.js';
 
-/** Time limit of a step in seconds; shorter for a broken provider. */
+/** Time limit of a step in seconds. It is shorter for broken providers. */
 const PATIENCE = 10;
 const MUTANT_PATIENCE = 1.5;
 
@@ -38,28 +38,28 @@ const conformanceOptions = z
     peer: z.string().min(1, 'must be a host, or host:port').optional(),
     processes: z.enum(['1', '2'], 'must be 1 or 2').default('1'),
     port: count(0, 65_535).default(CONTROL_PORT),
-    token: z.string().min(1, 'must be what the side with --serve has printed').optional(),
+    token: z.string().min(1, 'must be the token that the side with --serve printed').optional(),
     only: z.string().optional(),
     memory: z.enum(['any', 'allocate'], 'must be any or allocate').default('any'),
     patience: seconds.optional(),
     serve: z.boolean().default(false),
     list: z.boolean().default(false),
-    mutants: z.union([z.literal('all', "takes nothing, or 'all'"), z.boolean()]).default(false),
+    mutants: z.union([z.literal('all', "must be empty or 'all'"), z.boolean()]).default(false),
     bail: z.boolean().default(false),
     json: z.boolean().default(false),
   })
-  .refine(({ serve, peer }) => !serve || peer === undefined, '--serve and --peer exclude each other')
+  .refine(({ serve, peer }) => !serve || peer === undefined, '--serve and --peer are mutually exclusive')
   .refine(
     ({ token, peer }) => token === undefined || peer !== undefined,
-    '--token goes with --peer; the side with --serve makes it, and prints it',
+    '--token requires --peer; the side with --serve generates and prints it',
   )
   .refine(
     ({ serve, address }) => !serve || !isWildcard(address),
-    '--address must be one address of this host, with --serve: it takes commands, at that address only',
+    '--address must be a single address of this host with --serve, which accepts commands at that address only',
   )
   .refine(
     ({ processes, peer }) => processes === '1' || peer === undefined,
-    '--processes 2 is for one host; with --peer there are two already',
+    '--processes 2 and --peer are mutually exclusive; --peer always uses two processes',
   );
 
 type Options = z.output<typeof conformanceOptions>;
@@ -68,21 +68,23 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** The broken providers. Only the project itself has them, not its package. */
+/** The broken providers, which the packages do not contain. */
 async function brokenProviders(): Promise<typeof import('../conformance/mutants/index.js')> {
   try {
     return await import('../conformance/mutants/index.js');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new Error('The package has no broken providers: run --mutants in a clone of the project.');
+    throw new Error(
+      'The package does not contain the broken providers. Run --mutants in a clone of the repository.',
+    );
   }
 }
 
-/** Runs the broken providers; fails if no case fails for one of them. */
+/** Runs the broken providers. Fails if every case passes for one of them. */
 async function runMutants({ address, patience, only, mutants: which, json }: Options): Promise<void> {
   const { formatMutants, judge, mutants } = await brokenProviders();
   const chosen = mutants.filter(({ name }) => only === undefined || name.includes(only));
-  if (chosen.length === 0) throw new Error(`No broken provider has '${only}' in its name.`);
+  if (chosen.length === 0) throw new Error(`No broken provider matches '${only}'.`);
   const results: MutantResult[] = [];
   using _ = onInterrupt(() => {
     progress('');
@@ -101,7 +103,7 @@ async function runMutants({ address, patience, only, mutants: which, json }: Opt
   }
   progress('');
   if (!json) process.stdout.write(`${formatMutants(results)}\n`);
-  // Resources that broken providers have left would keep the process alive.
+  // Resources that broken providers leak would keep the process alive.
   process.exit(results.every(({ caughtBy }) => caughtBy.length > 0) ? 0 : 1);
 }
 
@@ -114,8 +116,7 @@ async function run(options: Options): Promise<void> {
     }
     return;
   }
-  if (selected.length === 0)
-    throw new Error(`No case of SPI ${spi} has a name that '${options.only}' selects.`);
+  if (selected.length === 0) throw new Error(`No case of SPI ${spi} matches '${options.only}'.`);
   const patienceMs = patience * 1000;
   const subject = await loadSubject(spi, options.provider);
   const provider = subject.open();
@@ -149,7 +150,7 @@ async function run(options: Options): Promise<void> {
     const token = options.token ?? process.env[TOKEN_VARIABLE];
     if (token === undefined)
       throw new Error(
-        `The other half asks for its token, which it has printed: give it by ${TOKEN_VARIABLE} or --token.`,
+        `The other half requires the token that it printed. Set ${TOKEN_VARIABLE} or use --token.`,
       );
     await using remote = await remoteParty({ host, port, token, spi, patienceMs });
     await runAgainst(remote.party);
@@ -168,41 +169,38 @@ async function run(options: Options): Promise<void> {
   process.exitCode = totalsOf(results).failed > 0 ? 1 : 0;
 }
 
-/** `host`, `host:port` or `[host]:port`. */
+/** Parses `host`, `host:port` or `[host]:port`. */
 function controlAddress(peer: string, port: number): [host: string, port: number] {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(peer);
   if (match === null) return [peer, port];
   return [(match[1] ?? match[2])!, Number(match[3])];
 }
 
-/** The command, for `nd`; `fail` prints an error. */
+/** The command for `nd`; `fail` prints an error. */
 export function conformanceCommand(fail: (error: unknown) => void): Command {
   return new Command('conformance')
-    .description('whether a provider keeps the rules of the NetworkDirect SPI')
+    .description('test a provider against the rules of the NetworkDirect SPI')
     .option('--provider <module>', 'a module that exports openNetworkDirect (default: this package)')
     .option('--spi <version>', 'v1 or v2 (default: v1)')
     .option('--address <ip>', 'the address of the adapter (default: 127.0.0.1)')
-    .option('--processes <n>', '2: the other half of each connection is a process of its own (default: 1)')
+    .option('--processes <n>', '2: run the other half of each connection in a separate process (default: 1)')
     .option(
       '--serve',
-      'be the other half, for a run with --peer on another host: takes its commands by TCP at --address, with the token that it prints',
+      'serve the other half to a run with --peer on another host; listens on --address (TCP) and prints the required token',
     )
-    .option('--peer <host>', 'the other half: a host where --serve runs')
+    .option('--peer <host>', 'the host of the other half, where --serve runs')
     .option(
       '--token <token>',
-      `what --serve has printed there; ${TOKEN_VARIABLE} keeps it from other users of this host`,
+      `the token that --serve printed; ${TOKEN_VARIABLE} hides it from other users of this host`,
     )
     .option('--port <n>', `TCP port between the halves (default: ${CONTROL_PORT})`)
     .option(
       '--memory <which>',
-      "any: plain arrays; allocate: from the function 'allocate' that the provider's module exports (default: any)",
+      "any: plain arrays; allocate: memory from the provider module's function 'allocate' (default: any)",
     )
-    .option('--only <pattern>', "only cases with this in their name; '*' stands for anything")
-    .option(
-      '--patience <s>',
-      'how long anything may take that should come at once (default: 10; with --mutants 1.5)',
-    )
-    .option('--mutants [all]', 'run broken providers, to see that the cases notice them; all: every case')
+    .option('--only <pattern>', "only cases whose name contains this; '*' matches any text")
+    .option('--patience <s>', 'time limit of each step in seconds (default: 10; with --mutants 1.5)')
+    .option('--mutants [all]', 'check that the cases detect broken providers; all: run every case')
     .option('--bail', 'stop at the first failure')
     .option('--list', 'list the cases and their clauses')
     .option('--json', 'print a line of JSON for each case')

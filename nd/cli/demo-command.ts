@@ -1,4 +1,4 @@
-/** `nd demo`: starts the two processes of the demo, or is one of them. */
+/** `nd demo`: starts the two processes of the demo, or runs one role. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
@@ -20,15 +20,15 @@ const demoOptions = z
     seed: count(0, 0x7fff_ffff).default(1),
     json: z.boolean().default(false),
   })
-  .refine((options) => !(options.server && options.client), '--server and --client exclude each other')
+  .refine((options) => !(options.server && options.client), '--server and --client are mutually exclusive')
   .refine((options) => !options.client || options.port !== 0, {
     path: ['port'],
-    message: "is needed: the server's port",
+    message: "is required with --client: the server's port",
   });
 
 type DemoOptions = z.output<typeof demoOptions>;
 
-/** What a new user may try after the demo. */
+/** Next steps for a new user. */
 const NEXT = `
 What to try next:
   nd pingpong -s 127.0.0.1          half a round trip by message size: this in one terminal,
@@ -39,12 +39,12 @@ What to try next:
 A first program is in README.md, and the guides are in docs/guide.
 `;
 
-/** A message of the demo's child process to its parent. */
+/** A message of a child process of the demo to its parent. */
 type Message = { readonly listening: number } | { readonly report: Report };
 
 /** Runs one role in this process. */
 async function runRole(role: 'server' | 'client', options: DemoOptions): Promise<void> {
-  // Ctrl-C reaches all processes of a terminal. The parent says so, and ends both children before one misses the other.
+  // Ctrl-C reaches all processes of a terminal. The parent reports it and ends both children before either reports a lost peer.
   using _ =
     process.send === undefined
       ? undefined
@@ -63,7 +63,7 @@ async function runRole(role: 'server' | 'client', options: DemoOptions): Promise
   }
 }
 
-/** Runs both roles, each in a process of its own. */
+/** Runs both roles, each in its own process. */
 async function runBoth(options: DemoOptions): Promise<void> {
   const roles: Role[] = [];
   using _ = onInterrupt(() => {
@@ -80,7 +80,7 @@ async function runBoth(options: DemoOptions): Promise<void> {
     try {
       const report = await Promise.race([client.report, serverReport.then(() => client.report)]);
       const { disconnect } = await serverReport;
-      // Both must end by themselves: a closed connection must not keep a process alive.
+      // Both must exit on their own: a closed connection must not keep a process alive.
       await Promise.all([client.ended, server.ended]);
       print({ ...report, disconnect: [...report.disconnect, ...disconnect] }, options.json, NEXT);
     } finally {
@@ -95,7 +95,7 @@ interface Role {
   readonly process: ChildProcess;
   readonly listening: Promise<number>;
   readonly report: Promise<Report>;
-  /** Resolves when the process has ended with exit code 0. */
+  /** Resolves when the process has exited with code 0. */
   readonly ended: Promise<void>;
 }
 
@@ -112,30 +112,30 @@ function startRole(role: 'server' | 'client', options: DemoOptions): Role {
     child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`));
   });
   const disconnected = new Promise<void>((resolve) => child.once('disconnect', resolve));
-  const heard = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
+  const messageFrom = <T>(pick: (message: Message) => T | undefined): Promise<T> => {
     const promise = new Promise<T>((resolve, reject) => {
       child.on('message', (message) => {
         const value = pick(message as Message);
         if (value !== undefined) resolve(value);
       });
-      // Its last messages arrive before the channel closes, but perhaps after its exit.
+      // Its last messages arrive before the channel closes, but possibly after its exit.
       Promise.all([exited, disconnected]).then(
-        ([how]) => reject(new Error(`The ${role} ended early (${how}).`)),
+        ([how]) => reject(new Error(`The ${role} exited early (${how}).`)),
         reject,
       );
     });
-    // Only callers that await it get the error.
+    // The error is only for callers that await the promise.
     promise.catch(() => {});
     return promise;
   };
   const ended = exited.then((how) => {
-    if (how !== 'exit code 0') throw new Error(`The ${role} did not end well (${how}).`);
+    if (how !== 'exit code 0') throw new Error(`The ${role} failed (${how}).`);
   });
   ended.catch(() => {});
   return {
     process: child,
-    listening: heard((message) => ('listening' in message ? message.listening : undefined)),
-    report: heard((message) => ('report' in message ? message.report : undefined)),
+    listening: messageFrom((message) => ('listening' in message ? message.listening : undefined)),
+    report: messageFrom((message) => ('report' in message ? message.report : undefined)),
     ended,
   };
 }
@@ -148,17 +148,17 @@ function print(report: Report, json: boolean, hints = ''): void {
   process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${formatReport(report)}\n${hints}`);
 }
 
-/** The command, for `nd`; `fail` prints an error. */
+/** The command for `nd`; `fail` prints an error. */
 export function demoCommand(fail: (error: unknown) => void): Command {
   return new Command('demo')
-    .description('RDMA between two processes: messages, Writes and Reads, every byte compared')
-    .option('--server', 'be the server only')
-    .option('--client', 'be the client only')
+    .description('run messages, Writes and Reads between two processes and compare every byte')
+    .option('--server', 'run the server only')
+    .option('--client', 'run the client only')
     .option('--address <ip>', "the server's address (default: 127.0.0.1)")
     .option('--port <n>', "the server's port (default: a free one)")
     .option('--iterations <n>', 'round trips per message size (default: 1000)')
     .option('--rounds <n>', 'windows of 8 MiB per stream (default: 4)')
-    .option('--seed <n>', 'of the test data (default: 1)')
+    .option('--seed <n>', 'seed of the test data (default: 1)')
     .option('--json', 'print the report as JSON')
     .action(async (values: unknown) => {
       const parsed = demoOptions.safeParse(values);

@@ -3,7 +3,7 @@ import Table from 'cli-table3';
 export interface LatencyRow {
   readonly bytes: number;
   readonly messages: number;
-  /** Half round trips, microseconds. */
+  /** Half of the round-trip time, in µs. */
   readonly median: number;
   readonly p99: number;
 }
@@ -15,7 +15,7 @@ export interface BandwidthRow {
   readonly seconds: number;
 }
 
-/** Requests that were outstanding when the connection ended: their number, and their results. */
+/** Number and results of the requests that were outstanding when the connection ended. */
 export interface DisconnectRow {
   readonly side: 'client' | 'server';
   readonly requests: string;
@@ -36,7 +36,7 @@ export interface Report {
 
 const style = { head: [], border: [], compact: true };
 
-/** The report as tables for people. */
+/** Formats the report as text tables. */
 export function formatReport(report: Report): string {
   const parts = [
     `Connected ${report.localAddress} to ${report.peerAddress}; the peer's private data: "${report.heard}"`,

@@ -10,54 +10,54 @@ import { requestFailure } from './peer-lost.js';
 import { memoryFor } from './sides/connected-side.js';
 import { newResult, SideV1 } from './sides/v1-side.js';
 
-/** Bytes of the longest message, and of each buffer for one. */
+/** Bytes of the longest message and of each message buffer. */
 export const MESSAGE = 65_536;
 /** Receives that each side keeps posted. */
 export const RECEIVES = 8;
 /** Bytes of the window for RDMA Writes and Reads. */
 export const WINDOW = 8 << 20;
-/** Maximum of outstanding Sends, Reads and Writes. */
+/** Maximum outstanding Sends, Reads and Writes. */
 export const DEPTH = 64;
 
-/** Only a lost request takes this long. */
+/** Time limit for a result; exceeded only if a request was lost. */
 const PATIENCE_MS = 20_000;
 
 const SEND_AT = RECEIVES * MESSAGE;
 const WINDOW_AT = SEND_AT + MESSAGE;
 
-/** A received message, in its receive buffer. */
+/** A received message in its receive buffer. */
 export interface Message {
   readonly slot: number;
   readonly bytes: Uint8Array;
 }
 
-/** One side of a connection: its endpoint, its queues, and one registered buffer with everything in it. */
+/** One side of a connection: its endpoint, its queues, and one registered buffer for all data. */
 export class Side extends SideV1 {
   readonly #results: NdResult[] = [];
 
-  /** Registers the memory and posts all Receives, before there is a connection. */
+  /** Registers the memory and posts all Receives before the connection is established. */
   constructor(adapter: INDAdapter) {
     const bytes = memoryFor(WINDOW_AT + WINDOW);
     super(adapter, { bytes, inboundEntries: RECEIVES, outboundEntries: DEPTH });
     for (let slot = 0; slot < RECEIVES; slot += 1) this.receiveInto(slot);
   }
 
-  /** The memory of messages to send. */
+  /** The memory for messages to send. */
   get sendBuffer(): Uint8Array {
     return this.bytes.subarray(SEND_AT, SEND_AT + MESSAGE);
   }
 
-  /** The memory of RDMA Writes and Reads. */
+  /** The memory for RDMA Writes and Reads. */
   get window(): Uint8Array {
     return this.bytes.subarray(WINDOW_AT, WINDOW_AT + WINDOW);
   }
 
-  /** All of {@link window}, for binding. */
+  /** The whole {@link window}, for binding. */
   get windowMemory(): { memory: NdMemoryHandle; offset: number; length: number } {
     return { memory: this.memory, offset: WINDOW_AT, length: WINDOW };
   }
 
-  /** A part of {@link window}, for requests. */
+  /** Part of the {@link window}, for requests. */
   windowPiece(offset: number, length: number): NdSge {
     return { memory: this.memory, offset: WINDOW_AT + offset, length };
   }
@@ -67,7 +67,7 @@ export class Side extends SideV1 {
     return { memory: this.memory, offset: SEND_AT, length };
   }
 
-  /** A message's receive buffer, for requests: to send it back. */
+  /** The receive buffer of a message, for sending it back. */
   slotPiece(slot: number, length: number): NdSge {
     return { memory: this.memory, offset: slot * MESSAGE, length };
   }
@@ -76,13 +76,13 @@ export class Side extends SideV1 {
     this.endpoint.receive(newResult(slot), [this.slotPiece(slot, MESSAGE)]);
   }
 
-  /** The next message, by polling: the fastest way. */
+  /** Polls for the next message, which has the lowest latency. */
   poll(): Message {
     return this.#message(succeeded(poll(this.inbound, this.#results)));
   }
 
-  /** The next message; the thread is free until it arrives. */
-  async hear(): Promise<Message> {
+  /** Waits for the next message without blocking the thread. */
+  async receiveMessage(): Promise<Message> {
     return this.#message(succeeded(await next(this.inbound)));
   }
 
@@ -92,15 +92,15 @@ export class Side extends SideV1 {
   }
 
   /** Sends a small object. */
-  say(value: unknown): void {
+  sendObject(value: unknown): void {
     const { written } = new TextEncoder().encodeInto(JSON.stringify(value), this.sendBuffer);
-    this.endpoint.send(newResult('say'), [this.sendPiece(written)]);
+    this.endpoint.send(newResult('object'), [this.sendPiece(written)]);
     this.finish();
   }
 
-  /** Receives a small object, and posts its Receive again. */
-  async hearObject(): Promise<unknown> {
-    const { slot, bytes } = await this.hear();
+  /** Receives a small object and reposts its Receive. */
+  async receiveObject(): Promise<unknown> {
+    const { slot, bytes } = await this.receiveMessage();
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes.slice()));
     this.receiveInto(slot);
     return value;
@@ -113,7 +113,7 @@ export class Side extends SideV1 {
   }
 }
 
-/** The next result of a queue, by polling. */
+/** Polls for the next result of a queue. */
 function poll(queue: INDCompletionQueue, results: NdResult[]): NdResult {
   if (queue.getResults(results, 1) === 1) return results[0]!;
   const deadline = performance.now() + PATIENCE_MS;
@@ -124,7 +124,7 @@ function poll(queue: INDCompletionQueue, results: NdResult[]): NdResult {
   }
 }
 
-/** The next result of a queue, by notification. */
+/** Waits for the next result of a queue by notification. */
 export async function next(queue: INDCompletionQueue): Promise<NdResult> {
   const results: NdResult[] = [];
   while (queue.getResults(results, 1) === 0) {
@@ -138,7 +138,7 @@ export async function next(queue: INDCompletionQueue): Promise<NdResult> {
 }
 
 function lost(cause?: unknown): Error {
-  return new Error(`No result came for ${PATIENCE_MS / 1000} s: a request or its result was lost.`, {
+  return new Error(`No result within ${PATIENCE_MS / 1000} s: a request or its result was lost.`, {
     cause,
   });
 }

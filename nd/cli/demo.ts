@@ -1,6 +1,6 @@
 /**
- * The demo: a server and a client that use RDMA through NetworkDirect SPI v1. The client drives; the server obeys its
- * commands. Every byte is compared where it arrives.
+ * The demo: a server and a client that use RDMA through NetworkDirect SPI v1. The client sends commands, which the server executes. Every
+ * byte is compared at its destination.
  */
 import {
   type INDConnector,
@@ -21,37 +21,37 @@ import { newResult } from './sides/v1-side.js';
 
 export interface ServerOptions {
   address: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number;
 }
 
 export interface ClientOptions extends ServerOptions {
   /** Round trips per message size. */
   iterations: number;
-  /** Windows full of data per stream. */
+  /** Number of windows of data per stream. */
   rounds: number;
-  /** The seed of the test data. */
+  /** Seed of the test data. */
   seed: number;
 }
 
-/** Commands of the client for the server. */
+/** Commands from the client to the server. */
 type Command =
-  /** Bind the window and answer with its descriptor. */
-  | { readonly ask: 'window' }
+  /** Bind the window and reply with its descriptor. */
+  | { readonly request: 'window' }
   /** Send back `count` messages. */
-  | { readonly ask: 'echo'; readonly bytes: number; readonly count: number; readonly seed: number }
-  /** Compare the window with the pattern of `seed`, and answer with the first difference. */
-  | { readonly ask: 'check'; readonly seed: number }
+  | { readonly request: 'echo'; readonly bytes: number; readonly count: number; readonly seed: number }
+  /** Compare the window with the pattern of `seed` and reply with the first difference. */
+  | { readonly request: 'check'; readonly seed: number }
   /** Fill the window with the pattern of `seed`. */
-  | { readonly ask: 'fill'; readonly seed: number }
+  | { readonly request: 'fill'; readonly seed: number }
   /** Leave all Receives outstanding: the client is about to disconnect. */
-  | { readonly ask: 'end' };
+  | { readonly request: 'end' };
 
 const MESSAGE_SIZES = [8, 64, 1024, 4096, MESSAGE];
-/** Round trips of each size before those that are measured, so that the runtime has compiled what they run. */
+/** Round trips of each size before the measured ones, so that the JIT compiler has optimized the code. */
 const WARM_UP = 2000;
 const REQUEST_SIZES = [64 << 10, 1 << 20];
-/** Requests outstanding in a stream. */
+/** Outstanding requests in a stream. */
 const IN_FLIGHT = 16;
 
 /** Serves one client. */
@@ -67,15 +67,15 @@ export async function runServer(
   using side = new Side(adapter);
   await using connector = side.connector;
   await listen.getConnectionRequest(connector);
-  const heard = textOf(connector.getConnectionData().privateData);
+  const privateData = textOf(connector.getConnectionData().privateData);
   await connector.accept(side.endpoint, new TextEncoder().encode('welcome'));
   const peerGone = connector.notifyDisconnect();
   const addresses = addressesOf(connector);
 
   using window = adapter.createMemoryWindow();
   for (;;) {
-    const command = (await side.hearObject()) as Command;
-    switch (command.ask) {
+    const command = (await side.receiveObject()) as Command;
+    switch (command.request) {
       case 'window': {
         const { memory, offset, length } = side.windowMemory;
         const flags = NdOpFlag.ALLOW_READ | NdOpFlag.ALLOW_WRITE;
@@ -92,19 +92,19 @@ export async function runServer(
       case 'check': {
         const expected = new Uint8Array(WINDOW);
         fillPattern(expected, command.seed);
-        side.say({ differsAt: firstDifference(side.window, expected) });
+        side.sendObject({ differsAt: firstDifference(side.window, expected) });
         break;
       }
       case 'fill':
         fillPattern(side.window, command.seed);
-        side.say({ filled: command.seed });
+        side.sendObject({ filled: command.seed });
         break;
       case 'end': {
-        side.say({ waiting: RECEIVES });
+        side.sendObject({ waiting: RECEIVES });
         await peerGone;
         // The peer's disconnect has flushed the remaining Receives.
         const receives = await reap('server', 'Receive', side.inbound, RECEIVES);
-        return { ...addresses, heard, latency: [], bandwidth: [], disconnect: [receives] };
+        return { ...addresses, heard: privateData, latency: [], bandwidth: [], disconnect: [receives] };
       }
     }
   }
@@ -124,24 +124,24 @@ export async function runClient(options: ClientOptions, onProgress: (text: strin
   } catch (error) {
     throw missingServer(error, options);
   }
-  const heard = textOf(connector.getConnectionData().privateData);
+  const privateData = textOf(connector.getConnectionData().privateData);
   await connector.completeConnect();
   const addresses = addressesOf(connector);
 
   const latency: LatencyRow[] = [];
   for (const bytes of MESSAGE_SIZES) {
-    onProgress(`ping-pong of ${bytes} bytes`);
+    onProgress(`ping-pong with ${bytes} bytes`);
     latency.push(pingPong(side, bytes, options));
   }
 
-  ask(side, { ask: 'window' });
-  const { slot, bytes } = await side.hear();
+  request(side, { request: 'window' });
+  const { slot, bytes } = await side.receiveMessage();
   const remote = NdMwDescriptor.decode(bytes);
   side.receiveInto(slot);
   const bandwidth: BandwidthRow[] = [];
   for (const operation of ['RDMA Write', 'RDMA Read'] as const) {
     for (const requestBytes of REQUEST_SIZES) {
-      onProgress(`${operation} in requests of ${requestBytes} bytes`);
+      onProgress(`${operation} with ${requestBytes} bytes per request`);
       bandwidth.push(await stream(side, remote, operation, requestBytes, options));
     }
   }
@@ -149,10 +149,10 @@ export async function runClient(options: ClientOptions, onProgress: (text: strin
   onProgress('disconnecting with requests outstanding');
   const disconnect = await disconnectBusy(side, connector, remote);
   onProgress('');
-  return { ...addresses, heard, latency, bandwidth, disconnect };
+  return { ...addresses, heard: privateData, latency, bandwidth, disconnect };
 }
 
-/** The server's half of {@link pingPong}: returns each message, and compares it. */
+/** The server's half of {@link pingPong}: compares and returns each message. */
 function echo(side: Side, bytes: number, count: number, seed: number): void {
   const expected = new Uint8Array(bytes);
   fillPattern(expected, seed);
@@ -167,7 +167,7 @@ function echo(side: Side, bytes: number, count: number, seed: number): void {
 }
 
 function pingPong(side: Side, bytes: number, { iterations, seed }: ClientOptions): LatencyRow {
-  ask(side, { ask: 'echo', bytes, count: WARM_UP + iterations, seed });
+  request(side, { request: 'echo', bytes, count: WARM_UP + iterations, seed });
   const out = side.sendBuffer.subarray(0, bytes);
   fillPattern(out, seed);
   const expected = out.slice();
@@ -182,7 +182,7 @@ function pingPong(side: Side, bytes: number, { iterations, seed }: ClientOptions
     if (i >= WARM_UP) halves[i - WARM_UP] = ((performance.now() - start) * 1000) / 2;
     side.finish();
     stamp(expected, i);
-    expectEqual(message.bytes, expected, `answer ${i} of ${bytes} bytes, at the client`);
+    expectEqual(message.bytes, expected, `reply ${i} of ${bytes} bytes, at the client`);
     side.receiveInto(message.slot);
   }
   halves.sort();
@@ -190,7 +190,7 @@ function pingPong(side: Side, bytes: number, { iterations, seed }: ClientOptions
   return { bytes, messages: iterations, median: at(0.5), p99: at(0.99) };
 }
 
-/** Writes or reads the whole window several times, each time with other data. */
+/** Writes or reads the whole window several times with different data. */
 async function stream(
   side: Side,
   remote: NdMwDescriptor,
@@ -212,8 +212,8 @@ async function stream(
       window.set(expected);
     } else {
       window.fill(0);
-      ask(side, { ask: 'fill', seed: roundSeed });
-      await side.hearObject();
+      request(side, { request: 'fill', seed: roundSeed });
+      await side.receiveObject();
     }
     const start = performance.now();
     for (let i = 0; i < requests; i += 1) {
@@ -225,9 +225,9 @@ async function stream(
     side.finish(Math.min(IN_FLIGHT, requests));
     seconds += (performance.now() - start) / 1000;
     if (writing) {
-      // A Send is delivered after the Writes before it, so the server now finds them complete.
-      ask(side, { ask: 'check', seed: roundSeed });
-      const { differsAt } = (await side.hearObject()) as { differsAt: number };
+      // A Send is delivered after the Writes before it, so the server now sees their data.
+      request(side, { request: 'check', seed: roundSeed });
+      const { differsAt } = (await side.receiveObject()) as { differsAt: number };
       if (differsAt >= 0) throw mismatch(`${operation} in round ${round}, at the server`, differsAt);
     } else {
       expectEqual(window, expected, `${operation} in round ${round}, at the client`);
@@ -237,16 +237,16 @@ async function stream(
 }
 
 /**
- * Disconnects with Receives, Reads and Sends outstanding. The Sends are queued behind Reads that take much longer than
- * a disconnect, so that none of them can have been sent.
+ * Disconnects with Receives, Reads and Sends outstanding. The Sends are queued behind Reads that take much longer than a disconnect, so
+ * none of them can have been sent.
  */
 async function disconnectBusy(
   side: Side,
   connector: INDConnector,
   remote: NdMwDescriptor,
 ): Promise<DisconnectRow[]> {
-  ask(side, { ask: 'end' });
-  await side.hearObject();
+  request(side, { request: 'end' });
+  await side.receiveObject();
   const sends = 8;
   const reads = DEPTH - sends;
   for (let i = 0; i < reads; i += 1) {
@@ -264,10 +264,7 @@ async function disconnectBusy(
   return rows;
 }
 
-/**
- * Takes the results of requests that were outstanding when the connection ended: each must have one, canceled or
- * successful.
- */
+/** Collects the results of requests that were outstanding when the connection ended. Each must have one result, canceled or successful. */
 async function reap(
   side: DisconnectRow['side'],
   requests: string,
@@ -280,20 +277,16 @@ async function reap(
     const result: NdResult = await next(queue);
     if (result.status === Status.CANCELED) canceled += 1;
     else if (result.status === Status.SUCCESS && result.context === 'Read') succeeded += 1;
-    else
-      throw new NdError(
-        result.status,
-        `A ${requests} that was outstanding at the disconnect was not canceled.`,
-      );
+    else throw new NdError(result.status, `An outstanding ${requests} was not canceled by the disconnect.`);
   }
   return { side, requests, outstanding, succeeded, canceled };
 }
 
-function ask(side: Side, command: Command): void {
-  side.say(command);
+function request(side: Side, command: Command): void {
+  side.sendObject(command);
 }
 
-/** Numbers a message, so that no two are equal. */
+/** Numbers a message so that no two are equal. */
 function stamp(bytes: Uint8Array, number: number): void {
   bytes[0] = number;
   bytes[1] = number >> 8;
@@ -306,7 +299,7 @@ function expectEqual(actual: Uint8Array, expected: Uint8Array, what: string): vo
 }
 
 function mismatch(what: string, offset: number): Error {
-  return new Error(`Wrong contents: ${what}, from byte ${offset} on.`);
+  return new Error(`Wrong contents from byte ${offset}: ${what}.`);
 }
 
 function addressesOf(connector: INDConnector): { localAddress: string; peerAddress: string } {
@@ -316,12 +309,12 @@ function addressesOf(connector: INDConnector): { localAddress: string; peerAddre
   };
 }
 
-/** An address in its usual text form. */
+/** Formats an address with its port. */
 export function format({ family, address, port }: SocketAddress): string {
   return family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** The local address to connect from: the server's own if it is on this host, else the first of its family. */
+/** The local address to connect from: the server's address if it is on this host, otherwise the first of its family. */
 function localAddressFor(server: string, own: readonly SocketAddress[]): SocketAddress {
   const family = server.includes(':') ? 6 : 4;
   const usable = own.filter((address) => address.family === family);
@@ -334,7 +327,7 @@ function missingServer(error: unknown, { address, port }: ClientOptions): unknow
   if (!(error instanceof NdError)) return error;
   if (error.status !== Status.CONNECTION_REFUSED && error.status !== Status.TIMEOUT) return error;
   return new Error(
-    `No demo server answers at ${address}, port ${port}. ` +
+    `No demo server responds at ${address}, port ${port}. ` +
       `Start one there first: nd demo --server --address ${address} --port ${port}`,
     { cause: error },
   );

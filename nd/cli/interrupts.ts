@@ -1,13 +1,13 @@
 /**
- * Ctrl-C, by one rule for every command: a job that is cut short exits with 130, after it has printed what it has measured; a command
- * that runs until it is stopped (`nd top`, `nd nvme serve`, `nd conformance --serve`) exits with 0. SIGTERM does the same.
+ * Ctrl-C, with one rule for all commands: an interrupted job prints what it has measured and exits with 130; a command that runs until it
+ * is stopped (`nd top`, `nd nvme serve`, `nd conformance --serve`) exits with 0. SIGTERM does the same.
  */
 import { nameGiven, printJsonError } from './command-line.js';
 
-/** The exit status of a job that was cut short. */
+/** The exit status of an interrupted job. */
 export const EXIT_INTERRUPTED = 130;
 
-/** What the help of every command says of its exit status, and docs/reference/cli.md. */
+/** Text about the exit status in the help of every command and in docs/reference/cli.md. */
 export const EXIT_STATUS = `
 Exit status:
   0    success
@@ -18,7 +18,7 @@ Exit status:
        conformance --serve) exit with 0
 `;
 
-/** The error of a job that the user has stopped. */
+/** The error of a job that the user has interrupted. */
 export class Interrupted extends Error {
   constructor() {
     super('Interrupted.');
@@ -27,12 +27,12 @@ export class Interrupted extends Error {
 
 let stop: ((signal: NodeJS.Signals) => void) | undefined;
 
-/** Handles SIGINT and SIGTERM from now on. A command without {@link onInterrupt} ends at once. */
+/** Installs handlers for SIGINT and SIGTERM. A command without {@link onInterrupt} ends at once. */
 export function handleInterrupts(): void {
   process.on('SIGINT', interrupted).on('SIGTERM', interrupted);
 }
 
-/** Calls `stops` when the user interrupts the command; the second time the process ends at once. Disposing ends this. */
+/** Calls `stops` when the user interrupts the command; a second interrupt ends the process at once. Disposing removes the handler. */
 export function onInterrupt(stops: (signal: NodeJS.Signals) => void): Disposable {
   stop = stops;
   return {
@@ -42,7 +42,7 @@ export function onInterrupt(stops: (signal: NodeJS.Signals) => void): Disposable
   };
 }
 
-/** Ends a job that was cut short and has measured nothing, or that has printed it; `--json` gets what it has not printed. */
+/** Ends an interrupted job that has printed its results or has none. With `--json`, the interruption is printed unless `printed`. */
 export function exitInterrupted(printed = false): never {
   if (!printed) printJsonError(new Interrupted());
   process.stderr.write(`${nameGiven()}: interrupted\n`);

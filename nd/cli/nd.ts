@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The `nd` command. It loads the command that its arguments name; all commands together take longer to load than most of them run. */
+/** The `nd` command. It loads only the command that its arguments name, because loading all of them takes longer than most of them run. */
 import { Command } from 'commander';
 import { endsInTwo, packageVersion } from './command-line.js';
 import { EXIT_STATUS, handleInterrupts } from './interrupts.js';
@@ -27,19 +27,19 @@ const commands: Readonly<Record<string, (fail: Fail) => Promise<Command>>> = {
   completion: async () => (await import('./shell-completion.js')).completionCommand(),
 };
 
-/** The names of the commands that a command line needs: one, none for the version, and all for the help, the completion and mistyped names. */
+/** The commands to load for a command line: one; none for the version; all for help, completion and unknown names. */
 function namesFor([first = '', second = '']: readonly string[]): readonly string[] {
   const name = first === 'help' ? second : first;
   if (Object.hasOwn(commands, name) && name !== 'completion') return [name];
   return first === '-V' || first === '--version' ? [] : Object.keys(commands);
 }
 
-/** Follows the help, but not the usage behind an error. */
+/** Appended to the help, but not to the usage after an error. */
 const exitStatus = ({ error }: { error: boolean }): string => (error ? '' : EXIT_STATUS);
 
 async function main(): Promise<void> {
   handleInterrupts();
-  // Errors are printed with their stacks then. Reading the source maps takes a tenth of the start.
+  // Errors are then printed with stack traces. Reading the source maps takes a tenth of the startup time.
   if (process.env.ND_DEBUG !== undefined) process.setSourceMapsEnabled(true);
   const program = endsInTwo(new Command('nd'))
     .description('NetworkDirect for Node.js')
@@ -58,12 +58,13 @@ async function main(): Promise<void> {
   await program.parseAsync();
 }
 
-// The output's reader may end early, as `head` does: that is no error. A full disk is one. A tool with a listener of its own ends by itself.
+// A reader such as `head` may close the output early, which is not an error; a full disk is one. Tools with their own listener end
+// themselves.
 process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
   if (process.stdout.listenerCount('error') > 1) return;
-  if (code !== 'EPIPE') process.stderr.write(`nd: the output cannot be written: ${message}\n`);
+  if (code !== 'EPIPE') process.stderr.write(`nd: cannot write the output: ${message}\n`);
   process.exit(code === 'EPIPE' ? 0 : 1);
 });
 
-// Not awaited: the package is CommonJS. A rejection ends the process.
+// Not awaited, because the package is CommonJS. A rejection ends the process.
 void main();

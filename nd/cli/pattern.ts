@@ -1,8 +1,8 @@
-/** Test data that both sides can generate from a seed, so that the receiver can compare every byte. */
+/** Test data that both sides generate from a seed, so that the receiver can compare every byte. */
 
-/** Fills whole 32-bit words, and the remaining bytes, with pseudo-random numbers of this seed (xorshift32). */
+/** Fills a buffer with pseudo-random 32-bit words of this seed (xorshift32), and the remaining bytes. */
 export function fillPattern(bytes: Uint8Array, seed: number): void {
-  // A seed of 0 would stay 0 for ever.
+  // A state of 0 would never change.
   let state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
   const words = new Uint32Array(Math.ceil(bytes.length / 4));
   for (let i = 0; i < words.length; i += 1) {
@@ -14,7 +14,7 @@ export function fillPattern(bytes: Uint8Array, seed: number): void {
   bytes.set(new Uint8Array(words.buffer, 0, bytes.length));
 }
 
-/** Compares all bytes; returns the offset of the first difference, or -1. */
+/** Compares all bytes. Returns the offset of the first difference, or -1. */
 export function firstDifference(actual: Uint8Array, expected: Uint8Array): number {
   if (actual.length === expected.length && Buffer.compare(actual, expected) === 0) return -1;
   const length = Math.min(actual.length, expected.length);

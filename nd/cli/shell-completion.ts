@@ -1,20 +1,20 @@
-/** `nd completion`: completes the command line of `nd` in bash, zsh and fish. The scripts are generated from the commands themselves. */
+/** `nd completion`: shell completion of `nd` for bash, zsh and fish. The scripts are generated from the commands. */
 import { Argument, Command, type Option } from 'commander';
 
-/** The names by which the command is installed. */
+/** The names under which the command is installed. */
 const PROGRAMS = ['nd', 'networkdirect'] as const;
 
-/** A command as a shell completes it. */
+/** A command for completion. */
 interface Words {
-  /** As it is typed, without the program: `nvme read`. */
+  /** The command as typed, without the program: `nvme read`. */
   readonly path: string;
   readonly options: readonly Option[];
   readonly subcommands: readonly Command[];
-  /** The words that its arguments may be, if they are listed. */
+  /** The permitted arguments, if they are listed. */
   readonly choices: readonly string[];
 }
 
-/** The program and all that is below it. */
+/** The program and all its subcommands. */
 function* wordsOf(command: Command, path: readonly string[] = []): Generator<Words> {
   const help = command.createHelp();
   const [options, subcommands] = [help.visibleOptions(command), help.visibleCommands(command)];
@@ -23,14 +23,14 @@ function* wordsOf(command: Command, path: readonly string[] = []): Generator<Wor
   for (const one of command.commands) yield* wordsOf(one, [...path, one.name()]);
 }
 
-/** The options whose value is the name of a file. */
+/** The options whose value is a file name. */
 const FILES: ReadonlySet<string> = new Set(['--file', '--logFile', '--input', '--output', '--provider']);
 
 const takesValue = ({ required, optional }: Option): boolean => required || optional;
 const flagsOf = ({ short, long }: Option): string[] => [short, long].filter((flag) => flag != null);
 const takesFile = (option: Option): boolean => takesValue(option) && FILES.has(option.long ?? '');
 
-/** Text between single quotes, for bash and zsh. */
+/** Text in single quotes, for bash and zsh. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 function bash(all: readonly Words[]): string {
@@ -77,7 +77,7 @@ complete -F _nd ${PROGRAMS.join(' ')}
 `;
 }
 
-/** Text within the square brackets of an option's description, for zsh. */
+/** Text in the square brackets of an option's description, for zsh. */
 const bracketed = (text: string): string => text.replace(/[[\]:\\]/g, '\\$&');
 
 function zsh(all: readonly Words[]): string {
@@ -112,7 +112,7 @@ compdef _nd ${PROGRAMS.join(' ')}
 `;
 }
 
-/** Text between single quotes, for fish. */
+/** Text in single quotes, for fish. */
 const fishQuoted = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`;
 
 function fish(all: readonly Words[]): string {
@@ -144,10 +144,10 @@ ${PROGRAMS.flatMap((program) => [`complete -c ${program} -f`, ...lines.map((line
 
 const shells = { bash, zsh, fish } as const;
 
-/** The command. It completes the program that it is a command of. */
+/** The command, which completes its parent program. */
 export function completionCommand(): Command {
   return new Command('completion')
-    .description('print the completion of this command line for a shell')
+    .description('print a shell completion script')
     .addArgument(new Argument('<shell>').choices(Object.keys(shells)))
     .addHelpText(
       'after',

@@ -29,11 +29,11 @@ export interface GidInfo {
   readonly index: number;
   /** 32 hexadecimal digits in groups of four. */
   readonly gid: string;
-  /** The same as an IP address. */
+  /** The GID as an IP address. */
   readonly address: string;
 }
 
-/** A port; sizes in bytes. */
+/** A port. Sizes are in bytes. */
 export interface PortInfo {
   readonly port: number;
   readonly state: string;
@@ -45,15 +45,15 @@ export interface PortInfo {
   readonly badPkeyCounter: number;
   readonly qkeyViolationCounter: number;
   readonly gids: readonly GidInfo[];
-  /** As `0xffff`; the highest bit is full membership. */
+  /** Such as `0xffff`; the most significant bit means full membership. */
   readonly pkeys: readonly string[];
 }
 
-/** A device. Values of 64 bits are text, for JSON. */
+/** A device. 64-bit values are strings, for JSON. */
 export interface DeviceInfo {
   /** The network interface; empty if the kernel does not report it. */
   readonly name: string;
-  /** `software`, or the system's RDMA device with its driver, as `mlx5_0 (mlx5_core)`. */
+  /** `software`, or the RDMA device of the OS with its driver, such as `mlx5_0 (mlx5_core)`. */
   readonly hca: string;
   readonly guid: string;
   readonly systemImageGuid: string;
@@ -62,7 +62,7 @@ export interface DeviceInfo {
   readonly vendorPartId: number;
   readonly hwVersion: number;
   readonly atomics: string;
-  /** The limits of `ibv_devinfo -v`, by the names of `WvDeviceAttributes`. */
+  /** The limits of `ibv_devinfo -v`, with the names in `WvDeviceAttributes`. */
   readonly limits: Readonly<Record<string, number | string>>;
   readonly ports: readonly PortInfo[];
 }
@@ -73,7 +73,7 @@ export interface VerbsInfo {
   readonly counters?: Counters;
 }
 
-/** Describes all devices of this host, or the one that `wanted` names by interface or GUID. */
+/** Describes all devices of this host, or the one with the interface name or GUID `wanted`. */
 export function collectVerbsInfo(wanted?: string, withCounters = false): VerbsInfo {
   using provider = openProvider();
   const interfaces = readInterfaces();
@@ -83,7 +83,7 @@ export function collectVerbsInfo(wanted?: string, withCounters = false): VerbsIn
     const known = all.map((guid) => nameOf(guid, interfaces) || guidText(guid)).join(', ');
     throw new WvError(
       Status.NO_SUCH_DEVICE,
-      `No device has the name or GUID '${wanted}'; there are: ${known}.`,
+      `No device has the name or GUID '${wanted}'. Available: ${known}.`,
     );
   }
   const devices = guids.flatMap((guid) => {
@@ -107,7 +107,7 @@ function isNamed(guid: bigint, wanted: string, interfaces: readonly DeviceInterf
   return nameOf(guid, interfaces) === wanted || guidText(guid).replaceAll(':', '') === digits;
 }
 
-/** Undefined: the device is gone since it was listed. */
+/** Returns undefined if the device was removed since it was listed. */
 function describe(
   provider: IWVProvider,
   guid: bigint,
@@ -136,7 +136,7 @@ function describe(
   }
 }
 
-/** Which HCA a device is. */
+/** Describes the HCA of a device. */
 export function hcaText(at: DeviceInterface | undefined): string {
   if (!at?.hca) return 'software';
   const { device, driver } = at.hca;
@@ -174,7 +174,7 @@ function describePort(device: IWVDevice, port: number): PortInfo {
   };
 }
 
-/** The entries of a table that may become shorter meanwhile. */
+/** The entries of a table that may shrink meanwhile. */
 function entries<T>(length: number, read: (index: number) => T): T[] {
   const found: T[] = [];
   for (let index = 0; index < length; index += 1) {
@@ -209,7 +209,7 @@ function term(table: Readonly<Record<string, number>>, value: number): string {
   return Object.keys(table).find((name) => table[name] === value) ?? String(value);
 }
 
-/** One line for each device and one for each port: what most people look for. */
+/** The brief report: one line for each device and one for each port. */
 export function formatBrief({ devices }: VerbsInfo): string {
   const lines: string[] = [];
   for (const { name, guid, hca, ports } of devices) {
@@ -222,7 +222,7 @@ export function formatBrief({ devices }: VerbsInfo): string {
   return lines.join('\n');
 }
 
-/** The report for people. */
+/** Formats the report as text. */
 export function formatVerbsInfo({ devices, counters }: VerbsInfo): string {
   const lines: string[] = [];
   const line = (depth: number, key: string, value: string | number): void => {
@@ -260,14 +260,17 @@ interface VerbsInfoOptions {
   readonly verbose?: boolean;
 }
 
-/** The command, for `nd`; `fail` prints an error. */
+/** The command for `nd`; `fail` prints an error. */
 export function verbsInfoCommand(fail: (error: unknown) => void): Command {
   return new Command('verbs-info')
-    .description('devices, ports, GIDs, P_Keys and limits of this host')
-    .option('--device <name>', 'only the device of this interface name or GUID')
+    .description('show the devices, ports, GIDs, P_Keys and limits of this host')
+    .option('--device <name>', 'only the device with this interface name or GUID')
     .option('-v, --verbose', 'also the limits, GIDs and P_Keys')
     .option('--counters', 'also the counters of the HCA, of connection management and of the kernel')
-    .option('--report', 'what a report about an RDMA device needs, without addresses of this host')
+    .option(
+      '--report',
+      'print the data for a bug report about an RDMA device, without addresses of this host',
+    )
     .option('--json', 'print JSON')
     .action((options: VerbsInfoOptions) => {
       try {

@@ -1,7 +1,7 @@
 /**
- * `nd verbs-info --report`: what a report about an RDMA device needs, from the system's own files, so that it also tells why a device
- * cannot be used. It has no names of hosts or users, no serial numbers and no whole addresses: of a GID the type and the network's part
- * remain, of a GUID the vendor's.
+ * `nd verbs-info --report`: data for a bug report about an RDMA device. It is read from files of the OS, so that it also shows why a device
+ * cannot be used. It contains no host or user names, no serial numbers and no complete addresses: of a GID only the type and the network
+ * prefix, of a GUID only the vendor part.
  */
 import { accessSync, constants, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { release } from 'node:os';
@@ -9,29 +9,29 @@ import { basename, join } from 'node:path';
 import { addressOfGid } from '../../kernel-bridge/index.js';
 import type { VerbsInfo } from './verbs-info.js';
 
-/** An RDMA device as the system describes it. Empty: the system does not tell. */
+/** An RDMA device as the OS describes it. Fields that the OS does not report are empty. */
 export interface SystemDevice {
   readonly name: string;
   readonly driver: string;
   readonly firmware: string;
   readonly board: string;
   readonly model: string;
-  /** PCI ids of vendor and device, as `15b3:1017`. */
+  /** PCI ids of vendor and device, such as `15b3:1017`. */
   readonly pci: string;
   readonly nodeType: string;
-  /** The upper 24 bits: the vendor's. */
+  /** The upper 24 bits, which identify the vendor. */
   readonly guid: string;
   readonly ports: readonly SystemPort[];
 }
 
-/** A port of one. */
+/** A port of a {@link SystemDevice}. */
 export interface SystemPort {
   readonly port: number;
   readonly state: string;
   readonly physicalState: string;
   readonly rate: string;
   readonly linkLayer: string;
-  /** As `3: RoCE v2, 192.0.x.x, eth0`. */
+  /** Such as `3: RoCE v2, 192.0.x.x, eth0`. */
   readonly gids: readonly string[];
 }
 
@@ -39,25 +39,25 @@ export interface SystemPort {
 export interface VerbsReport {
   readonly versions: Readonly<Record<'package' | 'node' | 'kernel' | 'libibverbs' | 'librdmacm', string>>;
   readonly devices: readonly SystemDevice[];
-  /** Loaded modules of the kernel. */
+  /** Loaded kernel modules. */
   readonly modules: readonly string[];
-  /** Device files, and what this user may do with each: `read and write`, or `no access`. */
+  /** Device files and the access of this user: `read and write`, or `no access`. */
   readonly files: Readonly<Record<string, string>>;
   /** Bytes that this process may lock, or `unlimited`. */
   readonly lockedMemory: string;
-  /** The families whose UDP port 4791 (RoCEv2) is open in this network namespace, whoever has it; empty: none. */
+  /** The address families whose UDP port 4791 (RoCEv2) is open in this network namespace, by any process; empty: none. */
   readonly udpPort4791: readonly string[];
-  /** `shared` by all network namespaces, or `exclusive` to one. */
+  /** Whether devices are `shared` by all network namespaces or `exclusive` to one. */
   readonly namespaces: string;
-  /** What stands in the way, and what helps. */
+  /** Detected problems and their cures. */
   readonly advice: readonly string[];
-  /** The devices by this package; without GUIDs and addresses. */
+  /** The devices as opened by this package, without GUIDs and addresses. */
   readonly opened: readonly object[];
   /** Why they could not be opened. */
   readonly failure?: string;
 }
 
-/** Where the system's files are; for tests. */
+/** Locations of the OS's files, which tests replace. */
 export interface SystemRoots {
   readonly sys: string;
   readonly dev: string;
@@ -81,10 +81,10 @@ const systemRoots: SystemRoots = {
   ],
 };
 const moduleNames = ['ib_core', 'ib_uverbs', 'rdma_cm', 'rdma_ucm'];
-/** What a program locks with one connection and a few buffers. */
+/** Memory that a program with one connection and a few buffers locks. */
 const LITTLE_MEMORY = 64 << 20;
 
-/** What a file has, without the newline at its end; empty: nothing can be read. */
+/** The contents of a file without trailing newline; empty if it cannot be read. */
 function text(...path: string[]): string {
   try {
     return readFileSync(join(...path), 'latin1').trim();
@@ -109,10 +109,10 @@ function linkName(...path: string[]): string {
   }
 }
 
-/** `4: ACTIVE` as `ACTIVE`. */
+/** Converts `4: ACTIVE` to `ACTIVE`. */
 const withoutNumber = (value: string): string => value.replace(/^\d+:\s*/, '');
 
-/** The address of a GID, without the part that names a host. */
+/** The address of a GID without the part that identifies a host. */
 function networkOf(gid: string): string {
   const bytes = Buffer.from(gid.replaceAll(':', ''), 'hex');
   const address = addressOfGid(bytes);
@@ -158,13 +158,13 @@ function deviceOf(folder: string): SystemDevice {
   };
 }
 
-/** The version in the name of a library's file: `libibverbs.so.1.14.44.0` is rdma-core 44.0. */
+/** The version in the file name of a library: `libibverbs.so.1.14.44.0` is rdma-core 44.0. */
 function libraryVersion(roots: SystemRoots, name: string): string {
   for (const folder of roots.libraries) {
     try {
       return basename(realpathSync(join(folder, name)));
     } catch {
-      // It is in another folder.
+      // The library is in another folder.
     }
   }
   return 'not installed';
@@ -198,44 +198,44 @@ function openFamilies(proc: string): string[] {
   );
 }
 
-/** What stands in the way, as sentences. */
+/** Detected problems and cures, as sentences. */
 function adviceOf(report: Omit<VerbsReport, 'advice' | 'opened' | 'failure'>): string[] {
   const { devices, files, versions, modules } = report;
   const missing = ['libibverbs', 'librdmacm'] as const;
-  const said: string[] = [];
-  const say = (condition: boolean, sentence: string): void => void (condition && said.push(sentence));
-  say(
+  const advice: string[] = [];
+  const advise = (condition: boolean, sentence: string): void => void (condition && advice.push(sentence));
+  advise(
     devices.length === 0,
-    'The system has no RDMA device: /sys/class/infiniband is empty. In a container, `rdma system` on the host tells whether devices are exclusive to network namespaces; then `rdma dev set NAME netns PID` moves one.',
+    'No RDMA device was found: /sys/class/infiniband is empty. In a container, check with `rdma system` on the host whether devices are exclusive to network namespaces; if so, `rdma dev set NAME netns PID` moves one.',
   );
   for (const name of missing) {
     const debian = `${name}1`;
-    say(
+    advise(
       versions[name] === 'not installed',
-      `${name} was not found where libraries usually are; on Debian and Ubuntu it is the package ${debian}, and providers are in ibverbs-providers.`,
+      `${name} was not found in the usual library folders. On Debian and Ubuntu, install ${debian}, and ibverbs-providers for the providers.`,
     );
   }
   for (const name of devices.length > 0 ? ['ib_uverbs', 'rdma_ucm'] : []) {
-    say(!modules.includes(name), `The kernel's module ${name} is not loaded: modprobe ${name}.`);
+    advise(!modules.includes(name), `The kernel module ${name} is not loaded. Run modprobe ${name}.`);
   }
-  say(
+  advise(
     devices.length > 0 && files['/dev/infiniband/rdma_cm'] === undefined,
-    'There is no /dev/infiniband/rdma_cm here; a container gets it by `docker run --device=/dev/infiniband`.',
+    '/dev/infiniband/rdma_cm does not exist. For a container, use `docker run --device=/dev/infiniband`.',
   );
   for (const [file, may] of Object.entries(files)) {
-    say(
+    advise(
       may === 'no access',
-      `This user may not read and write ${file}; a rule of udev (MODE="0666", or a group of its own) lets it.`,
+      `This user does not have read and write access to ${file}. A udev rule (MODE="0666", or a group) can grant it.`,
     );
   }
-  say(
+  advise(
     Number(report.lockedMemory) < LITTLE_MEMORY,
-    `This process may lock ${report.lockedMemory} bytes (RLIMIT_MEMLOCK), and what is registered is locked: ulimit -l, LimitMEMLOCK= of systemd, or docker run --ulimit memlock=-1 raises it.`,
+    `This process may lock only ${report.lockedMemory} bytes (RLIMIT_MEMLOCK), and registered memory is locked. Raise the limit with ulimit -l, LimitMEMLOCK= of systemd, or docker run --ulimit memlock=-1.`,
   );
-  return said;
+  return advice;
 }
 
-/** Without what names a host: the devices as this package has opened them. */
+/** Removes identifiers of the host from the devices as opened by this package. */
 function anonymous({ devices }: VerbsInfo): object[] {
   return devices
     .filter(({ hca }) => hca !== 'software')
@@ -245,7 +245,7 @@ function anonymous({ devices }: VerbsInfo): object[] {
     }));
 }
 
-/** Collects the report. `open` describes the devices by this package; it may throw. */
+/** Collects the report. `open` describes the devices through this package; it may throw. */
 export function collectReport(
   packageVersion: string,
   open: () => VerbsInfo,
@@ -276,7 +276,7 @@ export function collectReport(
   }
 }
 
-/** The report as text, nested as it is: what is empty is left out. */
+/** Formats the report as nested text, omitting empty values. */
 export function formatReport(report: VerbsReport): string {
   const lines: string[] = [];
   const put = (key: string, value: unknown, depth: number): void => {

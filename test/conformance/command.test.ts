@@ -15,7 +15,7 @@ test('--serve and --peer connect the halves of clients that know the printed tok
   try {
     const only = ['--peer', peer, '--only', 'connect.*-connects'];
     for (const [wrong, why] of [
-      [[], /asks for its token.*ND_CONFORMANCE_TOKEN/],
+      [[], /requires the token.*ND_CONFORMANCE_TOKEN/],
       [['--token', token.replace(/./g, '0')], /The token is missing or wrong/],
     ] as const) {
       const { code, errors } = await conformance(...only, ...wrong);
@@ -104,9 +104,9 @@ const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
   [['--memory', 'some'], 2, /--memory must be any or allocate/],
   [['--serve', '--peer', 'here'], 2, /exclude each other/],
-  [['--serve', '--token', 'mine'], 2, /--token goes with --peer/],
-  [['--serve', '--address', '0.0.0.0'], 2, /one address of this host/],
-  [['--serve', '--address', '0::0'], 2, /one address of this host/],
+  [['--serve', '--token', 'mine'], 2, /--token requires --peer/],
+  [['--serve', '--address', '0.0.0.0'], 2, /single address of this host/],
+  [['--serve', '--address', '0::0'], 2, /single address of this host/],
   [['--only', 'no-such-case'], 1, /No case of SPI v1/],
   [['--provider', 'no-such-module'], 1, /Cannot load the provider 'no-such-module': .*installed package/],
   [['--provider', './no-such-module.js'], 1, /Cannot load the provider .*no-such-module\.js'/],

@@ -93,7 +93,7 @@ test('without a server, the client says so and how to start one', async () => {
   const { code, stdout, stderr } = await ended(nd('demo', '--client', '--port', String(port)));
   assert.is(code, 1);
   assert.is(stdout, '');
-  assert.match(stderr, `No demo server answers at ${ADDRESS}, port ${port}`);
+  assert.match(stderr, `No demo server responds at ${ADDRESS}, port ${port}`);
   assert.match(stderr, 'nd demo --server');
 });
 

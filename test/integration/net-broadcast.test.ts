@@ -263,7 +263,7 @@ test('the server keeps channels that the program does not keep; without the opti
   }
   assert.throws(
     () => createChannelServer(() => {}).broadcast(''),
-    /^`broadcasts` must be true among the options of createChannelServer\(\)/,
+    /^`broadcasts` of createChannelServer\(\) must be true/,
   );
 });
 

@@ -50,8 +50,13 @@ const piece = (type: number, id = 0): Buffer =>
 
 /** What a hostile peer sends, and the error that its end of the channel gets. */
 const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] = [
-  { name: 'no byte', sends: [Buffer.alloc(0)], code: 'EPROTO', says: /0 bytes is shorter/ },
-  { name: 'half a header', sends: [Buffer.alloc(15)], code: 'EPROTO', says: /15 bytes is shorter/ },
+  { name: 'no byte', sends: [Buffer.alloc(0)], code: 'EPROTO', says: /at least a header; got 0 bytes/ },
+  {
+    name: 'half a header',
+    sends: [Buffer.alloc(15)],
+    code: 'EPROTO',
+    says: /at least a header; got 15 bytes/,
+  },
   {
     name: 'a length beyond the end',
     sends: [frameOf(DATA, { length: 1 })],
@@ -127,7 +132,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     name: 'a message with an id',
     sends: [frameOf(DATA, { id: 1 })],
     code: 'EPROTO',
-    says: /type 1 has no id/,
+    says: /id of a frame of type 1 must be 0/,
   },
   {
     name: 'END with bytes',
@@ -151,7 +156,7 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     name: 'an unknown atomic operation',
     sends: [frameOf(ATOMIC, { id: 5, payload: Buffer.from([2, ...Buffer.alloc(31)]) })],
     code: 'EPROTO',
-    says: /no such atomic operation/,
+    says: /unknown atomic operation/,
   },
   {
     name: 'a long message without a description',
@@ -180,44 +185,44 @@ const attacks: { name: string; sends: Buffer[]; code: string; says?: RegExp }[] 
     name: 'a piece that leaves room in its slot',
     sends: [frameOf(DATA, { flags: MORE, payload: Buffer.alloc(PIECE - 1) })],
     code: 'EPROTO',
-    says: /4079 bytes; all but the last have 4080/,
+    says: /must have 4080 bytes unless it is the last; got 4079/,
   },
   {
     name: 'another message between the pieces of a request',
     sends: [piece(REQUEST, 1), frameOf(DATA)],
     code: 'EPROTO',
-    says: /type 1 came between/,
+    says: /type 1 interrupted/,
   },
   {
     name: 'another request between the pieces of a request',
     sends: [piece(REQUEST, 1), piece(REQUEST, 2)],
     code: 'EPROTO',
-    says: /type 2 came between/,
+    says: /type 2 interrupted/,
   },
   {
     name: 'END between the pieces of a message',
     sends: [piece(DATA), frameOf(END)],
     code: 'EPROTO',
-    says: /type 7 came between/,
+    says: /type 7 interrupted/,
   },
   {
     name: 'a message that goes on in memory',
     sends: [piece(DATA), frameOf(DATA, { flags: LARGE, payload: description(10_000) })],
     code: 'EPROTO',
-    says: /type 1 came between/,
+    says: /type 1 interrupted/,
   },
   {
     name: 'the text of an error in pieces',
     sends: [piece(FAILURE, 1)],
     code: 'EPROTO',
-    says: /type 4 has no flag 0x4/,
+    says: /flags 0x4 are not valid on a frame of type 4/,
   },
-  { name: 'a frame behind END', sends: [frameOf(END), frameOf(DATA)], code: 'EPROTO', says: /behind END/ },
+  { name: 'a frame behind END', sends: [frameOf(END), frameOf(DATA)], code: 'EPROTO', says: /followed END/ },
   {
     name: 'two ENDs',
     sends: [Buffer.concat([frameOf(END), frameOf(END)])],
     code: 'EPROTO',
-    says: /behind END/,
+    says: /followed END/,
   },
   {
     name: 'more bytes than a slot has',
@@ -279,7 +284,7 @@ test('answers, failures, cancellations and read reports that nobody waits for do
     frameOf(CANCEL, { id: 99 }),
     frameOf(ATOMIC, { id: 6, payload: Buffer.alloc(32) }),
   );
-  await peer.until(({ received }) => Buffer.concat(received).includes('not exposed any more'));
+  await peer.until(({ received }) => Buffer.concat(received).includes('no longer exposed'));
   peer.send(frameOf(CONTROL, { payload: Buffer.from([0, 0, 0, 9]) }));
   peer.send(frameOf(REQUEST, { id: 7, payload: Buffer.from('and now?') }));
   await peer.until(({ received }) => Buffer.concat(received).includes('and now?'));
@@ -394,7 +399,7 @@ test('a client of another version learns this one, and the server reports both, 
   assert.is(error.code, 'EPROTO');
   assert.match(
     error.message,
-    /the client speaks version 1 of this protocol, this side version \d+; install the same version/,
+    /the client uses version 1 of this protocol, this side version \d+; install the same version/,
   );
   assert.equal([addresses.localAddress, addresses.localPort], ['127.0.0.1', port]);
   assert.is(addresses.remoteAddress, '127.0.0.1');
@@ -482,8 +487,8 @@ for (const [name, hello] of hellos) {
     assert.match(
       error.message,
       name === 'another version'
-        ? /the server speaks version 1 of this protocol, this side version \d+; install the same version/
-        : /does not speak this protocol/,
+        ? /the server uses version 1 of this protocol, this side version \d+; install the same version/
+        : /does not use this protocol/,
     );
     await accepting;
   });
@@ -500,7 +505,7 @@ const streamAttacks: [string, Buffer | Buffer[], RegExp][] = [
   ['the largest ring', ringOf(2 ** 53 - 4096), /does not fit/],
   ['two rings', [ringOf(RING_BYTES), ringOf(RING_BYTES)], /second ring/],
   ['less than a unit for each slot', ringOf(4096), /4096 bytes does not fit its 128 slots/],
-  ['half a ring', frameOf(RING, { payload: Buffer.alloc(8) }), /8 bytes has another form/],
+  ['half a ring', frameOf(RING, { payload: Buffer.alloc(8) }), /8 bytes is malformed/],
   ['no ring at all', frameOf(RING), /no notice 0/],
   [
     'a ring with an id',
@@ -509,20 +514,20 @@ const streamAttacks: [string, Buffer | Buffer[], RegExp][] = [
     }),
     /has the id 1/,
   ],
-  ['a notice with an id', frameOf(RING, { flags: Notice.TAKE_BACK, id: 1 }), /another form/],
-  ['an id', frameOf(DATA, { id: 1, payload: Buffer.from('?') }), /type 1 has no id/],
+  ['a notice with an id', frameOf(RING, { flags: Notice.TAKE_BACK, id: 1 }), /malformed/],
+  ['an id', frameOf(DATA, { id: 1, payload: Buffer.from('?') }), /id of a frame of type 1 must be 0/],
   ['bytes in END', frameOf(END, { payload: Buffer.from('?') }), /type 7 has 0 bytes/],
   ['reserved bits', frameOf(DATA, { reserved: 1 }), /reserved/],
   ['reserved bits behind a frame', Buffer.concat([frameOf(DATA), frameOf(DATA, { reserved: 1 })]), /behind/],
-  ['a ring back that it has not', frameOf(RING, { flags: Notice.GIVE_BACK }), /gives back/],
+  ['a ring back that it has not', frameOf(RING, { flags: Notice.GIVE_BACK }), /returned a ring/],
   ['an unknown notice', frameOf(RING, { flags: 9 }), /no notice 9/],
   ['a ring behind a frame', Buffer.concat([frameOf(DATA), ringOf(RING_BYTES)]), /type 8/],
-  ['a frame behind a ring', Buffer.concat([ringOf(RING_BYTES), frameOf(DATA)]), /another form/],
+  ['a frame behind a ring', Buffer.concat([ringOf(RING_BYTES), frameOf(DATA)]), /malformed/],
   ['bytes in a ring that is not', frameOf(DATA, { flags: IN_RING, id: 10 }), /0x2/],
   ['a payload besides its ring', frameOf(DATA, { flags: IN_RING, id: 1, payload: Buffer.alloc(4) }), /0x2/],
   ['a request', frameOf(REQUEST), /type 2/],
   ['a flag', frameOf(DATA, { flags: LARGE, payload: description(10) }), /0x1/],
-  ['bytes behind END', Buffer.concat([frameOf(END), frameOf(DATA)]), /behind END/],
+  ['bytes behind END', Buffer.concat([frameOf(END), frameOf(DATA)]), /followed END/],
 ];
 
 for (const [name, bytes, says] of streamAttacks) {

@@ -156,7 +156,7 @@ test('pieces that are longer together than this side takes end the connection', 
     peer.sendAt(2 * n * PIECE, frameOf(Frame.DATA, { flags: MORE, payload: Buffer.alloc(PIECE) }));
   const { code, message: text } = (await message) as NetError;
   assert.is(code, 'EPROTO');
-  assert.match(text, /12240 bytes is longer than this side takes/);
+  assert.match(text, /12240 bytes exceeds the limit of this side/);
 });
 
 test.run();

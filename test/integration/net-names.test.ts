@@ -71,7 +71,7 @@ if (process.platform !== 'linux') {
   test('a name without a listener is ECONNREFUSED, a wrong name ERR_INVALID_ARG_VALUE', async () => {
     const error = await rejection(connectChannel({ name: nameOf('nobody') }));
     assert.is(error.code, 'ECONNREFUSED');
-    assert.match(error.message, /no process of this user listens by the name/);
+    assert.match(error.message, /no process of this user listens under the name/);
     const [failed] = await once(connect({ name: nameOf('nobody') }), 'error');
     assert.is(failed.code, 'ECONNREFUSED');
     for (const name of ['', 'a/b', 'a~b', 'a\0b', 'x'.repeat(49), 'ä', 5 as never]) {

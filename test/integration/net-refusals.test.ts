@@ -67,7 +67,7 @@ test('what a handler of requests must not answer fails the request, and warns th
   assert.is(first.code, 'ERR_REMOTE');
   const [warning] = (await warned) as [Error];
   assert.is(warning.name, 'NetworkDirectWarning');
-  assert.match(warning.message, /handler of requests .*Uint8Array or a string, not object/);
+  assert.match(warning.message, /answer of its handler .*Uint8Array or a string; got object/);
   assert.is(String(await client.request('ok')), 'fine');
 });
 
@@ -199,7 +199,7 @@ test('paths are no ports, and messages no events: the error says what there is',
     );
   const [client, served] = await channels();
   for (const on of ['on', 'once', 'addListener', 'prependListener'] as const)
-    assert.throws(() => client[on]('message', () => {}), /^A channel has no event 'message': .*receive/);
+    assert.throws(() => client[on]('message', () => {}), /^Channels do not emit 'message'; .*receive/);
   assert.throws(() => served.on('request', () => {}), /onRequest/);
   assert.is(client.listenerCount('message'), 0);
 });

@@ -160,7 +160,7 @@ test("codecs: each of ours, one of the program, and another one than the owner's
     await view.set('l', values[codec]);
     assert.equal(map.get('l'), values[codec]);
     const error = await rejection(openSharedMap({ name }));
-    assert.is(error.message, `\`codec\` must be the owner's, '${codec}'; got 'bytes'.`);
+    assert.is(error.message, `\`codec\` must be '${codec}', as for the owner; got 'bytes'.`);
   }
   const name = newName();
   const codec = { encode: (value: number) => Buffer.from([value]), decode: (bytes: Buffer) => bytes[0]! };
@@ -341,7 +341,7 @@ test('a server that is no map is EPROTO, and requests that make no sense harm no
   server.listen({ name });
   await once(server, 'listening');
   const error = await rejection(openSharedMap({ name }));
-  assert.is(`${error.code} ${error.message}`, 'EPROTO The server is not the owner of a shared map.');
+  assert.is(`${error.code} ${error.message}`, 'EPROTO The server does not own a shared map.');
   await server.close();
   const map = kept(await createSharedMap({ name, entries: 10, bytes: 2 ** 16 }));
   const channel = kept(await connectChannel({ name }));

@@ -72,7 +72,7 @@ test('a channel that the program has lost: the peer’s ends, and a warning name
     [
       [
         'NetworkDirectWarning',
-        `The channel to 127.0.0.1:${port} was collected, and its connection has ended: call close(), or use \`await using\`.`,
+        `The channel to 127.0.0.1:${port} was garbage-collected and its connection ended. Call close() or use \`await using\`.`,
       ],
     ],
   );

@@ -211,7 +211,7 @@ direct('what is not allowed, or not possible, is refused with the reason', async
   assert.is(refused.code, 'ENOTSUP');
   assert.match(
     refused.message,
-    /map: the memory cannot be mapped: the peer has not exposed it with views: true\. Use read/,
+    /map: the memory cannot be mapped: the peer did not expose it with views: true\. Use read/,
   );
   // Whoever changes the handle gains nothing.
   const { handle } = await server.expose(allocate(4096));

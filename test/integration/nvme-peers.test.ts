@@ -286,7 +286,11 @@ const complete = (side: SideV2, values: Parameters<typeof Completion.make>[0], l
 };
 
 const strangeTargets: readonly (readonly [string, (side: SideV2, host: HostV2) => unknown, RegExp])[] = [
-  ['sends a completion of 3 bytes', accepting((side) => complete(side, {}, 3)), /a completion of 3 bytes/],
+  [
+    'sends a completion of 3 bytes',
+    accepting((side) => complete(side, {}, 3)),
+    /must have 16 bytes; the target sent 3/,
+  ],
   [
     'completes what was not asked',
     accepting((side) => complete(side, { commandId: 7777 })),
@@ -297,12 +301,12 @@ const strangeTargets: readonly (readonly [string, (side: SideV2, host: HostV2) =
     accepting((side) => complete(side, { statusField: NvmeStatus.CONNECT_BUSY << 1, commandId: 31 })),
     /CONNECT_BUSY/,
   ],
-  ['never answers', accepting(() => {}), /Connect to .* has had no answer for 200 ms/],
+  ['never answers', accepting(() => {}), /Connect to .* did not complete within 200 ms/],
   ['disconnects', accepting((side) => side.disconnect()), /connection/],
   [
     'rejects the connection',
     (side) => side.connector.reject(ConnectReject.make({ status: RejectStatus.NO_RESOURCES })),
-    /has refused queue 0: NO_RESOURCES/,
+    /rejected queue 0: NO_RESOURCES/,
   ],
 ];
 for (const [what, act, error] of strangeTargets) {
@@ -318,7 +322,7 @@ test('nd nvme ends with 1 at a target that refuses it: that one is not lost', as
   );
   const { code, stderr } = await runNd('nvme', 'info', '127.0.0.1', '--nqn', NQN, '--port', String(port));
   assert.is(code, 1, stderr);
-  assert.match(stderr, /has refused queue 0: NO_RESOURCES/);
+  assert.match(stderr, /rejected queue 0: NO_RESOURCES/);
 });
 
 interface Running {
@@ -400,7 +404,7 @@ test('a target process that stands still counts as lost after the keep-alive tim
     const begun = performance.now();
     const [error] = await closed;
     assert.ok(performance.now() - begun < CM_PATIENCE_MS, 'it does not wait for the answer to a DREQ');
-    assert.match(String(error), /was not found again/);
+    assert.match(String(error), /reconnecting failed/);
     target.child.kill('SIGCONT');
   });
 });

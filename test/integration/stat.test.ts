@@ -158,7 +158,7 @@ test('wrong arguments are named', async () => {
   assert.equal([word.code, word.stderr], [2, 'nd stat: the process id must be a number\n']);
   assert.equal([port.code, port.stderr], [2, 'nd top: --port needs --web\n']);
   assert.match(port.stdout, '"error"');
-  assert.equal([none.code, none.stderr], [1, 'nd: There is no process 4194304.\n']);
+  assert.equal([none.code, none.stderr], [1, 'nd: Process 4194304 does not exist.\n']);
 });
 
 test('nd stat: a line for each process, all of one process, JSON', async () => {

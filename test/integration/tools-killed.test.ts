@@ -47,7 +47,7 @@ for (const [nth, name] of tools.entries()) {
         assert.is((await dead.ended).signal, 'SIGKILL');
         const { code, stderr } = await left.ended;
         assert.is(code, 3, stderr);
-        assert.match(stderr, /: The peer has ended the connection before the test was over\.$/m);
+        assert.match(stderr, /: The peer ended the connection before the test was finished\.$/m);
       });
     }
   }
@@ -62,7 +62,7 @@ test('conn: a client whose server is killed ends before its time, with what it h
   const { code, stdout, stderr } = await client.ended;
   assert.is(code, 3, stderr);
   assert.match(stdout, /^[1-9][\d.]+ connections per second\n/);
-  assert.match(stderr, /: The peer has ended the connection before the test was over\.$/m);
+  assert.match(stderr, /: The peer ended the connection before the test was finished\.$/m);
 });
 
 for (const { at, args, packets } of [
@@ -84,7 +84,7 @@ for (const { at, args, packets } of [
       assert.is((await dead.ended).signal, 'SIGKILL');
       const { code, stdout, stderr } = await left.ended;
       assert.is(code, 3, stderr);
-      const sentence = 'The peer has ended the connection before the test was over.';
+      const sentence = 'The peer ended the connection before the test was finished.';
       assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
       assert.equal(JSON.parse(stdout), { tool: 'nd demo', error: { message: sentence } });
     });
@@ -109,7 +109,7 @@ test('nvme: a target that is killed, and not found again', async () => {
   writer.process.stdin!.end(Buffer.alloc(1_000_000));
   const { code, stdout, stderr } = await writer.ended;
   assert.is(code, 3, stderr);
-  const sentence = `The target at 127.0.0.1, port ${port} is lost, and was not found again within 0 s: check that it runs; --reconnect sets how long it is looked for.`;
+  const sentence = `The target at 127.0.0.1, port ${port} was lost and could not be reconnected within 0 s. Check that it is running; --reconnect sets the time limit.`;
   assert.is(stderr.trim().split('\n').at(-1), `nd: ${sentence}`);
   assert.equal(JSON.parse(stdout), { tool: 'nd nvme write', error: { message: sentence } });
 });

@@ -188,7 +188,7 @@ long(test, 'Ctrl-C ends what waits for a client, and what waits to begin', async
 
 for (const [who, signal, sentence] of [
   ['client', 'SIGINT', /^nd cat: interrupted$/m],
-  ['server', 'SIGKILL', /^nd cat: The peer has ended the connection before the test was over\.$/m],
+  ['server', 'SIGKILL', /^nd cat: The peer ended the connection before the test was finished\.$/m],
 ] as const) {
   firstIf(who === 'server', test)(
     `cat: a client that waits for input ends when the ${who} gets ${signal}`,

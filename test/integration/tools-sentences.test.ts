@@ -13,12 +13,12 @@ test('a host that is not found is one sentence, of every tool', async () => {
   for (const args of [['ping', '-c'], ['adapterinfo']]) {
     const { code, stdout, stderr } = await runNd(...args, UNKNOWN);
     assert.equal([code, stdout], [2, '']);
-    assert.match(stderr, new RegExp(`^nd ${args[0]}: No host has the name '${UNKNOWN}': [^\\n]*\\n$`));
+    assert.match(stderr, new RegExp(`^nd ${args[0]}: Host name '${UNKNOWN}' cannot be resolved[^\\n]*\\n$`));
   }
   const nvme = await runNd('nvme', 'discover', '--json', UNKNOWN);
   assert.is(nvme.code, 2);
-  assert.match(nvme.stderr, /^nd nvme discover: No host has the name [^\n]*\n$/);
-  assert.match(JSON.parse(nvme.stdout).error.message, /^No host has the name/);
+  assert.match(nvme.stderr, /^nd nvme discover: Host name [^\n]*\n$/);
+  assert.match(JSON.parse(nvme.stdout).error.message, /^Host name .* cannot be resolved/);
 });
 
 test('nvme without an address says so, and where its usage is; with --json in JSON, too', async () => {
@@ -26,7 +26,7 @@ test('nvme without an address says so, and where its usage is; with --json in JS
   assert.equal([plain.code, plain.stdout], [2, '']);
   assert.match(
     plain.stderr,
-    /^error: missing required argument 'host'\n\n?Its usage: nd nvme discover --help\n$/,
+    /^error: missing required argument 'host'\n\n?Usage: nd nvme discover --help\n$/,
   );
   const asJson = await runNd('nvme', 'discover', '--json');
   assert.is(asJson.code, 2);
@@ -49,25 +49,29 @@ test('what goes wrong with nvme is one sentence with its cause and what to do, w
   const cases = [
     [2, ['info', '300.1.1.1', '--nqn', NQN], /^Bad address '300\.1\.1\.1': it must be an IP address, .*$/],
     [2, ['info', '0.0.0.0', '--nqn', NQN], /^Bad address '0\.0\.0\.0': it must be the address of one host$/],
-    [2, ['info', '127.0.0.1', '--nqn', 'disk'], /^--nqn must be an NVMe qualified name, as in nqn\./],
-    [2, ['info', ...here, '--host-name', 'me'], /^--host-name must be an NVMe qualified name, as in nqn\./],
+    [2, ['info', '127.0.0.1', '--nqn', 'disk'], /^--nqn must be an NVMe qualified name such as nqn\./],
+    [2, ['info', ...here, '--host-name', 'me'], /^--host-name must be an NVMe qualified name such as nqn\./],
     [2, ['serve', '--nqn', NQN, '--size', '1', '--block-size', '100'], /^--block-size must be 512, .*$/],
     [
       1,
       ['info', '127.0.0.1', '--nqn', NQN, '--port', '50402'],
-      /^No target answers at 127\.0\.0\.1, port 50402\. .*--port\.$/,
+      /^No target responds at 127\.0\.0\.1, port 50402\. .*--port\.$/,
     ],
     [
       3,
       ['info', '127.0.0.1', '--nqn', NQN, '--port', '50401'],
-      /^The server at .*, port 50401 .*; check that it is an NVMe target: /,
+      /^The server at .*, port 50401 .* Check that it is an NVMe target: /,
     ],
     [
       1,
       ['info', '127.0.0.1', '--nqn', `${NQN}2`, '--port', port],
-      /^The target at .* has no subsystem '.*'; .*: nd nvme discover /,
+      /^The target at .* does not have a subsystem '.*'\. .*: nd nvme discover /,
     ],
-    [1, ['read', ...here, '--namespace', '7'], /^Subsystem '.*' has no namespace 7; .*: nd nvme info /],
+    [
+      1,
+      ['read', ...here, '--namespace', '7'],
+      /^Subsystem '.*' does not have a namespace 7\. .*: nd nvme info /,
+    ],
     [
       1,
       ['read', ...here, '--start', '1048576'],
@@ -76,12 +80,12 @@ test('what goes wrong with nvme is one sentence with its cause and what to do, w
     [
       1,
       ['write', ...here, '--input', '/dev/zero'],
-      /^The input must fit .* which has 1048576 bytes; it is longer\.$/,
+      /^The input must fit .* which has 1048576 bytes\. It is longer\.$/,
     ],
     [
       1,
       ['serve', '--nqn', NQN, '--size', '1', '--port', port],
-      /^Port \d+ of 127\.0\.0\.1 is in use; give another with --port/,
+      /^Port \d+ of 127\.0\.0\.1 is in use\. Choose another with --port/,
     ],
   ] as const;
   for (const [code, args, sentence] of cases) {
@@ -109,7 +113,7 @@ test('output that nobody reads ends the tool in silence, and that which cannot b
   const { code, stderr } = await ended(full);
   closeSync(full);
   assert.is(code, 1);
-  assert.match(stderr, /^nd: the output cannot be written: [^\n]*ENOSPC[^\n]*\n$/);
+  assert.match(stderr, /^nd: cannot write the output: [^\n]*ENOSPC[^\n]*\n$/);
 });
 
 test.run();

@@ -210,7 +210,7 @@ test('statistics, nd stat, nd top and the report say what is open', async () => 
   const top = await runNd('top', '--count', '1');
   assert.match(top.stdout, new RegExp(`^ *${started[1]!.pid} .* never `, 'm'));
   const one = await runNd('stat', String(started[0]!.pid));
-  assert.match(one.stdout, 'UDP port 4791: not open: nothing has needed it');
+  assert.match(one.stdout, 'UDP port 4791: not open: not needed so far');
   const report = await runNd('verbs-info', '--report', '--json');
   assert.equal(JSON.parse(report.stdout).udpPort4791, ['IPv4', 'IPv6']);
   await started[0]!.listen('wv', '0.0.0.0');

@@ -151,7 +151,7 @@ for (const [where, put] of [
 
 test('a registry that has nothing is a sentence', ({ made }) => {
   const { built, said } = made.build();
-  assert.equal([built, said], ['', 'nd: npm has fetched nothing of @networkdirect/source@1.2.3.\n']);
+  assert.equal([built, said], ['', 'nd: npm did not download @networkdirect/source@1.2.3.\n']);
 });
 
 test('Ctrl-C ends the compiler and what it has started, and then the command', async ({ made }) => {

@@ -52,7 +52,7 @@ test('the mapping is awaited without blocking, until the connection ends', async
 test('a peer that never offers its memory is waited for once, whatever its handles', () => {
   const answers: Nd2DirectResult[] = [NOT_MAPPED];
   const { asked, read } = answering(answers);
-  const error = /readSync: .* the peer has not offered its memory\. Use read\(\)\./;
+  const error = /readSync: .* the peer did not offer its memory\. Use read\(\)\./;
   assert.throws(read, error);
   assert.ok(asked.length > 1);
   asked.length = 0;
@@ -65,7 +65,7 @@ test('a peer that never offers its memory is waited for once, whatever its handl
 test('what is refused says why', () => {
   assert.throws(answering([REFUSED]).read, /the peer has released it/);
   assert.throws(answering([REFUSED], false).read, /the peer is on another host/);
-  assert.throws(answering([UNKNOWN]).read, /it may have been executed/);
+  assert.throws(answering([UNKNOWN]).read, /may have been executed/);
 });
 
 /** A link whose queue pair gives these answers to `view`; what it throws is an error among them. */
@@ -103,19 +103,19 @@ test('a view that cannot be says why, and what to use instead', async () => {
   assert.is(error.code, 'ENOTSUP');
   assert.match(
     error.message,
-    /^map: the memory cannot be mapped: the peer has not offered its memory\. Use read\(\)\.$/,
+    /^map: the memory cannot be mapped: the peer did not offer its memory\. Use read\(\)\.$/,
   );
   assert.match((await rejection(viewing([REFUSED]).map())).message, /the peer has released it/);
   const forbidden = viewing([new Uint8Array(8)]);
   assert.match(
     (await rejection(forbidden.map(false))).message,
-    /the peer has not exposed it with views: true/,
+    /the peer did not expose it with views: true/,
   );
   assert.is(forbidden.count(), 0);
   const elsewhere = new DirectMemory({ queuePair: {} } as unknown as Link, remote);
   assert.match(
     (await rejection(elsewhere.map(8, true))).message,
-    /its adapter has no direct access\. Use read/,
+    /its adapter does not support direct access\. Use read/,
   );
   const full = viewing([new NdError(Status.INSUFFICIENT_RESOURCES, 'view: too many')]);
   assert.is((await rejection(full.map())).code, 'ENOBUFS');

@@ -206,7 +206,7 @@ test('a ring that was taken back is freed by its sender when its Writes have com
   writes[0]!.ring.wrote();
   assert.equal([place.released, rings.bytes], [2, 0]);
   // It is not there twice.
-  assert.match(receiver.receive(given.kind, given.payload) ?? '', /gives back a ring/);
+  assert.match(receiver.receive(given.kind, given.payload) ?? '', /returned a ring/);
 });
 
 test('memory that is refused is asked for again only after much more has come', async () => {

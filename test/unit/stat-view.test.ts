@@ -96,7 +96,7 @@ test('rates are differences by time; a counter that wraps, a new queue pair and 
 
 test('a process that tells nothing has a row that says why', () => {
   const rows = new Sampler().take([{ pid: 0, slot: 4, problem: 'silent' }, kernel()]);
-  assert.match(formatProcesses(rows), /^ *0 +4 +\(does not answer: it is stopped/m);
+  assert.match(formatProcesses(rows), /^ *0 +4 +\(does not respond: it is stopped/m);
   assert.match(formatTop(rows, 'messages').text, 'does not answer');
   assert.match(formatKernel(rows[0]!, false), 'does not answer');
   assert.match(
@@ -190,7 +190,7 @@ async function serve(
   look = async (): Promise<Seen[]> => new Sampler().take([kernel()]),
   delayMs = 20,
 ): Promise<URL> {
-  const view = await serveView({ port: 0, delayMs, look });
+  const view = await serveView({ port: 0, delayMs, sample: look });
   views.push(view);
   return new URL(view.url);
 }

@@ -297,8 +297,8 @@ function tests(other: OtherBuild): void {
       assert.match(
         heard.message,
         name === 'older'
-          ? /speaks version 5 .*this side version/
-          : /speaks version \d+ .*this side version \d+/,
+          ? /(?:speaks|uses) version 5 .*this side version/
+          : /(?:speaks|uses) version \d+ .*this side version \d+/,
       );
       assert.is(failed.code, name === 'older' ? 'ECONNREFUSED' : 'EPROTO');
       if (name === 'next') {

@@ -1,29 +1,29 @@
 /**
- * What initiator and target exchange: capsules, completions, and the private data of connections. Sources: NVMe Base
- * Specification 2.0 ("Base"), NVMe RDMA Transport Specification 1.0 ("RDMA").
+ * Messages between initiator and target: capsules, completions, and the private data of connections. Sources: NVMe Base Specification 2.0
+ * ("Base"), NVMe RDMA Transport Specification 1.0 ("RDMA").
  */
 import { big64, Layout, raw, text, u8, u16, u24, u32, u64 } from './little-endian.js';
 
-/** The port of NVMe over RDMA, also of discovery (IANA). */
+/** The port of NVMe over RDMA, including discovery (IANA). */
 export const NVME_PORT = 4420;
 /** The name of every discovery subsystem (Base §3.1.2.1). */
 export const DISCOVERY_NQN = 'nqn.2014-08.org.nvmexpress.discovery';
-/** Most bytes of an NVMe qualified name (Base §4.5). */
+/** Maximum length of an NVMe qualified name, in bytes (Base §4.5). */
 export const NQN_BYTES = 223;
-/** A controller identifier that asks for any controller (Base §3.3). */
+/** Controller identifier that requests any controller (Base §3.3). */
 export const ANY_CONTROLLER = 0xffff;
-/** A namespace identifier that means all (Base §3.2.1). */
+/** Namespace identifier for all namespaces (Base §3.2.1). */
 export const ALL_NAMESPACES = 0xffff_ffff;
-/** The unit of MDTS: the least memory page of a controller whose CAP.MPSMIN is 0. */
+/** The unit of MDTS: the smallest memory page of a controller whose CAP.MPSMIN is 0. */
 export const PAGE = 4096;
 
 /** Private data of a connection request (RDMA §3.3). */
 export const ConnectRequest = new Layout('RDMA_CM_REQUEST', 32, {
   recordFormat: u16(0),
   queueId: u16(2),
-  /** Completions that the host has Receives for. */
+  /** Number of completions for which the host posts Receives. */
   hostReceiveSize: u16(4),
-  /** The host's submission queue size, 0's based. */
+  /** Size of the host's submission queue, 0's based. */
   hostSendSize: u16(6),
   controllerId: u16(8),
 });
@@ -48,14 +48,14 @@ export const RejectStatus = {
 
 const SGL_AT = 24;
 
-/** What all commands have (Base §3.3.3.1): the submission queue entry, with its one SGL descriptor. */
+/** Common part of all commands (Base §3.3.3.1): the submission queue entry with its single SGL descriptor. */
 export const Command = new Layout('SQE', 64, {
   opcode: u8(0),
   flags: u8(1),
   commandId: u16(2),
   namespaceId: u32(4),
   address: big64(SGL_AT),
-  /** Length of a data block descriptor. A keyed one has {@link KeyedSgl} here. */
+  /** Length in a data block descriptor. A keyed descriptor has {@link KeyedSgl} here. */
   blockLength: u32(SGL_AT + 8),
   keyedLength: u24(SGL_AT + 8),
   key: u32(SGL_AT + 11),
@@ -63,16 +63,16 @@ export const Command = new Layout('SQE', 64, {
   sglType: u8(SGL_AT + 15),
 });
 
-/** Flag of every command over fabrics: it uses SGLs (PSDT 01b). */
+/** Flag of every fabrics transport command: it uses SGLs (PSDT 01b). */
 export const USES_SGL = 0x40;
 
-/** Types with subtypes of SGL descriptors (Base §4.1.2, RDMA §3.2). */
+/** Types and subtypes of SGL descriptors (Base §4.1.2, RDMA §3.2). */
 export const Sgl = {
-  /** Data behind the command in its capsule; the address is the offset from there. */
+  /** Data after the command in its capsule; the address is the offset from there. */
   IN_CAPSULE: 0x01,
-  /** Memory of the host, by address and key. */
+  /** Memory of the host, identified by address and key. */
   KEYED: 0x40,
-  /** The same; the completion invalidates the key. */
+  /** As KEYED; the completion also invalidates the key. */
   KEYED_INVALIDATE: 0x4f,
 } as const;
 
@@ -94,7 +94,7 @@ export const Io = { FLUSH: 0x00, WRITE: 0x01, READ: 0x02, WRITE_ZEROES: 0x08, FA
 /** Types of fabrics commands (Base §6). */
 export const Fabrics = { PROPERTY_SET: 0x00, CONNECT: 0x01, PROPERTY_GET: 0x04 } as const;
 
-/** A fabrics command's own part. */
+/** The part that all fabrics commands share. */
 export const FabricsCommand = new Layout('fabrics command', 64, { type: u8(4) });
 
 /** Connect (Base §6.3). */
@@ -104,7 +104,7 @@ export const ConnectCommand = new Layout('Connect', 64, {
   /** 0's based. */
   queueSize: u16(44),
   attributes: u8(46),
-  /** Milliseconds; 0: no keep-alive. */
+  /** In ms; 0: no keep-alive. */
   keepAliveTimeout: u32(48),
 });
 
@@ -118,7 +118,7 @@ export const ConnectData = new Layout('Connect data', 1024, {
 
 /** Property Get and Set (Base §6.4, §6.6). */
 export const PropertyCommand = new Layout('Property', 64, {
-  /** 1: the property has 8 bytes; 0: 4. */
+  /** 1: the property has 8 bytes; 0: 4 bytes. */
   size: u8(40),
   offset: u32(44),
   value: u64(48),
@@ -129,18 +129,18 @@ export const Property = { CAP: 0x00, VS: 0x08, CC: 0x14, CSTS: 0x1c } as const;
 
 /** Capabilities. */
 export const Cap = new Layout('CAP', 8, {
-  /** Most entries of a queue, 0's based. */
+  /** Maximum entries of a queue, 0's based. */
   maxQueueEntries: u16(0),
-  /** Bit 0: queues are contiguous. */
+  /** Bit 0: queues must be contiguous. */
   flags: u8(2),
-  /** Units of 500 ms that a controller may need to become ready. */
+  /** Time until a controller becomes ready, in units of 500 ms. */
   timeout: u8(3),
-  /** From bit 5 on: command sets; the first is NVM. */
+  /** Command sets from bit 5; the first is NVM. */
   commandSets: u8(4),
 });
 export const CAP_NVM = 0x20;
 
-/** Controller configuration: enable, and notice of a shutdown; queue entries of 2^6 and 2^4 bytes. */
+/** Controller configuration: enable, shutdown notification, and queue entry sizes of 2^6 and 2^4 bytes. */
 export const Cc = { ENABLE: 0x1, SHUTDOWN: 0xc000, SHUTDOWN_NORMAL: 0x4000, ENTRY_SIZES: 0x46_0000 } as const;
 
 /** Controller status. */
@@ -157,7 +157,7 @@ export const IdentifyCommand = new Layout('Identify', 64, { structure: u8(40), c
 
 export const LogCommand = new Layout('Get Log Page', 64, {
   page: u8(40),
-  /** Dwords, 0's based. */
+  /** Number of dwords, 0's based. */
   dwordsLow: u16(42),
   dwordsHigh: u16(44),
   offset: u64(48),
@@ -177,11 +177,11 @@ export const Completion = new Layout('CQE', 16, {
   head: u16(8),
   queueId: u16(10),
   commandId: u16(12),
-  /** The status from bit 1 on; bit 0 is unused over fabrics. */
+  /** The status, starting at bit 1; bit 0 is unused in fabrics transports. */
   statusField: u16(14),
 });
 
-/** Statuses: the type in bits 8 to 10, the code below (Base §3.3.3.2.1). */
+/** Statuses: type in bits 8 to 10, code in bits 0 to 7 (Base §3.3.3.2.1). */
 export const NvmeStatus = {
   SUCCESS: 0x000,
   INVALID_OPCODE: 0x001,
@@ -204,56 +204,56 @@ export const NvmeStatus = {
   CONNECT_INVALID_HOST: 0x184,
 } as const;
 
-/** Set in a status whose command would fail again: do not retry. */
+/** Status flag: the command would fail again and must not be retried. */
 export const DO_NOT_RETRY = 0x4000;
 const STATUS_BITS = 0x7ff;
 
-/** The name of a status. */
+/** Returns the name of a status. */
 export function nvmeStatusName(status: number): string {
   const code = status & STATUS_BITS;
   const name = Object.entries(NvmeStatus).find(([, value]) => value === code)?.[0];
   return name ?? `status 0x${code.toString(16)}`;
 }
 
-/** A command ended with another status than SUCCESS. */
+/** A command completed with a status other than SUCCESS. */
 export class NvmeError extends Error {
   override readonly name = 'NvmeError';
   readonly code: string;
 
   constructor(
     what: string,
-    /** The status as on the wire, with its flags. */
+    /** The status as transmitted, with its flags. */
     readonly status: number,
   ) {
-    super(`${what} ended with ${nvmeStatusName(status)}.`);
+    super(`${what} failed with ${nvmeStatusName(status)}.`);
     this.code = nvmeStatusName(status);
   }
 
-  /** Whether the same command may succeed when it is tried again. */
+  /** Whether the same command may succeed if retried. */
   get retryable(): boolean {
     return (this.status & DO_NOT_RETRY) === 0;
   }
 }
 
-/** Why a target does not do a command: the status of its completion. */
+/** Error with the completion status of a command that the target rejects. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 
   constructor(
-    /** Of {@link NvmeStatus}. */
+    /** A value of {@link NvmeStatus}. */
     readonly status: number,
-    /** For the completion. */
+    /** Result field of the completion. */
     readonly result = 0n,
   ) {
     super(nvmeStatusName(status));
   }
 }
 
-/** The connection, or the controller behind it, is gone; what was asked may or may not have happened. */
+/** The connection or its controller is lost. Pending commands may or may not have been executed. */
 export class NvmeConnectionError extends Error {
   override readonly name = 'NvmeConnectionError';
   readonly code = 'ECONNRESET';
 }
 
-/** The target has refused a connection with a reason. */
+/** The target rejected a connection with a reason. */
 export class NvmeRefusedError extends NvmeConnectionError {}

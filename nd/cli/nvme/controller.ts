@@ -1,6 +1,6 @@
 /**
- * The initiator: connects to a subsystem, keeps the connection, and makes it again when it is lost. Commands that were under way then
- * are repeated: reading or writing the same blocks twice does no harm.
+ * The initiator: connects to a subsystem, keeps the connection alive, and reconnects when it is lost. Pending commands are then repeated,
+ * because reading or writing the same blocks twice is harmless.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
@@ -36,29 +36,29 @@ const nqn = z
   .string()
   .min(1)
   .max(NQN_BYTES)
-  .refine((name) => name.startsWith('nqn.'), 'is an NVMe qualified name, which begins with nqn.');
+  .refine((name) => name.startsWith('nqn.'), 'must be an NVMe qualified name, which begins with nqn.');
 
 const options = z.strictObject({
-  /** Name or IP address of the target. */
+  /** Host name or IP address of the target. */
   host: z.string().default('127.0.0.1'),
   port: count(1, 65_535).default(NVME_PORT),
   subsystem: nqn,
-  /** Default: a random one. */
+  /** Default: a random name. */
   hostName: nqn.optional(),
-  /** I/O queues; the target may give fewer. */
+  /** I/O queues; the target may grant fewer. */
   queues: count(1, 64).default(2),
-  /** Commands in flight on each of them. */
+  /** Maximum commands in flight on each queue. */
   depth: count(2, 1024).default(32),
-  /** Most bytes of a command's data; the target may have a smaller limit. */
+  /** Maximum bytes of a command's data; the target may have a smaller limit. */
   transferBytes: count(4096, 4_194_304).default(131_072),
-  /** After so many ms without an answer the controller counts as lost, on either side; 0: no keep-alive. */
+  /** Keep-alive timeout in ms, after which either side considers the controller lost; 0: no keep-alive. */
   keepAliveMs: count(0, 3_600_000).default(10_000),
-  /** A command that has no answer for so many ms is the end of the connection; 0: it may take any time. */
+  /** Time limit for a command in ms, after which the connection is ended; 0: none. */
   answerMs: count(0, 3_600_000).default(30_000),
-  /** A lost controller is looked for again after so many ms, then after twice as many, at most `reconnectMostMs`. */
+  /** Delay before the first attempt to reconnect, in ms. It doubles for each further attempt, up to `reconnectMostMs`. */
   reconnectMs: count(1, 600_000).default(100),
   reconnectMostMs: count(1, 600_000).default(5000),
-  /** Until so many ms after the loss; 0: not at all. */
+  /** How long to try to reconnect, in ms; 0: not at all. */
   reconnectForMs: count(0, 86_400_000).default(60_000),
 });
 
@@ -67,11 +67,11 @@ export type NvmeOptions = z.input<typeof options>;
 type Options = z.output<typeof options>;
 
 interface Events {
-  /** The connection was lost, and is being made again. */
+  /** The connection was lost and is being re-established. */
   lost: [error: unknown];
-  /** It is there again. */
+  /** The connection was re-established. */
   reconnected: [];
-  /** It is over for good. */
+  /** The controller is closed permanently. */
   closed: [error: unknown];
 }
 
@@ -83,7 +83,7 @@ interface Lent {
 /** A connected NVMe controller. */
 export class NvmeController extends EventEmitter<Events> {
   #session!: Session;
-  /** Settles with the next session, while there is none. */
+  /** Settles when reconnecting ends; undefined while connected. */
   #reconnecting: Promise<void> | undefined;
   #closed: Error | undefined;
   readonly #closing = new AbortController();
@@ -105,7 +105,7 @@ export class NvmeController extends EventEmitter<Events> {
     return NvmeController.#open(chosen, chosen.queues);
   }
 
-  /** The subsystems of a target, as its discovery subsystem names them. @throws as {@link connect} */
+  /** Lists the subsystems of a target from its discovery subsystem. @throws as {@link connect} */
   static async discover(
     settings: Omit<NvmeOptions, 'subsystem'> = {},
   ): Promise<Parsed<typeof DiscoveryEntry>[]> {
@@ -119,7 +119,10 @@ export class NvmeController extends EventEmitter<Events> {
     try {
       const head = await controller.#session.log(Log.DISCOVERY, DiscoveryHead.bytes);
       const { entries } = DiscoveryHead.parse(head);
-      if (entries > MOST_ENTRIES) throw new NvmeConnectionError(`The log has ${entries} entries.`);
+      if (entries > MOST_ENTRIES)
+        throw new NvmeConnectionError(
+          `The discovery log must have at most ${MOST_ENTRIES} entries; got ${entries}.`,
+        );
       const log = await controller.#session.log(Log.DISCOVERY, (entries + 1) * DiscoveryEntry.bytes);
       return Array.from({ length: entries }, (_, n) =>
         DiscoveryEntry.parse(log, (n + 1) * DiscoveryEntry.bytes),
@@ -143,7 +146,7 @@ export class NvmeController extends EventEmitter<Events> {
     }
   }
 
-  /** What the controller says about itself. */
+  /** Data of Identify Controller. */
   get identity() {
     return this.#session.identity;
   }
@@ -153,7 +156,7 @@ export class NvmeController extends EventEmitter<Events> {
     return this.#session.queues;
   }
 
-  /** Most bytes of one command's data. */
+  /** Maximum bytes of a command's data. */
   get transferBytes(): number {
     return this.#session.transferBytes;
   }
@@ -175,18 +178,18 @@ export class NvmeController extends EventEmitter<Events> {
     const bytes = await this.#withSession((session) => session.identify(Identify.NAMESPACE, namespaceId));
     const { size, format } = IdentifyNamespace.parse(bytes);
     const { blockBits, metadata } = BlockFormat.parse(bytes, FORMATS_AT + (format & 0xf) * BlockFormat.bytes);
-    if (size === 0) throw new RangeError(`Namespace ${namespaceId} is not there.`);
+    if (size === 0) throw new RangeError(`Namespace ${namespaceId} does not exist.`);
     if (metadata !== 0 || blockBits < 9 || blockBits > 16) {
       throw new RangeError(
-        `Namespace ${namespaceId} has blocks of 2^${blockBits} bytes with ${metadata} more.`,
+        `Namespace ${namespaceId} must have blocks of 2^9 to 2^16 bytes without metadata; got 2^${blockBits} with ${metadata} bytes of metadata.`,
       );
     }
     return new Disk(this, namespaceId, 2 ** blockBits, size);
   }
 
   /**
-   * Lends memory: reads and writes of whole blocks in it are done by the target directly, without a copy here. It stays registered
-   * until the controller is closed.
+   * Registers memory. The target then reads and writes whole blocks in it directly, without a copy on this side, until the controller is
+   * closed.
    */
   async register(bytes: Uint8Array): Promise<void> {
     const region = this.place.adapter.createMemoryRegion();
@@ -200,7 +203,7 @@ export class NvmeController extends EventEmitter<Events> {
     this.#lent.set(bytes.buffer, [...others, { bytes, region }]);
   }
 
-  /** The registered memory that these bytes are a part of. @internal */
+  /** The registered memory that contains these bytes. @internal */
   lentData(bytes: Uint8Array): Data | undefined {
     const begin = bytes.byteOffset;
     const lent = this.#lent
@@ -212,12 +215,12 @@ export class NvmeController extends EventEmitter<Events> {
     return { region, address: region.address, token: region.getRemoteToken(), offset, length: bytes.length };
   }
 
-  /** Does something on an I/O queue; again on another if the connection is lost. @internal */
+  /** Runs an operation on an I/O queue, and repeats it on another if the connection is lost. @internal */
   io<T>(use: (queue: NvmeQueue) => Promise<T>): Promise<T> {
     return this.#withSession((session) => use(session.queue));
   }
 
-  /** Says goodbye to the target, and ends. What waits fails. */
+  /** Shuts the controller down and closes the connection. Pending operations fail. */
   async close(): Promise<void> {
     if (this.#closed !== undefined) return;
     await this.#end(new NvmeConnectionError('The controller was closed.'));
@@ -259,7 +262,7 @@ export class NvmeController extends EventEmitter<Events> {
       try {
         await this.#connect();
       } catch (failure) {
-        // The target says that it never will.
+        // The target reported that it never will.
         if (failure instanceof NvmeError && !failure.retryable) break;
         continue;
       }
@@ -267,7 +270,7 @@ export class NvmeController extends EventEmitter<Events> {
       this.emit('reconnected');
       return;
     }
-    const gone = new NvmeConnectionError('The controller is lost, and was not found again.', {
+    const gone = new NvmeConnectionError('The controller was lost, and reconnecting failed.', {
       cause: error,
     });
     await this.#end(gone);
@@ -284,7 +287,7 @@ export class NvmeController extends EventEmitter<Events> {
         return await use(session);
       } catch (error) {
         if (!(error instanceof NvmeConnectionError) || this.#closed !== undefined) throw error;
-        // The loss is reported to the session a turn later than to its commands.
+        // The session reports the loss one turn later than its commands.
         await session.lost.catch(() => {});
       }
     }
@@ -301,7 +304,7 @@ export class NvmeController extends EventEmitter<Events> {
   }
 }
 
-/** Most entries of a discovery log that is read. */
+/** Maximum entries of a discovery log. */
 const MOST_ENTRIES = 4096;
 
 const end = (bytes: Uint8Array): number => bytes.byteOffset + bytes.length;

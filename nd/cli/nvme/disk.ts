@@ -1,38 +1,38 @@
-/** A namespace as a program uses it: like a FileHandle, and as streams. */
+/** A namespace as an object similar to FileHandle, and as streams. */
 import { Duplex, Readable, Writable } from 'node:stream';
 import { BlockCommand, Command, Io, NvmeConnectionError } from './capsules.js';
 import type { NvmeController } from './controller.js';
 import type { Data, Direction, NvmeQueue } from './queue.js';
 
-/** A part of a namespace, for streams: bytes from `start` to before `end`; default: all. */
+/** Part of a namespace for a stream: bytes from `start` up to but not including `end`; default: all. */
 export interface Part {
   readonly start?: number;
   readonly end?: number;
 }
 
-/** A stream that writes. */
+/** A writable stream to a namespace. */
 export interface DiskWriter extends Writable {
-  /** Bytes that the target has written, as of `fs.WriteStream`: those that are queued or under way are not among them. */
+  /** Bytes that the target has written, as in `fs.WriteStream`. Queued or pending bytes are not included. */
   bytesWritten: number;
 }
 
-/** Bytes that a stream reads or writes at once. */
+/** Bytes of one read or write of a stream. */
 const STREAM_BYTES = 1 << 20;
 
-/** An open namespace. Positions and lengths are bytes, and need not be multiples of a block. */
+/** An open namespace. Positions and lengths are in bytes and need not be multiples of a block. */
 export class Disk {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   #closed = false;
-  /** The end of the writes that read parts of blocks first: they must not overtake each other. */
+  /** Settles after the pending read-modify-write operations, which must not overtake each other. */
   #partial: Promise<unknown> = Promise.resolve();
 
   /** @internal */
   constructor(
     private readonly controller: NvmeController,
-    /** The namespace's identifier. */
+    /** The namespace identifier. */
     readonly id: number,
-    /** Bytes of a block. */
+    /** Block size in bytes. */
     readonly blockSize: number,
     /** Number of blocks. */
     readonly blocks: number,
@@ -41,7 +41,7 @@ export class Disk {
   }
 
   /**
-   * Reads, as `FileHandle.read`: fewer bytes than asked for only at the end of the disk.
+   * Reads as `FileHandle.read` does. Returns fewer bytes than requested only at the end of the disk.
    *
    * @throws RangeError, NvmeError, NvmeConnectionError
    */
@@ -59,7 +59,7 @@ export class Disk {
   }
 
   /**
-   * Writes, as `FileHandle.write`. What has been written is safe from a crash of the target after {@link sync}.
+   * Writes as `FileHandle.write` does. Written data survives a crash of the target only after {@link sync}.
    *
    * @throws RangeError if it does not fit, NvmeError, NvmeConnectionError
    */
@@ -76,7 +76,7 @@ export class Disk {
     return { bytesWritten, buffer };
   }
 
-  /** Flushes the target's caches to its medium. */
+  /** Makes the target write its caches to the medium. */
   async sync(): Promise<void> {
     this.#open();
     await this.controller.io((queue) =>
@@ -86,7 +86,7 @@ export class Disk {
     );
   }
 
-  /** The handle is used no more; the controller stays. */
+  /** Closes the handle; the controller stays open. */
   async close(): Promise<void> {
     this.#closed = true;
   }
@@ -95,13 +95,13 @@ export class Disk {
     return this.close();
   }
 
-  /** A stream of a part's bytes. */
+  /** Creates a readable stream of a part. */
   createReadStream(part: Part = {}): Readable {
     const take = this.#reader(part);
     return new Readable({ highWaterMark: STREAM_BYTES, read: pushing(take) });
   }
 
-  /** A stream that writes a part; it flushes at its end. A write behind the part's end is an error. */
+  /** Creates a writable stream of a part, which is flushed at its end. Writing beyond the end of the part is an error. */
   createWriteStream(part: Part = {}): DiskWriter {
     const put = this.#writer(part);
     const counted = async (chunk: Uint8Array): Promise<void> => {
@@ -113,7 +113,7 @@ export class Disk {
     return stream;
   }
 
-  /** Both at once: what is written from the start on, and what is read from there, are independent of each other. */
+  /** Creates both. Reading and writing each begin at the start and are independent of each other. */
   createDuplex(part: Part = {}): Duplex {
     const take = this.#reader(part);
     const put = this.#writer(part);
@@ -140,7 +140,9 @@ export class Disk {
     let position = start;
     return async (chunk) => {
       if (position + chunk.length > end) {
-        throw new RangeError(`${chunk.length} bytes at ${position} go beyond the end at ${end}.`);
+        throw new RangeError(
+          `Writes must not exceed the end at ${end}; got ${chunk.length} bytes at ${position}.`,
+        );
       }
       await this.write(chunk, 0, chunk.length, position);
       position += chunk.length;
@@ -151,26 +153,29 @@ export class Disk {
     if (this.#closed) throw new NvmeConnectionError(`The handle of namespace ${this.id} is closed.`);
   }
 
-  /** The length to transfer. */
+  /** Returns the number of bytes to transfer. */
   #check(buffer: Uint8Array, offset: number, length: number, position: number, read: boolean): number {
     this.#open();
     const counts = { offset, length, position };
     for (const [name, value] of Object.entries(counts)) {
-      if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${name} is ${value}.`);
+      if (!Number.isSafeInteger(value) || value < 0)
+        throw new RangeError(`\`${name}\` must be a non-negative safe integer; got ${value}.`);
     }
     if (offset + length > buffer.length) {
       throw new RangeError(
-        `${length} bytes at offset ${offset} are not within a buffer of ${buffer.length}.`,
+        `\`offset\` + \`length\` must be at most ${buffer.length}, the length of the buffer; got ${offset} + ${length}.`,
       );
     }
     const left = Math.max(0, this.size - position);
     if (!read && length > left) {
-      throw new RangeError(`${length} bytes at ${position} do not fit on a disk of ${this.size}.`);
+      throw new RangeError(
+        `Writes must end within the ${this.size} bytes of the disk; got ${length} bytes at ${position}.`,
+      );
     }
     return Math.min(length, left);
   }
 
-  /** Cuts a transfer into pieces of one command each, all under way at once; the first failure fails the whole. */
+  /** Splits a transfer into concurrent commands. The first failure fails the whole transfer. */
   async #pieces(
     length: number,
     position: number,
@@ -179,7 +184,7 @@ export class Disk {
     const most = this.controller.transferBytes;
     const all: Promise<void>[] = [];
     for (let begin = 0; begin < length; ) {
-      // A piece ends where its transfer of whole blocks does.
+      // A piece ends where its transfer of whole blocks ends.
       const inBlock = (position + begin) % this.blockSize;
       const count = Math.min(most - inBlock, length - begin);
       all.push(run(begin, count));
@@ -231,7 +236,7 @@ export class Disk {
     });
   }
 
-  /** Reads the blocks, changes a part, and writes them. */
+  /** Reads the blocks, changes part of them, and writes them. */
   #writePartial(from: Uint8Array, position: number): Promise<void> {
     const { first, count, inFirst } = this.#blocksOf(position, from.length);
     return this.controller.io((queue) =>
@@ -262,7 +267,7 @@ export class Disk {
   }
 }
 
-/** The `read` of a stream. */
+/** The `read` function of a stream. */
 function pushing(take: () => Promise<Buffer | null>): (this: Readable) => void {
   return function read() {
     take().then(
@@ -274,7 +279,7 @@ function pushing(take: () => Promise<Buffer | null>): (this: Readable) => void {
 
 type Done = (error?: Error | null) => void;
 
-/** The writing half of a stream. */
+/** The writing functions of a stream. */
 function writing(put: (chunk: Uint8Array) => Promise<void>, sync: () => Promise<void>) {
   return {
     write: (chunk: Uint8Array, _encoding: BufferEncoding, done: Done) =>

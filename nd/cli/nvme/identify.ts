@@ -1,4 +1,4 @@
-/** The structures by which a controller and its namespaces describe themselves, and the log of a discovery subsystem. */
+/** The structures that describe a controller and its namespaces, and the log of a discovery subsystem. */
 import { Layout, raw, text, u8, u16, u32, u64 } from './little-endian.js';
 
 /** CNS values of Identify (Base §5.17.1). */
@@ -9,7 +9,7 @@ export const Identify = {
   NAMESPACE_DESCRIPTORS: 0x03,
 } as const;
 
-/** Every structure of Identify has this length. */
+/** Length of every Identify structure, in bytes. */
 export const IDENTIFY_BYTES = 4096;
 
 /** Identify Controller (Base §5.17.2.1). */
@@ -20,7 +20,7 @@ export const IdentifyController = new Layout('Identify Controller', IDENTIFY_BYT
   firmware: text(64, 8, ' '),
   /** Bit 1: the subsystem may have several controllers. */
   multipath: u8(76),
-  /** Most bytes of a transfer: 2^n pages; 0: no limit. */
+  /** Maximum bytes of a transfer: 2^n pages; 0: no limit. */
   maxTransfer: u8(77),
   controllerId: u16(78),
   version: u32(80),
@@ -45,12 +45,12 @@ export const IdentifyController = new Layout('Identify Controller', IDENTIFY_BYT
   writeCache: u8(525),
   sglSupport: u32(536),
   subsystem: text(768, 256),
-  /** Units of 16 bytes: the capsule with its data. */
+  /** Size of a command capsule with its data, in units of 16 bytes. */
   ioCommandCapsule: u32(1792),
   ioResponseCapsule: u32(1796),
-  /** Units of 16 bytes. */
+  /** In units of 16 bytes. */
   inCapsuleOffset: u16(1800),
-  /** Most descriptors of a command's SGL. */
+  /** Maximum descriptors of a command's SGL. */
   sglDescriptors: u8(1803),
 });
 
@@ -59,24 +59,24 @@ export const ControllerType = { IO: 1, DISCOVERY: 2 } as const;
 export const MULTIPLE_CONTROLLERS = 0x02;
 /** Any command keeps the controller alive (TBKAS). */
 export const TRAFFIC_KEEPS_ALIVE = 0x40;
-/** Get Log Page takes an offset. */
+/** Get Log Page accepts an offset. */
 export const LOG_OFFSETS = 0x04;
 export const HAS_WRITE_ZEROES = 0x08;
 export const HAS_WRITE_CACHE = 0x01;
-/** SGLs; keyed ones; offsets of data in the capsule. */
+/** SGLs, keyed SGLs, and offsets of data in the capsule. */
 export const SGL_FEATURES = 0x0010_0005;
 export const FIXED_FIRMWARE = 0x03;
 
 /** Identify Namespace, NVM command set. */
 export const IdentifyNamespace = new Layout('Identify Namespace', IDENTIFY_BYTES, {
-  /** Blocks. */
+  /** Size in blocks. */
   size: u64(0),
   capacity: u64(8),
   utilization: u64(16),
   formats: u8(25),
-  /** Index of the format in use, in the lower four bits. */
+  /** Index of the current format, in the lower four bits. */
   format: u8(26),
-  /** Bit 0: several controllers may have it. */
+  /** Bit 0: several controllers may attach the namespace. */
   sharing: u8(30),
   guid: raw(104, 16),
 });
@@ -97,14 +97,14 @@ export const NamespaceDescriptor = new Layout('namespace descriptor', 20, {
 });
 export const GUID_DESCRIPTOR = 2;
 
-/** Head of the discovery log (Base §5.16.1.23); entries follow. */
+/** Header of the discovery log (Base §5.16.1.23); entries follow. */
 export const DiscoveryHead = new Layout('discovery log', 1024, {
   generation: u64(0),
   entries: u64(8),
   recordFormat: u16(16),
 });
 
-/** An entry of the discovery log, with RDMA's transport-specific part. */
+/** An entry of the discovery log with the transport-specific part of RDMA. */
 export const DiscoveryEntry = new Layout('discovery log entry', 1024, {
   transport: u8(0),
   addressFamily: u8(1),
@@ -124,5 +124,5 @@ export const DiscoveryEntry = new Layout('discovery log entry', 1024, {
 export const Transport = { RDMA: 1 } as const;
 export const AddressFamily = { IPV4: 1, IPV6: 2 } as const;
 export const SubsystemType = { DISCOVERY: 1, NVM: 2, THIS_DISCOVERY: 3 } as const;
-/** RDMA's part: reliable connected, RoCEv2, RDMA CM. */
+/** The RDMA part: reliable connected, RoCEv2, RDMA CM. */
 export const RdmaPart = { CONNECTED: 1, ROCE_V2: 4, RDMA_CM: 1 } as const;

@@ -1,10 +1,10 @@
-/** Layouts of structures on the wire as tables of named fields at their offsets. All numbers are little-endian. */
+/** Layouts of transmitted structures as tables of named fields and their offsets. All integers are little-endian. */
 
-/** A field: its place, and how its value is read and written. */
+/** A field: its offset and size, and functions that read and write its value. */
 export interface Field<T> {
-  /** Bytes from the start of the structure. */
+  /** Offset from the start of the structure, in bytes. */
   readonly at: number;
-  /** Bytes of the field. */
+  /** Size in bytes. */
   readonly size: number;
   read(bytes: Buffer, at: number): T;
   write(bytes: Buffer, at: number, value: T): void;
@@ -12,18 +12,20 @@ export interface Field<T> {
 
 type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** The values of a structure, by the names of its fields. */
+/** The values of a structure by field name. */
 export type Values<F extends Fields> = { [K in keyof F]: F[K] extends Field<infer T> ? T : never };
 
-/** The values that a layout parses. */
+/** The type of the values that a layout parses. */
 export type Parsed<L> = L extends Layout<infer F> ? Values<F> : never;
 
-/** The layout of a structure of a fixed length. */
+/** The layout of a structure of fixed length. */
 export class Layout<F extends Fields> {
   /**
-   * @param name - for errors
-   * @param bytes - the structure's length
-   * @throws RangeError for a field that is not within it
+   * Creates a layout.
+   *
+   * @param name - name in error messages
+   * @param bytes - length of the structure
+   * @throws RangeError if a field is not within the structure
    */
   constructor(
     readonly name: string,
@@ -31,28 +33,29 @@ export class Layout<F extends Fields> {
     readonly fields: F,
   ) {
     for (const [key, { at, size }] of Object.entries(fields)) {
-      if (at + size > bytes) throw new RangeError(`${name}.${key} ends at ${at + size}, behind ${bytes}.`);
+      if (at + size > bytes)
+        throw new RangeError(`${name}.${key} must end within ${bytes} bytes; got ${at + size}.`);
     }
   }
 
-  /** The values of a structure. @throws RangeError if there are not so many bytes */
+  /** Parses a structure. @throws RangeError if there are too few bytes */
   parse(from: Buffer, at = 0): Values<F> {
     this.#check(from, at);
     const entries = Object.entries(this.fields).map(([key, field]) => [key, field.read(from, at + field.at)]);
     return Object.fromEntries(entries) as Values<F>;
   }
 
-  /** Writes the given values; bytes of other fields stay as they are. @throws RangeError as {@link parse}, or for a value */
+  /** Writes the given values and leaves other bytes unchanged. @throws RangeError as {@link parse}, or for an invalid value */
   emit(values: Partial<Values<F>>, into: Buffer, at = 0): void {
     this.#check(into, at);
     for (const [key, value] of Object.entries(values)) {
       const field = this.fields[key];
-      if (field === undefined) throw new RangeError(`${this.name} has no field ${key}.`);
+      if (field === undefined) throw new RangeError(`${this.name} does not have a field ${key}.`);
       field.write(into, at + field.at, value);
     }
   }
 
-  /** A new structure with the given values, and zeros elsewhere. */
+  /** Creates a structure with the given values and zeros elsewhere. */
   make(values: Partial<Values<F>>): Buffer {
     const bytes = Buffer.alloc(this.bytes);
     this.emit(values, bytes);
@@ -61,12 +64,12 @@ export class Layout<F extends Fields> {
 
   #check(bytes: Buffer, at: number): void {
     if (bytes.length - at < this.bytes) {
-      throw new RangeError(`${this.name} has ${this.bytes} bytes, not ${bytes.length - at}.`);
+      throw new RangeError(`${this.name} must have ${this.bytes} bytes; got ${bytes.length - at}.`);
     }
   }
 }
 
-/** An unsigned number of 1 to 6 bytes. */
+/** An unsigned integer of 1 to 6 bytes. */
 export const uint = (at: number, size: number): Field<number> => ({
   at,
   size,
@@ -82,7 +85,7 @@ export const u32 = (at: number): Field<number> => uint(at, 4);
 
 const HIGH = 0x1_0000_0000;
 
-/** An unsigned 64-bit number whose values are counts. From 2^53 on it is read as a number near by, which no count here reaches. */
+/** An unsigned 64-bit count. Values from 2^53 on would lose precision, but no count is that large. */
 export const u64 = (at: number): Field<number> => ({
   at,
   size: 8,
@@ -93,7 +96,7 @@ export const u64 = (at: number): Field<number> => ({
   },
 });
 
-/** 64 bits of which each counts. */
+/** A 64-bit value with full precision. */
 export const big64 = (at: number): Field<bigint> => ({
   at,
   size: 8,
@@ -103,7 +106,7 @@ export const big64 = (at: number): Field<bigint> => ({
   },
 });
 
-/** ASCII text, padded; the value has no padding. */
+/** Padded ASCII text. The padding is removed from the value. */
 export const text = (at: number, size: number, pad: ' ' | '\0' = '\0'): Field<string> => ({
   at,
   size,
@@ -113,18 +116,20 @@ export const text = (at: number, size: number, pad: ' ' | '\0' = '\0'): Field<st
     return (end === -1 ? all : all.slice(0, end)).trimEnd();
   },
   write: (bytes, to, value) => {
-    if (value.length > size) throw new RangeError(`'${value}' has more than ${size} characters.`);
+    if (value.length > size)
+      throw new RangeError(`Text must have at most ${size} characters; got '${value}'.`);
     bytes.write(value.padEnd(size, pad), to, size, 'latin1');
   },
 });
 
-/** Bytes as they are; the value is a copy. */
+/** Raw bytes. The value is a copy. */
 export const raw = (at: number, size: number): Field<Uint8Array> => ({
   at,
   size,
   read: (bytes, from) => Uint8Array.prototype.slice.call(bytes, from, from + size),
   write: (bytes, to, value) => {
-    if (value.length !== size) throw new RangeError(`The field has ${size} bytes, not ${value.length}.`);
+    if (value.length !== size)
+      throw new RangeError(`The field must have ${size} bytes; got ${value.length}.`);
     bytes.set(value, to);
   },
 });

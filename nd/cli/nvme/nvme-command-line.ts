@@ -22,7 +22,7 @@ const json = z.boolean().default(false);
 const nqn = z
   .string()
   .max(NQN_BYTES, `must have at most ${NQN_BYTES} bytes`)
-  .regex(/^nqn\./, 'must be an NVMe qualified name, as in nqn.2026-11.io.example:disk');
+  .regex(/^nqn\./, 'must be an NVMe qualified name such as nqn.2026-11.io.example:disk');
 const where = { port: count(1, 65_535).default(NVME_PORT), hostName: nqn.optional(), json };
 const ofController = { ...where, nqn, reconnect: count(0, 86_400).optional() };
 const disk = {
@@ -49,14 +49,14 @@ const serveOptions = z
       .default(512),
     hosts: z.array(nqn).optional(),
   })
-  .refine(({ file, size }) => file !== undefined || size !== undefined, 'needs --file or --size');
+  .refine(({ file, size }) => file !== undefined || size !== undefined, 'requires --file or --size');
 
-/** What a command has of its command line beside the options. */
+/** Command-line state of a command in addition to its options. */
 interface Given {
   readonly host: string;
   /** Aborts when the user interrupts the command. */
   readonly signal: AbortSignal;
-  /** Says that the controller is there. */
+  /** Called when the controller is connected. */
   readonly connected: () => void;
 }
 
@@ -72,17 +72,17 @@ async function discover(
 }
 
 async function connected<T>(
-  { host, signal, connected: tell }: Given,
+  { host, signal, connected: onConnected }: Given,
   { port, nqn, hostName, reconnect }: z.output<typeof infoOptions>,
   use: (controller: NvmeController) => Promise<T>,
 ): Promise<T> {
-  const patience = reconnect === undefined ? {} : { reconnectForMs: 1000 * reconnect };
+  const retryOptions = reconnect === undefined ? {} : { reconnectForMs: 1000 * reconnect };
   const controller = await NvmeController.connect({
     ...{ host, port, subsystem: nqn },
     ...named(hostName),
-    ...patience,
+    ...retryOptions,
   });
-  tell();
+  onConnected();
   controller.on('lost', (error) => console.error(`nd nvme: ${messageOf(error)} Reconnecting.`));
   controller.on('reconnected', () => console.error('nd nvme: Reconnected.'));
   const end = (): void => void controller.close();
@@ -120,7 +120,7 @@ function info(given: Given, values: z.output<typeof infoOptions>): Promise<void>
   });
 }
 
-/** Copies a stream, and says how far it has come if the user interrupts it: to a disk, what the target has written. */
+/** Copies a stream. If the user interrupts it, prints the progress: for a disk, the bytes that the target has written. */
 async function copy(
   { signal }: Given,
   { json, start }: { json: boolean; start: number },
@@ -142,13 +142,13 @@ async function copy(
     if (!signal.aborted) throw error;
     const tool = verb === 'Read' ? 'nd nvme read' : 'nd nvme write';
     const bytes = verb === 'Wrote' ? (to as DiskWriter).bytesWritten : taken;
-    console.error(`${verb} ${bytes} bytes from ${start} on`);
+    console.error(`${verb} ${bytes} bytes starting at ${start}`);
     if (json && to !== process.stdout) console.log(JSON.stringify({ tool, bytes, interrupted: true }));
     throw new Interrupted();
   }
 }
 
-/** @throws Error if the first byte to copy is behind the namespace's end */
+/** @throws Error if the first byte to copy is beyond the end of the namespace */
 function checkStart({ id, size }: Disk, start: number): void {
   if (start < size || size === 0) return;
   throw new Error(`--start must be less than the ${size} bytes of namespace ${id}; got ${start}`);
@@ -174,14 +174,14 @@ function write(given: Given, values: z.output<typeof writeOptions>): Promise<voi
     await copy(given, values, 'Wrote', from, opened.createWriteStream({ start })).catch((error: unknown) => {
       if (!(error instanceof RangeError)) throw error;
       throw new Error(
-        `The input must fit between --start and the end of namespace ${namespace}, which has ${opened.size} bytes; it is longer.`,
+        `The input must fit between --start and the end of namespace ${namespace}, which has ${opened.size} bytes. It is longer.`,
         { cause: error },
       );
     });
   });
 }
 
-/** Runs until the user stops it. */
+/** Serves until the user stops it. */
 async function serve({ signal }: Given, values: z.output<typeof serveOptions>): Promise<void> {
   const { address, port, nqn, file, size, blockSize, hosts } = values;
   const sizeBytes = size === undefined ? undefined : size * MEGABYTE;
@@ -192,17 +192,20 @@ async function serve({ signal }: Given, values: z.output<typeof serveOptions>): 
     target = NvmeTarget.listen({ address, port, subsystems: [subsystem] });
   } catch (error) {
     if (!(error instanceof WvError) || error.status !== Status.ADDRESS_ALREADY_EXISTS) throw error;
-    throw new Error(`Port ${port} of ${address} is in use; give another with --port, or 0 for a free one.`, {
-      cause: error,
-    });
+    throw new Error(
+      `Port ${port} of ${address} is in use. Choose another with --port, or 0 for a free one.`,
+      {
+        cause: error,
+      },
+    );
   }
-  const told = (event: object, line: string): void =>
+  const report = (event: object, line: string): void =>
     console.log(values.json ? JSON.stringify({ tool: 'nd nvme serve', ...event }) : line);
-  target.on('host', (name, from) => told({ event: 'host', host: name, from }, `host ${name} from ${from}`));
-  target.on('gone', (name) => told({ event: 'gone', host: name }, `gone ${name}`));
+  target.on('host', (name, from) => report({ event: 'host', host: name, from }, `host ${name} from ${from}`));
+  target.on('gone', (name) => report({ event: 'gone', host: name }, `gone ${name}`));
   target.on('failure', (error) => console.error(`nd nvme: ${messageOf(error)}`));
   const { size: bytes } = store;
-  told(
+  report(
     { event: 'listening', address, port: target.port, nqn, bytes },
     `listening on ${address} port ${target.port}: ${nqn}, ${bytes} bytes`,
   );
@@ -210,24 +213,25 @@ async function serve({ signal }: Given, values: z.output<typeof serveOptions>): 
   await target.close();
 }
 
-/** Of commands that keep a controller. */
+/** Option of commands that keep a controller. */
 const RECONNECT = [
   '--reconnect <s>',
-  `how long a lost target is looked for (default: ${RECONNECT_SECONDS})`,
+  `how long to try to reconnect, in seconds (default: ${RECONNECT_SECONDS})`,
 ] as const;
 
 /** `nd nvme` and its commands. */
 export function nvmeCommand(fail: (error: unknown) => void): Command {
   const nvme = new Command('nvme').description(
-    'NVMe over RDMA: reads and writes the disk of a target, and serves one',
+    'NVMe over RDMA: read and write the disk of a target, or serve one',
   );
   const add = (name: string, description: string): Command => {
     const command = endsInTwo(nvme.command(name))
       .description(description)
-      .option('--json', 'print JSON: errors, what discover and info find, the events of serve')
-      .showHelpAfterError(`Its usage: nd nvme ${name.split(' ')[0]} --help`);
+      .option('--json', 'print errors, results of discover and info, and events of serve as JSON')
+      .showHelpAfterError(`Usage: nd nvme ${name.split(' ')[0]} --help`);
     const ofInitiator = command.registeredArguments.length > 0;
-    if (ofInitiator) command.option('--host-name <nqn>', "this host's name (default: a random one)");
+    if (ofInitiator)
+      command.option('--host-name <nqn>', 'NVMe qualified name of this host (default: a random one)');
     return command.option('--port <n>', `the target's port (default: ${NVME_PORT})`);
   };
   const onDisk = (command: Command): Command =>
@@ -235,32 +239,32 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
       .requiredOption('--nqn <name>', "the subsystem's name")
       .option(...RECONNECT)
       .option('--namespace <n>', 'the namespace (default: 1)')
-      .option('--start <bytes>', 'where to begin (default: 0)');
-  add('discover <host>', 'names the subsystems of a target').action(
+      .option('--start <bytes>', 'offset of the first byte (default: 0)');
+  add('discover <host>', 'list the subsystems of a target').action(
     checked(discoverOptions, (values, given) => discover(given, values)),
   );
-  add('info <host>', 'tells what a controller and its namespaces are')
+  add('info <host>', 'describe a controller and its namespaces')
     .requiredOption('--nqn <name>', "the subsystem's name")
     .option(...RECONNECT)
     .action(checked(infoOptions, (values, given) => info(given, values)));
-  onDisk(add('read <host>', 'copies bytes of a namespace to a file'))
-    .option('--length <bytes>', 'how many (default: to the end)')
+  onDisk(add('read <host>', 'copy bytes of a namespace to a file'))
+    .option('--length <bytes>', 'number of bytes (default: to the end)')
     .option('--output <file>', 'the file (default: standard output)')
     .action(checked(readOptions, (values, given) => read(given, values)));
-  onDisk(add('write <host>', 'copies a file to a namespace'))
+  onDisk(add('write <host>', 'copy a file to a namespace'))
     .option('--input <file>', 'the file (default: standard input)')
     .action(checked(writeOptions, (values, given) => write(given, values)));
-  add('serve', 'serves a file, a block device or memory as a namespace')
-    .option('--address <ip>', 'where to listen (default: 127.0.0.1)')
+  add('serve', 'serve a file, a block device or memory as a namespace')
+    .option('--address <ip>', 'address to listen on (default: 127.0.0.1)')
     .requiredOption('--nqn <name>', "the subsystem's name")
     .option('--file <path>', 'the file or block device (default: memory)')
-    .option('--size <MiB>', 'its size (default: as it is)')
+    .option('--size <MiB>', 'size of the namespace (default: size of the file)')
     .option('--block-size <bytes>', '512 to 4096 (default: 512)')
     .option('--hosts <nqn...>', 'the hosts that may connect (default: all)')
     .action(checked(serveOptions, (values, given) => serve(given, values)));
   return nvme;
 
-  /** An action with checked options; a command with an argument gets it first. */
+  /** Creates an action with validated options. A command with an argument gets it first. */
   function checked<S extends z.ZodType>(
     schema: S,
     run: (values: z.output<S>, given: Given) => Promise<void>,
@@ -293,11 +297,11 @@ export function nvmeCommand(fail: (error: unknown) => void): Command {
   }
 }
 
-/** The address of the host that the user has named. @throws Error */
+/** Resolves the host that the user has named. @throws Error */
 async function addressGiven(host: string): Promise<string> {
   const { error } = hostAddress.safeParse(host);
-  if (error !== undefined) throw new Error(`Bad address '${host}': it ${error.issues[0]!.message}`);
+  if (error !== undefined) throw new Error(`Host ${error.issues[0]!.message}; got '${host}'.`);
   const address = await addressOfHost(host);
-  if (isWildcard(address)) throw new Error(`Bad address '${host}': it must be the address of one host`);
+  if (isWildcard(address)) throw new Error(`Host must be the address of a single host; got '${host}'.`);
   return address;
 }

@@ -1,28 +1,28 @@
-/** The errors of `nd nvme` as sentences with their cause and what to do. */
+/** The errors of `nd nvme` as sentences with their cause and a cure. */
 import { NdError, Status } from '../../index.js';
 import { ConnectionEnded } from '../peer-lost.js';
 import { NvmeConnectionError, NvmeError, NvmeRefusedError, NvmeStatus } from './capsules.js';
 
-/** The target of a command, as the user has named it. */
+/** The target of a command as given by the user. */
 export interface Target {
   readonly host: string;
   readonly port: number;
   readonly nqn?: string;
   readonly namespace?: number;
-  /** Seconds. */
+  /** In seconds. */
   readonly reconnect?: number | undefined;
 }
 
-/** Seconds for which a lost target is looked for by default. */
+/** Default time to try to reconnect, in seconds. */
 export const RECONNECT_SECONDS = 60;
 
-/** Whether a command had its controller when the error came. */
+/** Whether the command was connected to its controller when the error occurred. */
 export type Phase = 'connecting' | 'connected';
 
-/** What an error means for the user; others unchanged. A target that was lost is a {@link ConnectionEnded}. */
+/** Converts an error to one with a message for the user; others are returned unchanged. A lost target becomes a {@link ConnectionEnded}. */
 export function meaningOf(error: unknown, target: Target, phase: Phase): unknown {
   if (error instanceof NvmeRefusedError) {
-    return new Error(`${error.message} It may serve too many hosts: try again later.`, { cause: error });
+    return new Error(`${error.message} It may serve too many hosts. Try again later.`, { cause: error });
   }
   if (error instanceof NvmeConnectionError) return new ConnectionEnded(error, lost(error, target, phase));
   const sentence =
@@ -38,19 +38,19 @@ const placeOf = ({ host, port }: Target): string => `${host}, port ${port}`;
 
 function lost({ message }: Error, target: Target, phase: Phase): string {
   if (phase === 'connecting') {
-    return `The server at ${placeOf(target)} ended the connection before it was an NVMe controller; check that it is an NVMe target: ${message}`;
+    return `The server at ${placeOf(target)} ended the connection during the NVMe handshake. Check that it is an NVMe target: ${message}`;
   }
   const { reconnect = RECONNECT_SECONDS } = target;
-  return `The target at ${placeOf(target)} is lost, and was not found again within ${reconnect} s: check that it runs; --reconnect sets how long it is looked for.`;
+  return `The target at ${placeOf(target)} was lost and could not be reconnected within ${reconnect} s. Check that it is running; --reconnect sets the time limit.`;
 }
 
 function unreachable({ status }: NdError, target: Target): string | undefined {
   const { host, port } = target;
   if (status === Status.CONNECTION_REFUSED) {
-    return `No target answers at ${placeOf(target)}. Start one there (nd nvme serve --address ${host} --port ${port} …), or give its port with --port.`;
+    return `No target responds at ${placeOf(target)}. Start one there (nd nvme serve --address ${host} --port ${port} …), or set its port with --port.`;
   }
   if (status === Status.TIMEOUT || status === Status.IO_TIMEOUT) {
-    return `${host} does not answer. Is it up, with the target running and UDP port 4791 open in its firewall?`;
+    return `${host} does not respond. Check that it is up, that the target is running, and that its firewall permits UDP port 4791.`;
   }
   return undefined;
 }
@@ -59,15 +59,15 @@ function refusal({ code }: NvmeError, target: Target): string | undefined {
   const { host, port, nqn, namespace } = target;
   switch (NvmeStatus[code as keyof typeof NvmeStatus]) {
     case NvmeStatus.CONNECT_INVALID_PARAMETERS:
-      return `The target at ${placeOf(target)} has no subsystem '${nqn}'; those that it has are listed by: nd nvme discover ${host} --port ${port}`;
+      return `The target at ${placeOf(target)} does not have a subsystem '${nqn}'. To list its subsystems: nd nvme discover ${host} --port ${port}`;
     case NvmeStatus.CONNECT_INVALID_HOST:
-      return `The target at ${placeOf(target)} does not admit this host; give a name that it admits with --host-name.`;
+      return `The target at ${placeOf(target)} does not admit this host. Set a permitted host name with --host-name.`;
     case NvmeStatus.CONNECT_BUSY:
-      return `The target at ${placeOf(target)} is busy; try again later.`;
+      return `The target at ${placeOf(target)} is busy. Try again later.`;
     case NvmeStatus.INVALID_NAMESPACE:
-      return `Subsystem '${nqn}' has no namespace ${namespace}; those that it has are listed by: nd nvme info ${host} --port ${port} --nqn ${nqn}`;
+      return `Subsystem '${nqn}' does not have a namespace ${namespace}. To list its namespaces: nd nvme info ${host} --port ${port} --nqn ${nqn}`;
     case NvmeStatus.WRITE_PROTECTED:
-      return `Namespace ${namespace} of '${nqn}' is write-protected: the target must allow writing.`;
+      return `Namespace ${namespace} of '${nqn}' is write-protected. The target must permit writing.`;
     default:
       return undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * A queue of the initiator: one connection, which carries commands and completions as messages. It is written on ND SPI v2, which has
- * all that an initiator needs: the target moves the data.
+ * A queue of the initiator: one connection, which carries commands and completions as messages. It uses ND SPI v2, which suffices for an
+ * initiator because the target moves the data.
  */
 import {
   type IND2Adapter,
@@ -35,25 +35,25 @@ const COMMAND = Command.bytes;
 const COMPLETION = Completion.bytes;
 const BATCH = 32;
 
-/** What a queue is made of. */
+/** Parameters of a queue. */
 export interface QueueOptions {
   readonly adapter: IND2Adapter;
   readonly local: SocketAddress;
   readonly target: SocketAddress;
   /** 0: the admin queue. */
   readonly id: number;
-  /** Commands in flight, from 2 on. */
+  /** Maximum commands in flight, at least 2. */
   readonly depth: number;
-  /** Bytes of a slot's own data. */
+  /** Bytes of the data buffer of each slot. */
   readonly slotBytes: number;
-  /** Most bytes of data in a command's capsule. */
+  /** Maximum bytes of data in a command capsule. */
   readonly capsuleBytes: number;
   readonly controllerId: number;
-  /** The longest time in ms until a command's answer; 0: any. */
+  /** Time limit for a command in ms; 0: none. */
   readonly answerMs: number;
 }
 
-/** Registered memory with data of a command. */
+/** Registered memory with the data of a command. */
 export interface Data {
   readonly region: IND2MemoryRegion;
   readonly address: bigint;
@@ -62,12 +62,12 @@ export interface Data {
   readonly length: number;
 }
 
-/** The way of a command's data, seen from the host. */
+/** The direction of a command's data as seen from the host. */
 export type Direction = 'in' | 'out';
 
-/** The place of one command in flight. */
+/** The resources of one command in flight. */
 export class Slot {
-  /** The slot's own data, registered. */
+  /** The slot's registered data buffer. */
   readonly data: Buffer;
   /** @internal */
   readonly command: Buffer;
@@ -87,7 +87,7 @@ export class Slot {
     this.data = data;
   }
 
-  /** The first bytes of its own data, for {@link run}. */
+  /** The first bytes of its data buffer, for {@link run}. */
   own(length: number): Data {
     return this.queue.ownData(this.id, length);
   }
@@ -95,9 +95,9 @@ export class Slot {
   /**
    * Sends a command and waits for its completion.
    *
-   * @param what - for errors
-   * @param fill - writes the command's own fields
-   * @returns The result of the completion
+   * @param what - name of the command in error messages
+   * @param fill - writes the fields of the command
+   * @returns the result field of the completion
    * @throws NvmeError, NvmeConnectionError
    */
   run(
@@ -109,14 +109,14 @@ export class Slot {
     return this.queue.run(this, what, fill, data, direction);
   }
 
-  /** Gives the slot back. */
+  /** Returns the slot to its queue. */
   free(): void {
     this.queue.free(this);
   }
 }
 
 export class NvmeQueue {
-  /** Rejects when the connection is gone; it never fulfils. */
+  /** Rejects when the connection is lost; never fulfills. */
   readonly lost: Promise<never>;
   readonly #options: QueueOptions;
   readonly #connector: IND2Connector;
@@ -145,7 +145,7 @@ export class NvmeQueue {
       receiveCompletionQueue: this.#queue,
       initiatorCompletionQueue: this.#queue,
       receiveQueueDepth: depth,
-      // A completion may come before the end of the Send that carried its command.
+      // A completion may arrive before the Send that carried its command has completed.
       initiatorQueueDepth: entries,
       maxInitiatorRequestSge: 2,
     });
@@ -160,7 +160,7 @@ export class NvmeQueue {
     this.lost.catch(() => {});
   }
 
-  /** A connected queue; its first command must be Connect. @throws NvmeConnectionError, NdError */
+  /** Opens a connected queue. Its first command must be Connect. @throws NvmeConnectionError, NdError */
   static async open(options: QueueOptions): Promise<NvmeQueue> {
     const queue = new NvmeQueue(options);
     try {
@@ -177,17 +177,17 @@ export class NvmeQueue {
     return this.#options.id;
   }
 
-  /** Commands that wait for a slot or are in flight. */
+  /** Number of commands that wait for a slot or are in flight. */
   get load(): number {
     return this.#options.depth - this.#free.length + this.#waiting.length;
   }
 
-  /** Bytes of a slot's own data. */
+  /** Bytes of a slot's data buffer. */
   get slotBytes(): number {
     return this.#options.slotBytes;
   }
 
-  /** The next free slot. @throws NvmeConnectionError */
+  /** Waits for a free slot. @throws NvmeConnectionError */
   slot(): Promise<Slot> {
     if (this.#error !== undefined) return Promise.reject(this.#error);
     const slot = this.#free.pop();
@@ -195,7 +195,7 @@ export class NvmeQueue {
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
-  /** Runs something with a slot. */
+  /** Calls `use` with a slot, which is released afterwards. */
   async with<T>(use: (slot: Slot) => Promise<T>): Promise<T> {
     const slot = await this.slot();
     try {
@@ -205,7 +205,7 @@ export class NvmeQueue {
     }
   }
 
-  /** Ends the connection; commands in flight fail. Given an error, it does not wait for the peer, which is lost. */
+  /** Ends the connection. Commands in flight fail. With an error, it does not wait for the peer, which is lost. */
   async close(error?: Error): Promise<void> {
     if (this.#error === undefined) this.#end(error ?? new NvmeConnectionError('The queue was closed.'));
     if (this.#released) return;
@@ -213,7 +213,7 @@ export class NvmeQueue {
       try {
         await this.#connector.disconnect();
       } catch {
-        // It has ended already.
+        // The connection has already ended.
       }
     }
     this.#release();
@@ -222,7 +222,8 @@ export class NvmeQueue {
   /** @internal */
   ownData(id: number, length: number): Data {
     const { slotBytes } = this.#options;
-    if (length > slotBytes) throw new RangeError(`A slot has ${slotBytes} bytes, not ${length}.`);
+    if (length > slotBytes)
+      throw new RangeError(`Data in a slot must have at most ${slotBytes} bytes; got ${length}.`);
     return {
       region: this.#dataRegion,
       address: this.#dataAddress,
@@ -271,25 +272,25 @@ export class NvmeQueue {
       try {
         this.#queuePair.send(slot, sgl);
       } catch (error) {
-        // There is room for every slot's command: the connection is broken.
-        this.#end(new NvmeConnectionError('The connection takes no command.', { cause: error }));
+        // The send queue has room for the command of every slot, so the connection is broken.
+        this.#end(new NvmeConnectionError('The connection does not accept a command.', { cause: error }));
       }
     });
   }
 
-  /** A timer, while commands are in flight, that ends the connection when one has no answer for too long. */
+  /** A timer, while commands are in flight, that ends the connection if one exceeds the time limit. */
   #watch(): NodeJS.Timeout | undefined {
     const { answerMs } = this.#options;
     if (answerMs === 0) return undefined;
-    const look = () => {
+    const checkOldest = () => {
       const flying = this.#slots.filter(({ settle }) => settle !== undefined);
       const [oldest] = flying.sort((a, b) => a.sent - b.sent);
       this.#timer = oldest === undefined ? undefined : this.#watch();
       if (oldest === undefined || performance.now() - oldest.sent < answerMs) return;
       const what = oldest.settle!.what;
-      this.#end(new NvmeConnectionError(`${what} has had no answer for ${answerMs} ms.`));
+      this.#end(new NvmeConnectionError(`${what} did not complete within ${answerMs} ms.`));
     };
-    return setTimeout(look, answerMs / 4).unref();
+    return setTimeout(checkOldest, answerMs / 4).unref();
   }
 
   async #prepare(): Promise<void> {
@@ -325,19 +326,19 @@ export class NvmeQueue {
     }
     await this.#connector.completeConnect();
     this.#connector.notifyDisconnect().then(
-      () => this.#end(new NvmeConnectionError('The target has ended the connection.')),
-      (error) => this.#end(new NvmeConnectionError('The connection has ended.', { cause: error })),
+      () => this.#end(new NvmeConnectionError('The target ended the connection.')),
+      (error) => this.#end(new NvmeConnectionError('The connection ended.', { cause: error })),
     );
     void this.#pump();
   }
 
-  /** The target's reason, if it has refused the connection with one. */
+  /** Converts a rejection by the target that has a reason. */
   #refusal(error: unknown): unknown {
     try {
       const { status } = ConnectReject.parse(Buffer.from(this.#connector.getPrivateData()));
       const name = Object.entries(RejectStatus).find(([, value]) => value === status)?.[0];
       if (name === undefined) return error;
-      return new NvmeRefusedError(`The target has refused queue ${this.id}: ${name}.`, { cause: error });
+      return new NvmeRefusedError(`The target rejected queue ${this.id}: ${name}.`, { cause: error });
     } catch {
       return error;
     }
@@ -348,7 +349,7 @@ export class NvmeQueue {
     this.#queuePair.receive(id, [{ memory: this.#capsules, offset, length: COMPLETION }]);
   }
 
-  /** Takes results until the connection is gone. */
+  /** Processes results until the connection ends. */
   async #pump(): Promise<void> {
     const results: Nd2Result[] = [];
     try {
@@ -358,19 +359,23 @@ export class NvmeQueue {
         if (count === 0) await this.#queue.notify('any');
       }
     } catch (error) {
-      this.#end(new NvmeConnectionError('The queue has failed.', { cause: error }));
+      this.#end(new NvmeConnectionError('The queue failed.', { cause: error }));
     }
   }
 
   #completed({ status, requestType, requestContext, bytesTransferred }: Nd2Result): void {
     if (status !== Status.SUCCESS) {
-      this.#end(new NvmeConnectionError(`The connection to the target has failed: ${statusName(status)}.`));
+      this.#end(new NvmeConnectionError(`The connection to the target failed: ${statusName(status)}.`));
       return;
     }
     if (requestType !== Nd2RequestType.RECEIVE || this.#error !== undefined) return;
     const id = requestContext as number;
     if (bytesTransferred !== COMPLETION) {
-      this.#end(new NvmeConnectionError(`The target sent a completion of ${bytesTransferred} bytes.`));
+      this.#end(
+        new NvmeConnectionError(
+          `Completions must have ${COMPLETION} bytes; the target sent ${bytesTransferred}.`,
+        ),
+      );
       return;
     }
     const at = this.#options.depth * COMMAND + id * COMPLETION;
@@ -394,7 +399,7 @@ export class NvmeQueue {
     else settle.reject(new NvmeError(settle.what, status));
   }
 
-  /** The connection is over: everything that waits fails. */
+  /** Ends the connection and fails all pending operations. */
   #end(error: Error): void {
     if (this.#error !== undefined) return;
     this.#error = error;

@@ -1,4 +1,4 @@
-/** One life of a controller, from its admin queue's connection to that one's end: what a reconnect makes anew. */
+/** One connection to a controller, from connecting its admin queue until that queue ends. A reconnect creates a new session. */
 import type { IND2Adapter, SocketAddress } from '../../index.js';
 import {
   Admin,
@@ -24,15 +24,15 @@ import { IDENTIFY_BYTES, Identify, IdentifyController, LOG_OFFSETS } from './ide
 import type { Parsed } from './little-endian.js';
 import { NvmeQueue, type Slot } from './queue.js';
 
-/** Commands in flight on the admin queue. */
+/** Maximum commands in flight on the admin queue. */
 const ADMIN_DEPTH = 32;
 /** The unit of CAP.TO, in ms. */
 const READY_UNIT = 500;
-/** Between two looks at CSTS, in ms. */
+/** Interval between reads of CSTS, in ms. */
 const READY_POLL = 10;
-/** A command's part of its capsule. */
+/** Bytes of a command in its capsule. */
 const COMMAND = Command.bytes;
-/** More in-capsule data than this is no faster than a Read by the target. */
+/** Larger in-capsule data is not faster than a Read by the target. */
 const MOST_IN_CAPSULE = 8192;
 
 export interface SessionOptions {
@@ -42,19 +42,19 @@ export interface SessionOptions {
   readonly subsystem: string;
   readonly host: string;
   readonly hostId: Uint8Array;
-  /** I/O queues to ask for; the target may give fewer. 0: none, as for discovery. */
+  /** Number of I/O queues to request; the target may grant fewer. 0: none, as for discovery. */
   readonly queues: number;
   readonly depth: number;
-  /** Most bytes of a command's data. */
+  /** Maximum bytes of a command's data. */
   readonly transferBytes: number;
-  /** 0: none. */
+  /** Keep-alive timeout in ms; 0: none. */
   readonly keepAliveMs: number;
-  /** The longest time until a command's answer; 0: any. */
+  /** Time limit for a command in ms; 0: none. */
   readonly answerMs: number;
 }
 
 export class Session {
-  /** Rejects when the first of its connections is gone. */
+  /** Rejects when the first of its connections is lost. */
   readonly lost: Promise<never>;
   identity!: Parsed<typeof IdentifyController>;
   readonly #io: NvmeQueue[] = [];
@@ -75,7 +75,7 @@ export class Session {
     admin.lost.catch(this.#fail);
   }
 
-  /** A controller that is enabled, with its I/O queues. @throws NvmeError, NvmeConnectionError, NdError */
+  /** Opens and enables a controller with its I/O queues. @throws NvmeError, NvmeConnectionError, NdError */
   static async open(options: SessionOptions): Promise<Session> {
     const { adapter, local, target, answerMs } = options;
     const common = { adapter, local, target, answerMs, slotBytes: PAGE, controllerId: ANY_CONTROLLER };
@@ -102,14 +102,14 @@ export class Session {
     return this.#io.length;
   }
 
-  /** Most bytes of a command's data that host and controller can have. */
+  /** Maximum bytes of a command's data that both host and controller support. */
   get transferBytes(): number {
     const { maxTransfer } = this.identity;
     const limit = maxTransfer === 0 ? Number.POSITIVE_INFINITY : PAGE * 2 ** maxTransfer;
     return Math.min(this.options.transferBytes, limit);
   }
 
-  /** A structure of Identify. */
+  /** Reads an Identify structure. */
   identify(structure: number, namespaceId = 0): Promise<Buffer> {
     return this.admin.with(async (slot) => {
       const fill = (command: Buffer) => {
@@ -121,12 +121,14 @@ export class Session {
     });
   }
 
-  /** `length` bytes of a log page, a multiple of 4. */
+  /** Reads `length` bytes of a log page, a multiple of 4. */
   async log(page: number, length: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     const offsets = (this.identity.logAttributes & LOG_OFFSETS) !== 0;
     if (length > PAGE && !offsets)
-      throw new RangeError(`The log has ${length} bytes; its reader has ${PAGE}.`);
+      throw new RangeError(
+        `The log must have at most ${PAGE} bytes, because the controller does not support offsets; got ${length}.`,
+      );
     for (let offset = 0; offset < length; offset += PAGE) {
       const bytes = Math.min(PAGE, length - offset);
       const dwords = bytes / 4 - 1;
@@ -143,17 +145,17 @@ export class Session {
     return Buffer.concat(parts);
   }
 
-  /** Tells the controller that this is the end, and disconnects. */
+  /** Shuts the controller down and disconnects. */
   async shutDown(): Promise<void> {
     try {
       await this.#setProperty(Property.CC, Cc.ENTRY_SIZES | Cc.ENABLE | Cc.SHUTDOWN_NORMAL);
     } catch {
-      // It is gone already.
+      // The controller is already lost.
     }
     await this.close();
   }
 
-  /** Disconnects. Given an error, it does not wait for the controller, which is lost. */
+  /** Disconnects. With an error, it does not wait for the controller, which is lost. */
   async close(error?: Error): Promise<void> {
     clearInterval(this.#timer);
     await Promise.all([...this.#io, this.admin].map((queue) => queue.close(error)));
@@ -181,7 +183,7 @@ export class Session {
       if ((status & Csts.READY) !== 0) return;
       if ((status & Csts.FATAL) !== 0 || performance.now() > deadline) {
         throw new NvmeConnectionError(
-          `The controller does not become ready: CSTS is 0x${status.toString(16)}.`,
+          `The controller did not become ready; CSTS is 0x${status.toString(16)}.`,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, READY_POLL));
@@ -209,7 +211,7 @@ export class Session {
         id,
         depth: Math.min(depth, this.#maxEntries),
         slotBytes: this.transferBytes,
-        // The target takes in-capsule data only directly behind the command.
+        // The target must accept in-capsule data directly after the command.
         capsuleBytes: this.identity.inCapsuleOffset === 0 ? Math.min(capsuleBytes, MOST_IN_CAPSULE) : 0,
         controllerId: this.#controllerId,
       });
@@ -219,7 +221,7 @@ export class Session {
     }
   }
 
-  /** The fabrics command Connect; returns the controller's identifier. */
+  /** Executes the fabrics command Connect. Returns the controller identifier. */
   #connect(queue: NvmeQueue, depth: number): Promise<number> {
     const { subsystem, host, hostId, keepAliveMs } = this.options;
     const { id } = queue;
@@ -257,13 +259,13 @@ export class Session {
     );
   }
 
-  /** Twice in each timeout the controller is asked; without an answer until the next time it counts as lost. */
+  /** Sends Keep Alive twice per timeout. Without a reply before the next one, the controller counts as lost. */
   #keepAlive(timeoutMs: number): void {
     let answered = true;
     const lost = (error: Error) => this.#fail(error);
-    const ask = async () => {
+    const sendKeepAlive = async () => {
       if (!answered) {
-        lost(new NvmeConnectionError(`The controller has not answered for ${timeoutMs / 2} ms.`));
+        lost(new NvmeConnectionError(`The controller did not respond for ${timeoutMs / 2} ms.`));
         return;
       }
       answered = false;
@@ -271,7 +273,7 @@ export class Session {
       await this.admin.with((slot) => slot.run('Keep Alive', fill));
       answered = true;
     };
-    this.#timer = setInterval(() => ask().catch(lost), timeoutMs / 2);
+    this.#timer = setInterval(() => sendKeepAlive().catch(lost), timeoutMs / 2);
     this.#timer.unref();
   }
 }

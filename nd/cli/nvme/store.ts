@@ -1,19 +1,19 @@
-/** Where a target keeps the blocks of a namespace: in memory, or in a file or block device. */
+/** Storage for the blocks of a namespace: in memory, or in a file or block device. */
 import { type FileHandle, open, stat } from 'node:fs/promises';
 
-/** Bytes that a namespace has. Positions and lengths are within its size. */
+/** The storage of a namespace. Positions and lengths must be within its size. */
 export interface Store {
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   read(into: Uint8Array, position: number): Promise<void>;
   write(from: Uint8Array, position: number): Promise<void>;
   zero(length: number, position: number): Promise<void>;
-  /** What was written is safe from now on. */
+  /** Resolves when all written data is on stable storage. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A store of zeros in memory, gone with the process. */
+/** Creates a zeroed store in memory. */
 export function memoryStore(size: number): Store {
   const bytes = Buffer.alloc(size);
   return {
@@ -35,10 +35,10 @@ export function memoryStore(size: number): Store {
 const ZEROS = new Uint8Array(1 << 20);
 
 /**
- * A store in a file or a block device.
+ * Creates a store in a file or a block device.
  *
- * @param size - bytes; a shorter file is made longer. Default: its present size
- * @throws RangeError if it has no size yet
+ * @param size - size in bytes; shorter files are extended. Default: the current size
+ * @throws RangeError if the file is empty and `size` is not given
  */
 export async function fileStore(path: string, size?: number): Promise<Store> {
   const before = await stat(path).catch(() => undefined);
@@ -47,7 +47,7 @@ export async function fileStore(path: string, size?: number): Promise<Store> {
     const present = await sizeOf(file);
     if (size !== undefined && present < size) await file.truncate(size);
     const bytes = size ?? present;
-    if (bytes === 0) throw new RangeError(`${path} is empty: give its size.`);
+    if (bytes === 0) throw new RangeError(`${path} is empty. Specify its size.`);
     return new FileStore(file, bytes);
   } catch (error) {
     await file.close();
@@ -58,7 +58,7 @@ export async function fileStore(path: string, size?: number): Promise<Store> {
 async function sizeOf(file: FileHandle): Promise<number> {
   const info = await file.stat();
   if (!info.isBlockDevice()) return info.size;
-  // The size of a device is where its last byte can be read.
+  // The size of a device is found by the last readable byte.
   let [low, high] = [0, 2 ** 50];
   const probe = Buffer.alloc(1);
   while (high - low > 1) {
@@ -79,7 +79,7 @@ class FileStore implements Store {
   async read(into: Uint8Array, position: number): Promise<void> {
     for (let done = 0; done < into.length; ) {
       const { bytesRead } = await this.file.read(into, done, into.length - done, position + done);
-      if (bytesRead === 0) throw new Error(`The file ends before ${position + into.length}.`);
+      if (bytesRead === 0) throw new Error(`The file is shorter than ${position + into.length} bytes.`);
       done += bytesRead;
     }
   }

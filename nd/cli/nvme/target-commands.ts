@@ -26,18 +26,18 @@ import {
 } from './target-controller.js';
 import type { DataPlan, TargetCommand, Work } from './target-queue.js';
 
-/** What the commands need of their target. */
+/** The parts of the target that commands use. */
 export interface CommandPlace {
   readonly subsystems: readonly Subsystem[];
-  /** Its port. */
+  /** The port of the target. */
   readonly port: number;
-  /** The controller of a command's queue. */
+  /** Returns the controller of a command's queue. */
   controller(work: Work): TargetController;
 }
 
 const { INVALID_FIELD, INVALID_LOG_PAGE, LBA_OUT_OF_RANGE } = NvmeStatus;
 
-/** SMART / health information (Base §5.16.1.3): what hosts look at. */
+/** SMART / health information (Base §5.16.1.3): the fields that hosts check. */
 const Health = new Layout('health log', 512, { temperature: u16(1), spare: u8(3), spareThreshold: u8(4) });
 const health = Health.make({ temperature: 300, spare: 100, spareThreshold: 10 });
 
@@ -50,7 +50,7 @@ export function adminCommands(place: CommandPlace): ReadonlyMap<number, TargetCo
     [Admin.GET_LOG_PAGE, getLog(place)],
     [Admin.SET_FEATURES, setFeatures(place)],
     [Admin.GET_FEATURES, getFeatures(place)],
-    // It is answered when something happens, and nothing does.
+    // Completes only on an event, and none occurs.
     [Admin.ASYNC_EVENT_REQUEST, { run: () => new Promise(() => {}) }],
     // Result 1: the command was not aborted.
     [Admin.ABORT, { run: () => 1n }],
@@ -91,7 +91,7 @@ function getLog(place: CommandPlace): TargetCommand {
       return discoveryLog(place.subsystems, host.name, { ...work.queue.localAddress, port: place.port });
     }
     if (id === Log.HEALTH) return health;
-    // Nothing has happened that they could tell.
+    // There are no entries to report.
     if (id === Log.ERRORS || id === Log.FIRMWARE) return Buffer.alloc(0);
     throw new CommandError(INVALID_LOG_PAGE);
   };
@@ -147,7 +147,7 @@ function getFeatures(place: CommandPlace): TargetCommand {
   };
 }
 
-/** Commands of both kinds of queues but Connect. */
+/** Property Get, which both kinds of queues support. */
 export const propertyGet = (place: CommandPlace): TargetCommand => ({
   run: (work) => place.controller(work).property(PropertyCommand.parse(work.command).offset),
 });
@@ -209,7 +209,7 @@ async function flush(controller: TargetController, id: number): Promise<bigint> 
   return 0n;
 }
 
-/** The bytes that a command names. @throws CommandError */
+/** The byte range of a command. @throws CommandError */
 function rangeOf({ store, blockSize }: Namespace, command: Buffer): { position: number; length: number } {
   const { start, count } = BlockCommand.parse(command);
   const blocks = Math.floor(store.size / blockSize);

@@ -1,4 +1,4 @@
-/** A controller of the target: what one host has, from Connect on its admin queue to that queue's end. */
+/** A controller of the target: the state for one host, from Connect on its admin queue until that queue ends. */
 import { createHash } from 'node:crypto';
 import {
   ANY_CONTROLLER,
@@ -38,17 +38,17 @@ import {
 import type { Store } from './store.js';
 import { IN_CAPSULE_BYTES, type TargetQueue, TRANSFER_BITS } from './target-queue.js';
 
-/** Most entries of a queue. */
+/** Maximum entries of a queue. */
 export const QUEUE_ENTRIES = 128;
-/** Most I/O queues of a controller. */
+/** Maximum I/O queues of a controller. */
 export const IO_QUEUES = 16;
-/** NVMe 1.3: the version whose features this target has. */
+/** NVMe 1.3: the version whose features this target implements. */
 const VERSION = 0x1_0300;
 const UNIT = 16;
-/** The longest time of a timer, in ms. */
+/** The longest timeout of a timer, in ms. */
 const LONGEST_TIMER = 0x7fff_ffff;
 
-/** A namespace: a store in blocks. */
+/** A namespace: a store divided into blocks. */
 export interface Namespace {
   readonly store: Store;
   readonly blockSize: number;
@@ -59,13 +59,13 @@ export interface Subsystem {
   readonly nqn: string;
   readonly discovery: boolean;
   readonly serial: string;
-  /** By identifier, from 1 on. */
+  /** Namespaces by identifier, starting at 1. */
   readonly namespaces: ReadonlyMap<number, Namespace>;
-  /** Names of hosts that may connect; undefined: all. */
+  /** Names of permitted hosts; undefined: all. */
   readonly hosts: ReadonlySet<string> | undefined;
 }
 
-/** The identity of a host, as Connect tells it. */
+/** The identity of a host in its Connect. */
 export interface HostIdentity {
   readonly name: string;
   readonly id: Uint8Array;
@@ -83,11 +83,11 @@ export class TargetController {
     readonly id: number,
     readonly subsystem: Subsystem,
     readonly host: HostIdentity,
-    /** The keep-alive timer has run out. */
+    /** Called when the keep-alive timer expires. */
     private readonly expired: () => void,
   ) {}
 
-  /** Whether it takes other commands than those of fabrics. */
+  /** Whether it accepts commands other than fabrics commands. */
   get ready(): boolean {
     return (this.#status & Csts.READY) !== 0;
   }
@@ -103,17 +103,17 @@ export class TargetController {
     if (ms > 0) this.#timer = setTimeout(this.expired, Math.min(ms, LONGEST_TIMER)).unref();
   }
 
-  /** A command has come. */
+  /** Restarts the keep-alive timer; called for each command. */
   alive(): void {
     this.#timer?.refresh();
   }
 
-  /** It is used no more. */
+  /** Ends the controller. */
   end(): void {
     clearTimeout(this.#timer);
   }
 
-  /** A property's value. @throws CommandError */
+  /** Reads a property. @throws CommandError */
   property(offset: number): bigint {
     switch (offset) {
       case Property.CAP:
@@ -134,7 +134,7 @@ export class TargetController {
     }
   }
 
-  /** Sets the configuration, the only property that a host can set. @throws CommandError */
+  /** Sets the configuration, the only writable property. @throws CommandError */
   setProperty(offset: number, value: number): void {
     if (offset !== Property.CC) throw new CommandError(NvmeStatus.INVALID_FIELD);
     const enable = (value & Cc.ENABLE) !== 0;
@@ -178,7 +178,7 @@ export class TargetController {
     });
   }
 
-  /** A namespace by its identifier. @throws CommandError */
+  /** Finds a namespace by its identifier. @throws CommandError */
   namespace(id: number): Namespace {
     const namespace = this.subsystem.namespaces.get(id);
     if (namespace === undefined) throw new CommandError(NvmeStatus.INVALID_NAMESPACE);
@@ -210,13 +210,13 @@ export class TargetController {
     return bytes;
   }
 
-  /** The same after each start of the target: hosts recognize a namespace by it. */
+  /** A stable identifier, so that hosts recognize the namespace after the target was restarted. */
   #guid(id: number): Uint8Array {
     return createHash('sha256').update(`${this.subsystem.nqn} ${id}`).digest().subarray(0, 16);
   }
 }
 
-/** The discovery log for a host that has reached the target at an address. */
+/** Creates the discovery log for a host that connected to the given address. */
 export function discoveryLog(
   subsystems: readonly Subsystem[],
   host: string,

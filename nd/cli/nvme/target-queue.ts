@@ -1,7 +1,7 @@
 /**
- * A queue of the target: one connection of a host. It takes command capsules, moves their data by RDMA Reads and Writes, and sends
- * completions. It is written on WinVerbs, because NetworkDirect has no Send with Invalidate, by which a completion takes the key back
- * that Linux lends with each command.
+ * A queue of the target: one connection of a host. It receives command capsules, moves their data with RDMA Reads and Writes, and sends
+ * completions. It uses WinVerbs because NetworkDirect lacks Send with Invalidate, with which a completion invalidates the key that Linux
+ * provides with each command.
  */
 import {
   type IWVCompletionQueue,
@@ -26,63 +26,63 @@ import {
 } from './capsules.js';
 import type { Parsed } from './little-endian.js';
 
-/** 2^n pages are the most data of a command (MDTS). */
+/** Maximum data of a command (MDTS): 2^n pages. */
 export const TRANSFER_BITS = 5;
 export const TRANSFER_BYTES = PAGE << TRANSFER_BITS;
-/** Most bytes of data in a capsule. */
+/** Maximum bytes of data in a capsule. */
 export const IN_CAPSULE_BYTES = 8192;
 const CAPSULE = Command.bytes + IN_CAPSULE_BYTES;
-/** Commands of a queue whose data is under way at once. */
+/** Maximum commands of a queue whose data is being transferred. */
 const BUFFERS = 16;
-/** RDMA Reads in flight. */
+/** Maximum RDMA Reads in flight. */
 const READS = 16;
 const BATCH = 32;
 
-/** What a command does with data, seen from the host. */
+/** The data transfer of a command, as seen from the host. */
 export interface DataPlan {
   readonly direction: 'in' | 'out';
   readonly length: number;
 }
 
-/** A command that a target knows. Its methods throw {@link CommandError}. */
+/** A supported command. Its methods throw {@link CommandError}. */
 export interface TargetCommand {
-  /** Default: it has no data. */
+  /** Default: no data. */
   data?(work: Work): DataPlan;
-  /** Returns the result of the completion; undefined means 0. */
+  /** Executes the command. Returns the result field of the completion; undefined means 0. */
   run(work: Work): Promise<bigint | undefined> | bigint | undefined;
 }
 
-/** A command under way. */
+/** A command in progress. */
 export interface Work {
   readonly queue: TargetQueue;
   readonly command: Buffer;
-  /** What the host has sent, or where the answer goes; of the planned length. */
+  /** Received data, or the buffer for the reply, with the planned length. */
   data: Buffer;
 }
 
-/** What is above a queue. */
+/** The user of a queue. */
 export interface QueueUser {
-  /** The command for a capsule. @throws CommandError */
+  /** Finds the implementation of a command. @throws CommandError */
   find(queue: TargetQueue, command: Buffer): TargetCommand;
-  /** The connection is over; called once. */
+  /** Called once when the connection has ended. */
   ended(queue: TargetQueue): void;
-  /** Something has failed that is not the host's fault. */
+  /** Called for a failure that the host did not cause. */
   failed(error: unknown): void;
 }
 
-/** A connection request that was found good. */
+/** A validated connection request. */
 export interface QueueRequest {
   readonly id: number;
-  /** Commands that the host has in flight at most. */
+  /** Maximum commands that the host has in flight. */
   readonly depth: number;
   readonly controllerId: number;
-  /** RDMA Reads that the host allows. */
+  /** RDMA Reads that the host accepts. */
   readonly reads: number;
 }
 
 interface Response {
   readonly offset: number;
-  /** The buffer of its data, until the completion has arrived. */
+  /** Index of its data buffer, until the completion was sent. */
   buffer: number | undefined;
 }
 
@@ -92,9 +92,9 @@ interface Pending {
 }
 
 export class TargetQueue {
-  /** Entries of the submission queue, as Connect says. */
+  /** Entries of the submission queue according to Connect. */
   size = 0;
-  /** Connect has asked for no flow control: completions carry no head. */
+  /** Whether Connect has disabled flow control, so that completions carry no head pointer. */
   withoutFlowControl = false;
   readonly #cq: IWVCompletionQueue;
   readonly #qp: IWVConnectQueuePair;
@@ -109,7 +109,7 @@ export class TargetQueue {
   #head = 0;
   #over = false;
 
-  /** Takes over the references to `host` and `endpoint`. */
+  /** Takes ownership of the references to `host` and `endpoint`. */
   constructor(
     private readonly host: HostWv,
     private readonly endpoint: IWVConnectEndpoint,
@@ -138,7 +138,7 @@ export class TargetQueue {
     return this.request.id;
   }
 
-  /** The address at which the host has reached the target. */
+  /** The local address to which the host connected. */
   get localAddress() {
     return this.endpoint.query().localAddress;
   }
@@ -147,7 +147,7 @@ export class TargetQueue {
     return this.endpoint.query().peerAddress?.address ?? 'unknown';
   }
 
-  /** Accepts the connection, and serves it. @throws WvError */
+  /** Accepts the connection and starts to serve it. @throws WvError */
   async accept(): Promise<void> {
     const { depth, reads } = this.request;
     const privateData = ConnectAccept.make({ receiveSize: depth });
@@ -166,7 +166,7 @@ export class TargetQueue {
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    for (const { reject } of this.#reading) reject(new Error('The connection has ended.'));
+    for (const { reject } of this.#reading) reject(new Error('The connection ended.'));
     this.#reading.clear();
     void this.#release();
     this.user.ended(this);
@@ -176,7 +176,7 @@ export class TargetQueue {
     try {
       await this.endpoint.disconnect();
     } catch {
-      // It has ended already.
+      // The connection has already ended.
     }
     this.endpoint.release();
     this.#qp.release();
@@ -219,10 +219,10 @@ export class TargetQueue {
     else next(response);
   }
 
-  /** One command, from its capsule to its completion. */
+  /** Processes one command, from its capsule to its completion. */
   async #serve(slot: number, length: number): Promise<void> {
     if (length < Command.bytes) {
-      // There is no command identifier to answer with.
+      // Without a command identifier, no completion can be sent.
       this.end();
       return;
     }
@@ -281,7 +281,7 @@ export class TargetQueue {
     );
     response.buffer = buffer;
     try {
-      // The host may use the place as soon as it has the completion.
+      // The host may reuse the slot as soon as it has the completion.
       this.#receive(slot);
       if (toWrite > 0) {
         const from = this.#buffers.sge(buffer! * TRANSFER_BYTES, toWrite);
@@ -339,7 +339,7 @@ interface Answer {
 const remoteOf = ({ address, key }: Parsed<typeof Command>): RemoteMemory =>
   new RemoteMemory({ address, rkey: key });
 
-/** Whether the descriptor is one that a target takes, and as long as the command's data. @throws CommandError */
+/** Checks that the descriptor is supported and matches the length of the command's data. @throws CommandError */
 function checkData(plan: DataPlan, head: Parsed<typeof Command>, capsule: number): void {
   const { sglType, address, blockLength, keyedLength } = head;
   if (plan.length > TRANSFER_BYTES) throw new CommandError(NvmeStatus.INVALID_FIELD);

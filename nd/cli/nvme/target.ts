@@ -1,4 +1,4 @@
-/** The target: listens, gives each host a controller, and serves its queues. */
+/** The target: listens for hosts, gives each a controller, and serves their queues. */
 import { createHash } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import * as z from 'zod';
@@ -33,21 +33,21 @@ import {
   type Work,
 } from './target-queue.js';
 
-/** Most connections of a target. */
+/** Maximum connections of a target. */
 const CONNECTIONS = 1024;
-/** A connection must say what it is within this many ms. */
+/** Time limit for Connect on a new connection, in ms. */
 const CONNECT_MS = 10_000;
-/** The least keep-alive timeout that a host can have, in ms. */
+/** Minimum keep-alive timeout of a host, in ms. */
 const LEAST_KEEP_ALIVE = 100;
 
 const nqn = z.string().min(1).max(NQN_BYTES);
 const namespace = z.strictObject({
-  store: z.custom<Store>((value) => typeof value === 'object' && value !== null, 'is a store'),
+  store: z.custom<Store>((value) => typeof value === 'object' && value !== null, 'must be a store'),
   blockSize: z.union([z.literal(512), z.literal(1024), z.literal(2048), z.literal(4096)]).default(512),
 });
 const options = z.strictObject({
   address: ipAddress.default('127.0.0.1'),
-  /** 0: a free one. */
+  /** 0: a free port. */
   port: count(0, 65_535).default(NVME_PORT),
   subsystems: z
     .array(
@@ -55,9 +55,9 @@ const options = z.strictObject({
         nqn,
         /** Their identifiers are 1, 2, and so on. */
         namespaces: z.array(namespace).min(1),
-        /** Default: derived from the name, so that it is the same after each start. */
+        /** Default: derived from the name, so that it is stable across restarts. */
         serial: z.string().min(1).max(20).optional(),
-        /** Names of hosts that may connect; default: all. */
+        /** Names of permitted hosts; default: all. */
         hosts: z.array(nqn).optional(),
       }),
     )
@@ -68,11 +68,11 @@ const options = z.strictObject({
 export type TargetOptions = z.input<typeof options>;
 
 interface Events {
-  /** A host has a controller: its name and address. */
+  /** A host connected to a controller: its name and address. */
   host: [name: string, address: string];
-  /** A host's controller is gone. */
+  /** The controller of a host ended. */
   gone: [name: string];
-  /** A command or a connection has failed; the host has the status. */
+  /** A command or a connection failed; the host received the status. */
   failure: [error: unknown];
 }
 
@@ -107,7 +107,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     this.#listener = host.listen(chosen.port, 64, chosen.address);
   }
 
-  /** Serves subsystems. @throws WvError, ZodError */
+  /** Starts to serve subsystems. @throws WvError, ZodError */
   static listen(settings: TargetOptions): NvmeTarget {
     const chosen = options.parse(settings);
     const host = HostWv.open(chosen.address);
@@ -129,12 +129,12 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     return this.address.port;
   }
 
-  /** Hosts with a controller, those of the discovery subsystem, too. */
+  /** Number of hosts with a controller, including those of the discovery subsystem. */
   get hosts(): number {
     return this.#controllers.size;
   }
 
-  /** Ends all connections, and closes the stores. */
+  /** Ends all connections and closes the stores. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -169,7 +169,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
   /** @internal */
   controller({ queue }: Work): TargetController {
     const controller = this.#queues.get(queue);
-    // Its queue has ended during the command.
+    // The queue ended while the command was being executed.
     if (controller === undefined) throw new CommandError(NvmeStatus.COMMAND_SEQUENCE_ERROR);
     return controller;
   }
@@ -222,7 +222,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     await queue.accept();
   }
 
-  /** @throws WvError if there are not enough resources; the request is rejected then */
+  /** @throws WvError if there are not enough resources; the request is then rejected */
   #newQueue(endpoint: IWVConnectEndpoint, request: QueueRequest): TargetQueue {
     const host = HostWv.of(this.host.provider, endpoint);
     try {
@@ -235,7 +235,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     }
   }
 
-  /** What a request asks for, or the reason against it. */
+  /** Validates a request. Returns its parameters or the reason for a rejection. */
   #judge(endpoint: IWVConnectEndpoint): QueueRequest | number {
     const { privateData, initiatorDepth } = endpoint.query();
     if (privateData.length < ConnectRequest.bytes) return RejectStatus.INVALID_LENGTH;
@@ -290,7 +290,7 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
     return new TargetController(id, chosen, { name: host, id: hostId }, () => queue.end());
   }
 
-  /** The controller that an I/O queue joins: it must be that of the same host. */
+  /** Finds the controller for an I/O queue. It must belong to the same host. */
   #ownController({ subsystem, host, hostId, controllerId }: Asked): TargetController {
     const controller = this.#controllers.get(controllerId);
     if (controller === undefined) throw parameter(ConnectData.fields.controllerId.at, true);
@@ -304,13 +304,13 @@ export class NvmeTarget extends EventEmitter<Events> implements QueueUser, Comma
   }
 }
 
-/** Bit of Connect's attributes: the host does not look at the head of its queue. */
+/** Bit in the attributes of Connect: the host ignores the head pointer of its queue. */
 const NO_FLOW_CONTROL = 0x04;
 const LAST_ID = 0xffef;
 
 type Asked = ReturnType<typeof ConnectData.parse>;
 
-/** Connect names something that is not there; the result tells the place of its name. */
+/** Error for an invalid parameter of Connect. The result gives its offset. */
 function parameter(offset: number, inData = false): CommandError {
   return new CommandError(NvmeStatus.CONNECT_INVALID_PARAMETERS, BigInt(offset) | (inData ? 0x1_0000n : 0n));
 }

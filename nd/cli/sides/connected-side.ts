@@ -1,23 +1,23 @@
 /**
- * Two connected sides: what examples, benchmarks and tests share. A {@link Host} is an address of this host, opened by one of
- * the interfaces: SPI v1 (`v1-side.ts`), SPI v2 (`v2-side.ts`) or WinVerbs (`winverbs-side.ts`). A {@link Side} is one end of a connection.
- * {@link connectSides} connects two sides of one process; in two processes, one accepts what its listener gives it
- * ({@link acceptSide}), and the other connects ({@link Side.establish}).
+ * Two connected sides, shared by examples, benchmarks and tests. A {@link Host} is a local address opened through one of the interfaces:
+ * SPI v1 (`v1-side.ts`), SPI v2 (`v2-side.ts`) or WinVerbs (`winverbs-side.ts`). A {@link Side} is one end of a connection. {@link
+ * connectSides} connects two sides in one process. With two processes, one accepts a request from its listener ({@link acceptSide}), and
+ * the other connects ({@link Side.establish}).
  */
 import { allocate, type Nd2RequestType, type Overlapped, type SocketAddress } from 'networkdirect';
 
-/** The loopback address: every host has it, and no other host reaches it. */
+/** The loopback address, which every host has and no other host can reach. */
 export const LOOPBACK = '127.0.0.1';
 
-/** Bytes of a side's own memory where nothing else is said. */
+/** Default size of a side's memory, in bytes. */
 export const OWN_BYTES = 1 << 20;
 
-/** Memory to be registered. Any buffer can be, but on Windows only that of `allocate()` and SharedArrayBuffers. */
+/** Allocates memory for registration. Linux accepts any buffer; Windows only memory from `allocate()` and SharedArrayBuffers. */
 export function memoryFor(bytes: number): Uint8Array<ArrayBuffer> {
   return process.platform === 'win32' ? allocate(bytes) : new Uint8Array(bytes);
 }
 
-/** A piece of registered memory, for requests of the interface that made it. */
+/** Part of registered memory, for requests of the interface that created it. */
 export interface Piece {
   readonly offset: number;
   readonly length: number;
@@ -26,12 +26,12 @@ export interface Piece {
 /** Registered memory. */
 export interface Memory {
   readonly bytes: Uint8Array;
-  /** A list of one piece. */
+  /** Returns a scatter/gather list with one entry. */
   sge(offset: number, length: number): readonly Piece[];
   release(): void;
 }
 
-/** The peer's memory; each interface has a form of its own. */
+/** The peer's memory, in a form that depends on the interface. */
 export interface Remote {
   readonly rkey: number;
 }
@@ -41,30 +41,30 @@ export interface Done {
   context: unknown;
   kind: Nd2RequestType;
   status: number;
-  /** Bytes received. */
+  /** Number of bytes received. */
   bytes: number;
 }
 
-/** The completion queue of Receives, or that of other requests. They may be one. */
+/** The completion queue of Receives or of other requests; they may be the same. */
 export type Which = 'inbound' | 'outbound';
 
-/** Sizes of a side; what is left out has a default. */
+/** Sizes of a side. Each has a default. */
 export interface SideOptions {
-  /** Receives that may be outstanding. */
+  /** Maximum outstanding Receives. */
   readonly receives?: number;
-  /** Other requests that may be outstanding. */
+  /** Maximum outstanding other requests. */
   readonly requests?: number;
   /** Scatter/gather entries of a request. */
   readonly sge?: number;
-  /** One completion queue for everything. */
+  /** Whether to use one completion queue for everything. */
   readonly oneQueue?: boolean;
-  /** Memory of the side's own. */
+  /** Memory of the side. */
   readonly bytes?: Uint8Array;
 }
 
 /** One end of a connection: connector, queue pair and completion queues. */
 export abstract class Side {
-  /** What {@link take} took last; the object is used again. */
+  /** The last completion of {@link take}; the object is reused. */
   readonly done: Done = { context: undefined, kind: 0, status: 0, bytes: 0 };
 
   abstract connect(peer: SocketAddress, options?: { privateData?: Uint8Array }): Overlapped<void>;
@@ -72,7 +72,7 @@ export abstract class Side {
   abstract accept(options?: { privateData?: Uint8Array }): Overlapped<void>;
   abstract notifyDisconnect(): Overlapped<void>;
   abstract disconnect(): Overlapped<void>;
-  /** Came with the peer's request, or its reply. */
+  /** Private data of the peer's request or reply. */
   abstract get privateData(): Uint8Array;
   abstract get peerAddress(): SocketAddress;
 
@@ -80,25 +80,25 @@ export abstract class Side {
   abstract send(context: unknown, list: readonly Piece[]): void;
   abstract write(context: unknown, list: readonly Piece[], remote: Remote, offset: number): void;
   abstract read(context: unknown, list: readonly Piece[], remote: Remote, offset: number): void;
-  /** Opens all of `memory` to the peer, for Reads and Writes; answers what {@link remoteAt} takes there. */
+  /** Gives the peer access to all of `memory` for Reads and Writes. Returns the arguments for its {@link remoteAt}. */
   abstract open(memory: Memory): { address: bigint; token: number };
   abstract remoteAt(address: bigint, length: number, token: number): Remote;
 
-  /** A list of one piece of the side's own memory. */
+  /** Returns a scatter/gather list with one entry of the side's memory. */
   abstract sge(offset: number, length: number): readonly Piece[];
-  /** Takes one completion into {@link done}; false: there is none. */
+  /** Moves one completion to {@link done}. Returns false if there is none. */
   abstract take(which: Which): boolean;
   abstract notify(which: Which): Overlapped<void>;
   /** The name of a status in {@link done}. */
   abstract statusName(status: number): string;
-  /** Releases its parts; memory that nothing else uses can go with them. */
+  /** Releases its objects and, with `memoryToo`, its memory. */
   abstract release(memoryToo?: boolean): void;
 
   [Symbol.dispose](): void {
     this.release();
   }
 
-  /** Connects to a listener; answers the private data of its reply. */
+  /** Connects to a listener. Resolves with the private data of the reply. */
   async establish(peer: SocketAddress, privateData?: Uint8Array): Promise<Uint8Array> {
     await this.connect(peer, privateData === undefined ? {} : { privateData });
     const reply = this.privateData;
@@ -109,14 +109,14 @@ export abstract class Side {
 
 /** A listener. */
 export interface Listener {
-  /** Its port is a free one if 0 was asked for. */
+  /** Its address; the port is a free one if 0 was requested. */
   readonly address: SocketAddress;
-  /** Gives the next request to `side`. */
+  /** Passes the next request to `side`. */
   request(side: Side): Overlapped<void>;
   release(): void;
 }
 
-/** When the private data of either side's peer has come, and what is said to it. */
+/** Private data for the connection request and, once the peer's is known, the reply. */
 export interface Joining<C, A> {
   readonly connect?: C;
   readonly accept?: A;
@@ -142,15 +142,15 @@ export async function connectSides<S extends Side>(
   await accepted;
 }
 
-/** An address of this host, opened by one of the interfaces; `O` are the options of its sides. */
+/** A local address opened through one of the interfaces. `O` is the type of the options of its sides. */
 export abstract class Host<S extends Side = Side, L extends Listener = Listener, O = unknown> {
   #listening: L | undefined;
 
-  /** A side with sizes that every interface has. */
+  /** Creates a side with sizes that every interface supports. */
   abstract side(options?: SideOptions): S;
-  /** A side with options of the interface. */
+  /** Creates a side with options of the interface. */
   abstract newSide(options?: O): S;
-  /** Listens at the host's address, or, where the interface has it, at another; port 0 asks for a free one. */
+  /** Listens at the host's address or, if the interface supports it, at another; port 0 selects a free one. */
   abstract listen(port?: number, backlog?: number, address?: string): L;
   abstract register(bytes: Uint8Array): Promise<Memory>;
   protected abstract releaseParts(): void;
@@ -161,7 +161,7 @@ export abstract class Host<S extends Side = Side, L extends Listener = Listener,
     return this.#listening;
   }
 
-  /** Where it listens, `address:port`. */
+  /** The address of that listener as `address:port`. */
   get target(): string {
     const { address, port } = this.listening.address;
     return `${address}:${port}`;
@@ -176,7 +176,7 @@ export abstract class Host<S extends Side = Side, L extends Listener = Listener,
     return connectSides(this.listening, active, passive, options);
   }
 
-  /** Two connected sides in this process. */
+  /** Creates two connected sides in this process. */
   async pair(
     options: { active?: O; passive?: O } & Joining<
       Parameters<S['connect']>[1],
@@ -198,7 +198,7 @@ export abstract class Host<S extends Side = Side, L extends Listener = Listener,
   }
 }
 
-/** Gives a side the next request of a listener, and accepts it; answers the request's private data. */
+/** Passes the next request of a listener to a side and accepts it. Resolves with the request's private data. */
 export async function acceptSide(
   listener: Listener,
   side: Side,
@@ -206,10 +206,10 @@ export async function acceptSide(
   ready?: () => void,
 ): Promise<Uint8Array> {
   await listener.request(side);
-  const heard = side.privateData;
+  const received = side.privateData;
   ready?.();
   await side.accept(privateData === undefined ? {} : { privateData });
-  return heard;
+  return received;
 }
 
 /** A completion queue of any of the interfaces. */
@@ -218,11 +218,11 @@ export type AnyQueue<R> = { notify(type: 'any'): Overlapped<void> } & (
   | { poll(completions: R[], count: number): number }
 );
 
-/** Takes exactly `count` completions, sleeping in between; `patienceMs` bounds the sleep until the next one. */
+/** Waits for exactly `count` completions. `patienceMs` limits the wait for each. */
 export async function take<R>(queue: AnyQueue<R>, count = 1, patienceMs = 30_000): Promise<R[]> {
   const taken: R[] = [];
   for (;;) {
-    // New ones: a queue fills the objects of the array again.
+    // New objects, because a queue refills those of the array.
     const some: R[] = [];
     const wanted = count - taken.length;
     const found = 'poll' in queue ? queue.poll(some, wanted) : queue.getResults(some, wanted);
@@ -232,7 +232,7 @@ export async function take<R>(queue: AnyQueue<R>, count = 1, patienceMs = 30_000
   }
 }
 
-/** The next completion. */
+/** Waits for the next completion. */
 export async function takeOne<R>(queue: AnyQueue<R>): Promise<R> {
   return (await take(queue))[0]!;
 }
@@ -242,7 +242,7 @@ export function socketAddress(address: string, port = 0): SocketAddress {
   return { family: address.includes(':') ? 6 : 4, address, port };
 }
 
-/** Private data as text: the transport pads it with zeros. */
+/** Private data as text, without the zeros with which the transport pads it. */
 export function textOf(data: Uint8Array): string {
   const end = data.indexOf(0);
   return Buffer.from(end < 0 ? data : data.subarray(0, end)).toString('latin1');

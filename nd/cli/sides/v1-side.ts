@@ -35,23 +35,23 @@ import {
   type Which,
 } from './connected-side.js';
 
-/** A result to be posted with a request. */
+/** Creates a result to post with a request. */
 export function newResult(context?: unknown): NdResult {
   return { status: Status.PENDING, bytesTransferred: 0, context };
 }
 
-/** A result that says what was asked for; it is used again once it was taken. */
+/** A reusable result that records the kind of its request. */
 interface KnownResult extends NdResult {
   kind: Nd2RequestType;
 }
 
-/** Options of a side: those of its endpoint, whose defaults are 32 requests of 2 entries each way. */
+/** Options of a side and its endpoint, whose defaults are 32 requests with 2 entries in each direction. */
 export interface SideV1Options extends Partial<NdEndpointOptions> {
   readonly bytes?: Uint8Array | undefined;
   readonly oneQueue?: boolean;
 }
 
-/** The least entries of a completion queue. */
+/** Minimum entries of a completion queue. */
 const LEAST_ENTRIES = 128;
 
 export class SideV1 extends Side {
@@ -92,7 +92,7 @@ export class SideV1 extends Side {
     return this.#bytes;
   }
 
-  /** Blocks at first: registration needs no turn of the event loop. */
+  /** The first access blocks, so that registration does not require a turn of the event loop. */
   get memory(): NdMemoryHandle {
     this.#memory ??= this.adapter.registerMemory(this.bytes).getResult({ wait: true });
     return this.#memory;

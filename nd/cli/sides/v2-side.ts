@@ -36,21 +36,21 @@ import {
   type Which,
 } from './connected-side.js';
 
-/** Rights of memory that is open to the peer. */
+/** Rights of memory that is accessible to the peer. */
 export const ALL_RIGHTS =
   Nd2MrFlag.ALLOW_LOCAL_WRITE | Nd2MrFlag.ALLOW_REMOTE_READ | Nd2MrFlag.ALLOW_REMOTE_WRITE;
 
-/** Options of a side: those of its queue pair, whose defaults are 32 requests of 2 entries each way and 64 inline bytes. */
+/** Options of a side and its queue pair, whose defaults are 32 requests with 2 entries in each direction and 64 inline bytes. */
 export interface SideV2Options extends Partial<Nd2QueuePairOptions> {
   readonly bytes?: Uint8Array | undefined;
-  /** Default: all. */
+  /** Default: all rights. */
   readonly rights?: number;
   readonly oneQueue?: boolean;
-  /** The address that it connects from; default: the loopback address. */
+  /** The address to connect from; default: the loopback address. */
   readonly address?: SocketAddress;
 }
 
-/** The least entries of a completion queue. */
+/** Minimum entries of a completion queue. */
 const LEAST_ENTRIES = 128;
 
 export class SideV2 extends Side {
@@ -102,7 +102,7 @@ export class SideV2 extends Side {
     return this.#bytes;
   }
 
-  /** Blocks at first: registration needs no turn of the event loop. */
+  /** The first access blocks, so that registration does not require a turn of the event loop. */
   get region(): IND2MemoryRegion {
     if (this.#region === undefined) {
       this.#region = this.adapter.createMemoryRegion();
@@ -111,7 +111,7 @@ export class SideV2 extends Side {
     return this.#region;
   }
 
-  /** The side's memory, as a peer names it. */
+  /** The side's memory as the peer addresses it. */
   get remote(): Nd2RemoteMemory {
     return new Nd2RemoteMemory(this.region.address, this.region.getRemoteToken());
   }
@@ -120,12 +120,12 @@ export class SideV2 extends Side {
     return [{ memory: this.region, offset, length }];
   }
 
-  /** The next Receives that end. */
+  /** Waits for the next completed Receives. */
   received(count = 1): Promise<Nd2Result[]> {
     return take(this.inbound, count);
   }
 
-  /** The next requests of other kinds that end. */
+  /** Waits for the next completed requests of other kinds. */
   initiated(count = 1): Promise<Nd2Result[]> {
     return take(this.outbound, count);
   }
@@ -192,7 +192,7 @@ export class SideV2 extends Side {
     if (this[which].getResults(this.#taken, 1) === 0) return false;
     const { status, requestType, requestContext, bytesTransferred, queuePairContext } = this.#taken[0]!;
     if (queuePairContext !== this.#context)
-      throw new Error('A result came with the context of another queue pair.');
+      throw new Error('A result has the context of another queue pair.');
     const { done } = this;
     done.context = requestContext;
     done.kind = requestType;
@@ -256,7 +256,7 @@ class ListenerV2 implements Listener {
   }
 }
 
-/** An adapter of SPI v2, by an address. */
+/** An adapter of SPI v2, opened by address. */
 export class HostV2 extends Host<SideV2, ListenerV2, SideV2Options> {
   readonly provider: IND2Provider;
   readonly adapter: IND2Adapter;

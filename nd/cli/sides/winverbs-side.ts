@@ -37,7 +37,7 @@ import {
   type Which,
 } from './connected-side.js';
 
-/** Moves a fresh queue pair to INIT, where it takes Receives; `accessFlags`: what the peer may do. */
+/** Moves a new queue pair to INIT, where Receives can be posted. `accessFlags`: rights of the peer. */
 export function toInit(qp: IWVConnectQueuePair, accessFlags = 0): void {
   qp.modify(
     { qpState: QpState.INIT, pkeyIndex: 0, portNumber: 1, accessFlags },
@@ -45,30 +45,30 @@ export function toInit(qp: IWVConnectQueuePair, accessFlags = 0): void {
   );
 }
 
-/** What a side of the peer's takes as {@link RemoteMemory}. */
+/** The {@link RemoteMemory} that the peer uses to access a region. */
 export function remoteOf({ address, rkey }: WvMemoryRegion): RemoteMemory {
   return new RemoteMemory({ address: BigInt(address), rkey });
 }
 
-/** Name of a completion's status, as WV_WC_STATUS has it. */
+/** The name of a completion status in WV_WC_STATUS. */
 export function wcName(status: number): string {
   return Object.entries(WcStatus).find(([, value]) => value === status)?.[0] ?? `status ${status}`;
 }
 
-/** A completion that is kept: the array that poll() fills is used again. */
+/** A copy of a completion, because poll() reuses the objects of the array. */
 export type Completion = Pick<
   WvCompletion,
   'context' | 'qpContext' | 'opcode' | 'status' | 'length' | 'flags' | 'immediateData' | 'sourceQpn'
 >;
 
-/** A completion queue to wait on, one completion at a time. */
+/** A completion queue with methods that wait for one completion at a time. */
 export class Queue {
   readonly #batch: WvCompletion[] = [];
   readonly #waiting: Completion[] = [];
 
   constructor(readonly cq: IWVCompletionQueue) {}
 
-  /** The next completion, whatever its status. The thread does other things, or sleeps, until there is one. */
+  /** Waits for the next completion, whatever its status, without blocking the thread. */
   async any(): Promise<Completion> {
     for (;;) {
       const first = this.#waiting.shift();
@@ -79,14 +79,14 @@ export class Queue {
     }
   }
 
-  /** The next completion. @throws Error if its request failed */
+  /** Waits for the next completion. @throws Error if its request failed */
   async next(): Promise<Completion> {
     const completion = await this.any();
     if (completion.status === WcStatus.SUCCESS) return completion;
     throw new Error(`The request '${String(completion.context)}' failed: ${wcName(completion.status)}.`);
   }
 
-  /** The next `count` completions, all successful. */
+  /** Waits for the next `count` completions, all of which must be successful. */
   async take(count: number): Promise<Completion[]> {
     const taken: Completion[] = [];
     while (taken.length < count) taken.push(await this.next());
@@ -94,7 +94,7 @@ export class Queue {
   }
 }
 
-/** The active side's connection: asks, looks at the reply, and accepts it. Answers what the reply said. */
+/** Connects actively: sends the request, processes the reply, and accepts it. Resolves with the data of the reply. */
 export async function connectEndpoint(
   endpoint: IWVConnectEndpoint,
   qp: IWVConnectQueuePair,
@@ -110,7 +110,7 @@ export async function connectEndpoint(
   return reply;
 }
 
-/** A listener at an address; port 0 asks for a free one. */
+/** A listener at an address; port 0 selects a free one. */
 export class ListenerWv implements Listener, Disposable {
   readonly endpoint: IWVConnectEndpoint;
 
@@ -137,7 +137,7 @@ export class ListenerWv implements Listener, Disposable {
     return this.endpoint.getRequest((side as SideWv).ep);
   }
 
-  /** The next request; accept or reject it. */
+  /** Waits for the next request, to be accepted or rejected. */
   async next(): Promise<IWVConnectEndpoint> {
     const endpoint = this.provider.createConnectEndpoint();
     await this.endpoint.getRequest(endpoint);
@@ -153,7 +153,7 @@ export class ListenerWv implements Listener, Disposable {
   }
 }
 
-/** Registered bytes. */
+/** Registered memory. */
 export class MemoryWv implements Memory {
   constructor(
     private readonly pd: IWVProtectionDomain,
@@ -161,7 +161,7 @@ export class MemoryWv implements Memory {
     readonly region: WvMemoryRegion,
   ) {}
 
-  /** By default all of it. */
+  /** Default: the whole memory. */
   sge(offset = 0, length = this.bytes.length - offset): readonly [WvSge] {
     return [{ region: this.region, offset, length }];
   }
@@ -175,7 +175,7 @@ export class MemoryWv implements Memory {
 export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
   readonly pd: IWVProtectionDomain;
 
-  /** Takes over a reference to `provider`. */
+  /** Takes ownership of a reference to `provider`. */
   constructor(
     readonly provider: IWVProvider,
     readonly device: IWVDevice,
@@ -185,26 +185,26 @@ export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
     this.pd = device.allocateProtectionDomain();
   }
 
-  /** The device that has an IP address of this host. */
+  /** Opens the device that has a local IP address. */
   static open(address = LOOPBACK, options?: KernelOptionsInput): HostWv {
     const provider = openProvider(options);
     return new HostWv(provider, provider.openDevice(provider.translateAddress(address).deviceGuid), address);
   }
 
-  /** The device that a request came in on. */
+  /** Opens the device on which a request arrived. */
   static of(provider: IWVProvider, endpoint: IWVConnectEndpoint | IWVDatagramEndpoint): HostWv {
     const { device, localAddress } = endpoint.query();
     provider.addRef();
     return new HostWv(provider, provider.openDevice(device.deviceGuid), localAddress.address);
   }
 
-  /** Memory with `bytes`, or so many zeros. */
+  /** Registers `bytes`, or that many zeros. */
   memory(bytes: number | Uint8Array, access: number): MemoryWv {
     const data = typeof bytes === 'number' ? memoryFor(bytes) : bytes;
     return new MemoryWv(this.pd, data, this.pd.registerMemory(data, access));
   }
 
-  /** A queue pair that takes Receives; `cq` for everything. */
+  /** Creates a queue pair that accepts Receives; `cq` is used for everything. */
   queuePair(
     cq: IWVCompletionQueue,
     shape: Omit<WvQpCreate, 'sendCq' | 'receiveCq'>,
@@ -243,14 +243,14 @@ export class HostWv extends Host<SideWv, ListenerWv, SideWvOptions> {
   }
 }
 
-/** All that a peer may do. */
+/** All rights of a peer. */
 export const ALL_ACCESS =
   WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE | WvAccess.REMOTE_ATOMIC | WvAccess.MW_BIND;
 
-/** Options of a side: those of its queue pair, whose defaults are 16 requests of 4 entries each way and 128 inline bytes. */
+/** Options of a side and its queue pair, whose defaults are 16 requests with 4 entries in each direction and 128 inline bytes. */
 export interface SideWvOptions extends Partial<Omit<WvQpCreate, 'sendCq' | 'receiveCq'>> {
   readonly bytes?: Uint8Array | undefined;
-  /** Default: one queue, as WinVerbs programs have it. */
+  /** Default: one completion queue, as is usual in WinVerbs programs. */
   readonly oneQueue?: boolean;
   readonly address?: string;
 }
@@ -273,7 +273,7 @@ export class SideWv extends Side {
   readonly qp: IWVConnectQueuePair;
   readonly memory: Buffer;
   readonly region: WvMemoryRegion;
-  /** The side's memory, as a peer names it. */
+  /** The side's memory as the peer addresses it. */
   readonly remote: RemoteMemory;
   private readonly taken: WvCompletion[] = [];
 
@@ -306,7 +306,7 @@ export class SideWv extends Side {
     this.ep = provider.createConnectEndpoint();
   }
 
-  /** This side with another queue pair and endpoint; it shares all else. */
+  /** Creates a side with another queue pair and endpoint that shares everything else. */
   with(qp: IWVConnectQueuePair, ep: IWVConnectEndpoint): SideWv {
     return Object.assign(Object.create(SideWv.prototype) as SideWv, this, { qp, ep });
   }

@@ -1,8 +1,8 @@
-/** Numbers as text, for a terminal. */
+/** Numbers as text for a terminal. */
 
 const units = ['', 'k', 'M', 'G', 'T'] as const;
 
-/** A number in three or four digits: `0`, `512`, `1.25 k`, `31.4 M`. */
+/** A number with three or four digits: `0`, `512`, `1.25 k`, `31.4 M`. */
 export function short(value: number): string {
   let [scaled, unit] = [value, 0];
   while (Math.abs(scaled) >= 999.5 && unit < units.length - 1) {
@@ -14,7 +14,7 @@ export function short(value: number): string {
   return `${scaled.toFixed(digits)} ${units[unit]}`;
 }
 
-/** Bytes, as `4 KiB`. */
+/** A number of bytes, such as `4 KiB`. */
 export function bytes(value: number): string {
   const power = value < 1024 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), 4);
   const scaled = value / 1024 ** power;
@@ -22,5 +22,5 @@ export function bytes(value: number): string {
   return `${text} ${['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}`;
 }
 
-/** A queue pair number, whose upper byte is the slot. */
+/** A queue pair number; its upper byte is the slot. */
 export const qpnText = (qpn: number): string => (qpn === 0 ? '' : `0x${qpn.toString(16).padStart(6, '0')}`);

@@ -1,4 +1,4 @@
-/** The script of the page of `nd top --web`, for browsers. It writes what processes tell as text, never as HTML. */
+/** The browser script of `nd top --web`. It inserts data of processes as text, never as HTML. */
 export const script = `
 'use strict';
 (() => {
@@ -31,7 +31,7 @@ const bytes = (value) => {
 };
 const withUnit = (text) => (/ [kMGT]$/.test(text) ? text : text + ' ') + 'B/s';
 const byteRate = (value) => withUnit(short(value));
-/** A round number without zeros at its end. */
+/** A round number without trailing zeros. */
 const round = (value) => short(value).replace(/(\\.\\d*?)0+(?= |$)/, '$1').replace(/\\.(?= |$)/, '');
 const qpn = (value) => (value === 0 ? '' : '0x' + value.toString(16).padStart(6, '0'));
 const duration = (seconds) => seconds < 90 ? seconds + ' s' : seconds < 5400 ? Number((seconds / 60).toFixed(seconds < 600 ? 1 : 0)) + ' min' : (seconds / 3600).toFixed(1) + ' h';
@@ -41,8 +41,8 @@ const rate = (name) => (row) => row.rates ? row.rates[name] : 0;
 const charts = [
   { title: 'Messages per second', format: short, lines: [['out', rate('messagesOut')], ['in', rate('messagesIn')]] },
   { title: 'Bytes per second', format: byteRate, axis: (value) => withUnit(round(value)), lines: [['out', rate('bytesOut')], ['in', rate('bytesIn')]] },
-  { title: 'Retries per second', format: short, lines: [['packets sent again', rate('retransmits')], ['RNR', rate('rnr')], ['NAK', rate('naks')], ['time-outs', rate('timeouts')]] },
-  { title: 'Windows: packets under way', format: short, lines: [['under way', (row) => row.inFlight], ['window', (row) => row.window]] },
+  { title: 'Retries per second', format: short, lines: [['retransmitted packets', rate('retransmits')], ['RNR', rate('rnr')], ['NAK', rate('naks')], ['timeouts', rate('timeouts')]] },
+  { title: 'Windows: packets in flight', format: short, lines: [['in flight', (row) => row.inFlight], ['window', (row) => row.window]] },
   { title: 'Connections', format: short, lines: [['connected', (row) => row.connections], ['queue pairs', (row) => row.queuePairs], ['listeners', (row) => row.listeners]] },
   { title: 'Direct access to peers’ memory', format: short, lines: [['requests per second', rate('direct')]] },
 ];
@@ -148,7 +148,7 @@ function drawTiles() {
   $('tiles').replaceChildren(...tiles.map(([name, value, warn]) => element('div', { class: warn ? 'tile warn' : 'tile' }, element('b', {}, value), element('span', {}, name))));
 }
 
-const problems = { refused: 'tells nothing (statistics: false)', silent: 'does not answer', otherVersion: 'another version of networkdirect', unreadable: 'answers nonsense' };
+const problems = { refused: 'reports nothing (statistics: false)', silent: 'does not respond', otherVersion: 'another version of networkdirect', unreadable: 'sends malformed replies' };
 const number = (value, format = short) => [format(value), value === 0 ? 'dim' : ''];
 const alarm = (value) => [short(value), value >= 0.05 ? 'warn' : 'dim'];
 const both = (a, b) => (row) => rate(a)(row) + rate(b)(row);
@@ -165,17 +165,17 @@ const columns = [
   { name: 'Out', sort: 'bytes', weight: both('bytesOut', 'bytesIn'), cell: (row) => number(rate('bytesOut')(row), byteRate) },
   { name: 'In', cell: (row) => number(rate('bytesIn')(row), byteRate) },
   { name: 'Direct/s', sort: 'direct', weight: rate('direct'), cell: (row) => number(rate('direct')(row)) },
-  { name: 'Under way', cell: (row) => [row.inFlight + '/' + row.window, row.inFlight === 0 ? 'dim' : ''] },
+  { name: 'In flight', cell: (row) => [row.inFlight + '/' + row.window, row.inFlight === 0 ? 'dim' : ''] },
   { name: 'Resent/s', sort: 'retries', weight: (row) => both('retransmits', 'naks')(row) + both('rnr', 'timeouts')(row), cell: (row) => alarm(rate('retransmits')(row)) },
   { name: 'NAK/s', cell: (row) => alarm(rate('naks')(row)) },
   { name: 'RNR/s', cell: (row) => alarm(rate('rnr')(row)) },
-  { name: 'Time-outs/s', cell: (row) => alarm(rate('timeouts')(row)) },
+  { name: 'Timeouts/s', cell: (row) => alarm(rate('timeouts')(row)) },
   { name: 'Registered', sort: 'memory', weight: (row) => row.registered, cell: (row) => number(row.registered, bytes) },
 ];
 
 const cellOf = ([text, kind = '']) => element('td', kind === '' ? {} : { class: kind, ...(kind.includes('program') && { title: text }) }, text instanceof Node ? text : String(text));
 const fill = (table, head, rows) => {
-  // The focus stays on the button that was pressed.
+  // Keep the focus on the button that was pressed.
   const focus = document.activeElement?.dataset?.sort;
   table.replaceChildren(element('thead', {}, head), element('tbody', {}, ...rows));
   if (focus !== undefined) table.querySelector('[data-sort="' + focus + '"]')?.focus();
@@ -213,7 +213,7 @@ function drawLists() {
   const pairs = rows.flatMap((row) => row.pairs.map((pair) => ({ ...pair, pid: row.pid })));
   pairs.sort((a, b) => b.sentRate + b.receivedRate - a.sentRate - a.receivedRate || a.pid - b.pid || a.qpn - b.qpn);
   const most = pairs.slice(0, 200);
-  fill($('pairs'), headOf(['PID', 'QPN', '<Type', '<State', '<Local', '<Remote', '<Link', 'Sent/s', 'Received/s', 'Send queue', 'Receives', 'Under way', 'Retries', 'Round trip']), most.map((pair) => element('tr', {}, ...[
+  fill($('pairs'), headOf(['PID', 'QPN', '<Type', '<State', '<Local', '<Remote', '<Link', 'Sent/s', 'Received/s', 'Send queue', 'Receives', 'In flight', 'Retries', 'Round trip']), most.map((pair) => element('tr', {}, ...[
     [pair.pid], [qpn(pair.qpn)], [pair.type, 't'], [tag(pair.state, ['RTS'], ['ERROR', 'SQERROR']), 't'], [pair.local, 't'],
     [pair.remote === '' ? '' : pair.remote + ' ' + qpn(pair.remoteQpn), 't'], [pair.link === 'local' ? 'shared memory' : pair.link === 'wire' ? 'UDP' : '', 't'],
     number(pair.sentRate), number(pair.receivedRate), [pair.sendWaiting + '/' + pair.sendEntries, pair.sendWaiting === 0 ? 'dim' : ''],
@@ -259,7 +259,7 @@ $('span').addEventListener('change', drawCharts);
 $('pause').addEventListener('click', () => {
   paused = !paused;
   $('pause').setAttribute('aria-pressed', String(paused));
-  $('pause').textContent = paused ? 'Go on' : 'Pause';
+  $('pause').textContent = paused ? 'Resume' : 'Pause';
   if (!paused) draw();
 });
 new ResizeObserver(() => drawCharts()).observe($('charts'));
@@ -272,7 +272,7 @@ events.addEventListener('view', ({ data }) => {
   latest = JSON.parse(data);
   heard = Date.now();
   frames.push(latest);
-  // The lists of a look are for its tables only.
+  // Only the tables show the lists of a sample.
   const before = frames.at(-2);
   if (before !== undefined) for (const row of before.rows) { delete row.pairs; delete row.endpoints; }
   while (frames.length > 0 && latest.at - frames[0].at > 300000) frames.shift();
@@ -280,8 +280,8 @@ events.addEventListener('view', ({ data }) => {
   if (!paused) draw();
 });
 events.addEventListener('problem', ({ data }) => say('lost', JSON.parse(data).message));
-events.addEventListener('error', () => say('lost', 'nd top has ended, or cannot be reached'));
-setInterval(() => { if (heard > 0 && Date.now() - heard > Math.max(5000, 3 * delay)) say('lost', 'no news for ' + Math.round((Date.now() - heard) / 1000) + ' s'); }, 1000);
+events.addEventListener('error', () => say('lost', 'nd top has ended or cannot be reached'));
+setInterval(() => { if (heard > 0 && Date.now() - heard > Math.max(5000, 3 * delay)) say('lost', 'no data for ' + Math.round((Date.now() - heard) / 1000) + ' s'); }, 1000);
 drawTiles();
 drawCharts();
 })();

@@ -1,4 +1,4 @@
-/** The style of the page of `nd top --web`. */
+/** The style sheet of the page of `nd top --web`. */
 export const style = `
 :root {
   color-scheme: light dark;

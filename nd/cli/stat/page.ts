@@ -1,10 +1,10 @@
-/** The page of `nd top --web`: one document, nothing loaded from elsewhere. */
+/** The page of `nd top --web`: a single document that loads nothing from elsewhere. */
 import { script } from './page-script.js';
 import { style } from './page-style.js';
 
-/** What a page needs of its server. */
+/** Values that the server inserts into the page. */
 export interface PageParts {
-  /** Lets this page's own style and script run, and no other. */
+  /** Permits only the page's own style and script. */
   readonly nonce: string;
   /** The name of this host. */
   readonly host: string;
@@ -16,7 +16,7 @@ const escaped = (text: string): string => text.replace(/[&<>"']/g, (one) => `&#$
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%232563eb'/%3E%3Cpath d='M2 11l3-5 3 3 2-4 4 6' fill='none' stroke='white' stroke-width='1.6'/%3E%3C/svg%3E";
 
-/** The document. */
+/** Creates the document. */
 export function page({ nonce, host, delayMs }: PageParts): string {
   return `<!doctype html>
 <html lang="en">
@@ -39,8 +39,8 @@ export function page({ nonce, host, delayMs }: PageParts): string {
   <button id="pause" type="button" aria-pressed="false">Pause</button>
 </header>
 <main>
-  <p id="empty" class="empty" hidden>No process of this user uses the software HCA now. One that starts appears here by itself.</p>
-  <section id="tiles" class="tiles" aria-label="Present values"></section>
+  <p id="empty" class="empty" hidden>No process of this user is using the software HCA. New processes appear here automatically.</p>
+  <section id="tiles" class="tiles" aria-label="Current values"></section>
   <section id="charts" class="charts" aria-label="Charts"></section>
   <section class="card wide"><h2>Processes <small id="processes-note"></small></h2><div class="scroll"><table id="processes"></table></div></section>
   <section class="card wide"><h2>Queue pairs <small id="pairs-note"></small></h2><div class="scroll"><table id="pairs"></table></div></section>

@@ -1,30 +1,30 @@
-/** What `nd stat` and `nd top` show: the processes of this user, and their rates between two looks. */
+/** The data of `nd stat` and `nd top`: the processes of this user, and their rates between two samples. */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { KernelStatistics, ObservedKernel, QueuePairStatistics } from '../../../kernel-bridge/index.js';
 
-/** What happened in a second. */
+/** Events per second. */
 export interface Rates {
-  /** Work requests of send queues that completed: Sends, Writes, Reads, atomics. */
+  /** Completed requests of send queues: Sends, Writes, Reads, atomics. */
   readonly messagesOut: number;
-  /** Receives that got a message. */
+  /** Receives that completed with a message. */
   readonly messagesIn: number;
-  /** Bytes of packets; those of direct access are in no packet. */
+  /** Bytes in packets. Direct access does not use packets. */
   readonly bytesOut: number;
   readonly bytesIn: number;
-  /** Requests that this process executed itself in a peer's memory of `allocate()`. */
+  /** Requests that this process executed directly in a peer's memory from `allocate()`. */
   readonly direct: number;
-  /** Packets that were sent again. */
+  /** Retransmitted packets. */
   readonly retransmits: number;
-  /** NAKs without RNR NAKs: those received, and the sent ones that end a connection. */
+  /** NAKs other than RNR NAKs: received ones, and sent ones that end a connection. */
   readonly naks: number;
-  /** RNR NAKs, sent and received: messages that found no Receive. */
+  /** RNR NAKs, sent and received: messages without a posted Receive. */
   readonly rnr: number;
-  /** Waits for an ACK that were in vain. */
+  /** Waits for an ACK that timed out. */
   readonly timeouts: number;
 }
 
-/** The counters of the HCA that make a rate. */
+/** The counters of the HCA that form each rate. */
 const counted = {
   bytesOut: ['sent_bytes'],
   bytesIn: ['rcvd_bytes'],
@@ -35,56 +35,56 @@ const counted = {
   timeouts: ['ack_timeout'],
 } as const satisfies Partial<Record<keyof Rates, readonly string[]>>;
 
-/** A queue pair, and its messages in a second. */
+/** A queue pair and its messages per second. */
 export interface QueuePairRow extends QueuePairStatistics {
   readonly sentRate: number;
   readonly receivedRate: number;
 }
 
-/** A soft kernel of a process: a line of a table. */
+/** A software HCA of a process: a row of a table. */
 export interface Row {
   readonly pid: number;
   readonly slot: number;
-  /** Script and arguments; empty: the system does not tell. */
+  /** Script and arguments; empty if the OS does not report them. */
   readonly program: string;
-  /** Why there is nothing more. */
+  /** Why there is no further data. */
   readonly problem?: NonNullable<ObservedKernel['problem']>;
   readonly queuePairs: number;
-  /** Endpoints that are connected. */
+  /** Number of connected endpoints. */
   readonly connections: number;
   readonly listeners: number;
-  /** Its UDP port 4791; empty: it tells nothing. */
+  /** State of its UDP port 4791; empty if the process reports nothing. */
   readonly wire: KernelStatistics['wire'] | '';
   readonly regions: number;
   /** Bytes of all regions. */
   readonly registered: number;
-  /** Packets under way, and those that may be, of the queue pairs that have a peer. */
+  /** Packets in flight, and the sum of the windows, of all queue pairs with a peer. */
   readonly inFlight: number;
   readonly window: number;
-  /** The sums of {@link Rates} since the process began, messages left out: they count for each queue pair. */
+  /** The sums of {@link Rates} since the start of the process, without messages, which are counted per queue pair. */
   readonly totals: Readonly<Record<keyof typeof counted, number>>;
-  /** Undefined at the first look. */
+  /** Undefined in the first sample. */
   readonly rates?: Rates;
 }
 
-/** Why a process shows nothing, for people. */
+/** Why a process shows no data, as text. */
 export const problemText: Readonly<Record<NonNullable<Row['problem']>, string>> = {
-  refused: 'tells nothing: its option statistics is false',
-  silent: 'does not answer: it is stopped',
-  otherVersion: 'runs another version of networkdirect: ask it with that version’s nd stat',
-  unreadable: 'answers nonsense',
+  refused: 'reports nothing: its option statistics is false',
+  silent: 'does not respond: it is stopped',
+  otherVersion: 'runs another version of networkdirect; use nd stat of that version',
+  unreadable: 'sends malformed replies',
 };
 
-/** What is open to the network, for people. */
+/** The state of the UDP port, as text. */
 export const wireText: Readonly<Record<KernelStatistics['wire'], string>> = {
   open: 'open on all addresses',
-  unused: 'not open: nothing has needed it',
-  held: 'not open: another process, user or driver holds it',
+  unused: 'not open: not needed so far',
+  held: 'not open: in use by another process, user or driver',
   never: "never open: its option link is 'local'",
-  none: 'not open: it has real HCAs alone',
+  none: 'not open: it only uses real HCAs',
 };
 
-/** A row with what it is made of. */
+/** A row and its source data. */
 export interface Seen extends Row {
   readonly statistics?: KernelStatistics;
   readonly pairs: readonly QueuePairRow[];
@@ -93,7 +93,7 @@ export interface Seen extends Row {
 const MOST_PROGRAM = 60;
 const WRAP = 2 ** 32;
 
-/** The program of a process and its arguments, as far as the system tells. */
+/** The program of a process and its arguments, if the OS reports them. */
 export function programOf(pid: number): string {
   let words: string[];
   try {
@@ -121,7 +121,7 @@ function totalsOf({ counters }: KernelStatistics): Row['totals'] {
   return totals as Row['totals'];
 }
 
-/** How far a counter of 32 bits has come. */
+/** The difference of two 32-bit counter values. */
 const steps = (before: number, after: number): number => (after - before + WRAP) % WRAP;
 
 function pairsOf(before: KernelStatistics | undefined, after: KernelStatistics): QueuePairRow[] {
@@ -130,7 +130,7 @@ function pairsOf(before: KernelStatistics | undefined, after: KernelStatistics):
   return after.queuePairs.map((pair) => {
     if (seconds <= 0) return { ...pair, sentRate: 0, receivedRate: 0 };
     const old = known.get(pair.qpn);
-    // A queue pair that is new, or has another's number, began with 0.
+    // A queue pair that is new or has reused a number started at 0.
     const same = old !== undefined && old.remoteQpn === pair.remoteQpn && old.remote === pair.remote;
     return {
       ...pair,
@@ -165,7 +165,7 @@ function ratesOf(
   };
 }
 
-/** What is known of a process that tells nothing. */
+/** The values of a process that reports nothing. */
 const nothing: Omit<Seen, 'pid' | 'slot' | 'program'> = {
   queuePairs: 0,
   connections: 0,
@@ -210,7 +210,7 @@ function rowOf(kernel: ObservedKernel, before: KernelStatistics | undefined, pro
   };
 }
 
-/** Makes rows of what was read, with rates since the last time. */
+/** Creates rows from samples, with rates since the previous one. */
 export class Sampler {
   #before = new Map<string, KernelStatistics>();
   #programs = new Map<number, string>();
@@ -224,7 +224,7 @@ export class Sampler {
       const program = this.#programs.get(pid) ?? programOf(pid);
       programs.set(pid, program);
       const old = this.#before.get(key);
-      // A successor with the same id and slot has a clock that began anew.
+      // A successor with the same id and slot has restarted its clock.
       const before =
         old !== undefined && statistics !== undefined && old.at < statistics.at ? old : undefined;
       if (statistics !== undefined) next.set(key, statistics);

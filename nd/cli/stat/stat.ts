@@ -18,7 +18,7 @@ const options = z.object({
   json: z.boolean().default(false),
 });
 
-/** One line for each kernel of a process. */
+/** One line for each software HCA of a process. */
 export function formatProcesses(rows: readonly Row[]): string {
   const heads = ['PID', 'SLOT', '<PROGRAM', '<UDP', 'QPS', 'CONNECTED', 'LISTENING', 'REGIONS', 'REGISTERED'];
   const lines = rows.map(({ pid, slot, program, problem, totals, ...row }) =>
@@ -74,7 +74,7 @@ function formatPairs({ queuePairs }: KernelStatistics): string {
   );
 }
 
-/** Registrations that are alike are one line. */
+/** Identical registrations share a line. */
 function formatMemory({ memory }: KernelStatistics): string {
   const alike = new Map<string, { row: string[]; number: number; sum: number }>();
   for (const { kind, live, allocated, length, access } of memory) {
@@ -104,7 +104,7 @@ function formatCounters({ counters }: KernelStatistics, verbose: boolean): strin
     .join('\n');
 }
 
-/** Everything that a kernel tells. */
+/** Formats all data of a software HCA. */
 export function formatKernel({ pid, slot, program, problem, statistics }: Seen, verbose: boolean): string {
   const head = `Process ${pid}, slot ${slot}${program === '' ? '' : `: ${program}`}`;
   if (statistics === undefined) return `${head}\n  ${problem ? problemText[problem] : ''}`;
@@ -115,7 +115,7 @@ export function formatKernel({ pid, slot, program, problem, statistics }: Seen, 
     `UDP port 4791: ${wireText[wire]}`,
   ];
   const part = (title: string, number: number, left: number, text: () => string): void => {
-    const more = left > 0 ? `, and ${left} more that are not listed` : '';
+    const more = left > 0 ? `, and ${left} more` : '';
     lines.push('', `${title}: ${number}${more}`, ...(number > 0 ? [text()] : []));
   };
   part('Queue pairs', queuePairs.length, omitted.queuePairs, () => formatPairs(statistics));
@@ -131,19 +131,19 @@ export function formatKernel({ pid, slot, program, problem, statistics }: Seen, 
   return lines.join('\n');
 }
 
-/** What else a process can be that uses this package. */
+/** Other processes that may use this package. */
 const REAL =
-  "Processes with real HCAs alone (hca: 'rdma') cannot be asked; `rdma resource` and `rdma statistic` show them.";
+  "Processes that only use real HCAs (hca: 'rdma') are not listed; see `rdma resource` and `rdma statistic`.";
 
-/** Why a process is not among those that were found. */
+/** Explains why a process was not found. */
 function absence(pid: number): string {
   let user: number;
   try {
     user = statSync(`/proc/${pid}`).uid;
   } catch {
-    return `There is no process ${pid}.`;
+    return `Process ${pid} does not exist.`;
   }
-  // Root is no exception: it asks processes of root.
+  // This includes root, which can only observe processes of root.
   if (user !== process.geteuid?.())
     return `Process ${pid} belongs to another user; only processes of this user can be observed.`;
   return `Process ${pid} does not use the software HCA. \`nd stat\` lists the processes that do. ${REAL}`;
@@ -155,11 +155,11 @@ async function run(values: z.output<typeof options>): Promise<void> {
   if (pid !== undefined && kernels.length === 0) throw new Error(absence(pid));
   const rows = new Sampler().take(kernels);
   if (json) {
-    const told = rows.map(({ statistics, problem, program, ...row }) => ({
+    const processes = rows.map(({ statistics, problem, program, ...row }) => ({
       ...{ pid: row.pid, slot: row.slot, program },
       ...(problem ? { problem } : { statistics }),
     }));
-    process.stdout.write(`${JSON.stringify({ processes: told })}\n`);
+    process.stdout.write(`${JSON.stringify({ processes })}\n`);
   } else if (rows.length === 0) {
     process.stdout.write(`No process of this user uses the software HCA. ${REAL}\n`);
   } else if (pid !== undefined || all || verbose) {
@@ -172,10 +172,10 @@ async function run(values: z.output<typeof options>): Promise<void> {
 /** The command; `fail` prints an error. */
 export function statCommand(fail: (error: unknown) => void): Command {
   return new Command('stat')
-    .description('queue pairs, connections, registrations and counters of running processes')
-    .argument('[pid]', 'only this process, with all that it tells')
-    .option('-a, --all', 'all processes, with all that they tell')
-    .option('-v, --verbose', 'as --all, with counters that are 0')
+    .description('show queue pairs, connections, registrations and counters of running processes')
+    .argument('[pid]', 'only this process, with all details')
+    .option('-a, --all', 'all processes, with all details')
+    .option('-v, --verbose', 'as --all, including counters that are 0')
     .option('--json', 'print JSON')
     .allowExcessArguments(false)
     .action(async (pid: string | undefined, given: Record<string, unknown>) => {

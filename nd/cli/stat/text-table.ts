@@ -1,4 +1,4 @@
-/** Tables as text, for a terminal. */
+/** Text tables for a terminal. */
 import Table from 'cli-table3';
 
 const bare = {
@@ -23,7 +23,7 @@ const bare = {
   },
 };
 
-/** A table without lines. A head that begins with `<` stands for a column of text; others are numbers. */
+/** A table without lines. A heading that begins with `<` marks a text column; others contain numbers. */
 export function table(heads: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const made = new Table({
     head: heads.map((head) => head.replace(/^</, '')),

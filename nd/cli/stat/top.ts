@@ -1,4 +1,4 @@
-/** `nd top`: a live view of this user's processes, in the terminal or as a page. */
+/** `nd top`: a live view of this user's processes in the terminal or as a web page. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as z from 'zod';
@@ -16,7 +16,7 @@ const seconds = z.coerce
   .min(0.1, 'must be 0.1 or more')
   .max(3600, 'must be 3600 or less');
 
-/** Columns by which rows are sorted, the largest first. */
+/** Columns for sorting, in descending order. */
 const sortKeys = ['messages', 'bytes', 'retransmits', 'connections', 'pid'] as const;
 type SortKey = (typeof sortKeys)[number];
 
@@ -28,7 +28,7 @@ const weight: Readonly<Record<SortKey, (row: Row) => number>> = {
   pid: ({ pid }) => -pid,
 };
 
-/** Sorted by a column; rows that are equal in it by their process ids. */
+/** Sorts rows by a column; equal rows are sorted by process id. */
 export function sorted<T extends Row>(rows: readonly T[], key: SortKey): T[] {
   return [...rows].sort((a, b) => weight[key](b) - weight[key](a) || a.pid - b.pid || a.slot - b.slot);
 }
@@ -42,15 +42,15 @@ const options = z
     web: z.boolean().default(false),
     port: count(0, 65_535).optional(),
   })
-  .refine(({ port, web }) => port === undefined || web, { path: ['port'], message: 'needs --web' })
+  .refine(({ port, web }) => port === undefined || web, { path: ['port'], message: 'requires --web' })
   .refine((one) => one.count === undefined || !one.web, {
     path: ['count'],
-    message: 'does not go with --web',
+    message: 'cannot be used with --web',
   });
 
 type Options = z.output<typeof options>;
 
-/** A column of the view; `keep`: those with a smaller number go first where the terminal is too narrow. */
+/** A column of the view. In a narrow terminal, columns with a smaller `keep` are omitted first. */
 interface Column {
   readonly head: string;
   readonly keep: number;
@@ -59,7 +59,7 @@ interface Column {
 
 const rate = (name: keyof Rates) => (row: Seen) => (row.rates ? short(row.rates[name]) : '');
 
-/** All columns but the program, which is the last and always there. */
+/** All columns except the program, which is last and always shown. */
 const columns: readonly Column[] = [
   { head: 'PID', keep: Number.POSITIVE_INFINITY, cell: ({ pid }) => String(pid) },
   { head: 'SLOT', keep: 1, cell: ({ slot }) => String(slot) },
@@ -80,7 +80,7 @@ const columns: readonly Column[] = [
 
 /** Characters between columns. */
 const GAP = 2;
-/** A program has as many characters before a column goes; what is longer is shortened. */
+/** Minimum width of the program column before others are omitted; longer programs are truncated. */
 const PROGRAM = 20;
 
 const widest = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
@@ -88,7 +88,7 @@ const widest = (texts: readonly string[]): number => Math.max(...texts.map((text
 const shortened = (text: string, most: number): string =>
   text.length > most ? `${text.slice(0, Math.max(most - 1, 0))}…` : text;
 
-/** The view as a table of whole columns: those that have room in `width` characters. */
+/** The view as a table of the columns that fit into `width` characters. */
 export function formatTop(
   rows: readonly Seen[],
   key: SortKey,
@@ -117,7 +117,7 @@ export function formatTop(
   return { text, hidden: columns.length - fitting.length };
 }
 
-/** Lines of whole words. */
+/** Wraps text at words. */
 export function wrapped(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
@@ -131,10 +131,10 @@ export function wrapped(text: string, width: number): string[] {
 
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
-/** Keys that choose the column to sort by. */
+/** Keys that select the sort column. */
 const keys: Readonly<Record<string, SortKey>> = Object.fromEntries(sortKeys.map((key) => [key[0]!, key]));
 
-/** The screen, which the view has for itself until the end. */
+/** Controls the terminal screen until the view ends. */
 class Screen {
   #key: SortKey;
   #rows: readonly Seen[] = [];
@@ -161,7 +161,7 @@ class Screen {
   }
 
   readonly #pressed = (text: string | Buffer): void => {
-    // Escape alone ends the view; other keys begin with it.
+    // Escape alone ends the view; other keys are escape sequences.
     const typed = text === '\x1b' ? ['q'] : [...String(text)];
     if (typed.some((key) => key === 'q' || key === '\x03')) this.stop();
     if (typed[0] !== '\x1b') for (const key of typed) this.#key = keys[key] ?? this.#key;
@@ -169,13 +169,13 @@ class Screen {
   };
 
   readonly #draw = (): void => {
-    // A terminal that does not know its size says 0.
+    // A terminal of unknown size reports 0.
     const width = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const hint = sortKeys.map((key) => (key === this.#key ? `[${key}]` : key)).join(' ');
     const { text, hidden } = formatTop(this.#rows, this.#key, width);
-    const more = hidden > 0 ? `; ${hidden} more columns in a wider terminal` : '';
-    const head = `nd top: ${this.#rows.length} HCAs of this user's processes by ${hint}; the first letter chooses, q ends${more}`;
+    const more = hidden > 0 ? `; ${hidden} more columns if the terminal is wider` : '';
+    const head = `nd top: ${this.#rows.length} HCAs of this user's processes, sorted by ${hint}; first letter: sort, q: quit${more}`;
     const body =
       this.#rows.length === 0
         ? wrapped('No process of this user uses the software HCA.', width)
@@ -187,13 +187,13 @@ class Screen {
   };
 }
 
-/** A line of JSON: the rows without the lists that they were made of. */
+/** A line of JSON: the rows without the lists they were computed from. */
 function lineOf(rows: readonly Seen[], key: SortKey): string {
   const shown = sorted(rows, key).map(({ statistics: _, pairs: __, ...row }) => row);
   return `${JSON.stringify({ at: new Date().toISOString(), processes: shown })}\n`;
 }
 
-/** Waits; false: the user has stopped it. */
+/** Waits. Resolves with false if the user has stopped it. */
 const pause = (ms: number, signal: AbortSignal): Promise<boolean> =>
   sleep(ms, true, { signal }).catch(() => false);
 
@@ -203,16 +203,16 @@ async function watch(
   stop: () => void,
 ): Promise<void> {
   const sampler = new Sampler();
-  const look = async (): Promise<Seen[]> => sampler.take(await readProcesses());
+  const takeSample = async (): Promise<Seen[]> => sampler.take(await readProcesses());
   const onScreen = !json && process.stdout.isTTY;
   const most = views ?? (onScreen || json ? Number.POSITIVE_INFINITY : 1);
   const screen = onScreen ? new Screen(sort, stop) : undefined;
   try {
-    // The first look has no rates: a screen shows it, as something to begin with.
-    screen?.show(await look());
-    if (screen === undefined) await look();
+    // The first sample has no rates, but a screen should show something at once.
+    screen?.show(await takeSample());
+    if (screen === undefined) await takeSample();
     for (let shown = 0; shown < most && (await pause(delay * 1000, signal)); shown++) {
-      const rows = await look();
+      const rows = await takeSample();
       if (signal.aborted) return;
       if (screen) screen.show(rows);
       else process.stdout.write(json ? lineOf(rows, sort) : `${formatTop(rows, sort).text}\n`);
@@ -227,12 +227,12 @@ async function serve({ delay, port = 0, json }: Options, signal: AbortSignal): P
   const view = await serveView({
     port,
     delayMs: delay * 1000,
-    look: async () => sampler.take(await readProcesses()),
+    sample: async () => sampler.take(await readProcesses()),
   });
   process.stdout.write(
     json
       ? `${JSON.stringify({ url: view.url })}\n`
-      : `The live view is at ${view.url}\nOnly programs of this host that know this address can read it. Ctrl-C ends it.\n`,
+      : `The live view is at ${view.url}\nOnly programs on this host that know this URL can read it. Press Ctrl-C to stop.\n`,
   );
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
@@ -241,7 +241,7 @@ async function serve({ delay, port = 0, json }: Options, signal: AbortSignal): P
   await view.close();
 }
 
-/** Runs until the user stops it, which is how such a view ends. */
+/** Runs until the user stops it. */
 async function run(values: Options): Promise<void> {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
@@ -253,15 +253,13 @@ async function run(values: Options): Promise<void> {
 /** The command; `fail` prints an error. */
 export function topCommand(fail: (error: unknown) => void): Command {
   return new Command('top')
-    .description(
-      'live view of running processes: rates of messages, bytes, retransmissions; in the terminal or as a page',
-    )
-    .option('-d, --delay <seconds>', 'between two looks (default: 1)')
-    .option('-n, --count <n>', 'end after so many views')
+    .description('show a live view of running processes, in the terminal or as a web page')
+    .option('-d, --delay <seconds>', 'refresh interval in seconds (default: 1)')
+    .option('-n, --count <n>', 'stop after this many updates')
     .option('--sort <column>', `${sortKeys.join(', ')} (default: messages)`)
-    .option('--web', 'serve a page with charts on 127.0.0.1, at an address that nobody can guess')
-    .option('--port <n>', 'of the page (default: a free one)')
-    .option('--json', 'a line of JSON for each view')
+    .option('--web', 'serve a page with charts on 127.0.0.1, with an unguessable URL')
+    .option('--port <n>', 'port of the page (default: a free one)')
+    .option('--json', 'print a line of JSON for each update')
     .allowExcessArguments(false)
     .action(async (given: Record<string, unknown>) => {
       const parsed = options.safeParse(given);

@@ -1,6 +1,6 @@
 /**
- * The page of `nd top --web`. Its server listens on 127.0.0.1. Every program of this host can connect to it, those of other users too, and
- * so can any page in a browser; so it answers only requests that know its random address and name it as their host.
+ * The page of `nd top --web`. Its server listens on 127.0.0.1. Any program on this host, including those of other users, can connect to it,
+ * and so can any page in a browser. So it only serves requests with its random path and its own host name.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,25 +11,25 @@ import type { Seen } from './sample.js';
 
 const HOST = '127.0.0.1';
 const TOKEN_BYTES = 18;
-/** Looks that a page gets when it is opened. */
+/** Samples that a page receives when it is opened. */
 const HISTORY = 300;
 const MOST_PAGES = 16;
-/** Connections that have named the address. */
+/** Maximum connections that have sent the right path. */
 const MOST_CONNECTIONS = 64;
-/** Connections that have not named it yet; every program of the host can make some. */
-const MOST_STRANGERS = 256;
-/** Queue pairs and endpoints of a process that a page shows. */
+/** Maximum connections that have not sent it yet. Every program on the host can open some. */
+const MOST_UNIDENTIFIED = 256;
+/** Maximum queue pairs and endpoints shown per process. */
 const MOST_LISTED = 200;
-/** A page that does not read so many bytes is dropped. */
+/** A page with more unread bytes is disconnected. */
 const MOST_UNREAD = 4 << 20;
 
-/** What the server shows, and where. */
+/** Options and data source of the view. */
 export interface ViewOptions {
-  /** 0: a free one. */
+  /** 0: a free port. */
   readonly port: number;
   readonly delayMs: number;
-  /** Called only while a page is open, and not again before it has answered. */
-  look(): Promise<Seen[]>;
+  /** Called only while a page is open, and never concurrently. */
+  sample(): Promise<Seen[]>;
 }
 
 /** A view that is being served. */
@@ -38,7 +38,7 @@ export interface View {
   close(): Promise<void>;
 }
 
-/** A look as the page gets it. */
+/** A sample in the form that the page receives. */
 type Frame = { readonly at: number; readonly rows: readonly object[] };
 
 function frameOf(rows: readonly Seen[], lists: boolean): Frame {
@@ -58,7 +58,7 @@ function frameOf(rows: readonly Seen[], lists: boolean): Frame {
   };
 }
 
-/** Whether two texts are the same, in a time that does not tell where they differ. */
+/** Compares two strings in constant time. */
 function same(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
@@ -73,7 +73,7 @@ const headers = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 } as const;
 
-/** The open pages, and the looks that they get. */
+/** The open pages and their samples. */
 class Pages {
   readonly #open = new Set<ServerResponse>();
   #history: Frame[] = [];
@@ -94,11 +94,11 @@ class Pages {
       this.#open.delete(response);
       if (this.#open.size === 0) this.stop();
     });
-    this.#timer ??= setInterval(() => void this.#look(), this.view.delayMs);
-    void this.#look();
+    this.#timer ??= setInterval(() => void this.#sample(), this.view.delayMs);
+    void this.#sample();
   }
 
-  /** Nobody looks any more: the processes are left in peace. */
+  /** Called when no page is open, so that processes are no longer sampled. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -109,11 +109,11 @@ class Pages {
     for (const response of this.#open) response.destroy();
   }
 
-  async #look(): Promise<void> {
+  async #sample(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      const rows = await this.view.look();
+      const rows = await this.view.sample();
       this.#history = [...this.#history, frameOf(rows, false)].slice(-HISTORY);
       const frame = frameOf(rows, true);
       for (const response of this.#open) this.#send(response, 'view', frame);
@@ -132,28 +132,28 @@ class Pages {
 }
 
 /**
- * The server's connections. The oldest stranger gives way to the next, so that strangers can keep nobody out: a browser names the address at
- * once, and stays.
+ * The connections of the server. If there are too many unidentified ones, the oldest is closed, so that they cannot block others: a browser
+ * sends the right path at once and is then kept.
  */
 class Connections {
-  /** In the order of their coming. */
-  readonly #strangers = new Set<Socket>();
+  /** In order of arrival. */
+  readonly #unidentified = new Set<Socket>();
   readonly #admitted = new Set<Socket>();
 
   add(socket: Socket): void {
-    this.#strangers.add(socket);
+    this.#unidentified.add(socket);
     socket.once('close', () => {
-      this.#strangers.delete(socket);
+      this.#unidentified.delete(socket);
       this.#admitted.delete(socket);
     });
-    const [oldest] = this.#strangers;
-    if (this.#strangers.size > MOST_STRANGERS) oldest?.destroy();
+    const [oldest] = this.#unidentified;
+    if (this.#unidentified.size > MOST_UNIDENTIFIED) oldest?.destroy();
   }
 
-  /** One has named the address. False: there are too many of these. */
+  /** Marks a connection that has sent the right path. Returns false if there are too many of these. */
   admit(socket: Socket): boolean {
     if (!this.#admitted.has(socket) && this.#admitted.size >= MOST_CONNECTIONS) return false;
-    this.#strangers.delete(socket);
+    this.#unidentified.delete(socket);
     this.#admitted.add(socket);
     return true;
   }
@@ -173,7 +173,7 @@ function sendPage(request: IncomingMessage, response: ServerResponse, delayMs: n
   response.end(request.method === 'HEAD' ? undefined : page({ nonce, host: hostname(), delayMs }));
 }
 
-/** Serves the page until it is closed. @throws the system's error if the port cannot be had. */
+/** Serves the page until it is closed. @throws the error of the OS if the port is not available */
 export async function serveView(view: ViewOptions): Promise<View> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   const pages = new Pages(view);
@@ -182,24 +182,25 @@ export async function serveView(view: ViewOptions): Promise<View> {
     const { port } = server.address() as AddressInfo;
     const own = [`${HOST}:${port}`, `localhost:${port}`];
     const { host = '', origin } = request.headers;
-    // Another host name that leads here is that of a page which wants to read the view (DNS rebinding).
-    if (!own.includes(host)) return refuse(response, 421, 'This server is only for its own address.');
+    // A different host name that resolves to this address belongs to an attacking page (DNS rebinding).
+    if (!own.includes(host))
+      return refuse(response, 421, 'This server can only be used with its own host name.');
     if (origin !== undefined && !own.some((one) => origin === `http://${one}`))
-      return refuse(response, 403, 'Other pages may not read this one.');
+      return refuse(response, 403, 'Cross-origin requests are not permitted.');
     const [, given = '', rest] = /^\/([^/?]*)\/([^?]*)$/.exec(request.url ?? '') ?? [];
     if (!same(given, token) || (rest !== '' && rest !== 'events'))
-      return refuse(response, 404, 'There is nothing here. `nd top --web` has printed the address.');
+      return refuse(response, 404, 'Not found. `nd top --web` has printed the URL.');
     if (!connections.admit(request.socket)) {
       response.setHeader('Connection', 'close');
-      return refuse(response, 503, `${MOST_CONNECTIONS} connections are open; close one.`);
+      return refuse(response, 503, `Too many connections (${MOST_CONNECTIONS}). Close one.`);
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
-      return refuse(response, 405, 'The view can only be read.');
+      return refuse(response, 405, 'The view is read-only.');
     }
     if (rest === '') return sendPage(request, response, view.delayMs);
     if (request.method === 'HEAD') return refuse(response, 200, '');
-    if (pages.full) return refuse(response, 503, `${MOST_PAGES} pages are open; close one.`);
+    if (pages.full) return refuse(response, 503, `Too many pages (${MOST_PAGES}). Close one.`);
     return pages.add(response);
   });
   server.on('connection', (socket: Socket) => connections.add(socket));
