@@ -1,4 +1,4 @@
-/** Options of the benchmark's command line: names, defaults, limits. */
+/** The benchmark's command-line options: names, defaults, limits. */
 import { Command, CommanderError } from 'commander';
 import * as z from 'zod';
 
@@ -7,7 +7,7 @@ const optionsSchema = z.strictObject({
     try {
       return new RegExp(text);
     } catch (error) {
-      context.addIssue(`It is not a regular expression: ${(error as Error).message}`);
+      context.addIssue(`must be a valid regular expression: ${(error as Error).message}`);
       return z.NEVER;
     }
   }),
@@ -26,17 +26,20 @@ const optionsSchema = z.strictObject({
 export function parseOptions() {
   const command = new Command('bench')
     .description(
-      'Measures this library between two processes of this host, beside its peers: libfabric, UCX, node:net, zeromq, ' +
+      'Measures this library between two processes of this host and compares it with libfabric, UCX, node:net, zeromq, ' +
         'MessagePorts, lmdb, Redis and baselines in C.',
     )
     .option('--only <pattern>', 'rows whose name matches; --list prints the names', '')
-    .option('--rounds <n>', 'measurements of each contestant, in alternation', '5')
-    .option('--scale <factor>', 'longer or shorter measurements', '1')
-    .option('--no-peers', 'this library alone')
-    .option('--no-pin', 'do not pin the processes')
-    .option('--realtime', 'real-time priority for measured processes (needs root), on a busy machine')
-    .option('--json', 'JSON lines: the machine, then one for each row and contestant')
-    .option('--markdown', 'a table for documents')
+    .option('--rounds <n>', 'measurements of each contestant, interleaved', '5')
+    .option('--scale <factor>', 'scale the duration of measurements', '1')
+    .option('--no-peers', 'measure only this library')
+    .option('--no-pin', 'do not pin the processes to CPUs')
+    .option(
+      '--realtime',
+      'use real-time priority for the measured processes on a busy machine (requires root)',
+    )
+    .option('--json', 'print JSON lines: the machine, then one for each row and contestant')
+    .option('--markdown', 'print a Markdown table')
     .option('--svg <file>', 'write a chart of latency and bandwidth by message size')
     .option('--list', 'print the names of the rows and their contestants, and exit')
     .exitOverride()

@@ -1,4 +1,4 @@
-/** Draws latency and bandwidth by message size as SVG: two panels with logarithmic axes, and a line for each contestant. */
+/** Draws latency and bandwidth by message size as an SVG chart: two panels with logarithmic axes and a line for each contestant. */
 import { US } from './plan.js';
 import { numberText } from './report.js';
 import type { RowOutcome } from './run.js';
@@ -24,7 +24,7 @@ const panels = [
   { of: 'bandwidth', title: 'RDMA Write, local: GB/s (more is better)' },
 ] as const;
 
-/** The chart of all rows that have a place in it. */
+/** Creates the chart of all rows that belong to it. */
 export function chart(outcomes: readonly RowOutcome[]): string {
   const lines = panels.map(({ of }) => linesOf(outcomes, of));
   const labels = [...new Set(lines.flat().map(({ label }) => label))];
@@ -60,7 +60,7 @@ function linesOf(outcomes: readonly RowOutcome[], of: 'latency' | 'bandwidth'): 
       points.set(label, line);
     }
   }
-  // A line needs two points.
+  // A line requires two points.
   return [...points]
     .filter(([, line]) => line.length > 1)
     .map(([label, line]) => ({ label, points: line.sort((a, b) => a.size - b.size) }));
@@ -125,7 +125,7 @@ function scaled(value: number, low: number, high: number): number {
   return low === high ? 0.5 : Math.log(value / low) / Math.log(high / low);
 }
 
-/** This library's lines are thick, those of its variants dashed. */
+/** Lines of this library are thick, and those of its variants dashed. */
 function stroke(label: string, colour: string): string {
   const ours = label.startsWith(US);
   const dashes = ours && label !== US ? ' stroke-dasharray="7 4"' : '';

@@ -1,6 +1,6 @@
 /**
- * A time that several programs measure in, so that what each gets of a line they share adds up: bytes count between two instants of the
- * system's monotonic clock, which all processes of the machine read alike.
+ * A time span in which several programs count, so that their shares of a common link add up. They count bytes between two instants of the
+ * OS's monotonic clock, which is the same for all processes of the machine.
  */
 import * as z from 'zod';
 import type { Sample } from './samples.js';
@@ -8,7 +8,7 @@ import type { Sample } from './samples.js';
 /** Two instants of {@link monotonicSeconds}. */
 export const commonTimeSchema = z
   .strictObject({ from: z.number().positive(), until: z.number().positive() })
-  .refine(({ from, until }) => from < until, 'from has to be before until');
+  .refine(({ from, until }) => from < until, '`from` must be less than `until`');
 export type CommonTime = z.output<typeof commonTimeSchema>;
 
 export function monotonicSeconds(): number {
@@ -16,14 +16,14 @@ export function monotonicSeconds(): number {
   return seconds + ns / 1e9;
 }
 
-/** Counts what comes within a common time. */
+/** Counts what arrives within a common time span. */
 export class CommonCount {
   #bytes = 0;
   #before = 0;
 
   constructor(private readonly time: CommonTime) {}
 
-  /** Bytes that have just arrived. */
+  /** Adds bytes that have just arrived. */
   add(bytes: number): void {
     const now = monotonicSeconds();
     if (now < this.time.from) this.#before += bytes;
@@ -34,10 +34,10 @@ export class CommonCount {
     return monotonicSeconds() >= this.time.until;
   }
 
-  /** Bytes per second. @throws Error if nothing had come before the common time: then its first part would be a start. */
+  /** Bytes per second. @throws Error if nothing had arrived before the time span, so that its first part would include the start */
   get sample(): Sample {
     if (this.#before === 0)
-      throw new Error('Nothing was under way when the common time began: the machine is too busy for it.');
+      throw new Error('No data arrived before the common time span began: the machine is too busy.');
     return { mean: this.#bytes / (this.time.until - this.time.from) };
   }
 }

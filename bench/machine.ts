@@ -1,4 +1,4 @@
-/** The machine that the figures were measured on. */
+/** The machine on which the figures were measured. */
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,9 +10,9 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly kernel: string;
   readonly node: string;
-  /** The module of this library that is measured: the package's, or with plain `node` the clone's. */
+  /** The measured modules of this library: those of the package or, with plain `node`, of the clone. */
   readonly library: string;
-  /** Processors of the two processes; undefined: not pinned. */
+  /** CPUs of the two processes; undefined: not pinned. */
   readonly pinned?: readonly number[];
   readonly realtime?: boolean;
   /** Load average before the measurement. */
@@ -38,7 +38,7 @@ export function describeMachine({ cpus: pinned, realtime }: Placement): Machine 
 
 export function machineText(machine: Machine): string {
   const { cpu, processors, kernel, node, library, pinned, realtime, load } = machine;
-  const places = pinned === undefined ? 'not pinned' : `on processors ${pinned.join(' and ')}`;
+  const places = pinned === undefined ? 'not pinned' : `on CPUs ${pinned.join(' and ')}`;
   const busy = load > 0.5 ? `; it is busy: load ${load.toFixed(1)}` : '';
-  return `${cpu}, ${processors} processors, ${kernel}, Node ${node}, ${library}, ${places}${realtime === true ? ', real-time' : ''}${busy}`;
+  return `${cpu}, ${processors} CPUs, ${kernel}, Node ${node}, ${library}, ${places}${realtime === true ? ', real-time' : ''}${busy}`;
 }

@@ -1,9 +1,9 @@
 /**
- * The benchmark. It measures this library between two processes of this host, and its peers in the same run.
+ * The benchmark. It measures this library and its peers between two processes of this host, in the same run.
  *
  *   npm run bench -- [--only PATTERN] [--rounds N] [--scale X] [--no-peers] [--json] [--svg FILE]
  *
- * Figures of a shared machine are noisy: read the ratios, not the numbers.
+ * Figures of a shared machine are noisy, so compare ratios rather than numbers.
  */
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { CommanderError } from 'commander';
@@ -22,7 +22,7 @@ function checkWritable(file: string): void {
     throw new CommanderError(
       2,
       'bench.option',
-      `--svg: The chart cannot be written (${(error as Error).message}); give a file in a folder that is there.`,
+      `--svg must be a writable file in an existing folder (${(error as Error).message})`,
     );
   }
 }
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   const options = parseOptions();
   const rows = plan(options.scale, options.only);
   if (rows.length === 0) {
-    throw new CommanderError(2, 'bench.only', `No row's name matches ${options.only}; --list prints them.`);
+    throw new CommanderError(2, 'bench.only', `No row matches ${options.only}. --list prints the names.`);
   }
   if (options.list && options.json) {
     for (const { name, title, contestants } of rows)
@@ -47,13 +47,13 @@ async function main(): Promise<void> {
   const { cpus } = options.pin ? choosePlacement() : { cpus: undefined };
   const placement = { cpus, realtime: options.realtime };
   if (cpus === undefined && options.pin) {
-    console.error('The processes are not pinned: pinning needs taskset (util-linux) and two processors.');
+    console.error('The processes are not pinned: pinning requires taskset (util-linux) and two CPUs.');
   }
   if (options.realtime && !mayBeRealtime()) {
     throw new CommanderError(
       2,
       'bench.option',
-      '--realtime: chrt (util-linux) is not permitted to do it here; it needs root.',
+      '--realtime requires root: chrt (util-linux) is not permitted to set the priority.',
     );
   }
   // Checked before the measurements, which take minutes.
@@ -90,6 +90,6 @@ try {
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
   if (error.code === 'bench.option' || error.code === 'bench.only') console.error(error.message);
-  // All refused options exit with 2; help exits with 0.
+  // All invalid options exit with 2; help exits with 0.
   process.exitCode = error.exitCode === 0 ? 0 : 2;
 }

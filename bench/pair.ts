@@ -1,4 +1,4 @@
-/** Runs a program of this folder in two Node processes: a server, which prints where it listens, and a client, which prints the sample. */
+/** Runs a program of this folder in two Node.js processes: a server, which prints its location, and a client, which prints the sample. */
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { type Placement, Program, placed } from './processes.js';
@@ -12,7 +12,7 @@ const sampleSchema = z.strictObject({
   link: z.enum(['shared memory', 'UDP']).optional(),
 });
 
-/** `program` is relative to this folder. A client of several processes may use the server's CPU, too: `both`. */
+/** `program` is relative to this folder. `both`: the client has several processes and may also use the server's CPU. */
 export async function measurePair(
   program: string,
   job: object,
@@ -28,7 +28,7 @@ export async function measurePair(
   }
 }
 
-/** A measurement that needs no other process. */
+/** Runs a measurement that needs no other process. */
 export async function measureAlone(
   program: string,
   job: object,
@@ -47,7 +47,7 @@ export async function measureAlone(
 
 function start(program: string, args: readonly string[], place: readonly string[]): Program {
   const file = fileURLToPath(new URL(program, import.meta.url));
-  // Only where needed: with this flag Node cannot use its own code cache, and starts later.
+  // Only where needed: with this flag, Node.js cannot use its code cache and starts more slowly.
   const flags = args.some((arg) => arg.includes('"kind":"resident"')) ? ['--expose-gc'] : [];
   return new Program(process.execPath, [...flags, file, ...args], place);
 }

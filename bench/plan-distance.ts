@@ -1,11 +1,11 @@
-/** Rows over a link with delay, beside TCP of `node:net` on the same link. They need root. */
+/** Rows over a link with delay, compared with TCP of `node:net` on the same link. They require root. */
 
 import type { LinkShape } from './distance/delayed-link.js';
 import type { DistanceJob } from './distance/distance.js';
 import { type Amount, MEGABYTES, MIB, type Row, SHARE, TCP, US } from './row.js';
 
 const IN_FLIGHT = 64;
-/** Seconds of one measurement at scale 1, for one of `amount`. */
+/** Seconds of one measurement at scale 1. */
 const LENGTH = 10;
 const unlimited = { rateMbit: 0, lossPerMille: 0, queue: 20_000 };
 const roundTrips = [1, 4, 20, 100];

@@ -1,4 +1,4 @@
-/** Rows of the shared map of `networkdirect/net` beside lmdb, Redis over a UNIX socket, and a Map in one process. */
+/** Rows of the shared map of `networkdirect/net`, compared with lmdb, Redis over a UNIX socket, and a Map in one process. */
 import type { MapJobInput } from './map/job.js';
 import {
   type Amount,
@@ -20,7 +20,7 @@ const PIPELINED = 'Redis, 100 in flight';
 const MAP = 'a Map of Buffers, copied';
 const COPY = 'a copy within the process';
 
-/** What each peer is, and how many of its requests are in flight. */
+/** Each peer and the number of its requests in flight. */
 const PEERS = {
   [LMDB]: { over: 'lmdb' },
   [LMDB_IN_PLACE]: { over: 'lmdb' },
@@ -33,7 +33,7 @@ type Peer = keyof typeof PEERS;
 
 /** Values that the owner stores per second while others read. */
 const STORES = 10_000;
-const MEANWHILE = `beside ${STORES.toLocaleString('en')} stores per second`;
+const MEANWHILE = `during ${STORES.toLocaleString('en')} stores per second`;
 
 export function mapRows(amount: Amount): Row[] {
   const { seconds } = amount;

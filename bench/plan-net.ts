@@ -1,4 +1,7 @@
-/** Rows of `networkdirect/net` beside `node:net`, requests also beside zeromq and a MessagePort: requests, echoes, streams, files, connections. */
+/**
+ * Rows of `networkdirect/net`, compared with `node:net` and, for requests, with zeromq and a MessagePort: requests, echoes, streams, files,
+ * connections.
+ */
 import type { NetJobInput } from './net/job.js';
 import {
   type Amount,
@@ -15,19 +18,19 @@ import {
   ZEROMQ,
 } from './row.js';
 
-/** A file of 1 GiB, at scale 1. */
+/** Size of a file at scale 1: 1 GiB. */
 const FILE_MIB = 1024;
 const STREAM_MIB = 512;
 const LEAST_MIB = 16;
-/** V8 compiles the code of requests meanwhile, also beside a busy loop. */
+/** V8 compiles the code of requests meanwhile, also when a busy loop is running. */
 const WARM_UP = 20_000;
-/** A program's own objects: a heap this large is collected less often. */
+/** Live objects of the program: a heap this large is collected less often. */
 const LIVE_MIB = 20;
 const KIB = 1024;
 
 type Figure = 'rate' | 'cold' | 'processor';
 
-/** By how much a request of so many bytes is to be faster than one by UNIX sockets. */
+/** Target for a request of each size, as a factor over UNIX sockets. */
 const SIZES: readonly (readonly [size: number, factor: number])[] = [
   [64, 3],
   [4000, 2],
@@ -72,7 +75,7 @@ function request(amount: Amount, inFlight: number, figure: Figure, busy: boolean
   if (figure === 'rate') return row(name, what, job, PER_SECOND, 3);
   return figure === 'cold'
     ? row(`${name} cold`, `${what}: the first ${warmUp} of new processes`, job, PER_SECOND)
-    : row(`${name} processor`, `${what}: processor time of both sides for each`, job, MICROSECONDS, 1);
+    : row(`${name} processor`, `${what}: CPU time of both sides per request`, job, MICROSECONDS, 1);
 }
 
 /** Awaited requests of many bytes. */
@@ -117,7 +120,7 @@ function connections(amount: Amount, inFlight: number): Row {
       );
 }
 
-/** Beside zeromq, which has such a pattern, too. */
+/** Compared with zeromq, which has such a pattern, too. */
 function broadcast({ seconds }: Amount, subscribers: number, size: number): Row {
   const job = { kind: 'broadcast', subscribers, size, seconds } as const;
   return {
@@ -137,7 +140,7 @@ function row(name: string, title: string, job: Omit<NetJobInput, 'over'>, unit: 
   const beside = job.busy === true;
   return {
     name: beside ? `${name} busy` : name,
-    title: `networkdirect/net: ${title}${beside ? ', a busy loop on each processor' : ''}`,
+    title: `networkdirect/net: ${title}${beside ? ', a busy loop on each CPU' : ''}`,
     unit,
     contestants: [
       { label: US, by: 'net', job: { ...job, over: 'networkdirect/net' } },

@@ -104,14 +104,14 @@ export function oneSidedAllocated(amount: Amount, kind: 'write' | 'read', size: 
   };
 }
 
-/** In which a target falls asleep, and the requests before are forgotten. */
+/** Pause in which a target falls asleep, in µs. */
 const PAUSE_US = 300;
 
-/** UCX's test of each kind. */
+/** UCX's test for each operation. */
 const UCX_TEST = { write: 'ucp_put_bw', read: 'ucp_get', add: 'ucp_fadd' } as const;
 const VERB = { write: 'Write', read: 'Read', add: 'fetch-and-add' } as const;
 
-/** Small requests, 16 in flight, all signaled. The side that owns the memory sleeps, or polls. */
+/** Small requests, 16 in flight, all signaled. The side that owns the memory sleeps or polls. */
 export function oneSidedRate(amount: Amount, kind: 'write' | 'read' | 'add', size: number): Row {
   const job = { kind, size, seconds: amount.seconds, metric: 'rate' } as const;
   const put: UcxJob = { test: UCX_TEST[kind], metric: 'rate', size, count: amount.messages(1_000_000, size) };
@@ -153,7 +153,7 @@ export function oneSidedLatency(amount: Amount, kind: 'write' | 'read' | 'add'):
   };
 }
 
-/** One Read of any memory after a pause, so that the target sleeps again if it was woken. */
+/** One Read of any memory after a pause, so that a target that was woken sleeps again. */
 export function readAsleep(amount: Amount, size: number): Row {
   const job = { kind: 'read', size, seconds: amount.seconds, metric: 'latency', pause: PAUSE_US } as const;
   const args = ['readv', '--bytes', `${size}`, '--count', `${amount.of(5000)}`, '--pause', `${PAUSE_US}`];

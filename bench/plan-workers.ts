@@ -18,7 +18,7 @@ import {
 } from './row.js';
 
 export function workers(amount: Amount): Row[] {
-  // Long enough for a turn of each.
+  // Long enough for a time slice of each.
   const seconds = Math.max(1, 2 * amount.seconds);
   const of = (count: number, figure: 'all' | 'slowest' = 'all', across = false) =>
     ({
@@ -26,7 +26,7 @@ export function workers(amount: Amount): Row[] {
       job: { kind: 'workers', workers: count, of: figure, across, seconds },
     }) as const;
   const title = (text: string) => `round trips of 8 bytes between two queue pairs of each Worker, ${text}`;
-  // What the machine has for two: processes share nothing.
+  // The capacity of the machine for two: processes share nothing.
   const processes = { label: `${US}, 2 processes`, ...of(1), processes: 2 };
   const one = { label: `${US}, 1 Worker`, ...of(1) };
   const two = { label: `${US}, 2 Workers`, ...of(2) };
@@ -38,7 +38,7 @@ export function workers(amount: Amount): Row[] {
       title: 'round trips of 8 bytes between the Workers of two processes, 2 pairs of them',
       unit: MILLIONS,
       contestants: [{ label: US, ...of(2, 'all', true) }, pair],
-      // A pair needs two processors.
+      // A pair requires two CPUs.
       targets: [{ against: pair.label, factor: availableParallelism() >= 4 ? 1.8 : 0.9 }],
     },
     {
@@ -67,7 +67,7 @@ export function workers(amount: Amount): Row[] {
 
 const SHARE: Unit = { text: 'of the mean', base: 1, better: 'more' };
 
-/** The figures of a crowd, and the targets where the processors are scarce. */
+/** The figures of a crowd, and the targets on machines with few CPUs. */
 const crowdFigures: readonly {
   readonly figure: keyof CrowdFigures;
   readonly title: string;
@@ -75,17 +75,17 @@ const crowdFigures: readonly {
   readonly scarce: Target;
 }[] = [
   { figure: 'rate', title: 'rate', unit: PER_SECOND, scarce: { against: TCP, factor: 1.3 } },
-  { figure: 'p99', title: '99 of 100 within', unit: MILLISECONDS, scarce: { against: TCP, factor: 1 } },
+  { figure: 'p99', title: '99th percentile', unit: MILLISECONDS, scarce: { against: TCP, factor: 1 } },
   { figure: 'slowest', title: 'the slowest connection', unit: SHARE, scarce: { factor: 0.7 } },
   {
     figure: 'processor',
-    title: 'processor time of all processes for each',
+    title: 'CPU time of all processes per request',
     unit: MICROSECONDS,
     scarce: { against: TCP, factor: 1 },
   },
   {
     figure: 'setUp',
-    title: 'until all connections are there',
+    title: 'time to connect all',
     unit: MILLISECONDS,
     scarce: { against: TCP, factor: 2 },
   },
@@ -103,7 +103,7 @@ function crowdContestants(
     figure,
     job: { who, clients, connections, seconds, load },
   });
-  // The first contestant is the way that a server of so many connections takes.
+  // The first contestant is the arrangement for a server with that many connections.
   const [first, second]: readonly [Contestant, Contestant] =
     load === 'mixed'
       ? [contestant(US, 'together'), contestant(`${US}, a completion queue each`, 'apart')]
@@ -111,7 +111,7 @@ function crowdContestants(
   return [first, second, contestant(TCP, 'net')];
 }
 
-/** Awaited echoes between client processes and one server, all on as many processors as there are. */
+/** Awaited echoes between client processes and one server, all on the available CPUs. */
 export function crowds(amount: Amount): Row[] {
   const sizes = [
     [1, 1],
@@ -143,22 +143,22 @@ const mixedFigures: readonly {
   readonly targets?: readonly Target[];
 }[] = [
   { figure: 'rate', title: 'rate', unit: PER_SECOND, targets: [{ against: TCP, factor: 1.5 }] },
-  { figure: 'p50', title: 'half within', unit: MILLISECONDS },
-  { figure: 'p99', title: '99 of 100 within', unit: MILLISECONDS },
+  { figure: 'p50', title: 'median', unit: MILLISECONDS },
+  { figure: 'p99', title: '99th percentile', unit: MILLISECONDS },
   { figure: 'slowest', title: 'the slowest connection', unit: SHARE, targets: [{ factor: 0.5 }] },
   { figure: 'slowestOfLink', title: 'the slowest connection among those of its link', unit: SHARE },
-  { figure: 'wire', title: 'the mean connection by the wire', unit: SHARE },
-  { figure: 'processor', title: 'processor time of all processes for each', unit: MICROSECONDS },
+  { figure: 'wire', title: 'the mean connection over the wire', unit: SHARE },
+  { figure: 'processor', title: 'CPU time of all processes per request', unit: MICROSECONDS },
   { figure: 'memory', title: 'memory of all processes', unit: MEBIBYTES },
-  { figure: 'setUp', title: 'until all connections are there', unit: MILLISECONDS },
+  { figure: 'setUp', title: 'time to connect all', unit: MILLISECONDS },
 ];
 
-/** A thousand connections to one server, half of this library's by the wire; one request in a hundred is for bulk data as well. */
+/** A thousand connections to one server, half of this library's over the wire. One request in a hundred also requests bulk data. */
 function mixedCrowd(amount: Amount): Row[] {
   const bulk = `one in ${BULK_EVERY} with ${BULK_BYTES >> 10} KiB`;
   return mixedFigures.map(({ figure, title, unit, targets = [] }) => ({
     name: `crowd mixed ${figure}`,
-    title: `awaited answers of 64 bytes, ${bulk}, 20 × 50, half by the wire: ${title}`,
+    title: `awaited replies of 64 bytes, ${bulk}, 20 × 50, half over the wire: ${title}`,
     unit,
     contestants: crowdContestants(figure, [20, 50], 'mixed', 10 * amount.seconds),
     targets,

@@ -1,6 +1,6 @@
 /**
- * The measurements, as data. A row compares this library, which is its first contestant, with its peers, and has targets for the
- * ratios between them.
+ * The measurements, as data. A row compares this library, which is its first contestant, with its peers and has targets for the ratios
+ * between them.
  */
 import type { LibfabricJob } from './peers/libfabric.js';
 import type { UcxJob } from './peers/ucx.js';
@@ -42,7 +42,7 @@ const rateSizes = [8, 512, 4096, 65_536];
 const allocatedSizes = [65_536, MIB, 4 * MIB];
 const bandwidthSizes = [4096, 16_384, 65_536, 262_144, MIB, 4 * MIB];
 
-/** The rows of a run. Five rounds at `scale` 1 take about twenty minutes, half of them for the crowds. */
+/** Creates the rows of a run. Five rounds at `scale` 1 take about twenty minutes, half of them for the crowds. */
 export function plan(scale: number, only: RegExp): Row[] {
   const amount = new Amount(scale);
   const rows = [
@@ -236,7 +236,7 @@ function icrc(amount: Amount): Row {
   };
 }
 
-/** The destination is 16 bytes above a page boundary, the source at one: on some CPUs `rep movsb` is slow then. */
+/** The destination begins 16 bytes after a page boundary and the source at one, which is slow for `rep movsb` on some CPUs. */
 function copies(amount: Amount): Row {
   const args = ['--count', `${amount.of(20_000)}`];
   const memcpy = 'memcpy, C';
@@ -252,14 +252,14 @@ function copies(amount: Amount): Row {
   };
 }
 
-/** `late`: each answer comes after the waiting side has gone to sleep. */
+/** `late`: each reply arrives after the waiting side has gone to sleep. */
 function wakeUp(amount: Amount, wait: 'block' | 'loop', late = false): Row {
   const how = wait === 'block' ? 'threads that wait' : 'event loops that wait';
   const pause = late ? LATE_US : 0;
   const args = ['--count', `${amount.of(late ? 2000 : 20_000, 100)}`, '--pause', `${pause}`];
   return {
     name: `wake-up ${wait}${late ? ' late' : ''}`,
-    title: `Send/Receive 8, notify, ${how}${late ? `, answers ${LATE_US} µs later` : ''}: half round trip`,
+    title: `Send/Receive 8, notify, ${how}${late ? `, replies ${LATE_US} µs later` : ''}: half round trip`,
     unit: MICROSECONDS,
     contestants: [
       {
@@ -279,12 +279,12 @@ function connecting(amount: Amount): Row {
   const cold = { ...job, count: amount.of(1000, 20), warmUp: 0 };
   return {
     name: 'connect',
-    title: 'connections made, 100 in flight',
+    title: 'connections established, 100 in flight',
     unit: PER_SECOND,
     contestants: [
       { label: US, by: 'networkdirect', job },
       { label: `${US}, cold`, by: 'networkdirect', job: cold },
-      // V8 compiles code that runs once for each connection between about the 1,500th and the 2,500th connection.
+      // V8 compiles code that runs once per connection between about the 1,500th and the 2,500th connection.
       { label: `${US}, compiled`, by: 'networkdirect', job: { ...job, warmUp: 4 * job.count } },
       { label: TCP, by: 'node', job },
       { label: `${TCP}, cold`, by: 'node', job: cold },
@@ -305,13 +305,13 @@ function manyQueuePairs(amount: Amount): Row[] {
       contestants: [
         { label: US, by: 'networkdirect', job: { ...job, queuePairs } },
         { label: `${US}, 1 queue pair`, by: 'networkdirect', job },
-        { label: `${US}, all in turn`, by: 'networkdirect', job: { ...job, queuePairs, inTurn: true } },
+        { label: `${US}, all round-robin`, by: 'networkdirect', job: { ...job, queuePairs, inTurn: true } },
       ],
       targets: [{ against: `${US}, 1 queue pair`, factor: 1.1 }],
     },
     {
       name: 'queue-pairs engine',
-      title: `engine memory of a queue pair at rest (depth 16, without its rings, 2 × ${queuePairs} of them)`,
+      title: `engine memory of an idle queue pair (depth 16, without its rings, 2 × ${queuePairs} of them)`,
       unit: KIBIBYTES,
       contestants: [
         { label: US, by: 'native', job: { program: 'queue_pairs', args: ['--count', `${queuePairs}`] } },
@@ -332,7 +332,7 @@ function rest(amount: Amount): Row {
   const queuePairs = Math.min(100, amount.of(100));
   return {
     name: 'rest',
-    title: `processor time with ${queuePairs} open connections at rest`,
+    title: `CPU time with ${queuePairs} idle connections`,
     unit: PERCENT,
     contestants: [
       {
@@ -345,7 +345,7 @@ function rest(amount: Amount): Row {
   };
 }
 
-/** A doorbell is one native call that hands all requests over: what that costs, with a device that takes no time. */
+/** The cost of a doorbell, which is one native call that submits all requests, with a device that takes no time. */
 function realHca({ seconds }: Amount): Row[] {
   return (
     [
@@ -356,7 +356,7 @@ function realHca({ seconds }: Amount): Row[] {
     const count = ['--count', `${batch}`];
     return {
       name: `verbs post-poll ${batch}`,
-      title: `real HCAs: post and poll of a request, ${batch} at once, over libibverbs' bare calls`,
+      title: `real HCAs: post and poll of a request, ${batch} at once, in addition to the bare libibverbs calls`,
       unit: NANOSECONDS,
       contestants: [
         { label: US, by: 'networkdirect', job: { kind: 'verbs', batch, seconds } },

@@ -1,4 +1,4 @@
-/** The measured processes: starts each on a processor of its own, and reads its output as text or line by line. */
+/** The measured processes: starts each on a separate CPU and reads its output as text or line by line. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -7,18 +7,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** The placement of the two processes of a measurement. */
 export interface Placement {
-  /** Processor numbers; undefined: not pinned. */
+  /** CPU numbers; undefined: not pinned. */
   readonly cpus: readonly [client: number, server: number] | undefined;
-  /** With real-time priority, ahead of all other programs of the machine. */
+  /** With real-time priority, above all other programs of the machine. */
   readonly realtime?: boolean;
-  /** Network namespaces of the two. */
+  /** Network namespaces of the two processes. */
   readonly spaces?: readonly [client: string, server: string];
 }
 
-/** The lowest real-time priority; any is above all programs without one. */
+/** The lowest real-time priority, which exceeds that of all programs without one. */
 const PRIORITY = '1';
 
-/** The beginning of a command line that places the program; `both` sides in one process: on both processors; without a role: on any. */
+/** The start of a command line that places the program. `both`: on both CPUs; without a role: on any. */
 export function placed({ cpus, realtime, spaces }: Placement, role?: 'client' | 'server' | 'both'): string[] {
   const side = role === 'client' ? 0 : 1;
   const cpu = role === undefined ? undefined : role === 'both' ? cpus?.join(',') : cpus?.[side];
@@ -36,10 +36,10 @@ export function mayBeRealtime(): boolean {
   return status === 0;
 }
 
-/** Time limit of one measurement. */
+/** Time limit of one measurement, in ms. */
 const LIMIT_MS = 120_000;
 
-/** Chooses two of the processors that this process may use. */
+/** Chooses two of the CPUs that this process may use. */
 export function choosePlacement(): Placement {
   let list: string;
   try {
@@ -79,14 +79,14 @@ export class Program {
       this.#errors = (this.#errors + text).slice(-2000);
     });
     const timer = setTimeout(() => {
-      this.#errors += `\nIt took longer than ${LIMIT_MS / 1000} s.`;
+      this.#errors += `\nIt exceeded the time limit of ${LIMIT_MS / 1000} s.`;
       child.kill('SIGKILL');
     }, LIMIT_MS);
     this.#exit = new Promise((resolve) => {
       child.once('error', (error) => resolve(error.message));
       child.once('close', (code, signal) => {
         clearTimeout(timer);
-        resolve(code === 0 ? '' : `it ended with ${signal ?? `exit code ${code}`}`);
+        resolve(code === 0 ? '' : `it exited with ${signal ?? `code ${code}`}`);
       });
     });
   }
@@ -95,14 +95,14 @@ export class Program {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The next line of output. @throws Error if the output has ended. */
+  /** The next line of output. @throws Error if the output has ended */
   async line(): Promise<string> {
     const { value, done } = await this.#lines.next();
     if (done !== true) return value;
     throw await this.#failure('it printed nothing');
   }
 
-  /** The remaining output. @throws Error if the process fails. */
+  /** The remaining output. @throws Error if the process fails */
   async rest(): Promise<string> {
     const lines: string[] = [];
     for (let next = await this.#lines.next(); next.done !== true; next = await this.#lines.next()) {
@@ -120,7 +120,7 @@ export class Program {
     }
   }
 
-  /** By SIGTERM, so that the process can remove its files and end its own children. */
+  /** Sends SIGTERM, so that the process can remove its files and end its children. */
   end(): void {
     if (this.running) this.#child.kill();
   }
@@ -152,7 +152,7 @@ export async function freePort(): Promise<number> {
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, resolve));
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('The system gave no port.');
+  if (address === null || typeof address === 'string') throw new Error('The OS did not assign a port.');
   return address.port;
 }
 

@@ -1,4 +1,4 @@
-/** The results of a run: a table for people, and JSON lines for programs. */
+/** The results of a run as a text table and as JSON lines. */
 import type { Row, Unit } from './plan.js';
 import type { Outcome, RowOutcome, TargetOutcome } from './run.js';
 import type { Figure } from './samples.js';
@@ -10,7 +10,7 @@ export function numberText(value: number): string {
   return value.toFixed(Math.min(4, digits));
 }
 
-/** Least and greatest of the rounds. */
+/** Minimum and maximum of the rounds. */
 function spreadText({ least, most }: Figure): string {
   return least === most ? '' : `${numberText(least)}–${numberText(most)}`;
 }
@@ -34,7 +34,7 @@ const HEAD = ['', 'figure', 'of rounds', 'ours is', 'target', ''];
 /** Columns of numbers are aligned to the right. */
 const RIGHT = [false, true, true, true, false, false];
 
-/** A table of all rows, each with a line for its title and one for each contestant. */
+/** A table of all rows, with a line for the title of each and one per contestant. */
 export function table(outcomes: readonly RowOutcome[]): string {
   const parts = outcomes.map(({ row, outcomes: contestants, targets }) => ({
     title: row.title,
@@ -90,7 +90,7 @@ function targetCells(target: TargetOutcome | undefined, unit: Unit): [string, st
 /** The contestant's name, with a note if the library could not use shared memory between the two processes. */
 function nameOf({ label, samples }: Outcome, { name }: Row): string {
   const byUdp = !name.includes(' wire ') && samples.some(({ link }) => link === 'UDP');
-  return byUdp ? `${label} (by UDP)` : label;
+  return byUdp ? `${label} (over UDP)` : label;
 }
 
 function figures({ figure, statistic, ratio, missing }: Outcome, unit: Unit): string[] {

@@ -1,4 +1,4 @@
-/** What a row of the benchmark consists of: contestants, units, targets. */
+/** The parts of a row of the benchmark: contestants, units, targets. */
 
 import type { CrowdFigures, CrowdJob } from './crowd/crowd.js';
 import type { DistanceJob } from './distance/distance.js';
@@ -10,12 +10,12 @@ import type { NativeJob } from './peers/native-baselines.js';
 import type { NodeJob } from './peers/node-program.js';
 import type { UcxJob } from './peers/ucx.js';
 
-/** A program that measures, and its job. */
+/** A measuring program and its job. */
 export type Contestant = { readonly label: string } & (
   | {
       readonly by: 'networkdirect';
       readonly job: JobInput;
-      /** As many processes do the job at once, each alone; the figure is the sum of theirs. Default: 1. */
+      /** Number of processes that execute the job simultaneously; the figure is their sum. Default: 1. */
       readonly processes?: number;
     }
   | { readonly by: 'net'; readonly job: NetJobInput }
@@ -42,11 +42,11 @@ export interface Unit {
  */
 export interface Target {
   readonly factor: number;
-  /** A contestant's label. */
+  /** The label of another contestant. */
   readonly against?: string;
-  /** For a limit in units: the label of our contestant that it is for; default: the first. */
+  /** For a limit in units: the label of our contestant to which it applies; default: the first. */
   readonly of?: string;
-  /** A stretch goal. */
+  /** Whether it is a stretch goal. */
   readonly stretch?: boolean;
 }
 
@@ -56,7 +56,7 @@ export interface Row {
   readonly unit: Unit;
   readonly contestants: readonly [Contestant, ...Contestant[]];
   readonly targets: readonly Target[];
-  /** Its place in a chart by message size. */
+  /** Its position in a chart by message size. */
   readonly chart?: { readonly of: 'latency' | 'bandwidth'; readonly size: number };
 }
 
@@ -79,7 +79,7 @@ export const UNIX = 'node:net UNIX';
 export const ZEROMQ = 'zeromq';
 export const MESSAGE_PORT = 'MessagePort';
 
-/** The length of measurements, scaled. */
+/** Scaled durations and counts of measurements. */
 export class Amount {
   constructor(private readonly scale: number) {}
 
@@ -93,7 +93,7 @@ export class Amount {
     return Math.max(Math.min(count, least), Math.round(count * this.scale));
   }
 
-  /** Number of repetitions before a measurement by time: as many whatever the scale, but for scales below a tenth. */
+  /** Number of repetitions before a measurement by time. It does not depend on the scale unless that is below a tenth. */
   warmUp(count: number): number {
     return Math.max(1, Math.round(count * Math.min(1, 10 * this.scale)));
   }

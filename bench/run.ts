@@ -1,4 +1,4 @@
-/** Runs rows: each round measures all contestants in turn. */
+/** Runs rows: each round measures all contestants one after another. */
 import { crowdSample } from './crowd/crowd.js';
 import { missingLink } from './distance/delayed-link.js';
 import { measureDistance } from './distance/distance.js';
@@ -24,16 +24,18 @@ export interface Measured {
   readonly samples: readonly Sample[];
   /** Why the contestant cannot be measured on this machine. */
   readonly missing?: string | undefined;
-  /** Why its measurement ended early. */
+  /** Why its measurement failed. */
   readonly failed?: string | undefined;
 }
 
 /** The result of one contestant of a row. */
 export interface Outcome extends Measured {
-  /** In the row's unit: of the medians, or of the means if a contestant reports no medians. Undefined: nothing was measured. */
+  /**
+   * In the row's unit: the median of the medians, or of the means if a contestant reports no medians. Undefined if nothing was measured.
+   */
   readonly figure: Figure | undefined;
   readonly statistic: 'median' | 'mean';
-  /** Median over the rounds of ours / theirs, by the statistic that both report. Undefined for our own first contestant. */
+  /** Median over the rounds of ours / theirs, with the statistic that both report. Undefined for our first contestant. */
   readonly ratio: Figure | undefined;
 }
 
@@ -59,7 +61,7 @@ export interface RunOptions {
 /** Measurements in which several threads of one process take part are not pinned. */
 const anywhere = ({ realtime }: Placement): Placement => ({ cpus: undefined, realtime: realtime === true });
 
-/** The sum of several processes that measure at once. */
+/** The sum of several processes that measure simultaneously. */
 async function measureTogether(processes: number, job: JobInput, placement: Placement): Promise<Sample> {
   const samples = await Promise.all(
     Array.from({ length: processes }, () => measureAlone(OURS, job, placement)),
@@ -103,14 +105,14 @@ function measure(contestant: Contestant, placement: Placement, round: number): P
   }
 }
 
-/** Why a contestant cannot be measured on this machine; undefined: it can be. */
+/** Why a contestant cannot be measured on this machine; undefined if it can. */
 function whyMissing(contestant: Contestant): string | undefined {
   if (contestant.by === 'libfabric') return missingLibfabric();
   if (contestant.by === 'ucx') return missingUcx();
   if (contestant.by === 'distance') return missingLink();
   if (contestant.by === 'net' && contestant.job.over === 'zeromq') return missingPackage('zeromq');
   if (contestant.by === 'map') return missingStore(contestant.job.over);
-  // It has the same fake of rdma-core as the program in C++.
+  // It uses the same fake of rdma-core as the C++ program.
   if (contestant.by === 'networkdirect' && contestant.job.kind === 'verbs')
     return missingNative({ program: 'verbs' });
   return contestant.by === 'native' ? missingNative(contestant.job) : undefined;
@@ -139,7 +141,7 @@ export async function runRow(row: Row, options: RunOptions): Promise<RowOutcome>
   return outcomeOf(row, states);
 }
 
-/** Figures, ratios and targets from the samples. Ours are the first. */
+/** Computes figures, ratios and targets from the samples. Ours are the first. */
 export function outcomeOf(row: Row, measured: readonly Measured[]): RowOutcome {
   const ours = measured[0]!.samples;
   const outcomes = measured.map(({ label, samples, missing, failed }): Outcome => {

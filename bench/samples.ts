@@ -2,13 +2,13 @@
 export interface Sample {
   /** Over the whole time. */
   readonly mean: number;
-  /** Over the parts of that time, if they were timed. Other load on the machine affects it less. */
+  /** Over the parts of that time, if they were timed. It is less sensitive to other load on the machine. */
   readonly median?: number;
   /** The link that carried this library's messages. */
   readonly link?: 'shared memory' | 'UDP';
 }
 
-/** Samples of several rounds as one figure: median, least and greatest. */
+/** Samples of several rounds as one figure: median, minimum and maximum. */
 export interface Figure {
   readonly value: number;
   readonly least: number;
@@ -32,7 +32,7 @@ export function figureOf(numbers: readonly number[]): Figure {
   };
 }
 
-/** Times of parts of a measurement. Its memory is allocated beforehand, so that `add` allocates nothing. */
+/** Times of the parts of a measurement. Memory is allocated in advance, so that `add` allocates nothing. */
 export class Parts {
   readonly #values = new Float64Array(1 << 16);
   #count = 0;
@@ -57,7 +57,7 @@ export class Parts {
   }
 }
 
-/** Warm-up of every measurement, in which V8 compiles all code that runs often. */
+/** Warm-up of every measurement in seconds, in which V8 compiles all frequently executed code. */
 const WARMUP_SECONDS = 0.5;
 
 /** Repeats `work` for a warm-up, then for `seconds` and at least once. The sample is the time of one `work`, in µs. */
@@ -74,7 +74,7 @@ export function timed(seconds: number, work: () => void): Sample {
   return parts.sample;
 }
 
-/** Keeps the processor for so long, in µs. */
+/** Keeps the CPU busy for `us` µs. */
 export function spin(us: number): void {
   if (us === 0) return;
   for (const end = performance.now() + us / 1000; performance.now() < end; );
@@ -94,7 +94,7 @@ export async function timedAsync(seconds: number, work: () => Promise<void>): Pr
   return parts.sample;
 }
 
-/** Divides the time of `amount` operations into that of one. */
+/** Divides the time of `amount` operations to get that of one. */
 export function each({ mean, median }: Sample, amount: number): Sample {
   return { mean: mean / amount, ...(median === undefined ? {} : { median: median / amount }) };
 }
@@ -104,13 +104,13 @@ export function without({ mean, median }: Sample, us: number): Sample {
   return { mean: mean - us, ...(median === undefined ? {} : { median: median - us }) };
 }
 
-/** Converts the time of `amount` operations, in µs, into operations per second. */
+/** Converts the time of `amount` operations, in µs, to operations per second. */
 export function perSecond({ mean, median }: Sample, amount: number): Sample {
   const rate = (time: number) => (amount * 1e6) / time;
   return { mean: rate(mean), ...(median === undefined ? {} : { median: rate(median) }) };
 }
 
-/** A sample that is the time of `count` requests as the time of one. */
+/** Converts the time of `count` requests to the time of one. */
 export function perRequest({ mean, median }: Sample, count: number): Sample {
   return { mean: mean / count, ...(median === undefined ? {} : { median: median / count }) };
 }

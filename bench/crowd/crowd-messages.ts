@@ -1,16 +1,16 @@
-/** Messages between the processes of a crowd, and what they are started with. */
+/** Messages between the processes of a crowd, and their parameters. */
 
-/** This library with one completion queue for a process, or with one for each connection; or `node:net`. */
+/** This library with one completion queue per process (`together`) or per connection (`apart`), or `node:net`. */
 export type Who = 'together' | 'apart' | 'net';
 
-/** `echo`: requests with an answer of the same size. `mixed`: one request in {@link BULK_EVERY} also asks for {@link BULK_BYTES}. */
+/** `echo`: requests with a reply of the same size. `mixed`: one request in {@link BULK_EVERY} also requests {@link BULK_BYTES}. */
 export type Load = 'echo' | 'mixed';
 
-/** What a process is: its command line, as JSON. */
+/** Parameters of a process: its command line, as JSON. */
 export interface Part {
   readonly who: Who;
   readonly load: Load;
-  /** Of a client: where the server listens, how many connections it makes, and by which link. */
+  /** For a client: the server's port, the number of connections, and the link to use. */
   readonly client?: {
     readonly port: number;
     readonly connections: number;
@@ -18,30 +18,30 @@ export interface Part {
   };
 }
 
-/** Bytes of a request, and of its answer. */
+/** Bytes of a request and of its reply. */
 export const BYTES = 64;
-/** The server writes so many bytes into the client's memory before it answers; by TCP they are a part of the answer. */
+/** Bytes that the server writes to the client's memory before it replies; over TCP they are part of the reply. */
 export const BULK_BYTES = 64 << 10;
 export const BULK_EVERY = 100;
 
-/** To a process; times in seconds. */
+/** A command to a process. Times are in seconds. */
 export interface Command {
   readonly do: 'connect' | 'begin' | 'report';
   readonly warmUp?: number;
   readonly seconds?: number;
 }
 
-/** What a process took for the measured time. */
+/** Resources that a process used during the measurement. */
 export interface Expense {
-  /** Processor time in µs. */
+  /** CPU time in µs. */
   readonly processor: number;
-  /** Bytes of memory at its end; shared pages count by the share. */
+  /** Memory at its end, in bytes. Shared pages count proportionally. */
   readonly memory: number;
 }
 
-/** Of a client, after the measured time. */
+/** Report of a client after the measurement. */
 export interface ClientReport extends Expense {
-  /** Answered requests of each connection. */
+  /** Completed requests of each connection. */
   readonly counts: number[];
   /** In ms. */
   readonly latencies: number[];
@@ -57,6 +57,6 @@ export type Event =
 /** The connections of a client. */
 export interface Client {
   readonly connected: Promise<unknown>;
-  /** Asks on a connection, for bulk data as well or not, and resolves with the answer. */
+  /** Sends a request on a connection, with or without bulk data, and resolves when the reply has arrived. */
   ask(index: number, bulk: boolean): Promise<void>;
 }

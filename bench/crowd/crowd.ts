@@ -1,4 +1,4 @@
-/** A crowd of client processes with connections to one server process: what the requests of all of them cost. */
+/** A crowd of client processes with connections to one server process: the cost of their requests. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { availableParallelism } from 'node:os';
@@ -8,43 +8,43 @@ import { quantile, type Sample } from '../samples.js';
 import type { ClientReport, Command, Event, Expense, Load, Part, Who } from './crowd-messages.js';
 
 const program = fileURLToPath(new URL('./program.js', import.meta.url));
-/** Of a process that has a processor: V8 compiles the measured code meanwhile. */
+/** Per process that has a CPU: V8 compiles the measured code meanwhile. */
 const WARM_UP_SECONDS = 1;
-/** Time limit of one measurement. */
+/** Time limit of one measurement, in ms. */
 const LIMIT_MS = 120_000;
 
 export interface CrowdJob {
   readonly who: Who;
   readonly clients: number;
-  /** Of each client. */
+  /** Connections of each client. */
   readonly connections: number;
   readonly seconds: number;
-  /** `mixed`: every other client of this library is held to the wire, and bulk data goes between the requests. */
+  /** `mixed`: every other client of this library uses the wire, and bulk data is transferred between requests. */
   readonly load: Load;
 }
 
 export interface CrowdFigures {
-  /** Answered requests per second. */
+  /** Completed requests per second. */
   readonly rate: number;
-  /** Half of the answers came within so many ms, */
+  /** Median latency of a request, in ms. */
   readonly p50: number;
-  /** 99 of 100 within these. */
+  /** 99th percentile of the latency, in ms. */
   readonly p99: number;
-  /** Answers of the slowest connection by those of the mean one. */
+  /** Requests of the slowest connection, divided by the mean of all connections. */
   readonly slowest: number;
-  /** The same among the connections of one link, by the mean of that link: the lesser of both. */
+  /** The same among connections over the same link, divided by the mean of that link; the lower of both links. */
   readonly slowestOfLink: number;
-  /** Answers of the mean connection by the wire, by those of the mean one of all. */
+  /** Mean requests of the connections over the wire, divided by the mean of all connections. */
   readonly wire: number;
-  /** Processor time of all processes for a request, in µs. */
+  /** CPU time of all processes per request, in µs. */
   readonly processor: number;
-  /** Memory of all processes, in bytes; they share some pages. */
+  /** Memory of all processes, in bytes. They share some pages. */
   readonly memory: number;
   /** Time until all connections are established, in ms. */
   readonly setUp: number;
 }
 
-/** The figures of a job in one round: several rows show one measurement. */
+/** The figures of a job in one round, because several rows show one measurement. */
 const measured = new Map<string, Promise<CrowdFigures>>();
 
 export async function crowdSample(job: CrowdJob, figure: keyof CrowdFigures, round: number): Promise<Sample> {
@@ -57,18 +57,18 @@ export async function crowdSample(job: CrowdJob, figure: keyof CrowdFigures, rou
   return { mean: (await figures)[figure] };
 }
 
-/** The next message of a process. @throws Error if it ends instead. */
+/** The next message of a process. @throws Error if the process exits instead */
 async function heard<T extends Event>(child: ChildProcess, signal: AbortSignal): Promise<T> {
-  // 'exit' may come before the last messages.
+  // 'exit' may be emitted before the last messages.
   const ended = once(child, 'close', { signal }).then(([code]) => {
-    throw new Error(`A process of the crowd has ended with code ${String(code)}.`);
+    throw new Error(`A process of the crowd exited with code ${String(code)}.`);
   });
   ended.catch(() => {});
   const [event] = await Promise.race([once(child, 'message', { signal }), ended]);
   return event as T;
 }
 
-/** Every other client is held to the wire, where the load says so. */
+/** With a mixed load, every other client uses the wire. */
 const linkOf = (load: Load, client: number): 'auto' | 'wire' =>
   load === 'mixed' && client % 2 === 1 ? 'wire' : 'auto';
 

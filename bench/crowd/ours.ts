@@ -1,4 +1,4 @@
-/** The crowd's connections by this library: queue pairs of one process, with one completion queue or one for each. */
+/** The crowd's connections over this library: queue pairs of one process with one completion queue in common, or one each. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type IWVCompletionQueue,
@@ -14,15 +14,15 @@ import { type Connection, Side } from '../ours/side.js';
 import { BULK_BYTES, BYTES, type Client, type Part } from './crowd-messages.js';
 
 const DEPTH = 16;
-/** One Send in this many is signaled; its completion is that of all before it. */
+/** One Send in this many is signaled; its completion covers all before it. */
 const SIGNAL_EVERY = DEPTH / 2;
-/** A request of this length asks for bulk data: Receives share their memory, so that only the length is the request's own. */
+/** A request of this length requests bulk data. Only the length identifies a request, because Receives share their memory. */
 const BULK_REQUEST_BYTES = BYTES - 1;
 
-/** While there are completions the event loop has a turn as often. */
+/** While completions arrive, the event loop gets a turn at this interval. */
 const TURN_MS = 2;
 
-/** Queue pairs, with a completion queue for all that the event loop waits for, or with one for each (`apart`). */
+/** Queue pairs with one completion queue, on which the event loop waits, or with one each (`apart`). */
 class Crowd {
   readonly side: Side;
   readonly #memory;
@@ -32,11 +32,11 @@ class Crowd {
   readonly #bulk;
   readonly #sent: number[] = [];
   readonly #queuePairs: Connection['qp'][] = [];
-  /** When the event loop has had its last turn. */
+  /** Time of the last turn of the event loop. */
   #turned = performance.now();
   #turning: Promise<void> | undefined = undefined;
 
-  /** `taken`: gets the index of the connection of each message, and the message's length. */
+  /** `taken` is called with the index of the connection of each message, and the message's length. */
   constructor(
     readonly apart: boolean,
     link: 'auto' | 'wire',
@@ -47,7 +47,7 @@ class Crowd {
     this.#room = this.#memory.sge(0, BYTES);
     this.#out = this.#memory.sge(BYTES, BYTES);
     this.#bulkRequest = this.#memory.sge(BYTES, BULK_REQUEST_BYTES);
-    // Registered last, it is what connections advertise to their peer.
+    // Connections advertise the memory that was registered last.
     this.#bulk = this.side.memory(new Uint8Array(BULK_BYTES)).sge(0, BULK_BYTES);
     if (!apart) void this.#run(this.side.cq);
   }
@@ -69,7 +69,7 @@ class Crowd {
     this.#queuePairs[index]!.send(0, bulk ? this.#bulkRequest : this.#out, this.#flags(index));
   }
 
-  /** Writes bulk data into a peer's memory. */
+  /** Writes bulk data to a peer's memory. */
   write(index: number, remote: RemoteMemory): void {
     this.#queuePairs[index]!.write(0, this.#bulk, this.#flags(index), remote, 0);
   }
@@ -88,7 +88,7 @@ class Crowd {
         const { opcode, status, qpContext, length } = completions[i]!;
         const index = qpContext as number;
         if (status !== WcStatus.SUCCESS)
-          throw new Error(`A request on connection ${index} ended in ${wcName(status)}.`);
+          throw new Error(`A request on connection ${index} failed with ${wcName(status)}.`);
         if (opcode !== WvOpcode.RECEIVE) continue;
         this.#queuePairs[index]!.postReceive(0, this.#room);
         this.taken(index, length);
@@ -97,7 +97,7 @@ class Crowd {
     }
   }
 
-  /** The next turn of a completion queue; the event loop has one in between if it has had none for long. */
+  /** Polls a completion queue again, after a turn of the event loop if the last one was long ago. */
   #turn(): Promise<void> | undefined {
     if (performance.now() > this.#turned + TURN_MS) {
       this.#turning ??= nextTurn().then(() => {

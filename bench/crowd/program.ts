@@ -1,6 +1,6 @@
 /**
- * One process of a crowd: `program.js PART`, a {@link Part} as JSON. The parent tells it by messages when to connect, to begin and to
- * report. Every connection of a client asks, awaits the answer, and asks again.
+ * One process of a crowd: `program.js PART`, a {@link Part} as JSON. Messages from the parent tell it when to connect, begin and report.
+ * Each connection of a client has one request in flight.
  */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import {
 import { connectOurs, serveOurs } from './ours.js';
 import { connectNet, serveNet } from './sockets.js';
 
-/** Most latencies that a client keeps. */
+/** Maximum latencies that a client records. */
 const SAMPLES = 1 << 14;
 
 const tell = (event: Event): void => void process.send!(event);
@@ -27,7 +27,7 @@ async function next(of: Command['do']): Promise<Command> {
   }
 }
 
-/** Bytes of memory of this process: its share of shared pages, or resident ones where the system does not tell. */
+/** Memory of this process in bytes: its share of shared pages, or the resident set size if the OS does not report that. */
 function memory(): number {
   try {
     const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/smaps_rollup', 'utf8'))?.[1];
@@ -37,7 +37,7 @@ function memory(): number {
   }
 }
 
-/** From here on the other processes end, and with them connections. */
+/** From now on the other processes exit, which ends connections. */
 function expectTheEnd(): void {
   process.on('unhandledRejection', () => {});
 }
@@ -76,7 +76,7 @@ async function beClient(part: Part, own: NonNullable<Part['client']>): Promise<v
     before = process.cpuUsage();
   }, warmUp * 1000);
   const converse = async (index: number) => {
-    // Connections do not all have their bulk requests at once.
+    // Staggers the bulk requests of the connections.
     let asked = index;
     for (let sent = performance.now(); sent < end; ) {
       asked += 1;
@@ -99,7 +99,7 @@ async function beClient(part: Part, own: NonNullable<Part['client']>): Promise<v
   tell(report);
 }
 
-// However the parent ends.
+// However the parent exits.
 process.on('disconnect', () => process.exit());
 const part = JSON.parse(process.argv[2]!) as Part;
 if (part.client === undefined) await beServer(part);

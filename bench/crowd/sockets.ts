@@ -1,10 +1,10 @@
-/** The crowd's connections by `node:net`. */
+/** The crowd's connections over `node:net`. */
 import { once } from 'node:events';
 import net from 'node:net';
 import { LOOPBACK } from '../../nd/cli/sides/connected-side.js';
 import { BULK_BYTES, BYTES, type Client, type Part } from './crowd-messages.js';
 
-/** The first byte of a request that asks for bulk data. */
+/** The first byte of a request for bulk data. */
 const BULK = 2;
 
 export async function serveNet(): Promise<number> {
@@ -17,7 +17,7 @@ export async function serveNet(): Promise<number> {
       if (taken === 0) bulk = chunk[0] === BULK;
       taken += chunk.length;
       if (taken < BYTES) return;
-      // A client awaits an answer before it asks again.
+      // A client sends the next request after the reply.
       taken = 0;
       socket.write(bulk ? bulkAnswer : answer);
     });

@@ -1,25 +1,25 @@
-/** Two network namespaces with a link between them that has delay, a rate, a queue and loss: `bench/native/delayed_link.c`. */
+/** Two network namespaces and a link between them with delay, rate, queue and loss: `bench/native/delayed_link.c`. */
 import { execFileSync } from 'node:child_process';
 import { missingNative, nativeProgram } from '../peers/native-baselines.js';
 import { Program } from '../processes.js';
 
-/** What the link does with packets, each way. */
+/** Properties of the link in each direction. */
 export interface LinkShape {
-  /** Of both ways together, in ms. */
+  /** Round-trip time in ms. */
   readonly roundTripMs: number;
-  /** 0: as fast as the machine is. */
+  /** 0: unlimited. */
   readonly rateMbit: number;
-  /** Packets lost of 1000. */
+  /** Lost packets per 1000. */
   readonly lossPerMille: number;
-  /** Packets that wait for the rate, at most. */
+  /** Maximum packets that wait because of the rate. */
   readonly queue: number;
-  /** TCP's congestion control between the two; default: the system's. */
+  /** TCP congestion control; default: that of the OS. */
   readonly tcp?: 'cubic' | undefined;
 }
 
 const NETWORK = '10.251.0.0/24';
 const MTU = 9000;
-/** What waits for the program that carries packets. */
+/** Length of the interface queue to the program that carries packets. */
 const INTERFACE_QUEUE = 10_000;
 
 /** The two ends: namespaces and addresses. */
@@ -28,20 +28,20 @@ export interface Ends {
   readonly addresses: readonly [client: string, server: string];
 }
 
-/** Why this machine cannot have such a link; undefined: it can. */
+/** Why this machine cannot create such a link; undefined if it can. */
 export function missingLink(): string | undefined {
-  if (process.getuid?.() !== 0) return 'network namespaces and TAP devices need root';
+  if (process.getuid?.() !== 0) return 'network namespaces and TAP devices require root';
   try {
     execFileSync('ip', ['netns', 'list'], { stdio: 'ignore' });
   } catch {
-    return 'ip (iproute2) is not installed, or this system has no network namespaces';
+    return 'ip (iproute2) is not installed, or the OS does not support network namespaces';
   }
   return missingNative({ program: 'delayed_link' });
 }
 
 const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 
-/** Calls `use` with such a link, which ends with it. */
+/** Calls `use` with such a link and removes the link afterwards. */
 export async function withLink<T>(shape: LinkShape, use: (ends: Ends) => Promise<T>): Promise<T> {
   const spaces = [`ndbench${process.pid}a`, `ndbench${process.pid}b`] as const;
   const addresses = ['10.251.0.1', '10.251.0.2'] as const;
@@ -75,6 +75,6 @@ function removeSpace(space: string): void {
   try {
     ip('netns', 'delete', space);
   } catch {
-    // It was never there.
+    // The namespace was never created.
   }
 }

@@ -8,17 +8,17 @@ import { type LinkShape, withLink } from './delayed-link.js';
 export interface DistanceJob {
   readonly link: LinkShape;
   readonly kind: 'write' | 'read';
-  /** Bytes of a message, and messages in flight. */
+  /** Bytes of a message, and number of messages in flight. */
   readonly size: number;
   readonly inFlight: number;
   readonly seconds: number;
-  /** TCP's congestion control; default: the system's. */
+  /** TCP congestion control; default: that of the OS. */
   readonly tcp?: 'cubic' | undefined;
-  /** Who sends: one alone, in bytes per second; or both at once, of which one's share of the link's rate counts, in %. */
+  /** Sender: one alone, in bytes per second, or both at once; then the figure is the share of one in the link's rate, in %. */
   readonly who: 'ours' | 'theirs' | 'ours beside theirs' | 'theirs beside ours';
 }
 
-/** Time for four processes to start, connect and find their part of the line, in seconds. */
+/** Time for four processes to start, connect and reach their share of the link, in seconds. */
 const SETTLING = 8;
 
 const OURS = './ours/program.js';

@@ -1,36 +1,36 @@
-/** What a measurement of a shared map, or of a peer, does. */
+/** Parameters of a measurement of a shared map or of a peer. */
 import * as z from 'zod';
 
 export const mapJobSchema = z.strictObject({
   /**
-   * Of readers: `get`, `getInto`, `latency` (the 99th percentile of get, in µs), `set` (awaited), `add` (to one counter), `readSync` (of exposed
-   * memory, without a map, in µs). Of the owner: `store`. Figures are per second unless they are in µs.
+   * Of readers: `get`, `getInto`, `latency` (the 99th percentile of get, in µs), `set` (awaited), `add` (to one counter), `readSync` (of
+   * exposed memory, without a map, in µs). Of the owner: `store`. Figures are per second unless they are in µs.
    */
   kind: z.enum(['get', 'getInto', 'latency', 'set', 'add', 'readSync', 'store']),
-  /** `Map` is one in the reader's own process, without a writer. */
+  /** `Map` is a Map in the reader's process, without a writer. */
   over: z.enum(['networkdirect/net', 'lmdb', 'Redis', 'Map']),
   /** Bytes of a value. */
   size: z.int().min(1).default(64),
   keys: z.int().min(1).default(10_000),
-  /** Values that the owner stores per second, meanwhile. */
+  /** Values that the owner stores per second while others read. */
   stores: z.int().min(0).default(0),
-  /** Processes that read; the figure is their sum. */
+  /** Number of reading processes; the figure is their sum. */
   readers: z.int().min(1).default(1),
-  /** Requests that a reader has in flight, where they are awaited. */
+  /** Requests in flight per reader, if they are awaited. */
   inFlight: z.int().min(1).default(1),
   seconds: z.number().min(0.001).default(1),
 });
-/** As it is after its defaults. */
+/** A job with all defaults applied. */
 export type MapJob = z.output<typeof mapJobSchema>;
-/** As rows give it. */
+/** A job as specified in rows. */
 export type MapJobInput = z.input<typeof mapJobSchema>;
 
-/** The keys, in the order in which the map was filled. */
+/** The keys in the order in which the map was filled. */
 export function keysOf({ keys }: MapJob): string[] {
   return Array.from({ length: keys }, (_, at) => `key:${at}`);
 }
 
-/** The keys in an order in which neighbours are far from each other. */
+/** The keys in an order that separates neighbors. */
 export function scattered(keys: readonly string[]): string[] {
   const order = keys.map((key, at) => ({ key, rank: Math.imul(at + 1, 0x9e3779b1) >>> 0 }));
   return order.sort((a, b) => a.rank - b.rank).map(({ key }) => key);

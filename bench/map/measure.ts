@@ -8,21 +8,21 @@ import { keysOf, type MapJob, scattered } from './job.js';
 import { LOOPBACK } from './serve.js';
 import { open, own, type Store } from './stores.js';
 
-/** Acts between two turns of the event loop, in which a program would do something else. */
+/** Operations between two turns of the event loop, as in a program with other work. */
 const ACTS = 500;
-/** Readers run for so long before they are counted. */
+/** Time that readers run before they are counted, in ms. */
 const WARM_UP_MS = 500;
 const MOST_TIMES = 2 ** 18;
 /** Reads that are timed together. */
 const READS = 1000;
-/** Changes of lmdb that one transaction holds, where they are not awaited. */
+/** Changes per lmdb transaction if they are not awaited. */
 const TRANSACTION = 1000;
 const COUNTER = 'counter';
 
-/** One operation with a key. Returns the bytes that came, if it gets any, otherwise 0. */
+/** One operation with a key. Returns the number of received bytes, or 0. */
 type Act = (key: string) => number | Promise<number>;
 
-/** The time from which and until which readers are counted, in ms since 1970. */
+/** The time span in which readers are counted, in ms since 1970. */
 interface Span {
   readonly from: number;
   readonly to: number;
@@ -63,7 +63,7 @@ class Repetition {
     this.#keys = scattered(keysOf(job));
   }
 
-  /** Until a time. */
+  /** Repeats until a time. */
   async until(end: number): Promise<void> {
     this.count = 0;
     this.#bytes = 0;
@@ -75,7 +75,7 @@ class Repetition {
     }
     const gets = this.job.kind === 'get' || this.job.kind === 'getInto';
     const all = this.count * this.job.size;
-    if (gets && this.#bytes !== all) throw new Error(`${this.#bytes} bytes came, not ${all}`);
+    if (gets && this.#bytes !== all) throw new Error(`Expected ${all} bytes; got ${this.#bytes}`);
   }
 
   /** Times of single operations, in µs. */
@@ -114,7 +114,7 @@ class Repetition {
   }
 }
 
-/** The store of the measured process: the owner's own, where that is what is measured. */
+/** The store of the measured process: the owner's store if that is measured. */
 async function storeOf(job: MapJob, where: string): Promise<Store> {
   const owns = job.over === 'Map' || (job.kind === 'store' && job.over === 'networkdirect/net');
   if (!owns) return open(job, where);
@@ -123,7 +123,7 @@ async function storeOf(job: MapJob, where: string): Promise<Store> {
   return store;
 }
 
-/** One reader of several: a child process of the client. */
+/** One of several readers: a child process of the client. */
 export async function read(job: MapJob, where: string): Promise<void> {
   const repetition = new Repetition(job, actOf(job, await storeOf(job, where)));
   process.send!('ready');
@@ -133,7 +133,7 @@ export async function read(job: MapJob, where: string): Promise<void> {
   process.send!(repetition.count);
 }
 
-/** The sum of all readers, per second. All are counted in the same span of time. */
+/** The sum of all readers, per second, counted in the same time span. */
 async function readers(job: MapJob, where: string): Promise<number> {
   const children = Array.from({ length: job.readers }, () =>
     fork(process.argv[1]!, ['reader', JSON.stringify(job), where]),
@@ -150,10 +150,10 @@ async function readers(job: MapJob, where: string): Promise<number> {
   return sum / job.seconds;
 }
 
-/** What the child sends next. */
+/** The next message of the child. */
 async function heard(child: ChildProcess): Promise<unknown> {
   const ended = once(child, 'exit').then(([code, signal]) => {
-    throw new Error(`A reader ended with ${signal ?? `exit code ${code}`}.`);
+    throw new Error(`A reader exited with ${signal ?? `code ${code}`}.`);
   });
   const [message] = (await Promise.race([once(child, 'message'), ended])) as [unknown];
   ended.catch(() => {});

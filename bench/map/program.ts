@@ -1,6 +1,6 @@
 /**
- * Measures a shared map or a peer between an owner and readers: `server JOB` prints where the map is, `client JOB WHERE` prints the sample, and
- * starts `reader JOB WHERE` as often as the job has readers.
+ * Measures a shared map or a peer between an owner and readers. `server JOB` prints the location of the map; `client JOB WHERE` prints the
+ * sample and starts `reader JOB WHERE` for each reader of the job.
  */
 import { mapJobSchema } from './job.js';
 import { measure, read } from './measure.js';
@@ -8,7 +8,7 @@ import { serve } from './serve.js';
 
 const [role, text = '', where = ''] = process.argv.slice(2);
 const job = mapJobSchema.parse(JSON.parse(text));
-// So that what it has started ends, too.
+// Exits normally, so that child processes end, too.
 process.on('SIGTERM', () => process.exit());
 if (role === 'server') await serve(job);
 else if (role === 'reader') await read(job, where);

@@ -1,4 +1,4 @@
-/** The other side of a measurement: the owner of a map, who stores values while others read. */
+/** The other side of a measurement: the owner of a map, which stores values while others read. */
 import { once } from 'node:events';
 import { allocate, createChannelServer } from 'networkdirect/net';
 import { keysOf, type MapJob } from './job.js';
@@ -7,7 +7,7 @@ import { own, type Store } from './stores.js';
 export const LOOPBACK = '127.0.0.1';
 const EXPOSED_BYTES = 2 ** 20;
 
-/** Stores so many values per second, a few in each turn of the event loop. */
+/** Stores `stores` values per second, a few in each turn of the event loop. */
 function storeMeanwhile({ stores, size }: MapJob, store: Store, keys: readonly string[]): void {
   const value = Buffer.alloc(size, 7);
   const begin = performance.now();
@@ -27,7 +27,7 @@ async function exposeMemory(): Promise<void> {
   console.log(JSON.stringify({ port: server.address()!.port }));
 }
 
-/** Prints where the map is, with all its keys in it. */
+/** Fills the map with all keys and prints its location. */
 export async function serve(job: MapJob): Promise<void> {
   if (job.kind === 'readSync') {
     await exposeMemory();

@@ -1,4 +1,4 @@
-/** What holds keys and values: networkdirect, lmdb, Redis over a UNIX socket, and a Map. */
+/** Key-value stores: networkdirect, lmdb, Redis over a UNIX socket, and a Map. */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,27 +8,27 @@ import { missingPackage, npmPackage } from '../peers/npm-package.js';
 import { isInstalled } from '../processes.js';
 import type { MapJob } from './job.js';
 
-/** What comes at once, or later. */
+/** A value, or a promise for it. */
 type Soon<T> = T | Promise<T>;
 
-/** A store, as its owner or a reader has it. */
+/** A store as used by its owner or a reader. */
 export interface Store {
-  /** A copy of the value. */
+  /** Returns a copy of the value. */
   get(key: string): Soon<Uint8Array | undefined | null>;
-  /** Copies the value into `target`, or memory of the store that is used again. Returns its length. */
+  /** Copies the value to `target` or to memory that the store reuses. Returns its length. */
   getInto?(key: string, target: Uint8Array): number;
   set(key: string, value: Uint8Array): Soon<unknown>;
-  /** Adds 1 to a counter, and returns the sum. */
+  /** Adds 1 to a counter and returns the sum. */
   add?(name: string): Soon<number>;
 }
 
-/** A store that this process has made, and where others open it. */
+/** A store that this process created, and its location for others. */
 export interface OwnStore {
   readonly where: string;
   readonly store: Store;
 }
 
-/** The parts of the packages that are used. */
+/** The used parts of the packages. */
 interface Lmdb {
   open(options: object): {
     getBinary(key: string): Buffer | undefined;
@@ -54,7 +54,7 @@ interface Redis {
 const REDIS_SERVER = 'redis-server';
 const COUNTER_BYTES = 8;
 
-/** Why the store cannot be measured on this machine; undefined: it can be. */
+/** Why the store cannot be measured on this machine; undefined if it can. */
 export function missingStore(over: MapJob['over']): string | undefined {
   if (over === 'lmdb') return missingPackage('lmdb');
   if (over !== 'Redis') return undefined;
@@ -62,14 +62,14 @@ export function missingStore(over: MapJob['over']): string | undefined {
   return missingPackage('redis');
 }
 
-/** A folder in memory, if the system has one, until the process ends. */
+/** A folder in memory if the OS has one, until the process exits. */
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'nd-bench-map-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Makes an empty store. */
+/** Creates an empty store. */
 export async function own(job: MapJob): Promise<OwnStore> {
   if (job.over === 'lmdb') {
     const where = temporaryFolder();
@@ -82,7 +82,7 @@ export async function own(job: MapJob): Promise<OwnStore> {
   if (job.over === 'Map') return { where: 'nowhere', store: mapOfBuffers() };
   const { keys, size } = job;
   const where = `nd-bench-map-${process.pid}`;
-  // Twice as much as there is, so that hardly anything is evicted.
+  // Twice the required size, so that hardly anything is evicted.
   const map = await createSharedMap({
     name: where,
     entries: 2 * keys,
@@ -105,7 +105,7 @@ export async function open(job: MapJob, where: string): Promise<Store> {
   };
 }
 
-/** In memory, and without a flush of each transaction: as a cache has it. */
+/** In memory and without flushing each transaction, as for a cache. */
 function openLmdb(path: string): Store {
   const db = npmPackage<Lmdb>('lmdb').open({ path, encoding: 'binary', noSync: true });
   const sum = (name: string): number => {
@@ -123,14 +123,14 @@ function openLmdb(path: string): Store {
   };
 }
 
-/** Starts a server that writes no file. Returns its socket. */
+/** Starts a server that writes no files. Returns the path of its socket. */
 function startRedis(): string {
   const socket = join(temporaryFolder(), 'socket');
   const options = ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no'];
   const server = spawn(REDIS_SERVER, options, { stdio: 'ignore' });
   process.on('exit', () => server.kill());
   server.on('exit', (code) => {
-    console.error(`${REDIS_SERVER} ended with exit code ${code}`);
+    console.error(`${REDIS_SERVER} exited with code ${code}`);
     process.exit(1);
   });
   return socket;
@@ -150,7 +150,7 @@ async function openRedis(path: string): Promise<Store> {
   };
 }
 
-/** The limit of a map in one process whose values stay whole. */
+/** A Map whose values are copied: the upper bound for a map within one process. */
 function mapOfBuffers(): Store {
   const map = new Map<string, Buffer>();
   return {

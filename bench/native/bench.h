@@ -1,5 +1,4 @@
-/* The part that all baselines share: command line, clock, two processes each on a processor of its own, and the report
- * as one line of JSON. */
+/* Common part of all baselines: command line, clock, two processes on a CPU each, and the report as one line of JSON. */
 #ifndef BENCH_H
 #define BENCH_H
 #ifndef _GNU_SOURCE
@@ -85,7 +84,7 @@ static void pinTo(const struct options* o, int side) {
   if (sched_setaffinity(0, sizeof set, &set) != 0) die("sched_setaffinity");
 }
 
-/* Forks the second process, which runs on the second processor and ends with the first. Returns as fork() does. */
+/* Forks the second process, which runs on the second CPU and ends with the first. Returns as fork() does. */
 static inline pid_t second(const struct options* o) {
   const pid_t parent = getpid(), pid = fork();
   if (pid < 0) die("fork");
@@ -109,7 +108,7 @@ static inline void* shared(size_t bytes) {
   return p;
 }
 
-/* Memory of this process alone, with all pages allocated. */
+/* Memory of this process only, with all pages allocated. */
 static inline void* private1(size_t bytes) {
   void* p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (p == MAP_FAILED) die("mmap");
@@ -122,7 +121,7 @@ static int byValue(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-/* `samples` in µs, each the mean of a few rounds. */
+/* `samples`: times in µs, each the mean of a few rounds. */
 static inline void reportLatency(const char* what, double* samples, long n) {
   double sum = 0;
   for (long i = 0; i < n; i++) sum += samples[i];
@@ -131,7 +130,7 @@ static inline void reportLatency(const char* what, double* samples, long n) {
          samples[n * 99 / 100]);
 }
 
-/* `samples` in µs, each the time of `bytes`. */
+/* `samples`: times in µs, each for `bytes` bytes. */
 static inline void reportBandwidth(const char* what, double* samples, long n, double bytes) {
   double sum = 0;
   for (long i = 0; i < n; i++) sum += samples[i];

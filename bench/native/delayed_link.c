@@ -30,8 +30,8 @@ enum { kMostBytes = 9100, kBatch = 32, kHeldMost = 32768 };
 static uint64_t delayNs = 0, bitsPerUs = 0, lossPpm = 0, queuePackets = 1000;
 
 struct packet {
-  uint64_t due;  // when it leaves
-  uint64_t served;  // when the rate has let it through: until then it is in the queue
+  uint64_t due;  // when it is sent
+  uint64_t served;  // when the rate limit releases it; until then it is in the queue
   uint32_t length;
   uint8_t bytes[kMostBytes];
 };
@@ -39,7 +39,7 @@ struct packet {
 struct way {
   int from, to;
   uint64_t random, freeAt;
-  uint32_t first, waiting, count;  // of `packets`, a ring: under way from `first`, in the queue from `waiting`
+  uint32_t first, waiting, count;  // in the ring `packets`: in flight from `first`, queued from `waiting`
   struct packet* packets;
 };
 
@@ -75,7 +75,7 @@ static int isLost(struct way* way) {
   return (way->random >> 33) % 1000000 < lossPpm;
 }
 
-// What has arrived. True: there may be more.
+// Reads arrived packets. Returns true if there may be more.
 static int take(struct way* way, uint64_t now) {
   for (int i = 0; i < kBatch; i++) {
     struct packet* packet = &way->packets[(way->first + way->count) % kHeldMost];
@@ -94,7 +94,7 @@ static int take(struct way* way, uint64_t now) {
   return 1;
 }
 
-// What is due leaves. True: something did.
+// Sends packets that are due. Returns true if it sent any.
 static int give(struct way* way, uint64_t now) {
   int any = 0;
   for (; way->count != 0 && way->packets[way->first % kHeldMost].due <= now; way->first++, way->count--, any = 1) {
@@ -128,7 +128,7 @@ static uint64_t number(const char* text) {
   errno = 0;
   const uint64_t value = strtoull(text, &end, 10);
   if (errno == 0 && *text != '\0' && *end == '\0') return value;
-  fprintf(stderr, "link: %s is no number.\n", text);
+  fprintf(stderr, "link: expected a number; got %s.\n", text);
   exit(2);
 }
 
@@ -146,7 +146,7 @@ int main(int count, char** arguments) {
     else if (strcmp(arguments[i], "--queue") == 0) queuePackets = value;
     else if (strcmp(arguments[i], "--seed") == 0) seed = value;
     else {
-      fprintf(stderr, "link: %s is no option.\n", arguments[i]);
+      fprintf(stderr, "link: unknown option %s.\n", arguments[i]);
       return 2;
     }
   }
@@ -155,7 +155,7 @@ int main(int count, char** arguments) {
   struct way ways[2] = {{a, b, seed, 0, 0, 0, 0, NULL}, {b, a, seed + 7, 0, 0, 0, 0, NULL}};
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
-    ways[i].packets = malloc(kHeldMost * sizeof(struct packet));  // pages come when they are used
+    ways[i].packets = malloc(kHeldMost * sizeof(struct packet));  // pages are allocated on first use
     if (ways[i].packets == NULL || pthread_create(&threads[i], NULL, carry, &ways[i]) != 0) die("a thread");
   }
   puts("up");

@@ -1,5 +1,5 @@
-// The engine's memory for each connected queue pair at rest, after one message, in bytes. The rings belong to the
-// program and do not count. Both ends are in this process, on a network in memory.
+// The engine's memory per idle connected queue pair after one message, in bytes. The rings belong to the program and do not count. Both
+// ends are in this process, on a simulated network.
 //
 //   queue_pairs [--count N]     pairs of queue pairs; depth 16, one SGE
 #include <malloc.h>
@@ -25,7 +25,7 @@ struct End {
 
 void must(Status status, const char* what) {
   if (status == Status::kSuccess) return;
-  fprintf(stderr, "queue_pairs: %s ended in 0x%08x\n", what, uint32_t(status));
+  fprintf(stderr, "queue_pairs: %s failed with 0x%08x\n", what, uint32_t(status));
   exit(1);
 }
 
@@ -67,7 +67,7 @@ void connect(End& end, const End& peer, bool first) {
 
 uint32_t* words(const End& end) { return reinterpret_cast<uint32_t*>(end.ring.address); }
 
-// Sends an empty message to a receive without SGEs.
+// Sends an empty message to a Receive without SGEs.
 void post(const End& from, const End& to) {
   uint32_t* receive = words(to) + (kQpHeaderBytes + kDepth * kSendStride) / 4;
   receive[kRwSgeCount] = 0;
@@ -111,12 +111,12 @@ int main(int argc, char** argv) {
   }
   const size_t after = allocated();
   if (cqA.written() != count || cqB.written() != count) {
-    fprintf(stderr, "queue_pairs: %u and %u of %zu messages have completed\n", cqA.written(), cqB.written(), count);
+    fprintf(stderr, "queue_pairs: only %u and %u of %zu messages completed\n", cqA.written(), cqB.written(), count);
     return 1;
   }
   printf("{\"what\":\"engine memory of a queue pair\",\"count\":%zu,\"mean\":%.1f,\"rings\":%zu}\n", count,
          double(after - before) / (2.0 * double(count)), size_t(a[0].ring.bytes));
-  // The process's end frees all else.
+  // All else is freed when the process exits.
   fflush(stdout);
   _exit(0);
 }

@@ -72,7 +72,7 @@ static int bound(struct sockaddr_in* address) {
   return s;
 }
 
-/* ECONNREFUSED: the other side has finished and ended. */
+/* ECONNREFUSED: the other side has finished and exited. */
 static void take(int s, char* bytes, size_t length) {
   while (recv(s, bytes, length, MSG_DONTWAIT) < 0) {
     if (errno == ECONNREFUSED) exit(0);
@@ -107,8 +107,9 @@ static void pingpong(int s, int first) {
          options.count, samples[options.count / 2], samples[options.count * 99 / 100]);
 }
 
-/* The receiver reports how many send calls it has received, and the sender keeps at most a window of them in flight, so that nothing
- * is lost. */
+/*
+ * The receiver reports the number of received send calls, and the sender keeps at most a window of them in flight, so that nothing is lost.
+ */
 static void sendStream(int s) {
   static char bytes[kMaxBytes];
   const int segment = (int)options.segment;

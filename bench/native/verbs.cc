@@ -1,5 +1,5 @@
-// The door to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted:
-// post and poll of one request, in batches.
+// The path to real HCAs over the fake of rdma-core in test/native/fake_rdma, whose sends complete when they are posted: post and poll of
+// one request, in batches.
 //
 //   verbs bare [--count BATCH]      libibverbs' calls alone
 //   verbs door [--count BATCH]      rings and doorbells of the addon, in C++: the time over the bare calls
@@ -70,7 +70,7 @@ struct Side {
     rdma.echo = true;
   }
 
-  // The caller's part is as small as it can be: a WQE's words, and a look at each CQE.
+  // The caller's part is minimal: the words of a WQE, and one look at each CQE.
   void throughRings(long batch) {
     uint32_t* const words = reinterpret_cast<uint32_t*>(qpRing->base);
     uint32_t* const cqes = reinterpret_cast<uint32_t*>(cqRing->base);

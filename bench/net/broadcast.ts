@@ -1,6 +1,6 @@
 /**
- * Broadcasts to subscribers in another process, over `server.broadcast` or zeromq's PUB and SUB. The subscribers' process asks for each round of
- * messages over a TCP connection, the same for both contestants, and counts what comes: no message is lost.
+ * Broadcasts to subscribers in another process with `server.broadcast` or zeromq's PUB and SUB. The process of the subscribers requests
+ * each round of messages over a TCP connection, which is the same for both contestants, and counts the received messages: none is lost.
  */
 import { once } from 'node:events';
 import net from 'node:net';
@@ -8,18 +8,18 @@ import { connectChannel, createChannelServer } from 'networkdirect/net';
 import { LOOPBACK, type NetJob } from './job.js';
 import { publishZeromq, subscribeZeromq } from './zeromq.js';
 
-/** Bytes of the messages of a round: far fewer than may wait. */
+/** Bytes of a round's messages: far less than the queue limit. */
 const ROUND_BYTES = 2 ** 20;
 const MOST_OF_ROUND = 1000;
 const roundOf = ({ size }: NetJob): number => Math.min(MOST_OF_ROUND, Math.floor(ROUND_BYTES / size));
 
-/** Where subscribers connect, and whoever asks for rounds. */
+/** Addresses for subscribers and for requests of rounds. */
 interface Where {
   readonly at: number | string;
   readonly rounds: number;
 }
 
-/** Prints where it publishes. */
+/** Prints the addresses. */
 export async function serveBroadcasts(job: NetJob): Promise<void> {
   const message = Buffer.alloc(job.size, 7);
   let at: number | string;
@@ -32,12 +32,12 @@ export async function serveBroadcasts(job: NetJob): Promise<void> {
     const server = createChannelServer({ broadcasts: true });
     await once(server.listen(0, LOOPBACK), 'listening');
     at = server.address()!.port;
-    // The next round may be asked for before the last keys of this one are void.
+    // The next round may be requested before the last keys of this one are invalid.
     publish = () => server.broadcast(message, { maxQueuedBytes: 64 * ROUND_BYTES });
   }
   const rounds = net.createServer((socket) => {
     socket.setNoDelay().on('data', async (bytes) => {
-      // Each byte asks for so many messages: 0 for one, 1 for a round.
+      // Each byte requests messages: 0 for one, 1 for a round.
       for (const kind of bytes)
         for (let left = kind === 0 ? 1 : roundOf(job); left > 0; left -= 1) await publish();
     });
@@ -47,7 +47,7 @@ export async function serveBroadcasts(job: NetJob): Promise<void> {
   console.log(JSON.stringify({ port: JSON.stringify(where) }));
 }
 
-/** Messages per second that reached a subscriber, of all subscribers together. */
+/** Messages per second received by all subscribers together. */
 export async function broadcasts(job: NetJob, text: string): Promise<number> {
   const where = JSON.parse(text) as Where;
   const { subscribers } = job;
@@ -70,8 +70,8 @@ export async function broadcasts(job: NetJob, text: string): Promise<number> {
   }
   const rounds = net.connect(where.rounds, LOOPBACK).setNoDelay();
   await once(rounds, 'connect');
-  // A subscription of zeromq takes effect some time after the connection, without an event. A round that ends early by one of these messages
-  // leaves as many for the next.
+  // A zeromq subscription takes effect some time after the connection, without an event. If one of these messages ends a round early, the
+  // next round has one more.
   while (seen.size < subscribers) {
     rounds.write(Buffer.of(0));
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,4 +1,4 @@
-/** A client that requests, whatever carries its requests. */
+/** A client that sends requests over any transport. */
 export interface Client {
   request(bytes: Uint8Array): Promise<Uint8Array>;
 }
@@ -6,7 +6,7 @@ export interface Client {
 /** Answers a request. */
 export type Answer = (bytes: Buffer) => Buffer | string;
 
-/** Requests without an answer yet. Answers come in the order of requests. */
+/** Requests without an answer. Answers arrive in the order of requests. */
 export class Waiting {
   readonly #requests: ((bytes: Uint8Array) => void)[] = [];
 

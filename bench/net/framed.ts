@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { type Client, Waiting } from './client.js';
 
-/** Messages over a socket of `node:net`: a length of 4 bytes before each. */
+/** Messages over a socket of `node:net`, each preceded by a length of 4 bytes. */
 export class Framed implements Client {
   readonly #waiting = new Waiting();
   #rest = Buffer.alloc(0);
@@ -10,7 +10,7 @@ export class Framed implements Client {
     socket.on('data', (bytes) => this.take(bytes, (message) => this.#waiting.answer(message)));
   }
 
-  /** Calls the function for each whole message. */
+  /** Calls the function for each complete message. */
   take(bytes: Buffer, each: (message: Buffer) => void): void {
     const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes;
     let at = 0;

@@ -1,26 +1,29 @@
-/** What a measurement of `networkdirect/net`, or of a peer, does. */
+/** Parameters of a measurement of `networkdirect/net` or of a peer. */
 import * as z from 'zod';
 
 export const netJobSchema = z.strictObject({
   /**
-   * `request`: channel requests, or the peer's messages (over a socket with a length before each), and their answers. `echo`: a stream message that the peer
-   * sends back before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read by `onread`. `copy`: one
-   * existing file into another. `connect`: connect and close. `broadcast`: messages to subscribers in one other process.
+   * `request`: channel requests, or messages of the peer (length-prefixed over a socket), and their answers. `echo`: a stream message that
+   * the peer returns before the next one. `stream`: writes of 64 KiB, read from a Duplex. `onread`: the same, read with `onread`. `copy`:
+   * one existing file to another. `connect`: connect and close. `broadcast`: messages to subscribers in another process.
    */
   kind: z.enum(['request', 'echo', 'stream', 'onread', 'copy', 'connect', 'broadcast']),
-  /** The last two carry requests alone. `MessagePort` is between two threads of one process. */
+  /** The last two only support requests. `MessagePort` connects two threads of one process. */
   over: z.enum(['networkdirect/net', 'node:net TCP', 'node:net UNIX', 'zeromq', 'MessagePort']),
   /** Bytes of a request or an echo. */
   size: z.int().min(1).default(64),
   /** Requests in flight, or concurrent connects. */
   inFlight: z.int().min(1).default(1),
-  /** Of a broadcast. */
+  /** Number of subscribers of a broadcast. */
   subscribers: z.int().min(1).default(1),
-  /** For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up alone; a stream without a warm-up is `cold`, too. */
+  /**
+   * For requests: requests per second, µs of CPU time of both sides per request, or requests per second of the warm-up only. A stream
+   * without a warm-up is `cold`, too.
+   */
   figure: z.enum(['rate', 'processor', 'cold']).default('rate'),
   /** Duration of requests, echoes and connects, in seconds. */
   seconds: z.number().min(0.001).default(1),
-  /** Requests, echoes or connects before the measurement. Streams have one of their own. */
+  /** Requests, echoes or connects before the measurement. Streams have their own warm-up. */
   warmUp: z.int().min(0).default(0),
   /** Length of the stream or file. */
   bytes: z
@@ -29,18 +32,18 @@ export const netJobSchema = z.strictObject({
     .default(2 ** 20),
   /** Live heap of the stream's receiver, in MiB. */
   liveMib: z.int().min(0).default(0),
-  /** Runs a busy loop on the CPU of each side. */
+  /** Whether to run a busy loop on the CPU of each side. */
   busy: z.boolean().default(false),
 });
-/** As it is after its defaults. */
+/** A job with all defaults applied. */
 export type NetJob = z.output<typeof netJobSchema>;
-/** As rows give it. */
+/** A job as specified in rows. */
 export type NetJobInput = z.input<typeof netJobSchema>;
 
 export const LOOPBACK = '127.0.0.1';
 /** Bytes of a write to a stream. */
 export const WRITE_BYTES = 65_536;
-/** Asks for the server's CPU time, in µs. No measured request has this length. */
+/** Requests the server's CPU time in µs. No measured request has this length. */
 export const HOW_MUCH = 'how much processor time?';
 
 /** CPU time of this process, in µs. */
@@ -53,7 +56,7 @@ const kept: object[][] = [];
 
 /** Fills about `mib` MiB of V8's heap with live objects. */
 export function keepObjects(mib: number): void {
-  // An object takes 48 bytes (map, properties, elements, three fields), its array element 8.
+  // An object takes 48 bytes (map, properties, elements, three fields) and its array element 8.
   const count = Math.round((mib * 2 ** 20) / 56);
   kept.push(Array.from({ length: count }, (_, at) => ({ at, next: at + 1, text: '' })));
 }

@@ -27,7 +27,7 @@ function open({ over }: NetJob, where: Where, onread?: OnRead): Socket | net.Soc
   return net.connect({ ...half, ...at, noDelay: true } as net.NetConnectOpts);
 }
 
-/** Calls `act` in sequence on each lane, at least `times` times in all and for at least `ms` ms. */
+/** Calls `act` sequentially on each lane, at least `times` times in total and for at least `ms` ms. */
 async function repeat(lanes: number, times: number, ms: number, act: () => Promise<unknown>) {
   const begin = performance.now();
   let count = 0;
@@ -127,7 +127,7 @@ async function sent(job: NetJob, where: Where, bytes: number, file: string | und
   return bytes / seconds;
 }
 
-/** Reads `bytes` bytes by `onread`. Returns bytes per second. */
+/** Reads `bytes` bytes with `onread`. Returns bytes per second. */
 async function read(job: NetJob, where: Where, bytes: number): Promise<number> {
   let came = 0;
   const callback = (length: number): boolean => {
@@ -140,7 +140,7 @@ async function read(job: NetJob, where: Where, bytes: number): Promise<number> {
   socket.write(String(bytes));
   await once(socket, 'end');
   const seconds = (performance.now() - begin) / 1000;
-  if (came !== bytes) throw new Error(`${came} bytes came, not ${bytes}`);
+  if (came !== bytes) throw new Error(`Expected ${bytes} bytes; got ${came}`);
   socket.destroy();
   return bytes / seconds;
 }

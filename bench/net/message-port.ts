@@ -1,16 +1,16 @@
-/** Requests between two threads of one process. Each message is copied, as those of the others are. */
+/** Requests between two threads of one process. Each message is copied, as with the other transports. */
 import { once } from 'node:events';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { type Client, Waiting } from './client.js';
 
-/** `program` is started as a thread, whose `workerData` is the port to {@link servePort}. */
+/** `program` is started as a thread whose `workerData` is the port for {@link servePort}. */
 export async function portClient(program: URL, argv: readonly string[]): Promise<Client> {
   const { port1, port2 } = new MessageChannel();
   const worker = new Worker(program, { argv: [...argv], workerData: port2, transferList: [port2] });
   worker.on('error', (error) => {
     throw error;
   });
-  // It has loaded its program.
+  // The thread has loaded its program.
   await once(port1, 'message');
   const waiting = new Waiting();
   port1.on('message', (bytes: Uint8Array) => waiting.answer(bytes));

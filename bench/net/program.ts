@@ -1,6 +1,6 @@
 /**
- * Measures `networkdirect/net` or a peer between two processes, as measurePair() starts them: `server JOB` prints where it listens, `client
- * JOB PORT` prints the sample. A client over a MessagePort has no server, but a thread: `worker JOB`.
+ * Measures `networkdirect/net` or a peer between two processes started by measurePair(): `server JOB` prints its location, `client JOB
+ * PORT` prints the sample. A client over a MessagePort has a thread instead of a server: `worker JOB`.
  */
 import { spawn } from 'node:child_process';
 import { type MessagePort, workerData } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { measure } from './measure.js';
 import { servePort } from './message-port.js';
 import { serve } from './serve.js';
 
-/** Keeps one CPU busy until the parent process has ended. */
+/** Keeps one CPU busy until the parent process exits. */
 const BUSY = 'const parent = process.ppid; while (process.ppid === parent);';
 
 const [role, text = '', where = ''] = process.argv.slice(2);

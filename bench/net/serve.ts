@@ -30,19 +30,19 @@ function answerFramed(socket: net.Socket): void {
   });
 }
 
-/** Reads a stream to its end, then answers with one byte. */
+/** Reads a stream to its end, then replies with one byte. */
 async function take(socket: Duplex): Promise<void> {
   for await (const _ of socket.iterator({ destroyOnReturn: false }));
   socket.end('.');
 }
 
-/** Writes the stream into a file, then answers with one byte. */
+/** Writes the stream to a file, then replies with one byte. */
 async function write(socket: Duplex, file: string): Promise<void> {
   await pipeline(socket.iterator({ destroyOnReturn: false }), createWriteStream(file, { flags: 'r+' }));
   socket.end('.');
 }
 
-/** Sends a stream; the client asks for its length first, as text. */
+/** Sends a stream. The client first requests its length, as text. */
 async function send(socket: Duplex): Promise<void> {
   let left = Number(String(await new Promise((resolve) => socket.once('data', resolve))));
   const piece = Buffer.alloc(WRITE_BYTES);
@@ -79,7 +79,7 @@ function serverOf(job: NetJob): net.Server | ReturnType<typeof createServer> {
     : net.createServer({ allowHalfOpen: true, noDelay: true }, serve);
 }
 
-/** Listens, and prints where. */
+/** Listens and prints the location. */
 export async function serve(job: NetJob): Promise<void> {
   if (job.kind === 'broadcast') {
     await serveBroadcasts(job);

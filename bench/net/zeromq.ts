@@ -1,11 +1,11 @@
 /**
- * Broadcasts over zeromq by PUB and SUB, and requests over it, which scripts/install-bench-peers.sh installs: DEALER and ROUTER, because REQ and REP allow one request in
- * flight, over `ipc:`, its fastest transport between two processes.
+ * Broadcasts over zeromq with PUB and SUB, and requests with DEALER and ROUTER, because REQ and REP allow only one request in flight. They
+ * use `ipc:`, its fastest transport between two processes. scripts/install-bench-peers.sh installs zeromq.
  */
 import { npmPackage } from '../peers/npm-package.js';
 import { type Answer, type Client, Waiting } from './client.js';
 
-/** The part of the package that is used. */
+/** The used part of the package. */
 interface Socket extends AsyncIterable<Buffer[]> {
   send(parts: Uint8Array | (Uint8Array | string)[]): Promise<void>;
   connect(address: string): void;
@@ -14,7 +14,7 @@ interface Socket extends AsyncIterable<Buffer[]> {
 }
 type SocketClass = new (options: object) => Socket;
 
-/** Sends neither wait nor are limited; otherwise a second one in the meantime is an error. */
+/** Sends neither wait nor are limited; otherwise a concurrent second one is an error. */
 const UNLIMITED = { sendTimeout: 0, sendHighWaterMark: 0, receiveHighWaterMark: 0 };
 
 const zeromq = () =>
@@ -35,7 +35,7 @@ export function zeromqClient(address: string): Client {
   };
 }
 
-/** Returns where it listens: a name without a file. */
+/** Returns its address: a name without a file. */
 export async function serveZeromq(answerTo: Answer): Promise<string> {
   const router = new (zeromq().Router)(UNLIMITED);
   const address = `ipc://@nd-bench-net-${process.pid}`;
@@ -46,7 +46,7 @@ export async function serveZeromq(answerTo: Answer): Promise<string> {
   return address;
 }
 
-/** A publisher, and where it is. */
+/** A publisher and its address. */
 export async function publishZeromq(): Promise<{ address: string; send(bytes: Uint8Array): Promise<void> }> {
   const publisher = new (zeromq().Publisher)({ sendHighWaterMark: 0 });
   const address = `ipc://@nd-bench-pub-${process.pid}`;

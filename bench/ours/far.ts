@@ -1,4 +1,4 @@
-/** RDMA Writes or Reads to a host far away, by programs that sleep while they wait: bytes per second. */
+/** RDMA Writes or Reads to a distant host, in programs that sleep while they wait: bytes per second. */
 import { WvSend } from 'networkdirect/winverbs';
 import { CommonCount } from '../common-time.js';
 import { perSecond, type Sample, timedAsync } from '../samples.js';
@@ -16,7 +16,7 @@ export function farQueuePair(side: Side, { inFlight }: JobOf<'far'>) {
   return side.queuePair({ sends: inFlight, receives: 1 });
 }
 
-/** Keeps `inFlight` requests of one buffer under way. */
+/** Keeps `inFlight` requests of one buffer in flight. */
 export async function farTransfer(
   side: Side,
   { qp, remote }: Connection,

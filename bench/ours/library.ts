@@ -1,4 +1,4 @@
-/** The library's options and memory for a job, and the link that it used. */
+/** The library's options and memory for a job, and the link that was used. */
 import { readCounters } from 'networkdirect/kernel-bridge';
 import { allocate, type KernelOptionsInput } from 'networkdirect/winverbs';
 import type { Job } from './job.js';
@@ -15,7 +15,7 @@ export function linkUsed(job: Job): 'shared memory' | 'UDP' {
   return direct_write + direct_read + direct_atomic + local_link_tx_packets > 0 ? 'shared memory' : 'UDP';
 }
 
-/** Memory for one-sided operations. */
+/** Allocates memory for one-sided operations. */
 export function makeMemory(kind: 'any' | 'allocate', bytes: number): Uint8Array {
   return kind === 'allocate' ? allocate(bytes) : new Uint8Array(new SharedArrayBuffer(bytes));
 }

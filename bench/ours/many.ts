@@ -1,4 +1,4 @@
-/** Many connections: their rate, their memory, and their processor time at rest. */
+/** Many connections: their rate, their memory, and their CPU time while idle. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ListenerWv } from '../../nd/cli/sides/winverbs-side.js';
 import type { Sample } from '../samples.js';
@@ -6,10 +6,10 @@ import type { JobOf } from './job.js';
 import { DEPTH } from './ping-pong.js';
 import type { Connection, Side } from './side.js';
 
-/** Connections in flight while connecting is not measured. */
+/** Concurrent connection attempts while connecting is not measured. */
 const IN_FLIGHT = 32;
 
-/** Makes `count` connections, `inFlight` at a time, each by `one`. */
+/** Creates `count` connections with `one`, `inFlight` at a time. */
 async function many(count: number, inFlight: number, one: () => Promise<Connection>): Promise<Connection[]> {
   const made: Connection[] = [];
   let left = count;
@@ -23,7 +23,7 @@ async function many(count: number, inFlight: number, one: () => Promise<Connecti
   return made;
 }
 
-/** Makes `count` connections, `inFlight` at a time. */
+/** Connects `count` times, `inFlight` at a time. */
 export function connectMany(
   side: Side,
   port: number,
@@ -54,33 +54,33 @@ export function smallQueuePair(side: Side): Connection['qp'] {
 
 const warmUpOf = (job: JobOf<'connect'>): number => job.warmUp ?? job.count;
 
-/** Times the last `count` connections. Those before are the warm-up; they stay open. */
+/** Times the last `count` connections. Earlier ones are the warm-up and stay open. */
 export async function connectRate(side: Side, port: number, job: JobOf<'connect'>): Promise<Sample> {
   const make = (count: number) => connectMany(side, port, count, () => smallQueuePair(side), job.inFlight);
   const warm = await make(warmUpOf(job));
   const start = performance.now();
   const made = await make(job.count);
   const elapsed = performance.now() - start;
-  if (warm.length + made.length < rateConnections(job)) throw new Error('Connections are missing.');
+  if (warm.length + made.length < rateConnections(job)) throw new Error('Fewer connections than expected.');
   return { mean: (job.count * 1000) / elapsed };
 }
 
-/** Number of connections that {@link connectRate} makes. */
+/** Number of connections that {@link connectRate} creates. */
 export const rateConnections = (job: JobOf<'connect'>): number => warmUpOf(job) + job.count;
 
-/** Growth of this process's resident memory for each connection. */
+/** Growth of this process's resident memory per connection. */
 export async function residentBytes(side: Side, port: number, job: JobOf<'resident'>): Promise<Sample> {
   // The first connections also allocate code and pools, which do not count.
   const first = await connectMany(side, port, 64, () => smallQueuePair(side));
   const before = resident();
   const made = await connectMany(side, port, job.queuePairs, () => smallQueuePair(side));
   const bytes = resident() - before;
-  if (first.length + made.length < job.queuePairs) throw new Error('Connections are missing.');
-  // Of few connections less may be seen than of what V8 gives back meanwhile.
+  if (first.length + made.length < job.queuePairs) throw new Error('Fewer connections than expected.');
+  // With few connections, V8 may meanwhile release more memory than they use.
   return { mean: Math.max(0, bytes) / job.queuePairs };
 }
 
-/** Number of connections that {@link residentBytes} makes. */
+/** Number of connections that {@link residentBytes} creates. */
 export const residentConnections = (job: JobOf<'resident'>): number => 64 + job.queuePairs;
 
 function resident(): number {
@@ -88,9 +88,9 @@ function resident(): number {
   return process.memoryUsage.rss();
 }
 
-/** Processor time while all connections are open and idle. */
+/** CPU time while all connections are open and idle. */
 export async function restingCost(job: JobOf<'rest'>): Promise<Sample> {
-  // Let work that connecting has left behind finish first.
+  // Let pending work of connecting finish first.
   await sleep(500);
   const start = performance.now();
   const before = process.cpuUsage();

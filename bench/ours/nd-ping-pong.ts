@@ -25,7 +25,7 @@ class NdPlayer {
   readonly #results: NdResult[] = [];
   readonly #sent: NdResult = { status: 0, bytesTransferred: 0 };
   readonly #received: NdResult[] = [];
-  /** Index of the receive that was taken last. */
+  /** Index of the last consumed Receive. */
   #taken = RECEIVES - 1;
   #sends = 0;
   readonly endpoint: INDEndpoint;
@@ -52,20 +52,21 @@ class NdPlayer {
     this.endpoint.send(this.#sent, end ? [] : this.out, flags);
   }
 
-  /** Spins until a message arrives; returns its length. */
+  /** Spins until a message arrives. Returns its length. */
   take(): number {
     const next = (this.#taken + 1) % RECEIVES;
     for (;;) {
       if (this.queue.getResults(this.#results, 1) === 0) continue;
       const result = this.#results[0]!;
-      if (result.status !== 0) throw new Error(`A request ended in status 0x${result.status.toString(16)}.`);
+      if (result.status !== 0)
+        throw new Error(`A request failed with status 0x${result.status.toString(16)}.`);
       if (result !== this.#received[next]) continue;
       this.#taken = next;
       return result.bytesTransferred;
     }
   }
 
-  /** Sends, and posts the receive that was taken again. */
+  /** Sends a message and reposts the consumed Receive. */
   reply(): void {
     this.send();
     this.endpoint.receive(this.#received[this.#taken]!, this.room);
@@ -78,7 +79,7 @@ function playerOn(host: HostV1, size: number): NdPlayer {
   return new NdPlayer(host.newSide({ ...sizes, oneQueue: true, bytes }), size);
 }
 
-/** Passes the port to `onPort`, and answers one peer until the empty message. */
+/** Passes the port to `onPort` and serves one peer until the empty message. */
 export async function serveNd(job: NdPingPong, onPort: (port: number) => void): Promise<void> {
   const host = new HostV1(LOOPBACK, libraryOptions(job));
   onPort(host.listening.address.port);

@@ -10,9 +10,9 @@ import type { Connection, Side } from './side.js';
 type OneSided = JobOf<'write' | 'read' | 'add'>;
 
 const IN_FLIGHT = 16;
-/** Least number of bytes between two readings of the clock. */
+/** Minimum bytes between two readings of the clock. */
 const PART_BYTES = 4 << 20;
-/** The same in requests, one at a time. */
+/** Requests between two readings of the clock, one in flight at a time. */
 const ONE_BY_ONE = 1000;
 
 export function oneSidedMemory(side: Side, job: OneSided): MemoryWv {
@@ -25,7 +25,7 @@ export function oneSidedQueuePair(side: Side) {
   return side.queuePair({ sends: IN_FLIGHT, receives: 1 });
 }
 
-/** Posts one request of the job. */
+/** Creates a function that posts one request of the job. */
 function poster({ qp, remote }: Connection, memory: MemoryWv, job: OneSided): () => void {
   const data = memory.sge(0, job.size);
   const [word] = memory.sge(0, 8);
@@ -73,7 +73,7 @@ function oneByOne(side: Side, post: () => void, job: OneSided): Sample {
   return perRequest(sample, ONE_BY_ONE);
 }
 
-/** The same of requests with a pause before each, one reading of the clock each. */
+/** The same for requests with a pause before each, which are timed individually. */
 function afterPauses(side: Side, post: () => void, { seconds, pause }: OneSided): Sample {
   const sample = timed(seconds, () => {
     spin(pause);

@@ -10,18 +10,18 @@ type PingPong = JobOf<'ping-pong'>;
 
 /** Queue pair depth that the targets for many queue pairs assume. */
 export const DEPTH = 16;
-/** One Send in this many is signaled; its completion is that of all before it. */
+/** One Send in this many is signaled; its completion covers all before it. */
 const SIGNAL_EVERY = DEPTH / 2;
-/** Posted receives. */
+/** Posted Receives. */
 const RECEIVES = 4;
 /** Longest inline message. */
 const INLINE = 16;
 /** Round trips between two readings of the clock. */
 const BATCH = 32;
 
-/** One side of the ping-pong. It sends and takes messages on its queue pairs, which are named by index. */
+/** One side of the ping-pong. It sends and receives messages on its queue pairs, which are identified by index. */
 export class Player {
-  /** The queue pair of the message that was taken last. */
+  /** The queue pair of the last received message. */
   from = 0;
   readonly #out: ReturnType<MemoryWv['sge']>;
   readonly #room: ReturnType<MemoryWv['sge']>;
@@ -42,7 +42,7 @@ export class Player {
     this.#sent = new Int32Array(queuePairs);
   }
 
-  /** Creates a queue pair and posts its receives. */
+  /** Creates a queue pair and posts its Receives. */
   queuePair(): Connection['qp'] {
     const context = this.#queuePairs.length;
     const qp = this.side.queuePair({ sends: DEPTH, receives: DEPTH, inline: this.#inline, context });
@@ -59,12 +59,12 @@ export class Player {
     this.#queuePairs[index]!.send(0, end ? NOTHING : this.#out, flags);
   }
 
-  /** Posts a receive in place of the one that a message took. */
+  /** Reposts a Receive that a message has consumed. */
   renew(index: number): void {
     this.#queuePairs[index]!.postReceive(0, this.#room);
   }
 
-  /** Spins until a message arrives; returns its length. */
+  /** Spins until a message arrives. Returns its length. */
   take(): number {
     for (;;) {
       const length = this.#poll();
@@ -90,7 +90,7 @@ export class Player {
     }
   }
 
-  /** Polls once: the length of a message, {@link OTHER} for another completion, or {@link EMPTY}. */
+  /** Polls once. Returns the length of a message, {@link OTHER} for another completion, or {@link EMPTY}. */
   #poll(): number {
     const { side } = this;
     if (side.poll(1) === 0) return EMPTY;
@@ -105,7 +105,7 @@ const EMPTY = -1;
 const OTHER = -2;
 const NOTHING: ReturnType<MemoryWv['sge']>[0][] = [];
 
-/** Answers until the empty message arrives. */
+/** Replies until the empty message arrives. */
 export async function answer(
   player: Player,
   { wait, pause }: Pick<PingPong, 'wait' | 'pause'>,
@@ -124,7 +124,7 @@ export async function answer(
   }
 }
 
-/** Measures for the job's time. */
+/** Measures for the duration of the job. */
 export async function play(player: Player, job: PingPong): Promise<Sample> {
   const turns = job.inTurn ? job.queuePairs : 1;
   let index = 0;

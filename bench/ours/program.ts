@@ -1,6 +1,6 @@
 /**
- * One of the two processes of a measurement. `program.js server JOB` prints the port that it listens on, `program.js client JOB PORT`
- * prints the sample, each as one line of JSON. The server ends with the client.
+ * One of the two processes of a measurement. `program.js server JOB` prints the port it listens on, `program.js client JOB PORT` prints the
+ * sample, each as one line of JSON. The server exits with the client.
  */
 import { openProvider } from 'networkdirect/winverbs';
 import type { Sample } from '../samples.js';
@@ -26,7 +26,7 @@ import { overBareCalls } from './verbs.js';
 import { workersRate } from './workers.js';
 import { answerWrites, playWrites, Writer } from './write-poll.js';
 
-/** The two sides of a job. The server accepts one connection or several, and ends with them. */
+/** The two sides of a job. The server accepts one connection or several and ends with them. */
 interface Sides {
   serve(side: Side, accept: Accept): Promise<void>;
   measure(side: Side, port: number): Promise<Sample>;
@@ -172,7 +172,7 @@ function print(what: object): void {
 
 async function serve(job: Job): Promise<void> {
   if (job.kind === 'open' || job.kind === 'workers' || job.kind === 'verbs')
-    throw new Error(`The job ${job.kind} takes no peer.`);
+    throw new Error(`The job ${job.kind} does not use a peer.`);
   if (job.kind === 'nd-ping-pong') return serveNd(job, (port) => print({ port }));
   const side = sideOf(job, 'server');
   const listener = side.host.listen(0, 1024);
@@ -203,7 +203,7 @@ async function main([role, text, port]: string[]): Promise<void> {
   const job = jobSchema.parse(JSON.parse(text!));
   if (role === 'server') await serve(job);
   else print(await measure(job, Number(port)));
-  // The process's end closes all that is still open, as when a program is killed.
+  // Exiting closes everything that is still open, as when a program is killed.
   process.exit(0);
 }
 

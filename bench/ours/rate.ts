@@ -1,6 +1,6 @@
 /**
- * A stream of messages one way. The receiver grants {@link CREDITS} credits whenever it has posted as many new receives, so that no
- * message arrives before its receive. An empty message ends the stream.
+ * A stream of messages in one direction. The receiver grants {@link CREDITS} credits whenever it has posted as many new Receives, so that a
+ * Receive is posted before each message arrives. An empty message ends the stream.
  */
 
 import { WvOpcode, WvSend } from 'networkdirect/winverbs';
@@ -13,7 +13,7 @@ type Rate = JobOf<'rate'>;
 
 const DEPTH = 1024;
 const CREDITS = 256;
-/** Requests posted with one doorbell. The last is signaled, and its completion is that of all. */
+/** Requests posted with one doorbell. The last one is signaled, and its completion covers all. */
 const BATCH = 64;
 const COMPLETIONS = 128;
 const INLINE = 16;
@@ -36,7 +36,7 @@ export class Sink {
     this.#room = side.memory(new Uint8Array(new SharedArrayBuffer(job.size))).sge(0, job.size);
   }
 
-  /** Posts the receives; call before the peer may send. */
+  /** Posts the Receives. Call this before the peer may send. */
   prepare(qp: Connection['qp']): void {
     for (let i = 0; i < DEPTH; i += 1) qp.postReceive(0, this.#room);
   }

@@ -23,13 +23,13 @@ const ADVERT_BYTES = 12;
 export interface QueuePairShape {
   readonly sends: number;
   readonly receives: number;
-  /** Limit of inline bytes. */
+  /** Maximum inline bytes. */
   readonly inline?: number;
-  /** Returned in completions. */
+  /** Context value in completions. */
   readonly context?: number;
 }
 
-/** A connection: its queue pair, and the memory that the peer advertises. */
+/** A connection: its queue pair and the memory that the peer advertises. */
 export interface Connection {
   readonly endpoint: IWVConnectEndpoint;
   readonly qp: IWVConnectQueuePair;
@@ -45,7 +45,7 @@ export class Side {
   /** The memory that connections advertise, if any. */
   advertised: MemoryWv | undefined = undefined;
 
-  /** `addresses`: of this side and of its peer. */
+  /** `addresses`: those of this side and of its peer. */
   constructor(
     job: Job,
     completions = 4096,
@@ -56,19 +56,19 @@ export class Side {
     this.cq = this.host.device.createCompletionQueue(completions);
   }
 
-  /** Registers memory. Connections advertise the memory that was registered last. */
+  /** Registers memory. Connections advertise the last registered memory. */
   memory(bytes: Uint8Array): MemoryWv {
     this.advertised = this.host.memory(bytes, ACCESS);
     return this.advertised;
   }
 
-  /** Creates a queue pair in INIT, which accepts receives. */
+  /** Creates a queue pair in INIT, where Receives can be posted. */
   queuePair({ sends, receives, inline = 0, context }: QueuePairShape): IWVConnectQueuePair {
     const depths = { sendDepth: sends, sendSge: 1, receiveDepth: receives, receiveSge: 1 };
     return this.host.queuePair(this.cq, { ...depths, maxInlineSend: inline, context }, ACCESS);
   }
 
-  /** Connects to the listener at `port`. */
+  /** Connects to the listener on `port`. */
   async connect(port: number, qp: IWVConnectQueuePair): Promise<Connection> {
     const endpoint = this.provider.createConnectEndpoint();
     const peer = socketAddress(this.addresses[1], port);
@@ -89,13 +89,13 @@ export class Side {
     return { endpoint, qp, remote };
   }
 
-  /** Takes completions and returns their number. @throws Error if a request has failed. */
+  /** Polls completions and returns their number. @throws Error if a request failed */
   poll(n: number): number {
     const { completions } = this;
     const count = this.cq.poll(completions, n);
     for (let i = 0; i < count; i += 1) {
       const { status } = completions[i]!;
-      if (status !== WcStatus.SUCCESS) throw new Error(`A request ended in completion status ${status}.`);
+      if (status !== WcStatus.SUCCESS) throw new Error(`A request failed with completion status ${status}.`);
     }
     return count;
   }

@@ -1,7 +1,7 @@
 /**
- * The door to real HCAs over a fake of rdma-core, whose sends complete when they are posted (test/native/fake_rdma): post and poll of a
- * request, in batches, by the provider's classes that `winverbs` calls. The result is the time over the bare calls of libibverbs, which
- * a program in C++ measures before and after.
+ * The path to real HCAs over a fake of rdma-core whose sends complete when they are posted (test/native/fake_rdma): post and poll of a
+ * request, in batches, through the provider's classes that `winverbs` calls. The result is the additional time over the bare calls of
+ * libibverbs, which a C++ program measures before and after.
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -22,16 +22,16 @@ import type { JobOf } from './job.js';
 /** Built by bench/native/Makefile before this program starts. */
 const native = fileURLToPath(new URL('../native/', import.meta.url));
 const bareSchema = z.looseObject({ median: z.number().positive() });
-/** Requests between two looks at the clock. */
+/** Requests between two readings of the clock. */
 const PART = 4096;
 const DEPTH = 64;
 const CQ_ENTRIES = 128;
 
 function must(status: number, what: string): void {
-  if (status !== Status.SUCCESS) throw new Error(`${what} ended in 0x${(status >>> 0).toString(16)}.`);
+  if (status !== Status.SUCCESS) throw new Error(`${what} failed with 0x${(status >>> 0).toString(16)}.`);
 }
 
-/** The time of a request by libibverbs' calls alone, in µs. */
+/** The time of a request with bare libibverbs calls, in µs. */
 function bareTime(batch: number): number {
   const text = execFileSync(`${native}verbs`, ['bare', '--count', `${batch}`, '--no-pin'], {
     encoding: 'utf8',
@@ -39,7 +39,7 @@ function bareTime(batch: number): number {
   return bareSchema.parse(JSON.parse(text)).median;
 }
 
-/** Has the rings of a queue pair and a completion queue served by the fake device. */
+/** Opens a queue pair and a completion queue whose rings the fake device serves. */
 function open(binding: VerbsBinding): { qp: SoftQueuePair; cq: SoftCompletionQueue; host: VerbsHca } {
   const host = new binding.VerbsHca(loadAddon().createWaker(() => {}));
   const device = host.openDevice('fake0');
@@ -120,7 +120,7 @@ function run(commands: Pick<HcaCommands, 'modifyQp'>, qp: number): void {
   }
 }
 
-/** The time of post and poll of a request over the bare calls, in µs. */
+/** The additional time of post and poll of a request over the bare calls, in µs. */
 export function overBareCalls({ batch, seconds }: JobOf<'verbs'>): Sample {
   process.env.NETWORKDIRECT_IBVERBS = process.env.NETWORKDIRECT_RDMACM = `${native}libfake_rdma.so`;
   process.env.FAKE_RDMA_ECHO = '1';
@@ -136,7 +136,7 @@ export function overBareCalls({ batch, seconds }: JobOf<'verbs'>): Sample {
       if (batch > 1) qp.startBatch();
       for (let i = 0; i < batch; i += 1) qp.postSend(request);
       if (batch > 1) qp.submitBatch();
-      if (cq.poll(completions, batch) !== batch) throw new Error('A request has not completed.');
+      if (cq.poll(completions, batch) !== batch) throw new Error('A request did not complete.');
     }
   });
   const bare = (before + bareTime(batch)) / 2;

@@ -1,6 +1,5 @@
 /**
- * Workers, each with an HCA of its own: Send/Receive ping-pong, polling, between two queue pairs of each, or between the Workers of two
- * processes.
+ * Workers with an HCA each: polling Send/Receive ping-pong between two queue pairs of each Worker, or between the Workers of two processes.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,30 +14,30 @@ import { Side } from './side.js';
 
 type Workers = JobOf<'workers'>;
 
-/** What the Workers do: one word that all of them read. */
+/** The current phase: one word that all Workers read. */
 const Phase = { wait: 0, warmUp: 1, count: 2, end: 3, over: 4 } as const;
-/** Of each Worker that has a processor: V8 compiles the measured code meanwhile. */
+/** Warm-up per Worker that has a CPU, in ms: V8 compiles the measured code meanwhile. */
 const WARM_UP_MS = 500;
-/** Round trips between two looks at the phase. */
+/** Round trips between two checks of the phase. */
 const BATCH = 32;
 
 interface Shared {
   readonly job: Workers;
   readonly index: number;
-  /** The phase, and the round trips of each Worker. */
+  /** The phase, and the number of round trips of each Worker. */
   readonly words: Int32Array;
-  /** Of the Worker in the other process. */
+  /** The port of the Worker in the other process. */
   readonly port: number | undefined;
 }
 
-/** A Worker that answers one of another process. */
+/** A Worker that replies to one of another process. */
 interface Answering {
   readonly answering: Workers;
 }
 
 const SELF = new URL(import.meta.url);
 
-/** Round trips per second: of all Workers, or of the slowest one times their number. */
+/** Round trips per second of all Workers, or of the slowest one times their number. */
 export async function workersRate(job: Workers): Promise<Sample> {
   const words = new Int32Array(new SharedArrayBuffer(4 * (1 + job.workers)));
   const partner = job.across ? await startPartner(job) : undefined;
@@ -58,7 +57,7 @@ export async function workersRate(job: Workers): Promise<Sample> {
   await sleep(1000 * job.seconds);
   const ended = Promise.all(threads.map((thread) => once(thread, 'message')));
   const seconds = (go(Phase.end) - start) / 1000;
-  // Nobody goes while another one still waits for an answer.
+  // No Worker may exit while another one still waits for a reply.
   await ended;
   if (partner !== undefined) {
     const gone = once(partner.process, 'exit');
@@ -74,7 +73,7 @@ export async function workersRate(job: Workers): Promise<Sample> {
   return { mean: trips / seconds };
 }
 
-/** Another process with as many Workers, which answer. */
+/** Starts another process with as many replying Workers. */
 async function startPartner(job: Workers): Promise<{ process: ChildProcess; ports: number[] }> {
   const process = fork(fileURLToPath(SELF), [JSON.stringify(job)]);
   const [ports] = (await once(process, 'message')) as [number[]];
@@ -99,7 +98,7 @@ async function answerOne(job: Workers): Promise<void> {
   await answer(player, { wait: 'poll', pause: 0 });
 }
 
-/** Connects a player's two queue pairs. */
+/** Connects a player's two queue pairs to each other. */
 async function connectToItself(player: Player): Promise<void> {
   const { side } = player;
   const listener = side.host.listen(0, 1);
@@ -114,7 +113,7 @@ async function run({ job, index, words, port }: Shared): Promise<void> {
   else await player.side.connect(port, player.queuePair());
   parentPort!.postMessage('ready');
   Atomics.wait(words, 0, Phase.wait);
-  // A message that this Worker answers itself is half a round trip.
+  // A message to this Worker itself is half a round trip.
   const [messages, other] = port === undefined ? [2 * BATCH, 1] : [BATCH, 0];
   let trips = 0;
   for (let phase = 0; phase !== Phase.end; ) {

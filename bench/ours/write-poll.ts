@@ -1,6 +1,6 @@
 /**
- * Ping-pong of RDMA Writes into memory of `allocate()`, detected by polling on memory. The last four bytes of a message are its
- * number; a Write changes them last. The number -1 ends it.
+ * Ping-pong of RDMA Writes to memory from `allocate()`, detected by polling the memory. The last four bytes of a message are its number,
+ * which a Write changes last. The number -1 ends the ping-pong.
  */
 
 import { WvSend } from 'networkdirect/winverbs';
@@ -18,7 +18,7 @@ const SIGNAL_EVERY = DEPTH / 2;
 const INLINE = 16;
 const BATCH = 32;
 const END = -1;
-/** Looks at the memory for each poll of the completion queue, which takes in what arrives as packets. */
+/** Reads of the memory per poll of the completion queue, which processes packets. */
 const LOOKS = 256;
 
 /** One side of the ping-pong. Its memory has room for the peer's message, followed by its own message. */

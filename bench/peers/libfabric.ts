@@ -1,4 +1,4 @@
-/** libfabric's own ping-pong, fi_pingpong. It reports means only, and its bandwidth is that of a ping-pong. */
+/** libfabric's ping-pong, fi_pingpong. It only reports means, and its bandwidth is that of a ping-pong. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../samples.js';
 

@@ -1,4 +1,4 @@
-/** The baselines in C and C++: the machine and its system without any library, and parts of the engine alone. */
+/** The baselines in C and C++: the machine and its OS without any library, and parts of the engine in isolation. */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
@@ -6,7 +6,7 @@ import { isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../samples.js';
 
 export interface NativeJob {
-  /** A file of bench/native, without its ending. */
+  /** A file of bench/native, without its extension. */
   readonly program:
     | 'line'
     | 'eventfd'
@@ -33,7 +33,7 @@ const answerSchema = z.object({
   bandwidth: z.number().positive().optional(),
 });
 
-/** For each program that has been requested: why it cannot be built; undefined: it is built. */
+/** Why each requested program cannot be built; undefined if it was built. */
 const built = new Map<string, string | undefined>();
 
 export function missingNative({ program }: Pick<NativeJob, 'program'>): string | undefined {
@@ -62,6 +62,6 @@ export async function measureNative({ program, args }: NativeJob, placement: Pla
   const run = new Program(nativeProgram(program), [...args, ...where], placed(placement));
   const { median, mean, bandwidth } = answerSchema.parse(JSON.parse(await run.rest()));
   const value = mean ?? bandwidth ?? median;
-  if (value === undefined) throw new Error(`${program} printed no figure.`);
+  if (value === undefined) throw new Error(`${program} did not print a figure.`);
   return { mean: value, ...(median === undefined ? {} : { median }) };
 }

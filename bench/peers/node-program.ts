@@ -1,6 +1,6 @@
 /**
- * The baselines in Node itself: TCP by `node:net` between two processes, CRC-32 by `node:zlib`, and a bare worker thread. Command
- * line: `node-program.js server JOB`, `node-program.js client JOB PORT`, as of the library's own program.
+ * The baselines in Node.js itself: TCP with `node:net` between two processes, CRC-32 with `node:zlib`, and a bare worker thread. Command
+ * line: `node-program.js server JOB`, `node-program.js client JOB PORT`, as for the library's own program.
  */
 import { once } from 'node:events';
 import net from 'node:net';
@@ -16,15 +16,15 @@ const size = z
   .max(1 << 30);
 const seconds = z.number().positive().max(60);
 export const nodeJobSchema = z.discriminatedUnion('kind', [
-  /** Half a round trip, in µs. */
+  /** Half of the round-trip time, in µs. */
   z.strictObject({ kind: z.literal('ping-pong'), size, seconds }),
-  /** A stream of messages one way, in bytes per second. */
+  /** A stream of messages in one direction, in bytes per second. */
   z.strictObject({
     kind: z.literal('stream'),
     size,
     seconds,
     host: z.ipv4().optional(),
-    /** Counts what arrives in this time, instead of what is sent in `seconds` after a warm-up. */
+    /** Counts what arrives in this time span instead of what is sent in `seconds` after a warm-up. */
     within: commonTimeSchema.optional(),
   }),
   /** The same, in messages per second. */
@@ -33,7 +33,7 @@ export const nodeJobSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('connect'),
     count: z.int().min(1).max(100_000),
-    /** Connections before those that are timed; default: `count`. */
+    /** Connections before the timed ones; default: `count`. */
     warmUp: z.int().min(0).max(100_000).optional(),
     inFlight: z.int().min(1).max(1000),
   }),
@@ -88,7 +88,7 @@ async function pingPong(socket: net.Socket, job: { size: number; seconds: number
   return each(await timedAsync(job.seconds, round), 2);
 }
 
-/** Sends for `seconds`; the sample is the time of `part` messages. */
+/** Sends for `seconds`. The sample is the time of `part` messages. */
 async function stream(socket: net.Socket, message: Buffer, part: number, seconds: number): Promise<Sample> {
   const sample = await timedAsync(seconds, async () => {
     for (let i = 0; i < part; i += 1) if (!socket.write(message)) await once(socket, 'drain');
@@ -98,7 +98,7 @@ async function stream(socket: net.Socket, message: Buffer, part: number, seconds
   return sample;
 }
 
-/** Sends until the common time is over. The receiver has counted what came. */
+/** Sends until the common time span is over. The receiver counts what arrives. */
 async function streamWithin(socket: net.Socket, message: Buffer, { until }: CommonTime): Promise<Sample> {
   while (monotonicSeconds() < until) if (!socket.write(message)) await once(socket, 'drain');
   socket.end();
@@ -106,7 +106,7 @@ async function streamWithin(socket: net.Socket, message: Buffer, { until }: Comm
   return arrivedSchema.parse(JSON.parse(answer.toString()));
 }
 
-/** Connects `warmUp` times, then times `count` more. All connections stay open. */
+/** Connects `warmUp` times, then times `count` more connections. All of them stay open. */
 async function connectRate(port: number, job: NodeJobOf<'connect'>): Promise<Sample> {
   const sockets: net.Socket[] = [];
   const make = async (count: number) => {

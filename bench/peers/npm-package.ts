@@ -1,15 +1,15 @@
-/** Peers that come from npm: scripts/install-bench-peers.sh installs them into a folder of their own. */
+/** Peers from npm, which scripts/install-bench-peers.sh installs into a separate folder. */
 import { createRequire } from 'node:module';
 
 /** From dist/bench/peers. */
 const load = createRequire(new URL('../../../.cache/bench/package.json', import.meta.url));
 
-/** The package, of which the caller declares the part that it uses. */
+/** The package. The caller declares the part of its API that it uses. */
 export function npmPackage<T>(name: string): T {
   return load(name) as T;
 }
 
-/** Why the package cannot be used on this machine; undefined: it can be. */
+/** Why the package cannot be used on this machine; undefined if it can. */
 export function missingPackage(name: string): string | undefined {
   try {
     load.resolve(name);

@@ -1,4 +1,4 @@
-/** UCX's own benchmark, ucx_perftest, over shared memory. */
+/** UCX's benchmark, ucx_perftest, over shared memory. */
 import { freePort, isInstalled, type Placement, Program, placed } from '../processes.js';
 import type { Sample } from '../samples.js';
 

@@ -1,4 +1,4 @@
-/** A client of the block device, over WinVerbs: it names its memory, and the device moves the blocks. */
+/** A client of the block device over WinVerbs. It sends the address of its memory, and the device transfers the blocks. */
 import {
   allocate,
   type IWVCompletionQueue,
@@ -21,10 +21,10 @@ import { ANSWER_BYTES, Operation, REQUEST_BYTES, Result, WINDOW, writeRequest } 
 
 const RESULTS: Readonly<Record<number, string>> = {
   [Result.OUT_OF_RANGE]: 'these blocks do not exist',
-  [Result.UNKNOWN]: 'the device does not know this request',
+  [Result.UNKNOWN]: 'the device does not support this request',
 };
 
-/** What the device does with a client's memory. */
+/** Access rights of the device to a client's memory. */
 const BY_DEVICE = WvAccess.REMOTE_READ | WvAccess.REMOTE_WRITE;
 
 /** Registered memory. */
@@ -45,7 +45,7 @@ export class BlockBuffer {
 }
 
 export class BlockClient implements Disposable {
-  /** As the device has reported them. */
+  /** As reported by the device. */
   readonly blockSize: number = 0;
   readonly blocks: number = 0;
   private readonly provider: IWVProvider;
@@ -54,7 +54,7 @@ export class BlockClient implements Disposable {
   private readonly cq: IWVCompletionQueue;
   private readonly qp: IWVConnectQueuePair;
   private readonly endpoint: IWVConnectEndpoint;
-  /** A request, and its answer. */
+  /** A request and its reply. */
   private readonly messages: BlockBuffer;
   private tag = 0;
 
@@ -82,7 +82,7 @@ export class BlockClient implements Disposable {
       endpoint.bindAddress({ ...peer, port: 0 });
       endpoint.resolveRoute(peer);
       await endpoint.connect(client.qp, peer, { responderResources: WINDOW, initiatorDepth: WINDOW });
-      // The reply has the size of the device.
+      // The reply contains the size of the device.
       const size = Uint8Array.from(endpoint.query().privateData);
       const [blockSize, blocks] = new Uint32Array(size.buffer, 0, 2);
       await endpoint.accept(null, {});
@@ -93,22 +93,22 @@ export class BlockClient implements Disposable {
     }
   }
 
-  /** Memory that requests may name. */
+  /** Allocates and registers memory for requests. */
   buffer(bytes: number): BlockBuffer {
     return this.memory(bytes, BY_DEVICE);
   }
 
-  /** Reads blocks into a buffer, from its start. */
+  /** Reads blocks to the start of a buffer. */
   read(buffer: BlockBuffer, block: number, count: number): Promise<void> {
     return this.ask(Operation.READ, buffer, block, count);
   }
 
-  /** Writes blocks from a buffer, from its start. */
+  /** Writes blocks from the start of a buffer. */
   write(buffer: BlockBuffer, block: number, count: number): Promise<void> {
     return this.ask(Operation.WRITE, buffer, block, count);
   }
 
-  /** One request, and its answer. @throws Error if the device refuses it. */
+  /** Sends a request and waits for the reply. @throws Error if the device rejects it */
   async ask(operation: number, buffer: BlockBuffer, block: number, count: number): Promise<void> {
     const { qp, messages } = this;
     const { buffer: memory, byteOffset } = messages.bytes;
@@ -120,8 +120,8 @@ export class BlockClient implements Disposable {
     qp.send('request', messages.sge(0, REQUEST_BYTES), WvSend.SIGNALED);
     await this.completions(2);
     const [answered, result] = [view.getUint32(REQUEST_BYTES, true), view.getUint32(REQUEST_BYTES + 4, true)];
-    if (answered !== tag) throw new Error(`The answer has the tag ${answered}, not ${tag}.`);
-    if (result !== Result.DONE) throw new Error(RESULTS[result] ?? `The device answers ${result}.`);
+    if (answered !== tag) throw new Error(`The reply must have the tag ${tag}; got ${answered}.`);
+    if (result !== Result.DONE) throw new Error(RESULTS[result] ?? `The device replied with ${result}.`);
   }
 
   /** Ends the connection. */
@@ -145,13 +145,14 @@ export class BlockClient implements Disposable {
     return new BlockBuffer(this.pd, memory, this.pd.registerMemory(memory, access));
   }
 
-  /** Waits for so many completions. @throws Error if a request has failed. */
+  /** Waits for `count` completions. @throws Error if a request failed */
   private async completions(count: number): Promise<void> {
     const polled: WvCompletion[] = [];
     for (let left = count; left > 0; ) {
       const found = this.cq.poll(polled, left);
       for (const { context, status } of polled.slice(0, found))
-        if (status !== WcStatus.SUCCESS) throw new Error(`The ${String(context)} failed: status ${status}.`);
+        if (status !== WcStatus.SUCCESS)
+          throw new Error(`The ${String(context)} failed with status ${status}.`);
       left -= found;
       if (found === 0) await this.cq.notify('any');
     }

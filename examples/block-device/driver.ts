@@ -1,7 +1,7 @@
 /**
- * A block device as a driver in the soft kernel: an upper-layer protocol wholly in kernel mode, as SRP targets are. It
- * accepts connections, and serves requests in the call-back of its completion queue, at DISPATCH_LEVEL and without an
- * IRP: Writes for reads, Reads for writes, and a Send for each answer. The program that has loaded it may be blocked.
+ * A block device as a driver in the soft kernel: an upper-layer protocol entirely in kernel mode, as SRP targets are. It accepts
+ * connections and serves requests in the callback of its completion queue, at DISPATCH_LEVEL and without an IRP: Writes for reads, Reads
+ * for writes, and a Send for each reply. It also works while the program that loaded it is blocked.
  */
 import {
   type ClientDriver,
@@ -39,10 +39,10 @@ import {
 /** Two for each request, and as many whose completions were not polled before the slot's next request. */
 const SEND_DEPTH = 4 * WINDOW;
 const CQ_ENTRIES = 4096;
-/** The completion queue has room for everything that these may have posted. */
+/** The completion queue has room for all requests that these clients may have posted. */
 const MOST_CLIENTS = Math.floor(CQ_ENTRIES / (SEND_DEPTH + WINDOW));
 
-/** What the loading program passes. */
+/** Parameters from the loading program. */
 interface Parameters {
   readonly address: string;
   readonly blocks: number;
@@ -53,13 +53,13 @@ function parametersOf(value: unknown): Parameters {
   const { address = '127.0.0.1', blocks = 1024, blockSize = 512 } = (value ?? {}) as Partial<Parameters>;
   const valid = Number.isInteger(blocks) && Number.isInteger(blockSize) && blocks > 0 && blockSize > 0;
   if (!valid || blocks * blockSize > 2 ** 30)
-    throw new Error(`${blocks} blocks of ${blockSize} bytes: no more than 1 GiB`);
+    throw new Error(`\`blocks\` × \`blockSize\` must be at most 1 GiB; got ${blocks} × ${blockSize}.`);
   return { address, blocks, blockSize };
 }
 
-/** The context of a receive or of a write's Read: which of a client's slots it is for. */
+/** The context of a Receive or of a write's Read: the client's slot to which it belongs. */
 class Slot {
-  /** The Read that brings the data of a write is under way. */
+  /** Whether the Read that fetches the data of a write is in flight. */
   reading = false;
   tag = 0;
 
@@ -73,7 +73,7 @@ class Slot {
 class Client {
   qp: IbQp | undefined = undefined;
   readonly slots = Array.from({ length: WINDOW }, (_, index) => new Slot(this, index));
-  /** Requests come here, one place for each slot, and answers go from behind them. */
+  /** Received requests, one per slot, followed by the replies. */
   readonly bytes = new Uint8Array(WINDOW * (REQUEST_BYTES + ANSWER_BYTES));
   readonly view = new DataView(this.bytes.buffer);
   memory: IbMemory | undefined = undefined;
@@ -179,7 +179,7 @@ class BlockDevice {
     );
   }
 
-  /** Gives back what a connection had, in the order of its use. */
+  /** Releases the resources of a connection in the order of their use. */
   private end(client: Client): void {
     if (!this.clients.delete(client)) return;
     client.endpoint.close();
@@ -202,7 +202,7 @@ class BlockDevice {
 
   // ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The call-back of the completion queue. What comes after the last poll is an event of its own. */
+  /** The callback of the completion queue. A completion after the last poll causes another callback. */
   private serve(): void {
     const { verbs } = this.al;
     for (let rearmed = false; ; ) {
@@ -215,7 +215,7 @@ class BlockDevice {
   }
 
   private completed({ context, status, opcode, length }: UvpCompletion): void {
-    // Flushed, or the peer has named memory that it does not have: its connection has failed.
+    // Flushed, or the peer has sent an invalid address: its connection has failed.
     if (!(context instanceof Slot) || status !== WcStatus.SUCCESS) return;
     if (opcode === WvOpcode.RECEIVE) this.begin(context, length);
     else if (context.reading) {
@@ -235,13 +235,13 @@ class BlockDevice {
     else this.move(slot, request);
   }
 
-  /** Moves the blocks of a request, between the disk and the client's memory. */
+  /** Moves the blocks of a request between the disk and the client's memory. */
   private move(slot: Slot, { operation, block, count, ...remote }: ReturnType<typeof readRequest>): void {
     const { blockSize } = this.parameters;
     const send = this.request;
     send.context = slot;
     send.opcode = operation === Operation.READ ? WvOpcode.RDMA_WRITE : WvOpcode.RDMA_READ;
-    // An answer follows its Write on the same connection, and so comes after the data.
+    // The reply follows its Write on the same connection, so it arrives after the data.
     send.flags = operation === Operation.READ ? 0 : WvSend.SIGNALED;
     send.sgl = [{ region: this.disk, offset: block * blockSize, length: count * blockSize }];
     send.remoteLow = remote.addressLow;
@@ -252,7 +252,7 @@ class BlockDevice {
     if (operation === Operation.READ) this.answer(slot, Result.DONE);
   }
 
-  /** Sends the answer; the slot takes the next request before the client can know. */
+  /** Sends the reply. The slot accepts the next request before the client can send it. */
   private answer(slot: Slot, result: number): void {
     const { client, index } = slot;
     const offset = WINDOW * REQUEST_BYTES + index * ANSWER_BYTES;
@@ -268,7 +268,7 @@ class BlockDevice {
     this.post(client, send);
   }
 
-  /** A connection that takes no request any more is ended: its client must not wait for an answer. */
+  /** Ends a connection that rejects a request, because its client must not wait for a reply. */
   private post(client: Client, send: UvpSendRequest): void {
     if (this.al.verbs.ciPostSend(client.qp!, send) !== Status.SUCCESS) this.end(client);
   }
@@ -279,7 +279,7 @@ class BlockDevice {
     this.al.verbs.ciPostRecv(client.qp!, slot, [place]);
   }
 
-  /** Ends all connections and gives everything back. */
+  /** Ends all connections and releases everything. */
   async close(): Promise<void> {
     if (this.closing) return;
     this.closing = true;

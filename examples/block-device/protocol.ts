@@ -1,15 +1,14 @@
 /**
- * What the block device and its clients send each other. A client sends a request with the place of its buffer; the
- * device writes the blocks there, or reads them from there, and sends an answer with the same tag. Numbers are in little
- * endian.
+ * Messages between the block device and its clients. A client sends a request with the address of its buffer. The device writes the blocks
+ * to that buffer, or reads them from it, and sends a reply with the same tag. Integers are little-endian.
  */
 
-/** Requests of a client that may be outstanding. */
+/** Maximum outstanding requests of a client. */
 export const WINDOW = 16;
-/** Code of the device's only IOCTL: its port, block size, number of blocks, and requests served so far, 4 bytes each. */
+/** Code of the device's only IOCTL. Its output has 4 bytes each for port, block size, number of blocks, and requests served so far. */
 export const QUERY = 0x0022_2000;
 export const QUERY_BYTES = 16;
-/** What a program opens to ask it. */
+/** The file that a program opens to query the device. */
 export const DEVICE_FILE = '\\\\.\\BlockDevice';
 
 export const Operation = { READ: 1, WRITE: 2 } as const;
@@ -37,7 +36,7 @@ export function writeRequest(view: DataView, offset: number, request: BlockReque
   view.setUint32(offset + 24, request.rkey, true);
 }
 
-/** The address is in two halves, because the device handles requests without big integers. */
+/** Reads a request. The address is split into two halves so that the device handles requests without bigints. */
 export function readRequest(view: DataView, offset: number) {
   return {
     operation: view.getUint32(offset, true),

@@ -1,5 +1,5 @@
 /**
- * Copies files to another host, and compares digests.
+ * Copies files to another host and compares digests.
  *
  *     node dist/examples/net/file-copy.js receive <folder> [port]
  *     node dist/examples/net/file-copy.js send <host> <port> <file>
@@ -13,11 +13,11 @@ import { pipeline } from 'node:stream/promises';
 import { connect, createServer, type Socket } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
-/** Bytes read from the file at a time: as many as a frame of the stream has. */
+/** Bytes of each read from the file: the size of a stream frame. */
 const CHUNK = 65_536;
 const DIGEST_BYTES = 32;
 
-/** The digest of all that has gone through. */
+/** Passes data through and adds it to the digest. */
 async function* digested(
   source: AsyncIterable<Buffer>,
   hash: ReturnType<typeof createHash>,
@@ -28,10 +28,10 @@ async function* digested(
   }
 }
 
-/** The name of a file, a line of its own, and what follows it. */
+/** Reads the name of a file, which is the first line, and yields the data that follows it. */
 async function* behindName(socket: Socket, named: (name: string) => void): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
-  // A loop over the socket itself would end its writing half, too.
+  // A loop over the socket itself would also end its writable side.
   for await (const bytes of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     if (head === undefined) {
       yield bytes;
@@ -39,7 +39,7 @@ async function* behindName(socket: Socket, named: (name: string) => void): Async
     }
     head = Buffer.concat([head, bytes]);
     const end = head.indexOf('\n');
-    if (end < 0 && head.length > 4096) throw new Error('The name of the file does not end.');
+    if (end < 0 && head.length > 4096) throw new Error('The name of the file must end within 4096 bytes.');
     if (end < 0) continue;
     named(head.toString('utf8', 0, end));
     yield head.subarray(end + 1);
@@ -52,22 +52,23 @@ async function take(socket: Socket, folder: string): Promise<void> {
   const temporary = join(folder, `.incoming-${process.pid}-${socket.remotePort}`);
   let name = '';
   try {
-    // A sender decides on the name only, not on the folder.
+    // The sender chooses the name but not the folder.
     const file = behindName(socket, (given) => (name = basename(given)));
     await pipeline(digested(file, hash), createWriteStream(temporary));
-    if (name === '' || name === '.' || name === '..') throw new Error('The sender gives no name.');
+    if (name === '' || name === '.' || name === '..')
+      throw new Error('The sender did not send a valid name.');
     await rename(temporary, join(folder, name));
     socket.end(hash.digest());
-    console.log(`${name} has come`);
+    console.log(`received ${name}`);
   } catch (error) {
     socket.destroy(error as Error);
     await rm(temporary, { force: true });
-    console.log(`nothing has come: ${(error as Error).message}`);
+    console.log(`receiving failed: ${(error as Error).message}`);
   }
 }
 
 function receive(folder: string, port = '0'): void {
-  // The digest is sent when the sender has ended its half.
+  // The digest is sent after the sender has ended its side.
   const server = createServer({ socket: { allowHalfOpen: true } }, (socket) => {
     socket.on('error', () => {});
     void take(socket, folder);
@@ -85,7 +86,7 @@ async function send(host: string, port: string, file: string): Promise<void> {
   await pipeline(digested(createReadStream(file, { highWaterMark: CHUNK }), hash), socket);
   const theirs = Buffer.concat(await answer);
   if (theirs.length !== DIGEST_BYTES || !theirs.equals(hash.digest()))
-    throw new Error('The receiver has other bytes than were sent.');
+    throw new Error('The receiver reports a different digest.');
   console.log(`copied ${socket.bytesWritten} bytes in ${Math.round(performance.now() - begin)} ms`);
 }
 

@@ -1,29 +1,29 @@
 /**
- * Many clients: what one says, all others hear. A client that does not listen is left behind, and holds nobody up.
+ * Many clients: each message of one is sent to all others. A client that does not read is disconnected and does not block the others.
  *
  *     node dist/examples/net/many-clients.js serve [port]
- *     node dist/examples/net/many-clients.js join <host> <port> <name>      says the lines of its input
+ *     node dist/examples/net/many-clients.js join <host> <port> <name>      sends the lines of its input
  */
 import { createInterface } from 'node:readline';
 import { type Channel, connectChannel, createChannelServer } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
-/** Messages that wait for a client, at most. */
+/** Maximum messages queued for a client. */
 const MOST_WAITING = 1000;
 
-/** Members, and the messages that wait for each. */
+/** Members and the number of messages queued for each. */
 const members = new Map<Channel, number>();
 
 function tell(member: Channel, text: string | Uint8Array): void {
   const waiting = members.get(member) ?? 0;
   if (waiting >= MOST_WAITING) {
-    member.destroy(new Error('It does not listen.'));
+    member.destroy(new Error('The client does not read its messages.'));
     return;
   }
   members.set(member, waiting + 1);
   member.send(text).then(
     () => members.has(member) && members.set(member, members.get(member)! - 1),
-    () => {}, // It has gone: 'close' follows.
+    () => {}, // disconnected: 'close' follows
   );
 }
 
@@ -36,7 +36,7 @@ async function welcome(channel: Channel): Promise<void> {
       for (const member of members.keys()) if (member !== channel) tell(member, message);
     }
   } catch {
-    // A client that dies is no error of the others.
+    // A client that dies must not affect the others.
   }
 }
 
@@ -53,7 +53,7 @@ async function join(host: string, port: string, name: string): Promise<void> {
   const listening = (async () => {
     for await (const message of channel) console.log(String(message));
   })();
-  // The input's end is this client's end; and so is that of the server, which is an error.
+  // The end of the input ends the client. The end of the server's messages does so, too, with an error.
   const speaking = (async () => {
     for await (const line of lines) await channel.send(`${name}: ${line}`);
   })();

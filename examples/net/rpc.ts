@@ -7,7 +7,7 @@
 import { connectChannel, createChannelServer } from 'networkdirect/net';
 import { listen, portOf, run } from './start.js';
 
-/** What clients may call. */
+/** The functions that clients may call. */
 const functions: Readonly<Record<string, (...numbers: number[]) => number>> = {
   sum: (...numbers) => numbers.reduce((sum, number) => sum + number, 0),
   largest: (...numbers) => Math.max(...numbers),
@@ -17,15 +17,13 @@ const functions: Readonly<Record<string, (...numbers: number[]) => number>> = {
   },
 };
 
-/** The answer to a request. What it throws reaches the client as an error of the same message. */
+/** Executes a request. If it throws, the client gets an error with the same message. */
 function answer(bytes: Uint8Array): string {
   const { name, numbers } = JSON.parse(String(bytes)) as { name: unknown; numbers: unknown };
   if (typeof name !== 'string' || !Object.hasOwn(functions, name))
-    throw new TypeError(
-      `There is no function ${String(name)}; there are ${Object.keys(functions).join(', ')}.`,
-    );
+    throw new TypeError(`Unknown function ${String(name)}; available: ${Object.keys(functions).join(', ')}.`);
   if (!Array.isArray(numbers) || !numbers.every((number) => Number.isFinite(number)))
-    throw new TypeError('The arguments are not all numbers.');
+    throw new TypeError('All arguments must be numbers.');
   return JSON.stringify(functions[name]!(...(numbers as number[])));
 }
 
@@ -39,7 +37,7 @@ function serve(port = '0'): void {
 async function call(host: string, port: string, name: string, ...numbers: string[]): Promise<void> {
   await using channel = await connectChannel(portOf(port), host, { signal: AbortSignal.timeout(10_000) });
   const request = JSON.stringify({ name, numbers: numbers.map(Number) });
-  // After a second the client gives up, and the server learns that by its signal.
+  // The client gives up after a second, which aborts the signal of the server's handler.
   const result = await channel.request(request, { signal: AbortSignal.timeout(1000) });
   console.log(JSON.parse(String(result)));
 }

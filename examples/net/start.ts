@@ -1,20 +1,20 @@
-// The command lines of the programs in this folder.
+// Command-line parsing for the programs in this folder.
 import type { Server } from 'networkdirect/net';
 
-/** A port from a command line; 0 is a free one. @throws RangeError */
+/** Parses a port; 0 means a free one. @throws RangeError */
 export function portOf(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= 65_535) return port;
-  throw new RangeError(`${text} is no port; it takes a whole number from 0 to 65535.`);
+  throw new RangeError(`The port must be an integer from 0 to 65535; got ${text}.`);
 }
 
-/** Listens on all addresses, and tells the port in the first line of output. */
+/** Listens on all addresses and prints the port as the first line of output. */
 export function listen(server: Server, port: string): void {
   server.listen(portOf(port));
   server.on('listening', () => console.log(`port ${server.address()!.port}`));
 }
 
-/** Runs the command that the first argument names, with the other arguments. An error is printed as one line. */
+/** Runs the command that the first argument names, with the remaining arguments. Prints an error as one line. */
 export async function run(
   usage: string,
   commands: Readonly<Record<string, (...rest: string[]) => unknown>>,

@@ -1,5 +1,5 @@
-// Prices for many: one process broadcasts, others subscribe by name. Two of them keep up, and say so from time to time. One sleeps; it loses
-// prices, which are counted, and holds nobody up.
+// One process broadcasts prices, and others subscribe by name. Two subscribers keep up and acknowledge from time to time. One sleeps and
+// loses prices, which are counted, without delaying the others.
 //
 //   node dist/examples/recipes/broadcast.js
 import { type ChildProcess, fork } from 'node:child_process';
@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { type Channel, connectChannel, createChannelServer } from 'networkdirect/net';
 
 const PRICES = 3000;
-/** Subscribers that keep up report after so many prices. */
+/** Subscribers that keep up acknowledge after this many prices. */
 const EACH = 20;
 
 async function publish(): Promise<void> {
@@ -25,11 +25,11 @@ async function publish(): Promise<void> {
   }
 
   for (let price = 1; price <= PRICES; price += 1) {
-    // 4000 bytes each; at most 256 KiB of them wait for one subscriber.
+    // 4000 bytes each; at most 256 KiB are queued per subscriber.
     server.broadcast(String(price).padEnd(4000), { maxQueuedBytes: 2 ** 18 });
     if (price % EACH === 0) await Promise.all(awake.map((channel) => channel.receive()));
   }
-  // There is more room for the end, so that each gets it.
+  // A higher limit for the last message, so that every subscriber gets it.
   server.broadcast('end', { maxQueuedBytes: 2 ** 20 });
   for (const child of children) {
     child.send('wake up');

@@ -1,4 +1,4 @@
-// HTTP of Node.js between processes, over connections of this package: a server and a keep-alive agent.
+// HTTP of Node.js between processes over connections of this package, with a server and a keep-alive agent.
 //
 //   node dist/examples/recipes/http.js
 import { fork } from 'node:child_process';
@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { connect, createServer } from 'networkdirect/net';
 
 async function serve(name: string): Promise<void> {
-  // Any handler of requests: also those of Express, Fastify or Koa.
+  // Any request handler works, including those of Express, Fastify or Koa.
   const web = http.createServer(async (request, response) => {
     if (request.url === '/upload') response.end(`${(await text(request)).length} characters have come`);
     else response.writeHead(404).end('there is no such page');
@@ -18,7 +18,7 @@ async function serve(name: string): Promise<void> {
   await once(server, 'listening');
   process.send!('ready');
   await once(process, 'message');
-  // Answers the requests under way, then ends the connections.
+  // Finishes the pending requests, then ends the connections.
   web.closeIdleConnections();
   await server.close();
   process.disconnect();
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   await once(child, 'message');
   const agent = new http.Agent({ keepAlive: true });
   let connections = 0;
-  // Node.js's types name net.Socket here; any Duplex will do.
+  // The types of Node.js require net.Socket here, but any Duplex works.
   const createConnection = (): never => {
     connections += 1;
     return connect({ name, allowHalfOpen: true }) as never;

@@ -1,5 +1,5 @@
-// A collector of logs: processes send their lines to it, and it appends them to a file. A slow disk holds the processes back: `send` does not
-// resolve while the collector takes no lines, so nothing grows without a bound and nothing is lost.
+// A log collector: processes send their lines to it, and it appends them to a file. A slow disk slows the senders down: `send` does not
+// resolve while the collector receives no lines, so no queue grows without bound and no line is lost.
 //
 //   node dist/examples/recipes/log-collector.js
 import { fork } from 'node:child_process';
@@ -17,7 +17,7 @@ async function collect(file: string): Promise<void> {
   const log = createWriteStream(file);
   const append = async (channel: Channel): Promise<void> => {
     try {
-      // A message is taken only when the one before it is written, or fits the file's buffer.
+      // The next message is received only when the previous one is written or fits the file's buffer.
       for await (const line of channel) if (!log.write(line)) await once(log, 'drain');
     } catch (error) {
       log.write(`a process was lost: ${String(error)}\n`);
@@ -42,7 +42,7 @@ async function collect(file: string): Promise<void> {
 async function produce(name: string, number: string): Promise<void> {
   const log = await connectChannel({ name });
   for (let line = 1; line <= LINES; line += 1) await log.send(`process ${number}, line ${line}\n`);
-  // Waits until the collector has everything.
+  // Waits until the collector has received everything.
   await log.close();
 }
 

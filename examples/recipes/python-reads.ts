@@ -1,5 +1,5 @@
-// Memory of allocate() that a Python program reads where it is, without a copy: it is a file without a name, which processes of this user can
-// map. The file cannot shrink, so the reader is safe whatever this process does; it needs nothing of this package.
+// A Python program reads memory from allocate() in place, without a copy. The memory is an unnamed file that processes of this user can
+// map. The file cannot shrink, so the reader is safe whatever this process does, and it does not need this package.
 //
 //   node dist/examples/recipes/python-reads.js
 import { spawn } from 'node:child_process';
@@ -12,7 +12,7 @@ import { allocate } from 'networkdirect/net';
 const COUNT = 1_000_000;
 const TAG_BYTES = 16;
 
-// A random tag at the start: by it the reader knows this memory among others of the process.
+// The reader identifies this memory by a random tag at its start.
 const memory = allocate(TAG_BYTES + 8 * COUNT);
 const tag = randomFillSync(Buffer.from(memory.buffer, memory.byteOffset, TAG_BYTES));
 const numbers = new Float64Array(memory.buffer, memory.byteOffset + TAG_BYTES, COUNT);

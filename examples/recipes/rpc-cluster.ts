@@ -1,5 +1,5 @@
-// RPC between workers of a cluster, by name. One worker serves and is killed in the middle of a request: the caller gets ECONNRESET, calls the
-// worker that the primary process has started in its place, and gets its answer.
+// RPC between workers of a cluster, by name. The serving worker is killed during a request. The caller gets ECONNRESET, calls the worker
+// that the primary process has started as a replacement, and gets its answer.
 //
 //   node dist/examples/recipes/rpc-cluster.js
 import cluster from 'node:cluster';
@@ -16,7 +16,7 @@ async function primary(): Promise<void> {
   };
   const first = await serve();
   const caller = cluster.fork({ ROLE: 'call' });
-  // The caller has sent a request that is never answered.
+  // The caller has sent a request that will never be answered.
   await once(caller, 'message');
   first.process.kill('SIGKILL');
   await once(first, 'exit');
@@ -31,7 +31,7 @@ async function serve(): Promise<void> {
   const server = createChannelServer((channel) => {
     channel.onRequest((bytes) => {
       const number = Number(String(bytes));
-      // Work that takes forever, so that the death of this process interrupts it.
+      // Never completes, so that the death of this process interrupts it.
       return number < 0 ? new Promise(() => {}) : String(number ** 2);
     });
   });

@@ -1,15 +1,15 @@
-// RPC between worker threads of one process, by name. A thread serves and is terminated in the middle of a request: the caller gets
-// ECONNRESET, and ECONNREFUSED as long as nobody has the name.
+// RPC between worker threads of one process, by name. The serving thread is terminated during a request. The caller gets ECONNRESET, and
+// then ECONNREFUSED as long as no thread listens under the name.
 //
 //   node dist/examples/recipes/rpc-threads.js
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Channel, connectChannel, createChannelServer, NetError } from 'networkdirect/net';
 
-/** Functions that other threads call by name. */
+/** Functions that other threads can call by name. */
 const functions: Readonly<Record<string, (...numbers: number[]) => unknown>> = {
   sum: (...numbers) => numbers.reduce((sum, number) => sum + number, 0),
-  // Work that takes forever, so that the end of the thread interrupts it.
+  // Never completes, so that the end of the thread interrupts it.
   stuck: () => new Promise(() => {}),
 };
 
@@ -29,7 +29,7 @@ async function serve(name: string): Promise<void> {
 const call = async (channel: Channel, what: string, ...numbers: number[]): Promise<unknown> =>
   JSON.parse(String(await channel.request(JSON.stringify([what, ...numbers]))));
 
-/** The code of the error that a promise rejects with, and its message. */
+/** The code of the error with which a promise rejects, and its message. */
 async function failure(promise: Promise<unknown>): Promise<string> {
   try {
     return `no error, but ${await promise}`;

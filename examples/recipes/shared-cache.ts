@@ -1,5 +1,5 @@
-// One cache for all workers of a cluster: the primary process owns it, and workers read it in its memory. They count their requests
-// in counters that all add to, and limit how often a client may ask.
+// One cache for all workers of a cluster: the primary process owns it, and the workers read it directly from its memory. They count their
+// requests in shared counters, which limit the request rate of each client.
 //
 //   node dist/examples/recipes/shared-cache.js
 import cluster, { type Worker } from 'node:cluster';
@@ -12,10 +12,10 @@ interface Session {
 
 const WORKERS = 3;
 const REQUESTS = 1000;
-/** Requests of a client in each window of time. */
+/** Maximum requests of a client per time window. */
 const LIMIT = 50;
 
-/** Addresses come from strangers, so they share a fixed number of counters. */
+/** Clients choose their addresses, so all of them share a fixed number of counters. */
 function counterOf(client: string): string {
   let sum = 0;
   for (const letter of client) sum = (31 * sum + letter.charCodeAt(0)) % 256;
@@ -26,7 +26,7 @@ async function primary(): Promise<void> {
   const name = `cache-${process.pid}`;
   const cache = await createSharedMap<Session>({ name, entries: 10_000, codec: 'json' });
   for (let n = 0; n < 100; n += 1) cache.set(`session ${n}`, { user: `user ${n}` }, { ttl: 60_000 });
-  // A window begins: the counters of clients go back to 0.
+  // At the start of each window, the counters of clients are reset to 0.
   const begin = (): void => {
     for (let n = 0; n < 256; n += 1) cache.add(`client ${n}`, -cache.add(`client ${n}`, 0));
   };
@@ -49,11 +49,11 @@ async function worker(name: string): Promise<void> {
       cache.add('refused', 1);
       continue;
     }
-    // In the owner's memory: neither a message nor a system call.
+    // Reads the owner's memory: neither a message nor a system call.
     const session = cache.get(`session ${n % 100}`);
     if (session !== undefined) cache.add('answered', 1);
   }
-  // The owner alone changes entries.
+  // Only the owner changes entries.
   await cache.set('session 7', { user: 'somebody else' });
   await cache.close();
   cluster.worker!.disconnect();

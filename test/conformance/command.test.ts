@@ -103,7 +103,7 @@ test('--list prints names and clauses, with --json one line of JSON each', async
 const wrong: [args: string[], code: number, text: RegExp][] = [
   [['--spi', 'v3'], 2, /--spi must be v1 or v2/],
   [['--memory', 'some'], 2, /--memory must be any or allocate/],
-  [['--serve', '--peer', 'here'], 2, /exclude each other/],
+  [['--serve', '--peer', 'here'], 2, /are mutually exclusive/],
   [['--serve', '--token', 'mine'], 2, /--token requires --peer/],
   [['--serve', '--address', '0.0.0.0'], 2, /single address of this host/],
   [['--serve', '--address', '0::0'], 2, /single address of this host/],

@@ -99,12 +99,12 @@ test('without a server, the client says so and how to start one', async () => {
 
 /** Bad options. */
 const cases: [string[], RegExp][] = [
-  [['demo', '--client'], /--port is needed/],
-  [['demo', '--server', '--client', '--port', '5'], /exclude each other/],
+  [['demo', '--client'], /--port is required/],
+  [['demo', '--server', '--client', '--port', '5'], /are mutually exclusive/],
   [['demo', '--port', '70000'], /--port must be 65535 or less/],
   [['demo', '--iterations', '0'], /--iterations must be 1 or more/],
   [['demo', '--iterations', 'many'], /--iterations must be a number/],
-  [['demo', '--rounds', '1.5'], /--rounds must be a whole number/],
+  [['demo', '--rounds', '1.5'], /--rounds must be an integer/],
   [['demo', '--address', '300.1.1.1'], /--address must be an IP address/],
   [['demo', '--iteration', '5'], /unknown option '--iteration'/],
   [['conformance', '--address', '300.1.1.1'], /--address must be an IP address/],

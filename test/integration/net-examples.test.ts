@@ -53,7 +53,7 @@ long(test, 'rpc: results, and errors of the server with its words', async () => 
   const [code, errors] = await start('rpc', 'call', HOST, port, 'divide', '1', '0').ended();
   assert.is(code, 1);
   assert.match(errors, /Division by zero/);
-  assert.match((await start('rpc', 'call', HOST, port, 'toString').ended())[1], /no function toString/);
+  assert.match((await start('rpc', 'call', HOST, port, 'toString').ended())[1], /Unknown function toString/);
   assert.match((await start('rpc', 'call', HOST, port, 'sum', 'x').ended())[1], /not all numbers/);
   assert.equal((await start('rpc', 'call', HOST).ended())[0], 2);
 });
@@ -67,11 +67,11 @@ long(test, 'file-copy: the file is there, whole, under its own name and nowhere 
     const target = mkdtempSync(join(folder, 'to-'));
     const { port, server } = await serving('file-copy', 'receive', target);
     assert.match(await start('file-copy', 'send', HOST, port, file).line(), /^copied 30000\d\d bytes/);
-    assert.is(await server.line(), 'some file has come');
+    assert.is(await server.line(), 'received some file');
     assert.ok(readFileSync(join(target, 'some file')).equals(bytes));
     assert.equal(readdirSync(target), ['some file']);
     assert.is((await start('file-copy', 'send', HOST, port, join(folder, 'no file')).ended())[0], 1);
-    assert.match(await server.line(), /nothing has come/);
+    assert.match(await server.line(), /receiving failed/);
     assert.equal(readdirSync(target), ['some file']);
   } finally {
     rmSync(folder, { recursive: true });

@@ -320,10 +320,10 @@ test('the bound of a server is within that of the thread, and what waits gets in
 });
 
 test('a bound that is no number of bytes is refused', () => {
-  assert.throws(() => setMaxBufferedBytes(0), /`maxBufferedBytes` must be a whole number .*; got 0\./);
+  assert.throws(() => setMaxBufferedBytes(0), /`maxBufferedBytes` must be an integer .*; got 0\./);
   assert.throws(
     () => createChannelServer({ maxBufferedBytes: 1.5 }),
-    /`maxBufferedBytes` must be a whole number .*; got 1\.5\./,
+    /`maxBufferedBytes` must be an integer .*; got 1\.5\./,
   );
 });
 

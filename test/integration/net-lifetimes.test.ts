@@ -233,7 +233,7 @@ test('a frame whose Send ends the connection is settled once', () => {
 test('a local context that has ended refuses to be held', () => {
   const context = LocalContext.at(LOOPBACK);
   context.letGo();
-  assert.throws(() => context.hold(), /has ended/);
+  assert.throws(() => context.hold(), /is closed/);
 });
 
 /** An address that the tests before have not used. */
@@ -300,7 +300,7 @@ test('the adapter of connections that have ended is that of the next, until nobo
     made(),
     before.map((count) => count - 1),
   );
-  assert.throws(() => first.hold(), /has ended/);
+  assert.throws(() => first.hold(), /is closed/);
   assert.is.not(await connected(port), first);
 });
 
@@ -319,7 +319,7 @@ test('an adapter whose completion queue has failed is not used again', async () 
   await failed;
   poller.remove(taker, 1);
   again.letGo();
-  assert.throws(() => first.hold(), /has ended/);
+  assert.throws(() => first.hold(), /is closed/);
   assert.is.not(await connected(port), first);
 });
 

@@ -220,10 +220,7 @@ test('counters of several processes lose nothing, and are full at their number',
         error.code === 'ENOBUFS' && /it has 4, by its option `counters`/.test(error.message),
     );
   assert.is((await rejection(view.addAsync('c', 1))).code, 'ENOBUFS');
-  assert.throws(
-    () => view.add('a', 0.5),
-    /`amount` must be a whole number of at most 2 \*\* 53 - 1; got 0.5/,
-  );
+  assert.throws(() => view.add('a', 0.5), /`amount` must be an integer of at most 2 \*\* 53 - 1; got 0.5/);
 });
 
 test('no value is torn while the owner stores, removes and evicts', async () => {
@@ -306,8 +303,8 @@ test('threads have views, too', async () => {
 test('what is wrong is refused with a sentence', async () => {
   const name = newName();
   const wrong: [object, RegExp][] = [
-    [{ name, entries: 0 }, /`entries` must be a whole number from 1 to 67108864; got 0/],
-    [{ name, entries: 1, bytes: 100 }, /`bytes` must be a whole number from 65536/],
+    [{ name, entries: 0 }, /`entries` must be an integer from 1 to 67108864; got 0/],
+    [{ name, entries: 1, bytes: 100 }, /`bytes` must be an integer from 65536/],
     [{ name, entries: 1, counters: 1.5 }, /`counters` must be/],
     [{ entries: 1 }, /`name` or `port` of createSharedMap\(\) must be given/],
     [{ name, port: 1, entries: 1 }, /`name` of listen\(\) must be given without/],

@@ -71,7 +71,7 @@ export function portOf(port: unknown, least: 0 | 1): number {
   const error = new RangeError(
     typeof port === 'string' && /[/\\]/.test(port)
       ? `\`port\` must be a number; got the path ${shown}. Paths are not supported; use listen({ name }) and connect({ name }) instead.`
-      : `\`port\` must be a whole number from ${least} to 65535; got ${shown}.`,
+      : `\`port\` must be an integer from ${least} to 65535; got ${shown}.`,
   );
   throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' });
 }

@@ -17,7 +17,7 @@ const VALUE = 8;
 export function checkAmount(amount: number): void {
   if (typeof amount !== 'number') throw wrongType(`\`amount\` must be a number; got ${typeof amount}.`);
   if (!Number.isSafeInteger(amount))
-    throw outOfRange(`\`amount\` must be a whole number of at most 2 ** 53 - 1; got ${amount}.`);
+    throw outOfRange(`\`amount\` must be an integer of at most 2 ** 53 - 1; got ${amount}.`);
 }
 
 /** The hash of a name as stored in memory; not 0. */
