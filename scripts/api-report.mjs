@@ -1,9 +1,10 @@
-// The public interface as one text, docs/api.d.ts: what each entry of the package exports, and the declarations of that and of all that
-// these name, without comments and private members, by name. A change of the interface is a change of this file; a move is not.
+// Writes the public interface as one text, docs/api.d.ts: the exports of each entry of the package, and the declarations of these and of
+// everything they name, sorted by name, without comments and private members. A change of the interface changes this file; moving code does
+// not.
 //
 //   node scripts/api-report.mjs [--check]
 //
-// Reads `dist`. With --check nothing is written, and the exit code is 1 if the file differs.
+// Reads `dist`. With --check, nothing is written, and the exit code is 1 if the file differs.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,7 +31,7 @@ const printer = ts.createPrinter({ removeComments: true });
 const isOurs = (node) => node.getSourceFile().fileName.startsWith(join(root, 'dist/'));
 const target = (symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol);
 
-/** Whether a member is for its own package alone. */
+/** Whether a member is internal to the package. */
 function isHidden(node) {
   if (!ts.isClassElement(node) && !ts.isTypeElement(node)) return false;
   const { name } = node;
@@ -47,13 +48,13 @@ const visible = (context) => (tree) => {
   return ts.visitNode(tree, visit);
 };
 
-/** The statement of a module that declares it; undefined for members, parameters and modules. */
+/** The statement of a module that contains a declaration; undefined for members, parameters and modules. */
 function statementOf(declaration) {
   const statement = ts.isVariableDeclaration(declaration) ? declaration.parent.parent : declaration;
   return statement.parent !== undefined && ts.isSourceFile(statement.parent) ? statement : undefined;
 }
 
-/** Statements with their texts, each with those of all that it names. */
+/** Texts of statements and of all statements that they refer to. */
 const texts = new Map();
 function add(symbol) {
   for (const declaration of target(symbol).declarations ?? []) {
@@ -83,6 +84,6 @@ const report = [...lists, ...[...texts.values()].sort()].join('\n');
 
 if (!process.argv.includes('--check')) writeFileSync(output, `${report}\n`);
 else if (!existsSync(output) || readFileSync(output, 'utf8') !== `${report}\n`) {
-  console.error('docs/api.d.ts is not what the sources declare. Write it: npm run api');
+  console.error('docs/api.d.ts differs from the sources. Run npm run api');
   process.exit(1);
 }

@@ -1,11 +1,12 @@
-// Compiles the addons, with a C++17 compiler and nothing else:
+// Compiles the addons. Requires only a C++17 compiler.
 //
 //   node scripts/build-native.mjs [--target win32-x64] [--out DIRECTORY] [--strict]
 //
-// The addons come into DIRECTORY (build/Release), the object files beside it. For Windows they are built on Linux, by mingw-w64
-// (build/win32-x64). The compiler gets the sources of a folder at once, in a file that includes them, because most of its work on one
-// source is the same headers. What is newer than its sources stays. The environment has the compiler, CXX, and further flags, CXXFLAGS
-// and LDFLAGS. With --strict a warning is an error: for our own compilers; those of others may know new ones.
+// The addons are written to DIRECTORY (default: build/Release), and the object files next to it. For Windows they are cross-compiled on
+// Linux with mingw-w64 (to build/win32-x64). All sources of a folder are compiled as one unit, in a file that includes them, because most
+// of the compile time is spent on the same headers. Objects that are newer than their sources are kept. The environment variables CXX,
+// CXXFLAGS and LDFLAGS set the compiler and additional flags. With --strict, warnings are errors: only for our compilers, because others
+// may have new warnings.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +19,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 process.chdir(root);
 if (process.platform !== 'linux') {
   console.log(
-    'The addons are built on Linux, those for Windows, too; npm has them for it: @networkdirect/win32-x64.',
+    'The addons can only be built on Linux, including those for Windows. The npm package @networkdirect/win32-x64 has those for Windows.',
   );
   process.exit(0);
 }
@@ -31,7 +32,7 @@ const { values } = parseArgs({
 });
 const windows = values.target === 'win32-x64';
 if (!windows && values.target !== 'linux') {
-  console.error(`--target is ${values.target}; it can be win32-x64, or be left out.`);
+  console.error(`--target must be win32-x64 or omitted; got ${values.target}.`);
   process.exit(1);
 }
 const out = resolve(values.out ?? (windows ? 'build/win32-x64' : 'build/Release'));
@@ -41,7 +42,7 @@ const words = (text) => (text ?? '').split(/\s+/).filter((word) => word !== '');
 const crossPrefix = 'x86_64-w64-mingw32-';
 const [compiler, ...compilerFlags] = words(process.env.CXX || (windows ? `${crossPrefix}g++-posix` : 'g++'));
 
-/** The C++ files below a folder, without those of other systems. */
+/** The C++ files in a folder, without those for other operating systems. */
 function sourcesIn(folder) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith('.cc'));
   return files
@@ -50,7 +51,7 @@ function sourcesIn(folder) {
     .map((file) => join(folder, file));
 }
 
-// The flag that leaves out what serves long distances between two instances of this package (docs/internals/wire.md).
+// Flag that omits the extensions between two instances of this package, which serve long distances (docs/internals/wire.md).
 const standardOnly = words(process.env.CXXFLAGS).includes('-DND_WITHOUT_EXTENSIONS');
 const ofEngine = sourcesIn(`${hca}/engine`).filter(
   (file) => !standardOnly || !file.includes('/transport/extensions/'),
@@ -60,7 +61,7 @@ const ofEngine = sourcesIn(`${hca}/engine`).filter(
 const addons = {
   networkdirect_hca: [...ofEngine, ...sourcesIn(`${hca}/addon`)],
 };
-// Real HCAs: loaded where there is one. What it needs of rdma-core it finds then. On Windows they have a driver instead.
+// The addon for real HCAs, which is loaded if there is one and then finds rdma-core at run time. On Windows, they have a driver instead.
 if (!windows) {
   addons.networkdirect_verbs = [
     ...sourcesIn(`${hca}/verbs`),
@@ -73,7 +74,7 @@ if (!windows) {
   ];
 }
 
-/** Headers of Node-API and libuv: those that the package has, else those of the development dependencies and of this Node. */
+/** Include folders of Node-API and libuv: those of the package or, if absent, those of the development dependencies and this Node.js. */
 function headers() {
   if (existsSync('headers')) return ['headers'];
   const require = createRequire(import.meta.url);
@@ -83,7 +84,7 @@ function headers() {
     .find((folder) => existsSync(join(folder, 'uv.h')));
   if (node === undefined) {
     throw new Error(
-      `The headers of Node.js are not in ${resolve(process.execPath, '../../include/node')}. Install them (with Debian's Node.js: libnode-dev), or set npm_config_nodedir to the folder that has include/node.`,
+      `The headers of Node.js were not found in ${resolve(process.execPath, '../../include/node')}. Install them (with Debian's Node.js: libnode-dev), or set npm_config_nodedir to the folder that has include/node.`,
     );
   }
   return [dirname(require.resolve('node-addon-api')), require('node-api-headers').include_dir, node];
@@ -103,15 +104,15 @@ const flags = [
     : ['-D_FILE_OFFSET_BITS=64']),
   ...['-Wall', '-Wextra', '-Wshadow', '-Wno-missing-field-initializers'],
   '-Wno-unused-parameter',
-  '-Wno-subobject-linkage', // a unit includes its sources, and what is local to them is seen in one file only
+  '-Wno-subobject-linkage', // a unit includes its sources, and their internal-linkage types are only used in one file
   ...['-I.', `-I${hca}`, `-I${hca}/engine`, ...headers().flatMap((folder) => ['-isystem', folder])],
   ...words(process.env.CXXFLAGS),
 ];
 
-// Windows has nothing of platform/linux, which alone may use GNU's extensions of the language.
+// Windows uses nothing of platform/linux, the only part that may use GNU extensions of the language.
 const strict = values.strict ? ['-Werror', ...(windows ? ['-Wpedantic'] : [])] : [];
 
-/** Runs the compiler; throws what it says if it fails. */
+/** Runs the compiler. @throws Error if it fails */
 const compile = (...parameters) => run(compiler, [...compilerFlags, ...parameters]);
 
 function run(program, parameters) {
@@ -120,12 +121,14 @@ function run(program, parameters) {
     child.once('error', ({ code, message }) =>
       fail(
         new Error(
-          code === 'ENOENT' ? `There is no C++17 compiler: ${program} is not in PATH (or set CXX).` : message,
+          code === 'ENOENT'
+            ? `No C++17 compiler: ${program} is not in PATH. Install it or set CXX.`
+            : message,
         ),
       ),
     );
     child.once('exit', (code, signal) =>
-      code === 0 ? done() : fail(new Error(`${program} has failed (${signal ?? `exit code ${code}`}).`)),
+      code === 0 ? done() : fail(new Error(`${program} failed (${signal ?? `exit code ${code}`}).`)),
     );
   });
 }
@@ -136,7 +139,7 @@ const modifiedAt = (file) => (existsSync(file) ? statSync(file).mtimeMs : Number
 const isCurrent = (file, inputs) =>
   existsSync(file) && inputs.every((one) => modifiedAt(one) <= modifiedAt(file));
 
-/** The files that an object was made of, from what the compiler wrote beside it. */
+/** The files from which an object was compiled, according to the dependency file of the compiler. */
 function inputsOf(object) {
   const list = object.replace(/o$/, 'd');
   if (!existsSync(list)) return [list];
@@ -145,12 +148,12 @@ function inputsOf(object) {
 
 const objects = relative(root, join(out, 'objects'));
 
-/** What the compiler gets at once: the sources of one folder, and the file that includes them. */
+/** Groups the sources into compilation units: those of one folder, and the file that includes them. */
 function unitsOf(addon, sources) {
   const units = new Map();
   for (const source of sources) {
     const room = relative(hca, dirname(source)).replaceAll('/', '-');
-    // The headers of Windows define macros, which shall not meet what comes after.
+    // The headers of Windows define macros that must not affect other sources.
     const name = room.endsWith('windows') ? `${room}-${basename(source, '.cc')}` : room;
     const unit = units.get(name) ?? { file: join(objects, addon, `${name}.cc`), sources: [], bytes: 0 };
     units.set(name, unit);
@@ -164,7 +167,7 @@ const unitsOfAddons = Object.entries(addons).map(([addon, sources]) => [addon, u
 const units = unitsOfAddons.flatMap(([, some]) => some);
 const objectOf = ({ file }) => file.replace(/cc$/, 'o');
 
-// Other flags make other objects.
+// Different flags produce different objects.
 const record = join(objects, 'command.txt');
 const command = [compiler, ...compilerFlags, ...flags].join('\n');
 const sameCommand = existsSync(record) && readFileSync(record, 'utf8') === command;
@@ -175,20 +178,20 @@ for (const { file, sources } of units) {
   if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text);
 }
 
-// An object whose sources are gone would be linked with the others by the benchmark's programs, which take all of them.
+// The benchmark's programs link all objects, so objects whose sources were deleted must be removed.
 const wanted = new Set(units.map(objectOf));
 for (const name of readdirSync(objects, { recursive: true, encoding: 'utf8' })) {
   const file = join(objects, name);
   if (name.endsWith('.o') && !wanted.has(file)) rmSync(file);
 }
 
-// The longest first, so that the CPUs finish together.
+// The longest first, so that all CPUs finish together.
 const old = units
   .filter((unit) => !sameCommand || !isCurrent(objectOf(unit), inputsOf(objectOf(unit))))
   .sort((a, b) => b.bytes - a.bytes);
 
 /**
- * On Windows an addon is linked with its program: with an import library of all that the objects take from Node.js.
+ * Creates the import library with which an addon for Windows is linked to its program. It has all symbols of Node.js that the objects use.
  */
 async function programLibrary(parts) {
   const { stdout } = spawnSync(`${crossPrefix}nm`, ['-u', ...parts], {
@@ -202,7 +205,7 @@ async function programLibrary(parts) {
   return library;
 }
 
-/** What follows the objects when an addon is linked. */
+/** Linker arguments that follow the objects of an addon. */
 const librariesFor = async (parts) =>
   windows
     ? [
@@ -246,6 +249,6 @@ try {
   }
   if (count > 0) console.log(`Done in ${Math.round((Date.now() - begun) / 1000)} s.`);
 } catch (error) {
-  console.error(`The addons were not built. ${error.message}`);
+  console.error(`Cannot build the addons. ${error.message}`);
   process.exit(1);
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the addons that the platform packages have: scripts/build-prebuilt.sh [PLATFORM …]. Platforms: linux-x64-gnu,
-# linux-arm64-gnu, linux-x64-musl and win32-x64. They come into build/prebuilt/PLATFORM.
+# Builds the addons of the platform packages: scripts/build-prebuilt.sh [PLATFORM …]. Platforms: linux-x64-gnu, linux-arm64-gnu,
+# linux-x64-musl and win32-x64. They are written to build/prebuilt/PLATFORM.
 #
-# Those for glibc are compiled in a Debian 11 of their own, so that they run with its glibc (2.31) and anything newer. libstdc++ is
-# linked into all of them. That for musl is compiled by scripts/install-musl-compiler.sh's compiler, that for Windows by mingw-w64, whose
-# libraries are linked into it. Needs root on Debian or Ubuntu, for debootstrap and a mount namespace. What was installed stays in
-# ~/.cache/networkdirect; remove it to begin anew.
+# Those for glibc are compiled in a separate Debian 11, so that they run with its glibc (2.31) and newer ones. libstdc++ is linked
+# statically into all of them. The addon for musl is compiled with the compiler of scripts/install-musl-compiler.sh. The addon for Windows
+# is compiled with mingw-w64, whose libraries are linked statically. Requires root on Debian or Ubuntu, for debootstrap and a mount
+# namespace. Installed files remain in ~/.cache/networkdirect; remove it to start from scratch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -19,9 +19,9 @@ fail() {
   echo "$*" >&2
   exit 1
 }
-[ "$(id -u)" = 0 ] || fail "Needs root, for debootstrap and chroot."
+[ "$(id -u)" = 0 ] || fail "Requires root, for debootstrap and chroot."
 
-# Installs Debian packages that are missing.
+# Installs missing Debian packages.
 needs() {
   local package missing=()
   for package in "$@"; do dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package"); done
@@ -30,18 +30,18 @@ needs() {
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# A Debian 11 with the compilers for both processors.
+# Installs a Debian 11 with compilers for both architectures.
 bullseye() {
   [ -e "$cache/bullseye.complete" ] && return
   needs debootstrap
   rm -rf "$cache/bullseye"
   echo "Installing Debian 11 into $cache/bullseye …"
   debootstrap --variant=minbase --include=g++,g++-aarch64-linux-gnu bullseye "$cache/bullseye" "$mirror" >"$cache/bullseye.log" 2>&1 ||
-    fail "debootstrap has failed; see $cache/bullseye.log."
+    fail "debootstrap failed; see $cache/bullseye.log."
   touch "$cache/bullseye.complete"
 }
 
-# Writes a compiler that is one of Debian 11, and sees this folder at its own path.
+# Writes a wrapper that runs a compiler of Debian 11, in which this folder has the same path.
 compiler_of_bullseye() {
   cat >build/prebuilt/c++-"$1" <<END
 #!/bin/sh
@@ -69,7 +69,7 @@ for platform in "${platforms[@]}"; do
       ;;
     linux-x64-musl)
       compiler=$(scripts/install-musl-compiler.sh)
-      # Node.js for musl has a libstdc++ of its own, perhaps another version: the names of this one are not for it.
+      # Node.js for musl has its own libstdc++, perhaps of another version, so the symbols of this one must stay hidden.
       libraries="$libraries -Wl,--exclude-libs,ALL"
       ;;
     win32-x64)
@@ -78,7 +78,7 @@ for platform in "${platforms[@]}"; do
       node scripts/check-prebuilt.mjs "$platform"
       continue
       ;;
-    *) fail "No platform is named $platform; there are linux-x64-gnu, linux-arm64-gnu, linux-x64-musl and win32-x64." ;;
+    *) fail "Unknown platform $platform; available: linux-x64-gnu, linux-arm64-gnu, linux-x64-musl and win32-x64." ;;
   esac
   CXX=$compiler CXXFLAGS=$flags LDFLAGS=$libraries node build/source/scripts/build-native.mjs --strict --out "$root/build/prebuilt/$platform"
   node scripts/check-prebuilt.mjs "$platform"

@@ -1,25 +1,25 @@
-// Puts the modules of the soft kernel's thread into one file, which its Worker loads in a fraction of the time.
+// Bundles the modules of the soft kernel's thread into one file, which its Worker loads in a fraction of the time.
 //
 //   node scripts/bundle-kernel.mjs [DIST]
 //
-// Reads the compiled modules from `dist`, from the kernel's entry on, and writes them to one CommonJS module. Where the file is missing, or
-// older than one of its modules, the thread loads the modules themselves (kernel-bridge/door/soft/kernel-thread.cts), so a
-// forgotten build does no harm. The package has the same module, which shares code with others (pack-code.mjs).
+// Reads the compiled modules from `dist`, starting at the kernel's entry, and writes one CommonJS module. If the bundle is missing or older
+// than one of its modules, the thread loads the modules themselves (kernel-bridge/door/soft/kernel-thread.cts), so forgetting to build is
+// harmless. The package has an equivalent module that shares code with others (pack-code.mjs).
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-/** The file, in `dist`. */
+/** The path of the bundle in `dist`. */
 export const bundle = 'kernel-bridge/kernel/bundle.cjs';
 
-/** What it gives to the kernel's thread, as a module in its place. */
+/** Source of the module that replaces the entry of the kernel's thread. */
 export const kernelSource = `
 export { loadAddon as addon } from '../hca/index.js';
 export { startKernel as start } from './start-kernel.js';
 `;
 
-/** The module's text. */
+/** Creates the text of the bundle. */
 async function kernelScript(dist) {
   const place = dirname(join(dist, bundle));
   const { metafile, outputFiles } = await build({
@@ -29,13 +29,13 @@ async function kernelScript(dist) {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
-    // Names stay: stack traces need them.
+    // Names are kept for stack traces.
     minifyWhitespace: true,
     minifySyntax: true,
     packages: 'external',
     legalComments: 'none',
     logLevel: 'warning',
-    // Modules that look for files are as deep in `dist` as the bundle.
+    // The bundle has the same depth in `dist` as modules that locate files.
     define: { 'import.meta.url': 'bundleUrl' },
     banner: { js: "'use strict'; const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
     metafile: true,

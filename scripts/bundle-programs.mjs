@@ -1,4 +1,5 @@
-// Bundles test files, and programs that many of them start: loading hundreds of modules is most of the work of a short process.
+// Bundles test files and the programs that many of them start, because a short process spends most of its time on loading hundreds of
+// modules.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -29,12 +30,12 @@ const programs = [
   ].map((name) => `test/helpers/${name}`),
 ];
 
-/** Packages that stay where they are. */
+/** Packages that are not bundled. */
 const unbundled = /^(esbuild|typescript)$/;
 
 /**
- * Bundles those programs of `dist`, and test files, into a folder that ends with this process. The environment names it to tests
- * (test/helpers/programs.ts). Returns what finds the bundle of a test file.
+ * Bundles these programs of `dist` and the test files into a folder that is removed when this process exits. An environment variable passes
+ * the folder to tests (test/helpers/programs.ts). Returns a function that finds the bundle of a test file.
  */
 export async function bundlePrograms(dist, files) {
   if (!existsSync(join(dist, `${programs[0]}.js`))) return (file) => file; // tests of the runner itself
@@ -55,21 +56,21 @@ export async function bundlePrograms(dist, files) {
       sourcemap: 'linked',
       keepNames: true,
       external: ['koffi'],
-      // Packages in CommonJS ask for Node.js's own modules.
+      // CommonJS packages require Node.js's built-in modules.
       banner: {
         js: "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);",
       },
       plugins: [{ name: 'places', setup: keepPlaces }],
     });
   const modules = programs.map((name) => join(dist, `${name}.js`));
-  // Of programs each is one file; test files share theirs.
+  // Each program is one file; test files share chunks.
   await Promise.all([bundle(modules, false), bundle(files, true)]);
   process.env.ND_TEST_BUNDLES = folder;
   process.on('exit', () => rmSync(folder, { recursive: true }));
   return (file) => join(folder, relative(dist, file).replace(/js$/, 'mjs'));
 }
 
-/** Modules find other files from where they are in `dist`, and packages that are not bundled from here. */
+/** Makes modules locate other files from their path in `dist`, and unbundled packages from here. */
 function keepPlaces({ onLoad, onResolve }) {
   onResolve({ filter: unbundled }, ({ path }) => ({ path: import.meta.resolve(path), external: true }));
   onLoad({ filter: /\/dist\/.*\.js$/ }, ({ path }) => ({

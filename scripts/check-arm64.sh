@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the HCA's transport for AArch64 with warnings as errors, and runs its tests and those of the ICRC in an emulator
-# (qemu-user); with a word, only tests whose names have it. Needs root on Debian or Ubuntu, for the compiler and the emulator. It takes a few minutes.
+# Builds the HCA's transport for AArch64 with warnings as errors, and runs its tests and those of the ICRC in an emulator (qemu-user). An
+# argument selects tests by a part of their name. Requires root on Debian or Ubuntu, for the compiler and the emulator. It takes a few
+# minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../test/native"
 
@@ -9,14 +10,14 @@ command -v aarch64-linux-gnu-g++ >/dev/null || missing+=(g++-aarch64-linux-gnu)
 command -v qemu-aarch64 >/dev/null || missing+=(qemu-user)
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    echo "missing: ${missing[*]} (needs root and apt-get)" >&2
+    echo "missing: ${missing[*]} (requires root and apt-get)" >&2
     exit 1
   fi
   apt-get update -q >/dev/null
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" libstdc++6-arm64-cross >/dev/null
 fi
 
-# Of tests that fail in the emulator alone: memory that it says to have populated is not there.
+# Tests that only fail in the emulator, which reports memory as populated that is not.
 declare -A beyond=([local_maps_every_size]=1 [local_maps_scattered_pieces]=1
   [local_maps_memory_given_back]=1 [local_maps_find_stays_inside]=1 [local_maps_refuse]=1
   [local_maps_nonsense_from_the_peer]=1)
@@ -29,7 +30,7 @@ emulated $build/host_icrc
 for links in "" --single; do
   output=$(emulated $build/engine $links "$@" 2>&1) || true
   tail -n 1 <<<"$output"
-  grep -Eq '^[0-9]+ tests, [0-9]+ checks' <<<"$(tail -n 1 <<<"$output")" || { echo "The tests did not come to their end." >&2; exit 1; }
+  grep -Eq '^[0-9]+ tests, [0-9]+ checks' <<<"$(tail -n 1 <<<"$output")" || { echo "The tests did not finish." >&2; exit 1; }
   failed=0
   while read -r name; do
     [ -n "${beyond[$name]:-}" ] && continue

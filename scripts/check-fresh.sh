@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The two commands of the README on a machine that has only what the README asks for: a copy of the checkout, an empty
-# home and npm cache, an unprivileged user, and a PATH without ip, tc and tshark.
+# Runs the two commands of the README on a machine that only has what the README requires: a copy of the checkout, an empty home folder and
+# npm cache, an unprivileged user, and a PATH without ip, tc and tshark.
 #
 #   scripts/check-fresh.sh [--whole | --keep]
 #
-# Of the tests only those files run that can be skipped, some seconds instead of minutes; --whole runs all. --keep copies what `npm ci`
-# built back to the checkout. Root becomes the user nobody for this. The tools are those of the system, node and npm those of the caller.
+# By default only the test files with tests that can be skipped run, which takes seconds instead of minutes; --whole runs all. --keep copies
+# the build of `npm ci` back to the checkout. If run as root, it switches to the user nobody. The tools are those of the OS; node and npm
+# are those of the caller.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=$(grep -rl 'helpers/needs\.js' --include='*.test.ts' test | sed 's|^test/||; s|ts$|js|')
@@ -16,7 +17,7 @@ trap 'rm -rf "$fresh"' EXIT
 mkdir "$fresh"/{bin,home,tmp,checkout}
 git ls-files -z | tar --null --files-from=- --create | tar --extract --directory="$fresh/checkout"
 
-# What a plain image has: a shell and its tools, the compiler's driver with what it starts.
+# The contents of a plain image: a shell and its tools, and the compiler driver with the programs that it starts.
 tools=(sh bash env cat ls mkdir rm cp mv ln touch chmod mktemp dirname basename realpath readlink uname nproc id date sleep
   true false test printf echo expr seq head tail cut sort tr wc tee sed grep awk find xargs tar gzip unshare nsenter setpriv taskset
   cc c++ gcc g++ as ld)
@@ -25,7 +26,7 @@ for tool in "${tools[@]}"; do
 done
 for tool in node npm; do ln -s "$(readlink -f "$(type -P "$tool")")" "$fresh/bin/$tool"; done
 
-# A clean environment. How packages and Node's headers are reached belongs to the machine, and so it is kept.
+# A clean environment, except for settings that depend on the machine: how packages and Node's headers are accessed.
 environment=(HOME="$fresh/home" TMPDIR="$fresh/tmp" PATH="$fresh/bin" LANG=C.UTF-8)
 for option in registry cafile proxy https-proxy noproxy nodedir; do
   value=$(npm config get "$option" 2>/dev/null)
@@ -46,13 +47,13 @@ as_newcomer() (
 )
 
 for tool in ip tc tshark; do
-  ! as_newcomer "command -v $tool" || { echo "$tool is on the PATH that is to be without it" >&2; exit 1; }
+  ! as_newcomer "command -v $tool" || { echo "$tool must not be on the PATH" >&2; exit 1; }
 done
 as_newcomer 'npm ci && npm start'
-# `npm ci` again would build the same once more.
+# `npm ci` would only build the same again.
 # shellcheck disable=SC2086 # words
 as_newcomer "npm test -- $(echo $tests)" | tee "$fresh/output"
-# As a user sees it: nothing failed, and what the machine cannot run is among what was skipped.
+# As a user sees it: nothing failed, and tests that the machine cannot run were skipped.
 tail -n 1 "$fresh/output" | grep -Eq '^[0-9]+ passed, 0 failed, [1-9][0-9]* skipped$'
 for tool in ip tshark; do grep -q "^SKIP .* $tool is not installed (apt-get install " "$fresh/output"; done
 if [ "${1:-}" = --keep ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the HCA's tests for musl (x86_64) with warnings as errors, and runs them; with a word, only tests whose names have it, and no host_*
-# programs. Needs root on Debian or Ubuntu, for the compiler. It takes some minutes.
+# Builds the HCA's tests for musl (x86_64) with warnings as errors, and runs them. An argument selects tests by a part of their name and
+# omits the host_* programs. Requires root on Debian or Ubuntu, for the compiler. It takes some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=${MUSL_CXX:-$(scripts/install-musl-compiler.sh)}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of a built tree on another version of Node.js, which npm has: scripts/check-node.sh 24 [filter …]
+# Runs the tests of a built tree on another version of Node.js from npm: scripts/check-node.sh 24 [filter …]
 set -euo pipefail
 version=${1:?which version of Node.js, for example 24}
 shift

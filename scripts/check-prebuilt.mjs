@@ -1,6 +1,6 @@
-// Checks which system libraries the prebuilt addons need: node scripts/check-prebuilt.mjs [PLATFORM …]. It fails for a glibc newer than 2.31
-// (Debian 11), for any libstdc++, for a library that is not the C library's, and for another processor; on Windows for a library that is
-// not the system's.
+// Checks which system libraries the prebuilt addons need: node scripts/check-prebuilt.mjs [PLATFORM …]. Fails for a glibc newer than 2.31
+// (Debian 11), for any libstdc++, for a library that does not belong to the C library, and for a wrong architecture; on Windows, for a
+// library that does not belong to Windows.
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,11 +14,11 @@ const libraries = {
   musl: /^libc(\.musl-x86_64)?\.so(\.1)?$/,
 };
 
-/** What every Windows 10 has, and the program that loads the addon. */
+/** Libraries that every Windows 10 has, and the program that loads the addon. */
 const windowsLibraries =
   /^(node\.exe|(KERNEL32|ADVAPI32|WS2_32|msvcrt|IPHLPAPI|bcrypt|ntdll)\.dll|api-ms-win-core-synch-l1-2-0\.dll)$/i;
 
-/** @returns whether the addon for Windows is as it should be. */
+/** @returns whether the addon for Windows is valid */
 function checkWindows(platform) {
   const file = join(platform, 'networkdirect_hca.node');
   const text = execFileSync('x86_64-w64-mingw32-objdump', ['-p', file], {
@@ -27,9 +27,9 @@ function checkWindows(platform) {
   });
   const needed = found(text, /DLL Name: (\S+)/g);
   const errors = [
-    ...(text.includes('pei-x86-64') ? [] : ['it is not for x64']),
+    ...(text.includes('pei-x86-64') ? [] : ['it was not built for x64']),
     ...needed.filter((one) => !windowsLibraries.test(one)).map((one) => `it needs ${one}`),
-    ...(/napi_register_module_v1/.test(text) ? [] : ['it is no addon of Node-API']),
+    ...(/napi_register_module_v1/.test(text) ? [] : ['it is not a Node-API addon']),
   ];
   console.log(`${file}: ${needed.join(', ')}`);
   for (const error of errors) console.error(`${file}: ${error}`);
@@ -66,12 +66,12 @@ for (const platform of platforms) {
       return major > newestGlibc[0] || (major === newestGlibc[0] && minor > newestGlibc[1]);
     });
     const errors = [
-      ...(text.includes(processors[processor]) ? [] : [`it is not for ${processor}`]),
+      ...(text.includes(processors[processor]) ? [] : [`it was not built for ${processor}`]),
       ...(libc === 'musl' && glibc.length > 0 ? ['it needs glibc'] : []),
       ...tooNew.map((version) => `it needs glibc ${version}`),
       ...libstdcxx.map((version) => `it needs ${version}`),
       ...needed.filter((one) => !libraries[libc].test(one)).map((one) => `it needs ${one}`),
-      ...(/napi_register_module_v1/.test(text) ? [] : ['it is no addon of Node-API']),
+      ...(/napi_register_module_v1/.test(text) ? [] : ['it is not a Node-API addon']),
     ];
     console.log(`${platform}/${name}: ${needed.join(', ')}; glibc ${glibc.join(', ') || 'none'}`);
     for (const error of errors) console.error(`${platform}/${name}: ${error}`);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the HCA's transport for Windows (mingw-w64) with warnings as errors, and runs its tests under Wine; with a word, only
-# tests whose names have it; and those of what connects processes there. All other rooms that know no system are compiled, and not linked. Where the compiler or Wine is missing it says so and ends well; with --no-skips it fails.
+# Builds the HCA's transport for Windows (mingw-w64) with warnings as errors, and runs its tests and those of the connections between
+# processes under Wine. An argument selects tests by a part of their name. All other portable folders are compiled but not linked. If the
+# compiler or Wine is missing, it prints that and succeeds; with --no-skips it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../test/native"
 
@@ -14,13 +15,13 @@ missing=()
 command -v x86_64-w64-mingw32-g++-posix >/dev/null || missing+=(g++-mingw-w64-x86-64)
 command -v wine64 >/dev/null || missing+=(wine64)
 if [ ${#missing[@]} -gt 0 ]; then
-  echo "SKIPPED: the transport for Windows; it needs ${missing[*]} (apt-get install --no-install-recommends ${missing[*]})"
+  echo "SKIPPED: the transport for Windows; it requires ${missing[*]} (apt-get install --no-install-recommends ${missing[*]})"
   [ "$skips" = allowed ]
   exit
 fi
 
 make -j"$(nproc)" --silent build-windows
-# A prefix of its own, which ends with the tests.
+# A separate Wine prefix, which is removed after the tests.
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX WINEARCH=win64 WINEDEBUG=-all
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
@@ -34,10 +35,10 @@ run() {
   timeout 600 wine64 "$@" </dev/null >"$output" 2>&1 || { cat "$output"; exit 1; }
   echo "Windows (Wine): $(tail -n 1 "$output" | tr -d '\r')"
 }
-# A word may choose tests of one program only.
+# An argument may select tests of one program only.
 has() { [ $# = 1 ] || grep -qE "^TEST\\([a-z0-9_]*$2" "$1"_*.cc; }
 if has windows "$@"; then run build/windows/system.exe "$@"; fi
-# Straight and by packets, as on Linux.
+# Directly and in packets, as on Linux.
 if has engine "$@"; then
   for links in "" --single; do run build/windows/engine.exe $links "$@"; done
 fi

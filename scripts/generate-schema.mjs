@@ -1,9 +1,9 @@
-// Generates both sides of what TypeScript and C++ share from its one description, kernel-bridge/schema:
+// Generates both sides of the definitions that TypeScript and C++ share from their single description, kernel-bridge/schema:
 //
 //   node scripts/generate-schema.mjs [--check]
 //
-// Each module of the schema gives a module in kernel-bridge/schema/generated and a header in kernel-bridge/hca/engine/schema. They are
-// committed. With --check nothing is written, and the exit code is 1 if one differs; `npm run lint` does that.
+// Each module of the schema generates a module in kernel-bridge/schema/generated and a header in kernel-bridge/hca/engine/schema. They are
+// committed. With --check, nothing is written, and the exit code is 1 if one differs; `npm run lint` does that.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -31,15 +31,15 @@ async function load(names) {
 // ── Text
 
 const capital = (name) => name[0].toUpperCase() + name.slice(1);
-/** `cqProducer` is `kCqProducer` in C++. */
+/** `cqProducer` becomes `kCqProducer` in C++. */
 const constant = (name, prefix = '') => `k${prefix}${capital(name)}`;
-/** A constant on its own: `byWire` is `BY_WIRE` in TypeScript. */
+/** A standalone constant: `byWire` becomes `BY_WIRE` in TypeScript. */
 const upper = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 const numeral = (value, flags) => (flags || value > 0xffff ? `0x${value.toString(16)}` : String(value));
 const numberOf = (one) => (typeof one === 'number' ? one : one[0]);
 const meaningOf = (one) => (typeof one === 'number' ? undefined : one[1]);
 
-/** Lines of at most so many columns. */
+/** Wraps text to lines of at most `columns` columns. */
 function wrap(text, columns) {
   const lines = [''];
   for (const word of text.split(' ')) {
@@ -59,7 +59,7 @@ function tsComment(text, indent = '') {
   const lines = wrap(text, 105 - indent.length).map((line) => `${indent} * ${line}\n`);
   return `${indent}/**\n${lines.join('')}${indent} */\n`;
 }
-/** A declaration in C++ with its meaning behind it, or above it where that is too long. */
+/** A C++ declaration with its comment on the same line, or above it if that is too long. */
 function cppLine(code, meaning, indent = '') {
   if (meaning === undefined) return `${indent}${code}\n`;
   const line = `${indent}${code}  // ${meaning}`;
@@ -166,7 +166,7 @@ const hasChecks = ({ options }) =>
     ({ group, checked }) => checked !== undefined || (group !== undefined && hasChecks(group)),
   );
 
-/** The zod schema of an option. `checks` has those that are more than a range. */
+/** The zod schema of an option. `checks` has the checks that go beyond a range. */
 function zodOf(name, { group, range, multipleOf, probability, choice, checked }) {
   if (group !== undefined) return `${name}Shape(z${hasChecks(group) ? ', checks' : ''}).prefault({})`;
   if (probability) return 'z.number().min(0).max(1)';
@@ -223,7 +223,7 @@ function cppOption(name, { range, probability, choice, cppEnum, default: given }
     const read = `milliseconds("${name}", &o->${member}, ${limits})`;
     return { member, type: 'uint64_t', given: cppNumber(given * 1e6), read };
   }
-  // Sums of these pass 32 bits.
+  // The sums of these values exceed 32 bits.
   const type = range[1] >= 2 ** 30 ? 'uint64_t' : 'uint32_t';
   return { type, given: cppNumber(given), read: `uint("${name}", &o->${name}, ${limits})` };
 }
@@ -267,7 +267,7 @@ function optionFiles({ options }) {
 type Zod = typeof import('zod');
 
 ${all.map(optionsInterface).join('\n')}
-/** The options that the software HCA has. */
+/** Options of the software HCA. */
 export type HcaOptions = Pick<
   KernelOptions,
 ${ofHca.map(([name]) => `  | '${name}'\n`).join('')}>;
@@ -280,7 +280,7 @@ ${ofHca.map(([name]) => `  | '${name}'\n`).join('')}>;
 export const defaultOptions: KernelOptions = ${defaultsOf(options, '')};
 
 /**
- * Checks of the options that have more than a range.
+ * Checks of options beyond a range.
  *
  * @internal
  */
@@ -315,7 +315,7 @@ ${structures
 // ── Records
 
 const fieldsOf = ({ fields }) => Object.entries(fields).map(([name, field]) => ({ name, ...field }));
-/** The fields that cross as words. */
+/** The fields that are passed as words. */
 const wordsOf = (record) =>
   fieldsOf(record).filter(({ type, query }) => type !== 'path' && type !== 'gid' && !query);
 const tsTypes = { flag: 'boolean', path: 'PathParameters', gid: 'Uint8Array' };
@@ -336,10 +336,10 @@ function maskTable({ ts, mask: { ts: name, bits } }) {
   const lines = members.map(
     ({ name: bit, value, meaning }) => `  /** ${meaning} */\n  ${bit}: ${numeral(value, value > 9)},\n`,
   );
-  return `/** Bits of {@link ${ts}} that a modify carries. */\nexport const ${name} = {\n${lines.join('')}} as const;\n`;
+  return `/** Bits for the fields of {@link ${ts}} that a modify sets. */\nexport const ${name} = {\n${lines.join('')}} as const;\n`;
 }
 
-/** A function that writes the fields into `words`. Fields that a mask leaves out may be missing. */
+/** A function that writes the fields to `words`. Fields that a mask excludes may be missing. */
 function putFunction({ ts, put, mask, ...record }) {
   const type = mask === undefined ? ts : `Partial<${ts}>`;
   const lines = wordsOf(record).map(({ name, type: kind }, at) => {
@@ -352,7 +352,7 @@ function putFunction({ ts, put, mask, ...record }) {
     return `  words[${at}] = ${value};\n`;
   });
   const missing = mask === undefined ? '' : '  const missing = Number.NaN;\n';
-  const about = `Encodes {@link ${ts}}.${mask === undefined ? '' : ' A missing one becomes NaN, which native code refuses if the mask has it.'}`;
+  const about = `Encodes {@link ${ts}}.${mask === undefined ? '' : ' A missing field becomes NaN, which native code rejects if its bit is in the mask.'}`;
   return `${tsComment(about)}export function ${put}({ words }: SharedWords, from: ${type}): void {\n${missing}${lines.join('')}}\n`;
 }
 
@@ -375,7 +375,7 @@ function recordStructure({ cpp, about, mask, ...record }) {
   const bits =
     mask === undefined
       ? ''
-      : `${cppTable({ about: `Bits of ${cpp} that a modify carries.`, cpp: { namespace: mask.cpp }, members: mask.bits, flags: true })}\n`;
+      : `${cppTable({ about: `Bits for the fields of ${cpp} that a modify sets.`, cpp: { namespace: mask.cpp }, members: mask.bits, flags: true })}\n`;
   return `${bits}${cppComment(about)}struct ${cpp} {
 ${members.join('')}
   template <typename Visit>
@@ -392,9 +392,9 @@ function attributeFiles({ attributes, path, words }) {
   const numbers = wordsOf(path);
   for (const record of attributes)
     if (record.put !== undefined && wordsOf(record).length > words.pathAt)
-      throw new Error(`${record.ts} must have at most ${words.pathAt} words: a path's follow them`);
+      throw new Error(`${record.ts} must have at most ${words.pathAt} words, which those of a path follow`);
   if (words.pathAt + numbers.length > words.ownerAt || words.ownerAt >= words.count)
-    throw new Error('words must have room for a path, and behind it for an owner');
+    throw new Error('words must have room for a path followed by an owner');
   return {
     ts: `${[recordInterface(path), ...attributes.map(recordInterface), ...masked.map(maskTable)].join('\n')}
 /** Positions in the words and bytes. */
@@ -406,13 +406,13 @@ export const madBytes = ${words.madBytes};
 
 /** The memory of a command's arguments and results. */
 export interface SharedWords {
-  /** Parameters and results from the start; a path's numbers from {@link pathAt} on. */
+  /** Parameters and results, and from {@link pathAt} on the numbers of a path. */
   readonly words: Float64Array;
-  /** A path's source and destination, 16 bytes each, and a MAD. */
+  /** Source and destination GIDs of a path, 16 bytes each, and a MAD. */
   readonly bytes: Uint8Array;
 }
 
-/** Encodes a path. False: there is none, or an address does not have 16 bytes. */
+/** Encodes a path. Returns false if there is none or an address does not have 16 bytes. */
 export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
   if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
   bytes.set(path.source, 0);
@@ -420,7 +420,7 @@ export function putPath({ words, bytes }: SharedWords, path: PathParameters | un
 ${numbers.map(({ name }, at) => `  words[pathAt${at === 0 ? '' : ` + ${at}`}] = path.${name};\n`).join('')}  return true;
 }
 
-/** Encodes a MAD. False: it does not have 256 bytes. */
+/** Encodes a MAD. Returns false if it does not have 256 bytes. */
 export function putMad({ bytes }: SharedWords, mad: Uint8Array): boolean {
   if (mad.length !== madBytes) return false;
   bytes.set(mad, madAt);
@@ -433,16 +433,16 @@ ${attributes
   .join('\n')}`,
     cpp: `namespace nd {
 
-// each() of a structure calls \`visit\` with the name, the member, the largest value and the mask's bit of each word, in their order, and
-// ends when it returns false.
+// each() of a structure calls \`visit\` with the name, the member, the largest value and the mask bit of each word in order, until it
+// returns false.
 
 ${attributes.map(recordStructure).join('\n')}
-// The memory of a command's arguments and results: numbers, and bytes.
+// The memory of a command's arguments and results: numbers and bytes.
 struct WordPlaces {
   static constexpr size_t kCount = ${words.count}, kPathAt = ${words.pathAt}, kOwnerAt = ${words.ownerAt}, kMadAt = ${words.madAt}, kBytes = ${words.madAt + words.madBytes};
 };
 
-// Calls \`visit\` with the name, the member and the largest value of each number of a path, in the order of their words.
+// Calls \`visit\` with the name, the member and the largest value of each number of a path, in the order of the words.
 template <typename Path, typename Visit>
 bool eachWordOfPath(Path& path, Visit visit) {
   return ${numbers.map(({ name, most = 0xffff_ffff }) => `visit("${name}", path.${name}, ${cppNumber(most)})`).join(' &&\n         ')};
@@ -489,10 +489,10 @@ ${shownOf(form)
   .map(([key, one]) => `    ${key}: ${statisticCheck(one)},\n`)
   .join('')}  });
 
-/** Numbers of each record of the HCA. */
+/** Length of each record of the HCA, in numbers. */
 export const ${name}Numbers = ${native.length};
 
-/** The record that begins at this number, as the HCA gives it. */
+/** Decodes the record that begins at this index. */
 export function ${name}At(numbers: Float64Array, at: number) {
   return {
 ${reads.join('')}  };
@@ -513,7 +513,7 @@ ${native
   )
   .join('')}
   static constexpr size_t kNumbers = ${native.length};
-  // Calls \`visit\` with each number, in their order.
+  // Calls \`visit\` with each number in order.
   template <typename Visit>
   void each(Visit visit) const {
 ${native.map(([name]) => `    visit(${name});\n`).join('')}  }
@@ -588,12 +588,12 @@ import type { BY_WIRE, CqEventType, QpEventType, SrqEventType } from './numbers.
 export type HcaEvent =
 ${types.join('').trimEnd()};
 
-/** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
+/** A 32-bit number as an integer. A double, as in the array, would require a heap object in each object that stores it. */
 export function word(words: Float64Array, at: number): number {
   return words[at]! >>> 0;
 }
 
-/** The event of this kind, from the words; undefined: none. \`mad\`: the bytes of a MAD. */
+/** Decodes an event of this kind from the words; undefined if there is none. \`mad\`: the bytes of a MAD. */
 export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8Array): HcaEvent | undefined {
   switch (kind) {
 ${reads.join('')}    default:
@@ -670,7 +670,7 @@ const modules = {
   events: eventFiles,
 };
 
-/** A module as biome formats it. */
+/** Formats a module with biome. */
 function formatted(path, text) {
   const biome = join(root, 'node_modules/@biomejs/biome/bin/biome');
   const options = { input: text, encoding: 'utf8', cwd: root };
@@ -679,7 +679,7 @@ function formatted(path, text) {
 
 const madeBy = (name) => `Generated by scripts/generate-schema.mjs from kernel-bridge/schema/${name}.ts.`;
 
-/** The text of each generated file, by its path from the root. */
+/** The text of each generated file by its path from the root. */
 export async function generatedFiles() {
   const schema = await load(Object.keys(modules));
   const files = {};
@@ -709,8 +709,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = await generatedFiles();
   const other = differing(files);
   if (process.argv.includes('--check')) {
-    for (const path of other)
-      console.error(`${path} differs from kernel-bridge/schema. Write it: npm run schema`);
+    for (const path of other) console.error(`${path} differs from kernel-bridge/schema. Run npm run schema`);
     process.exitCode = other.length === 0 ? 0 : 1;
   } else {
     for (const path of other) {

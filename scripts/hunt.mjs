@@ -1,20 +1,20 @@
-// Finds tests that fail seldom: runs chosen tests many times, under chosen loads, in a random order.
+// Finds tests that fail rarely: runs selected tests many times, under selected loads, in random order.
 //
 //   node scripts/hunt.mjs [--runs N] [--loads none,busy,realtime,single] [--jobs N] [--seed N] [--timeout SECONDS]
 //                         [--table FILE] [--tests FOLDER] [filter …] [-- command …]
 //
-// Filters choose compiled test files as in run-tests.mjs, of which both tiers run; a command after `--` is run instead of them, and has failed
-// if it ends with another exit code than 0. Each of the N rounds (10) runs all of them once under each of the loads:
+// Filters select compiled test files as in run-tests.mjs; the tests of both tiers run. A command after `--` runs instead of tests, and
+// fails if its exit code is not 0. Each of the N rounds (default 10) runs all of them once under each load:
 //
-//   none      nothing beside them
+//   none      no other load
 //   busy      two busy loops
-//   realtime  two busy loops that have real-time priority and take both CPUs now and then, up to 0.3 s (root, chrt)
+//   realtime  two busy loops with real-time priority that occupy both CPUs from time to time for up to 0.3 s (root, chrt)
 //   single    all of them on one CPU (taskset)
 //
-// The order of the files comes from the seed, which is printed. Everything has the lowest priority of those that share
-// the machine. The table is written to FILE after each run (.cache/hunt.txt), and printed at the end, also when hunt is
-// ended with Ctrl-C or SIGTERM: runs, failures, fastest and slowest run of each file, the failures of each test, and
-// the first failure's output. The exit code is 1 when anything has failed, or nothing was run.
+// The order of the files depends on the seed, which is printed. All processes have the lowest priority. The table is written to FILE after
+// each run (default: .cache/hunt.txt) and printed at the end, even if hunt is stopped with Ctrl-C or SIGTERM. It has the runs, failures,
+// fastest and slowest run of each file, the failures of each test, and the output of the first failure. The exit code is 1 if anything
+// failed or nothing was run.
 import { spawn } from 'node:child_process';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { constants, cpus, setPriority } from 'node:os';
@@ -42,7 +42,7 @@ const { values, positionals } = parsed({
   },
 });
 
-/** Each load: the programs that make it, and what precedes the command of a test. */
+/** Each load: the programs that cause it, and the prefix of the command of a test. */
 const loads = {
   none: {},
   busy: { loops: () => [loop(100, 0), loop(100, 0)] },
@@ -53,7 +53,7 @@ const loads = {
 };
 const between = ({ shortest, longest }) => `${shortest} + Math.random() * ${longest - shortest}`;
 
-/** Starts a program that is busy, pauses, and so on, as long as this process lives. */
+/** Starts a program that alternates between busy and idle as long as this process lives. */
 function loop(busyMs, pauseMs, prefix = []) {
   const program = `
     const word = new Int32Array(new SharedArrayBuffer(4));
@@ -70,7 +70,7 @@ function parsed(config) {
   try {
     return parseArgs(config);
   } catch (error) {
-    return fail(new Error(`${error.message}; the head of scripts/hunt.mjs has the options`));
+    return fail(new Error(`${error.message}. The options are described at the top of scripts/hunt.mjs`));
   }
 }
 
@@ -172,7 +172,7 @@ function report() {
 function keepTable() {
   mkdirSync(dirname(values.table), { recursive: true });
   writeFileSync(`${values.table}.new`, `${report()}\n`);
-  renameSync(`${values.table}.new`, values.table); // whole, whenever hunt is killed
+  renameSync(`${values.table}.new`, values.table); // the file is complete whenever hunt is killed
 }
 
 function endLoops() {
@@ -190,12 +190,12 @@ function finish() {
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => {
     ending = true;
-    for (const { pid } of running) killGroup(pid); // what is ended so is not counted
+    for (const { pid } of running) killGroup(pid); // processes killed here are not counted
     finish();
   });
 }
 
-setPriority(constants.priority.PRIORITY_LOW); // its children have it from here
+setPriority(constants.priority.PRIORITY_LOW); // inherited by the child processes
 console.log(
   `seed ${values.seed}: ${subjects.length} to run, ${values.runs} times under: ${chosenLoads.join(', ')}`,
 );

@@ -1,36 +1,36 @@
 #!/usr/bin/env bash
-# Makes a C++ compiler for musl, in ~/.cache/networkdirect/musl, and prints its path. Needs root on Debian or Ubuntu.
+# Builds a C++ compiler for musl in ~/.cache/networkdirect/musl and prints its path. Requires root on Debian or Ubuntu.
 #
-# Debian has a musl to compile C with (musl-tools) and no C++ library for it. Its package gcc-12-source has the sources of libstdc++: they are
-# compiled by Debian's g++ 12 with musl's headers, once, in one to five minutes. libstdc++ is linked into what this compiler makes.
+# Debian has musl for compiling C (musl-tools) but no C++ library for it. Its package gcc-12-source contains the sources of libstdc++, which
+# Debian's g++ 12 compiles once with musl's headers, in one to five minutes. Programs built with this compiler contain libstdc++.
 set -euo pipefail
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/networkdirect
 musl=$cache/musl
 triplet=x86_64-linux-musl
 specs=/usr/lib/$triplet/musl-gcc.specs
 compiler=$musl/bin/c++
-# musl has all functions of threads, so none needs to be looked for at run time.
+# musl has all thread functions, so none has to be looked up at run time.
 threads=-DGTHREAD_USE_WEAK=0
 
 fail() {
   echo "$*" >&2
   exit 1
 }
-[ "$(uname -m)" = x86_64 ] || fail "The compiler for musl is made on x86_64 only; this is $(uname -m)."
+[ "$(uname -m)" = x86_64 ] || fail "The compiler for musl can only be built on x86_64; this is $(uname -m)."
 
 missing=()
 for package in g++-12 gcc-12-source musl-tools linux-libc-dev make xz-utils; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
 done
 if [ ${#missing[@]} -gt 0 ]; then
-  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "missing: ${missing[*]} (needs root and apt-get)"
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "missing: ${missing[*]} (requires root and apt-get)"
   echo "Installing ${missing[*]} …" >&2
   apt-get update -q >/dev/null
   DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null ||
-    fail "${missing[*]} could not be installed. gcc-12-source is in Debian 12; a newer one has another."
+    fail "Cannot install ${missing[*]}. gcc-12-source is in Debian 12; newer releases have other versions."
 fi
 
-# Another compiler or another text of this script makes another library.
+# Another compiler or another version of this script produces another library.
 made_of=$(g++-12 -dumpfullversion; cksum <"${BASH_SOURCE[0]}")
 if [ "$(cat "$musl/complete" 2>/dev/null)" = "$made_of" ]; then
   echo "$compiler"
@@ -43,16 +43,16 @@ log=$musl/build.log
 failed() { fail "$1; see $log."; }
 
 archives=(/usr/src/gcc-12/gcc-12.*.tar.xz)
-[ -f "${archives[0]}" ] || fail "The package gcc-12-source has no archive of sources in /usr/src/gcc-12."
+[ -f "${archives[0]}" ] || fail "No source archive of the package gcc-12-source in /usr/src/gcc-12."
 echo "Unpacking the sources of libstdc++ …" >&2
 top=$(basename "${archives[0]}" .tar.xz)
 top=${top%-dfsg}
-# Its configuration asks for these files of other folders.
+# Its configuration requires these files of other folders.
 parts=(libstdc++-v3 libgcc libiberty include config gcc/BASE-VER gcc/DATESTAMP config.guess config.sub config-ml.in install-sh ltmain.sh
   missing mkinstalldirs depcomp compile move-if-change)
 tar -xf "${archives[0]}" -C "$musl/source" --strip-components=1 "${parts[@]/#/$top/}" >"$log" 2>&1 ||
-  failed "The sources of libstdc++ could not be unpacked"
-# GCC's own build makes this link when it configures libgcc: the threads of POSIX.
+  failed "Cannot unpack the sources of libstdc++"
+# GCC's build creates this link when it configures libgcc: POSIX threads.
 cp "$musl/source/libgcc/gthr-posix.h" "$musl/source/libgcc/gthr-default.h"
 
 echo "Configuring libstdc++ for musl …" >&2
@@ -62,13 +62,13 @@ echo "Configuring libstdc++ for musl …" >&2
     --disable-nls --disable-libstdcxx-pch --disable-multilib --enable-threads=posix \
     CC="gcc-12 -specs $specs" CXX="g++-12 -specs $specs" CPP="gcc-12 -specs $specs -E" \
     CFLAGS="-O2 -fPIC $threads" CXXFLAGS="-O2 -fPIC -ffunction-sections -fdata-sections $threads"
-) >>"$log" 2>&1 || failed "libstdc++ could not be configured"
-echo "Compiling libstdc++ for musl, some minutes …" >&2
-make -C "$musl/build" -j"$(nproc)" >>"$log" 2>&1 || failed "libstdc++ could not be compiled"
-make -C "$musl/build" install >>"$log" 2>&1 || failed "libstdc++ could not be installed"
+) >>"$log" 2>&1 || failed "Cannot configure libstdc++"
+echo "Compiling libstdc++ for musl, which takes some minutes …" >&2
+make -C "$musl/build" -j"$(nproc)" >>"$log" 2>&1 || failed "Cannot compile libstdc++"
+make -C "$musl/build" install >>"$log" 2>&1 || failed "Cannot install libstdc++"
 
-# Debian's libgcc_eh finds the frames of the stack by a function that glibc alone has. Its source has another way, over dl_iterate_phdr. Of
-# the headers of GCC's own build it needs next to nothing.
+# Debian's libgcc_eh finds stack frames with a function that only glibc has. Its source has another way, with dl_iterate_phdr, which needs
+# next to nothing of the headers of GCC's build.
 stubs=$musl/build/stubs
 mkdir "$stubs"
 for header in tconfig coretypes tm libgcc_tm; do : >"$stubs/$header.h"; done
@@ -85,14 +85,14 @@ HEADER
     -I"$stubs" -I"$musl/source/libgcc" -I"$musl/source/include" -c "$musl/source/libgcc/unwind-dw2-fde-dip.c"
   cp "$(gcc-12 -print-file-name=libgcc_eh.a)" "$musl/lib/libgcc_eh.a"
   ar r "$musl/lib/libgcc_eh.a" unwind-dw2-fde-dip.o
-) >>"$log" 2>&1 || failed "libgcc_eh could not be made"
+) >>"$log" 2>&1 || failed "Cannot build libgcc_eh"
 
-# The kernel's headers, which musl leaves to others, without those of glibc beside them.
+# The kernel headers, which musl does not include, without those of glibc in the same folder.
 mkdir "$musl/kernel"
 ln -s /usr/include/{linux,asm-generic,rdma} /usr/include/x86_64-linux-gnu/asm "$musl/kernel/"
 
-# musl's specs, which are for C: with the headers and libraries that were made here before the others, and with the table of frames that
-# exceptions need.
+# musl's specs, which are for C, extended with the headers and libraries built here, which precede the others, and with the table of frames
+# for exceptions.
 headers=$musl/include/c++/$(g++-12 -dumpfullversion)
 sed -e "s|-nostdinc |-nostdinc $threads -isystem $headers -isystem $headers/$triplet -isystem $headers/backward -idirafter $musl/kernel |" \
   -e "s|^-L/usr/lib/$triplet|-L$musl/lib &|" -e "s|^-dynamic-linker|--eh-frame-hdr &|" -e "s|^libgcc.a%s .*|libgcc.a%s $musl/lib/libgcc_eh.a|" "$specs" >"$musl/g++.specs"
@@ -102,7 +102,7 @@ exec g++-12 -specs "$musl/g++.specs" "\$@"
 COMPILER
 chmod +x "$compiler"
 
-# A program that starts a thread and catches an exception of another function shows that all of it fits together.
+# A program that starts a thread and catches an exception of another function shows that everything fits together.
 cat >"$musl/build/try.cc" <<'PROGRAM'
 #include <cstdio>
 #include <mutex>
@@ -123,7 +123,7 @@ int main() {
 PROGRAM
 "$compiler" -std=c++17 -pthread -o "$musl/build/try" "$musl/build/try.cc" >>"$log" 2>&1 || failed "The compiler for musl does not work"
 said=$("$musl/build/try" 2>>"$log") || true
-[ "$said" = caught ] || fail "A program that the compiler for musl has made does not run; see $log."
+[ "$said" = caught ] || fail "A program built with the compiler for musl does not run; see $log."
 
 rm -rf "$musl/source" "$musl/build"
 printf '%s\n' "$made_of" >"$musl/complete"

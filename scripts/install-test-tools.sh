@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what some tests use besides Node and a C++ compiler: tshark (decodes captures), iproute2 (network namespaces), clang-format,
-# zsh and fish (completion), and Wine with compilers for Windows. Needs root on Debian or Ubuntu; elsewhere those tests say that they were skipped.
+# Installs the programs that some tests use besides Node.js and a C++ compiler: tshark (decodes captures), iproute2 (network namespaces),
+# clang-format, zsh and fish (completion), and Wine with compilers for Windows. Requires root on Debian or Ubuntu; elsewhere, those tests
+# report that they were skipped.
 set -euo pipefail
 missing=()
 command -v tshark >/dev/null || missing+=(tshark)
@@ -13,7 +14,7 @@ command -v i686-w64-mingw32-gcc >/dev/null || missing+=(gcc-mingw-w64-i686)
 [ -x /usr/lib/wine/wine64 ] || missing+=(wine64 wine)
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "not installed: ${missing[*]} (needs root and apt-get); the tests that use them will be skipped" >&2
+  echo "not installed: ${missing[*]} (requires root and apt-get); the tests that use them will be skipped" >&2
   exit 0
 fi
 apt-get update -q >/dev/null

@@ -1,16 +1,15 @@
-// Generates functions from the tables of structures (kernel-bridge/ioctl/layout.ts) that read and write all fields of a
-// structure.
+// Generates functions that read and write all fields of a structure from the tables of structures (kernel-bridge/ioctl/layout.ts).
 //
 //   node scripts/make-layout-code.mjs [DIST]
 //
-// Reads the compiled tables from `dist` and writes `made-code.js` beside them, replacing the empty one of the sources, so
-// it cannot differ from the tables of a commit. With the empty one everything works, by walking through the tables.
+// Reads the compiled tables from `dist` and writes `made-code.js` next to them, replacing the empty one of the sources, so that it cannot
+// differ from the tables of a commit. With the empty one everything works by interpreting the tables.
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const bytesModule = 'kernel-bridge/ioctl/layout-bytes.js';
-/** Folders of `dist`, and their modules with tables. */
+/** Folders of `dist` and their modules with tables. */
 const rooms = {
   'kernel-bridge/ioctl': ['structs.js', 'hca-file.js', 'provider-data.js'],
   'kernel-bridge/kernel/cm': ['mad-layouts.js'],
@@ -20,10 +19,7 @@ const property = (key) => (/^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key
 const byteAt = (offset) => (offset === 0 ? 'b[at]' : `b[at + ${offset}]`);
 const place = (offset) => (offset === 0 ? 'at' : `at + ${offset}`);
 
-/**
- * The bytes that contain an integer's bits: the number of bits, and their distances from the byte's and the value's
- * lowest bit.
- */
+/** The bytes that contain an integer's bits: the number of bits, and their distances from the lowest bit of the byte and of the value. */
 function partsOf({ size, littleEndian }, offset) {
   if (littleEndian)
     return Array.from({ length: size }, (_, i) => ({ index: offset + i, take: 8, up: 0, value: i * 8 }));
@@ -40,14 +36,14 @@ function membersOf({ fields, table }) {
   return fields.map((info) => ({ ...info, type: table[info.name] }));
 }
 
-/** The name of the functions that read and write a whole integer; undefined for others, whose bytes are taken one by one. */
+/** The name suffix of the functions that read and write a whole integer; undefined for others, whose bytes are processed individually. */
 function wholeInteger({ kind, size, littleEndian }, offset) {
   if (kind !== 'uint' || !Number.isInteger(offset)) return undefined;
   if (littleEndian) return size === 4 ? '32' : undefined;
   return size === 2 || size === 4 ? `${size * 8}be` : undefined;
 }
 
-/** An expression for the value at `offset`. `inner` names the structures that have functions of their own, by their tables. */
+/** An expression for the value at `offset`. `inner` maps the tables of structures with their own functions to the names of these. */
 function read(type, offset, inner) {
   const { kind, size, littleEndian } = type;
   if (kind === 'long') return `get64(b, ${place(offset)}, ${littleEndian})`;
@@ -81,8 +77,8 @@ const checks = {
 };
 
 /**
- * Statements that split a structure's value in the variable `from`, or return false, and statements that write it to
- * `offset`. Omitted members of a union are `none`.
+ * Statements that split a structure's value in the variable `from`, or return false, and statements that write it to `offset`. Omitted
+ * members of a union are `none`.
  */
 function write(type, offset, from, inner) {
   const isUnion = type.kind === 'union';
@@ -146,7 +142,7 @@ function write(type, offset, from, inner) {
   return { take, put };
 }
 
-/** Structures within others, which have functions of their own: their types and the names of these by their tables. */
+/** Nested structures that have their own functions: their types and the names of these by table. */
 function innerStructures(structures) {
   const found = new Map();
   const look = (type) => {
@@ -160,7 +156,7 @@ function innerStructures(structures) {
   return several.map(({ type }, i) => ({ type, name: `Inner${i}` }));
 }
 
-/** The functions of an inner structure. What `fits` has not refused, `put` writes. */
+/** The functions of a nested structure. `put` writes any value that `fits` accepts. */
 function innerCode(type, name, inner) {
   const { take, put } = write(type, 0, 'v', inner);
   const lines = (list) => list.map((line) => `  ${line}`).join('\n');
@@ -174,10 +170,7 @@ ${lines([...take.filter((line) => line.startsWith('const ')), ...put])}
 `;
 }
 
-/**
- * The text of a module with the code of structures. `tableMark` tells tables apart, `bytes` is the module of byte
- * functions.
- */
+/** Creates the text of a module with the code of structures. `tableMark` distinguishes tables; `bytes` is the module of byte functions. */
 export function moduleOf(structures, tableMark, bytes) {
   const several = innerStructures(structures);
   const inner = new Map(several.map(({ type, name }) => [type.table, name]));
@@ -199,7 +192,7 @@ ${[...take, ...put, 'return true;'].map((line) => `      ${line}`).join('\n')}
     },
   },`;
   });
-  return `// Made of the tables beside it by scripts/make-layout-code.mjs.
+  return `// Generated from the tables in this folder by scripts/make-layout-code.mjs.
 import { clearBytes, copyBytes, get16be, get32, get32be, get64, isLong, isRun, isUint, put16be, put32, put32be, put64, putBytes } from ${JSON.stringify(bytes)};
 
 const nothing = new Uint8Array(0);
@@ -215,7 +208,7 @@ ${codes.join('\n')}
 `;
 }
 
-/** The content of each file of generated code, by its path. */
+/** The content of each generated file by its path. */
 export async function madeFiles(dist) {
   const load = (path) => import(pathToFileURL(join(dist, path)).href);
   const { tableMark } = await load('kernel-bridge/ioctl/layout.js');

@@ -1,17 +1,17 @@
-// The licences of others' code that a package contains: headers that the addons are compiled with, and libraries that are linked into them. What
-// the package's JavaScript uses of others are its dependencies, which have their own.
+// Licenses of third-party code in a package: headers with which the addons are compiled, and libraries linked into them. The package's
+// JavaScript uses third-party code through dependencies, which have their own licenses.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
 const require = createRequire(import.meta.url);
 const folderOf = (name) => dirname(require.resolve(`${name}/package.json`));
-/** Of the C library and winpthreads for Windows, where Debian installs those. */
+/** The license of the C library and winpthreads for Windows, where Debian installs it. */
 const mingw = '/usr/share/doc/mingw-w64-x86-64-dev/copyright';
 
 const section = (name, use, text) => `## ${name}\n\n${use}\n\n${text.trim()}\n`;
 const fromFile = (name, use, file) => {
-  if (!existsSync(file)) throw new Error(`The licence of ${name} must be in ${file}, which does not exist.`);
+  if (!existsSync(file)) throw new Error(`The license of ${name} must be in ${file}, which does not exist.`);
   return section(name, use, readFileSync(file, 'utf8'));
 };
 
@@ -25,7 +25,7 @@ const gcc = section(
   'GNU General Public License, version 3, with the GCC Runtime Library Exception, version 3.1, which permits this without conditions.',
 );
 
-/** THIRD-PARTY-NOTICES.md of a package: `os` is that of its addons, or 'source' for their sources. */
+/** The THIRD-PARTY-NOTICES.md of a package. `os` is that of its addons, or 'source' for the package of the sources. */
 export function notices(os) {
   const parts = {
     source: () => [

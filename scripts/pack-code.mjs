@@ -1,7 +1,7 @@
-// The JavaScript of the package: CommonJS, which both `import` and `require()` of every runner load, so that a program has one instance of it.
-// Rollup joins the modules of `dist`: a file for each public module and program, with what they share in dist/chunks, and source maps
-// that contain the sources. Beside a public module is an ES module that exports the same by name. It requires the other one, because Node.js
-// searches a CommonJS module that is imported for its names, which takes longer than running it.
+// Creates the JavaScript of the package: CommonJS, which `import` and `require()` of every runner load, so that a program has a single
+// instance of it. Rollup joins the modules of `dist`: a file for each public module and program, with shared code in dist/chunks, and
+// source maps that contain the sources. Each public module also has an ES module that exports the same names. It requires the CommonJS
+// module, because Node.js scans an imported CommonJS module for its exports, which takes longer than running it.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -9,10 +9,10 @@ import { decode, encode } from '@jridgewell/sourcemap-codec';
 import { rollup } from 'rollup';
 import { bundle as kernel, kernelSource } from './bundle-kernel.mjs';
 
-/** The package's own name: parts that import the library as programs do get the modules that everything else has. */
+/** The package's own name, so that parts that import the library as programs do get the same modules as everything else. */
 const isOwn = (id) => /^networkdirect(\/|$)/.test(id);
 
-/** Modules of `dist` with the maps that esbuild has written, and the entry of the kernel's thread. */
+/** Loads modules of `dist` with the maps that esbuild has written, and the entry of the kernel's thread. */
 const compiled = (dist) => ({
   name: 'compiled',
   resolveId(id) {
@@ -23,18 +23,18 @@ const compiled = (dist) => ({
     id === join(dist, kernel)
       ? `${kernelSource}export const files = [];`
       : { code: readFileSync(id, 'utf8'), map: JSON.parse(readFileSync(`${id}.map`, 'utf8')) },
-  // Modules find files from where they are in `dist`.
+  // Modules locate files from their path in `dist`.
   resolveImportMeta(property, { chunkId, moduleId }) {
     const path = JSON.stringify(relative(dirname(chunkId), relative(dist, moduleId)));
     if (property === 'url')
       return `require('node:url').pathToFileURL(require('node:path').join(__dirname, ${path})).href`;
-    throw new Error(`${moduleId} must use import.meta.url alone; got import.meta.${property}.`);
+    throw new Error(`${moduleId} must only use import.meta.url; got import.meta.${property}.`);
   },
 });
 
 /**
- * V8 keeps a source with one character beyond Latin-1 in two bytes each. Lines of comments draw with such characters; in code they
- * are escaped, which strings, templates and expressions read alike.
+ * V8 stores a source with a single character outside Latin-1 in two bytes per character. Box-drawing characters in comments are replaced;
+ * in code, such characters are escaped, which has no effect on strings, templates and regular expressions.
  */
 const latin = {
   name: 'latin',
@@ -46,7 +46,7 @@ const latin = {
   }),
 };
 
-/** Maps name lines and no columns, which would take a fifth of the package. */
+/** Maps contain lines but no columns, which would take a fifth of the package. */
 const byLine = {
   name: 'by-line',
   generateBundle(_, files) {
@@ -73,8 +73,8 @@ const byLine = {
  * @param dist - the compiled modules
  * @param target - the folder
  * @param entries - public modules, paths in `dist`
- * @param programs - files that are run by their own names, paths in `dist`
- * @param left - paths in `dist` that the package does not have; importing them fails
+ * @param programs - files that are run by name, paths in `dist`
+ * @param left - paths in `dist` that the package omits; importing them fails
  */
 export async function packCode(dist, target, entries, programs, left) {
   const { OUTSIDE_OF_BUNDLES } = await import(
@@ -99,12 +99,12 @@ export async function packCode(dist, target, entries, programs, left) {
     generatedCode: { preset: 'es2015', symbols: false },
     hoistTransitiveImports: false,
     sourcemap: true,
-    // As if the package had the sources.
+    // As if the package contained the sources.
     sourcemapPathTransform: (source, map) =>
       relative(dirname(map), join(target, relative(dist, resolve(dirname(map), source)))),
     entryFileNames: '[name]',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // An ES module into which a bundler has put this one.
+    // A bundler has included this module in an ES module.
     intro: ({ fileName }) =>
       entries.includes(fileName) ? `if (typeof __dirname !== 'string') throw new Error(${outside});` : '',
     plugins: [byLine],
@@ -118,7 +118,7 @@ let required;
 try {
   required = createRequire(import.meta.url)('./${basename(fileName)}');
 } catch (cause) {
-  // A bundler has moved this module away from the file, or left it without a URL.
+  // A bundler has moved this module away from the file, or has removed its URL.
   if (cause.code !== 'MODULE_NOT_FOUND' && cause.code !== 'ERR_INVALID_ARG_VALUE') throw cause;
   throw new Error(${outside}, { cause });
 }

@@ -1,14 +1,14 @@
-// The declarations of the package: those that its modules export, and what these need, without members that are marked as internal.
+// Creates the declarations of the package: the exports of its modules and the types that they need, without members marked as internal.
 import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
 import ts from 'typescript';
 
-/** Older libraries of the compiler have no `Symbol.dispose`. The reference has an effect as the first line of a file alone. */
+/** Older libraries of the compiler lack `Symbol.dispose`. The reference only takes effect as the first line of a file. */
 const DISPOSABLE = '/// <reference lib="esnext.disposable" preserve="true" />';
 
-/** The text of a declaration file without members that are marked as internal. */
+/** The text of a declaration file without members marked as internal. */
 function withoutInternal(text) {
   const found = [];
   const look = (node) => {
@@ -21,7 +21,7 @@ function withoutInternal(text) {
   return found.reduce((left, [start, end]) => left.slice(0, start) + left.slice(end), text);
 }
 
-/** Writes the declarations of the modules (paths in `dist`) to the folder, each beside its code. */
+/** Writes the declarations of the modules (paths in `dist`) to the folder, each next to its code. */
 export async function packTypes(dist, modules, folder) {
   const input = modules.map((path) => [path.replace(/\.js$/, ''), join(dist, path.replace(/js$/, 'd.ts'))]);
   const bundle = await rollup({
@@ -36,7 +36,7 @@ export async function packTypes(dist, modules, folder) {
     dir: folder,
     format: 'es',
     banner: DISPOSABLE,
-    // A module that adds members to an interface of another one refers to it by its name.
+    // A module that adds members to an interface of another one refers to it by name.
     minifyInternalExports: false,
     entryFileNames: '[name].d.ts',
     chunkFileNames: ({ name }) => `types/${name.replace(/\.d$/, '')}.d.ts`,

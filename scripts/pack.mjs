@@ -2,11 +2,11 @@
 //
 //   node scripts/pack.mjs [--local | --code]
 //
-// The package's JavaScript is joined to few files, each module once (pack-code.mjs), and so are its declarations (pack-types.mjs). Each
-// folder of build/prebuilt becomes a package of that platform, an optional dependency of the first. The C++ sources are one archive, a package
-// of their own that `networkdirect build` fetches: most systems never need it. With --local the addons of build/Release are this platform's
-// package: for tests, not for others, because they need this system's libraries. With --code it writes the package's folder alone, without
-// declarations: `npm run bench` measures that, with the addons of build/Release.
+// The package's JavaScript is joined to a few files that contain each module once (pack-code.mjs), and so are its declarations
+// (pack-types.mjs). Each folder of build/prebuilt becomes a package for that platform, an optional dependency of the main package. The C++
+// sources are one archive in a separate package that `networkdirect build` downloads, because most systems never need it. With --local, the
+// addons of build/Release become this platform's package: only for tests, because they need this system's libraries. With --code, only the
+// package folder is written, without declarations: `npm run bench` measures that with the addons of build/Release.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -34,7 +34,7 @@ const packages = resolve('build/package');
 const stage = join(packages, own.name);
 const dist = resolve('dist');
 const addons = ['networkdirect_hca.node', 'networkdirect_verbs.node'];
-/** Guards against files that slip into the package by mistake; not a size to optimize for. */
+/** Guards against files that are packed by mistake; not a size to optimize for. */
 const limits = { files: 200, bytes: 6_000_000 };
 
 rmSync(packages, { recursive: true, force: true });
@@ -42,26 +42,26 @@ mkdirSync(stage, { recursive: true });
 
 const json = (file, value) => writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 
-/** Copies a file of this folder to the same place of the stage. */
+/** Copies a file of this folder to the same path in the stage. */
 function copy(file) {
   mkdirSync(dirname(join(stage, file)), { recursive: true });
   copyFileSync(file, join(stage, file));
 }
 
-/** The public modules: what package.json exports. */
+/** The public modules: the exports in package.json. */
 const entries = Object.values(own.exports)
   .filter((target) => typeof target === 'object')
   .map((target) => relative(dist, resolve(target.default)));
 
-/** Programs that are run by their own files, beside the public modules. */
+/** Programs that are run from their own files, in addition to the public modules. */
 const programs = ['nd/cli/nd.js', 'nd/cli/tools/mrrate-thread.js'];
-/** Providers that are broken on purpose, for tests of the conformance suite. */
+/** Deliberately broken providers, for tests of the conformance suite. */
 const left = ['nd/conformance/mutants/index.js'];
 await packCode(dist, join(stage, 'dist'), entries, programs, left);
 for (const file of ['kernel-thread.cjs', 'kernel-thread.cjs.map'])
   copy(`dist/kernel-bridge/door/soft/${file}`);
 
-/** The package is CommonJS, and has ES modules that export the same (pack-code.mjs). */
+/** The package is CommonJS and has ES modules that export the same (pack-code.mjs). */
 const forms = ({ types, default: file }) => ({
   import: { types: types.replace(/ts$/, 'mts'), default: file.replace(/js$/, 'mjs') },
   default: { types, default: file },
@@ -99,20 +99,20 @@ const archive = execFileSync(
   ],
   { maxBuffer: 2 ** 28 },
 );
-/** The folders that have addons for other platforms, by the names of these. */
+/** The folders with addons for other platforms, by platform name. */
 function prebuilt() {
   if (values.local) return { [`${process.platform}-${process.arch}-gnu`]: 'build/Release' };
   const folder = 'build/prebuilt';
   const names = existsSync(folder)
     ? readdirSync(folder).filter((name) => existsSync(join(folder, name, addons[0])))
     : [];
-  if (names.length === 0) throw new Error('Nothing is prebuilt; scripts/build-prebuilt.sh does it.');
+  if (names.length === 0) throw new Error('No prebuilt addons were found. Run scripts/build-prebuilt.sh.');
   return Object.fromEntries(names.map((name) => [name, join(folder, name)]));
 }
 
 const { version, author, license, homepage, repository, bugs, engines } = own;
 
-/** A package beside this one: its folder, to which its files are to be written. */
+/** Creates an additional package. Returns its folder, to which its files are to be written. */
 function companion(name, description, readme, { files, ...more }) {
   const folder = join(packages, name);
   mkdirSync(folder);
@@ -136,7 +136,7 @@ const compressed = brotliCompressSync(archive, {
   params: { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS },
 });
 writeFileSync(join(sources.target, 'native.tar.br'), compressed);
-/** Calls drivers of Windows. It has an install script, so that no other system gets it. */
+/** Calls Windows drivers. It has an install script, so other platforms must not get it. */
 const koffi = { files: ['*.node', 'koffi.cjs'], dependencies: { koffi: own.devDependencies.koffi } };
 const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
   const [os, cpu, libc] = platform.split('-');
@@ -147,14 +147,14 @@ const platforms = Object.entries(prebuilt()).map(([platform, folder]) => {
     ...(os === 'win32' ? koffi : {}),
   });
   if (os === 'win32') copyFileSync('kernel-bridge/windows/koffi.cjs', join(target, 'koffi.cjs'));
-  // Real HCAs have an addon on Linux alone.
+  // Only Linux has an addon for real HCAs.
   const there = addons.filter((addon) => os === 'linux' || addon === addons[0]);
   for (const addon of there) copyFileSync(join(folder, addon), join(target, addon));
   return { name, target };
 });
 
 writeManifest({
-  // `networkdirect build` compiles these sources and no others.
+  // `networkdirect build` only compiles sources with this digest.
   sourcesIntegrity: `sha512-${createHash('sha512').update(compressed).digest('base64')}`,
   optionalDependencies: {
     ...own.optionalDependencies,
@@ -173,6 +173,6 @@ for (const { target } of [sources, ...platforms]) {
 const { filename, entryCount, unpackedSize } = pack(stage);
 console.log(`${filename}: ${entryCount} files, ${unpackedSize} bytes unpacked`);
 if (entryCount > limits.files || unpackedSize > limits.bytes) {
-  console.error(`The package may have ${limits.files} files and ${limits.bytes} bytes.`);
+  console.error(`The package must have at most ${limits.files} files and ${limits.bytes} bytes.`);
   process.exit(1);
 }

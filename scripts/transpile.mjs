@@ -1,5 +1,5 @@
-// Compiles each TypeScript module to a JavaScript module of `dist`, one by one and without checking types, in a
-// fraction of the time of tsc. `npm run types` checks them and writes declarations.
+// Compiles each TypeScript module to a JavaScript module in `dist`, individually and without type checks, in a fraction of the time of tsc.
+// `npm run types` checks types and writes declarations.
 //
 //   node scripts/transpile.mjs
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ async function transpile(extension, options) {
     ...options,
   });
   for (const { path, contents } of outputFiles) {
-    // Bundles are older than the modules that have changed since, and no others.
+    // Files that have not changed keep their time, so that only bundles of changed modules are outdated.
     if (existsSync(path) && readFileSync(path).equals(contents)) continue;
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, contents);
@@ -40,7 +40,7 @@ await Promise.all([
   transpile('.cts', { format: 'cjs', outExtension: { '.js': '.cjs' } }),
 ]);
 
-// A compiled module whose source is gone goes, too: a deleted test would still run. Files without a map are not from here.
+// Deletes compiled modules whose source is gone, because a deleted test would still run. Files without a map do not come from here.
 const modules = new Set(sources.map((file) => file.replace(/ts$/, 'js')));
 for (const map of readdirSync(compilerOptions.outDir, { recursive: true })) {
   const module = map.replace(/\.map$/, '');

@@ -153,7 +153,7 @@ export interface HcaLimits {
   maxPkeys: number;
 }
 
-/** Bits of {@link SrqAttributeValues} that a modify carries. */
+/** Bits for the fields of {@link SrqAttributeValues} that a modify sets. */
 export const SrqMask = {
   /** {@link SrqAttributeValues.entries} */
   entries: 1,
@@ -161,7 +161,7 @@ export const SrqMask = {
   limit: 2,
 } as const;
 
-/** Bits of {@link QpAttributeValues} that a modify carries. */
+/** Bits for the fields of {@link QpAttributeValues} that a modify sets. */
 export const QpMask = {
   /** {@link QpAttributeValues.state} */
   state: 1,
@@ -214,13 +214,13 @@ export const madBytes = 256;
 
 /** The memory of a command's arguments and results. */
 export interface SharedWords {
-  /** Parameters and results from the start; a path's numbers from {@link pathAt} on. */
+  /** Parameters and results, and from {@link pathAt} on the numbers of a path. */
   readonly words: Float64Array;
-  /** A path's source and destination, 16 bytes each, and a MAD. */
+  /** Source and destination GIDs of a path, 16 bytes each, and a MAD. */
   readonly bytes: Uint8Array;
 }
 
-/** Encodes a path. False: there is none, or an address does not have 16 bytes. */
+/** Encodes a path. Returns false if there is none or an address does not have 16 bytes. */
 export function putPath({ words, bytes }: SharedWords, path: PathParameters | undefined): boolean {
   if (path?.source?.length !== gidBytes || path.destination?.length !== gidBytes) return false;
   bytes.set(path.source, 0);
@@ -232,7 +232,7 @@ export function putPath({ words, bytes }: SharedWords, path: PathParameters | un
   return true;
 }
 
-/** Encodes a MAD. False: it does not have 256 bytes. */
+/** Encodes a MAD. Returns false if it does not have 256 bytes. */
 export function putMad({ bytes }: SharedWords, mad: Uint8Array): boolean {
   if (mad.length !== madBytes) return false;
   bytes.set(mad, madAt);
@@ -271,8 +271,8 @@ export function putSrqCreate({ words }: SharedWords, from: SrqCreateParameters):
 }
 
 /**
- * Encodes {@link SrqAttributeValues}. A missing one becomes NaN, which native code refuses if the mask has
- * it.
+ * Encodes {@link SrqAttributeValues}. A missing field becomes NaN, which native code rejects if its bit is
+ * in the mask.
  */
 export function putSrqAttributes({ words }: SharedWords, from: Partial<SrqAttributeValues>): void {
   const missing = Number.NaN;
@@ -283,8 +283,8 @@ export function putSrqAttributes({ words }: SharedWords, from: Partial<SrqAttrib
 }
 
 /**
- * Encodes {@link QpAttributeValues}. A missing one becomes NaN, which native code refuses if the mask has
- * it.
+ * Encodes {@link QpAttributeValues}. A missing field becomes NaN, which native code rejects if its bit is
+ * in the mask.
  */
 export function putAttributes({ words }: SharedWords, from: Partial<QpAttributeValues>): void {
   const missing = Number.NaN;

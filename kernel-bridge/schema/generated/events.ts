@@ -108,12 +108,12 @@ export type HcaEvent =
       length: number;
     };
 
-/** A 32-bit number as an integer. A double, as in the array, would take a heap object in each object that stores it. */
+/** A 32-bit number as an integer. A double, as in the array, would require a heap object in each object that stores it. */
 export function word(words: Float64Array, at: number): number {
   return words[at]! >>> 0;
 }
 
-/** The event of this kind, from the words; undefined: none. `mad`: the bytes of a MAD. */
+/** Decodes an event of this kind from the words; undefined if there is none. `mad`: the bytes of a MAD. */
 export function eventOf(kind: number, { words, bytes }: SharedWords, mad: Uint8Array): HcaEvent | undefined {
   switch (kind) {
     case 1:

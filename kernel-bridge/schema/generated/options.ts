@@ -143,7 +143,7 @@ export interface KernelOptions {
   startTimeoutMs: number;
 }
 
-/** The options that the software HCA has. */
+/** Options of the software HCA. */
 export type HcaOptions = Pick<
   KernelOptions,
   | 'keepAliveMs'
@@ -202,7 +202,7 @@ export const defaultOptions: KernelOptions = {
 };
 
 /**
- * Checks of the options that have more than a range.
+ * Checks of options beyond a range.
  *
  * @internal
  */

@@ -75,10 +75,10 @@ export const queuePairShape = (z: Zod, count: z.ZodNumber, text: z.ZodString) =>
     roundTripNs: count,
   });
 
-/** Numbers of each record of the HCA. */
+/** Length of each record of the HCA, in numbers. */
 export const queuePairNumbers = 19;
 
-/** The record that begins at this number, as the HCA gives it. */
+/** Decodes the record that begins at this index. */
 export function queuePairAt(numbers: Float64Array, at: number) {
   return {
     qpn: numbers[at]!,
@@ -127,10 +127,10 @@ export const memoryShape = (z: Zod, count: z.ZodNumber, text: z.ZodString) =>
     allocated: z.boolean(),
   });
 
-/** Numbers of each record of the HCA. */
+/** Length of each record of the HCA, in numbers. */
 export const memoryNumbers = 6;
 
-/** The record that begins at this number, as the HCA gives it. */
+/** Decodes the record that begins at this index. */
 export function memoryAt(numbers: Float64Array, at: number) {
   return {
     window: numbers[at]! !== 0,

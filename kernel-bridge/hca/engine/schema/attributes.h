@@ -5,8 +5,8 @@
 
 namespace nd {
 
-// each() of a structure calls `visit` with the name, the member, the largest value and the mask's bit of each word, in their order, and
-// ends when it returns false.
+// each() of a structure calls `visit` with the name, the member, the largest value and the mask bit of each word in order, until it
+// returns false.
 
 // Parameters of a new queue pair.
 struct QpCreate {
@@ -72,7 +72,7 @@ struct SrqCreate {
   }
 };
 
-// Bits of SrqAttributeWords that a modify carries.
+// Bits for the fields of SrqAttributeWords that a modify sets.
 namespace srqmask {
 constexpr uint32_t kEntries = 0x1;
 constexpr uint32_t kLimit = 0x2;
@@ -95,7 +95,7 @@ struct SrqAttributeWords {
   }
 };
 
-// Bits of QpAttributeWords that a modify carries.
+// Bits for the fields of QpAttributeWords that a modify sets.
 namespace qpmask {
 constexpr uint32_t kState = 0x1;
 constexpr uint32_t kAccess = 0x2;
@@ -217,12 +217,12 @@ struct HcaLimits {
   }
 };
 
-// The memory of a command's arguments and results: numbers, and bytes.
+// The memory of a command's arguments and results: numbers and bytes.
 struct WordPlaces {
   static constexpr size_t kCount = 24, kPathAt = 18, kOwnerAt = 22, kMadAt = 32, kBytes = 288;
 };
 
-// Calls `visit` with the name, the member and the largest value of each number of a path, in the order of their words.
+// Calls `visit` with the name, the member and the largest value of each number of a path, in the order of the words.
 template <typename Path, typename Visit>
 bool eachWordOfPath(Path& path, Visit visit) {
   return visit("flowLabel", path.flowLabel, 1'048'575) &&

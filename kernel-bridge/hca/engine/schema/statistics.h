@@ -29,7 +29,7 @@ struct QpNumbers {
   uint64_t roundTripNs = 0;  // The smoothed time of a round trip in nanoseconds; 0: not measured.
 
   static constexpr size_t kNumbers = 19;
-  // Calls `visit` with each number, in their order.
+  // Calls `visit` with each number in order.
   template <typename Visit>
   void each(Visit visit) const {
     visit(qpn);
@@ -64,7 +64,7 @@ struct MemoryStatistics {
   bool allocated = false;  // Whether it is memory of `allocate()`.
 
   static constexpr size_t kNumbers = 6;
-  // Calls `visit` with each number, in their order.
+  // Calls `visit` with each number in order.
   template <typename Visit>
   void each(Visit visit) const {
     visit(window);
