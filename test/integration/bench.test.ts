@@ -127,7 +127,7 @@ long(test, 'requests beside sockets, zeromq and a MessagePort, or it is said tha
 
 test('what cannot be done is said before anything is measured', () => {
   for (const [args, words] of [
-    [['--only', 'no such row'], /No row's name matches/],
+    [['--only', 'no such row'], /No row matches/],
     [['--only', '('], /regular expression/],
     [['--rounds', '0'], /--rounds: .*>=1/],
     [['--scale', '-1'], /--scale/],

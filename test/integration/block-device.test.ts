@@ -54,7 +54,7 @@ test('reads and writes of several clients end while the device’s program is bl
         assert.equal(buffer.bytes, expected);
       }
       await rejects(() => client.read(buffer, 1020, 5), /these blocks do not exist/);
-      await rejects(() => client.ask(9, buffer, 0, 1), /does not know this request/);
+      await rejects(() => client.ask(9, buffer, 0, 1), /does not support this request/);
       await client.read(buffer, 1019, 5);
     }),
   );

@@ -153,7 +153,7 @@ test('close answers what was asked, delivers what was sent, and ends both sides'
   const answers = Promise.all([client.request('a'), client.request('b')]);
   const sends = Array.from({ length: 20 }, (_, n) => client.send(`${n}`));
   const closing = client.close();
-  assert.match((await rejection(client.send('too late'))).message, /has ended/);
+  assert.match((await rejection(client.send('too late'))).message, /is closed/);
   const got: string[] = [];
   for await (const message of server) got.push(String(message));
   assert.equal(

@@ -54,7 +54,7 @@ long(test, 'rpc: results, and errors of the server with its words', async () => 
   assert.is(code, 1);
   assert.match(errors, /Division by zero/);
   assert.match((await start('rpc', 'call', HOST, port, 'toString').ended())[1], /Unknown function toString/);
-  assert.match((await start('rpc', 'call', HOST, port, 'sum', 'x').ended())[1], /not all numbers/);
+  assert.match((await start('rpc', 'call', HOST, port, 'sum', 'x').ended())[1], /must be numbers/);
   assert.equal((await start('rpc', 'call', HOST).ended())[0], 2);
 });
 

@@ -56,7 +56,7 @@ test('ranges of remote memory: zero bytes within them are none, and what is outs
     const error = await rejection(wrong());
     assert.equal([error.name, error.code], ['TypeError', 'ERR_INVALID_ARG_TYPE'], String(wrong));
   }
-  for (const zeros of [0, 3, 24]) assert.throws(() => client.open(new Uint8Array(zeros)), /no handle/);
+  for (const zeros of [0, 3, 24]) assert.throws(() => client.open(new Uint8Array(zeros)), /must be a handle/);
 });
 
 test('what a handler of requests must not answer fails the request, and warns the program that has it', async () => {
@@ -151,7 +151,10 @@ test('a message that the peer does not take fails at its sender with both sizes,
     ]) {
       const error = await rejection(call());
       assert.is(error.code, 'EMSGSIZE');
-      assert.match(error.message, new RegExp(`has ${length} bytes; .* at most 100, its maxMessageBytes`));
+      assert.match(
+        error.message,
+        new RegExp(`must have at most 100 bytes, .*maxMessageBytes; got ${length}`),
+      );
     }
   }
   await client.send(new Uint8Array(100));

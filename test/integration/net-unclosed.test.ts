@@ -86,7 +86,7 @@ test('a channel that a server’s handler has lost: it is no longer one of the s
   await closed;
   assert.is((channel.error as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
   assert.is(servers[0]!.connections, 0);
-  assert.match(warnings[0]!.message, /^The channel to 127\.0\.0\.1:\d+ was collected/);
+  assert.match(warnings[0]!.message, /^The channel to 127\.0\.0\.1:\d+ was garbage-collected/);
 });
 
 // A closure that refers to the channel keeps it, and so do all others of its function: each of these functions has one closure at most.
