@@ -1,12 +1,12 @@
-/** What a round of calls allocates. */
+/** Measures the heap allocation of a round of calls. */
 import * as assert from 'uvu/assert';
 import type { WvCompletion } from '../../winverbs/index.js';
 import { type FakeQp, noCompletion } from './fake-winverbs.js';
 
-/** Bytes that a round leaves on the heap. It stops at less than `enough`, and at the latest after 40 runs of `rounds`. */
+/** Bytes that a round leaves on the heap. Stops when less than `enough`, or after 40 runs of `rounds` at the latest. */
 export function bytesPerRound(round: () => void, enough: number, rounds = 20_000): number {
   for (let i = 0; i < 4 * rounds; i += 1) round();
-  // The lowest of several runs, because the engine may compile or collect garbage in any one. On a busy machine it compiles late, and
+  // The lowest of several runs, because the engine may compile or collect garbage in any of them. On a busy machine it compiles late, and
   // code that is not compiled yet allocates numbers.
   let least = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 40 && least >= rounds * enough; run += 1) {
@@ -24,8 +24,8 @@ export function allocatesNothing(round: () => void): void {
 }
 
 /**
- * Completes a Receive, and all other requests of a round but the first, on a queue pair of WinVerbs in memory, without the
- * logging of the fakes, which must not be measured. Returns what begins a round.
+ * Completes a Receive and all other requests of a round except the first, on an in-memory WinVerbs queue pair, without the logging of the
+ * fakes, which must not be measured. Returns the function that begins a round.
  */
 export function completing(qp: FakeQp): () => void {
   const sent: unknown[] = [undefined, undefined, undefined];

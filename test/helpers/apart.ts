@@ -1,4 +1,4 @@
-/** Tests in a network namespace of their own, where no other process has slots or ports, or sends packets. */
+/** Runs tests in a separate network namespace, where no other process has slots or ports or sends packets. */
 import { spawnSync } from 'node:child_process';
 import { lacking } from './needs.js';
 import { inNewNetwork } from './network-namespace.js';
@@ -7,7 +7,7 @@ import { programFile } from './programs.js';
 /** Whether this process runs in such a namespace. */
 export const apart = process.env.ND_TEST_APART !== undefined;
 
-/** Runs the tests of a module there, in a process of its own; or here, if namespaces are not permitted. */
+/** Runs the tests of a module in a separate process there, or here if namespaces are not permitted. */
 export function runApart(url: string, run: () => void): void {
   if (apart) {
     run();

@@ -1,5 +1,5 @@
 /**
- * A program whose Worker blocks for ever, and the ways to end it. The process exits with 7, if it can.
+ * A program whose Worker blocks forever, and the ways to end it. The process exits with 7 if it can.
  *
  *   blocked-program.js exit|nested|terminate|vm WAY     WAY: one of `waits`
  */
@@ -16,7 +16,7 @@ import { readTraces } from './traces.js';
 const ADDRESS = '127.0.0.1';
 const provider = () => openProvider();
 
-/** Calls that wait for a connection or a message, which never comes. */
+/** Calls that wait for a connection or a message that never arrives. */
 export const waits: Readonly<Record<string, () => () => void>> = {
   'an overlapped IOCTL': () => {
     const all = provider();
@@ -48,7 +48,7 @@ function startWorker(task: Task): Worker {
   return new Worker(process.argv[1]!, { workerData: task });
 }
 
-/** Waits until a Worker blocks, or begins to. */
+/** Waits until a Worker blocks or is about to. */
 async function blocks(worker: Worker): Promise<void> {
   await once(worker, 'message');
   await sleep(150);
@@ -60,7 +60,7 @@ function block(way: string): void {
   wait();
 }
 
-/** A script with a timeout ends alone: its thread continues, and so does the request. */
+/** A script with a timeout ends alone; its thread and the request continue. */
 function blockInScript(way: string): string {
   const wait = waits[way]!();
   Reflect.set(globalThis, 'wait', wait);
@@ -69,7 +69,7 @@ function blockInScript(way: string): string {
   } catch (error) {
     return error instanceof WvError ? error.message : String((error as { code?: unknown }).code);
   }
-  return 'it has not waited';
+  return 'it did not wait';
 }
 
 async function main(mode: string, way: string): Promise<void> {

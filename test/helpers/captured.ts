@@ -9,15 +9,15 @@ const ACKNOWLEDGE = 17;
 const UDP_BYTES = 8;
 const BTH_BYTES = 12;
 
-/** What the headers of a packet say. */
+/** Values from the headers of a packet. */
 export interface CapturedPacket {
   readonly opcode: number;
   readonly pkey: number;
   readonly trafficClass: number;
   readonly hopLimit: number;
-  /** 0 with IPv4. */
+  /** 0 for IPv4. */
   readonly flowLabel: number;
-  /** Bytes behind the BTH, the ICRC not counted. */
+  /** Bytes after the BTH, without the ICRC. */
   readonly bytes: number;
 }
 
@@ -44,19 +44,19 @@ export function rcPackets(file: string): CapturedPacket[] {
 }
 
 /**
- * The packets of reliable connections behind the first `from`, as soon as the file has an acknowledgement of them, sent and received: it is
- * written with a delay. The other end must be in the same process.
+ * The packets of reliable connections after the first `from`, once the file contains an acknowledgment of them, sent and received. The file
+ * is written with a delay. The other end must be in the same process.
  */
 export async function acknowledged(file: string, from: number): Promise<CapturedPacket[]> {
   for (const patience = AbortSignal.timeout(HANG_MS); ; ) {
     const packets = rcPackets(file).slice(from);
     if (packets.filter(({ opcode }) => opcode === ACKNOWLEDGE).length >= 2) return packets;
-    if (patience.aborted) throw new Error(`No acknowledgement among ${packets.length} packets.`);
+    if (patience.aborted) throw new Error(`No acknowledgment among ${packets.length} packets.`);
     await setTimeout(20);
   }
 }
 
-/** The different values of one field, in order. */
+/** The distinct values of one field, in order. */
 export function valuesOf(packets: readonly CapturedPacket[], field: keyof CapturedPacket): number[] {
   return [...new Set(packets.map((packet) => packet[field]))].sort((a, b) => a - b);
 }

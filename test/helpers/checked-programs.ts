@@ -1,4 +1,4 @@
-/** Checks programs of the guides, and examples, by the TypeScript compiler. It takes seconds, and loading it half of one. */
+/** Type-checks the programs of the guides and examples with the TypeScript compiler, which takes seconds. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -20,8 +20,7 @@ function ownSources(): Record<string, string[]> {
 }
 
 /**
- * Checks the programs as strictly as this package itself, as if they were files of one folder beside the tests, and returns
- * the errors.
+ * Checks the programs with the same strictness as this package, as if they were files of one folder next to the tests. Returns the errors.
  */
 export function checkPrograms(programs: readonly GuideProgram[]): string[] {
   const place = join(root, 'test/guides');

@@ -33,10 +33,10 @@ interface ClockEntry {
   live: boolean;
 }
 
-/** Timers in the order of their time, and of their setting if that is equal. */
+/** Timers ordered by time, and by creation if that is equal. */
 export class VirtualClock {
   now = 0;
-  /** The next one last; those that were cancelled stay until their time. */
+  /** The next one last. Canceled ones remain until their time. */
   readonly #entries: ClockEntry[] = [];
   #pending = 0;
 
@@ -58,18 +58,18 @@ export class VirtualClock {
     return { cancel: () => this.#end(entry) };
   }
 
-  /** Runs everything up to and including this much time from now. */
+  /** Runs everything that is due up to and including `milliseconds` from now. */
   advance(milliseconds: number): void {
     const end = this.now + milliseconds;
     for (let next = this.#first(); next && next.at <= end; next = this.#first()) this.#run(next);
     this.now = end;
   }
 
-  /** Runs until there are no timers left; throws if that takes longer than the limit. */
+  /** Runs until no timers are left. Throws if that exceeds the limit. */
   runToEnd(boundMs = 100_000_000): void {
     const end = this.now + boundMs;
     for (let next = this.#first(); next; next = this.#first()) {
-      if (next.at > end) throw new Error(`Something is still to happen ${boundMs} ms from the start.`);
+      if (next.at > end) throw new Error(`Timers are still pending ${boundMs} ms after the start.`);
       this.#run(next);
     }
   }
@@ -91,7 +91,7 @@ export class VirtualClock {
   }
 }
 
-/** A message under way. */
+/** A message in flight. */
 export interface Passing {
   readonly from: string;
   readonly to: string;
@@ -105,7 +105,7 @@ export class Network {
   /** All sent messages, as `client REQ`, including lost ones. */
   readonly log: string[] = [];
   readonly sent: Passing[] = [];
-  /** The delays of a message's copies: none loses it, two duplicate it. */
+  /** The delays of a message's copies: an empty list loses it, two delays duplicate it. */
   route: (passing: Passing) => number[] = () => [1];
 
   add(name: string, gid: Gid, options: Partial<CmOptions> = {}, firstId = 0x0100_0000): Host {
@@ -116,8 +116,9 @@ export class Network {
 
   send(from: Host, path: CmPath, mad: Uint8Array): void {
     const message = parseMad(mad);
-    if (typeof message === 'string') throw new Error(`${from.name} sent what is no CM message: ${message}`);
-    if (!gidEquals(path.source, from.gid)) throw new Error(`${from.name} sent from an address not its own.`);
+    if (typeof message === 'string') throw new Error(`${from.name} sent an invalid CM message: ${message}`);
+    if (!gidEquals(path.source, from.gid))
+      throw new Error(`${from.name} used the address of another host as its source.`);
     const to = this.hosts.find((host) => gidEquals(host.gid, path.destination));
     const passing = { from: from.name, to: to?.name ?? 'nobody', mad: Uint8Array.from(mad), message };
     this.sent.push(passing);
@@ -145,11 +146,11 @@ export class Network {
 
   last(from: string, name: CmMessageName): Passing {
     const found = this.sent.findLast((passing) => passing.from === from && passing.message.name === name);
-    if (!found) throw new Error(`${from} has sent no ${name}.`);
+    if (!found) throw new Error(`${from} did not send a ${name}.`);
     return found;
   }
 
-  /** Leftover objects, in words; empty if there are none. */
+  /** Descriptions of leftover objects; empty if there are none. */
   leftovers(): string[] {
     return this.hosts.flatMap(({ name, cm, timers, ids }) => {
       const { connections, timewait, waitingRequests, lookups, sidrWaiting, sidrAnswered } = cm.counters();
@@ -160,7 +161,7 @@ export class Network {
     });
   }
 
-  /** Runs to the end of all timers, and returns the leftovers. */
+  /** Runs until all timers have ended. Returns the leftovers. */
   end(): string[] {
     this.clock.runToEnd();
     return this.leftovers();
@@ -186,7 +187,7 @@ export class Host {
   standardOnly = false;
   /** The P_Key table. */
   pkeys = [0xffff];
-  /** The slot of a process that sends past the wire. */
+  /** The slot of a process that bypasses the wire. */
   slot: number | undefined;
   timers = 0;
   nextPsn: number | undefined;
@@ -294,7 +295,7 @@ export class Side {
   reply: CmReply | undefined;
   rejection: CmReject | undefined;
   request: CmRequest | undefined;
-  /** Called inside the events. */
+  /** Called from within the events. */
   on: Partial<Record<keyof CmEvents, () => void>> = {};
 
   readonly listenTo: CmEvents = {
@@ -322,15 +323,15 @@ export class Side {
   }
 }
 
-/** A client and a server on a network, the server listening, with a queue of sides for its requests. */
+/** A client and a listening server on a network, with a queue of sides for the requests. */
 export class Pair {
   readonly network = new Network();
   readonly client: Host;
   readonly server: Host;
   readonly listener: CmListenerControl;
-  /** Taken requests, oldest first. */
+  /** Accepted requests, oldest first. */
   readonly taken: Side[] = [];
-  /** Called by the server with each request it takes, if set. */
+  /** Called by the server for each request that it takes, if set. */
   onTaken: ((side: Side) => void) | undefined = (side) => side.connection.accept(qp(0x11), new Uint8Array(0));
   /** Whether requests are taken when they arrive. */
   taking = true;
@@ -371,7 +372,7 @@ export class Pair {
     return side;
   }
 
-  /** A connection that both sides consider established. */
+  /** Establishes a connection, so that both sides consider it established. */
   established(more: Partial<CmConnectParameters> = {}): { active: Side; passive: Side } {
     const active = this.connect(more);
     this.network.clock.advance(20);
@@ -399,29 +400,29 @@ export class Pair {
 export const UDP_SERVICE = 0x0111_1c06n;
 export const UDP_QKEY = 0x0123_4567;
 
-/** One look-up: the name and data of its end. */
+/** A lookup: the name and data of its result. */
 export class Question {
   readonly events: string[] = [];
   lookup!: SidrLookup;
   reply: SidrReply | undefined;
 }
 
-/** A request that the server has taken. */
+/** A request that the server has received. */
 export interface Asked {
   readonly inquiry: SidrInquiry;
   readonly request: SidrRequest;
   readonly events: string[];
 }
 
-/** A client that looks up and a server that listens. */
+/** A client that performs lookups and a server that listens. */
 export class SidrPair {
   readonly network = new Network();
   readonly client: Host;
   readonly server: Host;
   readonly listener: SidrListener;
-  /** Taken requests, oldest first. */
+  /** Received requests, oldest first. */
   readonly taken: Asked[] = [];
-  /** Called by the server with each request it takes, if set. */
+  /** Called by the server for each request that it takes, if set. */
   onTaken: ((asked: Asked) => void) | undefined = ({ inquiry }) =>
     inquiry.accept(0x15, UDP_QKEY, new Uint8Array(0));
   /** Whether requests are taken when they arrive. */

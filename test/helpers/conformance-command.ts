@@ -9,14 +9,14 @@ import { programFile } from './programs.js';
 /** The file of the command. */
 export const command = programFile(new URL('../../nd/cli/nd.js', import.meta.url));
 
-/** The result of the command. */
+/** Result of the command. */
 export interface Ended {
   readonly code: number | null;
   readonly lines: string[];
   readonly errors: string;
 }
 
-/** Where and how the command runs: the command that starts a process there, and options of its kernel. */
+/** Where and how the command runs: the command that starts a process there, and kernel options. */
 export interface Place {
   readonly by: readonly string[];
   readonly kernel?: KernelOptionsInput;
@@ -43,7 +43,7 @@ export async function serving(place: Place, ...args: string[]): Promise<Serving>
   const [, token, peer] = /ND_CONFORMANCE_TOKEN=([0-9a-f]{32}) .* --peer (\S+)$/.exec(line) ?? [];
   if (token === undefined || peer === undefined) {
     child.kill();
-    throw new Error(`It does not say how to start the other side: ${line}`);
+    throw new Error(`Expected the command line for the other side; got ${line}`);
   }
   return { child, peer, token };
 }

@@ -1,7 +1,7 @@
 import { type CaseResult, cases, type Spi, selectCases } from '../../nd/conformance/index.js';
 import { conformanceAt, type Place } from './conformance-command.js';
 
-/** Runs all cases of a version; none may fail or be skipped. */
+/** Runs all cases of a version. None may fail or be skipped. */
 export async function passesAll(spi: Spi, place: Place, ...args: string[]): Promise<void> {
   const { code, lines, errors } = await conformanceAt(place, '--json', '--spi', spi, ...args);
   const results = lines.slice(0, -1).map((line) => JSON.parse(line) as CaseResult);

@@ -1,6 +1,6 @@
 /**
- * The rules between two processes with memory of allocate(): with direct access, where each side executes its one-sided requests in the
- * other's memory itself, or with all of them by the link. The counters say which it was.
+ * The rules between two processes with memory from allocate(): with direct access, where each side executes its one-sided requests directly
+ * in the other's memory, or with all of them over the link. The counters show which path was used.
  */
 import { once } from 'node:events';
 import * as assert from 'uvu/assert';
@@ -23,7 +23,7 @@ const GROUPS = ['memory', 'transfer', 'disconnect', 'state', 'v2', 'srq', 'scale
 const ADDRESS = '127.0.0.1';
 const PATIENCE_MS = 10_000;
 
-/** Runs the cases with one way for both processes, this one and another. This thread keeps the option. */
+/** Runs the cases with one path for both processes. This thread keeps the option. */
 export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
   const { child, peer, token } = await serving(
     { by: [], kernel: { direct } },
@@ -54,7 +54,7 @@ export async function passesByWay(spi: Spi, direct: boolean): Promise<void> {
       assert.equal([writes, reads], [0, 0]);
       return;
     }
-    // Most of this side's; others wait behind a Send, are not allowed, or are the first in their memory.
+    // Most requests of this side. Others wait behind a Send, are not permitted, or are the first in their memory.
     assert.ok(writes >= 30 && reads >= 90, `${writes} Writes and ${reads} Reads were direct`);
   } finally {
     child.kill();

@@ -1,24 +1,24 @@
 /**
- * A process with honest clients of `networkdirect/net`, for the orders of {@link CrowdOrder} by IPC. It says `ready` once its adapter is
- * open, so that later connections do not pay for that.
+ * A process with honest clients of `networkdirect/net`, which executes {@link CrowdOrder}s received over IPC. It sends `ready` once its
+ * adapter is open, so that later connections do not include that time.
  */
 import { once } from 'node:events';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
 
-/** What to do, how often, and at which port. */
+/** The clients' operation, its count, and the port. */
 export interface CrowdOrder {
   /**
-   * `channels`, `streams`: connects all at once, and closes them; `hasty`: connects streams and destroys them at once; `endless`:
-   * connects streams, one after the other, until it is killed.
+   * `channels`, `streams`: connects all at once, then closes them; `hasty`: connects streams and destroys them at once; `endless`: connects
+   * streams one after another until it is killed.
    */
   readonly what: 'channels' | 'streams' | 'hasty' | 'endless';
   readonly count: number;
   readonly port: number;
-  /** Of the server; default: 127.0.0.1. */
+  /** Address of the server; default: 127.0.0.1. */
   readonly address?: string | undefined;
 }
 
-/** How long each connection took, ms, and the errors of those that failed. */
+/** Duration of each connection in ms, and the errors of those that failed. */
 export interface CrowdReport {
   readonly times: number[];
   readonly failures: string[];

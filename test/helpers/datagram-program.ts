@@ -1,11 +1,10 @@
 /**
- * A process that answers look-ups, or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready`
- * with its port, and every datagram that it receives.
+ * A process that answers lookups or is a member of a group: `<mode> <address> [<group>]`. It sends its parent `ready` with its port, and
+ * every datagram that it receives.
  *
- * - `serve`: a look-up whose first byte is 1 is rejected, 2 is left waiting, all others are accepted and their bytes
- *   returned; datagrams are sent back.
- * - `ask`: looks up the queue pair behind the port that is given in place of the group, and reports its number and the
- *   time in milliseconds.
+ * - `serve`: a lookup whose first byte is 1 is rejected, 2 is left waiting; all others are accepted and their bytes returned. Datagrams are
+ * echoed.
+ * - `ask`: looks up the queue pair behind the port given instead of the group, and reports its number and the time in ms.
  * - `join`: attaches its queue pair to the group.
  */
 import { readCounters } from '../../kernel-bridge/index.js';

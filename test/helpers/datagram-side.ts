@@ -1,4 +1,4 @@
-/** A UD queue pair with an endpoint, as in a program: sends, receives, answers. */
+/** A UD queue pair with an endpoint, as in a program: sends, receives, replies. */
 import {
   GRH_BYTES,
   type IWVProvider,
@@ -14,7 +14,7 @@ import {
 
 const SLOT = 256;
 const RECEIVES = 8;
-/** In the memory, behind the receives. */
+/** Offset of the send memory, after that of the Receives. */
 const SEND_AT = SLOT * RECEIVES;
 
 export const socketAddressOf = (address: string, port = 0): SocketAddress => ({
@@ -27,7 +27,7 @@ export const socketAddressOf = (address: string, port = 0): SocketAddress => ({
 export interface Arrived {
   text: string;
   sourceQpn: number;
-  /** The address vector for an answer. */
+  /** The address vector for a reply. */
   back: WvAddressVector;
 }
 
@@ -76,7 +76,7 @@ export function openDatagramSide(provider: IWVProvider, address: string, qkey: n
         const at = waiting.findIndex(({ context }) => context === 'sent');
         if (at < 0) continue;
         const [{ status }] = waiting.splice(at, 1) as [WvCompletion];
-        if (status !== WcStatus.SUCCESS) throw new Error(`the datagram ended in ${status}`);
+        if (status !== WcStatus.SUCCESS) throw new Error(`The datagram failed with ${status}.`);
         break;
       }
       handle.release();

@@ -57,7 +57,7 @@ export function openCaOf(
 ): Asked<IbCa> {
   const device = kernel.io.reference(hcaFileName(guid));
   if (typeof device === 'number' || !(device.extension instanceof Hca))
-    throw new Error('there is no such HCA');
+    throw new Error('The HCA does not exist.');
   const udata = { input: new Uint8Array(0), output: new Uint8Array(0), outputSize: 0 };
   const asked = new Asked<IbCa>(
     (irp) => ciOpenCa(al, device as DeviceObject<Hca>, context, dispatch, udata, irp),

@@ -7,17 +7,17 @@ import { root } from './root.js';
 
 /** An `@example` of a docstring. */
 export interface DocExample {
-  /** File and line of what it belongs to. */
+  /** File and line of the declaration to which it belongs. */
   readonly at: string;
-  /** The name of that. */
+  /** The name of that declaration. */
   readonly name: string;
   readonly source: string;
-  /** The module that has what it belongs to. */
+  /** The module that contains the declaration. */
   readonly module: string;
   readonly version1: boolean;
 }
 
-/** Modules of the package, by the folders of their sources; the first that fits. */
+/** Modules of the package by source folder; the first match applies. */
 const modules = [
   ['nd/net/', 'networkdirect/net', 'nd/net/index.ts'],
   ['nd/', 'networkdirect', 'nd/index.ts'],
@@ -26,7 +26,7 @@ const modules = [
   ['kernel-bridge/', 'networkdirect/kernel-bridge', 'kernel-bridge/index.ts'],
 ] as const;
 
-/** Objects that an example may have without making them, with their types. */
+/** Objects that an example may use without creating them, with their types. */
 const common = { context: 'unknown', message: 'Buffer' };
 const given: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'networkdirect/net': { channel: 'Channel', socket: 'Socket', server: 'Server' },
@@ -96,7 +96,7 @@ function examplesIn(file: string, text: string): DocExample[] {
   return found;
 }
 
-/** All examples of the sources but those of the command, whose modules programs cannot import. */
+/** All examples of the sources except those of the command, whose modules programs cannot import. */
 export function readExamples(): DocExample[] {
   return ['nd', 'winverbs', 'kernel-bridge'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -121,7 +121,7 @@ function exportsOf(module: string): ReadonlySet<string> {
   return names;
 }
 
-/** An example as a program: what it uses of its module is imported, and the objects that it does not make are declared. */
+/** An example as a program. Names of its module are imported, and objects that it does not create are declared. */
 export function programOf(example: DocExample, index: number): GuideProgram {
   const { module, source, version1, at } = example;
   const names = exportsOf(module);
@@ -130,7 +130,7 @@ export function programOf(example: DocExample, index: number): GuideProgram {
     ...given[version1 && module === 'networkdirect' ? 'networkdirect 1' : module],
   };
   const words = new Set(source.match(/[A-Za-z_$][\w$]*/g));
-  // Imports of the example's own stay before the block that lets it name things anew.
+  // The example's own imports remain before the block in which it may redeclare names.
   const own = source.match(/^import .*$/gm) ?? [];
   const rest = source.replace(/^import .*$/gm, '');
   const used = Object.entries(variables).filter(([name]) => words.has(name));

@@ -1,4 +1,4 @@
-/** Endpoints of the kernel in each of their states, and the requests of applications. */
+/** Kernel endpoints in each of their states, and the requests of applications. */
 import * as assert from 'uvu/assert';
 import { sockaddrData } from '../../kernel-bridge/ioctl/sockaddr.js';
 import * as s from '../../kernel-bridge/ioctl/structs.js';
@@ -11,7 +11,7 @@ import { WvFile } from '../../kernel-bridge/kernel/filter/file-objects.js';
 import { KernelRig, type Submitted } from './kernel-rig.js';
 import { cmReply, type FakeConnection, type FakeListener } from './rig-cm.js';
 
-/** An endpoint in some state, with all objects that it needs. */
+/** An endpoint in a given state, with all objects that it needs. */
 export interface Scene {
   rig: KernelRig;
   id: bigint;
@@ -20,11 +20,11 @@ export interface Scene {
   handle: number;
   connection: FakeConnection | undefined;
   listener: { id: bigint; control: FakeListener };
-  /** The request that waits in this state. */
+  /** The request that is pending in this state. */
   waiting: Submitted | undefined;
 }
 
-/** The endpoint of an id: tests check its state, which no IOCTL returns. */
+/** The endpoint with an id: tests check its state, which no IOCTL returns. */
 export function endpointOf(rig: KernelRig, id: bigint): Endpoint {
   for (const file of rig.kernel.io.fileObjects) {
     if (file.context instanceof WvFile) {
@@ -35,7 +35,7 @@ export function endpointOf(rig: KernelRig, id: bigint): Endpoint {
   throw new Error(`no endpoint ${id}`);
 }
 
-/** Brings an endpoint into a state by an application's requests. */
+/** Brings an endpoint into a state with an application's requests. */
 export function scene(state: EndpointState): Scene {
   const rig = new KernelRig();
   const { qp, handle } = rig.queuePair();

@@ -1,4 +1,4 @@
-/** An HCA in memory, both sides of it: its objects, recorded commands, events that a test makes, and rings. */
+/** Both sides of an in-memory HCA: its objects, recorded commands, events that a test creates, and rings. */
 
 import type { NativeChannelServer } from '../../kernel-bridge/hca/request-channel-binding.js';
 import {
@@ -27,7 +27,7 @@ export interface FakeRing {
 }
 
 interface FakeQp {
-  /** QpMask of the latest modify, also of refused ones. */
+  /** QpMask of the latest modify, including rejected ones. */
   mask: number;
   parameters: QpCreateParameters;
   qpn: number;
@@ -43,7 +43,7 @@ export const noPath: PathParameters = {
   scopeId: 0,
 };
 
-/** Books of an HCA: refuses what a real one refuses, counts what lives, records what was done. */
+/** An HCA that only keeps records: it rejects what a real one rejects, counts live objects, and records operations. */
 export class FakeHca implements SoftHca, UserHca {
   readonly kernelId = 1;
   readonly slot = 3;
@@ -101,7 +101,7 @@ export class FakeHca implements SoftHca, UserHca {
   readonly mads: Uint8Array[] = [];
   /** P_Keys of {@link mads}. */
   readonly madPkeys: number[] = [];
-  /** What a command answers instead, by its name. */
+  /** The status that a command returns instead, by name. */
   readonly refuse = new Map<keyof SoftHca, number>();
   /** A state whose modify fails with this status. */
   refuseState: { state: number; status: number } | undefined;
@@ -247,7 +247,7 @@ export class FakeHca implements SoftHca, UserHca {
     if ((mask & 1) !== 0) qp.attributes.state = state ?? 0;
     return Status.SUCCESS;
   }
-  /** In single steps, which tests observe and refuse. */
+  /** In single steps, which tests can observe and reject. */
   connectQp(handle: number, { init, rtr, rts }: ConnectSteps, attributes: ConnectAttributes): number {
     return (
       this.modifyQp(handle, QpMask.state | init, { ...attributes, state: QpState.INIT }) ||
@@ -336,7 +336,7 @@ export class FakeHca implements SoftHca, UserHca {
     this.waiters.set(cq, [...(this.waiters.get(cq) ?? []), { type, server, slot, serial }]);
     return Status.SUCCESS;
   }
-  /** Here no request bypasses the kernel. */
+  /** No request bypasses the kernel here. */
   endCqEvents(): void {}
 
   removeCqWaiter(cq: number, slot: number, serial: number): number {
@@ -397,11 +397,11 @@ export class FakeHca implements SoftHca, UserHca {
 
   readonly rings = new Map<number, FakeRing>();
   readonly pins = new Map<number, Uint8Array>();
-  /** Calls, in order: 'doorbell 5', 'arm 3 any', … */
+  /** Calls in order: 'doorbell 5', 'arm 3 any', … */
   readonly log: string[] = [];
   armStatus = 0;
   pinStatus = 0;
-  /** Runs in progress(). */
+  /** Called by progress(). */
   onProgress: () => void = () => {};
   private nextAddress = 0x7f00_0000_1000;
   private nextPin = 1;
@@ -415,7 +415,7 @@ export class FakeHca implements SoftHca, UserHca {
   }
 
   releaseRing(address: number): void {
-    if (!this.rings.delete(address)) throw new Error(`ring ${address} was released twice`);
+    if (!this.rings.delete(address)) throw new Error(`Ring ${address} was released twice.`);
   }
 
   pin(view: Uint8Array) {

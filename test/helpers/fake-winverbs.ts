@@ -1,6 +1,6 @@
 /**
- * WinVerbs in memory, for tests of the layer above: it records calls and ends requests when the test says so. It does
- * not check states; the ND layer must not rely on that.
+ * In-memory WinVerbs for tests of the layer above. It records calls and ends requests when the test requests it. It does not check states;
+ * the ND layer must not rely on that.
  */
 
 import type {
@@ -49,7 +49,7 @@ export class FakeRequest<T> {
         return this.#outcome!.value;
       },
       wait: () => {
-        if (this.#outcome === undefined) throw new Error(`Nobody will end ${this.name}.`);
+        if (this.#outcome === undefined) throw new Error(`The test never ends ${this.name}.`);
       },
       cancel: () => {
         this.canceled = true;
@@ -62,7 +62,7 @@ export class FakeRequest<T> {
     return this.#outcome === undefined;
   }
 
-  /** Ends it without the event loop, as between two turns of it. */
+  /** Ends the request outside the event loop, as between two turns. */
   succeed(value: T): void {
     this.#outcome ??= { value };
   }
@@ -71,7 +71,7 @@ export class FakeRequest<T> {
     this.#outcome ??= { error: new StatusError(status) };
   }
 
-  /** Delivers it by the event loop. */
+  /** Delivers the result from the event loop. */
   deliver(): void {
     this.overlapped.settle();
   }
@@ -107,7 +107,7 @@ abstract class FakeObject implements WvUnknown {
     for (const request of this.requests) if (request.pending) request.fail(Status.CANCELED);
   }
 
-  /** The latest request of that name. */
+  /** The latest request with a name. */
   request(name: string): FakeRequest<unknown> {
     const found = this.requests.findLast((request) => request.name === name);
     if (found === undefined) throw new Error(`No ${name} was issued.`);
@@ -190,7 +190,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
   maxMessageSize = 2 ** 31;
   readonly devices: FakeDevice[] = [];
   readonly endpoints: FakeEndpoint[] = [];
-  /** Thrown by the next call of that name. */
+  /** Statuses to be thrown by the next call with a name. */
   readonly failures = new Map<string, number>();
 
   constructor(readonly addresses: readonly string[] = ['10.0.0.1', 'fd00::1']) {
@@ -208,7 +208,7 @@ export class FakeProvider extends FakeObject implements IWVProvider {
   }
 
   notifyDeviceChange(): never {
-    throw new StatusError(Status.NOT_SUPPORTED, 'a fake tells of nothing');
+    throw new StatusError(Status.NOT_SUPPORTED, 'the fake does not report changes');
   }
 
   translateAddress(address: string | SocketAddress): WvDeviceAddress {
@@ -332,7 +332,7 @@ export class FakePd extends FakeObject implements IWVProtectionDomain {
   /** Regions that were registered by a blocking call. */
   readonly registered: WvMemoryRegion[] = [];
 
-  /** ND measures with it. */
+  /** The ND layer measures memory with it. */
   registerMemory({ byteLength }: ArrayBufferLike | ArrayBufferView): WvMemoryRegion {
     this.provider.trip('registerMemory');
     const region = { lkey: 0x66, rkey: 0x66, address: 0x20000, length: byteLength } as WvMemoryRegion;
@@ -421,9 +421,9 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     readonly provider: FakeProvider,
   ) {
     super();
-    // Less than requested: the layer above must use the queue pair's granted size.
+    // Less than requested, because the layer above must use the queue pair's granted size.
     this.maxInlineSend = Math.min(create.maxInlineSend ?? 0, 64);
-    // And more.
+    // More than requested.
     this.sendSge = create.sendSge + 3;
     this.receiveSge = create.receiveSge + 1;
   }
@@ -503,7 +503,7 @@ export class FakeQp extends FakeObject implements IWVConnectQueuePair {
     this.batches.push('submit');
   }
 
-  /** Puts a completion of a posted request into its queue. */
+  /** Adds a completion of a posted request to its queue. */
   complete(posted: Posted, completion: Partial<WvCompletion> = {}): void {
     posted.queue.waiting.push({
       ...noCompletion,
@@ -558,7 +558,7 @@ export class FakeEndpoint extends FakeObject implements IWVConnectEndpoint {
     super();
   }
 
-  /** Arguments of the latest call of that name. */
+  /** Arguments of the latest call with a name. */
   argsOf(name: string): readonly unknown[] {
     const call = this.calls.findLast((entry) => entry.name === name);
     if (call === undefined) throw new Error(`${name} was not called.`);

@@ -1,11 +1,11 @@
 /**
- * A stranger on this host that sends connection requests by UDP as fast as possible, until it is killed or the time is
- * over: `flood-program address port seconds`. 4096 of them, each with its own id, again and again.
+ * A stranger on this host that sends connection requests over UDP as fast as possible until it is killed or the time has elapsed:
+ * `flood-program address port seconds`. It repeats 4096 requests with different ids.
  */
 import { Forger, forgedReq } from './forged-mads.js';
 
 const [address = '', port = '', seconds = ''] = process.argv.slice(2);
-/** Packets passed to the system before it is waited for. */
+/** Packets passed to the OS before waiting for it. */
 const BATCH = 256;
 const DIFFERENT = 4096;
 

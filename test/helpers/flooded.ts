@@ -1,7 +1,4 @@
-/**
- * The cost of a stranger's flood of connection requests for two processes of this host: for connecting, and for an
- * existing connection.
- */
+/** The cost of a stranger's flood of connection requests for two processes of this host: for connecting, and for an existing connection. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { KernelOptionsInput } from '../../kernel-bridge/option-checks/option-schemas.js';
@@ -11,16 +8,16 @@ import { programFile } from './programs.js';
 const program = programFile(new URL('./flood-program.js', import.meta.url));
 /** A port without a listener. */
 const NOBODY = 9;
-/** A flood ends after this time in any case. */
+/** Maximum duration of a flood in s. */
 const MOST_SECONDS = 120;
 
 export interface Flooded {
-  /** Connections made and ended per second, and round trips per second on an existing connection. */
+  /** Connections established and ended per second, and round trips per second on an existing connection. */
   readonly connects: number;
   readonly echoes: number;
 }
 
-/** Runs `measure` while a stranger floods the address with requests for a port, by default one without a listener. */
+/** Runs `measure` while a stranger floods a port of the address, by default one without a listener. */
 export async function duringFlood<T>(address: string, measure: () => Promise<T>, port = NOBODY): Promise<T> {
   const child = fork(program, [address, String(port), String(MOST_SECONDS)]);
   try {
@@ -50,7 +47,7 @@ export class FloodScene {
     return new FloodScene(server, client, listener, near, far);
   }
 
-  /** Makes `count` connections, one after the other. */
+  /** Establishes `count` connections one after another. */
   async connect(count: number): Promise<number> {
     const begun = performance.now();
     for (let n = 0; n < count; n++) {
@@ -61,7 +58,7 @@ export class FloodScene {
     return (1000 * count) / (performance.now() - begun);
   }
 
-  /** `count` round trips on the existing connection. */
+  /** Executes `count` round trips on the existing connection. */
   async echo(count: number): Promise<number> {
     const begun = performance.now();
     for (let n = 0; n < count; n++) {
@@ -79,14 +76,14 @@ export class FloodScene {
     const { receives } = await link.results(0, 1);
     const [one] = receives;
     if (one?.status !== 'SUCCESS' || one.text !== text)
-      throw new Error(`'${text}' did not arrive, but ${JSON.stringify(receives)}.`);
+      throw new Error(`Expected '${text}'; got ${JSON.stringify(receives)}.`);
   }
 
   async measure(count: number): Promise<Flooded> {
     return { echoes: await this.echo(count), connects: await this.connect(count) };
   }
 
-  /** MADs that both have dropped because there were too many for unknown services, or of one source. */
+  /** MADs that both have dropped because there were too many for unknown services or from one source. */
   async dropped(): Promise<number> {
     let sum = 0;
     for (const peer of [this.server, this.client]) {

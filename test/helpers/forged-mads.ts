@@ -1,4 +1,4 @@
-/** MADs of an attacker that can only send UDP from this host: RoCEv2 packets of QP1 over IPv4, with a right ICRC. */
+/** MADs of an attacker that can only send UDP from this host: RoCEv2 packets of QP1 over IPv4 with a correct ICRC. */
 import { createSocket, type Socket } from 'node:dgram';
 import { type CmBody, emitMad, ipCmHeader } from '../../kernel-bridge/kernel/cm/mad-layouts.js';
 import { expectedIcrc } from './pcap.js';
@@ -13,7 +13,7 @@ const UD_SEND_ONLY = 0x64;
 const DEFAULT_PKEY = 0xffff;
 const GSI_QPN = 1;
 const GSI_QKEY = 0x8001_0000;
-/** The RDMA IP CM service of reliable connections; the port is its low half. */
+/** The RDMA IP CM service for reliable connections; the port is its low half. */
 const RC_SERVICE = 0x0106_0000n;
 const PATH_MTU_1024 = 3;
 
@@ -34,7 +34,7 @@ export function ipCmHeaderOf(source: string, destination: string): Uint8Array {
   });
 }
 
-/** A valid REQ to `address`, from there or from elsewhere, with the given fields. */
+/** A valid REQ to `address`, from that address or another one, with the given fields. */
 export function forgedReq(
   address: string,
   port: number,
@@ -58,7 +58,7 @@ export function forgedReq(
   });
 }
 
-/** Sends MADs to an address of this host, from the same or another one, by its own socket. */
+/** Sends MADs to an address of this host, from the same or another one, with its own socket. */
 export class Forger {
   readonly #socket: Socket = createSocket('udp4');
 
@@ -73,7 +73,7 @@ export class Forger {
     return forger;
   }
 
-  /** Resolves when the system has it. */
+  /** Resolves when the OS has accepted the packet. */
   send(mad: Uint8Array): Promise<void> {
     return this.sendPacket(this.packet(mad));
   }
@@ -93,7 +93,7 @@ export class Forger {
     this.#socket.close();
   }
 
-  /** From the IP header on, because the ICRC covers fields of it. */
+  /** Starts at the IP header, because the ICRC covers fields of it. */
   #packet(mad: Uint8Array): Buffer {
     const length = IP_BYTES + UDP_BYTES + BTH_DETH_BYTES + MAD_BYTES + ICRC_BYTES;
     const ip = Buffer.alloc(length);

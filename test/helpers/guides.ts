@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import { transformSync } from 'esbuild';
 import { root } from './root.js';
 
-/** Programs are compiled inside the package, so that it can be imported by name. */
+/** Programs are compiled within the package, so that they can import it by name. */
 const dist = join(root, 'dist');
 const guidesFolder = join(dist, 'test/guides');
 
 /** A program of a page. */
 export interface GuideProgram {
   readonly page: string;
-  /** Its file; blocks of one page with the same name are one program. */
+  /** Its file; blocks of one page with the same name form one program. */
   readonly file: string;
-  /** A program to start first; its first line is awaited. */
+  /** A program to start first and whose first line is awaited. */
   readonly with?: string;
   /** Its expected output; undefined for files that others import. */
   readonly output?: string;
@@ -21,10 +21,10 @@ export interface GuideProgram {
 }
 
 /**
- * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block
- * behind the last one of a name is its output.
+ * The blocks of a page that begin with ```` ```ts name.ts ```` or ```` ```js name.js ````. A ```` ```text ```` block after the last one of
+ * a name is its output.
  *
- * @throws Error for a block without a name, because it would not be run.
+ * @throws Error for a block without a name, because it would not be run
  */
 export function programsOf(page: string, text: string): GuideProgram[] {
   const programs = new Map<string, { file: string; with?: string; output?: string; source: string }>();
@@ -35,7 +35,7 @@ export function programsOf(page: string, text: string): GuideProgram[] {
       programs.get(latest)!.output = body;
       latest = undefined;
     } else if (language === 'ts' || language === 'js') {
-      if (file === undefined) throw new Error(`${page}: a block of ${language} has no file name.`);
+      if (file === undefined) throw new Error(`${page}: a ${language} block must have a file name.`);
       const other = more.find((word) => word.startsWith('with='))?.slice('with='.length);
       const before = programs.get(file);
       programs.set(file, {
@@ -49,7 +49,7 @@ export function programsOf(page: string, text: string): GuideProgram[] {
   return [...programs.values()].map((program) => ({ page, ...program }));
 }
 
-/** All programs: of the guides, and of README. */
+/** All programs of the guides and the README. */
 export function readPrograms(): GuideProgram[] {
   const guides = readdirSync(join(root, 'docs/guide'))
     .filter((name) => name.endsWith('.md'))
@@ -57,7 +57,7 @@ export function readPrograms(): GuideProgram[] {
   return ['README.md', ...guides].flatMap((page) => programsOf(page, readFileSync(join(root, page), 'utf8')));
 }
 
-/** Writes the code of the programs, whose types helpers/checked-programs.ts checks. */
+/** Writes the code of the programs. helpers/checked-programs.ts checks their types. */
 export function writePrograms(programs: readonly GuideProgram[]): void {
   rmSync(guidesFolder, { recursive: true, force: true });
   mkdirSync(guidesFolder, { recursive: true });

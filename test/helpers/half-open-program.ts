@@ -1,13 +1,13 @@
 /**
- * Strangers that request connections of `networkdirect/net` with a right hello and complete none:
- * `half-open-program address port kind count [source…]`. It sends them by UDP from the sources in turn, by default from the address
- * itself, each with ids of its own, as fast as the system takes them, in a circle until it is killed if the count is 0. Reports `flooding`
- * before the first and `sent` after the last.
+ * Strangers that request connections of `networkdirect/net` with a valid hello and complete none: `half-open-program address port kind
+ * count [source…]`. It sends requests over UDP from the sources round-robin, by default from the address itself, each with its own ids, as
+ * fast as the OS accepts them. With count 0, it repeats them until it is killed. Reports `flooding` before the first and `sent` after the
+ * last.
  */
 import { halfOpenReqs } from './half-open.js';
 
 const [address = '', port = '', kind = '', count = '', ...given] = process.argv.slice(2);
-/** Packets passed to the system before it is waited for. */
+/** Packets passed to the OS before waiting for it. */
 const BATCH = 256;
 const DIFFERENT = 20_000;
 

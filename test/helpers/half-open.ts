@@ -1,4 +1,4 @@
-/** Connection requests of a stranger for servers of `networkdirect/net`: the hello is right, and nothing follows. */
+/** Connection requests of a stranger to servers of `networkdirect/net`, with a valid hello and no further messages. */
 import { randomBytes } from 'node:crypto';
 import { encodeHello, type Hello, Kind } from '../../nd/net/connection/frames.js';
 import { Forger, forgedReq, ipCmHeaderOf } from './forged-mads.js';
@@ -16,20 +16,20 @@ export const streaming: Hello = {
   ringBytes: 2 ** 22,
 };
 
-/** How a stranger's side would answer: the server repeats its REP after the timeout, so many times. */
+/** Timing that a stranger's side announces: the server repeats its REP after the timeout, this many times. */
 export interface HalfOpenTiming {
   readonly localResponseTimeout: number;
   readonly maxCmRetries: number;
 }
 
-/** The standard's own patience: minutes. */
+/** The maximum of the specification: minutes. */
 const patient: HalfOpenTiming = { localResponseTimeout: 20, maxCmRetries: 15 };
 /** The server gives up at once. */
 export const hasty: HalfOpenTiming = { localResponseTimeout: 8, maxCmRetries: 0 };
-/** The server waits for 0.3 s: as many as it admits are half open together. */
+/** The server waits for 0.3 s, so that as many as it admits are half open at the same time. */
 export const brief: HalfOpenTiming = { localResponseTimeout: 16, maxCmRetries: 0 };
 
-/** Packets with requests for a server, each of another connection, and who sends them. */
+/** Packets with requests to a server, each for another connection, and the sender's addresses. */
 export async function halfOpenReqs(
   address: string,
   port: number,
@@ -41,14 +41,14 @@ export async function halfOpenReqs(
   const privateData = new Uint8Array(REQ_DATA);
   privateData.set(ipCmHeaderOf(source, address).subarray(0, HEADER_BYTES));
   privateData.set(encodeHello(kind === 'stream' ? streaming : honest), HEADER_BYTES);
-  // A CA of its own: none of these requests repeats one of an earlier stranger, or names its queue pairs.
+  // A separate CA: these requests do not repeat those of an earlier stranger and do not name its queue pairs.
   const localCaGuid = randomBytes(8).readBigUInt64BE();
   const packetOf = (n: number): Uint8Array =>
     forger.packet(
       forgedReq(
         address,
         port,
-        // A queue pair of no process: those of this host have the number of its slot.
+        // A queue pair of no process: those of this host contain the number of their slot.
         {
           localCommId: 0x7e00_0000 + n,
           localQpn: 0xfe_0000 + (n & 0xffff),

@@ -1,4 +1,4 @@
-/** What a stream has brought so far, for tests that wait for a part of it. */
+/** The text that a stream has produced so far, for tests that wait for part of it. */
 export class Heard {
   text = '';
   #look: (() => void)[] = [];
@@ -10,7 +10,7 @@ export class Heard {
     for (const end of ['close', 'error']) stream.on(end, () => this.#wake(() => (this.#ended = true)));
   }
 
-  /** Waits until the text has this part, and returns what has matched. @throws Error if the stream ends without it. */
+  /** Waits until the text contains this part, and returns the match. @throws Error if the stream ends without it */
   async until(part: string | RegExp): Promise<string> {
     for (;;) {
       const found = typeof part === 'string' ? this.text.includes(part) && part : part.exec(this.text)?.[0];

@@ -1,6 +1,6 @@
 /**
- * The soft kernel without addon, network and peers: a fake HCA, a channel in memory, simulated interfaces, and a
- * connection manager that the test controls.
+ * The soft kernel without addon, network and peers: a fake HCA, an in-memory channel, simulated interfaces, and a connection manager that
+ * the test controls.
  */
 import * as assert from 'uvu/assert';
 import {
@@ -45,7 +45,7 @@ export interface Answer {
   output: Uint8Array;
 }
 
-/** A channel whose requests are passed in one by one. */
+/** A channel whose requests are passed in individually. */
 export class FakeServer implements NativeChannelServer {
   readonly answers = new Map<number, Answer & { serial: number }>();
   readonly serials = new Map<number, number>();
@@ -75,7 +75,7 @@ export class FakeServer implements NativeChannelServer {
 
 // ── Interfaces ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** An interface with a name of the system's form. */
+/** An interface with a name as the OS assigns it. */
 export function hostInterface(
   name: string,
   index: number,
@@ -106,14 +106,14 @@ export class FakeNetwork implements HostNetwork {
     hostInterface('ifb0', 2, []),
     hostInterface('eth0', 4, ['192.0.2.2/24', 'fd00::2/64', 'fe80::fc:ff:fe00:1/64']),
   ];
-  /** By destination; those that are missing have none. */
+  /** Routes by destination; others do not exist. */
   readonly routes = new Map<string, HostRoute>([
     ['192.0.2.9', { source: gidOfAddress('192.0.2.2'), interfaceIndex: 4, mtu: 0 }],
     ['fd00::9', { source: gidOfAddress('fd00::2'), interfaceIndex: 4, mtu: 0 }],
   ]);
   reads = 0;
 
-  /** Receivers of changes; if the network does not report changes, the kernel scans by itself. */
+  /** Receivers of changes. If the network does not report changes, the kernel scans periodically. */
   readonly watchers = new Set<() => void>();
   tells = false;
   readonly routeWatchers = new Set<() => void>();
@@ -128,7 +128,7 @@ export class FakeNetwork implements HostNetwork {
     this.reads++;
     return this.list;
   }
-  /** Adds a route: from an address, by an interface. */
+  /** Adds a route with a source address and an interface. */
   addRoute(destination: string, source: string, interfaceIndex: number, mtu = 0): void {
     this.routes.set(destination, { source: gidOfAddress(source), interfaceIndex, mtu });
   }
@@ -180,7 +180,7 @@ export class Submitted {
 
 const nothing = new Uint8Array(0);
 
-/** A kernel with simulated surroundings, and the IOCTLs as short calls. */
+/** A kernel in a simulated environment, with the IOCTLs as short calls. */
 export class KernelRig {
   readonly server = new FakeServer();
   readonly hca = new FakeHca();
@@ -262,7 +262,7 @@ export class KernelRig {
     return this.submit({ major: ChannelMajor.deviceControl, fileId, code, input, outputLength });
   }
 
-  /** Passes the HCA's events on. */
+  /** Forwards the HCA's events. */
   events(): void {
     while (this.kernel.serveEvents());
   }
@@ -373,7 +373,7 @@ export class KernelRig {
     return s.WvIoEpAttributes.decode(this.ioctl('EP_QUERY', this.id(id)).output);
   }
 
-  /** A listener on port 5000, and its counterpart in connection management. */
+  /** A listener on port 5000 and its counterpart in connection management. */
   listener(port = 5000): { id: bigint; control: FakeListener } {
     const id = this.endpoint();
     this.bind(id, port);

@@ -1,6 +1,6 @@
 /**
- * A process to be killed: `victim port clients seed` has a port of its own, reports it, and runs `clients` clients that
- * repeat sessions with a listener: connect, messages both ways, disconnect. On request it ends in order.
+ * A process to be killed: `victim port clients seed` opens its own port, reports it, and runs `clients` clients that repeat sessions with a
+ * listener: connect, messages in both directions, disconnect. On request it exits normally.
  */
 import { openProvider, QpAttr, QpState, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take, toInit } from './loopback.js';
@@ -14,7 +14,7 @@ process.on('message', () => process.exit(0));
 process.send!(own.port);
 
 async function client(random: () => number): Promise<never> {
-  // Clients are at different points when the process is killed.
+  // Clients are in different phases when the process is killed.
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, random() * 6));
   const side = openSide(provider);
   const sgl = [{ region: side.region, offset: 0, length: 64 }];
@@ -30,11 +30,11 @@ async function client(random: () => number): Promise<never> {
     await ep.accept(null, {});
     for (let n = 0; n < 2; n++) {
       side.qp.send('message', sgl, WvSend.SIGNALED);
-      // Its own completion and the answer.
+      // Its own completion and the reply.
       await take(side.cq, 2);
       await pause();
     }
-    if (remote.length === 0) throw new Error('The listener has sent no private data.');
+    if (remote.length === 0) throw new Error('The listener did not send private data.');
     await ep.disconnect();
     ep.release();
     side.qp.modify({ qpState: QpState.RESET }, QpAttr.STATE);

@@ -1,6 +1,6 @@
 /**
- * One live kernel object of every kind, made by IOCTLs alone, and for every IOCTL a valid input with them, from which
- * fuzzing starts.
+ * One live kernel object of every kind, created by IOCTLs only, and for every IOCTL a valid input that uses them, from which fuzzing
+ * starts.
  */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import type { AddonBinding } from '../../kernel-bridge/hca/soft-hca-binding.js';
@@ -14,10 +14,10 @@ import {
 } from '../../kernel-bridge/ioctl/index.js';
 import { abi } from '../../kernel-bridge/schema/generated/ring.js';
 
-/** The functions of the addon by which a UVP registers memory with the HCA. */
+/** The functions of the addon with which a UVP registers memory with the HCA. */
 export type MemoryAddon = Pick<AddonBinding, 'allocateRing' | 'releaseRing' | 'pin' | 'unpin'>;
 
-/** Endpoints by the state they are in. */
+/** Endpoints by state. */
 interface LiveEndpoints {
   idle: bigint;
   fresh: bigint;
@@ -46,14 +46,14 @@ export interface Live {
   endpoints: LiveEndpoints;
   /** Every id. */
   ids: bigint[];
-  /** Memory that may be registered; no other may. */
+  /** Memory that may be registered; all other memory must be rejected. */
   pinned: { address: bigint; length: number };
   lkey: number;
   listenAddress: ioctl.SocketAddress;
   /** A path record to it. */
   path: Uint8Array;
   ring: (bytes: number) => bigint;
-  /** Releases the memory; call it after the file is closed. */
+  /** Releases the memory. Call it after the file is closed. */
   release(): void;
 }
 
@@ -65,7 +65,7 @@ const qpRingBytes =
   qpSizes.receiveEntries * qpSizes.receiveStride;
 const cqRingBytes = abi.cqHeaderBytes + cqEntries * abi.cqeBytes;
 
-/** Loopback: every host has it. */
+/** The loopback address, which every host has. */
 export const loopback: ioctl.SocketAddress = { family: 4, address: '127.0.0.1', port: 0 };
 
 const idOf = (output: Uint8Array): bigint => ioctl.WvIoObject.decode(output).id;
@@ -74,7 +74,7 @@ function connectParam() {
   return { responderResources: 1n, initiatorDepth: 1n, retryCount: 7, rnrRetryCount: 6, dataLength: 4 };
 }
 
-/** CQ_CREATE's and CQ_RESIZE's input. */
+/** Input of CQ_CREATE and CQ_RESIZE. */
 function cqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
   const ringAddress = live.ring(cqRingBytes);
   return ioctl.withProviderData(
@@ -86,7 +86,7 @@ function cqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
 const srqSizes = { entries: 8, stride: 48 };
 const srqRingBytes = abi.srqHeaderBytes + srqSizes.entries * srqSizes.stride;
 
-/** SRQ_CREATE's and SRQ_MODIFY's input. */
+/** Input of SRQ_CREATE and SRQ_MODIFY. */
 function srqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
   return ioctl.withProviderData(
     ioctl.WvIoSrqAttributes.encode({ id: { id }, maxWr: srqSizes.entries, maxSge: 2, srqLimit: 1 }),
@@ -98,8 +98,7 @@ function srqInput(live: Pick<Live, 'ring'>, id: bigint): Uint8Array {
   );
 }
 
-/** QP_CREATE's input: on a shared receive queue, or (0) with a receive queue of its own. */
-/** A group that the live UD queue pair is in, and another. */
+/** A group in which the live UD queue pair is, and another one. */
 const liveGroup = ioctl.gidOfAddress('239.77.0.1');
 const otherGroup = ioctl.gidOfAddress('239.77.0.2');
 
@@ -167,7 +166,7 @@ function routeInput(id: bigint, path: Uint8Array): Uint8Array {
   return ioctl.withProviderData(ioctl.WvIoId.encode({ id, data: ioctl.EpOption.ROUTE }), path);
 }
 
-/** Makes the objects on two open files. Every step must succeed. */
+/** Creates the objects on two open files. Every step must succeed. */
 export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: MemoryAddon): Live {
   const rings: number[] = [];
   const ring = (bytes: number): bigint => {
@@ -255,7 +254,7 @@ export function makeLiveObjects(file: DeviceFile, ibat: DeviceFile, addon: Memor
   };
 }
 
-/** For every IOCTL an input that is valid with the live objects, or nearly so. */
+/** For every IOCTL, an input that is valid or nearly valid with the live objects. */
 export function examples(live: Live): Record<IoctlName | IbatName, () => Uint8Array | null> {
   const { endpoints: ep, guid, path } = live;
   const group = ioctl.sockaddrData({ family: 4, address: '239.1.2.3', port: 0 });
@@ -369,7 +368,7 @@ export function datagramExamples({ endpoints: ep }: Live): Record<DatagramForm, 
   };
 }
 
-/** For every IOCTL of an HCA's file only, an input that is valid for an instance of it. */
+/** For every IOCTL that only an HCA's file has, an input that is valid for an instance of it. */
 export function hcaFileExamples(id: bigint): Record<HcaFileName, () => Uint8Array> {
   return {
     CA_QUERY: () => ioctl.WvIoObject.encode({ id }),

@@ -19,7 +19,7 @@ export class DriverFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'drivers-'));
   private files = 0;
 
-  /** A driver's file with this source; each has a name of its own. */
+  /** A driver file with this source; each has a unique name. */
   source(text: string, ending = 'mjs'): string {
     const path = join(this.path, `driver${++this.files}.${ending}`);
     writeFileSync(path, text);
@@ -40,7 +40,7 @@ export class DriverFolder {
   }
 }
 
-/** Loads a driver by the name `box`. */
+/** Loads a driver under the name `box`. */
 export function loadBox(file: string, options: LoadDriverOptions = {}): Overlapped<LoadedDriver> {
   return loadDriver(file, { name: 'box', ...options });
 }
@@ -57,7 +57,7 @@ export async function failure(asked: (() => unknown) | PromiseLike<unknown>): Pr
     if (error instanceof StatusError) return error;
     throw error;
   }
-  throw new Error('it has succeeded');
+  throw new Error('The call succeeded.');
 }
 
 const RUN_CODE = 0x0022_2000;
@@ -73,7 +73,7 @@ export const OPENED = `const hca = kernel.referenceHca(kernel.hcaOfAddress('127.
   const shape = { sendCq: cq, receiveCq: cq, sendDepth: 4, receiveDepth: 4, sendSge: 1, receiveSge: 1 };
   const qp = await kernel.wait((irp) => verbs.ciCreateQp(pd, shape, 0, {}, irp));`;
 
-/** A driver that does this when it is asked, and answers `seen` as JSON. */
+/** A driver that executes `body` when requested and returns `seen` as JSON. */
 const asked = (drivers: DriverFolder, body: string): string =>
   drivers.box(`driver.onIoctl(${RUN_CODE}, (irp) => {
     irp.markPending();
@@ -86,7 +86,7 @@ const asked = (drivers: DriverFolder, body: string): string =>
     const status = async (verb) => {
       seen.push(await new Promise((resolve) => {
         const own = kernel.call(verb, resolve);
-        // A request that nobody would ever complete.
+        // A request that would never complete.
         setTimeout(() => { if (!own.completed) { resolve('never'); own.cancel(); } }, 300);
       }));
     };
@@ -96,7 +96,7 @@ const asked = (drivers: DriverFolder, body: string): string =>
   }, 0, 4096);
   driver.routines.unload = () => {};`);
 
-/** What such a driver has seen; numbers as names of statuses. */
+/** The values that such a driver has seen, with statuses as names. */
 export async function seenBy(drivers: DriverFolder, body: string): Promise<unknown[]> {
   await loadBox(asked(drivers, body));
   const file = openBox();

@@ -9,12 +9,12 @@ import {
 } from '../../nd/cli/sides/winverbs-side.js';
 import { type IWVProvider, openProvider, type SocketAddress } from '../../winverbs/index.js';
 
-/** The address of the device under test, on which both sides are; `test/rdma` runs tests on addresses of real devices. */
+/** The address of the tested device, on which both sides are; `test/rdma` runs tests on addresses of real devices. */
 export const ADDRESS = process.env.ND_TEST_ADDRESS ?? LOOPBACK;
 
 export { ALL_ACCESS, remoteOf, type SideWv as Side, type SideWvOptions, take, toInit };
 
-/** What one side of a connection has of its own. */
+/** The objects of one side of a connection. */
 export function openSide(
   provider: IWVProvider,
   change: SideWvOptions = {},
@@ -30,7 +30,7 @@ export function openListener(provider: IWVProvider, address = ADDRESS, backlog =
   return { listener, peer: listener.query().localAddress as SocketAddress & { family: 4 } };
 }
 
-/** Connects `a` (active) to `b`, with private data both ways; answers what each side got. */
+/** Connects `a` (active) to `b` with private data in both directions. Resolves with the data that each side received. */
 export async function connect(provider: IWVProvider, a: SideWv, b: SideWv, address = ADDRESS) {
   const listener = new ListenerWv(provider, { family: 4, address, port: 0 });
   let [atA, atB] = [a.ep.query(), b.ep.query()];

@@ -1,4 +1,4 @@
-/** A connector of either version of the SPI on WinVerbs in memory, with a queue pair and a listener, in any state. */
+/** A connector of either SPI version on in-memory WinVerbs, with a queue pair and a listener, in any state. */
 import * as assert from 'uvu/assert';
 import type { ConnectorBase } from '../../nd/core/connector-base.js';
 import type { ConnectorMethod, ConnectorState } from '../../nd/core/connector-states.js';
@@ -19,11 +19,11 @@ export const DATA = new Uint8Array([1, 2, 3]);
 /** Statuses that the versions name differently. */
 export interface Says {
   readonly timeout: number;
-  /** NotifyDisconnect when this side disconnects. */
+  /** Status of NotifyDisconnect when this side disconnects. */
   readonly ownDisconnect: number;
-  /** Disconnect without the peer's confirmation. */
+  /** Status of Disconnect without the peer's confirmation. */
   readonly unconfirmed: number;
-  /** An address that another endpoint has. */
+  /** Status for an address that another endpoint has. */
   readonly taken: number;
 }
 
@@ -53,7 +53,7 @@ export abstract class ConnectorRig {
   /** Posts a Receive. */
   abstract receive(): void;
   abstract getConnectionRequest(connector: ConnectorBase): Overlapped<void>;
-  /** Gives a connector its address, where that has a method of its own. */
+  /** Assigns an address to a connector if there is a separate method for that. */
   abstract bind(connector: ConnectorBase): void;
   protected abstract bringBound(): void;
 
@@ -62,7 +62,7 @@ export abstract class ConnectorRig {
     return this.wvProvider.endpoints.at(-1)!;
   }
 
-  /** That of the listener. */
+  /** The WinVerbs endpoint of the listener. */
   get listening(): FakeEndpoint {
     return this.wvProvider.endpoints[0]!;
   }
@@ -80,7 +80,7 @@ export abstract class ConnectorRig {
     return this.acceptWith(this.queuePair, privateData);
   }
 
-  /** Ends the latest request of that name on the connector's WinVerbs endpoint, not yet observed. */
+  /** Ends the latest request with a name on the connector's WinVerbs endpoint; the result is not delivered yet. */
   end(name: string, status: number = Status.SUCCESS): void {
     const request = this.wv.request(name);
     if (status === Status.SUCCESS) request.succeed(undefined);
@@ -114,7 +114,7 @@ export abstract class ConnectorRig {
     return this;
   }
 
-  /** Calls a method; returns the status of its refusal, SUCCESS if it is accepted. */
+  /** Calls a method. Returns the status of its rejection, or SUCCESS if it is accepted. */
   try(method: ConnectorMethod): number {
     const { connector } = this;
     const other = this.newQueuePair();

@@ -12,7 +12,7 @@ import { Provider } from '../../nd/v1/provider.js';
 import { QpState } from '../../winverbs/index.js';
 import { type FakeCq, type FakeDevice, type FakePd, FakeProvider, type FakeQp } from './fake-winverbs.js';
 
-/** A provider of either version on WinVerbs in memory, on a host with three addresses. */
+/** A provider of either version on in-memory WinVerbs, on a host with three addresses. */
 export function fakeProvider<P>(
   Provider: new (open: () => FakeProvider, addresses: () => SocketAddress[]) => P,
 ): { wv: FakeProvider; nd: P } {
@@ -32,7 +32,7 @@ export function fakeProvider<P>(
   return { wv, nd };
 }
 
-/** An adapter on WinVerbs in memory. */
+/** An adapter on in-memory WinVerbs. */
 export function openFake(): {
   wv: FakeProvider;
   nd: Provider;
@@ -54,7 +54,7 @@ export function registered(adapter: INDAdapter, pd: FakePd, length = 4096): NdMe
   return request.getResult();
 }
 
-/** An endpoint, by default connected as far as WinVerbs is concerned. */
+/** An endpoint, by default connected from the viewpoint of WinVerbs. */
 export function endpointOf(
   adapter: INDAdapter,
   pd: FakePd,

@@ -1,6 +1,6 @@
 /**
- * Both versions of the SPI as one, for tests of what they have in common: those of nd/cli/sides, with windows, read limits
- * and the statuses that the versions name differently.
+ * Both SPI versions behind a common interface, for tests of what they share: the sides of nd/cli/sides, with windows, read limits and the
+ * statuses that differ between the versions.
  */
 import {
   type Done,
@@ -31,7 +31,7 @@ type Limits = readonly [inbound: number, outbound: number];
 
 interface Version {
   readonly spi: string;
-  /** Statuses that the versions name differently: of a Send without a Receive, and of a Read where the outbound limit is 0. */
+  /** Statuses that differ between the versions: of a Send without a Receive, and of a Read with an outbound limit of 0. */
   readonly says: { readonly unreceived: string; readonly noReads: string };
   open(): AnyHost;
 }
@@ -41,10 +41,10 @@ export const versions: readonly Version[] = [
   { spi: 'v2', says: { unreceived: 'IO_TIMEOUT', noReads: 'INTERNAL_ERROR' }, open: () => new HostV2() },
 ];
 
-/** The read limits of sides, which v1 has from the endpoint, and v2 from Connect. */
+/** The read limits of sides, which v1 takes from the endpoint and v2 from Connect. */
 const limitsOf = new WeakMap<AnySide, { inboundReadLimit: number; outboundReadLimit: number }>();
 
-/** A side without inline data, where that is a choice. */
+/** A side without inline data if that is configurable. */
 export function newSide(host: AnyHost, limits?: Limits): AnySide {
   const reads = limits && { inboundReadLimit: limits[0], outboundReadLimit: limits[1] };
   const side = host instanceof HostV1 ? host.newSide({ ...reads }) : host.newSide({ inlineDataSize: 0 });
@@ -54,7 +54,7 @@ export function newSide(host: AnyHost, limits?: Limits): AnySide {
 
 const placed = new WeakSet<AnySide>();
 
-/** Connects from `own`, or, once the side has an address, from that. */
+/** Connects from `own` or, if the side already has an address, from that. */
 export function connect(side: AnySide, peer: string | SocketAddress, own?: SocketAddress): Overlapped<void> {
   if (side instanceof SideV1)
     return side.connector.connect(side.endpoint, peer, { localPort: own?.port ?? 0 });
@@ -128,7 +128,7 @@ export function window(side: AnySide): Window {
   return side.adapter.createMemoryWindow();
 }
 
-/** Binds a window to the first bytes of the side's memory, or of other memory; returns what a peer accesses it by. */
+/** Binds a window to the first bytes of the side's memory or of other memory. Returns the descriptor with which a peer accesses it. */
 export function bind(
   side: AnySide,
   to: Window,

@@ -1,4 +1,4 @@
-/** The `nd` command in processes of its own, as users start it. */
+/** The `nd` command in separate processes, as users start it. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { programFile } from './programs.js';
 
@@ -49,7 +49,7 @@ export class NdTool {
     for (;;) {
       const found = pattern.exec(this.#stdout) ?? pattern.exec(this.#stderr);
       if (found !== null) return found;
-      if (this.#over) throw new Error(`It never printed ${pattern}:\n${this.#stdout}\n${this.#stderr}`);
+      if (this.#over) throw new Error(`Expected output ${pattern}; got:\n${this.#stdout}\n${this.#stderr}`);
       await new Promise<void>((resolve) => this.#look.push(resolve));
     }
   }

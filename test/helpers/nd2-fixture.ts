@@ -6,7 +6,7 @@ import { QpState } from '../../winverbs/index.js';
 import type { FakeDevice, FakePd, FakeProvider, FakeQp } from './fake-winverbs.js';
 import { fakeProvider } from './nd-fixture.js';
 
-/** A v2 adapter on WinVerbs in memory. */
+/** A v2 adapter on in-memory WinVerbs. */
 export function openFake2(): {
   wv: FakeProvider;
   nd: Provider;
@@ -30,7 +30,7 @@ export function registered2(adapter: Adapter, pd: FakePd, flags: number, length 
   return region;
 }
 
-/** A queue pair, by default connected as far as WinVerbs is concerned. */
+/** A queue pair, by default connected from the viewpoint of WinVerbs. */
 export function queuePairOf(
   adapter: Adapter,
   pd: FakePd,

@@ -31,7 +31,7 @@ function effectiveCapabilities(): bigint {
   return BigInt(`0x${bits ?? '0'}`);
 }
 
-/** Each need, and why this machine does not meet it, with a remedy. */
+/** Each requirement, and why this machine does not meet it, with a cure. */
 const needs = {
   /** Decodes captures. */
   tshark: () => absent('tshark', 'tshark'),
@@ -49,12 +49,12 @@ const needs = {
     if (tool !== undefined) return tool;
     const problem = namespaceProblem();
     if (problem === undefined) return undefined;
-    return `no network namespace with a veth pair can be made: ${problem} (run as root, or permit user namespaces)`;
+    return `cannot create a network namespace with a veth pair: ${problem} (run as root, or permit user namespaces)`;
   },
   /** Simulated hosts with TUN interfaces. */
   TUN: () =>
     process.getuid?.() !== 0
-      ? 'TUN interfaces of two network namespaces are made as root (run as root)'
+      ? 'TUN interfaces in two network namespaces require root (run as root)'
       : existsSync('/dev/net/tun')
         ? undefined
         : 'there is no /dev/net/tun (modprobe tun; docker run --device /dev/net/tun)',
@@ -64,21 +64,19 @@ const needs = {
       ? 'no privilege to open raw sockets (run as root, or permit user namespaces)'
       : undefined,
   /** A shell that limits the resources of a program. */
-  limits: () => (onWindows ? 'limits of a process are set by a shell of Linux (run it there)' : undefined),
-  /** Peers that write into memory of `allocate()` themselves. */
+  limits: () => (onWindows ? 'process limits require a Linux shell (run it on Linux)' : undefined),
+  /** Peers that write to memory from `allocate()` directly. */
   'direct access': () =>
-    onWindows
-      ? 'a section that others map cannot be kept from being written to (run it on Linux)'
-      : undefined,
+    onWindows ? 'mapped sections cannot be protected from writes (run it on Linux)' : undefined,
   '127.0.0.1': () => undefined,
   '::1': () =>
     addresses.some(({ address }) => address === '::1')
       ? undefined
       : 'the loopback interface has no address ::1 (switch IPv6 on; docker run --sysctl net.ipv6.conf.all.disable_ipv6=0)',
-  /** Another address than those of the loopback interface. */
+  /** An address that does not belong to the loopback interface. */
   interface: () =>
     interfaceAddress === undefined
-      ? 'this host has no IPv4 address but loopback (connect it to a network)'
+      ? 'this host only has a loopback IPv4 address (connect it to a network)'
       : undefined,
 } satisfies Record<string, () => string | undefined>;
 

@@ -1,4 +1,4 @@
-// A process that ends as soon as nothing keeps it alive: `net-alive-program LAYER CASE`. It prints what happens before.
+// A process that exits as soon as nothing keeps it alive: `net-alive-program LAYER CASE`. It prints the preceding events.
 import { once } from 'node:events';
 import { connectChannel, createChannelServer } from '../../nd/net/index.js';
 import { connected, HOST, layers, listening, type Socket } from './net-layers.js';
@@ -8,14 +8,14 @@ const net = layers[layer!]!;
 /** Runs if something else keeps the process alive until then. */
 const later = (ms: number, run: () => void): void => void setTimeout(run, ms).unref();
 
-/** Two ends of a connection, and the server does not keep the process alive. */
+/** Two ends of a connection. The server does not keep the process alive. */
 async function pair(): Promise<[Socket, Socket]> {
   const [client, other, server] = await connected(net);
   server.unref();
   return [client, other];
 }
 
-/** Sockets that come and go beside: the process must not be kept alive by what they have left. */
+/** Sockets that are opened and closed meanwhile must not leave anything that keeps the process alive. */
 async function used(): Promise<void> {
   const [client, other] = await pair();
   client.end('x');
@@ -67,7 +67,7 @@ const cases: Readonly<Record<string, () => Promise<void>>> = {
     const [client, other] = await pair();
     client.unref();
     other.unref();
-    // More than can be on the way, so it waits for its reader.
+    // More than can be in flight, so that it waits for its reader.
     client.write(Buffer.alloc(20_000_000), () => console.log('written'));
     later(200, () => other.resume());
     later(20_000, () => console.log('alive'));

@@ -1,27 +1,27 @@
-// The same program over `node:net` and over `networkdirect/net`, for tests of what both do alike.
+// The same program over `node:net` and over `networkdirect/net`, for tests of their common behavior.
 import { once } from 'node:events';
 import nodeNet from 'node:net';
 import { test } from 'uvu';
 import { connect, createServer } from '../../nd/net/index.js';
 
-/** All servers listen here. */
+/** The address on which all servers listen. */
 export const HOST = '127.0.0.1';
 
-/** A socket, as far as both have it. */
+/** The common part of both sockets. */
 export type Socket = nodeNet.Socket;
-/** A server, as far as both have it. */
+/** The common part of both servers. */
 export type Server = nodeNet.Server;
-/** Options of a server that both have. */
+/** Server options that both support. */
 export interface ServerOptions {
   readonly allowHalfOpen?: boolean;
   readonly pauseOnConnect?: boolean;
 }
 
-/** What both have. */
+/** The common part of both modules. */
 export interface Net {
   createServer(handler: (socket: Socket) => void, options?: ServerOptions): Server;
   connect(port: number, host: string, connected?: () => void): Socket;
-  /** A client that stays open for writing when the server has ended. */
+  /** A client that stays writable when the server has ended. */
   connectHalfOpen(port: number): Socket;
 }
 
@@ -32,7 +32,7 @@ export const layers: Readonly<Record<string, Net>> = {
     connect: (port, host, connected) => nodeNet.connect(port, host, connected),
     connectHalfOpen: (port) => nodeNet.connect({ port, host: HOST, allowHalfOpen: true }),
   },
-  // The types differ in what programs of this kind do not use.
+  // The types only differ in parts that these programs do not use.
   'networkdirect/net': {
     createServer: (handler, options) => createServer(options ?? {}, handler as never) as unknown as Server,
     connect: (port, host, connected) => connect(port, host, connected) as unknown as Socket,
@@ -47,12 +47,12 @@ export async function listening(server: Server): Promise<number> {
   return (server.address() as nodeNet.AddressInfo).port;
 }
 
-/** Closes it, and waits for the end of its connections. */
+/** Closes the server and waits for the end of its connections. */
 export async function closed(server: Server): Promise<void> {
   await new Promise<void>((resolve) => server.close(() => resolve()));
 }
 
-/** All that comes, as text. */
+/** All received data as text. */
 export async function textOf(socket: Socket): Promise<string> {
   let text = '';
   for await (const bytes of socket) text += bytes;

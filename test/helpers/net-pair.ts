@@ -1,4 +1,4 @@
-// Servers and connections of `networkdirect/net` for tests. All end with the test.
+// Servers and connections of `networkdirect/net` for tests. All of them end with the test.
 import { once } from 'node:events';
 import {
   type Channel,
@@ -15,7 +15,7 @@ import {
 
 const open = new Set<{ destroy(): unknown } | Server>();
 
-/** Ends what tests have left. */
+/** Ends what tests have left open. */
 export async function endAll(): Promise<void> {
   const all = [...open];
   open.clear();
@@ -23,7 +23,7 @@ export async function endAll(): Promise<void> {
   for (const each of all) if (!('destroy' in each)) await each[Symbol.asyncDispose]();
 }
 
-/** A server that listens, and its port. Without a host (null) it listens everywhere. */
+/** Listens and returns the port. Without a host (null), the server listens on all addresses. */
 export async function listening(server: Server, host: string | null = '127.0.0.1'): Promise<number> {
   open.add(server);
   server.listen(host === null ? {} : { host });
@@ -65,5 +65,5 @@ export async function rejection(promise: Promise<unknown>): Promise<Error & { co
   } catch (error) {
     return error as Error;
   }
-  throw new Error('It did not reject.');
+  throw new Error('The promise did not reject.');
 }

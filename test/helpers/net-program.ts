@@ -1,4 +1,5 @@
-// A process for tests of `networkdirect/net`: serves requests, or is a client that asks, one that pours bytes into a stream, or many that write a little and leave, and can be killed. Messages by IPC.
+// A process for tests of `networkdirect/net` that can be killed. It serves requests, or is a client that sends requests, one that writes a
+// long stream, or many that write a little and leave. Uses IPC messages.
 import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { connect, connectChannel, createChannelServer } from '../../nd/net/index.js';
@@ -14,7 +15,7 @@ if (role === 'serve') {
   await once(server, 'listening');
   process.send!({ port: server.address()!.port });
 } else if (role === 'leave') {
-  // Connections that write a little and end, all together when they are told to.
+  // Connections that write a little and end, all at once on request.
   const sockets = await Promise.all(
     Array.from({ length: Number(process.argv[5]) }, async () => {
       const socket = connect(Number(port), address);
@@ -44,7 +45,7 @@ if (role === 'serve') {
   for (let n = 0; n < 20; n += 1) {
     for (const bytes of [Buffer.from(`request ${n}`), pattern.subarray(0, 9000 * n)]) {
       const answer = await channel.request(bytes);
-      if (!answer.equals(bytes)) throw new Error(`The answer to ${bytes.length} bytes is wrong.`);
+      if (!answer.equals(bytes)) throw new Error(`Wrong answer to a request of ${bytes.length} bytes.`);
     }
   }
   process.send!({ answered: 40 });

@@ -1,4 +1,4 @@
-// A peer of `networkdirect/net` that speaks ND v2 and sends whatever bytes a test wants.
+// A peer of `networkdirect/net` that uses ND v2 directly and sends arbitrary bytes.
 import {
   type IND2Adapter,
   type IND2CompletionQueue,
@@ -31,10 +31,10 @@ const LOOPBACK = '127.0.0.1';
 const SLOT = 131_072;
 const RECEIVES = 32;
 const DEPTH = 512;
-/** Sends of a {@link Hoarder} in flight, and bytes of each: they do not share memory. */
+/** Maximum Sends of a {@link Hoarder} in flight. They do not share memory. */
 const HOARDED = 16;
 const HOARDED_BYTES = SLOT / HOARDED;
-/** Bytes of memory that nothing was read into, or that is written over others'. */
+/** Contents of memory that no Read has written, and of Writes to other memory. */
 export const MARK = 0xa5;
 
 /** The hello of an honest peer. */
@@ -46,7 +46,7 @@ export const honest: Hello = {
   ringBytes: 0,
 };
 
-/** One end of a connection, and all that it needs. */
+/** One end of a connection and all its objects. */
 export class RawPeer implements Disposable {
   readonly #adapter: IND2Adapter;
   readonly #queue: IND2CompletionQueue;
@@ -55,11 +55,11 @@ export class RawPeer implements Disposable {
   readonly #queuePair: IND2QueuePair;
   readonly connector: IND2Connector;
   #listener: IND2Listener | undefined;
-  /** Payloads with headers, as they came. */
+  /** Payloads with headers, as received. */
   readonly received: Buffer[] = [];
   /** Sends that have not completed. */
   sending = 0;
-  /** Of the last Read or Write of {@link access}. */
+  /** Status of the last Read or Write of {@link access}. */
   #accessed: number | undefined;
 
   private constructor() {
@@ -86,7 +86,7 @@ export class RawPeer implements Disposable {
     this.#queuePair.receive(offset, [{ memory: this.#region, offset, length: SLOT }]);
   }
 
-  /** Connects to a server, with any bytes as its hello. */
+  /** Connects to a server with arbitrary bytes as its hello. */
   static async connect(port: number, hello: Uint8Array = encodeHello(honest)): Promise<RawPeer> {
     const peer = await RawPeer.knock(port, hello);
     try {
@@ -98,7 +98,7 @@ export class RawPeer implements Disposable {
     }
   }
 
-  /** The same, but the connection is not completed: the server waits for that. */
+  /** The same, but does not complete the connection, for which the server waits. */
   static async knock(port: number, hello: Uint8Array): Promise<RawPeer> {
     const peer = new RawPeer();
     try {
@@ -116,7 +116,7 @@ export class RawPeer implements Disposable {
     }
   }
 
-  /** Listens; `accepted` accepts one client, with any bytes as its hello. */
+  /** Listens. `accepted` accepts one client with arbitrary bytes as the hello. */
   static async listen(): Promise<{
     peer: RawPeer;
     port: number;
@@ -138,13 +138,13 @@ export class RawPeer implements Disposable {
     };
   }
 
-  /** The description of bytes of its memory that peers may read. */
+  /** A description of memory that peers may read. */
   description(length: number, id: number): Uint8Array {
     const { address } = this.#region;
     return encodeMemory({ address, token: this.#region.getRemoteToken(), id, length });
   }
 
-  /** Sends the bytes as one Send. Returns before it has ended. */
+  /** Posts the bytes as one Send and returns before it has completed. */
   send(...frames: Uint8Array[]): void {
     this.sendAt(0, Buffer.concat(frames));
   }
@@ -156,7 +156,7 @@ export class RawPeer implements Disposable {
     this.sending += 1;
   }
 
-  /** Takes what has completed: received bytes, and the statuses of other requests. Returns the number of results. */
+  /** Processes completions: received bytes, and the statuses of other requests. Returns the number of results. */
   take(): number {
     const results: Nd2Result[] = [];
     const count = this.#queue.getResults(results, 16);
@@ -181,12 +181,12 @@ export class RawPeer implements Disposable {
     }
   }
 
-  /** Reads or writes memory of the peer, as far as a slot goes; the status that it ends in, and what was read. */
+  /** Reads or writes memory of the peer, at most a slot. Resolves with the status and the bytes read. */
   async access(
     right: 'read' | 'write',
     { address, token, length }: MemoryDescription,
   ): Promise<{ status: number; bytes: Buffer }> {
-    // The last part: Sends may be under way from the first one.
+    // The last part, because Sends may be in flight from the first one.
     const offset = (RECEIVES + 1) * SLOT;
     const bytes = Buffer.from(this.#memory.buffer, offset, Math.min(length, SLOT));
     bytes.fill(MARK);
@@ -200,7 +200,7 @@ export class RawPeer implements Disposable {
     return { status, bytes: Buffer.from(bytes) };
   }
 
-  /** The peer has ended the connection. */
+  /** Resolves when the peer has ended the connection. */
   async ended(): Promise<void> {
     await this.connector.notifyDisconnect();
   }
@@ -216,7 +216,7 @@ export class RawPeer implements Disposable {
   }
 }
 
-/** A frame: the fields of its header, and its payload. */
+/** Creates a frame from header fields and a payload. */
 export function frameOf(
   type: number,
   {
@@ -248,19 +248,19 @@ export function frameOf(
   return Buffer.concat([header, payload]);
 }
 
-/** A peer that counts its credits, and returns those that it wants to. */
+/** A peer that counts its credits and returns only those that it wants to. */
 export class Hoarder {
   readonly peer: RawPeer;
   readonly #returns: { readonly data: boolean; readonly control: boolean };
   readonly #stream: boolean;
-  /** Credits that it has. */
+  /** Its remaining credits. */
   #data: number;
   #control = CONTROL_SLOTS;
-  /** Sends that it has received, and returned no credit for. */
+  /** Received Sends for which it has returned no credit. */
   #owedData = 0;
   #owedControl = 0;
   #next = 0;
-  /** Called with each Send that it receives. */
+  /** Called with each received Send. */
   heard: (bytes: Buffer) => void = () => {};
 
   constructor(
@@ -274,7 +274,7 @@ export class Hoarder {
     this.#data = slots + moreSlots(stream ? Kind.STREAM : Kind.CHANNEL);
   }
 
-  /** Takes what has come. */
+  /** Processes received Sends. */
   #take(): void {
     while (this.peer.take() > 0);
     for (const bytes of this.peer.received.splice(0)) {
@@ -307,7 +307,7 @@ export class Hoarder {
     return true;
   }
 
-  /** Takes what comes until the condition holds. */
+  /** Receives until the condition holds. */
   async hear(done: () => boolean): Promise<void> {
     await this.peer.until(() => {
       this.#take();
@@ -321,16 +321,17 @@ export class Hoarder {
   }
 
   /**
-   * Sends so many times what `next` gives, as far as it gets credits. Returns how often it has sent: fewer, when no more credits come.
+   * Sends the results of `next` up to `times` times, as far as it gets credits. Returns the number of Sends, which is lower if no more
+   * credits arrive.
    *
-   * @param turn - resolves when the victim has had its turn: an honest peer's request was answered
+   * @param turn - resolves when the victim has had a turn, that is, when an honest peer's request was answered
    */
   async flood(times: number, next: (n: number) => Buffer, turn: () => Promise<unknown>): Promise<number> {
     let sent = 0;
     for (let idle = 0; sent < times && idle < 5; idle += 1) {
       this.#take();
       for (; sent < times && this.#send(next(sent)); sent += 1) idle = 0;
-      // The victim's turns count when it has all that was sent.
+      // The victim's turns only count when it has received everything.
       if (this.peer.sending > 0) idle = 0;
       await turn();
     }
@@ -342,7 +343,7 @@ export class Hoarder {
   }
 }
 
-/** A frame as it came. */
+/** A received frame. */
 export interface Received {
   readonly type: number;
   readonly flags: number;

@@ -1,10 +1,10 @@
 /**
- * Network namespaces for tests: directly if this process may make them, as root may; otherwise within a user namespace,
- * if the system permits those to all users.
+ * Network namespaces for tests: created directly if this process may do so, as root may, otherwise within a user namespace if the OS
+ * permits these to all users.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Starts a command in a new namespace, whose only interface is `lo`, down. */
+/** Commands that start another command in a new namespace, whose only interface is `lo`, down. */
 const ways = { plain: ['unshare', '-n'], inUserNamespace: ['unshare', '-Urn'] } as const;
 
 /** Starts a command after bringing `lo` up. */
@@ -12,7 +12,7 @@ const withLoopback = ['sh', '-c', 'ip link set lo up && exec "$@"', 'sh'] as con
 
 interface Found {
   readonly way?: keyof typeof ways;
-  /** Why neither way works. */
+  /** Why neither command works. */
   readonly problem?: string;
 }
 let found: Found | undefined;
@@ -29,7 +29,7 @@ function find(): Found {
   return { problem: [...problems].join('; ') };
 }
 
-/** Why no namespace with a cable (veth) can be made here; undefined: it can. */
+/** Why no namespace with a cable (veth) can be created here; undefined if it can. */
 export function namespaceProblem(): string | undefined {
   found ??= find();
   return found.problem;
@@ -37,11 +37,11 @@ export function namespaceProblem(): string | undefined {
 
 function theWay(): keyof typeof ways {
   const problem = namespaceProblem();
-  if (found?.way === undefined) throw new Error(`No network namespace can be made: ${problem}.`);
+  if (found?.way === undefined) throw new Error(`Cannot create a network namespace: ${problem}.`);
   return found.way;
 }
 
-/** The command line that runs a command in a new namespace, with `lo` up. */
+/** The command line that runs a command in a new namespace with `lo` up. */
 export function inNewNetwork(...command: readonly string[]): [string, ...string[]] {
   const [file, ...args] = ways[theWay()];
   return [file, ...args, ...withLoopback, ...command];

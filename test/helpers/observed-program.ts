@@ -1,7 +1,7 @@
-// A process that others look at: two connected queue pairs, which exchange as many messages as a message by IPC asks for.
+// A process that others observe: two connected queue pairs, which exchange as many messages as an IPC message requests.
 import { connectedPair, take } from './loopback.js';
 
-/** What it holds, and nobody may see from outside. */
+/** Data that must not be visible from outside. */
 const SECRET = 'held by the observed process';
 
 const { a, b } = await connectedPair(

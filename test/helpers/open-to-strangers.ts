@@ -1,8 +1,8 @@
 import { type IWVProvider, openProvider } from '../../winverbs/index.js';
 
 /**
- * Has this process's HCA open UDP port 4791, until that ends, as a listener at all addresses does: what strangers send to the port reaches
- * it when this returns. A process of the loopback addresses alone has no such port.
+ * Makes this process's HCA open UDP port 4791 until the process exits, as a listener on all addresses does. After the call, packets of
+ * strangers to the port reach it. A process that only uses loopback addresses does not open the port.
  */
 export function openToStrangers(provider?: IWVProvider): void {
   const one = provider ?? openProvider();

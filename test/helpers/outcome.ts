@@ -1,4 +1,4 @@
-/** How calls and requests end: in a status, or in an error that has one. Errors of other kinds are thrown on. */
+/** The results of calls and requests: a status, or an error that has one. Other errors are rethrown. */
 import * as assert from 'uvu/assert';
 import { Status, StatusError, statusName } from '../../kernel-bridge/ioctl/status.js';
 import { WvError } from '../../winverbs/status.js';
@@ -8,12 +8,12 @@ function statusIn(error: unknown): number {
   throw error;
 }
 
-/** The status that a request is rejected with; SUCCESS if it is not. */
+/** The status with which a request is rejected; SUCCESS if it is not. */
 export async function outcome(request: PromiseLike<unknown>): Promise<number> {
   return Promise.resolve(request).then(() => Status.SUCCESS, statusIn);
 }
 
-/** Its name. */
+/** The name of the status of {@link outcome}. */
 export async function outcomeName(request: PromiseLike<unknown>): Promise<string> {
   return statusName(await outcome(request));
 }
@@ -28,7 +28,7 @@ export function thrownStatus(call: () => unknown): number {
   }
 }
 
-/** Its name. */
+/** The name of the status of {@link thrownStatus}. */
 export function thrownName(call: () => unknown): string {
   return statusName(thrownStatus(call));
 }
@@ -41,16 +41,16 @@ export function refusal(call: () => unknown): StatusError {
     assert.instance(error, StatusError, `threw ${String(error)}`);
     return error as StatusError;
   }
-  throw new Error('it should have been refused');
+  throw new Error('The call must be rejected.');
 }
 
-/** Its name and message. */
+/** The name and message of the error that a call throws. */
 export function refusalText(call: () => unknown): string {
   const { code, message } = refusal(call);
   return `${code}: ${message}`;
 }
 
-/** Asserts that a call throws an error of this status, with such a message; returns it. */
+/** Asserts that a call throws an error with this status and a matching message. Returns the error. */
 export function throwsStatus(call: () => unknown, status: number, text = /./): StatusError {
   const error = refusal(call);
   assert.is(error.status, status, error.message);
@@ -58,7 +58,7 @@ export function throwsStatus(call: () => unknown, status: number, text = /./): S
   return error;
 }
 
-/** Asserts that a request ends in a status, with a message that fits. */
+/** Asserts that a request fails with a status and a matching message. */
 export async function rejectsWith(
   request: PromiseLike<unknown>,
   status: number,
@@ -72,7 +72,7 @@ export async function rejectsWith(
   assert.match(error?.message ?? '', text);
 }
 
-/** Asserts that a call of WinVerbs throws an error of this status, with such a message. */
+/** Asserts that a WinVerbs call throws an error with this status and a matching message. */
 export function throwsWv(call: () => unknown, status: number, text?: RegExp): void {
   assert.instance(throwsStatus(call, status, text), WvError);
 }

@@ -1,4 +1,4 @@
-/** Reads classic pcap files of Ethernet frames, as far as the RoCEv2 captures of the fixtures need. */
+/** Reads classic pcap files of Ethernet frames, as far as the RoCEv2 captures of the fixtures require. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Relative to dist/test/helpers, where this file runs. */
@@ -6,13 +6,13 @@ const folder = new URL('../../../test/fixtures/captures/', import.meta.url);
 
 export interface CapturedPacket {
   readonly file: string;
-  /** From 1, as in packet analysers. */
+  /** Starting at 1, as in packet analyzers. */
   readonly number: number;
   /** From the IP header to the end of the IP packet. */
   readonly ip: Uint8Array;
   readonly source: Uint8Array;
   readonly destination: Uint8Array;
-  /** From the base transport header to before the ICRC. */
+  /** From the base transport header up to the ICRC. */
   readonly transport: Uint8Array;
 }
 
@@ -22,11 +22,11 @@ export function captureFiles(): string[] {
   return readdirSync(folder).filter((name) => name.endsWith('.pcap'));
 }
 
-/** All RoCEv2 packets of a capture (UDP port 4791). Throws when the file is no little-endian Ethernet pcap. */
+/** All RoCEv2 packets of a capture (UDP port 4791). Throws if the file is not a little-endian Ethernet pcap. */
 export function readCapture(file: string): CapturedPacket[] {
   const bytes = readFileSync(new URL(file, folder));
   if (bytes.readUInt32LE(0) !== 0xa1b2c3d4 || bytes.readUInt32LE(20) !== 1) {
-    throw new Error(`${file} is no little-endian pcap file of Ethernet frames.`);
+    throw new Error(`${file} must be a little-endian pcap file of Ethernet frames.`);
   }
   const packets: CapturedPacket[] = [];
   for (let at = 24, number = 1; at < bytes.length; number++) {
@@ -73,7 +73,7 @@ const crcTable = Uint32Array.from({ length: 256 }, (_, byte) => {
   return crc;
 });
 
-/** The right ICRC of a packet, given from its IP header on and with its ICRC field (IBA 1 annex A17). */
+/** The correct ICRC of a packet that starts at its IP header and includes the ICRC field (IBA 1 annex A17). */
 export function expectedIcrc(ip: Uint8Array): number {
   const masked = Uint8Array.from(ip.subarray(0, -4));
   const isV4 = (ip[0] ?? 0) >> 4 === 4;
@@ -81,7 +81,7 @@ export function expectedIcrc(ip: Uint8Array): number {
   for (const at of isV4 ? [1, 8, 10, 11] : [1, 2, 3, 7]) masked[at] = 0xff;
   if (!isV4) masked[0] = (masked[0] ?? 0) | 0x0f;
   for (const at of [udp + 6, udp + 7, udp + 12]) masked[at] = 0xff;
-  // The register after the eight bytes of ones that stand for the missing local route header.
+  // The register after the eight bytes of ones that replace the missing local route header.
   let crc = 0xdebb20e3;
   for (const byte of masked) crc = (crcTable[(crc ^ byte) & 0xff] ?? 0) ^ (crc >>> 8);
   return ~crc >>> 0;

@@ -7,7 +7,7 @@ const ENHANCED_PACKET = 6;
 const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
 const LINK_TYPE_RAW = 101;
 
-/** The IP packets of a file. Throws if the file is incomplete, or of another form. */
+/** The IP packets of a file. Throws if the file is incomplete or has another format. */
 export function readPcapng(path: string): Uint8Array[] {
   const bytes = readFileSync(path);
   const packets: Uint8Array[] = [];
@@ -15,7 +15,7 @@ export function readPcapng(path: string): Uint8Array[] {
     const type = bytes.readUInt32LE(at);
     const length = bytes.readUInt32LE(at + 4);
     if (length % 4 !== 0 || bytes.readUInt32LE(at + length - 4) !== length) {
-      throw new Error(`The block at ${at} does not end with its length, ${length}.`);
+      throw new Error(`The block at ${at} must end with its length, ${length}.`);
     }
     if (type === SECTION_HEADER && bytes.readUInt32LE(at + 8) !== BYTE_ORDER_MAGIC)
       throw new Error('Not little-endian.');

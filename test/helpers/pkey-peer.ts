@@ -1,13 +1,13 @@
 /**
- * One side of a connection, in a process whose `ND_OPTIONS` give it its own P_Key table: `pkey-peer server`, which
- * reports its port, or `pkey-peer client port index`. Each reports its result and, on request, its counters.
+ * One side of a connection, in a process whose `ND_OPTIONS` set its P_Key table: `pkey-peer server`, which reports its port, or `pkey-peer
+ * client port index`. Each reports its result and, on request, its counters.
  */
 import { openProvider, QpAttr, QpState, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openListener, openSide, take } from './loopback.js';
 import { outcomeName } from './outcome.js';
 
 export interface PkeyReport {
-  /** The results of the connection and of the message: names of statuses, WV_WC_STATUS. */
+  /** The results of the connection and of the message as names of statuses, WV_WC_STATUS. */
   readonly connected: string;
   readonly message?: number;
   readonly pkeyIndex?: number;

@@ -1,7 +1,7 @@
 /**
- * The other process of place.test.ts, which it tells its results by messages. `memory BYTES` gives its peer the memory of one queue pair, and
- * tells where that differs from the pattern. `expose BYTES` exposes memory by `networkdirect/net`, and answers requests by its handle and
- * its bytes. `pour PORT BYTES SEED` sends a pattern by `networkdirect/net`, in pieces of any length.
+ * The other process of place.test.ts, which receives its results in messages. `memory BYTES` gives its peer access to the memory of one
+ * queue pair and reports where that differs from the pattern. `expose BYTES` exposes memory through `networkdirect/net` and replies with
+ * its handle and its bytes. `pour PORT BYTES SEED` sends a pattern through `networkdirect/net` in pieces of random length.
  */
 import { once } from 'node:events';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -22,7 +22,7 @@ async function memory(length: number): Promise<void> {
   process.send!({ port: host.listening.address.port });
   await acceptSide(host.listening, side);
   process.send!({ address: String(side.region.address), token: side.region.getRemoteToken() });
-  // Each order: so many bytes of the pattern shall be there, and nothing else.
+  // Each order: this many bytes must match the pattern, and all others must be unchanged.
   process.on('message', ({ at, count }: { at: number; count: number }) => {
     const expected = Buffer.alloc(length);
     patternOf(count).copy(expected, at);
@@ -54,13 +54,13 @@ async function pour(port: number, length: number, seed: number): Promise<void> {
     }
     own = Math.max(own, rings.bytes);
     most = Math.max(most, own);
-    // What is not placed is written from memory of this process.
+    // Bytes that are not placed directly are written from memory of this process.
     if (own === 0) placed += written() - before;
   }
   socket.end();
   await once(socket.resume(), 'close');
   process.send!({ placed, most, written: written() });
-  // A process that ends at once may end before what it has told is read.
+  // A process that exits at once may do so before its messages are read.
   process.on('message', () => {});
 }
 

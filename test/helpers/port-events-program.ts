@@ -1,6 +1,6 @@
 /**
- * Runs in a network namespace of its own: changes its interface in many ways and prints, as one line of JSON, the
- * events that DEVICE_NOTIFY and an endpoint reported.
+ * Runs in a separate network namespace: changes its interface in many ways and prints, as one line of JSON, the events that DEVICE_NOTIFY
+ * and an endpoint reported.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -27,17 +27,17 @@ function ip(line: string): string {
   return String(stdout);
 }
 
-/** Brings a link up, and waits for its carrier, which the system detects and reports a moment later. */
+/** Brings a link up and waits for its carrier, which the OS detects and reports a moment later. */
 function linkUp(name: string): void {
   ip(`link set ${name} up`);
   const end = performance.now() + 10_000;
   while (!ip('-o link show nd0').includes(' state UP ')) {
-    if (performance.now() > end) throw new Error('nd0 has got no carrier');
+    if (performance.now() > end) throw new Error('nd0 did not get a carrier');
   }
 }
 
 ip('link add nd0 address 02:00:00:00:00:01 type veth peer name nd1');
-// Without an automatic link-local address, which would be an additional event.
+// Without an automatic link-local address, which would cause an additional event.
 for (const name of ['nd0', 'nd1']) ip(`link set ${name} addrgenmode none`);
 ip('address add 10.98.0.1/24 dev nd0');
 ip('link set nd0 up');
@@ -54,7 +54,7 @@ const file = openDeviceFile('\\\\.\\WinVerbs');
 const made = (code: number, input: Uint8Array): bigint => s.WvIoObject.decode(file.ioctl(code, input, 16)).id;
 const openDevice = (): bigint => made(IoctlCode.DEVICE_OPEN, s.WvIoDeviceOpen.encode({ guid }));
 
-/** Waits for a device's next event: its flags, or the final status. */
+/** Waits for a device's next event. Returns its flags or the final status. */
 function notify(id: bigint): Overlapped<number> {
   const input = s.WvIoId.encode({ id, data: 1 });
   return file.ioctlOverlapped(
@@ -74,7 +74,7 @@ async function outcome(request: Overlapped<unknown>): Promise<unknown> {
   }
 }
 
-/** Waits until a device has reported these flags, in one event or several; also returns other flags. */
+/** Waits until a device has reported these flags, in one event or several. Also returns other flags. */
 async function until(id: bigint, wanted: number): Promise<number> {
   let flags = 0;
   while ((flags & wanted) !== wanted) flags |= await notify(id);
@@ -108,11 +108,11 @@ linkUp('nd1');
 told.up = await until(watched, 2);
 ip('address del 10.98.0.2/24 dev nd0');
 await until(watched, 4);
-// All events since it was opened, in one answer.
+// All events since it was opened, in one reply.
 told.accumulated = await notify(silent);
 told.withCarrier = port();
 
-// IWVDevice::Notify: several waiting, one cancelled by itself, all cancelled, and events in between.
+// IWVDevice::Notify: several pending requests, one canceled individually, all canceled, and events in between.
 const provider = openProvider();
 const device = provider.openDevice(guid);
 const [oldest, cancelled, next] = [device.notify(1), device.notify(1), device.notify(1)];

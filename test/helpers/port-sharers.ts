@@ -1,4 +1,4 @@
-/** Which processes have sockets on UDP 4791 of this network namespace. */
+/** The processes that have sockets on UDP 4791 in this network namespace. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 const PORT = ':12B7';
@@ -15,7 +15,7 @@ function inodes(): Set<string> {
   return found;
 }
 
-/** Process ids, each once, ascending. */
+/** Process ids without duplicates, in ascending order. */
 export function portSharers(): number[] {
   const wanted = inodes();
   const owns = (pid: string): boolean => {
@@ -25,7 +25,7 @@ export function portSharers(): number[] {
         return inode !== undefined && wanted.has(inode);
       });
     } catch {
-      return false; // it has ended
+      return false; // the process has exited
     }
   };
   return readdirSync('/proc')
@@ -38,6 +38,6 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    return ''; // it was closed
+    return ''; // the descriptor was closed
   }
 }

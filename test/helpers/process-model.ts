@@ -1,6 +1,6 @@
 /**
- * A model of connections between processes: random sessions, each between two places (a process's main thread or one of
- * its Workers), many at once. The status and order of each request, and all received data, must match the model.
+ * A model of connections between processes: random concurrent sessions, each between two places (a process's main thread or one of its
+ * Workers). The status and order of each request and all received data must match the model.
  */
 import fc from 'fast-check';
 import { connectTo, type Peer, PeerError, type PeerLink } from './peer/peer.js';
@@ -27,7 +27,7 @@ const session = fc.record({
   active: fc.nat(99),
   passive: fc.nat(99),
   steps: fc.array(step, { maxLength: 14 }),
-  /** The side that ends it: one, both at once, or one by releasing everything; or there is no connection at all. */
+  /** Which side ends the session: one, both at once, or one by releasing everything; or no connection is established. */
   end: fc.constantFrom('one', 'one', 'both', 'release', 'refused'),
   ender: fc.constantFrom(...SIDES),
 });
@@ -38,7 +38,7 @@ export type Session = typeof session extends fc.Arbitrary<infer T> ? T : never;
 
 const MOST_OUTSTANDING = 8;
 const flushed: Record<Layer, string> = { nd: 'CANCELED', nd2: 'CANCELED', wv: 'FLUSHED' };
-/** How NotifyDisconnect ends when the peer has ended the connection. */
+/** The status of NotifyDisconnect when the peer has ended the connection. */
 const toldByPeer: Record<Layer, string> = { nd: 'SUCCESS', nd2: 'SUCCESS', wv: 'CONNECTION_DISCONNECTED' };
 const toldByBoth: Record<Layer, readonly string[]> = {
   nd: ['SUCCESS', 'CANCELED'],
@@ -46,7 +46,7 @@ const toldByBoth: Record<Layer, readonly string[]> = {
   wv: ['CONNECTION_DISCONNECTED'],
 };
 
-/** The stack behaved in a way that the model does not allow. */
+/** The stack violated the model. */
 export class ProcessModelError extends Error {}
 
 function fail(text: string): never {
@@ -79,7 +79,7 @@ class Side {
     await this.link.receive(n);
   }
 
-  /** Sends at most as many messages as the peer has receives. */
+  /** Sends at most as many messages as the peer has Receives. */
   async send(count: number, to: Side): Promise<void> {
     const room = Math.min(MOST_OUTSTANDING - this.sends.length, to.receivesPosted - this.sent);
     const texts = Array.from({ length: Math.min(count, room) }, (_, i) => `message ${this.sent + i}`);
@@ -98,15 +98,15 @@ class Side {
     for (const told of receives) {
       if (!this.took('receives', told)) continue;
       const expected = this.incoming[this.received++];
-      if (told.text !== expected) fail(`'${told.text}' came, not '${expected}'.`);
+      if (told.text !== expected) fail(`Expected '${expected}'; got '${told.text}'.`);
     }
   }
 
   private took(which: 'sends' | 'receives', told: Told): boolean {
     const expected = this[which].shift();
-    if (told.label !== expected) fail(`'${told.label}' completed, and '${expected}' was to be the next.`);
+    if (told.label !== expected) fail(`'${told.label}' completed instead of '${expected}'.`);
     if (told.status === 'SUCCESS') {
-      if (this.failed[which]) fail(`${told.label} succeeded after one before it had been flushed.`);
+      if (this.failed[which]) fail(`${told.label} succeeded after an earlier one was flushed.`);
       return true;
     }
     if (!this.over) fail(`${told.label} ended in ${told.status} during the connection.`);
@@ -115,12 +115,12 @@ class Side {
     return false;
   }
 
-  /** Waits for all completions that must come while the connection exists. */
+  /** Waits for all completions that must arrive while the connection exists. */
   async settle(): Promise<void> {
     this.take(await this.link.results(this.sends.length, this.incoming.length - this.received));
   }
 
-  /** Waits for all completions: afterwards no request is outstanding. */
+  /** Waits for all completions. Afterwards, no request is outstanding. */
   async flush(): Promise<void> {
     this.take(await this.link.results(this.sends.length, this.receives.length));
   }
@@ -146,8 +146,9 @@ async function runSession(places: readonly Place[], plan: Session): Promise<void
       () => 'SUCCESS',
       (error: unknown) => (error instanceof PeerError ? (error.status ?? error.message) : String(error)),
     );
-    // Either half may be the first to report it: there is no listener, or nobody at the port.
-    if (!/CONNECTION_REFUSED|no 'listener/.test(refused)) fail(`A connect to nobody ended in ${refused}.`);
+    // Either half may be the first to report it: there is no listener, or the port is unused.
+    if (!/CONNECTION_REFUSED|no 'listener/.test(refused))
+      fail(`A connect without a listener ended in ${refused}.`);
     return;
   }
   const links = await connectTo(
@@ -193,7 +194,7 @@ async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise
   const disconnect = async (side: Side): Promise<void> => {
     // All requests of the disconnecting side have completed when the call returns.
     side.take(await side.link.startDisconnect());
-    if (side.sends.length + side.receives.length > 0) fail('Something was not flushed by Disconnect.');
+    if (side.sends.length + side.receives.length > 0) fail('Disconnect did not flush all requests.');
     const status = await side.link.disconnected();
     if (status !== 'SUCCESS') fail(`Disconnect ended in ${status}.`);
   };
@@ -212,10 +213,10 @@ async function finish(plan: Session, sides: readonly [Side, Side], ends: Promise
 
 async function told(end: Promise<string>, allowed: readonly string[]): Promise<void> {
   const status = await end;
-  if (!allowed.includes(status)) fail(`NotifyDisconnect ended in ${status}, not ${allowed.join(' or ')}.`);
+  if (!allowed.includes(status)) fail(`NotifyDisconnect must end in ${allowed.join(' or ')}; got ${status}.`);
 }
 
-/** Runs rounds until the time is over; returns the number of sessions. Throws with the seed when one fails. */
+/** Runs rounds until the time is over. Returns the number of sessions. Throws with the seed if one fails. */
 export async function runRounds(
   places: readonly Place[],
   seed: number,

@@ -1,11 +1,11 @@
-/** Test files, and programs that they start. scripts/run-tests.mjs has bundled each, so that it starts in half of the time. */
+/** Files of tests and of programs that they start. scripts/run-tests.mjs has bundled each, which halves its startup time. */
 import { existsSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const dist = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The file of a program or test: its bundle, if the runner has made one, else its module. */
+/** The file of a program or test: its bundle if the runner has created one, otherwise its module. */
 export function programFile(module: URL): string {
   const file = fileURLToPath(module);
   const bundles = process.env.ND_TEST_BUNDLES;

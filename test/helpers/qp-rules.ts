@@ -1,4 +1,4 @@
-/** Modify QP according to IBA 1 §11.2.5.2, written independently of the product's tables, as tests' expectation. */
+/** Modify QP according to IBA 1 §11.2.5.2, written independently of the product's tables, as the expectation of tests. */
 import { QpMask } from '../../kernel-bridge/hca/soft-hca-binding.js';
 import type { QpState, QpType } from '../../kernel-bridge/ioctl/constants.js';
 
@@ -6,7 +6,7 @@ export type QpAttributeName = keyof typeof QpMask;
 export type QpTypeName = keyof typeof QpType;
 export type QpStateName = keyof typeof QpState;
 
-/** A valid transition; attributes are names separated by blanks. */
+/** A valid transition. Attributes are names separated by spaces. */
 interface QpRule {
   from: QpStateName;
   to: QpStateName;
@@ -60,7 +60,7 @@ const qpRules: QpRule[] = [
   { from: 'SQERROR', to: 'RTS', types: ['UD'], required: '', optional: 'currentState qkey' },
 ];
 
-/** The rule of a transition; undefined: invalid. RESET and ERROR take no attribute from any state. */
+/** The rule of a transition; undefined if it is invalid. RESET and ERROR accept no attributes, from any state. */
 export function qpRule(type: QpTypeName, from: QpStateName, to: QpStateName): QpRule | undefined {
   if (to === 'RESET' || to === 'ERROR')
     return { from, to, types: qpTypes, required: '', optional: 'currentState' };

@@ -1,6 +1,6 @@
 /**
- * One side of idle connections: `rest-program.js listen` prints its port, `rest-program.js connect PORT` connects; both
- * print `ready` when all connections are established, and then wait for their end.
+ * One side of idle connections: `rest-program.js listen` prints its port, `rest-program.js connect PORT` connects. Both print `ready` when
+ * all connections are established, then wait for their end.
  */
 import { openProvider, type SocketAddress } from '../../winverbs/index.js';
 
@@ -49,8 +49,7 @@ if (role === 'listen') {
   }
 }
 console.log('ready');
-// A thread that waits for a completion and requests that wait for the ends of the connections must cost nothing,
-// either.
+// A thread that waits for a completion, and requests that wait for the end of a connection, must not cost anything either.
 const waiting = cq.notify('any');
 await Promise.allSettled(endpoints.map((endpoint) => endpoint.notifyDisconnect()));
 waiting.cancel();

@@ -1,4 +1,4 @@
-/** Connection management in memory, answered by a test. */
+/** In-memory connection management that a test controls. */
 import { gidOfAddress } from '../../kernel-bridge/ioctl/sockaddr.js';
 import type {
   CmConnection,
@@ -27,7 +27,7 @@ import { noPath } from './fake-hca.js';
 export const otherGid = gidOfAddress('192.0.2.9');
 export const ownGid = gidOfAddress('192.0.2.2');
 
-/** A connection that records calls; the test plays the peer through {@link events}. */
+/** A connection that records calls. The test plays the peer through {@link events}. */
 export class FakeConnection implements CmConnection {
   state: CmState = 'idle';
   readonly localCommId = 0x0304_0001;
@@ -88,7 +88,7 @@ export class FakeListener implements CmListenerControl {
   }
 }
 
-/** A look-up that the test answers through {@link events}. */
+/** A lookup that the test answers through {@link events}. */
 export class FakeLookup implements SidrLookup {
   state: SidrState = 'reqSent';
   readonly requestId = 0x0304_0002;
@@ -101,7 +101,7 @@ export class FakeLookup implements SidrLookup {
   abandon(): void {
     this.state = 'over';
   }
-  /** The peer answers. */
+  /** Delivers the peer's reply. */
   answer(more: Partial<SidrReply> = {}): void {
     this.state = 'over';
     this.events.answered?.({
@@ -115,7 +115,7 @@ export class FakeLookup implements SidrLookup {
   }
 }
 
-/** A received look-up; records the answer. */
+/** A received lookup that records the reply. */
 export class FakeInquiry implements SidrInquiry {
   state: SidrState = 'reqReceived';
   events: SidrInquiry['events'] = {};
@@ -134,7 +134,7 @@ export class FakeInquiry implements SidrInquiry {
   }
 }
 
-/** A listener whose look-ups come from the test. */
+/** A listener whose lookups come from the test. */
 export class FakeSidrListener implements SidrListener {
   readonly requests: { inquiry: FakeInquiry; request: SidrRequest }[] = [];
   closed = false;

@@ -1,4 +1,4 @@
-/** WinVerbs on a rig: its requests go to the kernel, unless the test answers them itself. */
+/** WinVerbs on a rig. Its requests go to the kernel unless the test handles them. */
 import type { DeviceFile } from '../../kernel-bridge/door/device-file.js';
 import { Overlapped } from '../../kernel-bridge/door/overlapped.js';
 import { type IbatCode, IoctlCode, type IoctlName, ioctlName } from '../../kernel-bridge/ioctl/codes.js';
@@ -13,14 +13,14 @@ import { type Answer, ethGuid, KernelRig, type Submitted } from './kernel-rig.js
 
 export const NO_BYTES = new Uint8Array(0);
 
-/** A test's answer in the kernel's place: output bytes, or that the test ends the request later. */
+/** A reply of the test instead of the kernel's: output bytes, or that the test ends the request later. */
 export type Handler = (input: Uint8Array, outputLength: number, file: RigFile) => Uint8Array | 'pend';
 
 export function failWith(status: number): never {
   throw new StatusError(status);
 }
 
-/** An overlapped request: the kernel's, or (without `submitted`) one that the test ends. */
+/** An overlapped request: that of the kernel or, without `submitted`, one that the test ends. */
 class Request<T> {
   #answer: Pick<Answer, 'status' | 'output'> | undefined;
   readonly overlapped: Overlapped<T>;
@@ -34,7 +34,7 @@ class Request<T> {
       completed: () => this.done,
       take: () => decode(taken(this.answer!)),
       wait: () => {
-        if (!this.done) throw new Error(`the test waits for a ${name} that nobody completes`);
+        if (!this.done) throw new Error(`the test never completes the awaited ${name}`);
       },
       cancel: () => (submitted ? submitted.cancel() : this.complete(Status.CANCELED)),
     });
@@ -48,7 +48,7 @@ class Request<T> {
     return this.answer !== undefined;
   }
 
-  /** Completes it; `deliver` false: not yet delivered by the event loop. */
+  /** Completes the request. If `deliver` is false, the event loop has not delivered it yet. */
   complete(status: number, output: Uint8Array = NO_BYTES, deliver = true): void {
     if (this.done) return;
     this.#answer = { status, output };
@@ -74,7 +74,7 @@ export class RigFile implements DeviceFile {
     this.id = door.rig.open(name).answer!.information;
   }
 
-  /** The kernel's answer. */
+  /** Passes a request to the kernel. */
   pass(code: number, input: Uint8Array, outputLength: number): Submitted {
     return this.door.rig.control(code, input, outputLength, this.id);
   }
@@ -108,7 +108,7 @@ export class RigFile implements DeviceFile {
     door.log.push(name);
     door.inputs.push({ name, input: bytes.slice() });
     const handler = door.handlers.get(code);
-    // The kernel does not have the requests that the test ends.
+    // The kernel does not know the requests that the test ends.
     if (/^(EP_CANCEL|EP_DESTROY|SRQ_CANCEL)$/.test(name))
       for (const one of door.held()) one.complete(Status.CANCELED);
     if (handler === undefined) return new Request(name, this.pass(code, bytes, outputLength), decode);
@@ -130,7 +130,7 @@ export class RigFile implements DeviceFile {
   }
 }
 
-/** Requests of endpoints, and what an SRQ reports: the test plays the peer. */
+/** Requests of endpoints and event reports of an SRQ, for which the test plays the peer. */
 const HELD = [
   'SRQ_NOTIFY',
   'EP_CONNECT',
@@ -150,7 +150,7 @@ export class RigDoor implements ProviderDoors {
   readonly inputs: { name: string; input: Uint8Array }[] = [];
   readonly pending: Request<unknown>[] = [];
   readonly files: RigFile[] = [];
-  /** Answers instead of the kernel's. */
+  /** Handlers that reply instead of the kernel. */
   readonly handlers = new Map<number, Handler>();
   verbs: SoftUserVerbs;
   loadUserVerbs: ProviderDoors['loadUserVerbs'] = () => this.verbs;
@@ -180,7 +180,7 @@ export class RigDoor implements ProviderDoors {
   /** The last input of an IOCTL. */
   input(name: IoctlName | keyof typeof IbatCode): Uint8Array {
     const found = this.inputs.filter((entry) => entry.name === name).at(-1);
-    if (found === undefined) throw new Error(`there was no ${name}`);
+    if (found === undefined) throw new Error(`No ${name} was issued.`);
     return found.input;
   }
 
@@ -189,10 +189,10 @@ export class RigDoor implements ProviderDoors {
     return this.pending.filter(({ submitted, done }) => submitted === undefined && !done);
   }
 
-  /** The oldest of an IOCTL. */
+  /** The oldest pending request of an IOCTL. */
   request(name: IoctlName): Request<unknown> {
     const found = this.held().find((entry) => entry.name === name);
-    if (found === undefined) throw new Error(`no ${name} is pending`);
+    if (found === undefined) throw new Error(`No ${name} is pending.`);
     return found;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs in a network namespace of its own: gives it interfaces, routes and rules, and prints, as one line of JSON, the local
- * address that paths begin at, in each of several settings.
+ * Runs in a separate network namespace: creates interfaces, routes and rules, and prints, as one line of JSON, the local address of paths
+ * in each of several configurations.
  */
 import { spawnSync } from 'node:child_process';
 import { addressOfGid, StatusError, statusName } from '../../kernel-bridge/index.js';
@@ -12,7 +12,7 @@ function ip(line: string): void {
   if (status !== 0) throw new Error(`ip ${line}: ${String(stderr).trim()}`);
 }
 
-/** A cable of which both ends are here, so that it has a carrier. */
+/** A cable with both ends here, so that it has a carrier. */
 function cable(name: string, addresses: readonly string[], mtu = 1500): void {
   ip(`link add ${name} mtu ${mtu} type veth peer name other-${name}`);
   for (const address of addresses)
@@ -27,7 +27,7 @@ cable('v2', ['10.98.0.1/24', '10.98.0.7/24', 'fd98::1/64']);
 const provider = openProvider();
 const device = provider.openDevice(provider.translateAddress('10.98.0.1').deviceGuid);
 
-/** Where the path to an address begins, or the status of the question. */
+/** The local address of the path to an address, or the status of the query. */
 function from(remote: string, local?: string): string {
   try {
     const { sourceGid } = provider.resolvePath(remote, local).addressVector;
@@ -38,7 +38,7 @@ function from(remote: string, local?: string): string {
   }
 }
 
-/** Asks until the answer is another one: a change comes as an event. Returns the new answer, or the old one after a while. */
+/** Repeats the query until the result changes, because changes arrive as events. Returns the new result, or the old one after a while. */
 async function next(remote: string, before: string): Promise<string> {
   for (const end = performance.now() + 900; performance.now() < end; ) {
     const now = from(remote);

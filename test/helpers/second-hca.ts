@@ -1,7 +1,7 @@
 /**
- * A second HCA of a kernel: one device, with books in place of hardware, connections that the test plays, and a user side that
- * writes down its calls. Unlike the software HCA it asks for the doorbell of every receive, completes no request that waits
- * for a CQ event, has no MADs, and leaves no will.
+ * A second HCA of a kernel: one device with records instead of hardware, connections that the test plays, and a user side that logs its
+ * calls. Unlike the software HCA, it requires a doorbell for every Receive, completes no pending request for CQ events, and has neither
+ * MADs nor cleanup after a process dies.
  */
 
 import type {
@@ -29,16 +29,16 @@ import { FakeHca } from './fake-hca.js';
 import { hostInterface } from './kernel-rig.js';
 import { FakeCm } from './rig-cm.js';
 
-/** LIBRARY_QUERY's answer for the second HCA. */
+/** The second HCA's reply to LIBRARY_QUERY. */
 export const SECOND_LIBRARY = 'second_uvp';
 export const secondGuid = 0x5ec0_0000_0000_0001n;
 export const secondPortGuid = 0x5ec0_0000_0000_0101n;
 export const secondAddress = '198.51.100.7';
 
-/** In a handle that a doorbell names: a shared receive queue. */
+/** Flag of a handle in a doorbell: a shared receive queue. */
 export const SHARED = 0x8000_0000;
 
-/** Its user side logs which call was about which object; a ring's header asks for the receive doorbell from the start. */
+/** Logs each call with its object. The header of a ring requests receive doorbells from the start. */
 class SecondBooks extends FakeHca {
   override ringReceiveDoorbell(): void {
     this.log.push(`receive doorbell ${this.doorbell[0]}`);
@@ -59,7 +59,7 @@ class SecondBooks extends FakeHca {
     this.wordsAt(parameters.ringAddress)[abi.srqReceiveBell] = (SHARED | made.srq) >>> 0;
     return made;
   }
-  /** The words of a ring at an address, which may be a place in a larger block; others for an address of no ring. */
+  /** The words of a ring at an address, which may be within a larger block; other words for an address outside any ring. */
   private wordsAt(address: number): Uint32Array {
     for (const ring of this.rings.values()) {
       const offset = address - ring.address;
@@ -69,11 +69,11 @@ class SecondBooks extends FakeHca {
   }
 }
 
-/** Connections that a test plays, and a port space of their own. */
+/** Connections that a test plays, with a separate port space. */
 class SecondConnections implements HcaConnections {
   readonly cm = new FakeCm();
   readonly claims = new Map<number, number>();
-  /** Ports that somebody else has. */
+  /** Ports owned by others. */
   readonly taken = new Set<number>();
   private nextClaim = 1;
 
@@ -111,11 +111,11 @@ export class SecondHca implements HcaBackend {
   readonly native: NativeHca = this.books;
   readonly connections = new SecondConnections();
   readonly events: HcaEvent[] = this.books.events;
-  /** What was said to its devices. */
+  /** Log of calls to its devices. */
   readonly devices: string[] = [];
   /** Called when the devices have changed, as long as the kernel watches. */
   changed: (() => void) | undefined = undefined;
-  /** The device; undefined: it was pulled. */
+  /** The device; undefined if it was removed. */
   port: HcaPort | undefined;
 
   constructor(more: Partial<HcaPort> = {}) {

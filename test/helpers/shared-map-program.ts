@@ -1,8 +1,9 @@
-// A process or a thread for tests of shared maps: it owns a map, or has a view of one, and does what messages ask for. Each answer is a message.
+// A process or a thread for tests of shared maps. It owns a map or has a view of one, and executes the operations that messages request.
+// Each reply is a message.
 import { parentPort, workerData } from 'node:worker_threads';
 import { createSharedMap, openSharedMap, type SharedMap, type SharedMapView } from '../../nd/net/index.js';
 
-/** What it is told to do, and its arguments. */
+/** An operation and its arguments. */
 export type MapOrder = readonly [what: string, ...parameters: (string | number)[]];
 
 const [role, name, entries, bytes] = (workerData as string[] | null) ?? process.argv.slice(2);
@@ -17,14 +18,14 @@ function onOrder(listener: (order: MapOrder) => void): void {
   else process.on('message', listener as (message: unknown) => void);
 }
 
-/** A value that shows whether it is whole: its turn, again and again. `scale`: how long it is. */
+/** A value whose consistency can be checked: its turn, repeated. `scale` sets its length. */
 export function valueAt(turn: number, scale = 1): Buffer {
   const value = Buffer.alloc(scale * (8 + (turn % 61) * 8));
   for (let at = 0; at < value.length; at += 4) value.writeInt32LE(turn, at);
   return value;
 }
 
-/** Whether a value is one of {@link valueAt}. */
+/** Whether a value was created by {@link valueAt}. */
 export function isWhole(value: Buffer, scale = 1): boolean {
   return value.equals(valueAt(value.readInt32LE(0), scale));
 }
@@ -37,7 +38,7 @@ async function own(): Promise<SharedMap<Uint8Array | string, Buffer>> {
   });
   let turn = 0;
   let writing: NodeJS.Immediate | undefined;
-  /** Stores, evicts and removes without end. */
+  /** Stores, evicts and removes entries endlessly. */
   const write = (keys: number): void => {
     for (let n = 0; n < 50; n += 1) {
       turn += 1;
@@ -49,7 +50,7 @@ async function own(): Promise<SharedMap<Uint8Array | string, Buffer>> {
   };
   let replacing: NodeJS.Timeout | undefined;
   const replace = (scale: number): void => {
-    // Always the same length, so that the value is replaced where it is.
+    // Always the same length, so that the value is replaced in place.
     turn += 61 - (turn % 61);
     map.set('key', valueAt(turn, scale));
   };
@@ -86,7 +87,7 @@ async function view(): Promise<SharedMapView<Uint8Array | string, Buffer>> {
       for (let n = 0; n < Number(value); n += 1) opened.add(key, 1);
       post(opened.add(key, 0));
     } else if (what === 'check') {
-      // So many reads; the number of values that are not whole, and of those that were found.
+      // Counts the values that are not consistent and those that were found.
       let [torn, found] = [0, 0];
       for (let n = 0; n < Number(value); n += 1) {
         const one = opened.get(`key ${n % Number(key)}`);
@@ -96,11 +97,11 @@ async function view(): Promise<SharedMapView<Uint8Array | string, Buffer>> {
       }
       post([torn, found]);
     } else if (what === 'looks') {
-      // So many looks by RDMA Reads; the first value that is not whole.
+      // Returns the first inconsistent value among lookups with RDMA Reads.
       let wrong: string | null = null;
       for (let n = 0; n < Number(key) && wrong === null; n += 1) {
         const one = await opened.getAsync('key');
-        if (one === undefined || !isWhole(one, Number(value))) wrong = `look ${n}: ${one?.length} bytes`;
+        if (one === undefined || !isWhole(one, Number(value))) wrong = `lookup ${n}: ${one?.length} bytes`;
       }
       post(wrong);
     } else if (what === 'close') post((await opened.close()) ?? null);

@@ -1,7 +1,6 @@
 /**
- * A process with several connections to one listener: `srq-sender port queuePairs messages`. On each it sends that many
- * messages with their number in the first word, notifies its parent when all are acknowledged, and then waits to be
- * killed.
+ * A process with several connections to one listener: `srq-sender port queuePairs messages`. On each it sends that many messages with their
+ * number in the first word, notifies its parent when all are acknowledged, and then waits to be killed.
  */
 import { openProvider, WvSend } from '../../winverbs/index.js';
 import { ADDRESS, openSide, take } from './loopback.js';

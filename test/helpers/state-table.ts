@@ -8,8 +8,8 @@ interface Cell<State extends string> {
 const signs = { ignored: '.', misused: '?', impossible: '!' } as const;
 
 /**
- * Compares a state machine with its hand-written table: a head line of events, then a line for each state, whose cells
- * have the next state's short form, or `.` ignored, `?` misused by the owner, `!` impossible.
+ * Compares a state machine with its hand-written table: a header line of events, then a line for each state. Its cells contain the short
+ * form of the next state, or `.` ignored, `?` misused by the owner, `!` impossible.
  */
 export function sameTable<State extends string, Event extends string>(
   machine: Readonly<Record<State, Readonly<Record<Event, Cell<State>>>>>,

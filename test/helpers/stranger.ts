@@ -1,14 +1,14 @@
-/** Another user's process, which holds names and ports of this user's processes. Only root can start one. */
+/** Another user's process, which owns names and ports that belong to this user's processes. Only root can start one. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 const NOBODY = '65534';
 const AS_NOBODY = ['--reuid', NOBODY, '--regid', NOBODY, '--clear-groups'];
 
-/** Programs that other users can run, too. */
+/** Programs that other users can also run. */
 const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
 
-/** Python, because Node.js cannot make such sockets. Names are the arguments; it prints a line when it has them all. */
+/** Python, because Node.js cannot create such sockets. The arguments are names. It prints a line when it owns them all. */
 const HOLDER = `
 import socket, sys
 held = []
@@ -26,7 +26,7 @@ print('held', flush=True)
 sys.stdin.read()
 `;
 
-/** Connects to each name and sends it a message; prints a line for what it hears. Arguments: the message in hexadecimal, names. */
+/** Connects to each name, sends it a message, and prints a line for the result. Arguments: the message in hexadecimal, names. */
 const ASKER = `
 import socket, sys
 for name in sys.argv[2:]:
@@ -41,7 +41,7 @@ for name in sys.argv[2:]:
         print(type(error).__name__)
 `;
 
-/** What a process hears that sends a message to these names: `bytes:` and how many, `ended`, or the name of Python's error. */
+/** The results of sending a message to these names: `bytes:` and their number, `ended`, or the name of Python's error. */
 export function askBySocket(
   who: 'own user' | 'other user',
   message: Uint8Array,
@@ -54,7 +54,7 @@ export function askBySocket(
   return stdout.trim().split('\n');
 }
 
-/** Why another user is not possible here; undefined: it is. */
+/** Why another user is not possible here; undefined if it is. */
 export function strangerProblem(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can start a process of another user';
   const { status } = spawnSync('setpriv', [...AS_NOBODY, 'python3', '-c', 'pass'], { cwd: '/', env });
@@ -66,7 +66,7 @@ export function strangerProblem(): string | undefined {
 export class Stranger {
   private constructor(private readonly child: ChildProcess) {}
 
-  /** Also takes UDP 4791. */
+  /** Also binds UDP 4791. */
   static async holding(names: readonly string[]): Promise<Stranger> {
     const child = spawn('setpriv', [...AS_NOBODY, 'python3', '-c', HOLDER, ...names], {
       cwd: '/',
@@ -76,7 +76,7 @@ export class Stranger {
     for await (const line of createInterface({ input: child.stdout })) {
       if (line === 'held') return new Stranger(child);
     }
-    throw new Error('The other user did not get the names.');
+    throw new Error('The other user could not bind the names.');
   }
 
   get pid(): number {

@@ -1,6 +1,6 @@
 /**
- * Tests of the second tier: longer ones, about what tests of the first tier cover in part. `npm test` leaves them out, `npm run test:all`
- * runs both tiers (scripts/run-tests.mjs).
+ * Tests of the second tier: longer ones, about behavior that tests of the first tier cover in part. `npm test` omits them, `npm run
+ * test:all` runs both tiers (scripts/run-tests.mjs).
  */
 import type { Test } from 'uvu';
 
@@ -12,7 +12,10 @@ export function long<T>(suite: Test<T>, name: string, run: Parameters<Test<T>>[1
   else suite(name, run);
 }
 
-/** What adds a test to a suite: to the first tier if `isFirst`, otherwise to the second. For tests that a list of cases makes. */
+/**
+ * The function that adds a test to the first tier of a suite if `isFirst`, otherwise to the second. For tests generated from a list of
+ * cases.
+ */
 export function firstIf<T>(
   isFirst: boolean,
   suite: Test<T>,
@@ -20,5 +23,5 @@ export function firstIf<T>(
   return isFirst ? suite : (name, run) => long(suite, name, run);
 }
 
-/** Runs of a random test, or its milliseconds or seed: `few` if the first tier runs alone, otherwise `many`. */
+/** Runs of a random test, or its milliseconds or seed: `few` if only the first tier runs, otherwise `many`. */
 export const perTier = (few: number, many: number): number => (firstAlone ? few : many);

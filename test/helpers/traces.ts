@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { handleCount, threadNames } from './windows-process.js';
 
-/** What the HCAs of this process take of the system. */
+/** OS resources that the HCAs of this process use. */
 export interface Traces {
   /** One for each HCA. */
   readonly engineThreads: number;
-  /** Of the whole process; on Windows its handles, which Wine does not count. */
+  /** Those of the whole process; on Windows its handles, which Wine does not count. */
   readonly descriptors: number;
   /** Resident memory of the whole process, in bytes. */
   readonly resident: number;
@@ -19,7 +19,7 @@ function namesOnLinux(): string[] {
     try {
       return readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim();
     } catch {
-      return ''; // it has just ended
+      return ''; // the thread has just exited
     }
   });
 }

@@ -1,8 +1,8 @@
 /**
- * One end of a connection by a tunnel. `server ADDRESS` prints its port, and accepts all that connects. `client ADDRESS PEER PORT` takes
- * lines, and answers each: `connect` by the path MTU of its new connection; `write BYTES` by the completion's status, for a Write that
- * is read back and compared; `device` by the device's GUID; `packets` by how many the last Write and Read took of this side, repetitions
- * not counted.
+ * One end of a connection through a tunnel. `server ADDRESS` prints its port and accepts all connections. `client ADDRESS PEER PORT` reads
+ * lines and replies to each: to `connect` with the path MTU of its new connection; to `write BYTES` with the completion's status of a Write
+ * that is read back and compared; to `device` with the device's GUID; to `packets` with the number of packets that this side sent for the
+ * last Write and Read, without retransmissions.
  */
 import { createInterface } from 'node:readline';
 import { readCounters } from '../../kernel-bridge/index.js';
@@ -39,7 +39,7 @@ async function serve(): Promise<void> {
   }
 }
 
-/** The status of the request that was posted last. */
+/** The status of the last posted request. */
 async function completed(): Promise<number> {
   const completions: WvCompletion[] = [];
   while (cq.poll(completions, 1) === 0) await cq.notify('any');
@@ -61,7 +61,7 @@ async function exchange(qp: IWVConnectQueuePair, remote: RemoteMemory, bytes: nu
   return Buffer.compare(sent, got) === 0 ? wcName(read) : 'DIFFERENT';
 }
 
-/** Packets that have left, each once. */
+/** Packets sent, without retransmissions. */
 function sentOnce(): number {
   const { hca } = readCounters();
   return hca.sent_pkts! - hca.retransmitted_pkts!;

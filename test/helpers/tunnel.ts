@@ -20,7 +20,7 @@ export const ENDS = [
   { v4: '10.98.7.2', v6: 'fd98:7::2' },
 ] as const;
 
-/** A process that takes lines and answers each with one. */
+/** A process that reads lines and replies to each with one line. */
 export class LineProgram {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -32,10 +32,10 @@ export class LineProgram {
     this.#lines = this.#reader[Symbol.asyncIterator]();
   }
 
-  /** @throws Error if it has ended. */
+  /** @throws Error if the program has exited */
   async line(): Promise<string> {
     const { value, done } = await this.#lines.next();
-    if (done === true) throw new Error('The program has ended without an answer.');
+    if (done === true) throw new Error('The program exited without a reply.');
     return value;
   }
 
@@ -64,7 +64,7 @@ export class Tunnel {
     return this.two.hosts;
   }
 
-  /** @param mtu - of the interfaces. */
+  /** @param mtu - MTU of the interfaces */
   static async start(mtu: number): Promise<Tunnel> {
     const folder = mkdtempSync(join(tmpdir(), 'nd-tunnel-'));
     const binary = join(folder, 'tun-relay');
@@ -72,7 +72,7 @@ export class Tunnel {
     const { status, stderr } = spawnSync(compiler, [...words, '-std=c++17', '-o', binary, source], {
       encoding: 'utf8',
     });
-    if (status !== 0) throw new Error(`The relay cannot be compiled: ${stderr}`);
+    if (status !== 0) throw new Error(`Cannot compile the relay: ${stderr}`);
     const two = await TwoHosts.start();
     const relay = new LineProgram([binary, ...two.hosts.map(({ network }) => network), TUNNEL]);
     const tunnel = new Tunnel(two, relay, folder);
@@ -80,7 +80,7 @@ export class Tunnel {
     for (const [i, host] of two.hosts.entries()) {
       const [own, peer] = [ENDS[i]!, ENDS[1 - i]!];
       const ip = (...args: string[]) => two.run(host, ['ip', ...args]);
-      // First of all up: Linux makes no route to an IPv6 peer of an interface that is down.
+      // Bring the interface up first: Linux creates no route to an IPv6 peer if the interface is down.
       ip('link', 'set', TUNNEL, 'mtu', `${mtu}`, 'up');
       ip('address', 'add', own.v4, 'peer', peer.v4, 'dev', TUNNEL);
       ip('address', 'add', own.v6, 'peer', peer.v6, 'dev', TUNNEL, 'nodad');
@@ -88,17 +88,20 @@ export class Tunnel {
     return tunnel;
   }
 
-  /** Both ends get another MTU. */
+  /** Changes the MTU of both ends. */
   setMtu(mtu: number): void {
     for (const host of this.hosts) this.two.run(host, ['ip', 'link', 'set', TUNNEL, 'mtu', `${mtu}`]);
   }
 
-  /** Packets of more bytes vanish; 0: none. */
+  /** Drops packets of more than `bytes` bytes; 0: none. */
   async dropAbove(bytes: number): Promise<void> {
     await this.relay.ask(`${bytes}`);
   }
 
-  /** A process with a listener on the first host, and one on the second that connects to it: `connect`, `write BYTES` (tunnel-program.ts). */
+  /**
+   * Starts a process with a listener on the first host, and one on the second that connects to it: `connect`, `write BYTES`
+   * (tunnel-program.ts).
+   */
   async pair(family: 'v4' | 'v6'): Promise<LineProgram> {
     const [a, b] = this.hosts;
     const [server, client] = [ENDS[0][family], ENDS[1][family]];

@@ -7,7 +7,7 @@ import { HANG_MS } from './within.js';
 
 const program = programFile(new URL('./ud-program.js', import.meta.url));
 
-/** A received datagram; `status` is the name of a WV_WC_STATUS. */
+/** A received datagram. `status` is the name of a WV_WC_STATUS. */
 export interface UdArrival {
   text: string;
   status: string;
@@ -21,10 +21,10 @@ export interface UdArrival {
 /** The operations of a process. Statuses are names: of a completion for sends, of a call for attach and detach. */
 export interface UdOperations {
   open(args: { local: string; qkey: number }): Promise<{ qpn: number; mtu: number }>;
-  /** `length`: that many bytes instead of a text. */
+  /** `length`: sends that many bytes instead of a text. */
   send(args: { to: string; qpn: number; text?: string; length?: number; qkey?: number }): Promise<string>;
   receive(args: object): Promise<UdArrival>;
-  /** Answers the last received datagram. */
+  /** Replies to the last received datagram. */
   reply(args: { text: string }): Promise<string>;
   attach(args: { group: string }): Promise<string>;
   detach(args: { group: string }): Promise<string>;
@@ -69,7 +69,7 @@ export class UdProcess {
     this.exited = new Promise((resolve) => {
       this.child.on('close', (code, signal) => {
         alive.delete(this);
-        const error = `the process has ended with ${signal ?? `code ${code}`}: ${this.errors}`;
+        const error = `the process exited with ${signal ?? `code ${code}`}: ${this.errors}`;
         for (const [id, answer] of [...this.waiting]) answer({ id, error });
         resolve();
       });
@@ -104,7 +104,7 @@ export class UdProcess {
     let timer: NodeJS.Timeout | undefined;
     const reply = await new Promise<UdReply>((resolve) => {
       this.waiting.set(id, resolve);
-      timer = setTimeout(() => resolve({ id, error: 'it did not end' }), HANG_MS);
+      timer = setTimeout(() => resolve({ id, error: 'it did not complete' }), HANG_MS);
     });
     clearTimeout(timer);
     this.waiting.delete(id);
@@ -113,7 +113,7 @@ export class UdProcess {
   }
 }
 
-/** Ends all processes that a test has left. */
+/** Ends all processes that a test has left running. */
 export async function endUdProcesses(): Promise<void> {
   await Promise.all([...alive].map((one) => one.kill()));
 }

@@ -1,4 +1,4 @@
-/** A process that sends and receives datagrams by a test's commands, with one {@link UdSocket}. */
+/** A process that sends and receives datagrams on a test's commands, with one {@link UdSocket}. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { openProvider, QpAttr, QpState, WcStatus } from '../../winverbs/index.js';
 import { outcomeName } from './outcome.js';
@@ -40,7 +40,7 @@ const operations: UdOperations = {
     };
   },
   reply: async ({ text }) => {
-    if (!latest) throw new Error('There is nothing to answer.');
+    if (!latest) throw new Error('No datagram to reply to.');
     return wcName(await open().reply(latest, Buffer.from(text)));
   },
   attach: async ({ group }) => outcomeName(open().qp.attachMulticast(group)),

@@ -1,6 +1,6 @@
 /**
- * Datagrams as in a program: a queue pair with memory for received and sent data, addressed by host addresses. It uses
- * the public interface only, and shows what a UD program has to do.
+ * Datagrams as in a program: a queue pair with memory for received and sent data, addressed by host addresses. It uses only the public
+ * interface and shows what a UD program has to do.
  */
 import {
   addressOf,
@@ -21,7 +21,7 @@ import {
 export interface Received {
   readonly payload: Buffer;
   readonly status: number;
-  /** The sender: its address and QPN, and the address vector for an answer. */
+  /** The sender's address and QPN, and the address vector for a reply. */
   readonly address: string;
   readonly qpn: number;
   readonly way: WvAddressVector;
@@ -33,7 +33,7 @@ export interface Received {
 
 const RECEIVES = 8;
 
-/** The next completion of a queue, awaited by notification. */
+/** Waits for the next completion of a queue by notification. */
 export async function nextCompletion(cq: IWVCompletionQueue): Promise<WvCompletion> {
   const one: WvCompletion[] = [];
   while (cq.poll(one, 1) === 0) await cq.notify('any');
@@ -84,12 +84,12 @@ export class UdSocket {
     this.qp.postReceive(slot, [{ region: this.inbox, offset: slot * this.room, length: this.room }]);
   }
 
-  /** An address handle for a host, or for a group. */
+  /** Creates an address handle for a host or a group. */
   handleFor(remote: string): IWVAddressHandle {
     return this.pd.createAddressHandle(this.provider.resolvePath(remote, this.local).addressVector);
   }
 
-  /** Sends, and returns the completion's status. */
+  /** Sends a datagram. Returns the completion's status. */
   async sendTo(remote: string, qpn: number, payload: Uint8Array, qkey = this.qkey): Promise<number> {
     const handle = this.handleFor(remote);
     try {
@@ -104,7 +104,7 @@ export class UdSocket {
     return this.sendTo(group, MULTICAST_QPN, payload, qkey);
   }
 
-  /** Answers a datagram. */
+  /** Replies to a datagram. */
   async reply(to: Received, payload: Uint8Array): Promise<number> {
     const handle = this.pd.createAddressHandle(to.way);
     try {
@@ -129,7 +129,7 @@ export class UdSocket {
     return (await nextCompletion(this.sendCq)).status;
   }
 
-  /** Sends payloads with one PostSend, and waits for the last. */
+  /** Sends payloads with one PostSend and waits for the last. */
   async sendList(handle: IWVAddressHandle, qpn: number, payloads: readonly Uint8Array[]): Promise<void> {
     let offset = 0;
     const requests = payloads.map((payload, index) => {

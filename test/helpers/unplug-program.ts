@@ -1,6 +1,6 @@
 /**
- * A process whose device is unplugged while many requests of every kind wait. It prints, as one line of JSON, their
- * statuses, the leftovers after all was released, and whether the device works again.
+ * A process whose device is unplugged while many requests of every kind are pending. It prints, as one line of JSON, their statuses, the
+ * leftovers after everything was released, and whether the device works again.
  */
 
 import { injectDeviceFault, openDeviceFile, readCounters } from '../../kernel-bridge/index.js';
@@ -9,11 +9,11 @@ import { ADDRESS, connect, connectedPair, openListener, openSide } from './loopb
 import { outcomeName, thrownName } from './outcome.js';
 
 const each = 8;
-/** CM attribute of the answer to a DREQ. */
+/** CM attribute of the reply to a DREQ. */
 const DREP = 0x16;
 const many = <T>(make: () => T): T[] => Array.from({ length: each }, make);
 
-/** Whether the address is a device's: such answers are cached, and must be invalidated. */
+/** Whether the address belongs to a device. Such results are cached and must be invalidated. */
 function lookedUp(): string {
   return thrownName(() => provider.translateAddress(ADDRESS));
 }
@@ -41,7 +41,7 @@ const answered = mute.ep.connect(mute.qp, thirdPeer, {});
 await requested;
 const accept = accepting.ep.accept(accepting.qp, {});
 await answered;
-// A look-up that is not answered.
+// A lookup that is not answered.
 const asked = provider.createDatagramEndpoint();
 asked.bindAddress({ family: 4, address: ADDRESS, port: 0 });
 asked.listen(64);

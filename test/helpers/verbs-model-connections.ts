@@ -1,4 +1,4 @@
-/** Connections: establishing, refusing, abandoning and ending them. */
+/** Connections: establishing, rejecting, abandoning and ending them. */
 import { type Overlapped, QpAttr, QpState, Status, statusName } from '../../winverbs/index.js';
 import { ADDRESS, openListener, toInit } from './loopback.js';
 import { Datagrams } from './verbs-model-datagrams.js';
@@ -7,9 +7,9 @@ import { attempt, ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import { MessageLog, Pair } from './verbs-model-queues.js';
 
-/** Connects queue pairs, and ends connections. */
+/** Connects queue pairs and ends connections. */
 export class Connections extends Datagrams {
-  /** Brings a queue pair to INIT, if it can be connected. */
+  /** Brings a queue pair to INIT if it can be connected. */
   protected ready(qp: Qp): boolean {
     if (qp.users === 0 || qp.pair !== undefined) return false;
     if (qp.real.state !== QpState.RESET && qp.real.state !== QpState.INIT) {
@@ -32,7 +32,7 @@ export class Connections extends Datagrams {
     await this.connectPair(one, other, c);
   }
 
-  /** Connects two queue pairs, or makes it fail in one of many ways, according to `c`. */
+  /** Connects two queue pairs, or makes it fail in one of many ways, depending on `c`. */
   protected async connectPair(one: Qp, other: Qp, c: number): Promise<void> {
     if (!this.ready(one) || !this.ready(other)) return;
     const { provider } = this;
@@ -44,7 +44,7 @@ export class Connections extends Datagrams {
     const fails = async (what: string, request: PromiseLike<unknown>, allowed: readonly number[]) => {
       const status = await outcome(what, request);
       if (!allowed.includes(status)) {
-        throw new ModelError(`${what} ended in ${statusName(status)}, not ${names(allowed)}.`);
+        throw new ModelError(`${what} must end in ${names(allowed)}; got ${statusName(status)}.`);
       }
     };
     const request = listener.getRequest(passive);
@@ -139,7 +139,7 @@ export class Connections extends Datagrams {
       const status = await outcome('disconnect', request);
       const expected = pair.ended[side] ? Status.INVALID_DEVICE_STATE : Status.SUCCESS;
       if (status !== expected) {
-        throw new ModelError(`disconnect ended in ${statusName(status)}, not ${statusName(expected)}.`);
+        throw new ModelError(`disconnect must end in ${statusName(expected)}; got ${statusName(status)}.`);
       }
       pair.ended[side] = true;
       this.coverage.add('disconnect');
@@ -147,7 +147,7 @@ export class Connections extends Datagrams {
     for (const { side } of requests) this.flushed(side === 0 ? pair.a : pair.b);
   }
 
-  /** All requests of a queue pair in ERROR have completed already; this does not wait. */
+  /** Checks that all requests of a queue pair in ERROR have completed already, without waiting. */
   protected flushed(qp: Qp): void {
     if (qp.users === 0 || qp.real.state !== QpState.ERROR) return;
     for (const cq of new Set([qp.sendCq, qp.receiveCq])) {

@@ -1,6 +1,6 @@
-/** Counts of the events of random runs, so that a test can require them. */
+/** Counts of events in random runs, so that tests can require them. */
 
-/** The counted events; the lists of the model grow, and so does this. */
+/** The counted events. Extending the model's lists extends this one. */
 export const covered = [
   'connection',
   'unreliable connection',

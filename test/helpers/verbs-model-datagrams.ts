@@ -19,12 +19,12 @@ import { Requests } from './verbs-model-requests.js';
 
 const { SIGNALED, INLINE, IMMEDIATE, SOLICITED } = WvSend;
 const GROUPS = ['239.77.1.1', '239.77.1.2'] as const;
-/** A message of two such parts is longer than any datagram may be. */
+/** Two parts of this length exceed the limit of a datagram. */
 const HALF_TOO_LONG = 3000;
 
 /** Sends datagrams to single peers and to groups. */
 export class Datagrams extends Requests {
-  /** Of this run alone, so that datagrams of other runs and processes to the groups do not match. */
+  /** Only for this run, so that datagrams of other runs and processes to the groups do not match. */
   private readonly qkey = randomInt(1, 0x8000_0000);
 
   private readyUds(): Ud[] {
@@ -71,7 +71,7 @@ export class Datagrams extends Requests {
     this.expect('start', [expected], () => ud.real.start(this.qkey));
   }
 
-  /** Also from RTS, with datagrams under way. */
+  /** Resets a queue pair, also from RTS with datagrams in flight. */
   protected resetUd({ a, b }: Step): void {
     const ud = pick(this.uds, a);
     if (ud === undefined || !budget(ud.sendCq, ud.sendDepth) || !budget(ud.receiveCq, ud.receiveDepth))
@@ -128,7 +128,7 @@ export class Datagrams extends Requests {
     const to = ah?.group ?? pick(this.readyUds(), c) ?? pick(this.uds, c);
     if (ah === undefined || to === undefined) return;
     const hearers = typeof to === 'string' ? this.readyUds().filter(({ groups }) => groups.has(to)) : [to];
-    // Mostly there is a receive for it.
+    // In most cases there is a Receive for it.
     for (const one of hearers)
       if (a % 16 !== 1 && one.receives.length === 0) this.postDatagramReceive(one, c);
     const tooLong = c % 32 === 1;
@@ -173,7 +173,7 @@ export class Datagrams extends Requests {
     const ud = pick(this.uds, a);
     if (ud === undefined) return;
     const group = pick(GROUPS, b)!;
-    // It may receive datagrams from the moment of the call on.
+    // It may receive datagrams from the time of the call on.
     ud.heard.add(group);
     const expected = ud.groups.has(group) ? Status.ADDRESS_ALREADY_EXISTS : Status.SUCCESS;
     if (!(await this.groupCall('attachMulticast', ud, expected, () => ud.real.attachMulticast(group))))
@@ -201,7 +201,7 @@ export class Datagrams extends Requests {
     if (made === undefined) return false;
     const status = await outcome(what, made.value);
     if (status !== expected)
-      throw new ModelError(`${what} ended in ${names([status])}, not ${names([expected])}.`);
+      throw new ModelError(`${what} must end in ${names([expected])}; got ${names([status])}.`);
     return status === Status.SUCCESS;
   }
 }

@@ -26,7 +26,7 @@ export const MESSAGE_BYTES = 64;
 /** Entries of every CQ, and the maximum of requests that may complete there without polling, so that none overruns. */
 export const CQ_ENTRIES = 512;
 export const MOST_OBJECTS = 12;
-/** Maximum of receives of a shared queue that are posted and not completed. */
+/** Maximum posted Receives of a shared queue that have not completed. */
 export const MOST_SHARED = 24;
 
 export const REGION_ACCESS = [
@@ -43,7 +43,7 @@ export const REGION_ACCESS = [
   WvAccess.LOCAL_WRITE | WvAccess.MW_BIND,
   WvAccess.LOCAL_WRITE,
   0,
-  // Refused: rights to write need LOCAL_WRITE; an unknown right.
+  // Rejected: rights to write without LOCAL_WRITE; an unknown right.
   WvAccess.REMOTE_ATOMIC,
   0x40,
 ] as const;
@@ -61,7 +61,7 @@ export class Device extends Counted<IWVDevice> {}
 
 export class Cq extends Counted<IWVCompletionQueue> {
   readonly notifies: Overlapped<void>[] = [];
-  /** The maximum of completions that can be in it without polling. */
+  /** Maximum completions that it can contain without polling. */
   budget = 0;
   constructor(
     readonly device: Device,
@@ -83,7 +83,7 @@ export class Pd extends Counted<IWVProtectionDomain> {
 export class Mw extends Counted<IWVMemoryWindow> {
   bound: 'no' | 'yes' | 'maybe' = 'no';
   region: Region | undefined;
-  /** Regions that it may be bound to while this is undetermined. */
+  /** Regions to which it may be bound while this is undetermined. */
   readonly candidates = new Set<Region>();
   /** Number of posted requests that change it. */
   changes = 0;
@@ -114,7 +114,7 @@ export interface Region {
 }
 
 export type Qp = QueuePair<Pd, Cq>;
-/** Of any kind. */
+/** A queue pair of any kind. */
 export type AnyQp = QueuePair<Pd, Cq, IWVQueuePair>;
 
 export class Ah extends Counted<IWVAddressHandle> {
@@ -128,7 +128,7 @@ export class Ah extends Counted<IWVAddressHandle> {
   }
 }
 
-/** A posted datagram; its immediate data are its index in the {@link Mail}. */
+/** A posted datagram. Its immediate data is its index in the {@link Mail}. */
 export interface Datagram {
   readonly from: Ud;
   readonly to: Ud | string;
@@ -144,9 +144,9 @@ export class Mail {
 /** Bytes before each received datagram. */
 export const GRH = 40;
 
-/** A datagram queue pair: receives datagrams for itself or its groups, each at most once. */
+/** A datagram queue pair. It receives datagrams for itself or its groups, each at most once. */
 export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
-  /** Groups that it is attached to now, and all it has ever been attached to. */
+  /** Groups to which it is attached now, and all groups to which it has ever been attached. */
   readonly groups = new Set<string>();
   readonly heard = new Set<string>();
   /** A datagram may be too long. */
@@ -169,16 +169,17 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
 
   protected override arrived(completion: WvCompletion): string | undefined {
     const { length, flags, immediateData, sourceQpn } = completion;
-    if ((flags & WvWc.IMMEDIATE) === 0) return 'A datagram came without its immediate data.';
-    if ((flags & WvWc.GRH_VALID) === 0) return 'A datagram came without a GRH.';
+    if ((flags & WvWc.IMMEDIATE) === 0) return 'A datagram arrived without its immediate data.';
+    if ((flags & WvWc.GRH_VALID) === 0) return 'A datagram arrived without a GRH.';
     const datagram = this.mail.all[immediateData];
-    if (datagram === undefined) return `Datagram ${immediateData} came, which nobody has sent.`;
+    if (datagram === undefined) return `Datagram ${immediateData} arrived but was never sent.`;
     const { from, to, got } = datagram;
     if (length !== GRH + datagram.length)
-      return `A datagram of ${datagram.length} bytes came as ${length} with its GRH.`;
-    if (sourceQpn !== from.qpn) return `A datagram of ${from.qpn} came from ${sourceQpn}.`;
-    if (typeof to === 'string' ? !this.heard.has(to) : to !== this) return 'A datagram came to a stranger.';
-    if (got.has(this)) return 'A datagram came twice.';
+      return `A datagram of ${datagram.length} bytes arrived with ${length} bytes including its GRH.`;
+    if (sourceQpn !== from.qpn) return `A datagram of ${from.qpn} arrived from ${sourceQpn}.`;
+    if (typeof to === 'string' ? !this.heard.has(to) : to !== this)
+      return 'A datagram arrived at the wrong queue pair.';
+    if (got.has(this)) return 'A datagram arrived twice.';
     got.add(this);
     return undefined;
   }
@@ -187,7 +188,7 @@ export class Ud extends QueuePair<Pd, Cq, IWVDatagramQueuePair> {
 export class CountedQp extends Counted<WvUnknown> {
   constructor(readonly qp: AnyQp) {
     super('queue pair', qp.real);
-    // The queue pair itself knows the number of its users.
+    // The queue pair itself has the number of its users.
     Object.defineProperty(this, 'users', {
       get: () => qp.users,
       set: (users: number) => {

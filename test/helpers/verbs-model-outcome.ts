@@ -1,10 +1,10 @@
-/** Allowed results of calls, detection of hangs, and leftovers. */
+/** Permitted results of calls, detection of hangs, and leftovers. */
 import { readCounters } from '../../kernel-bridge/index.js';
 import { statusName } from '../../winverbs/index.js';
 import { outcome as outcomeOf } from './outcome.js';
 import { HANG_MS, within as outcomeWithin } from './within.js';
 
-/** The stack behaved in a way that the model does not allow. */
+/** The stack violated the model. */
 export class ModelError extends Error {}
 
 export function names(statuses: Iterable<number>): string {
@@ -12,7 +12,7 @@ export function names(statuses: Iterable<number>): string {
 }
 
 export function within<T>(what: string, promise: PromiseLike<T>): Promise<T> {
-  return outcomeWithin(promise, HANG_MS, () => new ModelError(`${what} has hung.`));
+  return outcomeWithin(promise, HANG_MS, () => new ModelError(`${what} did not complete.`));
 }
 
 export async function outcome(what: string, request: PromiseLike<unknown>): Promise<number> {
@@ -21,19 +21,19 @@ export async function outcome(what: string, request: PromiseLike<unknown>): Prom
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A call that may throw an error instead of rejecting with it. */
+/** Calls a function that may throw an error instead of rejecting with it. */
 export async function attempt(call: () => PromiseLike<unknown>): Promise<void> {
   await call();
 }
 
-/** Live objects of the HCA, and those of connection management. */
+/** Live objects of the HCA and of connection management. */
 export function leftovers(): Record<string, number> {
   const { objects, cm } = readCounters();
   const { pd, mr, mw, cq, srq, qp, ah } = objects;
   return { pd, mr, mw, cq, srq, qp, ah, connections: cm.connections ?? 0 };
 }
 
-/** Waits until nothing is left: connections end when the peer has confirmed. */
+/** Waits until nothing is left: connections end when the peer has confirmed it. */
 export async function nothingLeft(): Promise<void> {
   const began = performance.now();
   for (;;) {

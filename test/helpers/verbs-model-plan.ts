@@ -62,7 +62,7 @@ const OPERATIONS = [
 
 type Operation = (typeof OPERATIONS)[number];
 
-/** One step; the numbers select objects and parameters, modulo their number. */
+/** One step. The numbers select objects and parameters, modulo their number. */
 export interface Step {
   readonly op: Operation;
   readonly a: number;
@@ -76,7 +76,7 @@ export interface Plan {
   /** Everything is released in an order given by `order`, or the file is closed first. */
   readonly end: 'release' | 'closeFile';
   readonly order: number;
-  /** The initial objects: a connection, one whose ends share receives, an unreliable one, datagram queue pairs. */
+  /** The initial objects: a connection, one whose ends share Receives, an unreliable one, datagram queue pairs. */
   readonly begin: {
     readonly connected: boolean;
     readonly shared: boolean;

@@ -1,4 +1,4 @@
-/** A process that runs random verbs in its main thread and two Workers at once: `program seed runs milliseconds`. */
+/** A process that runs random verbs concurrently in its main thread and two Workers: `program seed runs milliseconds`. */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { runPlans } from './verbs-model.js';
@@ -17,11 +17,11 @@ async function work(task: Task): Promise<number> {
 
 async function inWorker(task: Task): Promise<number> {
   const worker = new Worker(process.argv[1]!, { workerData: task });
-  // From the start, because it may come right behind the message.
+  // From the start, because the event may directly follow the message.
   const exit = once(worker, 'exit');
   const [done] = (await once(worker, 'message')) as [number];
   const [code] = (await exit) as [number];
-  if (code !== 0) throw new Error(`A Worker ended with exit code ${code}.`);
+  if (code !== 0) throw new Error(`A Worker exited with code ${code}.`);
   return done;
 }
 

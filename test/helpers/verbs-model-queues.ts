@@ -11,7 +11,7 @@ import {
   WvWc,
 } from '../../winverbs/index.js';
 
-/** Allowed statuses of requests on a broken connection, besides SUCCESS. */
+/** Permitted statuses of requests on a broken connection, in addition to SUCCESS. */
 export const REQUEST_ERRORS: ReadonlySet<number> = new Set([
   WcStatus.FLUSHED,
   WcStatus.LOCAL_PROTECTION_ERROR,
@@ -31,7 +31,7 @@ export interface Request {
   readonly regions: readonly unknown[];
   readonly window: unknown;
   readonly serial: number;
-  /** Whether an event has occurred that allows it to fail. */
+  /** Whether an event has occurred that permits it to fail. */
   mayFail: boolean;
   /** How often its queue pair's send queue had been resumed when it was posted. */
   epoch?: number;
@@ -48,7 +48,7 @@ export interface Message {
 export class MessageLog {
   private readonly messages: Message[] = [];
 
-  /** Returns the new number of messages. */
+  /** Adds a message. Returns the new number of messages. */
   add(message: Message): number {
     return this.messages.push(message);
   }
@@ -74,29 +74,28 @@ export class Pair<Q> {
 }
 
 /**
- * Receives that several queue pairs share, with limits for the number that wait: which queue pair took one is known
- * later.
+ * Receives that several queue pairs share, with bounds for the number of waiting ones. Which queue pair has consumed one is known later.
  */
 export class SharedReceives {
   /** Posted and not completed. */
   readonly untold = new Set<Request>();
   posted = 0;
   told = 0;
-  /** Number of messages that may have taken one each. */
+  /** Number of messages that may have consumed one each. */
   messages = 0;
-  /** Capacity in receives. */
+  /** Capacity in Receives. */
   entries = 0;
-  /** A receive with invalid memory may have been posted. */
+  /** Whether a Receive with invalid memory may have been posted. */
   poisoned = false;
-  /** Allowed statuses of a wait for an event: an event is allowed only after a cause. */
+  /** Permitted statuses of a wait for an event. An event is permitted only after a cause. */
   readonly endings: number[] = [Status.CANCELED];
 
-  /** The least number that wait. */
+  /** Minimum number of waiting Receives. */
   get least(): number {
     return Math.max(0, this.posted - this.messages);
   }
 
-  /** The greatest number that wait. */
+  /** Maximum number of waiting Receives. */
   get most(): number {
     return this.untold.size;
   }
@@ -108,11 +107,11 @@ export class SharedReceives {
 
 export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> {
   users = 1;
-  /** Posted and not seen to be completed, in order. */
+  /** Posted and not known to be completed, in order. */
   sends: Request[] = [];
   receives: Request[] = [];
   receivesPosted = 0;
-  /** An event has occurred after which requests may fail. */
+  /** Whether an event has occurred after which requests may fail. */
   tainted = false;
   peer: QueuePair<Pd, Cq> | undefined;
   pair: Pair<QueuePair<Pd, Cq>> | undefined;
@@ -121,9 +120,9 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
   /** Messages of its connections so far that may still complete, and the position among them. */
   private logs: MessageLog[] = [];
   private received = 0;
-  /** It shares receives and had an earlier connection, whose messages may still complete, or be lost. */
+  /** Whether it shares Receives and had an earlier connection, whose messages may still complete or be lost. */
   private heardBefore = false;
-  /** How often its send queue was resumed, and when it failed last. */
+  /** How often its send queue was resumed, and when it last failed. */
   private epoch = 0;
   private failedEpoch = -1;
   private everTainted = false;
@@ -147,9 +146,9 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     return this.type !== QpType.RC;
   }
 
-  /** From now on it receives this peer's messages. */
+  /** Makes it receive this peer's messages from now on. */
   hear(log: MessageLog): void {
-    // Receives that were taken from a shared queue complete after a reset, too.
+    // Receives that were taken from a shared queue also complete after a reset.
     if (this.shared === undefined) this.logs = [log];
     else {
       this.heardBefore = this.logs.length > 0;
@@ -163,7 +162,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.sends.push(request);
   }
 
-  /** SQError is over: requests posted from now on may succeed. */
+  /** Called when SQError is over: requests posted from now on may succeed. */
   resumed(): void {
     this.epoch++;
   }
@@ -204,26 +203,26 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
     this.outgoing = new MessageLog();
   }
 
-  /** A completion was polled from `cq`; returns what is wrong with it. */
+  /** Handles a completion that was polled from `cq`. Returns a description of the violation, if any. */
   completed(completion: WvCompletion, cq: Cq): string | undefined {
     const receive = completion.opcode >= WvOpcode.RECEIVE;
-    if (cq !== (receive ? this.receiveCq : this.sendCq)) return 'A completion came through the wrong queue.';
+    if (cq !== (receive ? this.receiveCq : this.sendCq)) return 'A completion arrived in the wrong queue.';
     return receive ? this.completedReceive(completion) : this.completedSend(completion);
   }
 
   private completedSend({ context, status }: WvCompletion): string | undefined {
     const index = this.sends.indexOf(context as Request);
     const request = this.sends[index];
-    if (request === undefined) return 'A send completion has a context that is not outstanding.';
+    if (request === undefined) return 'The context of a send completion is not outstanding.';
     const skipped = this.sends.splice(0, index + 1).slice(0, -1);
-    // An unsignaled request completes only if it fails: earlier ones have succeeded.
+    // An unsignaled request only completes if it fails: earlier ones have succeeded.
     const untold = skipped.find(({ signaled }) => signaled);
-    if (untold !== undefined) return `A ${untold.kind} was never told of; a later ${request.kind} was.`;
+    if (untold !== undefined) return `A ${untold.kind} was not reported before a later ${request.kind}.`;
     for (const one of skipped) one.done?.();
     if (status === WcStatus.SUCCESS) {
       if (this.failedEpoch === request.epoch)
-        return `A ${request.kind} succeeded after one before it had failed.`;
-      if (!request.signaled) return `A ${request.kind} without SIGNALED was told of.`;
+        return `A ${request.kind} succeeded after an earlier one failed.`;
+      if (!request.signaled) return `A ${request.kind} without SIGNALED was reported.`;
       request.done?.();
       return undefined;
     }
@@ -248,13 +247,13 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
       this.receiveFailed = true;
       return undefined;
     }
-    if (this.receiveFailed) return 'A receive succeeded after one before it had failed.';
+    if (this.receiveFailed) return 'A receive succeeded after an earlier one failed.';
     return this.arrived(completion);
   }
 
   private completedShared(shared: SharedReceives, completion: WvCompletion): string | undefined {
     const request = completion.context as Request;
-    if (!shared.untold.delete(request)) return 'A completion names a shared receive that is not outstanding.';
+    if (!shared.untold.delete(request)) return 'The shared receive of a completion is not outstanding.';
     if (request.serial <= this.lastShared) return 'A queue pair did not take shared receives in order.';
     this.lastShared = request.serial;
     if (++shared.told > shared.messages) return 'More shared receives were taken than messages were sent.';
@@ -265,8 +264,7 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
   }
 
   /**
-   * Compares a received message with the sent ones: in order, and complete unless messages may be lost or belong to an
-   * earlier connection.
+   * Compares a received message with the sent ones: in order, and complete unless messages may be lost or belong to an earlier connection.
    */
   protected arrived(completion: WvCompletion): string | undefined {
     const told = (completion.flags & WvWc.IMMEDIATE) !== 0 ? completion.immediateData : undefined;
@@ -279,13 +277,13 @@ export class QueuePair<Pd, Cq, Real extends IWVQueuePair = IWVConnectQueuePair> 
         const { length, immediate } = message;
         if (completion.length === length && told === immediate) return undefined;
         if (gaps) continue;
-        if (completion.length !== length) return `${completion.length} bytes came of ${length}.`;
-        return `The immediate data are ${told}, not ${immediate}.`;
+        if (completion.length !== length) return `Expected ${length} bytes; got ${completion.length}.`;
+        return `Expected immediate data ${immediate}; got ${told}.`;
       }
       if (this.logs.length === 1) break;
       this.logs.shift();
       this.received = 0;
     }
-    return `A receive of ${completion.length} bytes and immediate data ${told} succeeded, but nothing like it was sent.`;
+    return `A receive of ${completion.length} bytes and immediate data ${told} succeeded, but no such message was sent.`;
   }
 }

@@ -40,10 +40,10 @@ const { SIGNALED, INLINE, IMMEDIATE, FENCE, SOLICITED } = WvSend;
 export class Requests extends World {
   protected readonly mail = new Mail();
 
-  /** A queue pair for a request: mostly a connected one. */
+  /** A queue pair for a request: in most cases a connected one. */
   protected poster(a: number): Qp {
     if (a % 4 === 0) return pick(this.qps, a)!;
-    // Each kind of connection has its turn, however many there are of it.
+    // Each kind of connection is chosen equally often, regardless of how many there are.
     const kinds = new Map<string, Qp[]>();
     for (const qp of this.qps) {
       if (qp.pair === undefined || qp.tainted) continue;
@@ -53,7 +53,7 @@ export class Requests extends World {
     return pick(pick([...kinds.values()], a >> 2) ?? this.qps, a >> 4)!;
   }
 
-  /** A window for a request: mostly one that the queue pair may use, in this state. */
+  /** A window for a request: in most cases one that the queue pair may use, in this state. */
   protected window(qp: Qp, b: number, bound: Mw['bound']): Mw | undefined {
     const fitting = this.mws.filter(
       (mw) => mw.users > 0 && mw.pd === qp.pd && mw.bound === bound && (bound === 'no' || mw.qp === qp),
@@ -63,9 +63,9 @@ export class Requests extends World {
 
   // ── Requests ───────────────────────────────────────────────────────────────────────────────────
 
-  /** A part of memory for a request, and whether the queue pair may use it in this way. */
+  /** Part of memory for a request, and whether the queue pair may use it in this way. */
   protected memory(qp: AnyQp, choice: number, length: number, write: boolean) {
-    // Mostly valid memory.
+    // In most cases valid memory.
     const good = this.regions.filter(
       ({ live, pd, access }) => live && pd === qp.pd && (!write || (access & WvAccess.LOCAL_WRITE) !== 0),
     );
@@ -130,28 +130,29 @@ export class Requests extends World {
     this.taintShared(receives);
   }
 
-  /** Resumes a send queue that has failed alone (unreliable ones do). */
+  /** Resumes a send queue that has failed alone, as unreliable ones do. */
   protected resume({ a }: Step): void {
     const stopped = this.everyQp().filter((qp) => qp.users > 0 && qp.real.state === QpState.SQERROR);
     const qp = pick(stopped, a);
     if (qp === undefined) return;
     if (!qp.unreliable) throw new ModelError('A reliable queue pair is in SQERROR.');
-    // The completions of failed or flushed requests stay in the queue besides later ones.
+    // The completions of failed or flushed requests remain in the queue in addition to later ones.
     if (!budget(qp.sendCq, qp.sendDepth)) return;
-    // The end of the connection may come in between.
+    // The end of the connection may occur in between.
     const allowed = [Status.SUCCESS, Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
     const done = this.expect('modify from SQERROR to RTS', allowed, () =>
       qp.real.modify({ qpState: QpState.RTS }, QpAttr.STATE),
     );
     if (done !== undefined) qp.resumed();
-    else if (qp.real.state !== QpState.ERROR) throw new ModelError('SQERROR cannot be left for RTS.');
+    else if (qp.real.state !== QpState.ERROR)
+      throw new ModelError('The transition from SQERROR to RTS failed.');
   }
 
   protected newRequest(kind: string, signaled: boolean, regions: readonly Region[], window?: Mw): Request {
     return { kind, signaled, regions, window, serial: this.serial++, mayFail: false };
   }
 
-  /** Posts a send request that the model expects to succeed, or to fail. */
+  /** Posts a send request that the model expects to succeed or to fail. */
   protected post(qp: Qp, request: Request, good: boolean, call: () => unknown, refused?: number): boolean {
     const state = qp.users > 0 ? qp.real.state : 0;
     const full = qp.sends.length >= qp.sendDepth;
@@ -188,7 +189,7 @@ export class Requests extends World {
     if (step.c % 4 === 0) flags |= IMMEDIATE;
     const request = this.newRequest('send', (flags & SIGNALED) !== 0, [memory.region]);
     const { peer, outgoing } = qp;
-    // Mostly there is a receive for it.
+    // In most cases there is a Receive for it.
     const shared = this.srqs.find(({ receives }) => receives === peer?.shared);
     if (step.a % 16 !== 0) {
       if (shared !== undefined) {
@@ -201,7 +202,7 @@ export class Requests extends World {
     const posted = this.post(qp, request, good, () => qp.real.send(request, memory.sgl, flags, step.c));
     if (!posted) return;
     const count = outgoing.add({ length, immediate });
-    // Without a receive it is tried again, and finally given up; an unreliable one is lost.
+    // Without a Receive it is retried and finally given up; an unreliable one is lost.
     if (shared === undefined) {
       if (!qp.unreliable && count > (peer?.receivesPosted ?? 0)) this.taint(qp);
       return;
@@ -282,7 +283,7 @@ export class Requests extends World {
       this.windowRefusal(qp, mw),
     );
     if (!posted) return;
-    // Until the poster has seen the result, the window's key is this bind's, on every queue pair.
+    // Until the poster has seen the result, the window's key is that of this bind, on every queue pair.
     mw.bound = 'maybe';
     if (rights) mw.candidates.add(region);
     const change = ++mw.changes;
@@ -335,7 +336,7 @@ export class Requests extends World {
     if (done === undefined) return 0;
     for (const completion of this.completions.slice(0, done.value)) {
       const qp = this.everyQp().find(({ context }) => context === completion.qpContext);
-      if (qp === undefined) throw new ModelError('A completion of no queue pair.');
+      if (qp === undefined) throw new ModelError('A completion belongs to no queue pair.');
       const failure = qp.completed(completion, cq);
       if (failure !== undefined) throw new ModelError(failure);
       this.coverage.add(this.what(qp, completion));
@@ -344,7 +345,7 @@ export class Requests extends World {
     return done.value;
   }
 
-  /** Takes all present completions. */
+  /** Polls all available completions. */
   protected pollAll(): void {
     for (const cq of this.cqs) while (cq.users > 0 && this.pollSome(cq, 64) > 0);
   }
@@ -384,7 +385,8 @@ export class Requests extends World {
     );
     if (done === undefined) return;
     for (const request of cq.notifies) {
-      if (!request.completed) throw new ModelError('A notification waits after its queue has cancelled all.');
+      if (!request.completed)
+        throw new ModelError('A notification is still pending after its queue canceled all.');
     }
     cq.notifies.length = 0;
   }
@@ -397,7 +399,7 @@ export class Requests extends World {
       const last = qp.sends.findLast(({ signaled }) => signaled);
       if (last === undefined || qp.tainted || qp.users === 0 || qp.sendCq.users === 0) return;
       if (this.pollSome(qp.sendCq, 32) === 0) await turn();
-      if (performance.now() - began > HANG_MS) throw new ModelError(`A ${last.kind} never came back.`);
+      if (performance.now() - began > HANG_MS) throw new ModelError(`A ${last.kind} did not complete.`);
     }
   }
 }

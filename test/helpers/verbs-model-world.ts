@@ -1,4 +1,4 @@
-/** The world of a run: its objects are made, changed and released here. */
+/** The world of a run, which creates, changes and releases its objects. */
 import { type DeviceFile, openDeviceFile } from '../../kernel-bridge/index.js';
 import { IoctlCode } from '../../kernel-bridge/ioctl/codes.js';
 import { loadUserVerbs } from '../../kernel-bridge/uvp/index.js';
@@ -46,7 +46,7 @@ import { ModelError, names, outcome } from './verbs-model-outcome.js';
 import type { Step } from './verbs-model-plan.js';
 import { type Pair, QueuePair, type Request, type SharedReceives } from './verbs-model-queues.js';
 
-/** A provider, its objects, and the model's expectations: makes, changes and releases objects. */
+/** A provider, its objects, and the model's expectations. It creates, changes and releases objects. */
 export class World {
   protected readonly files: DeviceFile[] = [];
   protected readonly provider = new WVProvider({
@@ -69,7 +69,7 @@ export class World {
   protected readonly pairs: Pair<Qp>[] = [];
   /** All objects to which the model holds references. */
   protected readonly counted: Counted<WvUnknown>[] = [];
-  /** Requests that must have ended when the run ends, and their allowed statuses. */
+  /** Requests that must have ended when the run ends, and their permitted statuses. */
   protected readonly endings: { what: string; request: Overlapped<unknown>; allowed: readonly number[] }[] =
     [];
   protected readonly completions: WvCompletion[] = [];
@@ -92,7 +92,7 @@ export class World {
     return counted;
   }
 
-  /** Makes a call that must end in one of these statuses; returns its result if that is SUCCESS. */
+  /** Makes a call that must end in one of these statuses. Returns its result if that is SUCCESS. */
   protected expect<T>(what: string, allowed: readonly number[], call: () => T): { value: T } | undefined {
     let status: number = Status.SUCCESS;
     let value: T | undefined;
@@ -103,7 +103,7 @@ export class World {
       status = error.status;
     }
     if (!allowed.includes(status)) {
-      throw new ModelError(`${what} ended in ${statusName(status)}; the model has ${names(allowed)}.`);
+      throw new ModelError(`${what} must end in ${names(allowed)}; got ${statusName(status)}.`);
     }
     return status === Status.SUCCESS ? { value: value as T } : undefined;
   }
@@ -120,7 +120,8 @@ export class World {
       device.real.createCompletionQueue(entries),
     );
     if (made === undefined) return;
-    if (made.value.entries < entries) throw new ModelError(`A CQ of ${entries} has ${made.value.entries}.`);
+    if (made.value.entries < entries)
+      throw new ModelError(`A CQ must have at least ${entries} entries; got ${made.value.entries}.`);
     this.cqs.push(this.keep(new Cq(device, made.value)));
   }
 
@@ -151,7 +152,7 @@ export class World {
     if (c % 2 === 0) {
       region = this.expect('registerMemory', [expected], () => pd.real.registerMemory(buffer, access))?.value;
     } else {
-      // Errors of the arguments alone are thrown; those of the kernel reject.
+      // Only errors of the arguments are thrown; those of the kernel reject.
       const request = this.expect('registerMemoryOverlapped', [Status.SUCCESS, expected], () =>
         pd.real.registerMemoryOverlapped(buffer, access),
       )?.value;
@@ -159,7 +160,7 @@ export class World {
       const status = await outcome('registerMemoryOverlapped', request);
       if (status !== expected) {
         throw new ModelError(
-          `An overlapped registration ended in ${names([status])}, not ${names([expected])}.`,
+          `An overlapped registration must end in ${names([expected])}; got ${names([status])}.`,
         );
       }
       if (status === Status.SUCCESS) region = request.getResult();
@@ -228,17 +229,20 @@ export class World {
     this.measure(srq, maxWr, undefined);
   }
 
-  /** Takes over the actual size; a limit that was reached was reported, and is reset. */
+  /** Applies the actual size. A limit that was reached has been reported and is reset. */
   private measure(srq: Srq, maxWr: number, limit: number | undefined): void {
     const { receives } = srq;
     const found = srq.real.query();
-    if (found.maxWr < maxWr) throw new ModelError(`A shared queue of ${maxWr} has ${found.maxWr}.`);
+    if (found.maxWr < maxWr)
+      throw new ModelError(`A shared queue must have at least ${maxWr} entries; got ${found.maxWr}.`);
     receives.entries = found.maxWr;
     if (limit === undefined || limit === 0) return;
     if (receives.least >= limit && found.srqLimit !== limit)
-      throw new ModelError(`The limit ${limit} is ${found.srqLimit} with ${receives.least} that wait.`);
+      throw new ModelError(
+        `The limit must be ${limit} with ${receives.least} waiting; got ${found.srqLimit}.`,
+      );
     if (receives.most < limit && found.srqLimit !== 0)
-      throw new ModelError(`The limit ${limit} is still there with ${receives.most} that wait.`);
+      throw new ModelError(`The limit ${limit} is still set with ${receives.most} waiting.`);
   }
 
   protected modifySrq({ a, b, c }: Step): void {
@@ -274,7 +278,7 @@ export class World {
     });
   }
 
-  /** The kernel destroys no object that queue pairs use. */
+  /** Tries to destroy a used SRQ: the kernel destroys no object that queue pairs use. */
   protected destroyBusySrq({ a }: Step): void {
     const busy = this.srqs.filter(({ receives }) =>
       this.qps.some((qp) => qp.shared === receives && qp.users > 0),
@@ -284,7 +288,7 @@ export class World {
     this.expect('SRQ_DESTROY', [Status.DEVICE_BUSY], () => real.file.callId(IoctlCode.SRQ_DESTROY, real.id));
   }
 
-  /** From here on any queue pair of a shared receive queue may fail. */
+  /** From now on, any queue pair of a shared receive queue may fail. */
   protected taintShared(shared: SharedReceives): void {
     for (const qp of this.qps) if (qp.shared === shared) this.taint(qp);
   }
@@ -345,7 +349,7 @@ export class World {
   protected modify({ a, b }: Step): void {
     const qp = pick(this.qps, a)!;
     const target = [QpState.INIT, QpState.ERROR, QpState.RESET, QpState.RTS][b % 4]!;
-    // A connected queue pair is moved by its endpoint; moving it otherwise is a program's own error.
+    // A connected queue pair is moved by its endpoint. Moving it otherwise would be an error of the program.
     if (qp.users > 0 && qp.pair !== undefined && target !== QpState.ERROR) return;
     if (
       target === QpState.RESET &&
@@ -362,14 +366,15 @@ export class World {
     };
     const refusals = [Status.INVALID_DEVICE_STATE, Status.INVALID_PARAMETER];
     let allowed: number[] = legal[target]! ? [Status.SUCCESS] : refusals;
-    // IBA allows ERROR from any state; for RESET it is the HCA's choice. RTS to RTS changes nothing.
+    // IBA permits ERROR from any state; for RESET it is the HCA's choice. RTS to RTS changes nothing.
     if (target === QpState.ERROR && from === QpState.RESET) allowed = [Status.SUCCESS, ...refusals];
     if (qp.users === 0) allowed = [Status.INVALID_HANDLE];
     const done = this.expect(`modify from ${from} to ${target}`, allowed, () =>
       qp.real.modify({ qpState: target, pkeyIndex: 0, portNumber: 1, accessFlags: 0 }, QpAttr.STATE),
     );
     if (done === undefined) return;
-    if (qp.real.state !== target) throw new ModelError(`A queue pair is in ${qp.real.state}, not ${target}.`);
+    if (qp.real.state !== target)
+      throw new ModelError(`A queue pair must be in ${target}; got ${qp.real.state}.`);
     if (target === QpState.RESET) qp.reset();
     if (target !== QpState.INIT) this.unsettleWindows(qp);
     if (target === QpState.ERROR) this.taint(qp);
@@ -385,7 +390,7 @@ export class World {
     if (done === undefined) return;
     object.users++;
     if (done.value !== object.users)
-      throw new ModelError(`addRef answers ${done.value}, not ${object.users}.`);
+      throw new ModelError(`addRef must return ${object.users}; got ${done.value}.`);
   }
 
   protected release({ a, b }: Step): void {
@@ -396,7 +401,7 @@ export class World {
   protected releaseOnce(object: Counted<WvUnknown>): void {
     const left = object.real.release();
     object.users = Math.max(0, object.users - 1);
-    if (left !== object.users) throw new ModelError(`release answers ${left}, not ${object.users}.`);
+    if (left !== object.users) throw new ModelError(`release must return ${object.users}; got ${left}.`);
     if (object.users > 0) return;
     if (object instanceof Mw) this.dropWindow(object);
     if (object instanceof CountedEp) this.dropPair(object.pair);
@@ -429,7 +434,7 @@ export class World {
   }
 
   protected dropWindow(mw: Mw): void {
-    // A queued bind of it finds nothing.
+    // A queued bind of it fails.
     for (const qp of this.qps) if (qp.sends.some(({ window }) => window === mw)) this.taint(qp);
     mw.bound = 'no';
     mw.region = undefined;
@@ -446,7 +451,7 @@ export class World {
     for (const mw of this.mws) if (mw.qp === qp && mw.bound === 'yes') mw.bound = 'maybe';
   }
 
-  /** From here on requests of the queue pair, and of its peer, may fail. */
+  /** From now on, requests of the queue pair and of its peer may fail. */
   protected taint(qp: AnyQp): void {
     for (const one of [qp, qp.peer] as (AnyQp | undefined)[]) {
       if (one === undefined) continue;

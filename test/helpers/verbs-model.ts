@@ -1,6 +1,6 @@
 /**
- * A model of the verbs, and the interpreter that executes random sequences of them on the stack and compares: each call
- * ends in a status that the model allows, each request completes once and in order, and no wait lasts for ever.
+ * A model of the verbs, and the interpreter that executes random sequences of them on the stack and compares: each call ends in a permitted
+ * status, each request completes once and in order, and no wait lasts forever.
  */
 import fc from 'fast-check';
 import { Status, statusName, type WvUnknown } from '../../winverbs/index.js';
@@ -12,7 +12,7 @@ import { type Plan, plans, type Step } from './verbs-model-plan.js';
 
 /** One run, from its first step to its end. */
 class Run extends Connections {
-  /** Makes the plan's initial objects. */
+  /** Creates the plan's initial objects. */
   async begin({ connected, shared, unreliable, datagrams }: Plan['begin']): Promise<void> {
     const first = { a: 0, b: 0, c: 0 };
     this.allocateMw({ op: 'allocateMw', ...first });
@@ -40,7 +40,7 @@ class Run extends Connections {
     await this[step.op](step);
   }
 
-  /** Ends the run in order, and checks that all awaited requests have ended. */
+  /** Ends the run in order and checks that all awaited requests have ended. */
   async end(how: Plan['end'], order: number, alone: boolean): Promise<void> {
     this.pollAll();
     if (how === 'closeFile') {
@@ -66,7 +66,7 @@ class Run extends Connections {
     }
   }
 
-  /** After a step that threw: releases what it can, so that the next run begins clean. */
+  /** Called after a step that threw: releases what it can, so that the next run starts clean. */
   abandon(): void {
     for (const file of this.files) file.close();
     for (const object of this.counted) while (object.users > 0) this.releaseQuietly(object);
@@ -78,7 +78,7 @@ class Run extends Connections {
   }
 }
 
-/** Executes a plan; `alone`: no other thread of the process has objects, and leftovers are counted. */
+/** Executes a plan. `alone`: no other thread of the process has objects, and leftovers are counted. */
 export async function runPlan(
   { steps, end, order, begin }: Plan,
   alone: boolean,
@@ -95,12 +95,12 @@ export async function runPlan(
   }
 }
 
-/** Runs of one seed are made in batches, because fast-check's own time limit would hide a run that hangs. */
+/** Runs of one seed are executed in batches, because fast-check's own time limit would hide a run that hangs. */
 const BATCH = 10;
 
 /**
- * Runs random plans until `runs` are done or the time is over; throws with the seed when one fails. `alone`: no other
- * thread of the process has objects.
+ * Runs random plans until `runs` are done or the time is over. Throws with the seed if one fails. `alone`: no other thread of the process
+ * has objects.
  */
 export async function runPlans(options: {
   seed: number;

@@ -10,7 +10,7 @@ export interface Memory {
   readonly wasm?: WasmMemory;
 }
 
-/** The types of Node.js have no WebAssembly. */
+/** The types of Node.js do not include WebAssembly. */
 interface WasmMemory {
   readonly buffer: ArrayBufferLike;
   grow(pages: number): number;
@@ -23,7 +23,7 @@ function wasmMemory(descriptor: object): Memory {
   return { wasm, view: new Uint8Array(wasm.buffer) };
 }
 
-/** A WebAssembly memory has this size, too. */
+/** A WebAssembly memory also has this size. */
 export const BYTES = 65536;
 
 export const memories: Readonly<Record<string, () => Memory>> = {
@@ -51,7 +51,7 @@ function transferBy(name: string, view: Uint8Array): void {
   if (typeof method === 'function') Reflect.apply(method, view.buffer, []);
 }
 
-/** Each may throw, because some of them are refused. */
+/** Each may throw, because some are rejected. */
 export const ways: Readonly<Record<string, (memory: Memory) => void | Promise<void>>> = {
   structuredClone: ({ view }) => {
     structuredClone(view.buffer, { transfer: [view.buffer as ArrayBuffer] });

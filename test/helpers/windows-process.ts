@@ -1,4 +1,4 @@
-/** What tests ask of Windows about processes and threads; Node.js has no calls for it. */
+/** Windows calls for processes and threads that Node.js lacks. */
 import { createRequire } from 'node:module';
 
 type Call = (...values: readonly unknown[]) => number;
@@ -22,7 +22,7 @@ const THREAD_QUERY_LIMITED_INFORMATION = 0x800;
 const PROCESS_SUSPEND_RESUME = 0x800;
 const CURRENT_PROCESS = -1;
 const SNAPSHOT_OF_THREADS = 4;
-/** THREADENTRY32 (tlhelp32.h): seven numbers of 32 bits, the first of which is the size in bytes. */
+/** THREADENTRY32 (tlhelp32.h): seven 32-bit numbers, the first of which is the size in bytes. */
 const ENTRY_WORDS = 7;
 const ENTRY_BYTES = 28;
 
@@ -55,14 +55,14 @@ function functions(): Functions {
 function nameOf(thread: number): string {
   const { openThread, describe, close } = functions();
   const opened = openThread(THREAD_QUERY_LIMITED_INFORMATION, 0, thread);
-  if (opened === 0) return ''; // it has just ended
+  if (opened === 0) return ''; // the thread has just exited
   const name: (string | null)[] = [null];
   describe(opened, name);
   close(opened);
   return name[0] ?? '';
 }
 
-/** The names of this process's threads; '' is one without a name. */
+/** The names of this process's threads; '' for one without a name. */
 export function threadNames(): string[] {
   const { snapshot, first, next, close } = functions();
   const all = snapshot(SNAPSHOT_OF_THREADS, 0);
@@ -84,11 +84,11 @@ export function handleCount(): number {
   return count[0]!;
 }
 
-/** Stops a process as SIGSTOP does elsewhere. */
+/** Stops a process, as SIGSTOP does elsewhere. */
 export function suspendProcess(pid: number): void {
   const { openProcess, suspend, close } = functions();
   const process = openProcess(PROCESS_SUSPEND_RESUME, 0, pid);
   const status = process === 0 ? -1 : suspend(process);
   close(process);
-  if (status < 0) throw new Error(`process ${pid} cannot be suspended: ${status}`);
+  if (status < 0) throw new Error(`Cannot suspend process ${pid}: ${status}`);
 }

@@ -1,6 +1,6 @@
 /**
- * A program that opens its HCA and then does one thing; it prints which UDP sockets its network namespace has before and after as JSON.
- * Arguments: a name of {@link needs}, an address of this host other than loopback, an address of another host.
+ * A program that opens its HCA and then does one thing. It prints the UDP sockets of its network namespace before and after as JSON.
+ * Arguments: a name of {@link needs}, a non-loopback address of this host, an address of another host.
  */
 import { readFileSync } from 'node:fs';
 import { openProvider, type SocketAddress, StatusError } from '../../winverbs/index.js';
@@ -12,7 +12,7 @@ export interface NeedReport {
   /** Local ports of UDP sockets, ascending. */
   readonly before: readonly number[];
   readonly after: readonly number[];
-  /** The name of the status; SUCCESS. */
+  /** The name of the status, or SUCCESS. */
   readonly status: string;
   readonly message: string;
 }
@@ -43,7 +43,7 @@ function queuePair(provider: ReturnType<typeof opened>, address: string) {
   return device.allocateProtectionDomain().createConnectQueuePair(sizes);
 }
 
-/** What needs the wire, and `loopback`, which does not. */
+/** Operations that need the wire, and `loopback`, which does not. */
 const needs: Record<string, (provider: ReturnType<typeof opened>) => unknown> = {
   loopback: (provider) => {
     const listener = provider.createConnectEndpoint();
@@ -65,7 +65,7 @@ const needs: Record<string, (provider: ReturnType<typeof opened>) => unknown> = 
     const { qp } = new UdSocket(provider, '127.0.0.1', 0x1111_1111);
     await qp.attachMulticast('239.1.2.3');
   },
-  // An explicit port is claimed by listeners alone.
+  // Only listeners claim an explicit port.
   foreign: async (provider) => {
     const endpoint = provider.createConnectEndpoint();
     endpoint.bindAddress(at(own, 7001));

@@ -1,10 +1,10 @@
 /**
- * The limit of every wait in a test: what has not happened by then hangs. No test checks how long something takes by it, and none has a
- * limit of its own for busy machines.
+ * The limit of every wait in a test: what has not completed by then hangs. No test uses it to measure durations, and none has a separate
+ * limit for busy machines.
  */
 export const HANG_MS = 60_000;
 
-/** A promise's outcome, or the error of `late` after so many milliseconds. */
+/** A promise's outcome, or the error of `late` after the given time in ms. */
 export async function within<T>(
   promise: PromiseLike<T>,
   milliseconds: number,

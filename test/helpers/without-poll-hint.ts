@@ -1,6 +1,6 @@
 /**
- * Importing this takes the hint `shouldPoll` from the completion queues of this process, as if each device were one of a provider that
- * gives none: of a real HCA, or of somebody else's.
+ * Importing this removes the hint `shouldPoll` from the completion queues of this process, as if each device belonged to a provider without
+ * it: a real HCA, or another implementation.
  */
 import { registerUserVerbs, SOFT_USER_LIBRARY, type UserVerbs } from '../../winverbs/index.js';
 

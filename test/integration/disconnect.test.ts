@@ -233,7 +233,7 @@ for (const layer of LAYERS) {
       await active.results(1, 0);
       const { code, signal } = await active.peer.leave(how);
       assert.equal([code === 0, signal], [how !== 'throw', null]);
-      if (how === 'throw') assert.match(active.peer.errors, 'thrown because the test said so');
+      if (how === 'throw') assert.match(active.peer.errors, 'thrown at the request of the test');
       else assert.is(active.peer.errors, '');
       assert.is(await end, peersEnd[layer]);
       assert.equal((await passive.results(0, 2)).receives, [

@@ -54,7 +54,7 @@ async function checkEnd(program: GuideProgram, { ended }: Running): Promise<void
 }
 
 test('every block of code is a program', () => {
-  assert.throws(() => programsOf('page', '```ts\nlet a;\n```\n'), /no file name/);
+  assert.throws(() => programsOf('page', '```ts\nlet a;\n```\n'), /must have a file name/);
   for (const { page, file, output, source } of programs) {
     assert.ok(output !== undefined || /^export /m.test(source), `${file} of ${page} has no output below it`);
   }

@@ -141,7 +141,7 @@ test('memory of this process is read, written and changed at once, in any order 
       /`from` must be a Uint8Array; got object/,
     ],
     [() => remote.fetchAddSync(4, 1n), /`offset` must be a multiple of 8/],
-    [() => remote.fetchAddSync(0, 1 as never), /bigint, not number/],
+    [() => remote.fetchAddSync(0, 1 as never), /bigints; got number/],
     [() => remote.compareExchangeSync(0, 2n ** 63n, 1n), /64 bits/],
   ] as const) {
     assert.match(thrown(use), error);

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { byNetworkOf, inNewNetwork, inNewNetworkBeside } from '../network-namespace.js';
 
-/** A simulated host: a network namespace that exists as long as this object's process. */
+/** A simulated host: a network namespace that exists as long as the process of this object. */
 export interface Host {
   readonly address: string;
   readonly interface: string;
@@ -56,14 +56,14 @@ export class TwoHosts {
     for (const each of this.hosts) this.untilUp(each);
   }
 
-  /** A link comes up after some time; until then its addresses are not listed. */
+  /** A link comes up after some time. Until then, its addresses are not listed. */
   private untilUp(host: Host): void {
     const until =
       'for i in $(seq 500); do ip -o link show dev "$0" | grep -q "state UP" && exit 0; done; exit 1';
     this.run(host, ['sh', '-c', until, host.interface]);
   }
 
-  /** Runs a command on a host; throws if it fails. */
+  /** Runs a command on a host. Throws if it fails. */
   run(host: Host, command: readonly string[]): void {
     const [file = '', ...args] = [...host.by, ...command];
     const { status, stderr, error } = spawnSync(file, args);
@@ -76,12 +76,12 @@ export class TwoHosts {
   }
 }
 
-/** Starts the process of a namespace: it reports its start, and ends with its input. */
+/** Starts the process of a namespace. It reports its start and exits with its input. */
 function keeper([file, ...args]: readonly [string, ...string[]]): Promise<ChildProcess> {
   const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`The namespace's process has ended with code ${code}.`)));
+    child.once('exit', (code) => reject(new Error(`The namespace's process exited with code ${code}.`)));
     child.stdout.once('data', () => resolve(child));
   });
 }

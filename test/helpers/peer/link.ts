@@ -18,10 +18,10 @@ const SENDS_AT = LINK_DEPTH * MESSAGE_BYTES;
 
 const queues = { sends: 'outbound', receives: 'inbound' } as const satisfies Record<keyof Completions, Which>;
 
-/** What a request is known by: its label, and where a Receive puts its message. */
+/** The context of a request: its label, and the offset at which a Receive puts its message. */
 type Context = [label: string, offset?: number];
 
-/** A connection that carries texts. Its queues are separate, so that the order of each is seen. */
+/** A connection that carries texts. Its queues are separate, so that the order of each is visible. */
 export class Link {
   readonly side: Side;
   readonly #bytes = Buffer.alloc(2 * SENDS_AT);
@@ -89,7 +89,7 @@ export class Link {
   }
 }
 
-/** A listener that makes a link of each request. */
+/** A listener that creates a link for each request. */
 export class LinkListener {
   constructor(
     readonly host: Host,
@@ -100,7 +100,7 @@ export class LinkListener {
     return this.listener.address.port;
   }
 
-  /** `use` gets the link before anything is waited for. */
+  /** `use` receives the link before anything is awaited. */
   async accept(receives: number, data: string, use: (link: Link) => void): Promise<string> {
     const link = new Link(this.host);
     use(link);
@@ -116,7 +116,7 @@ export class LinkListener {
 const openers: Readonly<Record<Layer, (address: string) => Host>> = {
   nd: (address) => new HostV1(address),
   nd2: (address) => new HostV2(address),
-  // A listener at all addresses gets its requests by the loopback address.
+  // A listener on all addresses receives its requests on the loopback address.
   wv: (address) => HostWv.open(address === WILDCARD ? LOOPBACK : address),
 };
 const WILDCARD = '0.0.0.0';

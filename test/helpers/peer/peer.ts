@@ -17,7 +17,7 @@ import type {
 
 const ownProgram = programFile(new URL('./program.js', import.meta.url));
 
-/** A command that the peer could not execute; `status` is the name of a StatusError's status. */
+/** A command that the peer could not execute. `status` is the name of a StatusError's status. */
 export class PeerError extends Error {
   constructor(
     message: string,
@@ -32,7 +32,7 @@ export interface PeerOptions {
   readonly kernel?: KernelOptionsInput;
   /** The command that starts the process, such as `unshare -n`. */
   readonly by?: readonly string[];
-  /** The program of another build of this package; default: this build's. */
+  /** The program of another build of this package; default: that of this build. */
   readonly program?: string;
 }
 
@@ -41,7 +41,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The warning that another process has UDP port 4791, and the line that Node.js adds. */
+/** The warning that another process owns UDP port 4791, and the line that Node.js appends. */
 const portHeld = /^\(node:\d+\) NetworkDirectWarning: UDP port 4791 .* is held by .*\r?\n(\(Use .*\r?\n)?/gm;
 
 const alive = new Set<Peer>();
@@ -72,7 +72,7 @@ export class Peer {
     this.exited = new Promise((resolve) => {
       this.#child.on('close', (code, signal) => {
         alive.delete(this);
-        const error = { message: `the process has ended with ${signal ?? `code ${code}`}: ${this.errors}` };
+        const error = { message: `the process exited with ${signal ?? `code ${code}`}: ${this.errors}` };
         for (const [id, answer] of [...this.#waiting]) answer({ id, error });
         resolve({ code, signal });
       });
@@ -86,7 +86,7 @@ export class Peer {
     return peer;
   }
 
-  /** Its standard error so far, without what is no error: on Windows only one process of a host has the port. */
+  /** Its standard error so far, without messages that are not errors: on Windows, only one process of a host owns the port. */
   get errors(): string {
     return process.platform === 'win32' ? this.#errors.replace(portHeld, '') : this.#errors;
   }
@@ -98,15 +98,18 @@ export class Peer {
   /** Resolves when its standard error matches. */
   async said(pattern: RegExp): Promise<void> {
     while (!pattern.test(this.#errors))
-      await within(once(this.#child.stderr!, 'data'), `It never said ${pattern}, but '${this.#errors}',`);
+      await within(
+        once(this.#child.stderr!, 'data'),
+        `Expected output ${pattern}; got '${this.#errors}'; nothing else arrived`,
+      );
   }
 
-  /** Sends a command; the peer begins commands in their order. */
+  /** Sends a command. The peer starts commands in order. */
   call<K extends Operation>(op: K, args: Arguments<K>, worker?: string): Promise<Answer<K>> {
     const id = this.#nextId++;
     const command: Command = { id, op, args, ...(worker === undefined ? {} : { worker }) };
     const answer = this.#answer(op, id);
-    // A test that has failed before it awaits this answer has already reported why.
+    // If a test fails before it awaits this reply, it has already reported the reason.
     answer.catch(() => {});
     this.#child.send(command);
     return answer as Promise<Answer<K>>;
@@ -119,35 +122,35 @@ export class Peer {
     return new PeerListener(this, as, layer, address, port, worker);
   }
 
-  /** The HCA hears what strangers send to UDP port 4791 from now on. */
+  /** Makes the HCA receive packets of strangers on UDP port 4791. */
   openToStrangers(): Promise<void> {
     return this.call('openToStrangers', {});
   }
 
-  /** A name for a new link. */
+  /** Creates a name for a new link. */
   newLink(): string {
     return `link ${this.#nextName++}`;
   }
 
-  /** Ends the process at once, as by kill -9. */
+  /** Kills the process, as by kill -9. */
   kill(): Promise<Exit> {
     this.#child.kill('SIGKILL');
     return this.exited;
   }
 
-  /** Stops the process: it exists and does nothing. */
+  /** Stops the process, so that it exists but does nothing. */
   suspend(): void {
     if (process.platform === 'win32') suspendProcess(this.pid);
     else this.#child.kill('SIGSTOP');
   }
 
-  /** Ends the process in one of several ways and returns the result; the test fails if it does not end. */
+  /** Ends the process in one of several ways and returns the result. The test fails if it does not exit. */
   async leave(how: Arguments<'leave'>['how']): Promise<Exit> {
     this.call('leave', { how }).catch(() => {});
     return await within(this.exited, `The process did not end by '${how}'`);
   }
 
-  /** Resolves as soon as the peer has begun to spin. */
+  /** Resolves as soon as the peer has started to spin. */
   spinning(): Promise<void> {
     return new Promise((resolve) => {
       this.#spinning = resolve;
@@ -181,7 +184,7 @@ export class PeerListener {
     readonly worker: string | undefined,
   ) {}
 
-  /** Accepts the next connection, with a number of Receives posted before. */
+  /** Accepts the next connection after posting a number of Receives. */
   async accept(receives = 0, data = ''): Promise<PeerLink> {
     const as = this.peer.newLink();
     const said = await this.peer.call('accept', { listener: this.name, as, receives, data }, this.worker);
@@ -227,7 +230,7 @@ export class PeerLink {
     return this.peer.call('notifyDisconnect', { link: this.name }, this.worker);
   }
 
-  /** Issues Disconnect; returns the completions at the time when the call returned. */
+  /** Starts Disconnect. Returns the completions at the time when the call returned. */
   startDisconnect(): Promise<Completions> {
     return this.peer.call('disconnect', { link: this.name }, this.worker);
   }
@@ -253,7 +256,7 @@ export class PeerLink {
 
 /** Options of {@link connectTo}. */
 export interface Joining {
-  /** Receives posted before the connection is there. */
+  /** Receives posted before the connection is established. */
   readonly accepterReceives?: number;
   readonly connecterReceives?: number;
   /** Private data. */
@@ -263,11 +266,11 @@ export interface Joining {
   readonly worker?: string;
   /** The address to connect to; default: the listener's. */
   readonly to?: string;
-  /** The connecting side's own address; default: the same. */
+  /** The connecting side's address; default: the same. */
   readonly from?: string;
 }
 
-/** Connects a peer to a listener; returns the active and the passive link. */
+/** Connects a peer to a listener. Returns the active and the passive link. */
 export async function connectTo(
   listener: PeerListener,
   client: Peer,
@@ -296,7 +299,7 @@ export function within<T>(promise: Promise<T>, what: string, milliseconds = HANG
   return outcomeWithin(promise, milliseconds, () => new Error(`${what} within ${milliseconds} ms.`));
 }
 
-/** Ends every remaining peer except `kept`; for use after each test. */
+/** Ends all remaining peers except `kept`; for use after each test. */
 export async function endPeers(kept: readonly Peer[] = []): Promise<void> {
   await Promise.all([...alive].filter((peer) => !kept.includes(peer)).map((peer) => peer.kill()));
 }

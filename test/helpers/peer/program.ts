@@ -1,6 +1,6 @@
 /**
- * A process, or a Worker of one, that executes a test's commands: makes connections, posts requests, ends in all the
- * ways in which a process can end. Commands come over the IPC channel or from the thread that started the Worker.
+ * A process, or a Worker of one, that executes a test's commands: it establishes connections, posts requests, and exits in all ways in
+ * which a process can. Commands arrive over the IPC channel or from the thread that started the Worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
 import { resolveKernelOptions } from '../../../kernel-bridge/door/soft/resolve-options.js';
@@ -32,7 +32,7 @@ const traffics = new Map<string, Promise<TrafficSide>>();
 
 function found<T>(map: Map<string, T>, name: string): T {
   const value = map.get(name);
-  if (value === undefined) throw new Error(`This peer has no '${name}'.`);
+  if (value === undefined) throw new Error(`This peer does not have '${name}'.`);
   return value;
 }
 
@@ -56,7 +56,7 @@ function takeBlocking(link: Link, which: keyof Completions, count: number): Comp
   return taken;
 }
 
-/** Counts the turns of the event loop until it is called. */
+/** Returns a function that counts the turns of the event loop until it is called. */
 function turnCounter(): () => number {
   let turns = 0;
   const count = (): void => {
@@ -125,7 +125,7 @@ const handlers: Handlers = {
     for (const map of [links, listeners, disconnects]) map.clear();
   },
   counters: async () => {
-    // Rings exist while JavaScript can access them: garbage must be collected before they are counted.
+    // Rings exist while JavaScript can access them, so garbage must be collected before they are counted.
     for (let n = 0; n < 3; n += 1) {
       collect();
       await new Promise((resolve) => setImmediate(resolve));
@@ -167,11 +167,11 @@ const handlers: Handlers = {
       await found(listeners, listener).accept(1, `reply ${n}`, (made) => {
         link = made;
       });
-      if (link === undefined) throw new Error('accept() made no link.');
+      if (link === undefined) throw new Error('accept() did not create a link.');
       const ended = outcomeName(link.notifyDisconnect());
       const [message] = await take(link, 'receives', 1);
       if (message?.text !== `message ${n}`)
-        throw new Error(`Connection ${n} got ${JSON.stringify(message)}.`);
+        throw new Error(`Connection ${n} received ${JSON.stringify(message)}.`);
       await ended;
       link.release();
     }
@@ -181,12 +181,12 @@ const handlers: Handlers = {
     for (let n = 0; n < count; n += 1) {
       const link = stacks[layer].link(address);
       const reply = await link.connect(address, port, `request ${n}`);
-      if (reply !== `reply ${n}`) throw new Error(`Connection ${n} got the reply '${reply}'.`);
+      if (reply !== `reply ${n}`) throw new Error(`Connection ${n} received the reply '${reply}'.`);
       link.send([`message ${n}`]);
       const [sent] = await take(link, 'sends', 1);
       if (sent?.status !== 'SUCCESS') throw new Error(`Connection ${n} sent ${JSON.stringify(sent)}.`);
       const ended = await outcomeName(link.disconnect());
-      if (ended !== 'SUCCESS') throw new Error(`Connection ${n} disconnected with ${ended}.`);
+      if (ended !== 'SUCCESS') throw new Error(`Disconnect of connection ${n} ended with ${ended}.`);
       link.release();
     }
     return count;
@@ -239,11 +239,11 @@ const handlers: Handlers = {
     if (how === 'exit') process.exit(0);
     if (how === 'throw') {
       setImmediate(() => {
-        throw new Error('thrown because the test said so');
+        throw new Error('thrown at the request of the test');
       });
       return;
     }
-    // Without the channel nothing keeps the process alive.
+    // Without the channel, nothing keeps the process alive.
     process.disconnect();
   },
 };
@@ -265,7 +265,7 @@ function onCommand(command: Command): void {
     workers.get(worker)?.postMessage(rest);
     return;
   }
-  // Started now, so that commands take effect in their order.
+  // Started now, so that commands take effect in order.
   perform(op, args).then(
     (value) => tell({ id, value }),
     (error: unknown) => {
@@ -284,7 +284,7 @@ if (parentPort !== null) {
   process.on('message', (command: Command) => {
     leaving ||= command.op === 'leave';
   });
-  // If the test is gone, its peers end, too.
+  // If the test ends, its peers end, too.
   process.on('disconnect', () => {
     if (!leaving) process.exit(0);
   });

@@ -1,4 +1,4 @@
-/** Commands of a test for its peer processes, and their answers, all as JSON. */
+/** Commands of a test for its peer processes, and their replies, all as JSON. */
 
 import type { KernelOptionsInput } from '../../../winverbs/index.js';
 import type { Traces } from '../traces.js';
@@ -20,13 +20,13 @@ export interface Completions {
   readonly receives: Told[];
 }
 
-/** The operations of a peer, by name: arguments and answer. */
+/** The operations of a peer by name: arguments and reply. */
 export interface Operations {
   listen(args: { as: string; layer: Layer; address: string; port?: number; backlog?: number }): number;
   unlisten(args: { listener: string }): void;
-  /** Opens UDP port 4791, which listeners and links of the loopback address do not. */
+  /** Opens UDP port 4791, which listeners and links on the loopback address do not. */
   openToStrangers(args: Record<never, never>): void;
-  /** Takes the next request of a listener; returns its private data when the connection is established. */
+  /** Accepts the next request of a listener. Returns its private data when the connection is established. */
   accept(args: { listener: string; as: string; receives?: number; data?: string }): string;
   /** Returns the private data of the peer's reply when the connection is established. */
   connect(args: {
@@ -39,16 +39,16 @@ export interface Operations {
     data?: string;
   }): string;
   receive(args: { link: string; count: number }): void;
-  /** Posts one Receive and spins until it has completed; returns its text, and the time in microseconds. */
+  /** Posts one Receive and spins until it has completed. Returns its text and the time in µs. */
   receiveNow(args: { link: string }): { text: string; microseconds: number };
   send(args: { link: string; texts: readonly string[] }): void;
-  /** The present completions. */
+  /** Returns the available completions. */
   poll(args: { link: string }): Completions;
   /** Waits for a number of completions. */
   results(args: { link: string; sends: number; receives: number }): Completions;
   /** Returns the name of its status. */
   notifyDisconnect(args: { link: string }): string;
-  /** Issues Disconnect; returns the completions at the time when the call has returned, before any other turn. */
+  /** Starts Disconnect. Returns the completions at the time when the call returned, before any other turn. */
   disconnect(args: { link: string }): Completions;
   /** Returns the name of the Disconnect's status. */
   disconnected(args: { link: string }): string;
@@ -56,31 +56,31 @@ export interface Operations {
   /** Releases every link, listener, adapter and provider. */
   releaseAll(args: Record<never, never>): void;
   counters(args: Record<never, never>): Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** What the HCAs of the process take of the system. */
+  /** Resources that the HCAs of the process use. */
   traces(args: Record<never, never>): Traces;
-  /** A whole client session without a turn of the event loop; returns the server's answers. */
+  /** A whole client session without a turn of the event loop. Returns the server's replies. */
   blockingSession(args: { address: string; port: number; texts: readonly string[] }): BlockingReport;
   /** Spins, without a turn of the event loop, until the peer has disconnected. */
   spinUntilDisconnected(args: { link: string }): SpinReport;
-  /** Connects, exchanges a message and disconnects a number of times; on failure each side reports how far it came. */
+  /** Connects, exchanges a message and disconnects a number of times. On failure, each side reports its progress. */
   serveMany(args: { listener: string; count: number }): number;
   connectMany(args: { layer: Layer; address: string; port: number; count: number }): number;
-  /** Starts the passive side of a plan's traffic; returns its port. */
+  /** Starts the passive side of a plan's traffic. Returns its port. */
   trafficListen(args: TrafficOptions & { as: string; address: string }): number;
   /** Resolves when the passive side is connected. */
   trafficAccepted(args: { as: string }): void;
   trafficConnect(args: TrafficOptions & { as: string; address: string; port: number }): void;
-  /** Runs one side's part of the traffic; fails on any error. */
+  /** Runs one side's part of the traffic. Fails on any error. */
   trafficRun(args: { as: string }): TrafficReport;
-  /** Active side, after its traffic: Writes that are read back. */
+  /** For the active side, after its traffic: Writes that are read back. */
   trafficStream(args: { as: string; rounds: number }): void;
-  /** Ends the connection; returns the name of the status. */
+  /** Ends the connection. Returns the name of the status. */
   trafficDisconnect(args: { as: string }): string;
   /** Changes the faults of the process's wire. */
   setFaults(args: { faults: NonNullable<KernelOptionsInput['faults']> }): void;
   startWorker(args: { worker: string }): void;
   terminateWorker(args: { worker: string }): number;
-  /** Ends the process. `end`: leaves nothing that keeps it alive. There is no answer. */
+  /** Ends the process. `end`: stops everything that keeps it alive. There is no reply. */
   leave(args: { how: 'exit' | 'end' | 'throw' }): void;
 }
 
@@ -101,7 +101,7 @@ export type Operation = keyof Operations;
 export type Arguments<K extends Operation> = Parameters<Operations[K]>[0];
 export type Answer<K extends Operation> = ReturnType<Operations[K]>;
 
-/** A command; with `worker` it is for a Worker of the process. */
+/** A command. With `worker`, it is for a Worker of the process. */
 export interface Command {
   readonly id: number;
   readonly op: Operation;
@@ -117,5 +117,5 @@ export interface Reply {
 
 /** Buffer size of each message. */
 export const MESSAGE_BYTES = 256;
-/** Maximum of outstanding requests on each queue of a link. */
+/** Maximum outstanding requests on each queue of a link. */
 export const LINK_DEPTH = 32;

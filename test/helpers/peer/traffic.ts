@@ -12,32 +12,29 @@ import {
   statusName,
 } from '../../../nd/index.js';
 
-/**
- * Every size is transferred once as a Send, as its echo, as a Write and as a Read, in an order that depends on the
- * seed.
- */
+/** Every size is transferred once each as a Send, as its echo, as a Write and as a Read, in an order that depends on the seed. */
 export const TRAFFIC_SIZES: readonly number[] = [
   0, 1, 2, 3, 5, 63, 255, 1023, 1024, 1025, 4095, 4096, 4097, 9000, 65_535, 65_536, 100_001, 262_144,
 ];
 /** Number of requests of the active side: a Write, a Send and a Read of each size. */
 export const TRAFFIC_REQUESTS = 3 * TRAFFIC_SIZES.length;
 
-/** Parameters of the traffic; both sides must have the same. */
+/** Parameters of the traffic, which must be the same on both sides. */
 export interface TrafficOptions {
   readonly seed: number;
   /** Default: {@link TRAFFIC_SIZES}. */
   readonly sizes?: readonly number[];
-  /** This side's memory comes from `allocate()`. */
+  /** Whether this side's memory comes from `allocate()`. */
   readonly allocated?: boolean;
 }
 
-/** The results of one side's requests, as names of statuses, in the order of posting. */
+/** The results of one side's requests as names of statuses, in the order of posting. */
 export interface TrafficReport {
   readonly inbound: string[];
   readonly outbound: string[];
 }
 
-/** Bytes behind each message in its Receive buffer, which must stay unchanged. */
+/** Bytes after each message in its Receive buffer that must remain unchanged. */
 const ROOM = 16;
 const UNTOUCHED = 0xee;
 const ENTRIES = 128;
@@ -49,7 +46,7 @@ interface Piece {
   readonly at: number;
 }
 
-/** The plan of transfers: both sides derive it from the seed. */
+/** The plan of transfers, which both sides derive from the seed. */
 class Plan {
   readonly pieces: Record<Kind, Piece[]>;
   /** Bytes of one side's memory. */
@@ -84,7 +81,7 @@ class Plan {
     for (let index = 0; index < this.count; index += 1) this.fill(target, kind, index);
   }
 
-  /** Throws unless the message has arrived completely, and nothing behind it. */
+  /** Throws unless the message has arrived completely and the bytes after it are unchanged. */
   check(found: Uint8Array, kind: Kind, index: number): void {
     const { at, size } = this.pieces[kind][index]!;
     const expected = new Uint8Array(this.bytes);
@@ -93,7 +90,7 @@ class Plan {
     for (let i = at; i < at + size + ROOM; i += 1) {
       if (found[i] === expected[i]) continue;
       throw new Error(
-        `Byte ${i - at} of ${kind} ${index} (${size} bytes) is ${found[i]}, not ${expected[i]}.`,
+        `Byte ${i - at} of ${kind} ${index} (${size} bytes) must be ${expected[i]}; got ${found[i]}.`,
       );
     }
   }
@@ -128,7 +125,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** The passive side: `listening` gets the port; resolves when the peer knows the window. */
+  /** Accepts as the passive side. `listening` receives the port. Resolves when the peer has the window's descriptor. */
   static async accept(
     address: string,
     options: TrafficOptions,
@@ -161,7 +158,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /** The active side; resolves when it knows the peer's window. */
+  /** Connects as the active side. Resolves when it has the descriptor of the peer's window. */
   static async connect(address: string, port: number, options: TrafficOptions): Promise<TrafficSide> {
     const traffic = await TrafficSide.#create(address, options);
     const { side } = traffic;
@@ -177,10 +174,7 @@ export class TrafficSide {
     return traffic;
   }
 
-  /**
-   * Posts everything at once and checks all received data, in content and order; resolves when all requests have
-   * completed.
-   */
+  /** Posts all requests at once and checks the contents and order of all received data. Resolves when all requests have completed. */
   run(): Promise<TrafficReport> {
     return this.#remote === undefined ? this.#serve() : this.#request(this.#remote);
   }
@@ -188,7 +182,7 @@ export class TrafficSide {
   async #request(remote: NdMwDescriptor): Promise<TrafficReport> {
     const { side } = this;
     const { pieces } = this.#plan;
-    // Sends and Writes use a second memory, because received data has one of its own.
+    // Sends and Writes use a separate memory from received data.
     const source = this.allocated ? allocate(this.#plan.bytes) : new Uint8Array(this.#plan.bytes);
     this.#plan.fillAll(source, 'send');
     this.#plan.fillAll(source, 'write');
@@ -231,7 +225,7 @@ export class TrafficSide {
   }
 
   /**
-   * For the active side, after run(): Writes of every size with other bytes, all posted at once, and Reads of them, which are compared.
+   * For the active side, after run(): posts Writes of every size with different bytes, all at once, then reads them back and compares them.
    */
   async stream(rounds: number): Promise<void> {
     const { side } = this;
@@ -296,7 +290,7 @@ export class TrafficSide {
     });
   }
 
-  /** Takes results; each must be the next in the order of posting. `use` gets the successful ones. */
+  /** Waits for results, each of which must be the next in the order of posting. `use` is called for successful ones. */
   async #take(
     queue: SideV1['inbound'],
     count: number,
@@ -305,7 +299,7 @@ export class TrafficSide {
     const statuses: string[] = [];
     for (let n = 0; n < count; n += 1) {
       const result = await takeOne(queue);
-      if (result.context !== n) throw new Error(`Result ${String(result.context)} came in place of ${n}.`);
+      if (result.context !== n) throw new Error(`Expected result ${n}; got ${String(result.context)}.`);
       if (result.status === Status.SUCCESS) use(result, n);
       statuses.push(statusName(result.status));
     }
