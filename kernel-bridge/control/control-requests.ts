@@ -49,7 +49,7 @@ export function requestPartitions(open: OpenFile, pkeys: PkeyTables): void {
   const checked = pkeysSchema.safeParse(pkeys);
   if (!checked.success) {
     const text = checked.error.issues.map(({ message }) => message).join('; ');
-    throw new StatusError(Status.INVALID_PARAMETER, `setPartitions: ${text}.`);
+    throw new StatusError(Status.INVALID_PARAMETER, `setPartitions: \`pkeys\` is invalid: ${text}.`);
   }
   controlRequest(open, SettingsCode.SET_PKEYS, new TextEncoder().encode(JSON.stringify(checked.data)), 0);
 }

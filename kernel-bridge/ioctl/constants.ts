@@ -3,39 +3,39 @@
  * Names are those of winverbs.h without their prefix.
  */
 
-/** RNR retry counts: the infinite one, and the largest finite one (IBA 1 §9.7.5.2.8). */
+/** RNR retry counts: the infinite one and the largest finite one (IBA 1 §9.7.5.2.8). */
 export const RnrRetry = {
-  /** The sender repeats without end; the field on the wire has 3 bits, and 7 has this meaning. */
+  /** Unlimited retries: the value 7 of the 3-bit field in packets. */
   FOR_EVER: 7,
-  /** The most repetitions that a sender counts: after them the request ends in RNR_RETRY_ERROR. */
+  /** The largest finite count; after so many retries the request ends in RNR_RETRY_ERROR. */
   MOST: 6,
 } as const;
 
 /**
- * WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. ZERO_BASED is this stack's
- * addition (libibverbs' number): addresses of the region or window count from 0, its first byte.
+ * WV_ACCESS_*: access rights of a memory region, window or queue pair. REMOTE_WRITE includes LOCAL_WRITE. ZERO_BASED is this package's
+ * addition (libibverbs' number): addresses of the region or window are offsets from its first byte.
  */
 export const WvAccess = {
-  /** Peers may read the memory by RDMA read; on a queue pair: it answers RDMA reads. */
+  /** Peers may read the memory with RDMA Reads; on a queue pair: it serves RDMA Reads. */
   REMOTE_READ: 0x1,
-  /** Peers may write the memory by RDMA write; it includes LOCAL_WRITE (0x2 | 0x8), as memory that a peer writes is writable. */
+  /** Peers may write the memory with RDMA Writes. Includes LOCAL_WRITE (0x2 | 0x8), because memory that a peer writes is writable. */
   REMOTE_WRITE: 0xa,
-  /** Peers may change the memory by CompareExchange and FetchAdd, 8 aligned bytes at a time. */
+  /** Peers may change the memory with CompareExchange and FetchAdd, 8 aligned bytes at a time. */
   REMOTE_ATOMIC: 0x4,
-  /** The HCA may write the memory for this side: receives, RDMA reads and atomics place their data there. */
+  /** The HCA may write the memory for this side: receives, RDMA Reads and atomics place their data there. */
   LOCAL_WRITE: 0x8,
   /** Memory windows may be bound to the region. */
   MW_BIND: 0x10,
-  /** Remote addresses count from 0, the first byte of the region or window, instead of being virtual addresses. */
+  /** Remote addresses are offsets from the first byte of the region or window, not virtual addresses. */
   ZERO_BASED: 0x20,
   /**
-   * Ours: peers of this host may map the memory, which is one of `allocate()`, and keep what they have mapped. It goes with REMOTE_READ, and has no
-   * effect where the device cannot do it (`view` of a queue pair).
+   * This package's addition: peers on this host may map the memory, which must come from `allocate()`, and keep their
+   * mapping. Used together with REMOTE_READ; no effect where the device cannot do it (`view` of a queue pair).
    */
   REMOTE_VIEW: 0x4000_0000,
-  /** The memory is not cached; of the WinVerbs interface, without effect on the software HCA. */
+  /** The memory is not cached. Part of the WinVerbs interface; no effect on the software HCA. */
   NON_CACHABLE: 0x8000_0000,
-  /** Ours: every right, for this side and for peers, and that of binding windows. */
+  /** Every right of this side and of peers, and binding windows; this package's addition. */
   ALL: 0x1f,
 } as const;
 
@@ -43,31 +43,31 @@ export const WvAccess = {
 export const WvSend = {
   /** 4 bytes of immediate data go with the Send or RDMA write; the peer's receive completes with WV_WC_IMMEDIATE. */
   IMMEDIATE: 0x1,
-  /** The request begins only after all earlier RDMA reads and atomics of the queue pair have ended. */
+  /** The request starts only after all earlier RDMA Reads and atomics of the queue pair have completed. */
   FENCE: 0x2,
-  /** The request makes a completion also when it succeeds; a failed one always makes one. */
+  /** The request generates a completion also when it succeeds; a failed request always does. */
   SIGNALED: 0x4,
-  /** The receive that the message ends at the peer is a solicited event: it wakes a notification that waits for such events only. */
+  /** The message is a solicited event: at the peer it wakes notifications that wait for solicited events only. */
   SOLICITED: 0x8,
-  /** The data is copied when the request is posted, so that its memory may be changed at once; at most `maxInlineSend` bytes. */
+  /** The data is copied when the request is posted, so its memory may change at once; at most `maxInlineSend` bytes. */
   INLINE: 0x10,
 } as const;
 
-/** WV_WC_*: flags of a completion. INVALIDATED and SOLICITED are this stack's additions. */
+/** WV_WC_*: flags of a completion. INVALIDATED and SOLICITED are this package's additions. */
 export const WvWc = {
   /** The completion's immediate data is valid; receives only. */
   IMMEDIATE: 0x1,
-  /** The immediate data is the rkey that the peer's Send with Invalidate has made invalid. */
+  /** The immediate data is the rkey that the peer's Send with Invalidate has invalidated. */
   INVALIDATED: 0x2,
   /** The first 40 bytes of the receive's memory hold a GRH; receives of datagrams only. */
   GRH_VALID: 0x4,
-  /** The peer has posted the message as solicited. */
+  /** The peer sent the message as solicited. */
   SOLICITED: 0x8,
 } as const;
 
 /** WV_WC_STATUS: the result of a work request (IBA 1 §11.6.2). */
 export const WcStatus = {
-  /** The request succeeded; of all other values the fields besides context and status may be undefined. */
+  /** The request succeeded. With any other value, only context and status are defined. */
   SUCCESS: 0,
   /** The message is longer than the receive's memory, or a request longer than the port's largest message. */
   LOCAL_LENGTH_ERROR: 1,
@@ -75,49 +75,49 @@ export const WcStatus = {
   LOCAL_OP_ERROR: 2,
   /** An SGE lies outside its region, or its key does not fit the protection domain or the access. */
   LOCAL_PROTECTION_ERROR: 3,
-  /** The queue pair was in ERROR, or went there, before the request was carried out. */
+  /** The queue pair was in ERROR, or moved to it, before the request was executed. */
   FLUSHED: 4,
-  /** A window was not bound: region, range or access rights do not allow it. */
+  /** A window was not bound: the region, range or access rights do not allow it. */
   MW_BIND_ERROR: 5,
   /** The peer's key does not grant the access, at these addresses (NAK code 2). */
   REMOTE_ACCESS_ERROR: 6,
-  /** The peer could not carry out the request, for a reason of its own (NAK code 3). */
+  /** The peer failed to execute the request (NAK code 3). */
   REMOTE_OP_ERROR: 7,
-  /** The peer had no receive until the RNR retries were spent. */
+  /** The peer posted no receive before the RNR retries were exhausted. */
   RNR_RETRY_ERROR: 8,
-  /** The peer acknowledged nothing until the retries were spent. */
+  /** The peer did not acknowledge before the retries were exhausted. */
   TIMEOUT_RETRY_ERROR: 9,
-  /** The peer does not take the request: the operation is not enabled, or its receive is too short (NAK code 1). */
+  /** The peer rejected the request: the operation is not enabled, or its receive is too short (NAK code 1). */
   REMOTE_INVALID_REQUEST: 10,
-  /** The peer's answer does not belong to what was asked. */
+  /** The peer's response does not match the request. */
   BAD_RESPONSE: 11,
-  /** A peer's request broke the protection of this side's memory; a receive that was in use ends by it. */
+  /** A peer's request violated the protection of local memory; a receive that was in use ends with it. */
   LOCAL_ACCESS_ERROR: 12,
-  /** An error for which there is no other value. */
+  /** An error without a value of its own. */
   ERROR: 13,
 } as const;
 
-/** WV_OPCODE: kind of a work request or completion; bit 7 marks receives. INVALIDATE and FAST_REGISTER are this stack's additions. */
+/** WV_OPCODE: kind of a work request or completion; bit 7 marks receives. INVALIDATE and FAST_REGISTER are this package's additions. */
 export const WvOpcode = {
   /** A message into a receive of the peer. */
   SEND: 0,
-  /** Writes into the peer's memory; no receive is used up, unless immediate data goes with it. */
+  /** Writes to the peer's memory; consumes a receive only with immediate data. */
   RDMA_WRITE: 1,
   /** Reads from the peer's memory; reliable connections only. */
   RDMA_READ: 2,
-  /** Replaces 8 bytes at the peer if they have an expected value, and reads what they were; reliable connections only. */
+  /** Replaces 8 bytes at the peer if they equal an expected value, and returns the previous value; reliable connections only. */
   COMPARE_EXCHANGE: 3,
-  /** Adds to 8 bytes at the peer, and reads what they were; reliable connections only. */
+  /** Adds to 8 bytes at the peer and returns the previous value; reliable connections only. */
   FETCH_ADD: 4,
   /** Binds a memory window to a range of a region; nothing is sent. */
   BIND_WINDOW: 5,
-  /** Ends what an rkey of this side grants, that of a window or a fast region; nothing is sent. */
+  /** Invalidates an rkey of this side, of a window or a fast region; nothing is sent. */
   INVALIDATE: 6,
-  /** Registers memory by a request of a queue pair with MEMORY_MANAGEMENT, under a new key; nothing is sent. */
+  /** Registers memory under a new key, as a request on a queue pair with MEMORY_MANAGEMENT; nothing is sent. */
   FAST_REGISTER: 7,
-  /** A receive that a Send of the peer has ended. */
+  /** A receive completed by a Send of the peer. */
   RECEIVE: 128,
-  /** A receive that an RDMA write with immediate data has ended: its memory is unused, `length` counts the bytes of the write. */
+  /** A receive completed by an RDMA Write with immediate data: its memory is unused, `length` is the number of bytes written. */
   RECEIVE_RDMA_WRITE: 129,
 } as const;
 
@@ -125,7 +125,7 @@ export const WvOpcode = {
 export const QpType = {
   /** Reliable connection: every message arrives once and in order, or an error is reported. */
   RC: 0,
-  /** Unreliable connection: sends and RDMA writes only; lost messages are not reported. */
+  /** Unreliable connection: Sends and RDMA Writes only; lost messages are not reported. */
   UC: 1,
   /** Unreliable datagrams: messages of one packet each, to any peer or group. */
   UD: 3,
@@ -133,49 +133,49 @@ export const QpType = {
 
 /** WV_QP_STATE (IBA 1 §10.3.1). */
 export const QpState = {
-  /** As made: it takes no requests and no packets. */
+  /** The initial state: no requests and no packets are accepted. */
   RESET: 0,
   /** Receives may be posted; nothing is sent or received. */
   INIT: 1,
-  /** Ready to receive: packets of the peer are processed, and nothing of its own is sent. */
+  /** Ready to receive: the peer's packets are processed; nothing is sent. */
   RTR: 2,
   /** Ready to send: the state of an established connection. */
   RTS: 3,
-  /** The send queue is drained: requests that have begun end, later ones wait. */
+  /** The send queue is drained: requests in progress finish, later ones wait. */
   SQD: 4,
   /** A send of an unreliable queue pair has failed: sends are flushed, receives still work. */
   SQERROR: 5,
-  /** Failed or disconnected: all requests, waiting and new ones, end in FLUSHED. */
+  /** Failed or disconnected: all requests, pending and new ones, end in FLUSHED. */
   ERROR: 6,
 } as const;
 
 /** WV_APM_STATE: path migration. */
 export const ApmState = {
-  /** The connection uses its present path, and has no alternate path ready. */
+  /** The connection uses its current path and has no alternate path ready. */
   MIGRATED: 1,
-  /** The alternate path waits until the peer is ready for it, too. */
+  /** The alternate path waits for the peer to become ready. */
   REARM: 2,
-  /** Both sides may change to the alternate path when the present one fails. */
+  /** Both sides may switch to the alternate path when the current one fails. */
   ARMED: 3,
 } as const;
 
-/** QP create flags (WV_QP_*). MEMORY_MANAGEMENT: the queue pair takes requests of fast registration. */
+/** QP create flags (WV_QP_*). MEMORY_MANAGEMENT is this package's addition. */
 export const QpFlag = {
-  /** Every send request makes a completion, as if it had WV_SEND_SIGNALED. */
+  /** Every send request generates a completion, as with WV_SEND_SIGNALED. */
   SIGNAL_SENDS: 0x1,
-  /** The queue pair takes requests of fast registration. */
+  /** The queue pair accepts fast registration requests. */
   MEMORY_MANAGEMENT: 0x2,
 } as const;
 
 /** WV_QP_ATTR_*: which attributes of WV_IO_QP_ATTRIBUTES a QP_MODIFY carries (its Options). */
 export const QpAttr = {
-  /** SendDepth and ReceiveDepth: the queues are to be resized. */
+  /** SendDepth and ReceiveDepth: resizes the queues. */
   CAPABILITIES: 0x1,
-  /** InitiatorDepth: how many RDMA reads and atomics this side may have outstanding. */
+  /** InitiatorDepth: maximum of outstanding RDMA Reads and atomics of this side. */
   INITIATOR_DEPTH: 0x2,
-  /** ResponderResources: how many RDMA reads and atomics of the peer this side answers at once. */
+  /** ResponderResources: maximum of the peer's RDMA Reads and atomics served at a time. */
   RESPONDER_RESOURCES: 0x4,
-  /** CurrentQpState: the state that the caller believes the queue pair to be in; the request fails in another. */
+  /** CurrentQpState: the state that the caller assumes; the request fails in any other. */
   CURRENT_STATE: 0x8,
   /** QpState: the state to move to. */
   STATE: 0x10,
@@ -185,13 +185,13 @@ export const QpAttr = {
   DESTINATION_QPN: 0x40,
   /** Qkey, of a datagram queue pair. */
   QKEY: 0x80,
-  /** SendPsn, 24 bits: the number of the first packet to be sent. */
+  /** SendPsn, 24 bits: the PSN of the first packet sent. */
   SEND_PSN: 0x100,
-  /** ReceivePsn, 24 bits: the number of the first packet that is expected. */
+  /** ReceivePsn, 24 bits: the expected PSN of the first packet. */
   RECEIVE_PSN: 0x200,
-  /** QpFlags; answered by QP_QUERY, not to be changed. */
+  /** QpFlags; reported by QP_QUERY, cannot be changed. */
   FLAGS: 0x400,
-  /** AccessFlags: what peers may do by this queue pair. */
+  /** AccessFlags: operations that peers may perform through this queue pair. */
   ACCESS_FLAGS: 0x800,
   /** AddressVector: the path to the peer. */
   AV: 0x1000,
@@ -199,52 +199,52 @@ export const QpAttr = {
   ALTERNATE_AV: 0x2000,
   /** The port of AddressVector. */
   PORT_NUMBER: 0x4000,
-  /** PkeyIndex: the partition, by its place in the port's table. */
+  /** PkeyIndex: the partition, as an index of the port's P_Key table. */
   PKEY_INDEX: 0x8000,
   /** LocalAckTimeout: how long to wait for an acknowledgement. */
   ACK_TIMEOUT: 0x1_0000,
-  /** RnrNakTimeout: how long the peer is told to wait when no receive is posted here. */
+  /** RnrNakTimeout: how long RNR NAKs ask the peer to wait when no receive is posted here. */
   RNR_NAK_TIMEOUT: 0x2_0000,
-  /** SequenceErrorRetryCount, 0 to 7: repetitions when nothing is acknowledged. */
+  /** SequenceErrorRetryCount, 0 to 7: retries when no acknowledgement arrives. */
   ERROR_RETRY_COUNT: 0x4_0000,
-  /** RnrRetryCount, 0 to 7: repetitions when the peer has no receive. */
+  /** RnrRetryCount, 0 to 7: retries when the peer has no receive posted. */
   RNR_RETRY_COUNT: 0x8_0000,
 } as const;
 
 /** WV_CQ_NOTIFY_TYPE, the Data of CQ_NOTIFY: the event of the completion queue to wait for. */
 export const CqNotifyType = {
-  /** The completion queue has failed: it overran, or its device is gone. */
+  /** The completion queue has failed: it overran, or its device was removed. */
   ERROR: 0,
   /** The next completion, of any kind. */
   NEXT_COMPLETION: 1,
-  /** The next completion of a solicited message, or that of a request that failed. */
+  /** The next completion of a solicited message or of a failed request. */
   SOLICITED: 2,
 } as const;
 
 /** Endpoint type: high byte the RDMA CM's service prefix, low byte the IP protocol (IBA 1 Annex A11). */
 export const EpType = {
-  /** Connections and their listeners, in the port space of TCP. */
+  /** Connections and their listeners, in the TCP port space. */
   CONNECT: 0x0106,
-  /** Datagram peers, groups and listeners, in the port space of UDP. */
+  /** Datagram peers, groups and listeners, in the UDP port space. */
   DATAGRAM: 0x0111,
 } as const;
 
 /** The IP protocols of {@link EpType}: TCP and UDP. */
 export const IpProtocol = {
-  /** The number of TCP in IP headers: the low byte of CONNECT. */
+  /** The protocol number of TCP in IP headers: the low byte of CONNECT. */
   TCP: 6,
-  /** The number of UDP in IP headers: the low byte of DATAGRAM. */
+  /** The protocol number of UDP in IP headers: the low byte of DATAGRAM. */
   UDP: 17,
 } as const;
 
 /** The P_Key of the default partition, full member (IBA 1 §10.9.1.2). */
 export const DEFAULT_PKEY = 0xffff;
 
-/** Of datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN that stands for multicast groups. */
+/** Values for datagrams that connection management sets up: WV_CM_UDP_QKEY, and the QPN of multicast groups. */
 export const WvDatagram = {
-  /** The Q_Key that both sides use unless an application chooses its own. */
+  /** The Q_Key that both sides use unless an application chooses another. */
   QKEY: 0x0123_4567,
-  /** Not a queue pair: a packet to it goes to all queue pairs that are attached to the group. */
+  /** Not a queue pair: a packet to it reaches all queue pairs attached to the group. */
   MULTICAST_QPN: 0xff_ffff,
 } as const;
 
@@ -253,11 +253,11 @@ export const EpOption = {
   /** A path record. */
   ROUTE: 1,
   /**
-   * Of this stack only. 4 bytes: 0, a disconnect by the peer moves the queue pair to ERROR at once (default); 1, it stays
-   * as it is until Disconnect.
+   * This package's addition. 4 bytes: 0 (default): a disconnect by the peer moves the queue pair to ERROR at once; 1:
+   * the queue pair keeps its state until Disconnect.
    */
   KEEP_QP: 0x8000_0001,
-  /** Of this stack only, before Listen. A P_Key (big-endian, 2 bytes): requests of other partitions are refused. */
+  /** This package's addition, before Listen. A P_Key (big-endian, 2 bytes): requests from other partitions are refused. */
   PARTITION: 0x8000_0002,
 } as const;
 
@@ -267,9 +267,9 @@ export const WvEvent = {
   ERROR: 0x1,
   /** The port went up or down. */
   STATE: 0x2,
-  /** Its GID table has changed: an IP address came or went. */
+  /** Its GID table has changed: an IP address was added or removed. */
   ADDRESS: 0x4,
-  /** Its link address has changed: the LID, or the MAC. */
+  /** Its link address has changed: the LID or the MAC. */
   LINK_ADDRESS: 0x8,
   /** Its P_Key table has changed. */
   PARTITION: 0x10,
@@ -279,11 +279,11 @@ export const WvEvent = {
 
 /** WV_DEVICE_TYPE. */
 export const DeviceType = {
-  /** The driver does not tell. */
+  /** Not reported by the driver. */
   UNKNOWN: 0,
-  /** InfiniBand or RoCE; the software HCA is one. */
+  /** InfiniBand or RoCE, such as the software HCA. */
   INFINIBAND: 1,
-  /** RDMA over TCP: without immediate data and datagrams. */
+  /** RDMA over TCP: no immediate data, no datagrams. */
   IWARP: 2,
 } as const;
 
@@ -291,9 +291,9 @@ export const DeviceType = {
 export const AtomicCapability = {
   /** No atomic operations. */
   NONE: 0,
-  /** Atomics exclude each other if they come by the same device; processors may come between. */
+  /** Atomic among accesses through the same device; CPUs may interfere. */
   DEVICE: 1,
-  /** Atomics exclude each other and all other accesses of the node, also those of its processors. */
+  /** Atomic among all accesses of the node, including those of its CPUs. */
   NODE: 2,
 } as const;
 
@@ -303,13 +303,13 @@ export const PortState = {
   NOP: 0,
   /** No link: the network interface is down or has no carrier. */
   DOWN: 1,
-  /** There is a link, and the subnet manager has not configured it yet; InfiniBand only. */
+  /** Link up, not yet configured by the subnet manager; InfiniBand only. */
   INIT: 2,
-  /** Configured, but data is not passed yet; InfiniBand only. */
+  /** Configured, but no data is passed yet; InfiniBand only. */
   ARMED: 3,
   /** Packets are sent and received. */
   ACTIVE: 4,
-  /** Active, but the link has an error that may be passing; InfiniBand only. */
+  /** Active with a link error that may be transient; InfiniBand only. */
   ACTIVE_DEFER: 5,
 } as const;
 
@@ -319,54 +319,54 @@ export const PortTransport = {
   IB: 0,
   /** RDMA over TCP. */
   IWARP: 1,
-  /** RDMA over Ethernet, RoCE; every port of the software HCA. */
+  /** RDMA over Ethernet, RoCE; all ports of the software HCA. */
   RDMAOE: 2,
 } as const;
 
 /**
- * WV_DEVICE_* capability flags of devices and ports. Four are this stack's additions: MEM_MGT_EXTENSIONS (libibverbs' number),
- * IN_ORDER_DMA, LOOPBACK and FIXED_CQ.
+ * WV_DEVICE_* capability flags of devices and ports. Four are this package's additions: MEM_MGT_EXTENSIONS (numbered as
+ * in libibverbs), IN_ORDER_DMA, LOOPBACK and FIXED_CQ.
  */
 export const WvCapability = {
   /** Queue pairs can change the depths of their queues. */
   RESIZE_MAX_WR: 0x1,
-  /** The port counts packets with a P_Key that it does not have. */
+  /** The port counts packets whose P_Key it does not have. */
   BAD_PKEY_COUNTER: 0x2,
   /** The port counts datagrams with a wrong Q_Key. */
   BAD_QKEY_COUNTER: 0x4,
-  /** Queue pairs have alternate paths. */
+  /** Queue pairs support alternate paths. */
   PATH_MIGRATION: 0x10,
   /** A queue pair can move to another port. */
   CHANGE_PHYSICAL_PORT: 0x20,
   /** The port number of an address handle is checked against that of the queue pair. */
   AH_PORT_CHECKING: 0x40,
-  /** A modify may name the state that the queue pair is expected to be in. */
+  /** A modify may specify the expected state of the queue pair. */
   QP_STATE_MODIFIER: 0x80,
-  /** A port can be taken down by its owner. */
+  /** The owner of a port can take it down. */
   SHUTDOWN_PORT: 0x100,
-  /** A port takes a requested type of initialisation. */
+  /** A port supports requested types of initialisation. */
   INIT_TYPE: 0x200,
   /** The device reports when a port becomes active. */
   PORT_ACTIVE_EVENT: 0x400,
-  /** The device has a system image GUID, which those of one piece of hardware share. */
+  /** The device has a system image GUID, shared by all devices of one piece of hardware. */
   SYSTEM_IMAGE_GUID: 0x800,
-  /** Reliable connections answer with RNR NAKs when no receive is posted. */
+  /** Reliable connections send RNR NAKs when no receive is posted. */
   RC_RNR_NAK_GENERATION: 0x1000,
   /** Shared receive queues can be resized. */
   SRQ_RESIZE: 0x2000,
   /** A notification can wait for a number of completions. */
   BATCH_NOTIFY_CQ: 0x4000,
-  /** Fast registration, local invalidation and Send with Invalidate (this stack's addition). */
+  /** Fast registration, local invalidation and Send with Invalidate (this package's addition). */
   MEM_MGT_EXTENSIONS: 0x20_0000,
-  /** Of a Read or Write the last byte is written last (this stack's addition). */
+  /** The last byte of a Read or Write is written last (this package's addition). */
   IN_ORDER_DMA: 0x1000_0000,
-  /** A queue pair of the device can be connected with another one of it (this stack's addition). */
+  /** Two queue pairs of the device can be connected to each other (this package's addition). */
   LOOPBACK: 0x2000_0000,
-  /** Completion queues cannot be resized (this stack's addition). */
+  /** Completion queues cannot be resized (this package's addition). */
   FIXED_CQ: 0x4000_0000,
 } as const;
 
-/** Address families inside IOCTL structures (Windows' numbers, on every platform). */
+/** Address families in IOCTL structures (the numbers of Windows, on every platform). */
 export const AddressFamily = {
   /** The family of a SOCKADDR_IN of 16 bytes. */
   IPV4: 2,
@@ -374,23 +374,23 @@ export const AddressFamily = {
   IPV6: 23,
 } as const;
 
-/** Capacities in bytes of private data and of names that IOCTLs carry. */
+/** Capacities of private data and names in IOCTLs, in bytes. */
 export const Capacity = {
-  /** Connect, and the structure of Accept. */
+  /** Private data of Connect, and of the structure of Accept. */
   CONNECT_DATA: 56,
-  /** A REP: what an Accept may have, and its receiver gets. */
+  /** Private data of a REP: the maximum that Accept can send and its receiver gets. */
   REP_DATA: 196,
-  /** A rejection. */
+  /** Private data of a rejection. */
   REJ_DATA: 148,
-  /** A datagram endpoint's Lookup. */
+  /** Private data of a datagram endpoint's Lookup. */
   LOOKUP_DATA: 180,
-  /** A datagram endpoint's Accept or Reject. */
+  /** Private data of a datagram endpoint's Accept or Reject. */
   LOOKUP_ANSWER_DATA: 136,
-  /** LIBRARY_QUERY's answer, its NUL included. */
+  /** The output of LIBRARY_QUERY, including its NUL. */
   LIBRARY_NAME: 32,
   /** @deprecated EP_CREATE returns one id. */
   EP_CREATE_IDS: 16,
 } as const;
 
-/** The Version that IBAT requests carry. */
+/** The Version of IBAT requests. */
 export const IBAT_VERSION = 6;

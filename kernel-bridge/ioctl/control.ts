@@ -1,4 +1,4 @@
-/** The control device of the soft kernel: its names, and the IOCTLs of its four parts in one table. */
+/** The control device of the soft kernel: its names, and one table of the IOCTLs of its four parts. */
 import {
   type CountersCode,
   countersTable,
@@ -10,7 +10,7 @@ import {
   settingsTable,
 } from './codes.js';
 
-/** The control device; only the soft kernel has it. Each of the names below opens it, too, and any code may be sent to each. */
+/** The control device; only the soft kernel has it. The names below open it as well, and each accepts every code. */
 export const CONTROL_DEVICE = '\\\\.\\NetworkDirectControl';
 /** The device file of the counters; only the soft kernel has it. */
 export const COUNTERS_DEVICE = '\\\\.\\NetworkDirectCounters';
@@ -18,7 +18,7 @@ export const COUNTERS_DEVICE = '\\\\.\\NetworkDirectCounters';
 export const DRIVERS_DEVICE = '\\\\.\\NetworkDirectDrivers';
 /** The device file for simulated device faults; only the soft kernel has it. */
 export const FAULTS_DEVICE = '\\\\.\\NetworkDirectFaults';
-/** The device file of what can be changed while the kernel runs; only the soft kernel has it. */
+/** The device file of settings that can change while the kernel runs; only the soft kernel has it. */
 export const SETTINGS_DEVICE = '\\\\.\\NetworkDirectSettings';
 
 /** All names of the control device. */

@@ -1,6 +1,6 @@
 /**
- * Verbs on the file of an HCA: those of the IRP-based verbs RFC (2005) for which WinVerbs has no IOCTL, and their
- * structures. The RFC names the verbs but not their buffers; codes and layouts are ours.
+ * Verbs on the file of an HCA for which WinVerbs has no IOCTL, as named by the IRP-based verbs RFC (2005), and their
+ * structures. The RFC does not define buffers; codes and layouts are this package's own.
  */
 import { layouts, reserved, u8, u32, u64, u64be } from './layout.js';
 import { madeCode } from './made-code.js';
@@ -8,7 +8,7 @@ import { WvIoDeviceAttributes, WvIoPortAttributes } from './structs.js';
 
 const { struct } = layouts(madeCode);
 
-/** A CA GUID in names: 16 hexadecimal digits. */
+/** A CA GUID as used in names: 16 hexadecimal digits. */
 export function guidText(guid: bigint): string {
   return guid.toString(16).padStart(16, '0');
 }
@@ -27,41 +27,41 @@ export function hcaFileName(guid: bigint): string {
 }
 
 /**
- * Head of the output of CiQueryPort and CA_PORT_QUERY; the GIDs (16 bytes each) and the P_Keys (2 bytes each, in
- * network order) follow. `size` includes them.
+ * Head of the output of CiQueryPort and CA_PORT_QUERY. The GIDs (16 bytes each) and the P_Keys (2 bytes each, in
+ * network order) follow; `size` includes them.
  */
 export const IbPortAttr = struct('IB_PORT_ATTR', {
-  /** Bytes. */
+  /** Size in bytes. */
   Size: u32,
-  /** {@link PortCapability} bits that some instance holds. */
+  /** {@link PortCapability} bits that are set by any instance. */
   Capabilities: u32,
-  /** State and limits, as DEVICE_PORT_QUERY answers them. */
+  /** State and limits, as returned by DEVICE_PORT_QUERY. */
   Attributes: WvIoPortAttributes,
-  /** The number of GIDs that follow, the whole table. */
+  /** Number of GIDs that follow: the whole table. */
   GidCount: u32,
-  /** The number of P_Keys that follow the GIDs, the whole table. */
+  /** Number of P_Keys that follow the GIDs: the whole table. */
   PkeyCount: u32,
 });
 
-/** Head of the output of CiQueryCa and CA_QUERY; an IB_PORT_ATTR for each port follows, at a multiple of 8 bytes. */
+/** Head of the output of CiQueryCa and CA_QUERY. An IB_PORT_ATTR for each port follows, aligned to 8 bytes. */
 export const IbCaAttr = struct('IB_CA_ATTR', {
-  /** Bytes. */
+  /** Size in bytes. */
   Size: u32,
-  /** The number of IB_PORT_ATTRs that follow. */
+  /** Number of IB_PORT_ATTRs that follow. */
   PortCount: u32,
-  /** Limits of the HCA, as DEVICE_QUERY answers them. */
+  /** Limits of the HCA, as returned by DEVICE_QUERY. */
   Attributes: WvIoDeviceAttributes,
 });
 
 /** CA_PORT_EVENT's output: one event of one port. */
 export const IbIoPortEvent = struct('IB_IO_PORT_EVENT', {
-  /** From 1. */
+  /** Port number, from 1. */
   PortNumber: u32,
-  /** One WV_EVENT_* value. */
+  /** One {@link WvEvent} value. */
   Event: u32,
 });
 
-/** Capabilities that a port announces and that only one instance at a time may hold. */
+/** Capabilities announced by a port; only one instance at a time may hold each. */
 export const PortCapability = {
   /** The port has a subnet manager (IBA 1 §14.2.5.6, IsSM). */
   IS_SM: 0x1,
@@ -75,12 +75,12 @@ export const PortCapability = {
   CM_SUP: 0x10,
 } as const;
 
-/** Fields of CA_MODIFY that are valid. */
+/** Valid fields of CA_MODIFY. */
 export const ModifyCaFlag = {
   /** SystemImageGuid of {@link IbIoCaModify}. */
   SYSTEM_IMAGE_GUID: 0x1,
 } as const;
-/** Fields of CA_PORT_MODIFY that are valid. */
+/** Valid fields of CA_PORT_MODIFY. */
 export const ModifyPortFlag = {
   /** SetCapabilities of {@link IbIoPortModify}. */
   SET_CAPABILITIES: 0x1,
@@ -92,19 +92,19 @@ export const ModifyPortFlag = {
 
 /** CA_MODIFY's input. */
 export const IbIoCaModify = struct('IB_IO_CA_MODIFY', {
-  /** The instance. */
+  /** Id of the instance. */
   Id: u64,
   /** {@link ModifyCaFlag} */
   Flags: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
-  /** The new system image GUID; it is that of the CA until it is set. */
+  /** The new system image GUID. Its initial value is the CA GUID. */
   SystemImageGuid: u64be,
 });
 
 /** CA_PORT_MODIFY's input. */
 export const IbIoPortModify = struct('IB_IO_PORT_MODIFY', {
-  /** The instance. */
+  /** Id of the instance. */
   Id: u64,
   /** {@link ModifyPortFlag} */
   Flags: u32,
@@ -112,10 +112,10 @@ export const IbIoPortModify = struct('IB_IO_PORT_MODIFY', {
   SetCapabilities: u32,
   /** {@link PortCapability} */
   ClearCapabilities: u32,
-  /** From 1. */
+  /** Port number, from 1. */
   PortNumber: u8,
   /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   InitType: u8,
-  /** Pad of 2 bytes: written as 0, not read. */
+  /** Padding of 2 bytes: written as 0, ignored when read. */
   Reserved: reserved(2),
 });

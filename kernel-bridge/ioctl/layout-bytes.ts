@@ -1,9 +1,9 @@
-/** Reads and writes numbers and byte runs of structures, for the walk through a table and for the generated code. */
+/** Reads and writes numbers and byte runs of structures, for the table interpreter and the generated code. */
 
-/** Byte runs up to this length are copied in a loop, because a view of them costs more. */
+/** Byte runs up to this length are copied in a loop, which costs less than a view. */
 const shortRun = 40;
 
-/** Scratch for 64-bit numbers: a view of the bytes themselves would make V8 move them out of its heap. */
+/** Scratch for 64-bit numbers: a view of the input would make V8 move its bytes out of the heap. */
 const longBytes = new Uint8Array(8);
 const longView = new DataView(longBytes.buffer);
 
@@ -71,7 +71,7 @@ export function put64(to: Uint8Array, at: number, value: bigint, little: boolean
   for (let i = 0; i < 8; i++) to[at + i] = longBytes[i]!;
 }
 
-/** A copy of the `size` bytes at `at`: a new array, because slice() of a Buffer is a view. */
+/** A copy of the `size` bytes at `at`, in a new array: slice() of a Buffer returns a view. */
 export function copyBytes(from: Uint8Array, at: number, size: number): Uint8Array {
   const copy = new Uint8Array(size);
   if (size <= shortRun) for (let i = 0; i < size; i++) copy[i] = from[at + i]!;

@@ -71,15 +71,12 @@ export const u32be = integer('u32be', 4, false);
 /** Unsigned, 64 bits, network order; a bigint. */
 export const u64be = integer64('u64be', false);
 
-/**
- * Unsigned, 1 to 32 bits, from the most significant unused bit of its byte on; in network order if it spans several
- * bytes.
- */
+/** Unsigned, 1 to 32 bits, starting at the most significant unused bit of its byte; in network order if it spans several bytes. */
 export function bits(width: number): UintType {
   return integer(`bits[${width}]`, width / 8, false, 1 / 8);
 }
 
-/** `size` uninterpreted bytes. `align` is for bytes that stand for a C structure with larger members. */
+/** `size` uninterpreted bytes. Use `align` for bytes that stand for a C structure with larger members. */
 export function bytes(size: number, align = 1): BytesType {
   return {
     name: `bytes[${size}]`,
@@ -103,7 +100,7 @@ export function bytes(size: number, align = 1): BytesType {
   };
 }
 
-/** `size` bytes of pad. */
+/** `size` bytes of padding. */
 export function reserved(size: number): ReservedType {
   return {
     name: `reserved[${size}]`,

@@ -1,19 +1,19 @@
 /** The types of structures: of a field, of a table of fields, and of their values. */
 
-/** Throws the error for a value that its field cannot hold. `takes` describes the valid values. */
-export type Refuse = (path: string, value: unknown, takes: string, size: number) => never;
+/** Throws the error for a value that its field cannot hold. `expected` describes the valid values. */
+export type Refuse = (path: string, value: unknown, expected: string, size: number) => never;
 
 /** Layout, reader and writer of one field. `V` is its decoded value, `I` its encoder's input. */
 export interface FieldType<V, I = V> {
-  /** Such as `u32be` or `bytes[16]`; of structures the name of the interface. */
+  /** Such as `u32be` or `bytes[16]`; for structures, the name of the interface. */
   readonly name: string;
   /** How the field is read and written: `uint` up to 32 bits as a number, `long` 64 bits as a bigint, `reserved` not at all. */
   readonly kind: 'uint' | 'long' | 'bytes' | 'reserved' | 'struct' | 'union';
-  /** Bytes; eighths for {@link bits}. */
+  /** Bytes; for {@link bits}, eighths. */
   readonly size: number;
-  /** Bytes; offsets are multiples of it. */
+  /** Alignment in bytes: offsets are multiples of it. */
   readonly align: number;
-  /** Of integers: the first byte is the least significant. */
+  /** Integers: the first byte is the least significant. */
   readonly littleEndian?: boolean;
   /** Reads the field at byte `at`. The caller has checked that the bytes are there. */
   read(from: Uint8Array, at: number): V;
@@ -23,9 +23,9 @@ export interface FieldType<V, I = V> {
   zero(): V;
 }
 
-/** A pad: zero when written, ignored when read, no part of the value. */
+/** Padding: zero when written, ignored when read, not part of the value. */
 export interface ReservedType extends FieldType<undefined> {
-  /** Tells pads from fields with a value. */
+  /** Distinguishes padding from fields with a value. */
   readonly kind: 'reserved';
 }
 
@@ -40,10 +40,10 @@ export type FieldKey<S extends string> = S extends `${infer A}_${infer B}`
   ? `${Uncapitalize<A>}${Capitalize<FieldKey<B>>}`
   : Uncapitalize<S>;
 
-/** Spells out a computed type, so that editors show its members and not the computation. */
+/** Expands a computed type, so that editors show its members instead of the computation. */
 type Expand<T> = T extends infer O ? { [K in keyof O]: O[K] } : never;
 
-/** The key of a table's field in the value; none for pads. */
+/** The key of a table's field in the value; `never` for padding. */
 type VisibleKey<F extends Fields, K extends keyof F & string> = F[K] extends ReservedType
   ? never
   : FieldKey<K>;
@@ -62,38 +62,35 @@ export type FieldsInput<F extends Fields> = Expand<{
 
 /** Name, position and size of a field. */
 export interface FieldInfo {
-  /** As in the structure's definition. */
+  /** The name in the structure's definition. */
   readonly name: string;
-  /** As in the TypeScript value. */
+  /** The key in the TypeScript value. */
   readonly key: string;
-  /** Bytes from the start of the structure; in eighths for {@link bits}. */
+  /** Bytes from the start of the structure; for {@link bits}, eighths. */
   readonly offset: number;
-  /** Bytes; eighths for {@link bits}. */
+  /** Bytes; for {@link bits}, eighths. */
   readonly size: number;
   /** The name of its {@link FieldType}. */
   readonly type: string;
-  /** It is a pad, which a value does not have. */
+  /** Whether it is padding, which a value does not have. */
   readonly reserved: boolean;
 }
 
-/** A binary structure, made from a table of fields by {@link struct}, {@link packed} or {@link union}. */
+/** A binary structure, created from a table of fields by {@link struct}, {@link packed} or {@link union}. */
 export interface Struct<F extends Fields> extends FieldType<FieldsValue<F>, FieldsInput<F>> {
-  /** The fields in their order, pads included. */
+  /** The fields in order, including padding. */
   readonly fields: readonly FieldInfo[];
-  /** The table that it was made from. */
+  /** The table that the structure was created from. */
   readonly table: F;
   /**
    * Writes a value into new bytes, or into `out` from `offset` on. Every byte of the structure is written; omitted
-   * fields and reserved bytes become zero. A `bytes` field may be given fewer bytes than its size. Nothing is written
-   * if a value is refused.
+   * fields and padding become zero. A `bytes` field accepts fewer bytes than its size. Nothing is written if a value is
+   * refused.
    *
    * @throws StatusError INVALID_PARAMETER for a value that its field cannot hold, BUFFER_TOO_SMALL if `out` is short.
    */
   encode(value: FieldsInput<F>, out?: Uint8Array, offset?: number): Uint8Array;
-  /**
-   * As {@link encode}, into memory of this structure that the next call reuses: for a request, which is copied when it
-   * is sent.
-   */
+  /** As {@link encode}, into memory of this structure that the next call reuses. For requests, whose bytes are copied when they are sent. */
   encodeOnce(value: FieldsInput<F>): Uint8Array;
   /**
    * Reads a value; bytes behind the structure are ignored. Byte arrays in the value are copies.

@@ -2,13 +2,13 @@
  * Binary structures as tables of fields, of bytes and of bits. Encoder, decoder, offsets, sizes, names and the
  * TypeScript type of the value are all derived from one table.
  *
- * Integers are little-endian, those with the suffix `be` big-endian (network order). Bit fields follow each other from
- * a byte's most significant bit on. Layouts are those of a C compiler on x64: every pad is an explicit `reserved`
- * field, and a table that would need a hidden pad is refused. {@link packed} is for messages, whose fields have no
- * alignment.
+ * Integers are little-endian; those with the suffix `be` are big-endian (network order). Bit fields start at the most
+ * significant bit of a byte and follow each other. Layouts are those of a C compiler on x64: padding is always an
+ * explicit `reserved` field, and a table that would need hidden padding is refused. {@link packed} is for messages,
+ * whose fields are not aligned.
  *
- * The build generates functions for the package's own tables (scripts/make-layout-code.mjs). The walk through the table
- * defines the structure: it handles tables without generated code, and names the error of an invalid value.
+ * The build generates functions for the package's own tables (scripts/make-layout-code.mjs). The interpreter of tables
+ * is the reference: it handles tables without generated code, and reports invalid values.
  */
 import type {
   AnyField,
@@ -41,8 +41,8 @@ export interface StructCode {
   /** The caller has checked that the bytes are there. */
   read(from: Uint8Array, at: number): unknown;
   /**
-   * False, with nothing written: a value does not fit its field or has another type, or several members of a union are
-   * given.
+   * Returns false, with nothing written, if a value does not fit its field or has another type, or if several members
+   * of a union are given.
    */
   write(to: Uint8Array, at: number, value: unknown): boolean;
 }
@@ -66,7 +66,7 @@ function tableText(table: Fields): string {
 const [FNV_BASIS, FNV_PRIME] = [0x811c_9dc5, 0x0100_0193];
 
 /**
- * A checksum of a table. Generated code belongs to one table.
+ * A checksum of a table, which ties generated code to the table.
  *
  * @internal
  */
@@ -89,21 +89,21 @@ export interface Refusals {
 }
 
 const statusRefusals: Refusals = {
-  value(path, value, takes) {
-    const given = value instanceof Uint8Array ? `${value.length} bytes long` : String(value);
-    throw new StatusError(Status.INVALID_PARAMETER, `${path} is ${given}; it takes ${takes}`);
+  value(path, value, expected) {
+    const given = value instanceof Uint8Array ? `${value.length} bytes` : String(value);
+    throw new StatusError(Status.INVALID_PARAMETER, `${path} must be ${expected}; got ${given}`);
   },
   room(what, name, size, length, offset) {
     if (!Number.isInteger(offset) || offset < 0)
-      return this.value(`the offset of ${name}`, offset, 'an integer not below 0', 0);
+      return this.value(`the offset of ${name}`, offset, 'a non-negative integer', 0);
     const room = Math.max(0, length - offset);
-    throw new StatusError(Status.BUFFER_TOO_SMALL, `${name} takes ${size} bytes; the ${what} has ${room}`);
+    throw new StatusError(Status.BUFFER_TOO_SMALL, `${name} needs ${size} bytes; the ${what} has ${room}`);
   },
 };
 
-/** The members of a value by key. `never` stands for types that only the fields know; the fields check their values. */
+/** The members of a value by key. `never` stands for types that only the fields know; they check their values. */
 function membersOf(value: unknown, path: string, refuse: Refuse): Readonly<Record<string, never>> {
-  if (typeof value !== 'object' || value === null) refuse(path, value, 'an object of its fields', 0);
+  if (typeof value !== 'object' || value === null) refuse(path, value, 'an object with its fields', 0);
   return value as Readonly<Record<string, never>>;
 }
 
@@ -179,25 +179,25 @@ function overlay<F extends Fields>(name: string, table: F): Plan<F> {
       const [longest, ...others] = written;
       for (const other of others) {
         if (other.bytes.some((byte, i) => byte !== longest!.bytes[i]))
-          refuse(path, `both ${longest!.name} and ${other.name}`, 'only one of them', 0);
+          refuse(path, `both ${longest!.name} and ${other.name}`, 'a value with only one member', 0);
       }
       if (longest) to.set(longest.bytes, at);
     },
   };
 }
 
-/** Makes the structure of a plan, with the generated code of its name, if there is any. */
+/** Creates the structure of a plan, with the generated code of that name if there is any. */
 function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: Refusals): Struct<F> {
   const { kind, name, table, align, members, write } = plan;
   const size = Math.max(...members.map(({ info }) => info.offset + info.size));
-  if (size % align !== 0) throw new Error(`${name} of ${size} bytes lacks a pad to a multiple of ${align}`);
+  if (size % align !== 0) throw new Error(`${name} of ${size} bytes needs padding to a multiple of ${align}`);
   const visible = members.filter(({ info }) => !info.reserved);
   const collect = (get: (member: Member) => unknown): FieldsValue<F> =>
-    // Only the table knows the fields' types; this is the only unchecked cast.
+    // Only the table knows the types of the fields, so this cast is unchecked.
     Object.fromEntries(visible.map((member) => [member.info.key, get(member)])) as FieldsValue<F>;
   const read = (from: Uint8Array, at: number): FieldsValue<F> =>
     collect(({ info, type }) => type.read(from, at + info.offset));
-  // The name may have code of another table: one of a program, or one that has changed since the build.
+  // Code of this name may belong to another table: a program's own, or one that has changed since the build.
   let made = code[name];
   let isChecked = made === undefined;
   const codeOf = (): StructCode | undefined => {
@@ -208,7 +208,7 @@ function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: 
   };
   const put = (to: Uint8Array, at: number, value: FieldsInput<F>): void => {
     if (codeOf()?.write(to, at, value) === true) return;
-    // Into separate bytes, so that nothing is written when a field refuses its value.
+    // Into separate bytes, so that nothing is written if a field refuses its value.
     const whole = new Uint8Array(size);
     write(whole, 0, value, name, refusals.value);
     to.set(whole, at);
@@ -241,14 +241,14 @@ function structureOf<F extends Fields>(plan: Plan<F>, code: MadeCode, refusals: 
     },
     decode(input, offset = 0) {
       check('input', input, offset);
-      // The code was generated from the same table, so it has the same type.
+      // The code was generated from the same table, so the type is the same.
       return (codeOf()?.read(input, offset) as FieldsValue<F> | undefined) ?? read(input, offset);
     },
   };
 }
 
 /**
- * Functions that make structures from tables.
+ * Functions that create structures from tables.
  *
  * @internal
  */
@@ -259,7 +259,7 @@ export interface Layouts {
 }
 
 /**
- * Makes structures with the generated code of their tables and their own way to report errors.
+ * Creates structures with the generated code of their tables and their own error reporting.
  *
  * @internal
  */
@@ -274,7 +274,7 @@ export function layouts(code: MadeCode, refusals = statusRefusals): Layouts {
 const plain = layouts({});
 
 /**
- * Makes a structure from a table of fields, in order.
+ * Creates a structure from a table of fields, in order.
  *
  * @example
  * const WvIoId = struct('WV_IO_ID', { Id: u64, VerbInfo: u32, Data: u32 });
@@ -284,17 +284,14 @@ export function struct<const F extends Fields>(name: string, table: F): Struct<F
   return plain.struct(name, table);
 }
 
-/**
- * Makes a structure without alignment (except that other fields follow bit fields on a whole byte): a message on the
- * wire.
- */
+/** Creates a structure without alignment, for messages on the wire. Only a field that follows bit fields starts at a whole byte. */
 export function packed<const F extends Fields>(name: string, table: F): Struct<F> {
   return plain.packed(name, table);
 }
 
 /**
- * Overlapping members. A decoded value has all of them; an encoder takes one. Members that are zero count as omitted,
- * so that a decoded value can be encoded again. Members that contradict each other are refused.
+ * Overlapping members. A decoded value has all of them; an encoder accepts one. Members that are zero count as omitted,
+ * so that a decoded value can be encoded again. Conflicting members are refused.
  */
 export function union<const F extends Fields>(name: string, table: F): Struct<F> {
   return plain.union(name, table);
@@ -312,7 +309,7 @@ export interface List<V, I> {
   decode(bytes: Uint8Array): V[];
 }
 
-/** Makes the {@link List} of an element type. */
+/** Creates the {@link List} of an element type. */
 export function list<V, I>(type: FieldType<V, I>): List<V, I> {
   return {
     name: `${type.name}[]`,

@@ -1,15 +1,15 @@
-/** P_Key tables as programs give them: by the option `pkeys`, and while the kernel runs. */
+/** P_Key tables as programs specify them: with the option `pkeys`, or while the kernel runs. */
 
-/** One table for all ports, or one for each interface by its name; other interfaces have the default partition only. */
+/** One table for all ports, or tables by interface name; other interfaces have only the default partition. */
 export type PkeyTables = readonly number[] | Readonly<Record<string, readonly number[]>>;
 
-/** Entries of one table. */
+/** Maximum number of entries of one table. */
 const mostPkeys = 64;
 
-/** What a list of P_Keys is, for people. */
-export const pkeysText = `it takes 1 to ${mostPkeys} P_Keys, each from 1 to 65535 but 32768 and none twice, or such a list for each interface name`;
+/** The form of a list of P_Keys, for error messages. */
+export const pkeysText = `it must be 1 to ${mostPkeys} P_Keys, each from 1 to 65535 except 32768 and without duplicates, or such a list for each interface name`;
 
-/** Whether a value is a P_Key table: the high bit of an entry means full member, the others name a partition (IBA 1 §10.9). */
+/** Whether a value is a P_Key table. The high bit of an entry means full member; the other bits identify a partition (IBA 1 §10.9). */
 export function isPkeyTable(value: unknown): value is number[] {
   if (!Array.isArray(value) || value.length < 1 || value.length > mostPkeys) return false;
   const known = value.every(

@@ -1,6 +1,6 @@
 /**
- * Data that the software HCA's user-mode provider (UVP) and its driver exchange behind the structures of the IOCTLs:
- * the payload of `ci_umv_buf_t`, which no layer between them reads. A real HCA's provider appends its own.
+ * Data that the software HCA's user-mode provider (UVP) and its driver exchange behind the IOCTL structures: the
+ * payload of `ci_umv_buf_t`, opaque to all layers between them. The provider of a real HCA appends its own.
  */
 import { type Fields, type FieldsValue, layouts, reserved, type Struct, u32, u64 } from './layout.js';
 import { madeCode } from './made-code.js';
@@ -9,13 +9,13 @@ import { Status, StatusError } from './status.js';
 const { struct } = layouts(madeCode);
 
 /**
- * The version of this file's structures and of the rings that they describe (`schema/ring.ts`). A provider sends the one
- * that it lays out as the command of DEVICE_OPEN (VerbInfo), 0 if it does not say; the driver refuses any other than
- * its own with NOT_SUPPORTED, and answers its own as the status.
+ * The version of this file's structures and of the rings that they describe (`schema/ring.ts`). A provider sends its
+ * version as the command of DEVICE_OPEN (VerbInfo), or 0 for none. The driver refuses any version but its own with
+ * NOT_SUPPORTED, and returns its own as the status.
  */
 export const PROVIDER_ABI = 1;
 
-/** DEVICE_OPEN out: limits that the UVP must know before it lays out rings. Bytes or numbers of entries. */
+/** DEVICE_OPEN out: limits that the UVP needs to lay out rings. Bytes or numbers of entries. */
 export const CaProviderOut = struct('CA provider output', {
   /** SGEs of one request. */
   MaxSge: u32,
@@ -33,15 +33,15 @@ export const CaProviderOut = struct('CA provider output', {
 
 /** PD_ALLOCATE out. */
 export const PdProviderOut = struct('PD provider output', {
-  /** The engine's number of the protection domain. */
+  /** The engine's handle of the protection domain. */
   Handle: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
 /** MW_ALLOCATE out. */
 export const MwProviderOut = struct('MW provider output', {
-  /** The engine's number of the window, which bind requests name. */
+  /** The engine's handle of the window, for bind requests. */
   Handle: u32,
   /** The window's first key, as a number. */
   Rkey: u32,
@@ -49,9 +49,9 @@ export const MwProviderOut = struct('MW provider output', {
 
 /** AH_CREATE out: the handle for work requests. */
 export const AvProviderOut = struct('AV provider output', {
-  /** The engine's number of the address handle, which datagram requests name. */
+  /** The engine's handle of the address handle, for datagram requests. */
   Handle: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
@@ -67,13 +67,13 @@ export const CqProviderIn = struct('CQ provider input', {
 
 /** CQ_CREATE and CQ_RESIZE out. */
 export const CqProviderOut = struct('CQ provider output', {
-  /** The engine's number of the completion queue. */
+  /** The engine's handle of the completion queue. */
   Handle: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
-/** SRQ_CREATE and SRQ_MODIFY in: the ring, its number of WQEs and their size in bytes. A modify may have none. */
+/** SRQ_CREATE and SRQ_MODIFY in: the ring, its number of WQEs and their size in bytes. Optional for a modify. */
 export const SrqProviderIn = struct('SRQ provider input', {
   /** Address of the ring in the calling process, below 2^47; 0: the queue keeps its ring. */
   RingAddress: u64,
@@ -83,15 +83,15 @@ export const SrqProviderIn = struct('SRQ provider input', {
   Entries: u32,
   /** Bytes of a WQE. */
   Stride: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
 /** SRQ_CREATE and SRQ_MODIFY out. */
 export const SrqProviderOut = struct('SRQ provider output', {
-  /** The engine's number of the shared receive queue. */
+  /** The engine's handle of the shared receive queue. */
   Handle: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
@@ -109,15 +109,15 @@ export const QpProviderIn = struct('QP provider input', {
   ReceiveEntries: u32,
   /** Bytes of a receive WQE. */
   ReceiveStride: u32,
-  /** The UVP's own number of the queue pair, by which it finds it when it polls. */
+  /** Identifies the queue pair to the UVP when it polls completions. */
   Token: u32,
 });
 
 /** QP_CREATE out. */
 export const QpProviderOut = struct('QP provider output', {
-  /** The engine's number of the queue pair. */
+  /** The engine's handle of the queue pair. */
   Handle: u32,
-  /** The queue pair's number on the wire, 24 bits. */
+  /** The queue pair number (QPN), 24 bits. */
   Qpn: u32,
 });
 
@@ -142,7 +142,7 @@ export function providerBytes(
   head: { readonly size: number; readonly name: string },
 ): Uint8Array {
   if (whole.length < head.size) {
-    const message = `${head.name} takes ${head.size} bytes; there are ${whole.length}`;
+    const message = `${head.name} needs ${head.size} bytes; got ${whole.length}`;
     throw new StatusError(Status.BUFFER_TOO_SMALL, message);
   }
   return whole.subarray(head.size);

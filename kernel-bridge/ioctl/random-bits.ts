@@ -1,6 +1,6 @@
 /**
- * Unpredictable numbers: PSNs, ids, the changing byte of keys. Node takes milliseconds to load `node:crypto`, and
- * longer in a starting thread; the global `crypto` is loaded with the first number.
+ * Unpredictable numbers: PSNs, ids, the variable byte of keys. Loading `node:crypto` takes milliseconds, and longer in
+ * a thread that is starting; the global `crypto` is loaded with the first number.
  */
 const words = new Uint32Array(64);
 let taken = words.length;

@@ -1,6 +1,6 @@
 /**
- * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, Windows' family numbers), as GIDs, and as text. IPv6 text
- * is that of RFC 5952; a link-local address has its interface as `%index` (RFC 4007 §11) or `%name`.
+ * Socket addresses in IOCTLs (SOCKADDR_IN and SOCKADDR_IN6, with the family numbers of Windows), as GIDs, and as text.
+ * IPv6 text follows RFC 5952; a link-local address has its interface as `%index` (RFC 4007 §11) or `%name`.
  */
 import { networkInterfaces } from 'node:os';
 import { AddressFamily } from './constants.js';
@@ -11,20 +11,20 @@ import { WvIoSockaddrData, WvIoSockaddrIn, WvIoSockaddrIn6 } from './structs.js'
 export interface SocketAddress {
   /** 4 for IPv4, 6 for IPv6. */
   readonly family: 4 | 6;
-  /** The IP address as text; no name of a host. */
+  /** The IP address as text; host names are not accepted. */
   readonly address: string;
   /** 0 to 65535. */
   readonly port: number;
 }
 
-/** Bytes of an address in an IOCTL, of either family. */
+/** Size in bytes of an address in an IOCTL, of either family. */
 export const SOCKADDR_BYTES = 28;
 
 function invalid(text: string, why: string): never {
-  throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is no usable address: ${why}`);
+  throw new StatusError(Status.INVALID_ADDRESS, `'${text}' is not a usable address: ${why}`);
 }
 
-/** As in `node:net`, which takes a starting thread a millisecond to load. */
+/** As in `node:net`, whose import takes a starting thread a millisecond. */
 const V4_TEXT = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /** @internal Four numbers up to 255, without leading zeros. */
@@ -91,12 +91,12 @@ function scopeIdOf(scope: string, text: string): number {
   for (const entry of Object.entries(networkInterfaces()).find(([name]) => name === scope)?.[1] ?? []) {
     if (entry.family === 'IPv6' && entry.scopeid > 0) return entry.scopeid;
   }
-  return invalid(text, `no interface '${scope}' with an IPv6 link-local address exists here`);
+  return invalid(text, `this host has no interface '${scope}' with an IPv6 link-local address`);
 }
 
 /** Splits off the scope: `fe80::1%2` → the address's bytes and 2. */
 function parseV6(text: string): { raw: Uint8Array; scopeId: number } {
-  if (typeof text !== 'string') return invalid(String(text), 'it is not a text');
+  if (typeof text !== 'string') return invalid(String(text), 'it is not a string');
   const [address, scope, ...rest] = text.split('%');
   const raw = rest.length === 0 ? bytesOfV6(address!) : undefined;
   if (!raw) return invalid(text, 'it is neither IPv4 (192.0.2.1) nor IPv6 (2001:db8::1)');
@@ -129,18 +129,18 @@ function checkPort(port: number, text: string): void {
   if (Number.isInteger(port) && port >= 0 && port <= 0xffff) return;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `port ${port} of '${text}' is not an integer from 0 to 65535`,
+    `the port of '${text}' must be an integer from 0 to 65535; got ${port}`,
   );
 }
 
-/** Cached addresses by their text, because programs connect to few addresses, again and again. */
+/** Numeric addresses by their text: a program connects to few addresses, many times. */
 const checkedTexts = new Map<string, number>();
 const MOST_TEXTS = 64;
 
 function checkedV4(text: string): number {
   const known = checkedTexts.get(text);
   if (known !== undefined) return known;
-  if (!isIPv4(text)) invalid(text, 'family 4 takes four numbers, as in 192.0.2.1');
+  if (!isIPv4(text)) invalid(text, 'family 4 requires four numbers, as in 192.0.2.1');
   const number = numberOfV4(text);
   if (checkedTexts.size >= MOST_TEXTS) checkedTexts.clear();
   checkedTexts.set(text, number);
@@ -157,7 +157,7 @@ function sockaddrOfV4(number: number, port: number): Uint8Array {
   return out;
 }
 
-/** The bytes that {@link encodeSockaddr} writes, from a GID. `scopeId` 0: none. */
+/** The bytes that {@link encodeSockaddr} writes, from a GID. `scopeId` 0: no scope. */
 export function sockaddrOfGid(gid: Uint8Array, port: number, scopeId: number): Uint8Array {
   if (isMapped(gid)) {
     return sockaddrOfV4(((gid[12]! << 24) | (gid[13]! << 16) | (gid[14]! << 8) | gid[15]!) >>> 0, port);
@@ -208,7 +208,7 @@ export function checkSocketAddress({ family, address, port }: SocketAddress): vo
 /**
  * Writes an address for an IOCTL: 28 bytes, family 2 or 23, port in network order; the rest is zero.
  *
- * @throws StatusError INVALID_ADDRESS if the text is no address of its family, INVALID_PARAMETER for the port.
+ * @throws StatusError INVALID_ADDRESS if the text is not an address of its family, INVALID_PARAMETER for the port.
  */
 export function encodeSockaddr(address: SocketAddress): Uint8Array {
   const { family, address: text, port } = address;
@@ -224,7 +224,7 @@ export function encodeSockaddr(address: SocketAddress): Uint8Array {
 }
 
 /**
- * Reads an address; the inverse of {@link encodeSockaddr}. Scopes come as `%index`.
+ * Reads an address; the inverse of {@link encodeSockaddr}. Scopes are returned as `%index`.
  *
  * @throws StatusError INVALID_ADDRESS for another family, BUFFER_TOO_SMALL.
  */
@@ -235,17 +235,14 @@ export function decodeSockaddr(bytes: Uint8Array): SocketAddress {
     return { family: 4, address, port: sinPort };
   }
   if (sinFamily !== AddressFamily.IPV6) {
-    const families = `${AddressFamily.IPV4} (IPv4) and ${AddressFamily.IPV6} (IPv6)`;
-    throw new StatusError(
-      Status.INVALID_ADDRESS,
-      `address family ${sinFamily} is unknown; known are ${families}`,
-    );
+    const families = `${AddressFamily.IPV4} (IPv4) or ${AddressFamily.IPV6} (IPv6)`;
+    throw new StatusError(Status.INVALID_ADDRESS, `the address family must be ${families}; got ${sinFamily}`);
   }
   const { sin6Port, sin6Addr, sin6ScopeId } = WvIoSockaddrIn6.decode(bytes);
   return { family: 6, address: textOfV6(sin6Addr, sin6ScopeId), port: sin6Port };
 }
 
-/** As {@link decodeSockaddr}; undefined where no address was set (family 0). */
+/** As {@link decodeSockaddr}; undefined if no address is set (family 0). */
 export function decodeOptionalSockaddr(bytes: Uint8Array): SocketAddress | undefined {
   return WvIoSockaddrIn.decode(bytes).sinFamily === 0 ? undefined : decodeSockaddr(bytes);
 }
@@ -264,18 +261,18 @@ export function gidOfAddress(address: string): Uint8Array {
   return gid;
 }
 
-/** Cached GIDs: a host has few addresses, and so have its peers. */
+/** Cached GIDs: a host has few addresses, and few peers. */
 const sharedGids: Uint8Array[] = [];
 const MOST_SHARED = 16;
 let nextShared = 0;
 
 function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  // Compared from the end: there addresses differ.
+  // Compared from the end, where addresses differ.
   for (let i = 15; i >= 0; i--) if (a[i] !== b[i]) return false;
   return true;
 }
 
-/** A GID that nobody changes, for holders of many mostly equal ones: a recent equal GID, or a copy. */
+/** An immutable GID, for holders of many mostly equal ones: a recent equal GID, or a copy. */
 export function sharedGid(gid: Uint8Array): Uint8Array {
   if (gid.length !== 16) return gid.slice();
   for (const known of sharedGids) if (isSame(known, gid)) return known;
@@ -285,10 +282,10 @@ export function sharedGid(gid: Uint8Array): Uint8Array {
   return copy;
 }
 
-/** The IP address of a GID: the inverse of {@link gidOfAddress}. `scopeId` 0: none. */
+/** The IP address of a GID: the inverse of {@link gidOfAddress}. `scopeId` 0: no scope. */
 export function addressOfGid(gid: Uint8Array, scopeId = 0): string {
   if (gid.length !== 16) {
-    throw new StatusError(Status.INVALID_PARAMETER, `a GID of ${gid.length} bytes; it takes 16`);
+    throw new StatusError(Status.INVALID_PARAMETER, `a GID must be 16 bytes; got ${gid.length}`);
   }
   return isMapped(gid) ? textOfV4(gid[12]!, gid[13]!, gid[14]!, gid[15]!) : textOfV6(gid, scopeId);
 }
@@ -301,7 +298,7 @@ export function scopeIdOfAddress(address: string): number {
 /**
  * Reads `1.2.3.4:5`, `[fe80::1%eth0]:5`, or an address alone, which gets `defaultPort`. Names are not resolved.
  *
- * @throws StatusError INVALID_ADDRESS if the text is no address, INVALID_PARAMETER for the port.
+ * @throws StatusError INVALID_ADDRESS if the text is not an address, INVALID_PARAMETER for the port.
  */
 export function parseSocketAddress(text: string, defaultPort = 0): SocketAddress {
   const match = /^\[([^\]]*)\](?::(\d{1,6}))?$/.exec(text) ?? /^([\d.]+):(\d{1,6})$/.exec(text);
@@ -318,7 +315,7 @@ export function formatSocketAddress(address: SocketAddress): string {
   return address.family === 4 ? `${address.address}:${address.port}` : `[${address.address}]:${address.port}`;
 }
 
-/** The value of WV_IO_SOCKADDR_DATA for an address; all zero for none. */
+/** The WV_IO_SOCKADDR_DATA of an address; all zero for none. */
 export function sockaddrData(address: SocketAddress | undefined): {
   /** 28 bytes; all zero without an address. */
   sockAddr: Uint8Array;

@@ -1,18 +1,18 @@
 /**
- * What a soft kernel tells other processes of its user about itself, as JSON: sizes, states and counts. Never in it: addresses of
- * memory, keys, private data, or what a message or a buffer holds.
+ * Statistics that a soft kernel reports to other processes of its user, as JSON: sizes, states and counts. They never
+ * include memory addresses, keys, private data, or the contents of messages and buffers.
  */
 import type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
 
 export type { MemoryStatistics, QueuePairStatistics } from '../schema/generated/statistics.js';
 
 /**
- * The number of this form, for those who keep such texts. One that changes what a name means gets another. Processes ask only those of their
- * own dialect (`DIALECT`), which have the same.
+ * The version of this format, for programs that store such texts. It changes whenever the meaning of a name changes.
+ * Processes query only others with the same `DIALECT`, which have the same format.
  */
 export const STATISTICS_FORM = 1;
 
-/** How many queue pairs, connections and registrations the lists have at most; `omitted` counts the others. */
+/** Maximum number of queue pairs, connections and registrations in each list; `omitted` counts the others. */
 export const STATISTICS_MOST = 1024;
 
 /** An endpoint: a connection, a listener, or a datagram service. */
@@ -21,21 +21,21 @@ export interface ConnectionStatistics {
   readonly type: 'connect' | 'datagram';
   /** The state of the endpoint: `listening`, `connected`, … */
   readonly state: string;
-  /** This side's address and port, as `192.0.2.1:4000`; empty: it has none yet. */
+  /** The local address and port, as `192.0.2.1:4000`; empty if it has none yet. */
   readonly local: string;
-  /** The peer's address and port; empty: it has none. */
+  /** The peer's address and port; empty if it has none. */
   readonly remote: string;
-  /** The number of its queue pair; 0: none. */
+  /** Its queue pair number; 0: none. */
   readonly qpn: number;
 }
 
-/** A network interface that is a device. */
+/** A network interface used as a device. */
 export interface DeviceStatistics {
-  /** As `eth0`. */
+  /** The interface name, such as `eth0`. */
   readonly name: string;
-  /** 16 hexadecimal digits. */
+  /** The CA GUID, as 16 hexadecimal digits. */
   readonly guid: string;
-  /** `software`, or the system's RDMA device. */
+  /** `software`, or the name of the RDMA device. */
   readonly hca: string;
 }
 
@@ -43,24 +43,24 @@ export interface DeviceStatistics {
 export interface KernelStatistics {
   /** {@link STATISTICS_FORM} */
   readonly form: number;
-  /** The process id, as the process sees it. */
+  /** The process id, as seen by the process itself. */
   readonly pid: number;
   /** The version of Node.js. */
   readonly node: string;
   /** Seconds since the process was started. */
   readonly uptime: number;
-  /** A clock of the kernel in milliseconds, for rates: it says when the statistics were read. */
+  /** When the statistics were read, in milliseconds of the kernel's clock; for computing rates. */
   readonly at: number;
-  /** The devices of this host, by their interfaces. */
+  /** The devices of this host. */
   readonly devices: readonly DeviceStatistics[];
   /**
-   * UDP port 4791: `open`; `unused`, because nothing has needed it yet; `held` by another process or user; `never` opened, by the option
-   * `link: 'local'`; `none`: real HCAs alone.
+   * UDP port 4791: `open`; `unused`: not needed yet; `held` by another process or user; `never`: disabled by the option
+   * `link: 'local'`; `none`: real HCAs only.
    */
   readonly wire: 'open' | 'unused' | 'held' | 'never' | 'none';
-  /** Groups of counters, as `readCounters` has them. */
+  /** Groups of counters, as in `readCounters`. */
   readonly counters: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Receives of shared receive queues that have got a message. */
+  /** Receives of shared receive queues that a message has consumed. */
   readonly sharedReceived: number;
   /** The queue pairs of the software HCA. */
   readonly queuePairs: readonly QueuePairStatistics[];
@@ -68,7 +68,7 @@ export interface KernelStatistics {
   readonly connections: readonly ConnectionStatistics[];
   /** Memory regions and windows of the software HCA. */
   readonly memory: readonly MemoryStatistics[];
-  /** How many more there are than the lists have. */
+  /** How many more objects exist than the lists have. */
   readonly omitted: {
     /** Queue pairs that are not in `queuePairs`. */
     readonly queuePairs: number;

@@ -1,12 +1,12 @@
 /**
- * The structures of every WinVerbs and IBAT IOCTL: pointer-free, the same for 32- and 64-bit callers. Field names are
+ * The structures of all WinVerbs and IBAT IOCTLs: pointer-free, the same for 32- and 64-bit callers. Field names are
  * those of the WinVerbs and IBAT interfaces. Sources: WinVerbs IOCTL interface; IBAT interface version 6; IBA 1 Annex
  * A11 (RDMA IP CM service) for IB_CMA_HEADER, IBA 1 §15.2.5.16 (PathRecord) for ib_path_rec_t.
  *
- * "Id" fields name objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its `status`
- * out (provider-data.ts).
+ * "Id" fields refer to objects of the device file; 0 is none. VerbInfo carries `ci_umv_buf_t.command` in and its
+ * `status` out (provider-data.ts).
  *
- * An offset in a field's comment counts bytes from the start of its structure.
+ * Offsets in the comments of fields are bytes from the start of the structure.
  */
 import { Capacity } from './constants.js';
 import { bytes, layouts, list, reserved, u8, u16, u16be, u32, u32be, u64, u64be } from './layout.js';
@@ -18,7 +18,7 @@ const { struct, union } = layouts(madeCode);
 
 /** A single `u64 Id`: the input of destroy, cancel and query requests, and the output of EP_CREATE. */
 export const WvIoObject = struct('u64 Id', {
-  /** Offset 0: the number of an object of this file, below 2^32; 0 names none. */
+  /** Offset 0: the id of an object of this file, below 2^32; 0: none. */
   Id: u64,
 });
 
@@ -30,15 +30,15 @@ export const WvIoGuid = struct('u64be Guid', {
 
 /** Data is the port (DEVICE_NOTIFY), entries (CQ_*), lkey (MEMORY_DEREGISTER), notify type or option. */
 export const WvIoId = struct('WV_IO_ID', {
-  /** Offset 0: the object that the request is about; in an answer of a create request the new object. */
+  /** Offset 0: the object of the request; in the output of a create request, the new object. */
   Id: u64,
-  /** Offset 8: the command of the provider's `ci_umv_buf_t` in, its status out; 0 where no provider data goes with it. */
+  /** Offset 8: the command of the provider's `ci_umv_buf_t` in, its status out; 0 without provider data. */
   VerbInfo: u32,
-  /** Offset 12: depends on the IOCTL, see {@link IoctlCode}. */
+  /** Offset 12: its meaning depends on the IOCTL, see {@link IoctlCode}. */
   Data: u32,
 });
 
-/** Offset of VerbInfo in a WV_IO_ID, which begins every structure with provider data. */
+/** Offset of VerbInfo in a WV_IO_ID, the head of every structure with provider data. */
 export const VERB_INFO = 8;
 
 /** The input of DEVICE_OPEN: a WV_IO_ID whose Id is the CA GUID in network order. The output is a plain WV_IO_ID. */
@@ -47,7 +47,7 @@ export const WvIoDeviceOpen = struct('WV_IO_ID (CA GUID)', {
   Guid: u64be,
   /** Offset 8: as in {@link WvIoId}. */
   VerbInfo: u32,
-  /** Offset 12: not used; 0. */
+  /** Offset 12: unused; 0. */
   Data: u32,
 });
 
@@ -61,37 +61,37 @@ export const WvIoMwKey = struct('WV_IO_ID (rkey)', {
   Rkey: u32be,
 });
 
-/** GUID_QUERY: the number of devices, then the GUIDs that fit (at least one place): {@link WvGuidEntries}. */
+/** GUID_QUERY: the number of devices, then the GUIDs that fit (at least one entry): {@link WvGuidEntries}. */
 export const WvIoGuidList = struct('WV_IO_GUID_LIST', {
-  /** Offset 0: how many devices there are, also those whose GUIDs did not fit. */
+  /** Offset 0: the number of devices, including those whose GUIDs did not fit. */
   Count: u64,
-  /** Offset 8: the GUID of the first device; those of the others follow. 0 if there is no device. */
+  /** Offset 8: the GUID of the first device, or 0 if there is none; the others follow. */
   Guid: u64be,
 });
 
 // ── Devices and ports ───────────────────────────────────────────────────────────────────────────────────────
 
-/** DEVICE_QUERY's output: the limits of a device. Counts, unless stated otherwise. */
+/** DEVICE_QUERY's output: limits of a device, as counts unless stated otherwise. */
 export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
-  /** Offset 0: the firmware's version, in a form of the vendor's; libibverbs' order of 16-bit parts is usual. */
+  /** Offset 0: the firmware version in a vendor-specific form, usually the 16-bit parts of libibverbs. */
   FwVersion: u64,
-  /** Offset 8: the GUID of the node; the software HCA gives that of the device. */
+  /** Offset 8: the GUID of the node; the software HCA reports the device's GUID. */
   NodeGuid: u64be,
-  /** Offset 16: the same for all devices of one piece of hardware; CA_MODIFY sets it. */
+  /** Offset 16: the same for all devices of one piece of hardware; set by CA_MODIFY. */
   SystemImageGuid: u64be,
   /** Offset 24: the vendor's IEEE OUI, 24 bits. */
   VendorId: u32,
-  /** Offset 28: the vendor's number of this kind of device. */
+  /** Offset 28: the vendor's device type number. */
   VendorPartId: u32,
-  /** Offset 32: the vendor's number of the hardware's revision. */
+  /** Offset 32: the vendor's hardware revision number. */
   HwVersion: u32,
   /** Offset 36: an OR of {@link WvCapability}. */
   CapabilityFlags: u32,
   /** Offset 40: an {@link AtomicCapability}. */
   AtomicCapability: u32,
-  /** Offset 44: an OR of the page sizes in bytes that memory may be registered by. */
+  /** Offset 44: an OR of the supported page sizes for registering memory, in bytes. */
   PageSizeCapabilityFlags: u32,
-  /** Offset 48: bytes of the largest memory region. */
+  /** Offset 48: maximum size of a memory region, in bytes. */
   MaxMrSize: u64,
   /** Offset 56: queue pairs, of all processes together on hardware, of this process on the software HCA. */
   MaxQp: u32,
@@ -107,19 +107,19 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   MaxMr: u32,
   /** Offset 80: protection domains. */
   MaxPd: u32,
-  /** Offset 84: RDMA reads and atomics of a peer that one queue pair answers at a time. */
+  /** Offset 84: RDMA Reads and atomics of a peer that one queue pair serves at a time. */
   MaxQpResponderResources: u32,
-  /** Offset 88: the same, of all queue pairs together. */
+  /** Offset 88: the same limit for all queue pairs together. */
   MaxResponderResources: u32,
-  /** Offset 92: RDMA reads and atomics that one queue pair may have outstanding. */
+  /** Offset 92: outstanding RDMA Reads and atomics of one queue pair. */
   MaxQpInitiatorDepth: u32,
-  /** Offset 96: bytes of an INLINE request. */
+  /** Offset 96: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
-  /** Offset 100: memory windows; 0: the device has none. */
+  /** Offset 100: memory windows; 0: not supported. */
   MaxMw: u32,
-  /** Offset 104: multicast groups that have an attached queue pair. */
+  /** Offset 104: multicast groups with an attached queue pair. */
   MaxMulticast: u32,
-  /** Offset 108: queue pairs that are attached to one multicast group. */
+  /** Offset 108: queue pairs attached to one multicast group. */
   MaxQpAttach: u32,
   /** Offset 112: attachments of all groups together. */
   MaxMulticastQp: u32,
@@ -127,9 +127,9 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   MaxAh: u32,
   /** Offset 120: fast memory regions of the old kind (FMR); 0 on the software HCA. */
   MaxFmr: u32,
-  /** Offset 124: how often one FMR may be mapped before it must be unmapped; 0 on the software HCA. */
+  /** Offset 124: how often an FMR may be mapped before it must be unmapped; 0 on the software HCA. */
   MaxMapPerFmr: u32,
-  /** Offset 128: shared receive queues; 0: the device has none. */
+  /** Offset 128: shared receive queues; 0: not supported. */
   MaxSrq: u32,
   /** Offset 132: receives in one shared receive queue. */
   MaxSrqWr: u32,
@@ -139,13 +139,13 @@ export const WvIoDeviceAttributes = struct('WV_IO_DEVICE_ATTRIBUTES', {
   MaxPkeys: u32,
   /** Offset 144: a {@link DeviceType}. */
   DeviceType: u32,
-  /** Offset 148: how long this device may take to acknowledge, as a code: 4.096 µs × 2^code. */
+  /** Offset 148: maximum delay of this device's acknowledgements, as a code: 4.096 µs × 2^code. */
   LocalAckDelay: u8,
   /** Offset 149: the number of ports; each WinVerbs device of the software HCA has one. */
   PhysPortCount: u8,
-  /** Offset 150: SGEs of an RDMA read, at most 255; 0: as MaxSge. This stack's addition, a pad of 0 in Windows' structure. */
+  /** Offset 150: SGEs of an RDMA Read, at most 255; 0: as MaxSge. This package's addition, padding of 0 in Windows' structure. */
   MaxReadSge: u8,
-  /** Pad of 1 byte: written as 0, not read. */
+  /** Padding of 1 byte: written as 0, ignored when read. */
   Reserved: reserved(1),
 });
 
@@ -155,27 +155,27 @@ export const WvIoDevicePortQuery = struct('WV_IO_DEVICE_PORT_QUERY', {
   Id: u64,
   /** Offset 8: the port, from 1. */
   PortNumber: u8,
-  /** Pad of 7 bytes: written as 0, not read. */
+  /** Padding of 7 bytes: written as 0, ignored when read. */
   Reserved: reserved(7),
 });
 
 /** DEVICE_PORT_QUERY's output: the state and limits of a port (IBA 1 §11.2.2.3). */
 export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
-  /** Offset 0: an OR of {@link WvCapability}; spelled as in the interface. */
+  /** Offset 0: an OR of {@link WvCapability}; the spelling is that of the interface. */
   PortCabilityFlags: u32,
   /** Offset 4: a {@link PortState}. */
   State: u32,
-  /** Offset 8: bytes of payload of the largest packet that the port can have: 256, 512, 1024, 2048 or 4096. */
+  /** Offset 8: largest supported payload of a packet, in bytes: 256, 512, 1024, 2048 or 4096. */
   MaxMtu: u32,
-  /** Offset 12: bytes of payload of the largest packet at present; it follows the MTU of the network interface. */
+  /** Offset 12: largest current payload of a packet, in bytes; it follows the MTU of the network interface. */
   ActiveMtu: u32,
   /** Offset 16: entries of the GID table. */
   GidTableLength: u32,
-  /** Offset 20: bytes of the longest message. */
+  /** Offset 20: maximum size of a message, in bytes. */
   MaxMessageSize: u32,
-  /** Offset 24: packets with a P_Key that the port does not have. */
+  /** Offset 24: number of packets whose P_Key the port does not have. */
   BadPkeyCounter: u32,
-  /** Offset 28: datagrams whose Q_Key was not that of their queue pair. */
+  /** Offset 28: number of datagrams whose Q_Key did not match that of their queue pair. */
   QkeyViolationCounter: u32,
   /** Offset 32: entries of the P_Key table. */
   PkeyTableLength: u16,
@@ -189,9 +189,9 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   MaxVls: u8,
   /** Offset 40: the service level of messages to the subnet manager; 0 on RoCE. */
   SmSl: u8,
-  /** Offset 41: how long a packet takes through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
+  /** Offset 41: maximum time of a packet through the subnet, as a code: 4.096 µs × 2^code; 0 on RoCE. */
   SubnetTimeout: u8,
-  /** Offset 42: the type of initialisation that the subnet manager has carried out; 0 on RoCE. */
+  /** Offset 42: the type of initialisation executed by the subnet manager; 0 on RoCE. */
   InitTypeReply: u8,
   /** Offset 43: the number of lanes as a code: 1, 2, 4, 8 for 1, 4, 8 and 12 lanes. */
   ActiveWidth: u8,
@@ -203,19 +203,19 @@ export const WvIoPortAttributes = struct('WV_IO_PORT_ATTRIBUTES', {
   Transport: u8,
   /** Offset 47: the speed of a lane where ActiveSpeed has no code for it; 0 otherwise. */
   ExtActiveSpeed: u8,
-  /** Offset 48: how the link encodes its bits, as a code; 0: not told. */
+  /** Offset 48: the link's encoding, as a code; 0: not reported. */
   LinkEncoding: u8,
-  /** Pad of 3 bytes: written as 0, not read. */
+  /** Padding of 3 bytes: written as 0, ignored when read. */
   Pad: reserved(3),
 });
 
 /** A GID, 16 bytes in network order. */
 export const WvIoGid = struct('WV_IO_GID', {
-  /** Offset 0: the GID; on RoCE v2 the IPv6 address, or the IPv4 address behind ::ffff:0:0/96. */
+  /** Offset 0: the GID; on RoCE v2 the IPv6 address, or the IPv4 address as ::ffff:a.b.c.d. */
   Raw: bytes(16),
 });
 
-/** Declared by the interface, used by no IOCTL. */
+/** Declared by the interface; no IOCTL uses it. */
 export const WvIoEvent = struct('WV_IO_EVENT', {
   /** Offset 0: reserved for a status. */
   Status: u32,
@@ -223,13 +223,13 @@ export const WvIoEvent = struct('WV_IO_EVENT', {
   Type: u32,
   /** Offset 8: reserved for the port, from 1. */
   PortNumber: u8,
-  /** Pad of 3 bytes: written as 0, not read. */
+  /** Padding of 3 bytes: written as 0, ignored when read. */
   Reserved: reserved(3),
 });
 
-/** WV_EVENT_* events since the last answer: DEVICE_NOTIFY's output. */
+/** DEVICE_NOTIFY's output: events since the last one that it returned. */
 export const WvIoEventFlags = struct('u32 Flags', {
-  /** Offset 0: an OR of {@link WvEvent}, never 0 in an answer that succeeds. */
+  /** Offset 0: an OR of {@link WvEvent}, never 0 on success. */
   Flags: u32,
 });
 
@@ -241,19 +241,19 @@ export const WvIoMemoryRegister = struct('WV_IO_MEMORY_REGISTER', {
   Id: u64,
   /** Offset 8: the first byte, a virtual address of the calling process. */
   Address: u64,
-  /** Offset 16: bytes, from 1. */
+  /** Offset 16: length in bytes, from 1. */
   BufferLength: u64,
   /** Offset 24: an OR of {@link WvAccess}. */
   AccessFlags: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
-/** MEMORY_REGISTER's output. The rkey is in network order; its value is the number on the wire. */
+/** MEMORY_REGISTER's output. The rkey is in network order; its value is the number in packets. */
 export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', {
-  /** Offset 0: the key for SGEs of this side, opaque. */
+  /** Offset 0: the key for local SGEs, opaque. */
   Lkey: u32,
-  /** Offset 4: the key for the peer; it grants what the access flags allow. */
+  /** Offset 4: the key for the peer, with the rights of the access flags. */
   Rkey: u32be,
 });
 
@@ -261,9 +261,9 @@ export const WvIoMemoryKeys = struct('WV_IO_MEMORY_KEYS', {
  * An address vector: the destination of a queue pair's or address handle's packets (IBA 1 §11.2.3.1). RoCE has no LIDs.
  */
 export const WvIoAv = struct('WV_IO_AV', {
-  /** Offset 0: 1: the fields of the network route (to DGid) are valid; always on RoCE. */
+  /** Offset 0: 1: the fields of the network route (up to DGid) are valid; always 1 on RoCE. */
   NetworkRouteValid: u8,
-  /** Pad of 1 byte: written as 0, not read. */
+  /** Padding of 1 byte: written as 0, ignored when read. */
   Reserved1: reserved(1),
   /** Offset 2: IPv4's TTL or IPv6's hop limit; 0: the driver's choice. */
   HopLimit: u8,
@@ -271,21 +271,21 @@ export const WvIoAv = struct('WV_IO_AV', {
   TrafficClass: u8,
   /** Offset 4: the flow label of IPv6 headers in the low 20 bits. */
   FlowLabel: u32be,
-  /** Offset 8: the source GID, one of the port's table. */
+  /** Offset 8: the source GID, from the port's table. */
   SGid: bytes(16),
   /** Offset 24: the destination GID. */
   DGid: bytes(16),
-  /** Pad of 2 bytes: written as 0, not read. */
+  /** Padding of 2 bytes: written as 0, ignored when read. */
   Reserved2: reserved(2),
   /** Offset 42: the destination LID; 0 on RoCE. */
   DLid: u16be,
-  /** Offset 44: the InfiniBand service level, 0 to 15; not used on RoCE. */
+  /** Offset 44: the InfiniBand service level, 0 to 15; unused on RoCE. */
   ServiceLevel: u8,
   /** Offset 45: the low bits of the source LID; 0 on RoCE. */
   SourcePathBits: u8,
-  /** Offset 46: the rate of injection as a code (IBA 1 §9.11); 0: as fast as the port. */
+  /** Offset 46: the injection rate as a code (IBA 1 §9.11); 0: the rate of the port. */
   StaticRate: u8,
-  /** Offset 47: the port of this side, from 1. */
+  /** Offset 47: the local port, from 1. */
   PortNumber: u8,
 });
 
@@ -293,7 +293,7 @@ export const WvIoAv = struct('WV_IO_AV', {
 export const WvIoAhCreate = struct('WV_IO_AH_CREATE', {
   /** Offset 0: the protection domain in, the address handle out. */
   Id: WvIoId,
-  /** Offset 16: where datagrams with the handle go. */
+  /** Offset 16: the destination of datagrams sent with the handle. */
   AddressVector: WvIoAv,
 });
 
@@ -305,11 +305,11 @@ export const WvIoSrqAttributes = struct('WV_IO_SRQ_ATTRIBUTES', {
   Id: WvIoId,
   /** Offset 16: the number of receives, requested in, granted out. */
   MaxWr: u32,
-  /** Offset 20: SGEs of a receive; fixed when the queue is made. */
+  /** Offset 20: SGEs of a receive; fixed at creation. */
   MaxSge: u32,
-  /** Offset 24: the event is reported once, when fewer receives are left; 0 asks for none. */
+  /** Offset 24: the limit: one event is reported when fewer receives are left; 0: no event. */
   SrqLimit: u32,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
@@ -319,29 +319,29 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
   Id: WvIoId,
   /** Offset 16: the completion queue of send requests. */
   SendCqId: u64,
-  /** Offset 24: the completion queue of receives; it may be the same. */
+  /** Offset 24: the completion queue of receives; may be the same. */
   ReceiveCqId: u64,
-  /** Offset 32: the shared receive queue; 0: the queue pair has receives of its own. */
+  /** Offset 32: the shared receive queue; 0: the queue pair has its own receive queue. */
   SrqId: u64,
-  /** Offset 40: outstanding send requests. */
+  /** Offset 40: maximum of outstanding send requests. */
   SendDepth: u32,
   /** Offset 44: SGEs of a send request. */
   SendSge: u32,
-  /** Offset 48: outstanding receives; ignored with a shared receive queue. */
+  /** Offset 48: maximum of outstanding receives; ignored with a shared receive queue. */
   ReceiveDepth: u32,
   /** Offset 52: SGEs of a receive; ignored with a shared receive queue. */
   ReceiveSge: u32,
-  /** Offset 56: bytes of an INLINE request. */
+  /** Offset 56: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
-  /** Offset 60: outstanding RDMA reads and atomics of this side; 0: up to the HCA's limit. */
+  /** Offset 60: maximum of outstanding RDMA Reads and atomics of this side; 0: the HCA's limit. */
   InitiatorDepth: u32,
-  /** Offset 64: RDMA reads and atomics of the peer that are served at a time; 0: up to the HCA's limit. */
+  /** Offset 64: maximum of the peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
   ResponderResources: u32,
   /** Offset 68: a {@link QpType}. */
   QpType: u8,
   /** Offset 69: an OR of {@link QpFlag}. */
   QpFlags: u8,
-  /** Pad of 2 bytes: written as 0, not read. */
+  /** Padding of 2 bytes: written as 0, ignored when read. */
   Reserved: reserved(2),
 });
 
@@ -349,67 +349,67 @@ export const WvIoQpCreate = struct('WV_IO_QP_CREATE', {
 export const WvIoQpAttributes = struct('WV_IO_QP_ATTRIBUTES', {
   /** Offset 0: the queue pair. */
   Id: WvIoId,
-  /** Offset 16: outstanding send requests. */
+  /** Offset 16: maximum of outstanding send requests. */
   SendDepth: u32,
   /** Offset 20: SGEs of a send request. */
   SendSge: u32,
-  /** Offset 24: outstanding receives. */
+  /** Offset 24: maximum of outstanding receives. */
   ReceiveDepth: u32,
   /** Offset 28: SGEs of a receive. */
   ReceiveSge: u32,
-  /** Offset 32: bytes of an INLINE request. */
+  /** Offset 32: maximum size of an INLINE request, in bytes. */
   MaxInlineSend: u32,
-  /** Offset 36: outstanding RDMA reads and atomics of this side. */
+  /** Offset 36: maximum of outstanding RDMA Reads and atomics of this side. */
   InitiatorDepth: u32,
-  /** Offset 40: RDMA reads and atomics of the peer that are served at a time. */
+  /** Offset 40: maximum of the peer's RDMA Reads and atomics served at a time. */
   ResponderResources: u32,
   /** Offset 44: an OR of {@link QpAttr}: the attributes that are valid, or to be changed. */
   Options: u32,
   /** Offset 48: a {@link QpType}; a modify does not change it. */
   QpType: u8,
-  /** Offset 49: the {@link QpState} that the caller assumes; in an answer the same as QpState. */
+  /** Offset 49: the {@link QpState} that the caller assumes; in an output the same as QpState. */
   CurrentQpState: u8,
-  /** Offset 50: the {@link QpState} that is reached or to be reached. */
+  /** Offset 50: the current or requested {@link QpState}. */
   QpState: u8,
-  /** Offset 51: an {@link ApmState}; 0 on the software HCA, which has no path migration. */
+  /** Offset 51: an {@link ApmState}; 0 on the software HCA, which does not support path migration. */
   ApmState: u8,
   /** Offset 52: this queue pair's number, 24 bits. */
   Qpn: u32be,
   /** Offset 56: the peer's queue pair number, 24 bits. */
   DestinationQpn: u32be,
-  /** Offset 60: the Q_Key of a datagram queue pair; values from 0x80000000 on are for the system. */
+  /** Offset 60: the Q_Key of a datagram queue pair; values from 0x80000000 on are privileged. */
   Qkey: u32be,
-  /** Offset 64: the number of the first packet that is sent, 24 bits. */
+  /** Offset 64: the PSN of the first packet sent, 24 bits. */
   SendPsn: u32be,
-  /** Offset 68: the number of the first packet that is expected, 24 bits. */
+  /** Offset 68: the expected PSN of the first packet received, 24 bits. */
   ReceivePsn: u32be,
   /** Offset 72: the path to the peer. */
   AddressVector: WvIoAv,
-  /** Offset 120: the path that the connection may migrate to; not used by the software HCA. */
+  /** Offset 120: the path that the connection may migrate to; unused by the software HCA. */
   AlternateAddressVector: WvIoAv,
-  /** Offset 168: bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096. */
+  /** Offset 168: payload of a full packet, in bytes: 256, 512, 1024, 2048 or 4096. */
   PathMtu: u32,
-  /** Offset 172: the same of the alternate path. */
+  /** Offset 172: the same for the alternate path. */
   AlternatePathMtu: u32,
-  /** Offset 176: the place of the queue pair's P_Key in the port's table. */
+  /** Offset 176: the index of the queue pair's P_Key in the port's table. */
   PkeyIndex: u16,
-  /** Offset 178: the same of the alternate path. */
+  /** Offset 178: the same for the alternate path. */
   AlternatePkeyIndex: u16,
   /** Offset 180: how long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite. */
   LocalAckTimeout: u8,
-  /** Offset 181: the same of the alternate path. */
+  /** Offset 181: the same for the alternate path. */
   AlternateLocalAckTimeout: u8,
-  /** Offset 182: how long the peer is told to wait for a receive, a code of 5 bits (IBA 1 §9.7.5.2.8). */
+  /** Offset 182: how long RNR NAKs ask the peer to wait for a receive, a code of 5 bits (IBA 1 §9.7.5.2.8). */
   RnrNakTimeout: u8,
-  /** Offset 183: repetitions without an acknowledgement, 0 to 7. */
+  /** Offset 183: retries without an acknowledgement, 0 to 7. */
   SequenceErrorRetryCount: u8,
-  /** Offset 184: repetitions when the peer has no receive, 0 to 6; 7: without end. */
+  /** Offset 184: retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   RnrRetryCount: u8,
-  /** Offset 185: an OR of the {@link WvAccess} values below 0x100: what the peer may do. */
+  /** Offset 185: an OR of the {@link WvAccess} values below 0x100: the operations permitted to the peer. */
   AccessFlags: u8,
   /** Offset 186: an OR of {@link QpFlag}, as created. */
   QpFlags: u8,
-  /** Pad of 5 bytes: written as 0, not read. */
+  /** Padding of 5 bytes: written as 0, ignored when read. */
   Reserved: reserved(5),
 });
 
@@ -441,7 +441,7 @@ const sockaddr28 = bytes(28, 4);
 export const WvIoSockaddr = struct('WV_IO_SOCKADDR', {
   /** Offset 0: an {@link AddressFamily}. */
   SaFamily: u16,
-  /** Offset 2: port and address, in the form of the family. */
+  /** Offset 2: port and address, in the format of the family. */
   SaData: bytes(14),
 });
 
@@ -453,7 +453,7 @@ export const WvIoSockaddrIn = struct('WV_IO_SOCKADDR_IN', {
   SinPort: u16be,
   /** Offset 4: the IPv4 address; 0 is the wildcard. */
   SinAddr: u32be,
-  /** Pad of 8 bytes: written as 0, not read. */
+  /** Padding of 8 bytes: written as 0, ignored when read. */
   SinZero: reserved(8),
 });
 
@@ -475,7 +475,7 @@ export const WvIoSockaddrIn6 = struct('WV_IO_SOCKADDR_IN6', {
 export const WvIoSockaddrData = struct('WV_IO_SOCKADDR_DATA', {
   /** Offset 0: a SOCKADDR_IN or SOCKADDR_IN6; unused bytes are 0. */
   SockAddr: sockaddr28,
-  /** Pad of 4 bytes: written as 0, not read. */
+  /** Padding of 4 bytes: written as 0, ignored when read. */
   Reserved: reserved(4),
 });
 
@@ -487,7 +487,7 @@ export const WvIoDeviceAddress = struct('WV_IO_DEVICE_ADDRESS', {
   Pkey: u16be,
   /** Offset 10: the port, from 1. */
   PortNumber: u8,
-  /** Pad of 5 bytes: written as 0, not read. */
+  /** Padding of 5 bytes: written as 0, ignored when read. */
   Reserved: reserved(5),
 });
 
@@ -503,13 +503,13 @@ export const WvIoEpCreate = struct('u64 EpType', {
 export const WvIoEpBind = struct('WV_IO_EP_BIND', {
   /** Offset 0: the endpoint. */
   Id: u64,
-  /** Offset 8: the address and port, port 0: the kernel's choice; in the answer those that were granted. */
+  /** Offset 8: the address and port, 0 for a port chosen by the kernel; in the output, those that were granted. */
   Address: WvIoSockaddrData,
-  /** Offset 40: the device that the address belongs to; in the answer as the kernel found it. */
+  /** Offset 40: the device of the address; in the output, the device found by the kernel. */
   Device: WvIoDeviceAddress,
 });
 
-/** EP_LISTEN: backlog is the maximum of waiting requests; 0 is the driver's limit. */
+/** EP_LISTEN: the backlog limits the number of waiting requests; 0: the driver's limit. */
 export const WvIoEpListen = struct('WV_IO_EP_LISTEN', {
   /** Offset 0: a bound endpoint. */
   Id: u64,
@@ -521,23 +521,23 @@ export const WvIoEpListen = struct('WV_IO_EP_LISTEN', {
 export const WvIoEpGetRequest = struct('WV_IO_EP_GET_REQUEST', {
   /** Offset 0: the listener. */
   Id: u64,
-  /** Offset 8: a fresh endpoint, which gets the request. */
+  /** Offset 8: a new endpoint, which receives the request. */
   EpId: u64,
 });
 
-/** Connection parameters that both sides exchange. Depths and resources are numbers of outstanding reads. */
+/** Connection parameters exchanged by both sides. Depths and resources are numbers of outstanding RDMA Reads. */
 export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
-  /** Offset 0: RDMA reads and atomics of the peer that this side serves at a time, 0 to 255. */
+  /** Offset 0: the peer's RDMA Reads and atomics that this side serves at a time, 0 to 255. */
   ResponderResources: u64,
-  /** Offset 8: RDMA reads and atomics that this side has outstanding, 0 to 255. */
+  /** Offset 8: outstanding RDMA Reads and atomics of this side, 0 to 255. */
   InitiatorDepth: u64,
-  /** Offset 16: repetitions without an acknowledgement, 0 to 7. */
+  /** Offset 16: retries without an acknowledgement, 0 to 7. */
   RetryCount: u8,
-  /** Offset 17: repetitions when the peer has no receive, 0 to 6; 7: without end. */
+  /** Offset 17: retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   RnrRetryCount: u8,
-  /** Offset 18: bytes of private data: at most 56, those in Data; of EP_ACCEPT at most 196, whose rest follows the structure. */
+  /** Offset 18: length of the private data in bytes: at most 56, in Data; for EP_ACCEPT at most 196, the rest following the structure. */
   DataLength: u8,
-  /** Pad of 5 bytes: written as 0, not read. */
+  /** Padding of 5 bytes: written as 0, ignored when read. */
   Reserved: reserved(5),
   /** Offset 24: private data for the peer, or from it. */
   Data: bytes(56),
@@ -547,29 +547,29 @@ export const WvIoConnectParam = struct('WV_IO_CONNECT_PARAM', {
 export const WvIoEpConnect = struct('WV_IO_EP_CONNECT', {
   /** Offset 0: the endpoint. */
   Id: u64,
-  /** Offset 8: the queue pair that is to be connected; it goes to RTS with the connection. */
+  /** Offset 8: the queue pair to connect; it moves to RTS when the connection is established. */
   QpId: u64,
-  /** Offset 16: address and port of the listener. */
+  /** Offset 16: the listener's address and port. */
   PeerAddress: WvIoSockaddrData,
-  /** Offset 48: what the peer is told. */
+  /** Offset 48: the parameters sent to the peer. */
   Param: WvIoConnectParam,
 });
 
 /** EP_ACCEPT: the endpoint and its queue pair. */
 export const WvIoEpAccept = struct('WV_IO_EP_ACCEPT', {
-  /** Offset 0: the endpoint that has the request, or the reply. */
+  /** Offset 0: the endpoint with the request or the reply. */
   Id: u64,
-  /** Offset 8: the queue pair that is to be connected. */
+  /** Offset 8: the queue pair to connect. */
   QpId: u64,
-  /** Offset 16: what the peer is told. */
+  /** Offset 16: the parameters sent to the peer. */
   Param: WvIoConnectParam,
 });
 
 /** Param of {@link WvIoEpAttributes}: Backlog for a listener, Connect for every other endpoint. */
 export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', {
-  /** Offset 0: what the peer has told, of endpoints that do not listen. */
+  /** Offset 0: the parameters received from the peer, for endpoints that do not listen. */
   Connect: WvIoConnectParam,
-  /** Offset 0: how many requests may wait, of a listener. */
+  /** Offset 0: a listener's maximum of waiting requests. */
   Backlog: u64,
 });
 
@@ -580,7 +580,7 @@ export const WvIoEpParam = union('WV_IO_EP_ATTRIBUTES.Param', {
 export const WvIoEpAttributes = struct('WV_IO_EP_ATTRIBUTES', {
   /** Offset 0: this side's address and port. */
   LocalAddress: WvIoSockaddrData,
-  /** Offset 32: the peer's address and port; all zero of a listener. */
+  /** Offset 32: the peer's address and port; all zero for a listener. */
   PeerAddress: WvIoSockaddrData,
   /** Offset 64: the device of the local address. */
   Device: WvIoDeviceAddress,
@@ -595,13 +595,13 @@ export const epAttributesRoom = WvIoEpAttributes.size + Capacity.REP_DATA - Capa
 export const WvIoEpDisconnect = struct('WV_IO_EP_DISCONNECT', {
   /** Offset 0: the endpoint. */
   Id: u64,
-  /** Offset 8: its queue pair, which goes to ERROR. */
+  /** Offset 8: its queue pair, which moves to ERROR. */
   QpId: u64,
 });
 
-// ── Datagram endpoints: our own layouts; the WinVerbs interface never defined any ──────────────────────────
+// ── Datagram endpoints: this package's own layouts; the WinVerbs interface does not define any ──────────────
 
-/** Path to a datagram peer or multicast group, and the peer's answer. */
+/** Path to a datagram peer or multicast group, and the peer's reply. */
 export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
   /** All zero if there is no peer. */
   AddressVector: WvIoAv,
@@ -611,35 +611,35 @@ export const WvIoDatagramParam = struct('WV_IO_DATAGRAM_PARAM', {
   Qkey: u32be,
   /** Number of valid bytes in Data. */
   DataLength: u8,
-  /** The peer's answer (IBA 1 §12.11.2): 0 is yes, all others are reasons for CONNECTION_REFUSED. */
+  /** The status of the peer's reply (IBA 1 §12.11.2): 0 is success; all others are reasons for CONNECTION_REFUSED. */
   SidrStatus: u8,
-  /** Pad of 2 bytes: written as 0, not read. */
+  /** Padding of 2 bytes: written as 0, ignored when read. */
   Reserved: reserved(2),
-  /** From the peer: 180 bytes of a request, 136 of an answer. To the peer: at most 136. */
+  /** From the peer: 180 bytes of a request, 136 of a reply. To the peer: at most 136. */
   Data: bytes(180),
 });
 
 /** EP_LOOKUP: requests a peer's queue pair. Data: at most 180 bytes. Output: {@link WvIoEpDatagramAttributes}. */
 export const WvIoEpLookup = struct('WV_IO_EP_LOOKUP', {
-  /** The datagram endpoint, which gets an address if it has none. */
+  /** The datagram endpoint; it is given an address if it has none. */
   Id: u64,
   /** Address and port of the peer's datagram listener. */
   PeerAddress: WvIoSockaddrData,
-  /** Bytes of private data in Data, 0 to 180. */
+  /** Length of the private data in Data, 0 to 180 bytes. */
   DataLength: u8,
-  /** Pad of 3 bytes: written as 0, not read. */
+  /** Padding of 3 bytes: written as 0, ignored when read. */
   Reserved: reserved(3),
   /** Private data for the peer's application. */
   Data: bytes(180),
 });
 
-/** EP_ACCEPT of a datagram endpoint: QpId names a UD queue pair of the file. If it is 0, Param.Qpn is used. */
+/** EP_ACCEPT of a datagram endpoint: QpId is a UD queue pair of the file; if it is 0, Param.Qpn is used. */
 export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
-  /** The datagram endpoint that has the request. */
+  /** The datagram endpoint with the request. */
   Id: u64,
-  /** The queue pair whose number the peer is told; 0: that of Param. */
+  /** The queue pair whose number is sent to the peer; 0: that of Param. */
   QpId: u64,
-  /** What the peer is told: queue pair number, Q_Key and private data. */
+  /** The reply to the peer: queue pair number, Q_Key and private data. */
   Param: WvIoDatagramParam,
 });
 
@@ -647,11 +647,11 @@ export const WvIoEpDatagramAccept = struct('WV_IO_EP_DATAGRAM_ACCEPT', {
 export const WvIoEpDatagramQuery = struct('WV_IO_EP_DATAGRAM_QUERY', {
   /** The datagram endpoint. */
   Id: u64,
-  /** Selects what is answered: a peer, a group, or, all zero, the requester. */
+  /** Selects the output: a peer, a group, or, all zero, the requester. */
   PeerAddress: WvIoSockaddrData,
 });
 
-/** Output of EP_QUERY of a datagram endpoint, of EP_LOOKUP and of EP_MULTICAST_JOIN. Addresses not set are zero. */
+/** Output of EP_QUERY of a datagram endpoint, of EP_LOOKUP and of EP_MULTICAST_JOIN. Unset addresses are zero. */
 export const WvIoEpDatagramAttributes = struct('WV_IO_EP_DATAGRAM_ATTRIBUTES', {
   /** This side's address and port. */
   LocalAddress: WvIoSockaddrData,
@@ -659,15 +659,15 @@ export const WvIoEpDatagramAttributes = struct('WV_IO_EP_DATAGRAM_ATTRIBUTES', {
   PeerAddress: WvIoSockaddrData,
   /** The device of the local address. */
   Device: WvIoDeviceAddress,
-  /** How many requests may wait, of a listener; 0 of all others. */
+  /** A listener's maximum of waiting requests; 0 for all others. */
   Backlog: u64,
-  /** How datagrams reach the peer or the group, and what the peer has told. */
+  /** The path to the peer or the group, and the peer's reply. */
   Param: WvIoDatagramParam,
 });
 
 /** EP_MULTICAST_JOIN and EP_MULTICAST_LEAVE: the group's address. Its port is ignored. */
 export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', {
-  /** The datagram endpoint, whose address names the interface. */
+  /** The datagram endpoint; its address determines the interface. */
   Id: u64,
   /** The group's address; its port is ignored. */
   Address: WvIoSockaddrData,
@@ -679,7 +679,7 @@ export const WvIoEpMulticast = struct('WV_IO_EP_MULTICAST', {
 export const IbatIpToPortIn = struct('IOCTL_IBAT_IP_TO_PORT_IN', {
   /** Offset 0: {@link IBAT_VERSION}; others are refused. */
   Version: u32,
-  /** Offset 4: an address of this host; the port is ignored. */
+  /** Offset 4: an address of this host; its port is ignored. */
   Address: sockaddr28,
 });
 
@@ -689,11 +689,11 @@ export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
   CaGuid: u64be,
   /** Offset 8: the GUID of the port. */
   PortGuid: u64be,
-  /** Offset 16: the P_Key of the address' partition. */
+  /** Offset 16: the P_Key of the address's partition. */
   PKey: u16be,
   /** Offset 18: the port, from 1. */
   PortNum: u8,
-  /** Pad of 5 bytes: written as 0, not read. */
+  /** Padding of 5 bytes: written as 0, ignored when read. */
   Pad: reserved(5),
 });
 
@@ -701,15 +701,15 @@ export const IbatPortRecord = struct('IBAT_PORT_RECORD', {
 export const IbatPathIn = struct('IOCTL_IBAT_IP_TO_PATH_IN', {
   /** Offset 0: {@link IBAT_VERSION}; others are refused. */
   Version: u32,
-  /** An address of this host, of the interface that is to be used. */
+  /** An address of this host, on the interface to use. */
   LocalAddress: sockaddr28,
-  /** The peer's address, or a group's; the port is ignored. */
+  /** The address of the peer or of a group; its port is ignored. */
   RemoteAddress: sockaddr28,
 });
 
 /** PATH's output and the data of EP_MODIFY's ROUTE option: a PathRecord (IBA 1 §15.2.5.16). */
 export const IbPathRecord = struct('ib_path_rec_t', {
-  /** Offset 0: not used here; 0. */
+  /** Offset 0: unused; 0. */
   service_id: u64be,
   /** Offset 8: the destination GID. */
   dgid: bytes(16),
@@ -723,27 +723,27 @@ export const IbPathRecord = struct('ib_path_rec_t', {
   hop_flow_raw: u32be,
   /** Offset 48: IPv4's TOS or IPv6's traffic class. */
   tclass: u8,
-  /** Offset 49: the number of paths, in the low 7 bits; not read here. */
+  /** Offset 49: the number of paths, in the low 7 bits; ignored. */
   num_path: u8,
   /** Offset 50: the P_Key of the path. */
   pkey: u16be,
-  /** Offset 52: the QoS class in the high 12 bits, the service level in the low 4; not read on RoCE. */
+  /** Offset 52: the QoS class in the high 12 bits, the service level in the low 4; ignored on RoCE. */
   qos_class_sl: u16be,
   /** Offset 54: the selector in the high 2 bits, the IB MTU code (1 to 5: 256 to 4096 bytes) in the low 6. */
   mtu: u8,
-  /** Offset 55: the selector in the high 2 bits, a code of the rate in the low 6 (IBA 1 §15.2.5.16); not read here. */
+  /** Offset 55: the selector in the high 2 bits, the rate code in the low 6 (IBA 1 §15.2.5.16); ignored. */
   rate: u8,
-  /** Offset 56: the selector in the high 2 bits, the time of a packet on its way in the low 6: 4.096 µs × 2^code. */
+  /** Offset 56: the selector in the high 2 bits, the packet life time in the low 6: 4.096 µs × 2^code. */
   pkt_life: u8,
-  /** Offset 57: the lower, the better among several paths; not read here. */
+  /** Offset 57: the preference among several paths, lower is better; ignored. */
   preference: u8,
-  /** Pad of 6 bytes: written as 0, not read. */
+  /** Padding of 6 bytes: written as 0, ignored when read. */
   resv2: reserved(6),
 });
 
-/** How many changes of devices and addresses the kernel has seen; 0: the program knows of none, and is answered at once. */
+/** Number of changes of devices and addresses that the kernel has seen; with 0 the request completes at once. */
 export const ChangeCount = struct('CHANGE_COUNT', {
-  /** Offset 0: grows by one with each change, from 1 on. */
+  /** Offset 0: incremented with each change, from 1 on. */
   Count: u32,
 });
 
@@ -751,7 +751,7 @@ export const ChangeCount = struct('CHANGE_COUNT', {
 export const WvIoEpRoute = struct('WV_IO_ID + ib_path_rec_t', {
   /** Offset 0: the endpoint; Data is {@link EpOption}.ROUTE. */
   Id: WvIoId,
-  /** Offset 16: the path that the endpoint's connection is to use. */
+  /** Offset 16: the path for the endpoint's connection. */
   Path: IbPathRecord,
 });
 
@@ -765,7 +765,7 @@ export const IbCmaHeader = struct('IB_CMA_HEADER', {
   Port: u16be,
   /** Offset 4: the sender's IP address; IPv4 in the last 4 bytes, the others 0. */
   SrcAddress: bytes(16),
-  /** Offset 20: the IP address that the sender wants to reach, in the same form. */
+  /** Offset 20: the destination IP address, in the same form. */
   DstAddress: bytes(16),
 });
 

@@ -326,9 +326,9 @@ test('a value that does not fit leaves the structure usable', async () => {
   const one = await coded(['u16', 'u64']);
   assert.throws(
     () => one.encode({ field0: 65_536 } as never),
-    /Whole\.Field0 is 65536; it takes an integer from 0 to 65535/,
+    /Whole\.Field0 must be an integer from 0 to 65535; got 65536/,
   );
-  assert.throws(() => one.encode(undefined as never), /Whole is undefined/);
+  assert.throws(() => one.encode(undefined as never), /Whole must be .*; got undefined/);
   assert.equal(one.encode({ field0: 1 } as never)[0], 1);
 });
 

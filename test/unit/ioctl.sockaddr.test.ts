@@ -137,7 +137,7 @@ test('texts that are no IPv6 address are refused exactly when the platform refus
     throwsStatus(
       () => encodeSockaddr({ family: 6, address: text, port: 0 }),
       Status.INVALID_ADDRESS,
-      /no usable address/,
+      /not a usable address/,
     );
   }
 });
@@ -159,7 +159,7 @@ test('IPv4 as a GID is mapped', () => {
   assert.is(hex(gidOfAddress('192.0.2.33')), '00000000000000000000ffffc0000221');
   assert.is(addressOfGid(gidOfAddress('::ffff:192.0.2.33')), '192.0.2.33');
   assert.is(addressOfGid(gidOfAddress('fe80::1%5')), 'fe80::1');
-  throwsStatus(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /15 bytes; it takes 16/);
+  throwsStatus(() => addressOfGid(new Uint8Array(15)), Status.INVALID_PARAMETER, /must be 16 bytes; got 15/);
 });
 
 test('a scope may be an interface name, if there is such an interface', () => {
@@ -171,7 +171,7 @@ test('a scope may be an interface name, if there is such an interface', () => {
   for (const scope of ['no-such-if', 'constructor', '__proto__', '', '4294967296', '-1']) {
     throwsStatus(() => gidOfAddress(`fe80::1%${scope}`), Status.INVALID_ADDRESS, /interface/);
   }
-  throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /no usable address/);
+  throwsStatus(() => gidOfAddress('fe80::1%1%2'), Status.INVALID_ADDRESS, /not a usable address/);
 });
 
 test('text with and without port is read', () => {
@@ -200,12 +200,12 @@ test('text that is no address is refused with a sentence', () => {
     '[::1',
     '::1]:5',
   ]) {
-    throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /no usable address/);
+    throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /not a usable address/);
   }
   for (const text of ['1.2.3.4:65536', '[::1]:99999']) {
-    throwsStatus(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /not an integer from 0 to 65535/);
+    throwsStatus(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /must be an integer from 0 to 65535/);
   }
-  throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a text/);
+  throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a string/);
 });
 
 test('addresses that do not fit their family or port are refused', () => {
@@ -214,7 +214,7 @@ test('addresses that do not fit their family or port are refused', () => {
   throwsStatus(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
   throwsStatus(() => encodeSockaddr({ family: 4, address: '256.1.1.1', port: 0 }), bad, /256/);
   throwsStatus(() => encodeSockaddr({ family: 5 as never, address: '1.2.3.4', port: 0 }), bad, /family 5/);
-  throwsStatus(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a text/);
+  throwsStatus(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a string/);
   for (const port of [-1, 65536, 1.5, Number.NaN, '80' as never]) {
     throwsStatus(
       () => encodeSockaddr({ family: 4, address: '1.2.3.4', port }),
@@ -259,7 +259,7 @@ test('addresses go between requests and GIDs as they would by their text', () =>
       assert.equal(sockaddrOfGid(found.gid, found.port, found.scopeId), bytes);
     }),
   );
-  throwsStatus(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+  throwsStatus(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family must be .*; got 0/);
   throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
 });
 
@@ -298,7 +298,7 @@ test('no address is 28 zero bytes', () => {
   assert.is(decodeOptionalSockaddr(sockaddrData(undefined).sockAddr), undefined);
   const address = { family: 4, address: '1.2.3.4', port: 5 } as const;
   assert.equal(decodeOptionalSockaddr(sockaddrData(address).sockAddr), address);
-  throwsStatus(() => decodeSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family 0 is unknown/);
+  throwsStatus(() => decodeSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family must be .*; got 0/);
 });
 
 test.run();

@@ -71,7 +71,7 @@ test('AH_CREATE carries the vector; the handle is destroyed by its last release,
   throwsWv(
     () => pd.createAddressHandle({ ...full, portNumber: 2 }),
     Status.INVALID_PORT_HANDLE,
-    /no port of this number/,
+    /no port with this number/,
   );
   const { addressVector: other } = s.WvIoAhCreate.decode(door.input('AH_CREATE'));
   assert.equal([other.flowLabel, other.trafficClass, other.hopLimit, other.portNumber], [0x12345, 8, 3, 2]);
