@@ -1,4 +1,4 @@
-/** Parameters, attributes and limits of HCA objects that cross as numbers. */
+/** Parameters, attributes and limits of HCA objects that are passed as numbers. */
 import type { RecordForm } from './describe.js';
 
 const U24 = 0xff_ffff;
@@ -6,8 +6,8 @@ const U24 = 0xff_ffff;
 const memory = { type: 'u64' } as const;
 
 /**
- * Positions of the numbers and bytes of commands and events: the four numbers of a path follow the others, its two GIDs are the first
- * bytes. Behind them is the owner that an event is about.
+ * Layout of the numbers and bytes of commands and events. The four numbers of a path follow the others; its two GIDs
+ * are the first bytes. The last word is the owner of an event.
  */
 export const words = { count: 24, pathAt: 18, ownerAt: 22, gidBytes: 16, madAt: 32, madBytes: 256 };
 
@@ -16,18 +16,18 @@ export const path: RecordForm = {
   ts: 'PathParameters',
   cpp: 'Path',
   fields: {
-    source: { about: "The GID of this side, one of the port's table.", type: 'gid' },
+    source: { about: "The local GID, from the port's table.", type: 'gid' },
     destination: { about: 'The GID of the peer or the group.', type: 'gid' },
     flowLabel: {
-      about: 'The flow label of IPv6 headers, 20 bits; 0 leaves it to the operating system.',
+      about: 'The flow label of IPv6 headers, 20 bits; 0: chosen by the operating system.',
       most: 0xf_ffff,
     },
     trafficClass: { about: "IPv4's TOS or IPv6's traffic class, 8 bits.", most: 0xff },
     hopLimit: { about: "IPv4's TTL or IPv6's hop limit, 8 bits; 0: 64.", most: 0xff },
     scopeId: {
       about:
-        'Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 for all others. An address handle for a group ' +
-        'derives it from its source if it is 0.',
+        'Index of the interface, for IPv6 link-local destinations and for multicast groups; 0 otherwise. If it is 0, an address handle for a ' +
+        'group derives it from its source.',
     },
   },
 };
@@ -43,19 +43,19 @@ export const attributes: readonly RecordForm[] = [
       sendCq: {},
       receiveCq: {},
       srq: {},
-      pkeyTable: { about: "The P_Key table of the QP's `pkeyIndex`; 0: a table with 0xffff only." },
+      pkeyTable: { about: 'The P_Key table that `pkeyIndex` refers to; 0: a table with 0xffff only.' },
       type: { about: '0 RC, 1 UC, 3 UD (WV_QP_TYPE).' },
       signalAll: { about: 'WV_QP_SIGNAL_SENDS.', type: 'flag' },
-      ringAddress: { about: 'Must lie in a ring allocation.', ...memory },
+      ringAddress: { about: 'Address of the ring, within a ring allocation.', ...memory },
       ringBytes: memory,
       sendEntries: { about: 'A power of two.' },
-      sendStride: { about: 'Bytes of a WQE.' },
+      sendStride: { about: 'Size of a WQE, in bytes.' },
       sendSge: {},
       maxInline: {},
       receiveEntries: { about: 'A power of two.' },
-      receiveStride: { about: 'Bytes of a WQE.' },
+      receiveStride: { about: 'Size of a WQE, in bytes.' },
       receiveSge: {},
-      token: { about: 'Comes back in every CQE.' },
+      token: { about: 'Returned in every CQE.' },
     },
   },
   {
@@ -68,21 +68,21 @@ export const attributes: readonly RecordForm[] = [
       ringAddress: memory,
       ringBytes: memory,
       entries: { about: 'A power of two.' },
-      stride: { about: 'Bytes of a WQE.' },
+      stride: { about: 'Size of a WQE, in bytes.' },
       sge: {},
     },
   },
   {
-    about: 'Attributes of a shared receive queue that a modify changes.',
+    about: 'Attributes of a shared receive queue that can be modified.',
     ts: 'SrqAttributeValues',
     cpp: 'SrqAttributeWords',
     put: 'putSrqAttributes',
     mask: { ts: 'SrqMask', cpp: 'srqmask', bits: { entries: 1, limit: 2 } },
     fields: {
-      entries: { about: 'Requires the new ring; nothing may be posted meanwhile.' },
+      entries: { about: 'Number of WQEs. Requires a new ring; nothing may be posted during the resize.' },
       ringAddress: { bit: 'entries', ...memory },
       ringBytes: { bit: 'entries', ...memory },
-      limit: { about: 'The limit event is reported once, when fewer WQEs are left; 0 requests none.' },
+      limit: { about: 'One limit event is reported when fewer WQEs are left; 0: no event.' },
     },
   },
   {
@@ -117,50 +117,53 @@ export const attributes: readonly RecordForm[] = [
       },
     },
     fields: {
-      state: { about: 'WV_QP_STATE that is reached or to be reached.', most: 6 },
-      currentState: { about: 'WV_QP_STATE that the caller assumes; the modify fails in another.', most: 6 },
+      state: { about: 'The current or requested WV_QP_STATE.', most: 6 },
+      currentState: {
+        about: 'The WV_QP_STATE that the caller assumes; the modify fails in any other.',
+        most: 6,
+      },
       type: { about: 'WV_QP_TYPE, as created.', query: true },
-      qpn: { about: "The queue pair's number on the wire, 24 bits.", query: true },
-      access: { about: 'WV_ACCESS_* values below 0x100: what the peer may do.', most: 0x1f },
+      qpn: { about: 'The queue pair number (QPN), 24 bits.', query: true },
+      access: { about: 'WV_ACCESS_* values below 0x100: the operations permitted to the peer.', most: 0x1f },
       pkeyIndex: { about: "The index of the P_Key in the port's table.", most: 0xffff },
-      port: { about: 'The port of this side; each device has port 1.', most: 0xff },
+      port: { about: 'The local port; each device has port 1 only.', most: 0xff },
       qkey: {
         about:
-          'UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).',
+          'The Q_Key; UD only. Values with the high bit set are controlled: QP1 has one, and only the kernel may assign one to a QP (IBA 1 §10.2.5).',
       },
-      path: { about: 'The path of packets; connected queue pairs only.', type: 'path' },
+      path: { about: 'The path to the peer; connected queue pairs only.', type: 'path' },
       pathMtu: {
-        about: 'Bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096.',
+        about: 'Payload of a full packet, in bytes: 256, 512, 1024, 2048 or 4096.',
         most: 4096,
       },
       destinationQpn: { about: "The peer's queue pair number, 24 bits.", most: U24 },
-      receivePsn: { about: 'The number of the first packet that is expected, 24 bits.', most: U24 },
-      sendPsn: { about: 'The number of the first packet that is sent, 24 bits.', most: U24 },
+      receivePsn: { about: 'The expected PSN of the first packet received, 24 bits.', most: U24 },
+      sendPsn: { about: 'The PSN of the first packet sent, 24 bits.', most: U24 },
       responderResources: {
-        about: 'RDMA reads and atomics of the peer that are served at a time.',
+        about: "Maximum number of the peer's RDMA Reads and atomics served at a time.",
         most: 0xffff,
       },
       initiatorDepth: {
-        about: 'RDMA reads and atomics of this side that may be outstanding.',
+        about: 'Maximum number of outstanding RDMA Reads and atomics of this side.',
         most: 0xffff,
       },
       minRnrTimer: {
-        about: 'The wait that an RNR NAK requests of the peer: a code of 5 bits (IBA 1 §9.7.5.2.8).',
+        about: 'The wait that an RNR NAK requests of the peer, a code of 5 bits (IBA 1 §9.7.5.2.8).',
         most: 31,
       },
       ackTimeout: {
         about: 'How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite.',
         most: 31,
       },
-      retryCount: { about: 'Repetitions without an acknowledgement, 0 to 7.', most: 7 },
-      rnrRetry: { about: 'Repetitions when the peer has no receive, 0 to 6; 7: without end.', most: 7 },
+      retryCount: { about: 'Retries without an acknowledgement, 0 to 7.', most: 7 },
+      rnrRetry: { about: 'Retries when the peer has no receive posted, 0 to 6; 7: unlimited.', most: 7 },
       patience: {
-        about: 'RnrPatience bits; without a bit the respective number above applies as it is.',
+        about: 'RnrPatience bits. Without a bit, the respective retry number above applies unchanged.',
         most: 3,
       },
       extensions: {
         about:
-          'PeerExtensions bits; in the upper half the bytes of payload of a full packet, or 0: those of the path MTU.',
+          'PeerExtensions bits. The upper half is the payload of a full packet in bytes, or 0 for that of the path MTU.',
       },
     },
   },
@@ -179,14 +182,14 @@ export const attributes: readonly RecordForm[] = [
       maxSrqSge: { default: 32 },
       maxQpWr: { default: 16_384 },
       maxSge: { default: 32 },
-      maxReadSge: { about: 'SGEs of an RDMA read.', default: 32 },
+      maxReadSge: { about: 'SGEs of an RDMA Read.', default: 32 },
       maxCqEntries: { default: 2 ** 20 },
       maxInline: { default: 1024 },
       maxReadDepth: { about: 'Responder resources and initiator depth of a QP.', default: 128 },
       maxMrSize: { default: 2 ** 40, ...memory },
       maxAh: { about: 'Address handles.', default: 65_536 },
-      maxGroups: { about: 'Multicast groups, counted for each interface.', default: 4096 },
-      maxGroupQps: { about: 'QPs that are attached to one group.', default: 1024 },
+      maxGroups: { about: 'Multicast groups, for each interface.', default: 4096 },
+      maxGroupQps: { about: 'QPs attached to one group.', default: 1024 },
       maxAttached: { about: 'Attachments of all groups and QPs.', default: 65_536 },
       maxPkeys: { about: 'Entries of a P_Key table.', default: 4096 },
     },

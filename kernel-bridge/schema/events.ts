@@ -1,6 +1,6 @@
 /**
- * Events of an HCA for the kernel that has opened it, by their kinds. Each is about an owner, in the word `ownerAt`: with real HCAs, which
- * have one queue, a device.
+ * Events of an HCA for the kernel that has opened it, by kind. Each has an owner in the word `ownerAt`. With real HCAs,
+ * which have one queue, the owner is a device.
  */
 import type { EventForm } from './describe.js';
 
@@ -9,20 +9,25 @@ export const events: Readonly<Record<string, EventForm>> = {
     about: 'A MAD for QP1.',
     words: {
       scopeId: {},
-      pkey: { about: 'The P_Key that the packet carried; it fits the table that `setPkeyTable` set.' },
+      pkey: { about: 'The P_Key of the packet; it matches the table set with `setPkeyTable`.' },
       sender: {
-        about: 'The slot of the sending process of this host, which bypassed the wire, or {@link BY_WIRE}.',
+        about:
+          'The slot of the sending process if it is on this host and used the local link; otherwise {@link BY_WIRE}.',
       },
       stranger: {
-        about: 'It belongs to no connection for which this kernel has sent a message.',
+        about: 'Whether it belongs to no connection for which this kernel has sent a message.',
         flag: true,
       },
     },
     more: {
-      source: { about: 'A GID.', ts: 'Uint8Array', from: 'bytes.slice(0, gidBytes)' },
-      destination: { about: 'A GID.', ts: 'Uint8Array', from: 'bytes.slice(gidBytes, madAt)' },
+      source: { about: 'The GID of the sender.', ts: 'Uint8Array', from: 'bytes.slice(0, gidBytes)' },
+      destination: {
+        about: 'The GID that the packet was sent to.',
+        ts: 'Uint8Array',
+        from: 'bytes.slice(gidBytes, madAt)',
+      },
       mad: {
-        about: 'Valid until the next event is taken or the next MAD is sent: copy what you keep.',
+        about: 'Valid only until the next event is taken or the next MAD is sent.',
         ts: 'Uint8Array',
         from: 'mad',
       },
@@ -33,34 +38,38 @@ export const events: Readonly<Record<string, EventForm>> = {
       qp: {},
       token: {},
       event: { about: '{@link QpEventType}', cpp: 'QpEvent' },
-      reason: { about: 'Of `fatal` and `peerLost`: the WV_WC_STATUS.' },
+      reason: { about: 'The WV_WC_STATUS of `fatal` and `peerLost`.' },
     },
   },
   cq: {
     words: {
       cq: {},
       event: {
-        about: '{@link CqEventType}; completions only where `HcaCommands.listenCq` asked for them.',
+        about: '{@link CqEventType}; completions only if requested with `HcaCommands.listenCq`.',
         cpp: 'CqEvent',
       },
     },
   },
   srq: { words: { srq: {}, event: { about: '{@link SrqEventType}', cpp: 'SrqEvent' } } },
   notified: {
-    about: 'A request that waited for a CQ event was completed natively: unlink it.',
+    about: 'A request that waited for a CQ event was completed natively and must be unlinked.',
     words: { slot: {}, serial: {} },
   },
   capture: {
-    about: 'Capture has ended: its file cannot be written.',
-    words: { errno: { about: "The system's reason." } },
+    about: 'The capture has ended because its file cannot be written.',
+    words: { errno: { about: 'The errno value of the failure.' } },
   },
   fatal: {
     about:
-      'A device has failed: all of its users have to close it. The software HCA fails as a whole, when its ' +
-      "engine's thread cannot go on.",
-    words: { errno: { about: "The system's reason, 0 if there is none." } },
+      'A device has failed; all of its users have to close it. The software HCA fails as a whole, when its ' +
+      "engine's thread cannot continue.",
+    words: { errno: { about: 'The errno value of the failure; 0: none.' } },
     more: {
-      device: { about: 'Undefined: all devices of the HCA.', ts: 'bigint | undefined', from: 'undefined' },
+      device: {
+        about: 'The device; undefined: all devices of the HCA.',
+        ts: 'bigint | undefined',
+        from: 'undefined',
+      },
     },
   },
   observed: {
@@ -69,19 +78,20 @@ export const events: Readonly<Record<string, EventForm>> = {
   },
   wireLost: {
     about:
-      'UDP port 4791 could not be opened when something needed it, or was given up because a process of another version shares it; ' +
-      '`SoftHca.wireProblem` says why.',
+      'UDP port 4791 could not be opened when it was needed, or was closed because a process of another version shares it; ' +
+      '`SoftHca.wireProblem` has the reason.',
     words: {},
   },
-  port: { about: 'Ports, addresses or P_Keys of a device of real HCAs have changed.', words: {} },
-  gone: { about: 'The system takes a device of real HCAs away.', words: {} },
+  port: { about: 'Ports, addresses or P_Keys of a real HCA have changed.', words: {} },
+  gone: { about: 'A real HCA is being removed.', words: {} },
   cm: {
-    about: "An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's.",
+    about:
+      'An event of librdmacm, which manages the connections of real HCAs. The numbers are those of rdma_cm.',
     words: {
       event: { about: 'rdma_cm_event_type' },
-      status: { about: 'Below 0 an errno.', signed: true },
+      status: { about: 'Negative: an errno value.', signed: true },
       id: {},
-      listener: { about: "Of a request: the listener's id." },
+      listener: { about: "The listener's id, for a connection request." },
       responderResources: {},
       initiatorDepth: {},
       retryCount: {},
@@ -89,7 +99,7 @@ export const events: Readonly<Record<string, EventForm>> = {
       srq: { flag: true },
       qpn: {},
       qkey: {},
-      length: { about: 'Bytes of private data.' },
+      length: { about: 'Length of the private data, in bytes.' },
     },
     more: {
       data: {

@@ -1,4 +1,4 @@
-/** Numbers that TypeScript and C++ both name, besides those of the rings. */
+/** Numbers with names in both TypeScript and C++, except those of the rings. */
 import { DEFAULT_PKEY, RnrRetry, WvDatagram } from '../ioctl/constants.js';
 import { Status } from '../ioctl/status.js';
 import { WvIoId } from '../ioctl/structs.js';
@@ -6,30 +6,33 @@ import type { Constant, NumberTable } from './describe.js';
 
 const offsetOf = (field: string): number => WvIoId.fields.find(({ name }) => name === field)!.offset;
 
-/** Payload of full packets between two instances that have agreed on it. */
+/** Payload of full packets between two instances that have agreed on a size. */
 const packetBytes = { shift: 16, step: 8, longest: 16_384 } as const;
 
-/** Constants on their own: `BY_WIRE` in TypeScript, `nd::kByWire` in C++. */
+/** Individual constants: `BY_WIRE` in TypeScript, `nd::kByWire` in C++. */
 export const single: Readonly<Record<string, Constant>> = {
   dialect: [
     6,
-    'The version of all that two instances of this package say to each other beyond the standards: the frames of slots and ports, the ' +
-      'rings and tables that processes of a host share, the statistics they ask each other for, the probes of the steering of the port, the ' +
-      'extensions that REQ and REP agree on, and the hello of networkdirect/net. Two numbers that differ have nothing in common but RoCEv2: ' +
-      'the names of local sockets contain this one (local_names.h), so that instances of two dialects on one host meet as two users do. ' +
+    'The version of everything that two instances of this package exchange beyond the standards: the frames of slots and ports, the ' +
+      'rings and tables shared by processes of a host, statistics, the probes of the port steering, the ' +
+      'extensions negotiated in REQ and REP, and the hello of networkdirect/net. Instances with different versions have only RoCEv2 in common: ' +
+      'the names of local sockets contain the version (local_names.h), so that two dialects on one host are separated like two users. ' +
       'CONTRIBUTING.md says when it changes.',
   ],
-  slots: [254, 'Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.'],
+  slots: [
+    254,
+    'Maximum number of processes of one user on a host. Their slots are numbers below this; a slot is the high 8 bits of a QPN.',
+  ],
   mostViews: [
     4096,
-    'Views that a process has of memory of its peers at a time. Each is a mapping, of which Linux gives a process 65530 for all that it does.',
+    'Maximum number of views of peer memory that a process has at a time. Each is a mapping; Linux limits a process to 65530 mappings in total.',
   ],
-  byWire: [0xffff_ffff, "In place of a sender's slot: the packet arrived over UDP, from any sender."],
+  byWire: [0xffff_ffff, "Used instead of a sender's slot for packets that arrived over UDP."],
 };
 
 export const numbers: readonly NumberTable[] = [
   {
-    about: 'NTSTATUS values of HCA commands and of the door.',
+    about: 'NTSTATUS values of HCA commands and of the request channel.',
     cpp: { enum: 'Status' },
     flags: true,
     members: {
@@ -60,28 +63,40 @@ export const numbers: readonly NumberTable[] = [
     },
   },
   {
-    about: "What a direct access does with a peer's memory.",
+    about: "Operations of a direct access to a peer's memory.",
     ts: 'DirectOperation',
     cpp: { enum: 'DirectOperation' },
     members: {
-      write: [0, "Copies bytes to the peer's memory."],
-      read: [1, "Copies the peer's memory into the bytes."],
-      fetchAdd: [2, 'Adds the 8 bytes to 8 of the peer; their previous value replaces them.'],
+      write: [0, "Copies local bytes to the peer's memory."],
+      read: [1, "Copies the peer's memory to local bytes."],
+      fetchAdd: [
+        2,
+        'Adds 8 local bytes to 8 bytes of the peer, and returns the previous value in their place.',
+      ],
       compareExchange: [
         3,
-        'If 8 bytes of the peer equal the first 8, they become the second 8; their previous value replaces the first.',
+        'If 8 bytes of the peer equal the first 8 local bytes, replaces them by the second 8. Their previous value replaces the first 8.',
       ],
     },
   },
   {
-    about: 'How a direct access ends.',
+    about: 'Results of a direct access.',
     ts: 'DirectResult',
     cpp: { enum: 'DirectResult' },
     members: {
-      done: [0, 'It is done.'],
-      notMapped: [1, "The peer's memory is not mapped in this process yet; the peer has been asked for it."],
-      refused: [2, "The peer's key does not allow it, or this process can map no memory of the peer."],
-      unknown: [3, 'The peer took its memory away meanwhile: an atomic operation may have been executed.'],
+      done: [0, 'The access was executed.'],
+      notMapped: [
+        1,
+        "The peer's memory is not mapped in this process yet; the mapping was requested from the peer.",
+      ],
+      refused: [
+        2,
+        "The peer's key does not allow the access, or this process cannot map memory of the peer.",
+      ],
+      unknown: [
+        3,
+        'The peer withdrew its memory during the access: an atomic operation may have been executed.',
+      ],
     },
   },
   {
@@ -91,12 +106,15 @@ export const numbers: readonly NumberTable[] = [
     members: {
       communicationEstablished: [
         1,
-        'The first packet has arrived in RTR: the peer regards the connection as established.',
+        'The first packet has arrived in RTR: for the peer, the connection is established.',
       ],
-      sendQueueDrained: [2, 'The queue pair has reached SQD, and nothing is in flight.'],
-      fatal: [3, "The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS."],
-      peerLost: [4, "As `fatal`: retries or keep-alive are spent, or the peer's process has died."],
-      lastWqe: [5, 'In ERROR: the queue pair takes no more WQEs from its shared receive queue.'],
+      sendQueueDrained: [2, 'The queue pair has reached SQD, with nothing in flight.'],
+      fatal: [3, 'The queue pair has moved to ERROR on its own; the reason of the event is a WV_WC_STATUS.'],
+      peerLost: [
+        4,
+        "As `fatal`, because retries or keep-alive probes are exhausted, or the peer's process has died.",
+      ],
+      lastWqe: [5, 'The queue pair is in ERROR and takes no more WQEs from its shared receive queue.'],
     },
   },
   {
@@ -104,8 +122,8 @@ export const numbers: readonly NumberTable[] = [
     ts: 'SrqEventType',
     cpp: { enum: 'SrqEvent' },
     members: {
-      limit: [1, 'Fewer receives are left than the limit; reported once for each time that it is set.'],
-      fatal: [2, 'The queue has failed for good, as its ring was invalid.'],
+      limit: [1, 'Fewer receives are left than the limit; reported once each time the limit is set.'],
+      fatal: [2, 'The queue has failed permanently because its ring was invalid.'],
     },
   },
   {
@@ -119,21 +137,21 @@ export const numbers: readonly NumberTable[] = [
   },
   {
     about:
-      'Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the RNR NAK timer apply.',
+      'Sides with a time limit for RNR retries: bits of a QP attribute. Without a bit, only the RNR retry count and the RNR NAK timer apply.',
     ts: 'RnrPatience',
     cpp: { namespace: 'rnrpatience' },
     members: {
       responder: [
         1,
-        'The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach the option ' +
+        'The peer may retry RnrRetry.MOST times or without limit: RNR NAKs request increasing waits, which add up to the option ' +
           'rnrPatienceMs, and are withdrawn on the wire once a receive is posted.',
       ],
-      requester: [2, 'Retries go on beyond a count of RnrRetry.MOST until that time has passed.'],
+      requester: [2, 'Retries continue beyond a count of RnrRetry.MOST until that time has passed.'],
     },
   },
   {
     about:
-      'Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both ends have ' +
+      'Extensions beyond the standard that a peer supports: bits of a QP attribute. Connection management sets them when both peers have ' +
       'agreed; other peers receive standard packets only.',
     ts: 'PeerExtensions',
     cpp: { namespace: 'extensions' },
@@ -145,7 +163,7 @@ export const numbers: readonly NumberTable[] = [
       ],
       fragments: [
         4,
-        'Packets that are too long for the path, in fragments (transport/extensions/fragments.h).',
+        'Packets longer than the path allows, sent as fragments (transport/extensions/fragments.h).',
       ],
       answers: [
         8,
@@ -153,14 +171,14 @@ export const numbers: readonly NumberTable[] = [
       ],
       longPackets: [
         16,
-        'Full packets have a length of their own, which is in the upper half of the word (PacketBytes).',
+        'Full packets of an agreed length, which is in the upper half of the word (PacketBytes).',
       ],
     },
   },
   {
     about:
-      'With PeerExtensions.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet: a multiple of ' +
-      '`step`, so that no packet splits a word of 8 bytes which both sides have aligned, and at most `longest`. 0: the path MTU.',
+      'With PeerExtensions.longPackets, the upper half of the word (above `shift`) is the payload of a full packet in bytes: at most `longest`, and a multiple of ' +
+      '`step`, so that a packet never splits an 8-byte word that is aligned on both sides. 0: the path MTU.',
     ts: 'PacketBytes',
     cpp: { namespace: 'extensions', prefix: 'packetBytes' },
     members: packetBytes,
@@ -181,18 +199,18 @@ export const numbers: readonly NumberTable[] = [
     members: { defaultPkey: DEFAULT_PKEY },
   },
   {
-    about: 'A request for an event is a WV_IO_ID: where its Id and its Data are, and its bytes.',
+    about: 'Layout of the request for an event, a WV_IO_ID: offsets of Id and Data, and its size.',
     cpp: { namespace: 'door', prefix: 'event', type: 'size_t' },
     members: { idAt: offsetOf('Id'), typeAt: offsetOf('Data'), bytes: WvIoId.size },
   },
   {
-    about: 'The kinds of requests: open, close, an IOCTL, or cancelling an earlier request.',
+    about: 'Kinds of requests: open, close, an IOCTL, or the cancellation of an earlier request.',
     ts: 'ChannelMajor',
     cpp: { namespace: 'door', prefix: 'major' },
     members: { create: 0, close: 2, deviceControl: 14, cancel: 0x100 },
   },
   {
-    about: 'Slot states, as in `NativeChannel.states`: what JavaScript sees in the state words.',
+    about: 'Slot states, as JavaScript reads them in `NativeChannel.states`.',
     ts: 'SlotState',
     cpp: { namespace: 'door', prefix: 'slot', type: 'int32_t' },
     members: { free: 0, pending: 1, done: 2 },
@@ -205,14 +223,14 @@ export const numbers: readonly NumberTable[] = [
       done: [0, 'Status, information and output are in `answer` and `answerBytes`.'],
       long: [
         1,
-        'The output is too long for `answerBytes`: it is in the slot of `answer`, which the caller releases.',
+        'The output is too long for `answerBytes`; it is in the slot of `answer`, which the caller releases.',
       ],
-      timedOut: [2, 'The kernel was asked to cancel the request; its answer is lost.'],
-      noSlot: [3, 'All slots are taken.'],
+      timedOut: [2, 'The kernel was requested to cancel the request; its output is lost.'],
+      noSlot: [3, 'All slots are in use.'],
       stopped: [
         4,
-        'V8 was asked to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it as soon as ' +
-          'native code has returned; the kernel was asked to cancel a `NativeChannel.call`.',
+        'V8 was requested to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it as soon as ' +
+          'native code has returned; the kernel was requested to cancel a pending `NativeChannel.call`.',
       ],
     },
   },

@@ -1,12 +1,12 @@
 /**
- * The memory that JavaScript and the HCA share: rings of queue pairs, completion queues and shared receive queues.
+ * The memory shared by JavaScript and the HCA: rings of queue pairs, completion queues and shared receive queues.
  *
- * Words are 32 bits, little-endian (host order); a word's number counts from the start of the structure that is named above it, so that it
- * is an index into a `Uint32Array` over the structure. Counters run freely modulo 2³²; masked by the entry count, a power of two, they
- * give a slot.
+ * Words are 32 bits, little-endian (host order). A word's number counts from the start of the structure named above it,
+ * so that it is an index into a `Uint32Array` over the structure. Counters are free-running modulo 2³²; masked by the
+ * entry count, a power of two, they yield a slot.
  *
- * All that JavaScript writes here is untrusted input to the HCA: counters, lengths and addresses are checked on use, and a producer that is
- * more than one ring ahead puts the QP in ERROR.
+ * Everything that JavaScript writes here is untrusted input to the HCA: counters, lengths and addresses are checked on
+ * use, and a producer that is more than one ring ahead moves the QP to ERROR.
  */
 import {
   CqNotifyType,
@@ -25,9 +25,9 @@ export const ring: readonly ConstantGroup[] = [
     about: 'Completion queue ring: header, then `entries` CQEs.',
     members: {
       cqHeaderBytes: 128,
-      cqProducer: [0, 'Written by the HCA: CQEs written so far.'],
-      cqState: [1, 'Written by the HCA: 0 good, 1 overrun (the CQ has failed).'],
-      cqConsumer: [16, 'Written by the consumer: CQEs taken so far.'],
+      cqProducer: [0, 'Written by the HCA: number of CQEs written.'],
+      cqState: [1, 'Written by the HCA: 0 valid, 1 overrun (the CQ has failed).'],
+      cqConsumer: [16, 'Written by the consumer: number of CQEs consumed.'],
     },
   },
   {
@@ -40,7 +40,7 @@ export const ring: readonly ConstantGroup[] = [
       cqeStatus: [3, 'WV_WC_STATUS.'],
       cqeLength: [4, 'Bytes received, read or (atomics) 8.'],
       cqeFlags: 5,
-      cqeImmediate: [6, 'Immediate data, or the invalidated rkey; wire number.'],
+      cqeImmediate: [6, 'Immediate data, or the invalidated rkey, as the number in packets.'],
       cqeSourceQpn: 7,
       cqeVendor: [8, 'AETH syndrome or an internal reason, for diagnosis.'],
       cqePkeyIndex: 9,
@@ -54,8 +54,8 @@ export const ring: readonly ConstantGroup[] = [
       cqeFlagInvalidated: WvWc.INVALIDATED,
       cqeFlagGrh: WvWc.GRH_VALID,
       cqeFlagSolicited: WvWc.SOLICITED,
-      cqeFlagReceiveQueue: [0x80, 'The WQE index counts the receive queue.'],
-      cqeFlagSharedReceive: [0x100, "With ReceiveQueue: the index counts the QP's shared receive queue."],
+      cqeFlagReceiveQueue: [0x80, 'The WQE index refers to the receive queue.'],
+      cqeFlagSharedReceive: [0x100, "With ReceiveQueue: the index refers to the QP's shared receive queue."],
     },
   },
   {
@@ -67,12 +67,12 @@ export const ring: readonly ConstantGroup[] = [
       qpState: [16, 'Written by the HCA: WV_QP_STATE.'],
       qpUnfenced: [
         17,
-        'Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: it puts a fence in between. 1: it ' +
-          'need not, because the HCA issues a barrier in all threads of the process, so that one of the two sees the other.',
+        'Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence in between is required. 1: no ' +
+          'fence, because the HCA issues a barrier in all threads of the process, so that one of the two sees the other.',
       ],
       qpReceiveBell: [
         18,
-        'Written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive then rings the doorbell.',
+        'Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive then rings the doorbell.',
       ],
     },
   },
@@ -83,10 +83,10 @@ export const ring: readonly ConstantGroup[] = [
       swOpcode: 0,
       swFlags: 1,
       swSgeCount: [2, 'SGEs; with INLINE the number of inline bytes.'],
-      swImmediate: [3, "Immediate data, or the peer's rkey to invalidate; wire number."],
+      swImmediate: [3, "Immediate data, or the peer's rkey to invalidate, as the number in packets."],
       swRemoteLo: [
         4,
-        'Remote address; BIND, FAST_REGISTER: where the window or region starts in that of swRkey.',
+        'Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey.',
       ],
       swRemoteHi: 5,
       swRkey: [
@@ -96,7 +96,7 @@ export const ring: readonly ConstantGroup[] = [
       swAccess: [7, 'BIND, FAST_REGISTER: WV_ACCESS_* bits.'],
       swCompareLo: [8, 'Compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length.'],
       swCompareHi: 9,
-      swSwapLo: [10, "Swap operand; BIND: the window's present rkey."],
+      swSwapLo: [10, "Swap operand; BIND: the window's current rkey."],
       swSwapHi: [
         11,
         "BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).",
@@ -139,16 +139,16 @@ export const ring: readonly ConstantGroup[] = [
   },
   {
     about:
-      'Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free from then on, while ' +
-      'its CQE may come later, in any order among the queue pairs.',
+      'Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free from then on, although ' +
+      'its CQE may come later, and in any order among the queue pairs.',
     members: {
       srqHeaderBytes: 128,
       srqProducer: [0, 'Written by the poster.'],
-      srqConsumer: [16, 'Written by the HCA: WQEs taken so far.'],
+      srqConsumer: [16, 'Written by the HCA: number of WQEs consumed.'],
       srqReceiveBell: [
         17,
-        'Written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a receive rings the doorbell for ' +
-          'it, with a fence before it reads this word.',
+        'Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive rings its doorbell, ' +
+          'with a fence before it reads this word.',
       ],
     },
   },
@@ -157,7 +157,8 @@ export const ring: readonly ConstantGroup[] = [
     members: { sgeBytes: 16, sgeAddressLo: 0, sgeAddressHi: 1, sgeLength: 2, sgeLkey: 3 },
   },
   {
-    about: "The bytes before the payload of a UD receive: IPv6's header, or 20 zero bytes and IPv4's.",
+    about:
+      'The bytes before the payload of a UD receive: an IPv6 header, or 20 zero bytes and an IPv4 header.',
     members: { grhBytes: 40 },
   },
   {
@@ -206,8 +207,8 @@ export const ring: readonly ConstantGroup[] = [
       accessRemoteAtomic: WvAccess.REMOTE_ATOMIC,
       accessLocalWrite: WvAccess.LOCAL_WRITE,
       accessMwBind: WvAccess.MW_BIND,
-      accessZeroBased: [WvAccess.ZERO_BASED, 'Addresses count from 0, the first byte.'],
-      accessRemoteView: [WvAccess.REMOTE_VIEW, 'Peers may map memory of allocate() and keep it.'],
+      accessZeroBased: [WvAccess.ZERO_BASED, 'Addresses are offsets from the first byte.'],
+      accessRemoteView: [WvAccess.REMOTE_VIEW, 'Peers may map memory of allocate() and keep their mapping.'],
     },
   },
   {

@@ -203,7 +203,11 @@ test('text that is no address is refused with a sentence', () => {
     throwsStatus(() => parseSocketAddress(text), Status.INVALID_ADDRESS, /not a usable address/);
   }
   for (const text of ['1.2.3.4:65536', '[::1]:99999']) {
-    throwsStatus(() => parseSocketAddress(text), Status.INVALID_PARAMETER, /must be an integer from 0 to 65535/);
+    throwsStatus(
+      () => parseSocketAddress(text),
+      Status.INVALID_PARAMETER,
+      /must be an integer from 0 to 65535/,
+    );
   }
   throwsStatus(() => parseSocketAddress(undefined as never), Status.INVALID_ADDRESS, /not a string/);
 });
@@ -214,7 +218,11 @@ test('addresses that do not fit their family or port are refused', () => {
   throwsStatus(() => encodeSockaddr({ family: 6, address: '1.2.3.4', port: 0 }), bad, /1\.2\.3\.4/);
   throwsStatus(() => encodeSockaddr({ family: 4, address: '256.1.1.1', port: 0 }), bad, /256/);
   throwsStatus(() => encodeSockaddr({ family: 5 as never, address: '1.2.3.4', port: 0 }), bad, /family 5/);
-  throwsStatus(() => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }), bad, /not a string/);
+  throwsStatus(
+    () => encodeSockaddr({ family: 6, address: undefined as never, port: 0 }),
+    bad,
+    /not a string/,
+  );
   for (const port of [-1, 65536, 1.5, Number.NaN, '80' as never]) {
     throwsStatus(
       () => encodeSockaddr({ family: 4, address: '1.2.3.4', port }),
@@ -260,7 +268,7 @@ test('addresses go between requests and GIDs as they would by their text', () =>
     }),
   );
   throwsStatus(() => gidOfSockaddr(new Uint8Array(28)), Status.INVALID_ADDRESS, /family must be .*; got 0/);
-  throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /takes 16 bytes/);
+  throwsStatus(() => gidOfSockaddr(new Uint8Array(3)), Status.BUFFER_TOO_SMALL, /needs 16 bytes/);
 });
 
 test('a GID that is kept is one for all that are equal, and nobody else changes it', () => {

@@ -7,18 +7,21 @@ export type HcaEvent =
   /** A MAD for QP1. */
   | {
       type: 'mad';
-      /** A GID. */
+      /** The GID of the sender. */
       source: Uint8Array;
-      /** A GID. */
+      /** The GID that the packet was sent to. */
       destination: Uint8Array;
-      /** Valid until the next event is taken or the next MAD is sent: copy what you keep. */
+      /** Valid only until the next event is taken or the next MAD is sent. */
       mad: Uint8Array;
       scopeId: number;
-      /** The P_Key that the packet carried; it fits the table that `setPkeyTable` set. */
+      /** The P_Key of the packet; it matches the table set with `setPkeyTable`. */
       pkey: number;
-      /** The slot of the sending process of this host, which bypassed the wire, or {@link BY_WIRE}. */
+      /**
+       * The slot of the sending process if it is on this host and used the local link; otherwise {@link
+       * BY_WIRE}.
+       */
       sender: number;
-      /** It belongs to no connection for which this kernel has sent a message. */
+      /** Whether it belongs to no connection for which this kernel has sent a message. */
       stranger: boolean;
     }
   | {
@@ -27,13 +30,13 @@ export type HcaEvent =
       token: number;
       /** {@link QpEventType} */
       event: number;
-      /** Of `fatal` and `peerLost`: the WV_WC_STATUS. */
+      /** The WV_WC_STATUS of `fatal` and `peerLost`. */
       reason: number;
     }
   | {
       type: 'cq';
       cq: number;
-      /** {@link CqEventType}; completions only where `HcaCommands.listenCq` asked for them. */
+      /** {@link CqEventType}; completions only if requested with `HcaCommands.listenCq`. */
       event: number;
     }
   | {
@@ -42,27 +45,27 @@ export type HcaEvent =
       /** {@link SrqEventType} */
       event: number;
     }
-  /** A request that waited for a CQ event was completed natively: unlink it. */
+  /** A request that waited for a CQ event was completed natively and must be unlinked. */
   | {
       type: 'notified';
       slot: number;
       serial: number;
     }
-  /** Capture has ended: its file cannot be written. */
+  /** The capture has ended because its file cannot be written. */
   | {
       type: 'capture';
-      /** The system's reason. */
+      /** The errno value of the failure. */
       errno: number;
     }
   /**
-   * A device has failed: all of its users have to close it. The software HCA fails as a whole, when its
-   * engine's thread cannot go on.
+   * A device has failed; all of its users have to close it. The software HCA fails as a whole, when its
+   * engine's thread cannot continue.
    */
   | {
       type: 'fatal';
-      /** Undefined: all devices of the HCA. */
+      /** The device; undefined: all devices of the HCA. */
       device: bigint | undefined;
-      /** The system's reason, 0 if there is none. */
+      /** The errno value of the failure; 0: none. */
       errno: number;
     }
   /** A process requests statistics; `SoftHca.answerObserver` replies. */
@@ -71,31 +74,33 @@ export type HcaEvent =
       number: number;
     }
   /**
-   * UDP port 4791 could not be opened when something needed it, or was given up because a process of
-   * another version shares it; `SoftHca.wireProblem` says why.
+   * UDP port 4791 could not be opened when it was needed, or was closed because a process of another
+   * version shares it; `SoftHca.wireProblem` has the reason.
    */
   | {
       type: 'wireLost';
     }
-  /** Ports, addresses or P_Keys of a device of real HCAs have changed. */
+  /** Ports, addresses or P_Keys of a real HCA have changed. */
   | {
       type: 'port';
     }
-  /** The system takes a device of real HCAs away. */
+  /** A real HCA is being removed. */
   | {
       type: 'gone';
     }
-  /** An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's. */
+  /**
+   * An event of librdmacm, which manages the connections of real HCAs. The numbers are those of rdma_cm.
+   */
   | {
       type: 'cm';
       /** A copy of the private data. */
       data: Uint8Array;
       /** rdma_cm_event_type */
       event: number;
-      /** Below 0 an errno. */
+      /** Negative: an errno value. */
       status: number;
       id: number;
-      /** Of a request: the listener's id. */
+      /** The listener's id, for a connection request. */
       listener: number;
       responderResources: number;
       initiatorDepth: number;
@@ -104,7 +109,7 @@ export type HcaEvent =
       srq: boolean;
       qpn: number;
       qkey: number;
-      /** Bytes of private data. */
+      /** Length of the private data, in bytes. */
       length: number;
     };
 

@@ -4,41 +4,42 @@ import type * as z from 'zod';
 type Zod = typeof import('zod');
 
 /**
- * Connection manager settings, complete; times in milliseconds unless named a code (4.096 µs × 2^code).
+ * All options of the connection manager. Times are in milliseconds unless described as codes (4.096 µs ×
+ * 2^code).
  */
 export interface CmOptions {
-  /** How long a sent message (REQ, REP, DREQ) waits for its reply before it is retransmitted. */
+  /** Time to wait for the reply to a message (REQ, REP, DREQ) before it is retransmitted, as a code. */
   responseTimeoutCode: number;
-  /** How often a message is retransmitted. */
+  /** Maximum number of retransmissions of a message. */
   maxRetries: number;
   /**
-   * How long an ended connection's ids stay reserved; those of a rejected request longer by the time after
-   * which the peer repeats it, so that a lost REJ is sent again.
+   * Time for which an ended connection's ids stay reserved. Those of a rejected request stay reserved for
+   * one more retransmission interval of the peer, so that a lost REJ can be sent again.
    */
   timewaitMs: number;
-  /** Service timeout code announced in an MRA when a request waits for its application. */
+  /** Service timeout announced in an MRA while a request waits for its application, as a code. */
   mraServiceTimeoutCode: number;
 }
 
-/** RC settings, complete. */
+/** All options of reliable connections (RC). */
 export interface RcOptions {
-  /** ACK timeout code of the QP, 4.096 µs × 2^code. */
+  /** ACK timeout of the QP, as a code: 4.096 µs × 2^code. */
   ackTimeoutCode: number;
   /**
-   * Code of the shortest wait that this side requests of a peer whose message finds no Receive (12 is 0.64
-   * ms, 0 is 655 ms).
+   * Minimum wait that this side requests of a peer whose message finds no Receive posted (RNR), as a code:
+   * 12 is 0.64 ms, 0 is 655 ms.
    */
   minRnrTimerCode: number;
   /**
-   * Traffic class of connections whose path has none: six bits of DSCP above two that are 0 (ECN has its
-   * own option). The REQ carries it to the passive side, which sends with the same. 0xa0 is DSCP 40.
+   * Traffic class of connections whose path has none: six bits of DSCP above two zero bits (ECN has its own
+   * option). The REQ carries it to the passive side, which uses the same. 0xa0 is DSCP 40.
    */
   trafficClass: number;
 }
 
-/** A seeded fault layer under the wire's transmit side, for tests. */
+/** Faults injected into outgoing packets, with seeded random numbers; for tests. */
 export interface FaultOptions {
-  /** Seed of the random numbers. */
+  /** Seed of the random number generator. */
   seed: number;
   /** Probability that a packet is lost, 0 to 1. */
   drop: number;
@@ -48,98 +49,107 @@ export interface FaultOptions {
   reorder: number;
   /** Probability that a byte of a packet is changed. */
   corrupt: number;
-  /** CM attribute id, in decimal (16 REQ … 26 APR) → how many of the first such messages to drop. */
+  /**
+   * CM attribute id, in decimal (16 REQ … 26 APR) → number of such messages to drop, counted from the
+   * first.
+   */
   dropMads: Record<string, number>;
 }
 
-/** Options of the soft kernel and its HCA, complete. */
+/** All options of the soft kernel and its HCA. */
 export interface KernelOptions {
-  /** The connection manager. */
+  /** Options of the connection manager. */
   cm: CmOptions;
-  /** Reliable connections. */
+  /** Options of reliable connections. */
   rc: RcOptions;
-  /** Interval of probes on idle established wire connections (zero-length RDMA WRITE); 0: none. */
+  /**
+   * Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no
+   * probes.
+   */
   keepAliveMs: number;
   /**
-   * The least time for which a message waits for a Receive that is posted late. It applies to a sender
-   * whose peer has asked for 6 RNR retries or more and has no shared receive queue, and to a receiver that
-   * asks its peer for as many: its RNR timers grow, so that 6 of them take this long (with other
-   * implementations at most a little more than one second). A connection with a smaller count keeps that
+   * Minimum time that a message waits for a Receive (RNR), in milliseconds. It applies to a sender whose
+   * peer has requested 6 RNR retries or more and has no shared receive queue, and to a receiver that
+   * requests as many of its peer: its RNR timers grow, so that 6 retries take this long (with other
+   * implementations slightly more than one second at most). A connection with a smaller count keeps that
    * count and `rc.minRnrTimerCode`; with 0 all connections do.
    */
   rnrPatienceMs: number;
-  /** Sends connections' packets as ECN-capable, ECT(0). Received marks are always answered with CNPs. */
+  /**
+   * Sends packets of connections as ECN-capable, ECT(0). Received marks always cause CNPs, with or without
+   * this option.
+   */
   ecn: boolean;
   /**
-   * Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many
-   * small messages on the local link.
+   * Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice
+   * as many small messages on the local link.
    */
   window: number;
   /**
-   * Maximum of bytes in flight per QP towards another process with this engine, where the round trip is
-   * longer than 0.25 ms: the window grows to what the path takes, up to this. Other peers get no more than
-   * `window`. 0: nor does any.
+   * Maximum number of bytes in flight per QP to another process with this engine, if the round trip is
+   * longer than 0.25 ms: the window grows up to this size, as far as the path allows. Other peers are
+   * limited to `window`. 0: all peers are.
    */
   longWindowBytes: number;
   /**
-   * The link for connections between processes of this host. `auto`: shared memory, where both processes
-   * belong to the same user and neither forces the wire; UDP port 4791 is opened when something needs it.
-   * `wire`: UDP. `local`: shared memory alone. The process has the software HCA and no UDP socket;
-   * addresses other than loopback, datagram queue pairs and peers of other hosts end in NOT_SUPPORTED, and
-   * connections to a process with `wire` are refused. The HCA's counters `local_link_*` show the result.
+   * The link for connections between processes of this host. `auto`: shared memory if both processes belong
+   * to the same user and neither requires UDP; UDP port 4791 is opened when it is needed. `wire`: UDP.
+   * `local`: shared memory only: the process has the software HCA and no UDP socket; addresses other than
+   * loopback, datagram queue pairs and peers on other hosts end in NOT_SUPPORTED, and connections to a
+   * process with `wire` are refused. The HCA's counters `local_link_*` show which link is used.
    */
   link: 'auto' | 'wire' | 'local';
   /**
-   * How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide. `solved`:
-   * accepted if any ID explains it, which lets one corrupt packet in 2^15 pass; needs no privilege.
-   * `exact`: the ID is read by a raw socket, which needs the privilege CAP_NET_RAW; without it opening
-   * fails. IPv6 has no such ID and is always checked exactly.
+   * How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
+   * `solved`: a packet is accepted if any ID matches the checksum, which lets one corrupt packet in 2^15
+   * pass; needs no privilege. `exact`: the ID is read through a raw socket, which needs the capability
+   * CAP_NET_RAW; without it, opening fails. IPv6 has no such ID and is always checked exactly.
    */
   icrc: 'solved' | 'exact';
   /**
    * Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and
-   * execute RDMA Writes, Reads and atomics there themselves, without this process's CPU. Both ends must
-   * allow it. Without it the peers cannot map the memory for writing.
+   * execute RDMA Writes, Reads and atomics there themselves, without using this process's CPU. Both peers
+   * must enable it. Without it the peers cannot map the memory for writing.
    */
   direct: boolean;
   /**
-   * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id. Nothing
-   * that exists is overwritten, and no link is followed: if `x.pcapng` exists, the file is `x-2.pcapng`,
-   * and so on, up to `x-1000.pcapng`. Connections that begin while a process has this option or `faults`
-   * use the wire, where packets can be seen; the local link has none.
+   * Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
+   * Existing files are not overwritten and links are not followed: if `x.pcapng` exists, the file is
+   * `x-2.pcapng`, and so on, up to `x-1000.pcapng`. Connections established while a process has this option
+   * or `faults` use UDP, because the local link has no packets.
    */
   capture: string;
   /**
-   * Answers other processes of this user that ask for statistics (`nd stat`, `nd top`): counters, queue
-   * pairs, connections, and sizes of registrations; never keys, addresses of memory, or what it holds. It
-   * costs nothing until somebody asks.
+   * Replies to other processes of this user that request statistics (`nd stat`, `nd top`): counters, queue
+   * pairs, connections, and sizes of registrations; never keys, memory addresses or memory contents. Costs
+   * nothing until it is used.
    */
   statistics: boolean;
-  /** Bytes of the socket's receive buffer. */
+  /** Size of the socket's receive buffer, in bytes. */
   receiveBufferBytes: number;
-  /** Faults of the link, for tests. */
+  /** Faults injected into the link, for tests. */
   faults: FaultOptions;
   /**
    * P_Key tables of the ports: `[0xffff, 0x8001]` for all, or `{ eth0: [0x8001] }` by interface; other
-   * interfaces have the default partition only. Connections use the first entry unless a queue pair's
-   * `pkeyIndex` or a path record selects another. `setPartitions` replaces the tables while the kernel
-   * runs.
+   * interfaces have only the default partition. Connections use the first entry unless a queue pair's
+   * `pkeyIndex` or a path record selects another. `setPartitions` replaces the tables while the kernel is
+   * running.
    */
   pkeys: number[] | Record<string, number[]>;
   /**
-   * Which HCAs the soft kernel has. `auto`: the system's RDMA devices, and the software HCA for all
-   * addresses that none of them has; `soft`: the software HCA alone; `rdma`: RDMA devices alone; or the
-   * name of one of them, such as `mlx5_0`. Where there is none of those asked for, opening fails. Options
-   * of packets, timers, faults and captures are the software HCA's.
+   * The HCAs of the soft kernel. `auto`: RDMA devices, and the software HCA for all addresses that no RDMA
+   * device has; `soft`: the software HCA only; `rdma`: RDMA devices only; or the name of an RDMA device,
+   * such as `mlx5_0`. Opening fails if there is no such HCA. Options for packets, timers, faults and
+   * captures apply to the software HCA only.
    */
   hca: string;
   /**
-   * Behind which door the kernel is: `driver`, the WinVerbs driver of Windows; `soft`, the soft kernel with
-   * its software HCA; `auto`, the driver where the system has one, else the soft kernel. What a thread has
-   * opened first it has from then on.
+   * The kernel of this thread. `driver`: the WinVerbs driver of Windows; `soft`: the soft kernel with its
+   * software HCA; `auto`: the driver if one is installed, otherwise the soft kernel. The first open of a
+   * thread determines it for all later ones.
    */
   kernel: 'auto' | 'driver' | 'soft';
-  /** Maximum wait for the soft kernel's thread when a device file is opened. */
+  /** Maximum wait for the soft kernel's thread when a device file is opened, in milliseconds. */
   startTimeoutMs: number;
 }
 
@@ -232,7 +242,7 @@ export const rcShape = (z: Zod) =>
       .int()
       .min(0)
       .max(252)
-      .multipleOf(4, 'it takes a DSCP shifted left by two: a multiple of 4')
+      .multipleOf(4, 'it must be a multiple of 4: a DSCP shifted left by two')
       .default(defaultOptions.rc.trafficClass),
   });
 

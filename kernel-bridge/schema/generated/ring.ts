@@ -3,11 +3,11 @@
 export const abi = {
   // Completion queue ring: header, then `entries` CQEs.
   cqHeaderBytes: 128,
-  /** Written by the HCA: CQEs written so far. */
+  /** Written by the HCA: number of CQEs written. */
   cqProducer: 0,
-  /** Written by the HCA: 0 good, 1 overrun (the CQ has failed). */
+  /** Written by the HCA: 0 valid, 1 overrun (the CQ has failed). */
   cqState: 1,
-  /** Written by the consumer: CQEs taken so far. */
+  /** Written by the consumer: number of CQEs consumed. */
   cqConsumer: 16,
 
   // CQE.
@@ -23,7 +23,7 @@ export const abi = {
   /** Bytes received, read or (atomics) 8. */
   cqeLength: 4,
   cqeFlags: 5,
-  /** Immediate data, or the invalidated rkey; wire number. */
+  /** Immediate data, or the invalidated rkey, as the number in packets. */
   cqeImmediate: 6,
   cqeSourceQpn: 7,
   /** AETH syndrome or an internal reason, for diagnosis. */
@@ -35,9 +35,9 @@ export const abi = {
   cqeFlagInvalidated: 0x2,
   cqeFlagGrh: 0x4,
   cqeFlagSolicited: 0x8,
-  /** The WQE index counts the receive queue. */
+  /** The WQE index refers to the receive queue. */
   cqeFlagReceiveQueue: 0x80,
-  /** With ReceiveQueue: the index counts the QP's shared receive queue. */
+  /** With ReceiveQueue: the index refers to the QP's shared receive queue. */
   cqeFlagSharedReceive: 0x100,
 
   // Queue pair ring: header, send queue, receive queue.
@@ -49,13 +49,13 @@ export const abi = {
   /** Written by the HCA: WV_QP_STATE. */
   qpState: 16,
   /**
-   * Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: it puts
-   * a fence in between. 1: it need not, because the HCA issues a barrier in all threads of the process, so
+   * Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence
+   * in between is required. 1: no fence, because the HCA issues a barrier in all threads of the process, so
    * that one of the two sees the other.
    */
   qpUnfenced: 17,
   /**
-   * Written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive
+   * Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive
    * then rings the doorbell.
    */
   qpReceiveBell: 18,
@@ -66,9 +66,9 @@ export const abi = {
   swFlags: 1,
   /** SGEs; with INLINE the number of inline bytes. */
   swSgeCount: 2,
-  /** Immediate data, or the peer's rkey to invalidate; wire number. */
+  /** Immediate data, or the peer's rkey to invalidate, as the number in packets. */
   swImmediate: 3,
-  /** Remote address; BIND, FAST_REGISTER: where the window or region starts in that of swRkey. */
+  /** Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey. */
   swRemoteLo: 4,
   swRemoteHi: 5,
   /** Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key. */
@@ -78,7 +78,7 @@ export const abi = {
   /** Compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length. */
   swCompareLo: 8,
   swCompareHi: 9,
-  /** Swap operand; BIND: the window's present rkey. */
+  /** Swap operand; BIND: the window's current rkey. */
   swSwapLo: 10,
   /**
    * BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).
@@ -114,16 +114,16 @@ export const abi = {
   receiveWqeHeaderBytes: 16,
   rwSgeCount: 0,
 
-  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free
-  // from then on, while its CQE may come later, in any order among the queue pairs.
+  // Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free
+  // from then on, although its CQE may come later, and in any order among the queue pairs.
   srqHeaderBytes: 128,
   /** Written by the poster. */
   srqProducer: 0,
-  /** Written by the HCA: WQEs taken so far. */
+  /** Written by the HCA: number of WQEs consumed. */
   srqConsumer: 16,
   /**
-   * Written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a
-   * receive rings the doorbell for it, with a fence before it reads this word.
+   * Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a
+   * receive rings its doorbell, with a fence before it reads this word.
    */
   srqReceiveBell: 17,
 
@@ -134,6 +134,6 @@ export const abi = {
   sgeLength: 2,
   sgeLkey: 3,
 
-  // The bytes before the payload of a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
+  // The bytes before the payload of a UD receive: an IPv6 header, or 20 zero bytes and an IPv4 header.
   grhBytes: 40,
 } as const;

@@ -3,7 +3,7 @@ import type * as z from 'zod';
 
 type Zod = typeof import('zod');
 
-/** A queue pair. Numbers of work requests count from its creation and begin again at 2³². */
+/** Statistics of a queue pair. Counts of work requests start at its creation and wrap at 2³². */
 export interface QueuePairStatistics {
   /** The queue pair number, as in packets. */
   readonly qpn: number;
@@ -11,15 +11,15 @@ export interface QueuePairStatistics {
   readonly type: string;
   /** `RESET` to `ERROR`: the names of `QpState`. */
   readonly state: string;
-  /** This side's IP address; empty before the queue pair is connected. */
+  /** The local IP address; empty before the queue pair is connected. */
   readonly local: string;
   /** The peer's IP address; empty before the queue pair is connected. */
   readonly remote: string;
-  /** The peer's queue pair number; 0 before. */
+  /** The peer's queue pair number; 0 before the queue pair is connected. */
   readonly remoteQpn: number;
-  /** Bytes of payload in a packet; 0 before. */
+  /** Payload of a full packet, in bytes; 0 before the queue pair is connected. */
   readonly mtu: number;
-  /** `local`: shared memory; `wire`: UDP; `none`: it has no peer. */
+  /** The link: `local` (shared memory), `wire` (UDP), or `none` without a peer. */
   readonly link: 'local' | 'wire' | 'none';
   /** Entries of the send queue. */
   readonly sendEntries: number;
@@ -29,23 +29,23 @@ export interface QueuePairStatistics {
   readonly sent: number;
   /** Entries of the receive queue; 0 with a shared receive queue. */
   readonly receiveEntries: number;
-  /** Receives that wait for a message. */
+  /** Receives waiting for a message. */
   readonly receiveWaiting: number;
   /** Receives that a message has consumed. */
   readonly received: number;
-  /** Whether it takes its receives from a shared receive queue, whose numbers are in `sharedReceived`. */
+  /** Whether it uses a shared receive queue; its counts are in `sharedReceived`. */
   readonly sharedReceives: boolean;
   /** Packets (PSNs) that may be in flight. */
   readonly window: number;
   /** Packets in flight. */
   readonly inFlight: number;
-  /** How often the oldest of these was retransmitted. */
+  /** Retransmissions of the oldest packet in flight. */
   readonly retries: number;
-  /** How often the peer has answered it with an RNR NAK. */
+  /** RNR NAKs received for the oldest packet in flight. */
   readonly rnrRetries: number;
-  /** Whether it waits because the peer has no Receive. */
+  /** Whether it waits because the peer has no Receive posted. */
   readonly rnrWaiting: boolean;
-  /** The smoothed time of a round trip in nanoseconds; 0: not measured. */
+  /** Smoothed round-trip time in nanoseconds; 0: not measured. */
   readonly roundTripNs: number;
 }
 
@@ -103,15 +103,15 @@ export function queuePairAt(numbers: Float64Array, at: number) {
   };
 }
 
-/** A memory region or window. */
+/** Statistics of a memory region or window. */
 export interface MemoryStatistics {
-  /** `fast`: a region for fast registration. */
+  /** The kind of registration; `fast`: a region for fast registration. */
   readonly kind: 'region' | 'window' | 'fast';
-  /** Bytes. */
+  /** Length in bytes. */
   readonly length: number;
-  /** Names of `WvAccess`. */
+  /** Access rights: names of `WvAccess`. */
   readonly access: readonly string[];
-  /** Whether it is registered, or bound, at present. */
+  /** Whether it is currently registered or bound. */
   readonly live: boolean;
   /** Whether it is memory of `allocate()`. */
   readonly allocated: boolean;

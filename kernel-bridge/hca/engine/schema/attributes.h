@@ -14,19 +14,19 @@ struct QpCreate {
   uint32_t sendCq = 0;
   uint32_t receiveCq = 0;
   uint32_t srq = 0;
-  uint32_t pkeyTable = 0;  // The P_Key table of the QP's `pkeyIndex`; 0: a table with 0xffff only.
+  uint32_t pkeyTable = 0;  // The P_Key table that `pkeyIndex` refers to; 0: a table with 0xffff only.
   uint32_t type = 0;  // 0 RC, 1 UC, 3 UD (WV_QP_TYPE).
   bool signalAll = false;  // WV_QP_SIGNAL_SENDS.
-  uint64_t ringAddress = 0;  // Must lie in a ring allocation.
+  uint64_t ringAddress = 0;  // Address of the ring, within a ring allocation.
   uint64_t ringBytes = 0;
   uint32_t sendEntries = 0;  // A power of two.
-  uint32_t sendStride = 0;  // Bytes of a WQE.
+  uint32_t sendStride = 0;  // Size of a WQE, in bytes.
   uint32_t sendSge = 0;
   uint32_t maxInline = 0;
   uint32_t receiveEntries = 0;  // A power of two.
-  uint32_t receiveStride = 0;  // Bytes of a WQE.
+  uint32_t receiveStride = 0;  // Size of a WQE, in bytes.
   uint32_t receiveSge = 0;
-  uint32_t token = 0;  // Comes back in every CQE.
+  uint32_t token = 0;  // Returned in every CQE.
 
   template <typename Visit>
   static bool each(Visit visit) {
@@ -57,7 +57,7 @@ struct SrqCreate {
   uint64_t ringAddress = 0;
   uint64_t ringBytes = 0;
   uint32_t entries = 0;  // A power of two.
-  uint32_t stride = 0;  // Bytes of a WQE.
+  uint32_t stride = 0;  // Size of a WQE, in bytes.
   uint32_t sge = 0;
 
   template <typename Visit>
@@ -78,12 +78,12 @@ constexpr uint32_t kEntries = 0x1;
 constexpr uint32_t kLimit = 0x2;
 }  // namespace srqmask
 
-// Attributes of a shared receive queue that a modify changes.
+// Attributes of a shared receive queue that can be modified.
 struct SrqAttributeWords {
-  uint32_t entries = 0;  // Requires the new ring; nothing may be posted meanwhile.
+  uint32_t entries = 0;  // Number of WQEs. Requires a new ring; nothing may be posted during the resize.
   uint64_t ringAddress = 0;
   uint64_t ringBytes = 0;
-  uint32_t limit = 0;  // The limit event is reported once, when fewer WQEs are left; 0 requests none.
+  uint32_t limit = 0;  // One limit event is reported when fewer WQEs are left; 0: no event.
 
   template <typename Visit>
   static bool each(Visit visit) {
@@ -121,27 +121,28 @@ constexpr uint32_t kExtensions = 0x80000;
 
 // Attributes of a queue pair (IBA 1 §11.2.5.2); MTUs in bytes, timeouts as codes.
 struct QpAttributeWords {
-  uint32_t state = 0;  // WV_QP_STATE that is reached or to be reached.
-  uint32_t currentState = 0;  // WV_QP_STATE that the caller assumes; the modify fails in another.
+  uint32_t state = 0;  // The current or requested WV_QP_STATE.
+  uint32_t currentState = 0;  // The WV_QP_STATE that the caller assumes; the modify fails in any other.
   uint32_t type = 0;  // WV_QP_TYPE, as created.
-  uint32_t qpn = 0;  // The queue pair's number on the wire, 24 bits.
-  uint32_t access = 0;  // WV_ACCESS_* values below 0x100: what the peer may do.
+  uint32_t qpn = 0;  // The queue pair number (QPN), 24 bits.
+  uint32_t access = 0;  // WV_ACCESS_* values below 0x100: the operations permitted to the peer.
   uint32_t pkeyIndex = 0;  // The index of the P_Key in the port's table.
-  uint32_t port = 0;  // The port of this side; each device has port 1.
-  // UD. One with the high bit set is controlled: QP1 has one, and only the kernel may give it to a QP (IBA 1 §10.2.5).
+  uint32_t port = 0;  // The local port; each device has port 1 only.
+  // The Q_Key; UD only. Values with the high bit set are controlled: QP1 has one, and only the kernel may assign one to
+  // a QP (IBA 1 §10.2.5).
   uint32_t qkey = 0;
-  uint32_t pathMtu = 0;  // Bytes of payload of a full packet: 256, 512, 1024, 2048 or 4096.
+  uint32_t pathMtu = 0;  // Payload of a full packet, in bytes: 256, 512, 1024, 2048 or 4096.
   uint32_t destinationQpn = 0;  // The peer's queue pair number, 24 bits.
-  uint32_t receivePsn = 0;  // The number of the first packet that is expected, 24 bits.
-  uint32_t sendPsn = 0;  // The number of the first packet that is sent, 24 bits.
-  uint32_t responderResources = 0;  // RDMA reads and atomics of the peer that are served at a time.
-  uint32_t initiatorDepth = 0;  // RDMA reads and atomics of this side that may be outstanding.
-  uint32_t minRnrTimer = 0;  // The wait that an RNR NAK requests of the peer: a code of 5 bits (IBA 1 §9.7.5.2.8).
+  uint32_t receivePsn = 0;  // The expected PSN of the first packet received, 24 bits.
+  uint32_t sendPsn = 0;  // The PSN of the first packet sent, 24 bits.
+  uint32_t responderResources = 0;  // Maximum number of the peer's RDMA Reads and atomics served at a time.
+  uint32_t initiatorDepth = 0;  // Maximum number of outstanding RDMA Reads and atomics of this side.
+  uint32_t minRnrTimer = 0;  // The wait that an RNR NAK requests of the peer, a code of 5 bits (IBA 1 §9.7.5.2.8).
   uint32_t ackTimeout = 0;  // How long to wait for an acknowledgement, 5 bits: 4.096 µs × 2^code; 0 is infinite.
-  uint32_t retryCount = 0;  // Repetitions without an acknowledgement, 0 to 7.
-  uint32_t rnrRetry = 0;  // Repetitions when the peer has no receive, 0 to 6; 7: without end.
-  uint32_t patience = 0;  // RnrPatience bits; without a bit the respective number above applies as it is.
-  // PeerExtensions bits; in the upper half the bytes of payload of a full packet, or 0: those of the path MTU.
+  uint32_t retryCount = 0;  // Retries without an acknowledgement, 0 to 7.
+  uint32_t rnrRetry = 0;  // Retries when the peer has no receive posted, 0 to 6; 7: unlimited.
+  uint32_t patience = 0;  // RnrPatience bits. Without a bit, the respective retry number above applies unchanged.
+  // PeerExtensions bits. The upper half is the payload of a full packet in bytes, or 0 for that of the path MTU.
   uint32_t extensions = 0;
 
   template <typename Visit>
@@ -180,14 +181,14 @@ struct HcaLimits {
   uint32_t maxSrqSge = 32;
   uint32_t maxQpWr = 16'384;
   uint32_t maxSge = 32;
-  uint32_t maxReadSge = 32;  // SGEs of an RDMA read.
+  uint32_t maxReadSge = 32;  // SGEs of an RDMA Read.
   uint32_t maxCqEntries = 1'048'576;
   uint32_t maxInline = 1024;
   uint32_t maxReadDepth = 128;  // Responder resources and initiator depth of a QP.
   uint64_t maxMrSize = 1'099'511'627'776;
   uint32_t maxAh = 65'536;  // Address handles.
-  uint32_t maxGroups = 4096;  // Multicast groups, counted for each interface.
-  uint32_t maxGroupQps = 1024;  // QPs that are attached to one group.
+  uint32_t maxGroups = 4096;  // Multicast groups, for each interface.
+  uint32_t maxGroupQps = 1024;  // QPs attached to one group.
   uint32_t maxAttached = 65'536;  // Attachments of all groups and QPs.
   uint32_t maxPkeys = 4096;  // Entries of a P_Key table.
 

@@ -26,16 +26,16 @@ struct HcaEvent {
   static HcaEvent srq(uint32_t srq, SrqEvent event) {
     return {Kind::kSrq, {srq, static_cast<uint32_t>(event)}};
   }
-  // A request that waited for a CQ event was completed natively: unlink it.
+  // A request that waited for a CQ event was completed natively and must be unlinked.
   static HcaEvent notified(uint32_t slot, uint32_t serial) {
     return {Kind::kNotified, {slot, serial}};
   }
-  // Capture has ended: its file cannot be written.
+  // The capture has ended because its file cannot be written.
   static HcaEvent capture(uint32_t error) {
     return {Kind::kCapture, {error}};
   }
-  // A device has failed: all of its users have to close it. The software HCA fails as a whole, when its engine's thread
-  // cannot go on.
+  // A device has failed; all of its users have to close it. The software HCA fails as a whole, when its engine's thread
+  // cannot continue.
   static HcaEvent fatal(uint32_t error) {
     return {Kind::kFatal, {error}};
   }
@@ -43,20 +43,20 @@ struct HcaEvent {
   static HcaEvent observed(uint32_t number) {
     return {Kind::kObserved, {number}};
   }
-  // UDP port 4791 could not be opened when something needed it, or was given up because a process of another version
-  // shares it; `SoftHca.wireProblem` says why.
+  // UDP port 4791 could not be opened when it was needed, or was closed because a process of another version shares it;
+  // `SoftHca.wireProblem` has the reason.
   static HcaEvent wireLost() {
     return {Kind::kWireLost, {}};
   }
-  // Ports, addresses or P_Keys of a device of real HCAs have changed.
+  // Ports, addresses or P_Keys of a real HCA have changed.
   static HcaEvent port() {
     return {Kind::kPort, {}};
   }
-  // The system takes a device of real HCAs away.
+  // A real HCA is being removed.
   static HcaEvent gone() {
     return {Kind::kGone, {}};
   }
-  // An event of librdmacm, which has the connections of real HCAs. The numbers are rdma_cm's.
+  // An event of librdmacm, which manages the connections of real HCAs. The numbers are those of rdma_cm.
   static HcaEvent cm(uint32_t event, int32_t status, uint32_t id, uint32_t listener, uint32_t responderResources,
       uint32_t initiatorDepth, uint32_t retryCount, uint32_t rnrRetryCount, bool srq, uint32_t qpn, uint32_t qkey,
       uint32_t length) {

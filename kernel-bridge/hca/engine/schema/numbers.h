@@ -5,24 +5,25 @@
 
 namespace nd {
 
-// The version of all that two instances of this package say to each other beyond the standards: the frames of slots and
-// ports, the rings and tables that processes of a host share, the statistics they ask each other for, the probes of the
-// steering of the port, the extensions that REQ and REP agree on, and the hello of networkdirect/net. Two numbers that
-// differ have nothing in common but RoCEv2: the names of local sockets contain this one (local_names.h), so that
-// instances of two dialects on one host meet as two users do. CONTRIBUTING.md says when it changes.
+// The version of everything that two instances of this package exchange beyond the standards: the frames of slots and
+// ports, the rings and tables shared by processes of a host, statistics, the probes of the port steering, the
+// extensions negotiated in REQ and REP, and the hello of networkdirect/net. Instances with different versions have only
+// RoCEv2 in common: the names of local sockets contain the version (local_names.h), so that two dialects on one host
+// are separated like two users. CONTRIBUTING.md says when it changes.
 constexpr uint32_t kDialect = 6;
 
-// Processes of one user on a host: a slot is a number below, the high 8 bits of a QPN.
+// Maximum number of processes of one user on a host. Their slots are numbers below this; a slot is the high 8 bits of a
+// QPN.
 constexpr uint32_t kSlots = 254;
 
-// Views that a process has of memory of its peers at a time. Each is a mapping, of which Linux gives a process 65530
-// for all that it does.
+// Maximum number of views of peer memory that a process has at a time. Each is a mapping; Linux limits a process to
+// 65530 mappings in total.
 constexpr uint32_t kMostViews = 4096;
 
-// In place of a sender's slot: the packet arrived over UDP, from any sender.
+// Used instead of a sender's slot for packets that arrived over UDP.
 constexpr uint32_t kByWire = 0xffffffff;
 
-// NTSTATUS values of HCA commands and of the door.
+// NTSTATUS values of HCA commands and of the request channel.
 enum class Status : uint32_t {
   kSuccess = 0x0,
   kPending = 0x103,
@@ -50,37 +51,37 @@ enum class Status : uint32_t {
   kDeviceRemoved = 0xc00002b6,
 };
 
-// What a direct access does with a peer's memory.
+// Operations of a direct access to a peer's memory.
 enum class DirectOperation : uint32_t {
-  kWrite = 0,  // Copies bytes to the peer's memory.
-  kRead = 1,  // Copies the peer's memory into the bytes.
-  kFetchAdd = 2,  // Adds the 8 bytes to 8 of the peer; their previous value replaces them.
-  // If 8 bytes of the peer equal the first 8, they become the second 8; their previous value replaces the first.
+  kWrite = 0,  // Copies local bytes to the peer's memory.
+  kRead = 1,  // Copies the peer's memory to local bytes.
+  kFetchAdd = 2,  // Adds 8 local bytes to 8 bytes of the peer, and returns the previous value in their place.
+  // If 8 bytes of the peer equal the first 8 local bytes, replaces them by the second 8. Their previous value replaces
+  // the first 8.
   kCompareExchange = 3,
 };
 
-// How a direct access ends.
+// Results of a direct access.
 enum class DirectResult : uint32_t {
-  kDone = 0,  // It is done.
-  kNotMapped = 1,  // The peer's memory is not mapped in this process yet; the peer has been asked for it.
-  kRefused = 2,  // The peer's key does not allow it, or this process can map no memory of the peer.
-  kUnknown = 3,  // The peer took its memory away meanwhile: an atomic operation may have been executed.
+  kDone = 0,  // The access was executed.
+  kNotMapped = 1,  // The peer's memory is not mapped in this process yet; the mapping was requested from the peer.
+  kRefused = 2,  // The peer's key does not allow the access, or this process cannot map memory of the peer.
+  kUnknown = 3,  // The peer withdrew its memory during the access: an atomic operation may have been executed.
 };
 
 // QP event numbers.
 enum class QpEvent : uint32_t {
-  // The first packet has arrived in RTR: the peer regards the connection as established.
-  kCommunicationEstablished = 1,
-  kSendQueueDrained = 2,  // The queue pair has reached SQD, and nothing is in flight.
-  kFatal = 3,  // The queue pair has moved itself to ERROR; the event's reason is the WV_WC_STATUS.
-  kPeerLost = 4,  // As `fatal`: retries or keep-alive are spent, or the peer's process has died.
-  kLastWqe = 5,  // In ERROR: the queue pair takes no more WQEs from its shared receive queue.
+  kCommunicationEstablished = 1,  // The first packet has arrived in RTR: for the peer, the connection is established.
+  kSendQueueDrained = 2,  // The queue pair has reached SQD, with nothing in flight.
+  kFatal = 3,  // The queue pair has moved to ERROR on its own; the reason of the event is a WV_WC_STATUS.
+  kPeerLost = 4,  // As `fatal`, because retries or keep-alive probes are exhausted, or the peer's process has died.
+  kLastWqe = 5,  // The queue pair is in ERROR and takes no more WQEs from its shared receive queue.
 };
 
 // SRQ event numbers.
 enum class SrqEvent : uint32_t {
-  kLimit = 1,  // Fewer receives are left than the limit; reported once for each time that it is set.
-  kFatal = 2,  // The queue has failed for good, as its ring was invalid.
+  kLimit = 1,  // Fewer receives are left than the limit; reported once each time the limit is set.
+  kFatal = 2,  // The queue has failed permanently because its ring was invalid.
 };
 
 // CQ event numbers.
@@ -89,32 +90,32 @@ enum class CqEvent : uint32_t {
   kOverrun = 2,  // The CQ has overrun and failed; its QPs are in ERROR.
 };
 
-// Sides whose RNR handling is limited by time: bits of a QP attribute. Without them only the RNR retry count and the
-// RNR NAK timer apply.
+// Sides with a time limit for RNR retries: bits of a QP attribute. Without a bit, only the RNR retry count and the RNR
+// NAK timer apply.
 namespace rnrpatience {
-// The peer may retry RnrRetry.MOST times or for ever: RNR NAKs request longer and longer waits, which together reach
-// the option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
+// The peer may retry RnrRetry.MOST times or without limit: RNR NAKs request increasing waits, which add up to the
+// option rnrPatienceMs, and are withdrawn on the wire once a receive is posted.
 constexpr uint32_t kResponder = 1;
-constexpr uint32_t kRequester = 2;  // Retries go on beyond a count of RnrRetry.MOST until that time has passed.
+constexpr uint32_t kRequester = 2;  // Retries continue beyond a count of RnrRetry.MOST until that time has passed.
 }  // namespace rnrpatience
 
-// Extensions that a peer accepts beyond the standard: bits of a QP attribute. Connection management sets them when both
-// ends have agreed; other peers receive standard packets only.
+// Extensions beyond the standard that a peer supports: bits of a QP attribute. Connection management sets them when
+// both peers have agreed; other peers receive standard packets only.
 namespace extensions {
 constexpr uint32_t kLongWindow = 1;  // More PSNs in flight than the option `window`.
 // Acknowledgements that report packets received behind a gap (transport/extensions/selective_ack.h).
 constexpr uint32_t kRecovery = 2;
-// Packets that are too long for the path, in fragments (transport/extensions/fragments.h).
+// Packets longer than the path allows, sent as fragments (transport/extensions/fragments.h).
 constexpr uint32_t kFragments = 4;
 // Selective retransmission of lost READ and ATOMIC responses (transport/extensions/lost_responses.h).
 constexpr uint32_t kAnswers = 8;
-// Full packets have a length of their own, which is in the upper half of the word (PacketBytes).
+// Full packets of an agreed length, which is in the upper half of the word (PacketBytes).
 constexpr uint32_t kLongPackets = 16;
 }  // namespace extensions
 
-// With PeerExtensions.longPackets the upper half of the word (above `shift`) has the bytes of payload of a full packet:
-// a multiple of `step`, so that no packet splits a word of 8 bytes which both sides have aligned, and at most
-// `longest`. 0: the path MTU.
+// With PeerExtensions.longPackets, the upper half of the word (above `shift`) is the payload of a full packet in bytes:
+// at most `longest`, and a multiple of `step`, so that a packet never splits an 8-byte word that is aligned on both
+// sides. 0: the path MTU.
 namespace extensions {
 constexpr uint32_t kPacketBytesShift = 16;
 constexpr uint32_t kPacketBytesStep = 8;
@@ -133,14 +134,14 @@ namespace wire {
 constexpr uint16_t kDefaultPkey = 0xffff;
 }  // namespace wire
 
-// A request for an event is a WV_IO_ID: where its Id and its Data are, and its bytes.
+// Layout of the request for an event, a WV_IO_ID: offsets of Id and Data, and its size.
 namespace door {
 constexpr size_t kEventIdAt = 0;
 constexpr size_t kEventTypeAt = 12;
 constexpr size_t kEventBytes = 16;
 }  // namespace door
 
-// The kinds of requests: open, close, an IOCTL, or cancelling an earlier request.
+// Kinds of requests: open, close, an IOCTL, or the cancellation of an earlier request.
 namespace door {
 constexpr uint32_t kMajorCreate = 0;
 constexpr uint32_t kMajorClose = 2;
@@ -148,7 +149,7 @@ constexpr uint32_t kMajorDeviceControl = 14;
 constexpr uint32_t kMajorCancel = 256;
 }  // namespace door
 
-// Slot states, as in `NativeChannel.states`: what JavaScript sees in the state words.
+// Slot states, as JavaScript reads them in `NativeChannel.states`.
 namespace door {
 constexpr int32_t kSlotFree = 0;
 constexpr int32_t kSlotPending = 1;
@@ -158,12 +159,12 @@ constexpr int32_t kSlotDone = 2;
 // Outcomes of `NativeChannel.call`.
 namespace door {
 constexpr uint32_t kCallDone = 0;  // Status, information and output are in `answer` and `answerBytes`.
-// The output is too long for `answerBytes`: it is in the slot of `answer`, which the caller releases.
+// The output is too long for `answerBytes`; it is in the slot of `answer`, which the caller releases.
 constexpr uint32_t kCallLong = 1;
-constexpr uint32_t kCallTimedOut = 2;  // The kernel was asked to cancel the request; its answer is lost.
-constexpr uint32_t kCallNoSlot = 3;  // All slots are taken.
-// V8 was asked to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops it
-// as soon as native code has returned; the kernel was asked to cancel a `NativeChannel.call`.
+constexpr uint32_t kCallTimedOut = 2;  // The kernel was requested to cancel the request; its output is lost.
+constexpr uint32_t kCallNoSlot = 3;  // All slots are in use.
+// V8 was requested to stop this thread (`worker.terminate()`, `process.exit()`, the timeout of a vm script), and stops
+// it as soon as native code has returned; the kernel was requested to cancel a pending `NativeChannel.call`.
 constexpr uint32_t kCallStopped = 4;
 }  // namespace door
 

@@ -8,11 +8,11 @@ namespace nd {
 // The link for connections between processes of this host.
 enum class LinkChoice : uint8_t { kAuto, kWire, kLocal };
 
-// How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide.
+// How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
 enum class IcrcCheck : uint8_t { kSolved, kExact };
 
 struct FaultRates {
-  uint64_t seed = 1;  // Seed of the random numbers.
+  uint64_t seed = 1;  // Seed of the random number generator.
   double drop = 0;  // Probability that a packet is lost, 0 to 1.
   double duplicate = 0;  // Probability that a packet arrives twice.
   double reorder = 0;  // Probability that a packet arrives late.
@@ -29,16 +29,15 @@ void readOptions(Reader& reader, FaultRates* o) {
 }
 
 struct TransportOptions {
-  // Interval of probes on idle established wire connections (zero-length RDMA WRITE); 0: none.
+  // Interval of probes (zero-length RDMA WRITEs) on idle connections over UDP, in milliseconds; 0: no probes.
   uint64_t keepAliveNs = 10'000'000'000;
-  // The least time for which a message waits for a Receive that is posted late.
-  uint64_t rnrPatienceNs = 1'000'000'000;
-  bool ecn = false;  // Sends connections' packets as ECN-capable, ECT(0).
-  // Maximum of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
+  uint64_t rnrPatienceNs = 1'000'000'000;  // Minimum time that a message waits for a Receive (RNR), in milliseconds.
+  bool ecn = false;  // Sends packets of connections as ECN-capable, ECT(0).
+  // Maximum number of PSNs in flight per QP; fewer after losses and congestion notifications, up to twice as many small
   // messages on the local link.
   uint32_t window = 128;
-  // Maximum of bytes in flight per QP towards another process with this engine, where the round trip is longer than
-  // 0.25 ms: the window grows to what the path takes, up to this.
+  // Maximum number of bytes in flight per QP to another process with this engine, if the round trip is longer than 0.25
+  // ms: the window grows up to this size, as far as the path allows.
   uint64_t longWindowBytes = 33'554'432;
 };
 
@@ -53,14 +52,14 @@ void readOptions(Reader& reader, TransportOptions* o) {
 
 struct LinkOptions {
   LinkChoice link = LinkChoice::kAuto;  // The link for connections between processes of this host.
-  // How the checksum (ICRC) of IPv4 packets is checked, which covers an ID that UDP sockets hide.
+  // How the checksum (ICRC) of IPv4 packets is checked; it covers an ID that UDP sockets do not report.
   IcrcCheck icrc = IcrcCheck::kSolved;
   // Direct access: connected processes of this user map memory of `allocate()` whose keys allow it, and execute RDMA
-  // Writes, Reads and atomics there themselves, without this process's CPU.
+  // Writes, Reads and atomics there themselves, without using this process's CPU.
   bool direct = true;
   // Writes all packets of the links to a new pcapng file at this path; `%p` becomes the process id.
   std::string capture;
-  uint32_t receiveBufferBytes = 4'194'304;  // Bytes of the socket's receive buffer.
+  uint32_t receiveBufferBytes = 4'194'304;  // Size of the socket's receive buffer, in bytes.
 };
 
 template <typename Reader>

@@ -6,9 +6,9 @@ namespace nd::abi {
 
 // Completion queue ring: header, then `entries` CQEs.
 constexpr uint32_t kCqHeaderBytes = 128;
-constexpr uint32_t kCqProducer = 0;  // Written by the HCA: CQEs written so far.
-constexpr uint32_t kCqState = 1;  // Written by the HCA: 0 good, 1 overrun (the CQ has failed).
-constexpr uint32_t kCqConsumer = 16;  // Written by the consumer: CQEs taken so far.
+constexpr uint32_t kCqProducer = 0;  // Written by the HCA: number of CQEs written.
+constexpr uint32_t kCqState = 1;  // Written by the HCA: 0 valid, 1 overrun (the CQ has failed).
+constexpr uint32_t kCqConsumer = 16;  // Written by the consumer: number of CQEs consumed.
 
 // CQE.
 constexpr uint32_t kCqeBytes = 64;
@@ -18,7 +18,7 @@ constexpr uint32_t kCqeOpcode = 2;  // WV_OPCODE as a completion type.
 constexpr uint32_t kCqeStatus = 3;  // WV_WC_STATUS.
 constexpr uint32_t kCqeLength = 4;  // Bytes received, read or (atomics) 8.
 constexpr uint32_t kCqeFlags = 5;
-constexpr uint32_t kCqeImmediate = 6;  // Immediate data, or the invalidated rkey; wire number.
+constexpr uint32_t kCqeImmediate = 6;  // Immediate data, or the invalidated rkey, as the number in packets.
 constexpr uint32_t kCqeSourceQpn = 7;
 constexpr uint32_t kCqeVendor = 8;  // AETH syndrome or an internal reason, for diagnosis.
 constexpr uint32_t kCqePkeyIndex = 9;
@@ -28,19 +28,20 @@ constexpr uint32_t kCqeFlagImmediate = 0x1;
 constexpr uint32_t kCqeFlagInvalidated = 0x2;
 constexpr uint32_t kCqeFlagGrh = 0x4;
 constexpr uint32_t kCqeFlagSolicited = 0x8;
-constexpr uint32_t kCqeFlagReceiveQueue = 0x80;  // The WQE index counts the receive queue.
-constexpr uint32_t kCqeFlagSharedReceive = 0x100;  // With ReceiveQueue: the index counts the QP's shared receive queue.
+constexpr uint32_t kCqeFlagReceiveQueue = 0x80;  // The WQE index refers to the receive queue.
+// With ReceiveQueue: the index refers to the QP's shared receive queue.
+constexpr uint32_t kCqeFlagSharedReceive = 0x100;
 
 // Queue pair ring: header, send queue, receive queue.
 constexpr uint32_t kQpHeaderBytes = 128;
 constexpr uint32_t kQpSendProducer = 0;  // Written by the poster.
 constexpr uint32_t kQpReceiveProducer = 1;  // Written by the poster.
 constexpr uint32_t kQpState = 16;  // Written by the HCA: WV_QP_STATE.
-// Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: it puts a fence in
-// between. 1: it need not, because the HCA issues a barrier in all threads of the process, so that one of the two sees
+// Written by the HCA. The poster of a receive reads qpReceiveBell after its producer counter. 0: a fence in between is
+// required. 1: no fence, because the HCA issues a barrier in all threads of the process, so that one of the two sees
 // the other.
 constexpr uint32_t kQpUnfenced = 17;
-// Written by the HCA: not 0 in ERROR and while a message waits for a receive. The poster of a receive then rings the
+// Written by the HCA: nonzero in ERROR and while a message waits for a receive. The poster of a receive then rings the
 // doorbell.
 constexpr uint32_t kQpReceiveBell = 18;
 
@@ -49,8 +50,8 @@ constexpr uint32_t kSendWqeHeaderBytes = 64;
 constexpr uint32_t kSwOpcode = 0;
 constexpr uint32_t kSwFlags = 1;
 constexpr uint32_t kSwSgeCount = 2;  // SGEs; with INLINE the number of inline bytes.
-constexpr uint32_t kSwImmediate = 3;  // Immediate data, or the peer's rkey to invalidate; wire number.
-// Remote address; BIND, FAST_REGISTER: where the window or region starts in that of swRkey.
+constexpr uint32_t kSwImmediate = 3;  // Immediate data, or the peer's rkey to invalidate, as the number in packets.
+// Remote address; BIND, FAST_REGISTER: start of the window or region within the region of swRkey.
 constexpr uint32_t kSwRemoteLo = 4;
 constexpr uint32_t kSwRemoteHi = 5;
 // Remote key; BIND, FAST_REGISTER: lkey of the region with the memory; LOCAL_INVALIDATE: the key.
@@ -58,7 +59,7 @@ constexpr uint32_t kSwRkey = 6;
 constexpr uint32_t kSwAccess = 7;  // BIND, FAST_REGISTER: WV_ACCESS_* bits.
 constexpr uint32_t kSwCompareLo = 8;  // Compare, or the operand of fetch-and-add; BIND, FAST_REGISTER: length.
 constexpr uint32_t kSwCompareHi = 9;
-constexpr uint32_t kSwSwapLo = 10;  // Swap operand; BIND: the window's present rkey.
+constexpr uint32_t kSwSwapLo = 10;  // Swap operand; BIND: the window's current rkey.
 // BIND: the window's next rkey (same index, other low byte); FAST_REGISTER: the region's (any low byte).
 constexpr uint32_t kSwSwapHi = 11;
 constexpr uint32_t kSwAh = 12;  // UD: address handle.
@@ -89,13 +90,13 @@ constexpr uint32_t kSendFlagInvalidate = 0x100;  // Send with Invalidate.
 constexpr uint32_t kReceiveWqeHeaderBytes = 16;
 constexpr uint32_t kRwSgeCount = 0;
 
-// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message takes it: its slot is free from
-// then on, while its CQE may come later, in any order among the queue pairs.
+// Shared receive queue ring: header, then receive WQEs. A WQE is copied when a message consumes it: its slot is free
+// from then on, although its CQE may come later, and in any order among the queue pairs.
 constexpr uint32_t kSrqHeaderBytes = 128;
 constexpr uint32_t kSrqProducer = 0;  // Written by the poster.
-constexpr uint32_t kSrqConsumer = 16;  // Written by the HCA: WQEs taken so far.
-// Written by the HCA: the handle of the queue pair that waits for a receive, else 0. The poster of a receive rings the
-// doorbell for it, with a fence before it reads this word.
+constexpr uint32_t kSrqConsumer = 16;  // Written by the HCA: number of WQEs consumed.
+// Written by the HCA: the handle of the queue pair that waits for a receive, otherwise 0. The poster of a receive rings
+// its doorbell, with a fence before it reads this word.
 constexpr uint32_t kSrqReceiveBell = 17;
 
 // SGE (WV_SGE).
@@ -105,7 +106,7 @@ constexpr uint32_t kSgeAddressHi = 1;
 constexpr uint32_t kSgeLength = 2;
 constexpr uint32_t kSgeLkey = 3;
 
-// The bytes before the payload of a UD receive: IPv6's header, or 20 zero bytes and IPv4's.
+// The bytes before the payload of a UD receive: an IPv6 header, or 20 zero bytes and an IPv4 header.
 constexpr uint32_t kGrhBytes = 40;
 
 // WV_WC_STATUS.
@@ -139,8 +140,8 @@ constexpr uint32_t kAccessRemoteWriteBit = 0x2;  // WV_ACCESS_REMOTE_WRITE witho
 constexpr uint32_t kAccessRemoteAtomic = 0x4;
 constexpr uint32_t kAccessLocalWrite = 0x8;
 constexpr uint32_t kAccessMwBind = 0x10;
-constexpr uint32_t kAccessZeroBased = 0x20;  // Addresses count from 0, the first byte.
-constexpr uint32_t kAccessRemoteView = 0x40000000;  // Peers may map memory of allocate() and keep it.
+constexpr uint32_t kAccessZeroBased = 0x20;  // Addresses are offsets from the first byte.
+constexpr uint32_t kAccessRemoteView = 0x40000000;  // Peers may map memory of allocate() and keep their mapping.
 
 // WV_QP_TYPE.
 constexpr uint32_t kQptRc = 0;

@@ -5,28 +5,27 @@
 
 namespace nd {
 
-// A queue pair. Numbers of work requests count from its creation and begin again at 2³².
+// Statistics of a queue pair. Counts of work requests start at its creation and wrap at 2³².
 struct QpNumbers {
   uint32_t qpn = 0;  // The queue pair number, as in packets.
   uint32_t type = 0;  // `RC`, `UC` or `UD`.
   uint32_t state = 0;  // `RESET` to `ERROR`: the names of `QpState`.
-  uint32_t remoteQpn = 0;  // The peer's queue pair number; 0 before.
-  uint32_t mtu = 0;  // Bytes of payload in a packet; 0 before.
-  bool localLink = false;  // Its link is the local one.
+  uint32_t remoteQpn = 0;  // The peer's queue pair number; 0 before the queue pair is connected.
+  uint32_t mtu = 0;  // Payload of a full packet, in bytes; 0 before the queue pair is connected.
+  bool localLink = false;  // Whether its link is the local one.
   uint32_t sendEntries = 0;  // Entries of the send queue.
   uint32_t sendWaiting = 0;  // Work requests of the send queue that have not completed.
   uint32_t sent = 0;  // Work requests of the send queue that have completed.
   uint32_t receiveEntries = 0;  // Entries of the receive queue; 0 with a shared receive queue.
-  uint32_t receiveWaiting = 0;  // Receives that wait for a message.
+  uint32_t receiveWaiting = 0;  // Receives waiting for a message.
   uint32_t received = 0;  // Receives that a message has consumed.
-  // Whether it takes its receives from a shared receive queue, whose numbers are in `sharedReceived`.
-  bool sharedReceives = false;
+  bool sharedReceives = false;  // Whether it uses a shared receive queue; its counts are in `sharedReceived`.
   uint32_t window = 0;  // Packets (PSNs) that may be in flight.
   uint32_t inFlight = 0;  // Packets in flight.
-  uint32_t retries = 0;  // How often the oldest of these was retransmitted.
-  uint32_t rnrRetries = 0;  // How often the peer has answered it with an RNR NAK.
-  bool rnrWaiting = false;  // Whether it waits because the peer has no Receive.
-  uint64_t roundTripNs = 0;  // The smoothed time of a round trip in nanoseconds; 0: not measured.
+  uint32_t retries = 0;  // Retransmissions of the oldest packet in flight.
+  uint32_t rnrRetries = 0;  // RNR NAKs received for the oldest packet in flight.
+  bool rnrWaiting = false;  // Whether it waits because the peer has no Receive posted.
+  uint64_t roundTripNs = 0;  // Smoothed round-trip time in nanoseconds; 0: not measured.
 
   static constexpr size_t kNumbers = 19;
   // Calls `visit` with each number in order.
@@ -54,13 +53,13 @@ struct QpNumbers {
   }
 };
 
-// A memory region or window.
+// Statistics of a memory region or window.
 struct MemoryStatistics {
-  bool window = false;  // It is a window.
-  bool fast = false;  // It was allocated for fast registration.
-  uint64_t length = 0;  // Bytes.
-  uint32_t access = 0;  // Names of `WvAccess`.
-  bool live = false;  // Whether it is registered, or bound, at present.
+  bool window = false;  // Whether it is a window.
+  bool fast = false;  // Whether it was allocated for fast registration.
+  uint64_t length = 0;  // Length in bytes.
+  uint32_t access = 0;  // Access rights: names of `WvAccess`.
+  bool live = false;  // Whether it is currently registered or bound.
   bool allocated = false;  // Whether it is memory of `allocate()`.
 
   static constexpr size_t kNumbers = 6;
