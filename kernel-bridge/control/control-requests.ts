@@ -1,4 +1,4 @@
-/** Requests to the control device: how one is sent, and those for device faults and settings. */
+/** Requests to the control device: the common request, and those for device faults and settings. */
 import type { DeviceFile } from '../door/device-file.js';
 import { FaultsCode, SettingsCode } from '../ioctl/codes.js';
 import { CONTROL_DEVICE } from '../ioctl/control.js';
@@ -31,20 +31,20 @@ const codes: Readonly<Record<DeviceFault, number>> = {
   fatal: FaultsCode.FATAL,
 };
 
-/** Simulated faults of a device: it is removed, it comes back, it has a fatal error. */
+/** Simulated device faults: removal, return, and fatal error of a device. */
 export type DeviceFault = 'unplug' | 'plug' | 'fatal';
 
-/** Requests a fault by a device file that `open` opens. */
+/** Requests a fault on a device file opened with `open`. */
 export function requestFault(open: OpenFile, guid: bigint, fault: DeviceFault): void {
   controlRequest(open, codes[fault], WvIoGuid.encode({ guid }), 0);
 }
 
-/** Requests the removal of a device by a device file that `open` opens. */
+/** Requests the removal of a device on a device file opened with `open`. */
 export function requestRemoval(open: OpenFile, guid: bigint): void {
   controlRequest(open, FaultsCode.QUERY_REMOVE, WvIoGuid.encode({ guid }), 0);
 }
 
-/** Checks the P_Key tables, and sends them by a device file that `open` opens. */
+/** Checks P_Key tables and sends them on a device file opened with `open`. */
 export function requestPartitions(open: OpenFile, pkeys: PkeyTables): void {
   const checked = pkeysSchema.safeParse(pkeys);
   if (!checked.success) {

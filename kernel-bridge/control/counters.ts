@@ -2,18 +2,18 @@ import { CountersCode } from '../ioctl/codes.js';
 import { Status, StatusError } from '../ioctl/status.js';
 import { controlRequest, type OpenFile } from './control-requests.js';
 
-/** Initial size of an answer in bytes; more than all counters need. */
+/** Initial output size in bytes, larger than all counters need. */
 const firstRoom = 32_768;
 const mostRoom = 1 << 23;
 
-/** Kinds of objects of the HCA. */
+/** Kinds of HCA objects. */
 export type ObjectKind = 'pd' | 'mr' | 'mw' | 'ah' | 'cq' | 'srq' | 'qp' | 'ring' | 'range';
 
 /** The result of {@link readCounters}. */
 export interface Counters {
-  /** Live objects of this thread's HCA; `ring` is memory shared with it, `range` memory pinned for it. */
+  /** Live objects of this thread's HCA. `ring` is memory shared with it, `range` memory pinned for it. */
   readonly objects: Readonly<Record<ObjectKind, number>>;
-  /** Transport, wire and host of this thread's HCA; names as in `rdma statistic` where it has them. */
+  /** Counters of transport, UDP link and host of this thread's HCA, named as in `rdma statistic` where it has them. */
   readonly hca: Readonly<Record<string, number>>;
   /** Connection management of this thread's kernel: `sent.DREQ`, `retransmitted.REQ`, `connections`, `timewait`, … */
   readonly cm: Readonly<Record<string, number>>;
@@ -21,9 +21,7 @@ export interface Counters {
   readonly io: Readonly<Record<string, number>>;
   /** Filter driver of this thread's kernel. */
   readonly filter: Readonly<Record<string, number>>;
-  /**
-   * Devices of this thread's kernel: present `devices`, `removing` those that are gone but still in use, `pkeyTables`.
-   */
+  /** Devices of this thread's kernel: `devices` that are present, `removing` that are removed but still in use, `pkeyTables`. */
   readonly devices: Readonly<Record<string, number>>;
 }
 
@@ -31,27 +29,27 @@ export interface Counters {
 export interface DeviceInterface {
   /** CA GUID. */
   readonly guid: bigint;
-  /** The host's name for the interface: `eth0`. */
+  /** The host's name of the interface, such as `eth0`. */
   readonly name: string;
-  /** The host's number for it, which scope ids of link-local addresses use. */
+  /** The host's interface index, as in scope ids of link-local addresses. */
   readonly index: number;
-  /** The RDMA device of the system, with its driver (empty: the system does not tell) and firmware; undefined: the software HCA. */
+  /** The RDMA device with its driver and firmware; undefined: the software HCA. */
   readonly hca?: {
-    /** The system's name of the device, such as `mlx5_0`. */
+    /** The OS's name of the device, such as `mlx5_0`. */
     readonly device: string;
-    /** The name of its driver; empty: the system does not tell. */
+    /** The name of its driver; empty: not reported. */
     readonly driver: string;
-    /** The version of its firmware as text; empty: the system does not tell. */
+    /** The version of its firmware as text; empty: not reported. */
     readonly firmware: string;
   };
 }
 
-/** Reads all counters by a device file that `open` opens. */
+/** Reads all counters on a device file opened with `open`. */
 export function queryCounters(open: OpenFile): Counters {
   return query<Counters>(open, CountersCode.QUERY);
 }
 
-/** Reads the names of all devices' interfaces by a device file that `open` opens. */
+/** Reads the interface names of all devices on a device file opened with `open`. */
 export function queryInterfaces(open: OpenFile): DeviceInterface[] {
   const records = query<(Omit<DeviceInterface, 'guid'> & { guid: string })[]>(open, CountersCode.INTERFACES);
   return records.map(({ guid, ...rest }) => ({ guid: BigInt(`0x${guid}`), ...rest }));
@@ -62,13 +60,13 @@ function query<T>(open: OpenFile, code: number): T {
   try {
     return JSON.parse(text) as T;
   } catch (error) {
-    throw new StatusError(Status.INTERNAL_ERROR, 'The kernel answered in a form that is not JSON.', {
+    throw new StatusError(Status.INTERNAL_ERROR, 'The output of the kernel is not valid JSON.', {
       cause: error,
     });
   }
 }
 
-/** The whole answer, of any length: a host may have any number of interfaces. */
+/** The complete output, of any length: a host may have any number of interfaces. */
 function ask(open: OpenFile, code: number): Uint8Array {
   for (let room = firstRoom; ; room *= 4) {
     try {

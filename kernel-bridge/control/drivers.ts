@@ -7,26 +7,26 @@ import { Status, StatusError } from '../ioctl/status.js';
 import type { KernelOptionsInput } from '../option-checks/option-schemas.js';
 import type { OpenFile } from './control-requests.js';
 
-/** Longest answer in bytes: names of devices, or a reason. */
+/** Maximum output size in bytes: names of devices, or a reason. */
 const answerBytes = 65_536;
 const defaultTimeoutMs = 5_000;
 const longestTimeoutMs = 600_000;
 
 /** Options of {@link loadDriver}. */
 export interface LoadDriverOptions {
-  /** The driver's name: 1 to 64 letters, digits, `_`, `-` and `.`. Default: that of the file without its ending. */
+  /** The driver's name: 1 to 64 letters, digits, `_`, `-` and `.`. Default: the file name without its extension. */
   readonly name?: string;
-  /** Any JSON value, for the driver: its registry, so to speak. */
+  /** Any JSON value, passed to the driver; it serves as its registry. */
   readonly parameters?: unknown;
-  /** Longest time for its code to be evaluated, and for its entry routine after that; 1 to 600 000 ms, default 5 000. */
+  /** Maximum time for evaluating its code, and again for its entry routine; 1 to 600 000 ms, default 5 000. */
   readonly timeoutMs?: number;
-  /** Options of the kernel, if this starts it. */
+  /** Options of the kernel, if this call starts it. */
   readonly kernel?: KernelOptionsInput;
 }
 
 /** A driver in the soft kernel. */
 export interface LoadedDriver {
-  /** `\Driver\` and its name. */
+  /** `\Driver\` followed by its name. */
   readonly name: string;
   /** Names of its devices, `\Device\…`. */
   readonly devices: readonly string[];
@@ -41,28 +41,26 @@ function urlOf(file: string | URL): URL {
   try {
     return isUrl ? new URL(file) : pathToFileURL(resolve(file));
   } catch {
-    return invalid(`${JSON.stringify(file)} is no URL; a driver is the path or the file: URL of a file.`);
+    return invalid(`${JSON.stringify(file)} is not a valid URL; pass the path or the file: URL of a driver.`);
   }
 }
 
-/** The file's URL; a path counts from the working directory. */
+/** The file's URL; a path is relative to the working directory. */
 function fileUrl(file: string | URL): string {
   if (typeof file !== 'string' && !(file instanceof URL))
-    invalid(`A driver is a path or a URL, not ${typeof file}.`);
+    invalid(`\`file\` must be a path or a URL; got ${typeof file}.`);
   const url = urlOf(file);
-  if (url.protocol !== 'file:') invalid(`A driver is a file; ${url.href} has the protocol ${url.protocol}.`);
+  if (url.protocol !== 'file:') invalid(`\`file\` must be a path or a file: URL; got ${url.href}.`);
   return url.href;
 }
 
 function checkedName(name: unknown): string {
   if (typeof name === 'string' && /^[\w.-]{1,64}$/.test(name)) return name;
-  return invalid(
-    `A driver's name has 1 to 64 letters, digits, '_', '-' and '.'; this one is ${JSON.stringify(name)}.`,
-  );
+  return invalid(`\`name\` must be 1 to 64 letters, digits, '_', '-' and '.'; got ${JSON.stringify(name)}.`);
 }
 
 function baseName(url: string): string {
-  // What is escaped there is no character of a name.
+  // Characters that the URL escapes are not valid in a name.
   return url
     .slice(url.lastIndexOf('/') + 1)
     .replace(/%[0-9a-f]{2}/gi, '_')
@@ -76,11 +74,11 @@ function inputOf(request: object): Uint8Array {
     return new TextEncoder().encode(JSON.stringify(request));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return invalid(`A driver's parameters are a JSON value; these are not: ${reason}.`);
+    return invalid(`\`parameters\` must be a JSON value: ${reason}.`);
   }
 }
 
-/** A request to the host of drivers; its file closes with it. */
+/** A request to the driver host; its file is closed with it. */
 function ask<T>(open: OpenFile, code: number, request: object): Overlapped<T> {
   const input = inputOf(request);
   const file = open(CONTROL_DEVICE);
@@ -103,7 +101,7 @@ function ask<T>(open: OpenFile, code: number, request: object): Overlapped<T> {
   );
 }
 
-/** Asks a kernel, whose device files `open` opens, to load a driver. */
+/** Requests a kernel, whose device files `open` opens, to load a driver. */
 export function requestLoad(
   open: OpenFile,
   file: string | URL,
@@ -111,15 +109,17 @@ export function requestLoad(
 ): Overlapped<LoadedDriver> {
   const url = fileUrl(file);
   if (typeof options !== 'object' || options === null)
-    invalid(`The options of loadDriver are an object, not ${options === null ? 'null' : typeof options}.`);
+    invalid(
+      `The options of loadDriver must be an object; got ${options === null ? 'null' : typeof options}.`,
+    );
   const { parameters = null, timeoutMs = defaultTimeoutMs } = options;
   const name = checkedName(options.name ?? baseName(url));
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > longestTimeoutMs)
-    invalid(`timeoutMs is ${timeoutMs}; it is a whole number of milliseconds from 1 to ${longestTimeoutMs}.`);
+    invalid(`\`timeoutMs\` must be a whole number from 1 to ${longestTimeoutMs}; got ${timeoutMs}.`);
   return ask<LoadedDriver>(open, DriversCode.LOAD, { url, name, parameters, timeoutMs });
 }
 
-/** Asks a kernel to unload a driver. */
+/** Requests a kernel to unload a driver. */
 export function requestUnload(open: OpenFile, name: string): Overlapped<void> {
   const short = typeof name === 'string' ? name.replace(/^\\Driver\\/i, '') : name;
   return ask<unknown>(open, DriversCode.UNLOAD, { name: checkedName(short) }).map(() => undefined);

@@ -4,42 +4,43 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { lazy } from '../option-checks/option-schemas.js';
 import { memoryShape, queuePairShape } from '../schema/generated/statistics.js';
 
-/** How long {@link readProcesses} waits by default, in milliseconds. A kernel answers within a few, unless its process is stopped. */
+/** Default timeout of {@link readProcesses} in milliseconds. A kernel replies within a few, unless its process is stopped. */
 const DEFAULT_MS = 1000;
 const MOST_MS = 60_000;
 
-/** One soft kernel of a process: each thread of a program that uses RDMA has one. */
+/** One soft kernel of a process. Each thread of a program that uses RDMA has one. */
 export interface ObservedKernel {
-  /** The process id; 0: the process is in another namespace of process ids. */
+  /** The process id; 0 if the process is in another PID namespace. */
   readonly pid: number;
-  /** Its slot on this host: the upper byte of its queue pair numbers. */
+  /** Its slot on this host: the high byte of its queue pair numbers. */
   readonly slot: number;
-  /** What it tells; undefined: nothing, for the reason in `problem`. */
+  /** The statistics; undefined: none were returned, for the reason in `problem`. */
   readonly statistics?: KernelStatistics;
   /**
-   * `refused`: its option `statistics` is false. `silent`: it did not answer in time, as a process that is stopped. `otherVersion`: it
-   * runs another version of this package, and was not asked. `unreadable`: it answered nonsense.
+   * `refused`: its option `statistics` is false. `silent`: it did not reply in time, for example because the process is
+   * stopped. `otherVersion`: it runs another version of this package and was not queried. `unreadable`: its reply is
+   * malformed.
    */
   readonly problem?: 'refused' | 'silent' | 'otherVersion' | 'unreadable';
 }
 
 /** Options of {@link readProcesses}. */
 export interface ReadProcessesOptions {
-  /** Only this process. */
+  /** Limits the query to this process. */
   readonly pid?: number;
-  /** The longest wait for the answers, in milliseconds: 1 to 60,000, by default 1000. */
+  /** Maximum wait for the replies, in milliseconds: 1 to 60,000, default 1000. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Values that an answer may have; full lists have some 45,000. Checking more could cost the asker many times the memory of the text, because
- * zod makes an object for each value that is wrong.
+ * Maximum number of values in a reply; full lists have some 45,000. Checking more could cost many times the memory of
+ * the text, because zod creates an object for each invalid value.
  */
 const MOST_VALUES = 65_536;
-/** Lists and objects within each other: a right of a registration is at the fourth level. */
+/** Maximum depth of nested lists and objects; an access right of a registration is at level four. */
 const MOST_LEVELS = 6;
 
-/** The shape of {@link KernelStatistics}. The text comes from another process. */
+/** The schema of {@link KernelStatistics}. The text comes from another process. */
 const statisticsSchema = lazy((z) => {
   const count = z.number().min(0);
   const text = z.string().max(256);
@@ -63,15 +64,16 @@ const statisticsSchema = lazy((z) => {
   });
 });
 
-/** Control characters would reach the terminals and pages of whoever reads it. */
+/** Removes control characters, which would reach the terminals and pages of the reader. */
 const clean = (text: string): string => text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
 
-/** A JSON value with clean texts and names. @throws Error if it has too many values, or too many levels. */
+/** A JSON value with cleaned strings and names. @throws Error if it has too many values or levels. */
 function printable(value: unknown): unknown {
   let values = 0;
   const walk = (one: unknown, level: number): unknown => {
     values += 1;
-    if (values > MOST_VALUES || level > MOST_LEVELS) throw new Error('No kernel tells so much.');
+    if (values > MOST_VALUES || level > MOST_LEVELS)
+      throw new Error('The reply has more values or levels than a kernel reports.');
     if (typeof one === 'string') return clean(one);
     if (Array.isArray(one)) return one.map((item) => walk(item, level + 1));
     if (typeof one !== 'object' || one === null) return one;
@@ -82,18 +84,18 @@ function printable(value: unknown): unknown {
 
 function check({ pid, timeoutMs = DEFAULT_MS }: ReadProcessesOptions): number {
   if (pid !== undefined && !(Number.isSafeInteger(pid) && pid > 0)) {
-    throw new StatusError(Status.INVALID_PARAMETER, `pid is ${String(pid)}; it takes the id of a process.`);
+    throw new StatusError(Status.INVALID_PARAMETER, `\`pid\` must be a process id; got ${String(pid)}.`);
   }
   if (!(Number.isSafeInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MOST_MS)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `timeoutMs is ${String(timeoutMs)}; it takes a whole number from 1 to ${MOST_MS}.`,
+      `\`timeoutMs\` must be a whole number from 1 to ${MOST_MS}; got ${String(timeoutMs)}.`,
     );
   }
   return timeoutMs;
 }
 
-/** Reads what processes have answered to `observe`. */
+/** Decodes the replies of processes to `observe`. */
 export async function readObserved(
   observe: (longestMs: number) => Promise<Observed[]>,
   options: ReadProcessesOptions,
@@ -107,9 +109,9 @@ export async function readObserved(
     try {
       statistics = statisticsSchema.parse(printable(JSON.parse(new TextDecoder().decode(text))));
     } catch {
-      // Not one of ours.
+      // Not a process of this package.
     }
-    // The system knows the id better than the process.
+    // The OS's process id is more reliable than the one reported by the process.
     const id = pid === 0 ? (statistics?.pid ?? 0) : pid;
     if (options.pid !== undefined && options.pid !== id) return [];
     return [{ pid: id, slot, ...(statistics ? { statistics } : { problem: 'unreadable' as const }) }];

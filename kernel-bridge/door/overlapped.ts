@@ -1,8 +1,8 @@
 import { Status, StatusError } from '../ioctl/status.js';
 
-/** The source of an {@link Overlapped}'s outcome: a slot of the door, a Windows OVERLAPPED, another layer. */
+/** The source of an {@link Overlapped}'s outcome: a slot of the request channel, a Windows OVERLAPPED, another layer. */
 export interface OverlappedSource<T> {
-  /** Whether the request has completed; reads memory, makes no call. */
+  /** Whether the request has completed; reads memory, without a call. */
   completed(): boolean;
   /** The result; called once, after completion. Throws the StatusError of a failed request. */
   take(): T;
@@ -11,11 +11,11 @@ export interface OverlappedSource<T> {
   /** Requests cancellation; the request may still complete otherwise. */
   cancel(): void;
   /**
-   * For a completed request: settles the requests that completed earlier and were not delivered yet, in the order of
+   * For a completed request: settles requests that completed earlier and were not delivered yet, in order of
    * completion, and then this one. Without this method only this one is settled.
    */
   deliver?(): void;
-  /** Whether the request keeps the process alive; until the first call it does. Without this method it always does. */
+  /** Sets whether the request keeps the process alive; initially it does. Without this method it always does. */
   hold?(holds: boolean): void;
 }
 
@@ -25,7 +25,7 @@ type Outcome<T> =
 
 /** Options of {@link Overlapped.getResult}. */
 export interface GetResultOptions {
-  /** Block the thread until the request has completed, as GetOverlappedResult(bWait = TRUE) does. */
+  /** Block the thread until the request has completed, like GetOverlappedResult(bWait = TRUE). */
   readonly wait?: boolean;
 }
 
@@ -33,28 +33,28 @@ export interface GetResultOptions {
  * One asynchronous request: an OVERLAPPED structure and a promise in one.
  *
  * It can be awaited, polled without a call (`completed`), waited for without an event loop (`getResult({ wait: true
- * })`) and cancelled. A request that ends in anything but SUCCESS, whatever its severity bits say, rejects or throws a
- * {@link StatusError} with that status. A pending one keeps the process alive, unless {@link unref} was called. An Overlapped
- * that fails without being awaited causes no unhandledRejection.
+ * })`) and cancelled. A request that ends in any status other than SUCCESS, whatever its severity bits are, rejects or
+ * throws a {@link StatusError} with that status. A pending request keeps the process alive unless {@link unref} was
+ * called. A failed Overlapped that was never awaited causes no unhandledRejection.
  *
  * @example
  * ```ts
- * // As an endpoint's disconnect() returns it.
+ * // As returned by an endpoint's disconnect().
  * while (!request.completed) poll();
- * request.getResult(); // throws StatusError TIMEOUT if the peer never answered
+ * request.getResult(); // throws StatusError TIMEOUT if the peer never replied
  * ```
  */
 export class Overlapped<T> implements PromiseLike<T> {
   #source: OverlappedSource<T> | undefined;
   #outcome: Outcome<T> | undefined;
-  /** Called once there is an outcome. Most requests have one, and an array for it would be their largest part. */
+  /** Called once there is an outcome. Most requests have one observer; an array for it would be their largest part. */
   #observer: (() => void) | undefined;
   #moreObservers: (() => void)[] | undefined;
   #promise: Promise<T> | undefined;
   #settling = false;
   #translate: ((error: StatusError) => StatusError) | undefined;
 
-  /** The maker calls {@link settle} on the event loop once the source has completed. */
+  /** The creator calls {@link settle} on the event loop once the source has completed. */
   constructor(source: OverlappedSource<T>) {
     this.#source = source;
   }
@@ -67,8 +67,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   /** A request that has already failed: a refused request reports its error here instead of throwing. */
   static failed<T = never>(error: StatusError): Overlapped<T> {
     const overlapped = new Overlapped(settledSource<T>({ ok: false, error }));
-    // No event delivers its end, so a translation of the failure is run here, whether or not anybody observes the
-    // outcome.
+    // No event delivers its end, so a translation of the failure runs here, whether or not the outcome is observed.
     inMicrotask(() => overlapped.settle());
     return overlapped;
   }
@@ -99,34 +98,34 @@ export class Overlapped<T> implements PromiseLike<T> {
     if (this.#outcome === undefined) {
       throw new StatusError(
         Status.PENDING,
-        'The request has not completed: await it, or call getResult({ wait: true }) to block until it has.',
+        'The request has not completed; await it, or call getResult({ wait: true }) to block until it has.',
       );
     }
     if (!this.#outcome.ok) throw this.#outcome.error;
     return this.#outcome.value;
   }
 
-  /** Requests cancellation: the request completes with CANCELED, or otherwise if that was faster. */
+  /** Requests cancellation: the request completes with CANCELED, or with another status if that was faster. */
   cancel(): void {
     if (this.#outcome === undefined) this.#source?.cancel();
   }
 
-  /** The pending request keeps the process alive, as every request does before {@link unref}. */
+  /** Makes the pending request keep the process alive, as every request does before {@link unref}. */
   ref(): this {
     if (this.#outcome === undefined) this.#source?.hold?.(true);
     return this;
   }
 
   /**
-   * The pending request does not keep the process alive: it may end although the request has not completed. Without effect for requests
-   * of a driver of Windows, and for those that this package itself answers, such as the notification of a shared receive queue.
+   * Lets the process end although the request is pending. No effect on requests of a Windows driver, and on those
+   * completed by this package itself, such as the notification of a shared receive queue.
    */
   unref(): this {
     if (this.#outcome === undefined) this.#source?.hold?.(false);
     return this;
   }
 
-  /** Cancels the request when the signal aborts (also if it has aborted already). The outcome is still a status. */
+  /** Cancels the request when the signal aborts, or at once if it has already aborted. The outcome is still a status. */
   abortOn(signal: AbortSignal): this {
     if (this.completed) return this;
     if (signal.aborted) {
@@ -140,8 +139,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * Translates the failure into another layer's terms, for all observers. The function runs once, as those of {@link
-   * map} do, but unlike map() it adds no second request. Call it once, before the outcome was observed. For a request
+   * Translates the failure into another layer's terms, for all observers. The function runs once, like those of {@link
+   * map}, but unlike map() this creates no second request. Call it once, before the outcome is observed. For a request
    * that has already failed it runs in the next microtask.
    */
   translateFailure(translate: (error: StatusError) => StatusError): this {
@@ -151,7 +150,7 @@ export class Overlapped<T> implements PromiseLike<T> {
 
   /**
    * The same request in another layer's terms. The functions run once: when the outcome is first observed, at the
-   * latest when the event loop delivers it. If one throws, that becomes the new outcome.
+   * latest when the event loop delivers it. If one throws, its error becomes the new outcome.
    */
   map<U>(onSuccess: (value: T) => U, onFailure?: (error: StatusError) => StatusError): Overlapped<U> {
     return this.derive(onSuccess, (error) => {
@@ -160,8 +159,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * The same request, in which some failures become a result: statuses that report an event and not an error. `recover`
-   * returns the result, or undefined for a real failure.
+   * The same request with some failures turned into results, for statuses that report an event instead of an error.
+   * `recover` returns the result, or undefined for a real failure.
    */
   recover<U>(recover: (error: StatusError) => U | undefined): Overlapped<T | U> {
     return this.derive<T | U>(
@@ -175,8 +174,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * The same request with another outcome: the function's result, or what it throws. The functions run once, as those
-   * of {@link map}.
+   * The same request with another outcome: the function's result, or the error that it throws. The functions run once,
+   * like those of {@link map}.
    */
   derive<U>(onSuccess: (value: T) => U, onFailure: (error: StatusError) => U): Overlapped<U> {
     const derived = new Overlapped<U>({
@@ -197,8 +196,8 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 
   /**
-   * If the request has completed, takes its outcome and runs the functions of map() now, so that a layer's state
-   * follows without the event loop. Returns whether it has completed.
+   * If the request has completed, takes its outcome and runs the functions of map() now, so that a layer's state is
+   * updated without the event loop. Returns whether it has completed.
    */
   settle(): boolean {
     if (this.#outcome !== undefined) return true;
@@ -216,7 +215,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return true;
   }
 
-  /** As in a promise; the first call makes the promise. */
+  /** As in a promise. The first call creates the promise. */
   // biome-ignore lint/suspicious/noThenProperty: being awaitable is what this class is for
   then<A = T, B = never>(
     onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
@@ -235,7 +234,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#toPromise().finally(onFinally);
   }
 
-  /** `Overlapped`: Object.prototype.toString shows it. */
+  /** `Overlapped`, as shown by Object.prototype.toString. */
   get [Symbol.toStringTag](): string {
     return 'Overlapped';
   }
@@ -251,7 +250,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     return this.#promise;
   }
 
-  /** Runs the function once there is an outcome: in the next microtask if there is one now. */
+  /** Runs the function once there is an outcome; if there is one already, in the next microtask. */
   #whenSettled(observer: () => void): void {
     if (this.#outcome !== undefined) {
       inMicrotask(observer);
@@ -267,7 +266,7 @@ export class Overlapped<T> implements PromiseLike<T> {
     else this.#moreObservers.push(observer);
   }
 
-  /** Settles a completed request, after those that completed earlier, so that their order is kept. */
+  /** Settles a completed request after those that completed earlier, so that their order is kept. */
   #deliver(): void {
     if (this.#outcome === undefined) this.#source?.deliver?.();
     this.settle();
@@ -280,7 +279,7 @@ export class Overlapped<T> implements PromiseLike<T> {
   }
 }
 
-/** Not queueMicrotask(), which makes a resource for async_hooks each time. The function must not throw. */
+/** Instead of queueMicrotask(), which creates an async_hooks resource each time. The function must not throw. */
 function inMicrotask(run: () => void): void {
   void nothing.then(run);
 }
@@ -304,7 +303,7 @@ function outcomeOf<T>(
   }
 }
 
-/** An error that a layer's own code threw is a defect of that layer, and is kept as the cause. */
+/** An error thrown by a layer's own code is a defect of that layer; it is kept as the cause. */
 function statusErrorOf(thrown: unknown): StatusError {
   if (thrown instanceof StatusError) return thrown;
   const text = `The request completed, but its result could not be used: ${thrown instanceof Error ? thrown.message : String(thrown)}`;

@@ -1,85 +1,80 @@
 /**
- * Door 2: the user-mode verbs provider (UVP). It belongs to a device, like the device's kernel driver: it adds the
+ * The data path: the user-mode verbs provider (UVP). Like the kernel driver, it belongs to a device. It adds the
  * device's own bytes to the IOCTLs that create objects (pre and post hooks), and it posts requests and polls
- * completions without any IOCTL (the speed path). The table is WinVerbs' `uvp_interface_t`, with the same names, as far
- * as WinVerbs uses it. Handles are the UVP's own objects and opaque to all others.
+ * completions without any IOCTL. The table is WinVerbs' `uvp_interface_t`, with the same names, as far as WinVerbs uses
+ * it. Handles are the UVP's own objects, opaque to all other code.
  */
 import { Status, StatusError } from '../ioctl/status.js';
 
-/** An object of the UVP. Null if the UVP lacks the hook that would have made one. */
+/** An object of the UVP. Null if the UVP lacks the hook that would create it. */
 export type UvpHandle = object | null;
 
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * Data between the UVP and its kernel driver around one IOCTL (`ci_umv_buf_t`). The result of the IOCTL itself is not
- * part of it: it is the `status` argument of the post hook.
+ * Data between the UVP and its kernel driver for one IOCTL (`ci_umv_buf_t`). The result of the IOCTL itself is not part
+ * of it: it is the `status` argument of the post hook.
  */
 export class UmvBuffer {
-  /** Sent in VerbInfo to the driver. */
+  /** Sent to the driver in VerbInfo. */
   command = 0;
-  /** VerbInfo of a successful answer; 0 otherwise. */
+  /** VerbInfo of a successful output; 0 otherwise. */
   status = 0;
-  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done everything, and there is no IOCTL. */
+  /** IB_VERBS_PROCESSING_DONE of {@link UserVerbs.preCreateAv}: the UVP has done everything, and no IOCTL is needed. */
   processingDone = false;
   /** Bytes for the driver, behind the IOCTL's structure. */
   input: Uint8Array = NO_BYTES;
-  /** Maximum size of the driver's answer in bytes. */
+  /** Maximum size of the driver's output in bytes. */
   outputSize = 0;
-  /** The driver's answer; empty when the IOCTL failed. */
+  /** The driver's output; empty if the IOCTL failed. */
   output: Uint8Array = NO_BYTES;
-  /** Where a UVP of native code has its bytes between its two hooks. */
+  /** Address where a native UVP keeps its bytes between its two hooks. */
   address = 0;
 }
 
-/** Memory that a request can name: keys and address of a registration. */
+/** Memory for requests: keys and address of a registration. */
 export interface UvpMemory {
-  /** The key that the HCA checks SGEs by. */
+  /** The key that the HCA checks for SGEs. */
   readonly lkey: number;
   /** Native start address, below 2^47. */
   readonly address: number;
-  /**
-   * The same memory as JavaScript sees it; INLINE requests read it. Throws ACCESS_VIOLATION if its buffer was detached.
-   */
+  /** The same memory as JavaScript sees it, for INLINE requests. Throws ACCESS_VIOLATION if its buffer was detached. */
   readonly bytes?: Uint8Array | undefined;
-  /** The same by words, if the memory is aligned to them. */
+  /** The same as words, if the memory is word-aligned. */
   readonly words?: Uint32Array | undefined;
 }
 
-/** `length` bytes at `offset` bytes into the memory. */
+/** `length` bytes at byte `offset` of the memory. */
 export interface UvpSge {
-  /** The registration that the bytes are of. */
+  /** The registration that contains the bytes. */
   region: UvpMemory;
   /** Bytes from the start of the memory. */
   offset: number;
-  /** Bytes; 0 is allowed. */
+  /** Length in bytes; 0 is allowed. */
   length: number;
 }
 
-/**
- * One send request (WV_SEND_REQUEST). The caller owns it and reuses it; the UVP reads it during the call only and never
- * changes it.
- */
+/** One send request (WV_SEND_REQUEST). The caller owns and reuses it; the UVP reads it only during the call and never changes it. */
 export class UvpSendRequest {
-  /** The caller's own value, which the completion has. */
+  /** The caller's value, returned in the completion. */
   context: unknown = undefined;
   /** WV_OPCODE: 0 send, 1 write, 2 read, 3 compare-exchange, 4 fetch-add; 6 invalidate, 7 fast-register. */
   opcode = 0;
   /** WV_SEND_*. */
   flags = 0;
-  /** The memory that is sent, or, for reads and atomics, filled; at most as many SGEs as the queue pair was made for. */
+  /** The memory to send or, for reads and atomics, to fill; at most as many SGEs as the queue pair was created for. */
   sgl: readonly UvpSge[] = [];
-  /** Immediate data, or the peer's rkey when `invalidate` is set; the number on the wire. */
+  /** Immediate data, or the peer's rkey when `invalidate` is set; the number in packets. */
   immediate = 0;
-  /** The send also invalidates the peer's `immediate` key. */
+  /** Whether the send also invalidates the peer's key `immediate`. */
   invalidate = false;
   /** The low 32 bits of the remote address; RDMA and atomics. */
   remoteLow = 0;
   /** The high 32 bits of the remote address. */
   remoteHigh = 0;
-  /** Bytes added to the remote address. */
+  /** Offset in bytes, added to the remote address. */
   remoteOffset = 0;
-  /** The peer's key of the remote memory, as a number. */
+  /** The peer's key for the remote memory, as a number. */
   rkey = 0;
   /** The low 32 bits of the compare value, or of the operand of fetch-add. */
   compareLow = 0;
@@ -95,19 +90,19 @@ export class UvpSendRequest {
   remoteQpn = 0;
   /** UD: the Q_Key of the destination. */
   remoteQkey = 0;
-  /** FAST_REGISTER, INVALIDATE: the region, as the UVP knows it: `provider` of an IbFastRegion. */
+  /** FAST_REGISTER, INVALIDATE: the region as an object of the UVP, the `provider` of an IbFastRegion. */
   fastRegion: UvpHandle = null;
-  /** FAST_REGISTER: WV_ACCESS_*. Its one SGE is the memory. */
+  /** FAST_REGISTER: WV_ACCESS_*. Its only SGE is the memory. */
   access = 0;
-  /** FAST_REGISTER: the low byte of the new key; -1: the present one's successor. */
+  /** FAST_REGISTER: the low byte of the new key; -1: the successor of the current one. */
   keyByte = -1;
 }
 
 /**
- * Gives fields their widest representation, before there are other objects of the class. V8 keeps a field that has only had small
- * integers in another form than one with all 32 bits. The first larger value gives all objects a new hidden class, and functions that were
- * compiled for the old one may never be optimized again: V8 of Node.js 20 tries it without end ("Maps became deprecated"), which took
- * half of the processor time of a server with a thousand queue pairs.
+ * Gives fields their widest representation before other objects of the class exist. V8 stores a field that has only
+ * held small integers differently from one with full 32-bit values. The first larger value gives all objects a new
+ * hidden class, and functions compiled for the old one may never be optimized again: V8 in Node.js 20 retries endlessly
+ * ("Maps became deprecated"), which cost half of the CPU time of a server with a thousand queue pairs.
  */
 export function widen<T extends object>(object: T, fields: readonly (keyof T)[]): T {
   for (const field of fields) object[field] = 0xffff_ffff as T[keyof T];
@@ -131,7 +126,7 @@ widen(new UvpSendRequest(), [
 
 /** The destination of datagrams (`ib_av_attr_t`). GIDs are 16 bytes. */
 export interface UvpAddressVector {
-  /** The GID of this side, one of the port's table. */
+  /** The local GID, from the port's table. */
   readonly sourceGid: Uint8Array;
   /** The GID of the peer or the group. */
   readonly destinationGid: Uint8Array;
@@ -139,25 +134,28 @@ export interface UvpAddressVector {
   readonly flowLabel: number;
   /** IPv4's TOS or IPv6's traffic class, 8 bits. */
   readonly trafficClass: number;
-  /** 0: the driver's choice. */
+  /** The hop limit, 8 bits; 0: chosen by the driver. */
   readonly hopLimit: number;
-  /** The port of this side, from 1. */
+  /** The local port, from 1. */
   readonly portNumber: number;
-  /** The index of the source GID in the port's table. Asks the driver. @throws StatusError INVALID_ADDRESS: it is not there. */
+  /**
+   * Queries the driver for the index of the source GID in the port's table. @throws StatusError INVALID_ADDRESS: the
+   * table does not have it.
+   */
   sourceGidIndex(): number;
 }
 
-/** A bind of a memory window; the caller owns and reuses it like {@link UvpSendRequest}. */
+/** A bind of a memory window; owned and reused by the caller like {@link UvpSendRequest}. */
 export class UvpBindRequest {
-  /** The caller's own value, which the completion has. */
+  /** The caller's value, returned in the completion. */
   context: unknown = undefined;
   /** WV_SEND_*. */
   flags = 0;
-  /** The region that the window is bound to. */
+  /** The region to bind the window to. */
   region: UvpMemory = { lkey: 0, address: 0 };
-  /** Bytes from the start of the region to that of the window. */
+  /** Offset of the window within the region, in bytes. */
   offset = 0;
-  /** Bytes of the window. */
+  /** Length of the window in bytes. */
   length = 0;
   /** WV_ACCESS_*. */
   access = 0;
@@ -167,31 +165,31 @@ widen(new UvpBindRequest(), ['offset', 'length', 'access']);
 
 /** A completion (WV_COMPLETION); the fields of `WvCompletion` in winverbs/interfaces.ts. */
 export interface UvpCompletion {
-  /** The value that the request was posted with. */
+  /** The `context` of the request. */
   context: unknown;
-  /** The `context` that the queue pair was made with. */
+  /** The `context` that the queue pair was created with. */
   qpContext: unknown;
   /** WV_OPCODE; bit 7 marks receives. */
   opcode: number;
   /** WV_WC_STATUS; 0 is success. */
   status: number;
-  /** Bytes of the message; defined for receives that succeed. */
+  /** Length of the message in bytes; defined for successful receives. */
   length: number;
   /** WV_WC_*. */
   flags: number;
-  /** Immediate data, or the rkey that was made invalid, depending on `flags`. */
+  /** Immediate data, or the invalidated rkey, depending on `flags`. */
   immediateData: number;
   /** The sender's QPN, 24 bits; receives of datagrams. */
   sourceQpn: number;
-  /** The device's own number of an error; 0 of a success. */
+  /** The device's own error number; 0 on success. */
   vendorCode: number;
-  /** The place of the packet's P_Key in the port's table; receives of datagrams. */
+  /** The index of the packet's P_Key in the port's table; receives of datagrams. */
   pkeyIndex: number;
   /** The sender's LID; 0 on RoCE. */
   sLid: number;
   /** The service level of the packet; 0 on RoCE. */
   sl: number;
-  /** The low bits of the LID that the packet came to; 0 on RoCE. */
+  /** The low bits of the LID that the packet was sent to; 0 on RoCE. */
   dLidPathBits: number;
 }
 
@@ -201,7 +199,7 @@ export interface UvpSrqAttributes {
   maxWr: number;
   /** SGEs of a receive. */
   maxSge: number;
-  /** The event is reported when fewer receives are left; 0: no event. */
+  /** The limit: one event is reported when fewer receives are left; 0: no event. */
   srqLimit: number;
 }
 
@@ -213,27 +211,30 @@ export interface UvpQpCreate {
   readonly sendCq: UvpHandle;
   /** The UVP's object of the completion queue of receives. */
   readonly receiveCq: UvpHandle;
-  /** Its shared receive queue; its own receive depth and SGEs mean nothing then. */
+  /** Its shared receive queue; its own receive depth and SGEs are then ignored. */
   readonly srq?: UvpHandle | undefined;
-  /** The caller's own value: `qpContext` of completions. */
+  /** The caller's value, returned as `qpContext` of completions. */
   readonly context: unknown;
-  /** Outstanding send requests. `preCreateQp` may raise this and the next four to the granted values, which QP_CREATE then requests. */
+  /**
+   * Maximum of outstanding send requests. `preCreateQp` may raise this and the next four to the granted values, which
+   * QP_CREATE then requests.
+   */
   sendDepth: number;
   /** SGEs of a send request. */
   sendSge: number;
-  /** Outstanding receives. */
+  /** Maximum of outstanding receives. */
   receiveDepth: number;
   /** SGEs of a receive. */
   receiveSge: number;
-  /** Bytes of an INLINE request. */
+  /** Maximum size of an INLINE request, in bytes. */
   maxInlineSend: number;
-  /** RDMA reads and atomics of this side that may be outstanding; 0 if left out. */
+  /** Maximum of outstanding RDMA Reads and atomics of this side; 0 if omitted. */
   readonly initiatorDepth?: number | undefined;
-  /** RDMA reads and atomics of the peer that are served at a time; 0 if left out. */
+  /** Maximum of the peer's RDMA Reads and atomics served at a time; 0 if omitted. */
   readonly responderResources?: number | undefined;
-  /** Every send has a completion, with or without SIGNALED. */
+  /** Whether every send generates a completion, with or without SIGNALED. */
   readonly signalSends?: boolean | undefined;
-  /** It takes requests of fast registration. */
+  /** Whether it accepts fast registration requests. */
   readonly memoryManagement?: boolean | undefined;
 }
 
@@ -242,35 +243,36 @@ export interface UvpQpCreate {
  * EP_DISCONNECT.
  */
 export interface UvpQpState {
-  /** Bytes of output that the driver has for the UVP. */
+  /** Number of output bytes that the driver has for the UVP. */
   readonly size: number;
-  /** Where the driver writes them, if the UVP is native code. It stays until the queue pair has ended. */
+  /** Address where the driver writes them, for a native UVP. Valid until the queue pair is destroyed. */
   readonly address?: number | undefined;
   /**
-   * Such an IOCTL has succeeded: its output, empty if it went to {@link address}, and the WV_QP_STATE that was asked for, if one was.
+   * Called when such an IOCTL has succeeded, with its output, which is empty if it went to {@link address}, and with
+   * the requested WV_QP_STATE, if any.
    */
   moved(output: Uint8Array, state?: number): void;
 }
 
-/** Memory that is pinned for the HCA. */
+/** Memory pinned for the HCA. */
 export interface UvpPin {
-  /** The number that the memory is unpinned by. */
+  /** The number for unpinning the memory. */
   readonly pin: number;
   /** The native address of the first byte, below 2^47. */
   readonly address: number;
   /** Whether JavaScript can detach the buffer. WebAssembly memory can be detached only by WebAssembly itself. */
   readonly detachable: boolean;
-  /** Whether it is memory of `allocate()`, which peers can map; missing: it is not. */
+  /** Whether it is memory of `allocate()`, which peers can map; absent: it is not. */
   readonly allocated?: boolean | undefined;
 }
 
 /**
  * The functions of a UVP. A pre hook throws a StatusError to refuse; then neither the IOCTL nor its post hook runs. A
- * post hook gets the NTSTATUS of the IOCTL; if it throws after a success, WinVerbs destroys the new object and reports
- * the error. Missing hooks do nothing, and the handle stays null.
+ * post hook receives the NTSTATUS of the IOCTL; if it throws after a success, WinVerbs destroys the new object and
+ * reports the error. Missing hooks do nothing, and the handle is null.
  */
 export interface UserVerbs {
-  // ── Speed path: no defaults. Failures throw a StatusError and leave nothing queued.
+  // ── Data path: no defaults. Failures throw a StatusError and leave nothing queued.
   /**
    * Queues one send request.
    *
@@ -280,9 +282,9 @@ export interface UserVerbs {
    */
   postSend(qp: UvpHandle, request: UvpSendRequest): void;
   /**
-   * Executes an operation (0 write, 1 read, 2 fetch and add, 3 compare and exchange) between bytes of any memory and the peer's memory,
-   * now and without a request: 0 done, 1 not mapped yet, 2 refused, 3 unknown. Ours, not of `uvp_interface_t`; missing where the device
-   * cannot.
+   * Executes an operation (0 write, 1 read, 2 fetch and add, 3 compare and exchange) between any local bytes and the
+   * peer's memory, immediately and without a request. Returns 0 done, 1 not mapped yet, 2 refused, 3 unknown. This
+   * package's addition to `uvp_interface_t`; absent if the device does not support it.
    */
   direct?(
     qp: UvpHandle,
@@ -293,8 +295,8 @@ export interface UserVerbs {
     rkey: number,
   ): 0 | 1 | 2 | 3;
   /**
-   * Maps memory of the peer of a queue pair, privately: 1 not mapped yet, 2 refused. Ours, not of `uvp_interface_t`; missing where the device
-   * cannot.
+   * Maps memory of a queue pair's peer, privately. Returns 1 not mapped yet, 2 refused. This package's addition to
+   * `uvp_interface_t`; absent if the device does not support it.
    *
    * @throws StatusError INSUFFICIENT_RESOURCES, NO_MEMORY, NOT_SUPPORTED.
    */
@@ -308,7 +310,8 @@ export interface UserVerbs {
   /** Queues one receive; statuses as {@link postSend}, allowed from INIT on. */
   postReceive(qp: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /**
-   * Fills at most `n` completions from the start, making objects where the array has none. Negative: the CQ has failed.
+   * Fills at most `n` completions from the start, creating objects where the array has none. Returns their number;
+   * negative: the CQ has failed.
    */
   pollCq(cq: UvpHandle, completions: UvpCompletion[], n: number): number;
   /** Requests one event for the next completion, or the next solicited one; returns a status. */
@@ -319,17 +322,17 @@ export interface UserVerbs {
   preCreateQp(pd: UvpHandle, create: UvpQpCreate, umv: UmvBuffer): UvpHandle;
   /** Pins memory and returns its native address. This addition to the table replaces C's pointers. */
   pinMemory(view: Uint8Array): UvpPin;
-  /** Unpins what {@link pinMemory} has pinned. */
+  /** Unpins memory pinned by {@link pinMemory}. */
   unpinMemory(pin: UvpPin): void;
 
-  // ── Optional speed path.
+  // ── Optional part of the data path.
   /** `post_srq_recv`. Missing: the device has no shared receive queues. */
   postSrqReceive?(srq: UvpHandle, context: unknown, sgl: readonly UvpSge[]): void;
   /** Number of waiting completions. Missing: Peek is NOT_SUPPORTED. */
   peekCq?(cq: UvpHandle): number;
   /**
-   * Whether a program that waits for completions should poll once more before {@link rearmCq}; called before each poll of a wait. Missing:
-   * the device gives no such hint.
+   * Whether a program that waits for completions should poll once more before {@link rearmCq}; called before each poll
+   * of a wait. Missing: the device gives no such hint.
    *
    * @internal
    */
@@ -340,15 +343,15 @@ export interface UserVerbs {
   ndGetQpState?(qp: UvpHandle): number;
   /** The queue pair number, if the UVP knows it. Missing: WinVerbs uses QP_QUERY. */
   ndGetQpn?(qp: UvpHandle): number;
-  /** Requests posted between the two are published together. Missing: each is published when it is posted. */
+  /** Requests posted between startBatch and submitBatch are published together. Missing: each is published when it is posted. */
   startBatch?(qp: UvpHandle): void;
   /** Publishes the requests since {@link startBatch}. */
   submitBatch?(qp: UvpHandle): void;
-  /** `bind_mw`: queues a bind, returns the window's new rkey. Missing: windows are NOT_SUPPORTED. */
+  /** `bind_mw`: queues a bind and returns the window's new rkey. Missing: windows are NOT_SUPPORTED. */
   bindMw?(mw: UvpHandle, qp: UvpHandle, request: UvpBindRequest): number;
   /**
-   * The UVP's part of a region that MEMORY_ALLOCATE has made: requests FAST_REGISTER and INVALIDATE of {@link postSend} name it.
-   * Missing: fast registration is NOT_SUPPORTED.
+   * The UVP's part of a region created by MEMORY_ALLOCATE, for the requests FAST_REGISTER and INVALIDATE of {@link
+   * postSend}. Missing: fast registration is NOT_SUPPORTED.
    */
   fastRegion?(lkey: number): UvpHandle;
   /** Its key after the latest FAST_REGISTER. */
@@ -375,7 +378,7 @@ export interface UserVerbs {
   preDeallocatePd?(pd: UvpHandle): void;
   /** `post_deallocate_pd`: after the IOCTL, with its status. */
   postDeallocatePd?(pd: UvpHandle, status: number): void;
-  /** `size.entries` may be raised to the size of the ring. */
+  /** `pre_create_cq`: `size.entries` may be raised to the size of the ring. */
   preCreateCq?(ca: UvpHandle, size: { entries: number }, umv: UmvBuffer): UvpHandle;
   /** `post_create_cq`: after the IOCTL, with its status and the HCA's output. */
   postCreateCq?(ca: UvpHandle, status: number, entries: number, cq: UvpHandle, umv: UmvBuffer): void;
@@ -397,7 +400,7 @@ export interface UserVerbs {
   postModifySrq?(srq: UvpHandle, status: number, umv: UmvBuffer): void;
   /** `pre_query_srq`: fills the input of the IOCTL. */
   preQuerySrq?(srq: UvpHandle, umv: UmvBuffer): void;
-  /** May correct the driver's values. */
+  /** `post_query_srq`: may correct the driver's values. */
   postQuerySrq?(srq: UvpHandle, status: number, attributes: UvpSrqAttributes, umv: UmvBuffer): void;
   /** `pre_destroy_srq`: before the IOCTL. */
   preDestroySrq?(srq: UvpHandle): void;
@@ -413,11 +416,11 @@ export interface UserVerbs {
   preCreateMw?(pd: UvpHandle, umv: UmvBuffer): UvpHandle;
   /** `post_create_mw`: after the IOCTL, with its status and the HCA's output. */
   postCreateMw?(pd: UvpHandle, status: number, rkey: number, mw: UvpHandle, umv: UmvBuffer): void;
-  /** Address handles need no kernel if the UVP sets `umv.processingDone`. */
+  /** `pre_create_av`: address handles need no kernel if the UVP sets `umv.processingDone`. */
   preCreateAv?(pd: UvpHandle, av: UvpAddressVector, umv: UmvBuffer): UvpHandle;
   /** `post_create_av`: after the IOCTL, with its status and the HCA's output. */
   postCreateAv?(pd: UvpHandle, status: number, av: UvpHandle, umv: UmvBuffer): void;
-  /** True: the UVP has done everything, and there is neither IOCTL nor post hook. */
+  /** `pre_destroy_av`. Returns true if the UVP has done everything; then there is neither an IOCTL nor a post hook. */
   preDestroyAv?(av: UvpHandle): boolean | undefined;
   /** `post_destroy_av`: after the IOCTL, with its status. */
   postDestroyAv?(av: UvpHandle, status: number): void;
@@ -442,20 +445,20 @@ export const mandatoryUserVerbs = [
 /**
  * Checks a UVP's table before its first use.
  *
- * @throws StatusError NOT_SUPPORTED, naming what is missing.
+ * @throws StatusError NOT_SUPPORTED, with the names of missing functions.
  */
 export function requireUserVerbs(library: string, table: Partial<UserVerbs> | undefined): UserVerbs {
   if (table === undefined) {
     throw new StatusError(
       Status.NOT_SUPPORTED,
-      `The device asks for the user-mode verbs provider '${library}', and there is none of that name.`,
+      `The device requires the user-mode verbs provider '${library}', which does not exist.`,
     );
   }
   const missing = mandatoryUserVerbs.filter((name) => typeof table[name] !== 'function');
   if (missing.length > 0) {
     throw new StatusError(
       Status.NOT_SUPPORTED,
-      `The user-mode verbs provider '${library}' lacks ${missing.join(', ')}; a provider must have all of ` +
+      `The user-mode verbs provider '${library}' lacks ${missing.join(', ')}; a provider must implement ` +
         `${mandatoryUserVerbs.join(', ')}.`,
     );
   }

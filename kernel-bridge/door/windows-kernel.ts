@@ -1,6 +1,6 @@
 /**
- * Which kernel this isolate has on Windows: that of the WinVerbs driver where the system has one, else the soft kernel. The first
- * open decides, and later ones stay with it.
+ * The kernel of this isolate on Windows: that of the WinVerbs driver if one is installed, otherwise the soft kernel.
+ * The first open decides for all later ones.
  */
 import { closeSync, openSync } from 'node:fs';
 import { Status, StatusError } from '../ioctl/status.js';
@@ -15,26 +15,26 @@ import {
   resolveKernelOptions,
 } from './soft/index.js';
 
-/** The device that every WinVerbs driver has. */
+/** A device that every WinVerbs driver creates. */
 const DRIVER_DEVICE = '\\\\.\\WinVerbs';
 
 let chosen: 'driver' | 'soft' | undefined;
 
 /**
- * Whether the system has a WinVerbs driver. Node.js looks for it, because koffi, by which drivers are driven, may be missing: the soft
- * kernel does not need it.
+ * Whether a WinVerbs driver is installed. Node.js looks for it, because koffi, which drives drivers, may be missing;
+ * the soft kernel does not need it.
  */
 function hasDriver(): boolean {
   try {
     closeSync(openSync(DRIVER_DEVICE, 'r'));
     return true;
   } catch (error) {
-    // Other errors are those of a driver that refuses this open.
+    // Other errors come from a driver that refuses this open.
     return (error as NodeJS.ErrnoException).code !== 'ENOENT';
   }
 }
 
-/** The kernel that the options, or the system, name. */
+/** The kernel chosen by the options, or by what is installed. */
 function kernelOf(options: KernelOptionsInput | undefined): 'driver' | 'soft' {
   const { kernel, link } = resolveKernelOptions(options);
   if (kernel !== 'auto') return kernel;
@@ -57,6 +57,6 @@ export function allocateOnWindows(bytes: number, options?: AllocateOptions): All
   if (options?.shared !== true) return allocateWindows(bytes);
   throw new StatusError(
     Status.NOT_SUPPORTED,
-    'allocate: with a driver of Windows there is no such memory on a SharedArrayBuffer. Leave out `shared`.',
+    'allocate: `shared` is not supported with a Windows driver; omit it.',
   );
 }

@@ -7,16 +7,16 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { KernelOptions } from './option-schemas.js';
 
-/** The kernel's end: part of the Worker's data. */
+/** The kernel's end, part of the Worker's data. */
 export interface OptionsDelivery {
-  /** To be transferred. The options have arrived once {@link ready} is not 0. */
+  /** The port to transfer. The options have arrived once {@link ready} is not 0. */
   readonly port: MessagePort;
   readonly ready: Int32Array<SharedArrayBuffer>;
 }
 
 /**
- * Makes both ends; `deliver` is called once. `warnings` returns the kernel's warnings since the last call. `hear`
- * reports later ones on the event loop, which it does not keep alive.
+ * Creates both ends. `deliver` is called once. `warnings` returns the kernel's warnings since the last call. `hear`
+ * reports later ones on the event loop, without keeping it alive.
  */
 export function optionsDelivery(): {
   delivery: OptionsDelivery;
@@ -46,8 +46,8 @@ export function optionsDelivery(): {
 }
 
 /**
- * Sends a warning of a problem that does not keep the kernel from starting. The opening thread reports it, because it
- * may end before this thread's next turn.
+ * Sends a warning about a problem that does not prevent the kernel from starting. The opening thread reports it,
+ * because it may end before this thread's next turn.
  */
 export function tellWarning({ port }: OptionsDelivery, text: string): void {
   port.postMessage(text);

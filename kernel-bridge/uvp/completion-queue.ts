@@ -5,7 +5,7 @@ import type { SoftQueuePair } from './queue-pair.js';
 import * as rings from './rings.js';
 import type { TokenTable } from './token-table.js';
 
-/** A completion. Its constructor sets all fields, so that V8 gives all completions one shape. */
+/** A completion. Its constructor sets all fields, so that all completions have the same shape in V8. */
 export class Completion implements UvpCompletion {
   context: unknown = undefined;
   qpContext: unknown = undefined;
@@ -17,7 +17,7 @@ export class Completion implements UvpCompletion {
   sourceQpn = 0;
   vendorCode = 0;
   pkeyIndex = 0;
-  /** LIDs and service levels are InfiniBand's; RoCE has none. */
+  /** LIDs and service levels exist on InfiniBand only, not on RoCE. */
   sLid = 0;
   sl = 0;
   dLidPathBits = 0;
@@ -25,7 +25,7 @@ export class Completion implements UvpCompletion {
 
 const HEADER_WORDS = abi.cqHeaderBytes / 4;
 const CQE_WORDS = abi.cqeBytes / 4;
-// V8 treats constants of this module as constants, imported ones not (queue-pair.ts).
+// V8 treats constants of this module as constants, but not imported ones (queue-pair.ts).
 const { loadAcquire, storeRelease } = rings;
 const { cqProducer, cqConsumer, cqState, cqeToken } = abi;
 
@@ -33,26 +33,26 @@ export function cqRingBytes(entries: number): number {
   return abi.cqHeaderBytes + entries * abi.cqeBytes;
 }
 
-/** A destroyed queue pair, completions of which are still in the ring. */
+/** A destroyed queue pair with completions left in the ring. */
 interface Retired {
   readonly qp: SoftQueuePair;
-  /** The CQEs before this position may be of the queue pair. */
+  /** CQEs before this position may belong to the queue pair. */
   position: number;
 }
 
 /** The consumer side of a completion queue's ring. The HCA is the producer. */
 export class SoftCompletionQueue {
   handle = 0;
-  /** The device's limit, checked by a resize. */
+  /** The device's limit, checked when the queue is resized. */
   maxEntries = 0;
   ring: NativeRing;
   entries: number;
   private words: Uint32Array;
   private mask: number;
-  /** CQEs taken so far, modulo 2^32. */
+  /** Number of CQEs consumed, modulo 2^32. */
   private consumer = 0;
   private retired: Retired[] = [];
-  /** A poll is filling completions. They may be objects of the client, whose setters may call back into this class. */
+  /** Whether a poll is filling completions. They may be objects of the client, whose setters may call back into this class. */
   private filling = false;
 
   constructor(
@@ -66,7 +66,7 @@ export class SoftCompletionQueue {
     this.words = new Uint32Array(this.ring.buffer);
   }
 
-  /** Has the HCA put into this ring what has completed; it is named by the doorbell's word. */
+  /** Makes the HCA write finished completions into this ring; the doorbell takes the queue's word. */
   private progress(): void {
     const { hca } = this;
     hca.doorbell[0] = this.handle;
@@ -88,7 +88,7 @@ export class SoftCompletionQueue {
     return hca.shouldPoll?.() ?? false;
   }
 
-  /** Takes at most `n` completions and returns their number; -1 if the queue has overrun and is empty. */
+  /** Consumes at most `n` completions and returns their number; -1 if the queue has overrun and is empty. */
   poll(completions: UvpCompletion[], n: number): number {
     const words = this.words;
     let consumer = this.consumer;
@@ -98,7 +98,7 @@ export class SoftCompletionQueue {
       producer = loadAcquire(words, cqProducer);
       if (producer === consumer) return loadAcquire(words, cqState) === 0 ? 0 : -1;
     }
-    // A nested poll would take the same CQEs again: the outer poll has not published its consumer index yet.
+    // A nested poll would consume the same CQEs again: the outer poll has not published its consumer index yet.
     if (this.filling) return 0;
     this.filling = true;
     try {
@@ -125,8 +125,8 @@ export class SoftCompletionQueue {
   }
 
   /**
-   * Call after the HCA has destroyed the queue pair. Its completions that are still in the ring stay readable, and its token is
-   * not reused before they have been read.
+   * Call after the HCA has destroyed the queue pair. Its completions in the ring remain readable, and its token is not
+   * reused before they have been read.
    */
   retire(qp: SoftQueuePair): void {
     const position = Atomics.load(this.words, abi.cqProducer);
@@ -135,7 +135,7 @@ export class SoftCompletionQueue {
     this.retired.push({ qp, position });
   }
 
-  /** Changes to the new ring, into which the HCA has moved the unread completions. */
+  /** Switches to the new ring, to which the HCA has moved the unread completions. */
   moveTo(ring: NativeRing, entries: number): void {
     const words = new Uint32Array(ring.buffer);
     const consumer = Atomics.load(words, abi.cqConsumer);
@@ -148,7 +148,7 @@ export class SoftCompletionQueue {
     this.consumer = consumer;
   }
 
-  /** Releases the ring, and discards its unread completions. */
+  /** Releases the ring and discards its unread completions. */
   close(): void {
     this.dropShared();
     for (const { qp } of this.retired) this.tokens.read(qp);
@@ -156,7 +156,7 @@ export class SoftCompletionQueue {
     this.hca.releaseRing(this.ring.address);
   }
 
-  /** Frees the contexts of shared receives whose completions will not be read. */
+  /** Frees the contexts of shared receives whose completions will never be read. */
   private dropShared(): void {
     if (this.retired.length === 0) return;
     const { words } = this;

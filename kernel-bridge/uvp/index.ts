@@ -12,7 +12,7 @@ import { loadVendorVerbs } from './vendor/index.js';
 export { SOFT_USER_LIBRARY } from '../hca/index.js';
 export { type UserVerbsMaker, UserVerbsRegistry } from './registry.js';
 
-/** The providers of this isolate: the package's HCAs have one of the package, others on Windows a DLL of their vendor. */
+/** The providers of this isolate. Those of the package's HCAs are built in; on Windows, others are DLLs of device vendors. */
 export const userVerbsRegistry = new UserVerbsRegistry(
   process.platform === 'win32' ? loadVendorVerbs : undefined,
 );

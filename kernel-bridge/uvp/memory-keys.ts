@@ -1,6 +1,6 @@
 /**
- * Keys that requests change: those of memory windows by binds, those of regions by fast registrations, and both by
- * invalidations. The requests' WQEs, and the checks before them.
+ * Keys changed by requests: those of memory windows by binds, those of regions by fast registrations, and both by
+ * invalidations. Writes the requests' WQEs after checking them.
  */
 
 import type { UvpBindRequest, UvpSendRequest } from '../door/user-verbs.js';
@@ -9,8 +9,9 @@ import { abi } from '../schema/generated/ring.js';
 import { badRange, invalid, MAX_ADDRESS, UPPER } from './work-request.js';
 
 /**
- * A key whose low byte changes by requests (IBA 1 §10.6.3.1), as its owner sees it. The HCA chooses the index. The new key is current
- * from the moment the request is queued. If requests fail, it is the key of the last one that succeeded.
+ * A key whose low byte is changed by requests (IBA 1 §10.6.3.1), as its owner sees it. The HCA chooses the index. The
+ * new key is current from the moment the request is queued. If requests fail, the key of the last successful one is
+ * current again.
  */
 export class ChangingKey {
   /** The key of the latest request, queued or completed. */
@@ -18,7 +19,7 @@ export class ChangingKey {
   private confirmed = 0;
   private readonly queued: number[] = [];
 
-  /** The key that the HCA has chosen. */
+  /** Sets the key chosen by the HCA. */
   begin(key: number): void {
     this.rkey = this.confirmed = key;
   }
@@ -28,7 +29,7 @@ export class ChangingKey {
     return ((this.rkey & 0xffffff00) | (byte & 0xff)) >>> 0;
   }
 
-  /** A request that makes this the key was queued. */
+  /** A request that changes the key to this one was queued. */
   changing(key: number): void {
     this.queued.push(key);
     this.rkey = key;
@@ -52,7 +53,7 @@ export class ChangingKey {
   }
 }
 
-/** A region's key that requests of fast registration change. */
+/** A region's key that fast registrations change. */
 export class SoftFastRegion extends ChangingKey {
   constructor(key: number) {
     super();
@@ -61,8 +62,8 @@ export class SoftFastRegion extends ChangingKey {
 }
 
 /**
- * A memory window's rkey as its owner sees it. The low byte changes with every bind (IBA 1 §10.6.7.2.4, type 2), so that a peer with the
- * old key cannot use the new one.
+ * A memory window's rkey as its owner sees it. Its low byte changes with every bind (IBA 1 §10.6.7.2.4, type 2), so
+ * that a peer with the old key cannot use the new one.
  */
 export class SoftMemoryWindow extends ChangingKey {
   handle = 0;
@@ -78,7 +79,7 @@ export class SoftMemoryWindow extends ChangingKey {
   }
 }
 
-/** A request for memory, read once: getters are code of the program's, which may even end the queue pair. */
+/** The memory of a request, read once: getters are program code, which may even destroy the queue pair. */
 export interface NamedMemory {
   readonly lkey: number;
   readonly start: number;
@@ -88,40 +89,40 @@ export interface NamedMemory {
   readonly context: unknown;
 }
 
-/** What a bind names. @throws StatusError INVALID_PARAMETER, ACCESS_VIOLATION (the program has lost the memory). */
+/** The memory of a bind. @throws StatusError INVALID_PARAMETER, ACCESS_VIOLATION (the buffer was detached). */
 export function memoryOfBind(request: UvpBindRequest): NamedMemory {
   const { region, offset, length, flags, access, context } = request;
   const { address, lkey } = region;
-  void region.bytes; // throws where the program has lost the memory
+  void region.bytes; // throws if the buffer was detached
   const start = address + offset;
   if (!(offset >= 0 && start <= MAX_ADDRESS && Number.isSafeInteger(start))) badRange('offset', offset);
   if (!(length >= 0 && length <= MAX_ADDRESS && Number.isSafeInteger(length))) badRange('length', length);
   return { lkey, start, length, access, flags, context };
 }
 
-/** What a fast registration names. @throws StatusError as {@link memoryOfBind}. */
+/** The memory of a fast registration. @throws StatusError as {@link memoryOfBind}. */
 export function memoryOfRegistration(request: UvpSendRequest): NamedMemory {
   const { sgl, flags, access, context } = request;
   const [memory] = sgl;
   if (sgl.length !== 1 || memory === undefined) {
-    invalid('A fast registration names its memory by one SGE: { region, offset, length }.');
+    invalid('`sgl` of a fast registration must be one SGE: { region, offset, length }.');
   }
   const { region, offset, length } = memory;
   return memoryOfBind({ region, offset, length, flags, access, context });
 }
 
-/** The region that a request names, and the key that it has after a fast registration. @throws StatusError INVALID_PARAMETER */
+/** The region of a fast registration request, and its key after the request. @throws StatusError INVALID_PARAMETER */
 export function regionOf({ fastRegion, keyByte }: UvpSendRequest): { region: SoftFastRegion; next: number } {
   if (!(fastRegion instanceof SoftFastRegion)) {
-    invalid('The request names no region that was allocated for fast registration.');
+    invalid('The request must have a region that was allocated for fast registration.');
   }
   if (keyByte !== -1 && (keyByte & 0xff) !== keyByte) {
-    invalid(`The low byte of the new key is ${keyByte}; it takes 0 to 255, or -1 for the next one.`);
+    invalid(`The low byte of the new key must be from 0 to 255, or -1 for the next one; got ${keyByte}.`);
   }
   return { region: fastRegion, next: fastRegion.withByte(keyByte === -1 ? fastRegion.rkey + 1 : keyByte) };
 }
 
-/** Writes a bind or a fast registration. */
+/** Writes the WQE of a bind or a fast registration. */
 export function writeKeyChange(
   words: Uint32Array,
   wqe: number,
@@ -144,7 +145,7 @@ export function writeKeyChange(
   words[wqe + abi.swSwapHi] = next;
 }
 
-/** Writes the invalidation of this side's key. */
+/** Writes the WQE that invalidates a local key. */
 export function writeInvalidation(words: Uint32Array, wqe: number, key: number, flags: number): void {
   words[wqe + abi.swOpcode] = abi.opLocalInvalidate;
   words[wqe + abi.swFlags] = flags;

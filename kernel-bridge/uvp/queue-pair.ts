@@ -19,8 +19,8 @@ import type { TokenTable } from './token-table.js';
 import * as workRequest from './work-request.js';
 import { badRange, full, invalid, outsideOfRegion, writeDestination } from './work-request.js';
 
-// V8 treats constants of this module as constants. It loads an import at each use and checks that it is initialized; it loads the
-// fields of an imported object as well.
+// V8 treats constants of this module as constants. It loads an import, and the fields of an imported object, at each
+// use, and checks that the import is initialized.
 const { loadAcquire, storeRelease } = rings;
 const { writeSgl, NO_REQUEST, SEND_FLAGS, UPPER, TWO_32, RECEIVE_HEADER_WORDS } = workRequest;
 const HEADER_WORDS = abi.sendWqeHeaderBytes / 4;
@@ -32,16 +32,17 @@ const { cqePkeyIndex, cqeFlagReceiveQueue, cqeFlagSharedReceive } = abi;
 const { SEND, COMPARE_EXCHANGE, FETCH_ADD, INVALIDATE, FAST_REGISTER } = WvOpcode;
 const { INLINE, IMMEDIATE, FENCE } = WvSend;
 const { INIT, RTS } = QpState;
-/** The bits of a completion's flags that WV_COMPLETION has. */
+/** The flags of a completion that are part of WV_COMPLETION. */
 const PUBLIC_FLAGS = abi.cqeFlagImmediate | abi.cqeFlagInvalidated | abi.cqeFlagGrh | abi.cqeFlagSolicited;
 const WITH_IMMEDIATE = abi.cqeFlagImmediate | abi.cqeFlagInvalidated;
 
-/** Contexts before the first post. They have the hidden class of later ones, so that the accesses stay monomorphic. */
+/** Contexts before the first post. They have the hidden class of later ones, so that accesses stay monomorphic. */
 const NO_CONTEXTS = contextsFor(0);
 const NO_BYTES = new Uint8Array(0);
 /**
- * Replaces the ring of a destroyed queue pair, because another queue pair may use that memory. Its state is RESET, so that every post
- * is refused. Only the getters of a request can destroy the queue pair after a post has checked the state (docs/internals/memory-and-rings.md).
+ * Replaces the ring of a destroyed queue pair, because another queue pair may use that memory. Its state is RESET, so
+ * that every post is refused. Only the getters of a request can destroy the queue pair after a post has checked the
+ * state (docs/internals/memory-and-rings.md).
  */
 const ENDED = new Uint32Array(abi.qpHeaderBytes / 4);
 
@@ -54,7 +55,7 @@ export class SoftQueuePair {
   handle = 0;
   qpn = 0;
   readonly token: number;
-  /** Completion queues that still hold completions of this queue pair after its destruction. */
+  /** Number of completion queues that still hold completions of this queue pair after its destruction. */
   unread = 0;
 
   readonly sendDepth: number;
@@ -70,19 +71,19 @@ export class SoftQueuePair {
 
   private readonly place: RingPlace;
   private words: Uint32Array;
-  /** The same memory as bytes. Made by the first inline request that is not in whole words. */
+  /** The same memory as bytes. Created by the first inline request that does not consist of whole words. */
   private bytes: Uint8Array = NO_BYTES;
   private batching = false;
 
   private readonly sendBase: number;
   private readonly sendStrideWords: number;
   private readonly sendMask: number;
-  /** Made by the first post. */
+  /** Created by the first post. */
   private sendContexts = NO_CONTEXTS;
-  /** Free-running indexes of the next request, and of the oldest one whose completion has not been polled. */
+  /** Free-running indexes of the next request and of the oldest one whose completion has not been polled. */
   private sendProducer = 0;
   private sendConsumer = 0;
-  /** Keys that change, by slot; made by the first such request. */
+  /** Changing keys by slot; created by the first such request. */
   private changes: (ChangingKey | undefined)[] | undefined = undefined;
 
   private readonly receiveBase: number;
@@ -138,9 +139,9 @@ export class SoftQueuePair {
     this.qpn = qpn;
   }
 
-  /** Call when the HCA writes no more completions of this queue pair. `gone`: the HCA does not access the ring any more. */
+  /** Call when the HCA writes no more completions of this queue pair. `gone`: the HCA no longer accesses the ring. */
   close(gone = false): void {
-    // A second close would free a place that another queue pair may use by now.
+    // A second close would free a place that another queue pair may already use.
     if (this.words === ENDED) return;
     this.sendCq.retire(this);
     if (this.receiveCq !== this.sendCq) this.receiveCq.retire(this);
@@ -166,8 +167,9 @@ export class SoftQueuePair {
   }
 
   /**
-   * Reset: both queues become empty, and their requests never complete (IBA 1 §10.3.1.1). The HCA's counters continue from the
-   * published ones, so that completions from before the reset can be recognized and dropped.
+   * Resets the queue pair: both queues become empty, and their requests never complete (IBA 1 §10.3.1.1). The HCA's
+   * counters continue from the published values, so that completions from before the reset can be recognized and
+   * dropped.
    */
   reset(): void {
     this.sendProducer = this.sendConsumer = Atomics.load(this.words, abi.qpSendProducer);
@@ -199,16 +201,14 @@ export class SoftQueuePair {
     words[wqe + swImmediate] = request.immediate;
     if (this.datagram) {
       if (opcode !== SEND || request.invalidate || (flags & FENCE) !== 0) {
-        invalid(
-          'A datagram queue pair sends, and does nothing else; it has no fence and invalidates no key.',
-        );
+        invalid('A datagram queue pair supports Sends only, without FENCE and without invalidation.');
       }
       writeDestination(words, wqe, request);
     } else if (opcode !== SEND) {
       this.writeRemote(wqe, request);
       if (opcode >= COMPARE_EXCHANGE) {
         if (sgl.length !== 1 || sgl[0]!.length !== 8) {
-          invalid('An atomic operation takes one SGE of 8 bytes for the value it returns.');
+          invalid('`sgl` of an atomic operation must be one SGE of 8 bytes, for the returned value.');
         }
         words[wqe + abi.swCompareLo] = request.compareLow;
         words[wqe + abi.swCompareHi] = request.compareHigh;
@@ -223,7 +223,7 @@ export class SoftQueuePair {
     this.queueSend(request.context);
   }
 
-  /** Requests that change keys of this side: nothing goes to the peer. */
+  /** Requests that change local keys: nothing is sent to the peer. */
   private postLocal(request: UvpSendRequest): void {
     const { opcode } = request;
     if (opcode !== INVALIDATE && opcode !== FAST_REGISTER) noRequest(opcode);
@@ -276,15 +276,15 @@ export class SoftQueuePair {
     if (this.receiveContexts === NO_CONTEXTS) this.receiveContexts = contextsFor(this.receiveMask);
     this.receiveContexts[slot] = context;
     this.receiveProducer = (index + 1) >>> 0;
-    // The HCA asks for the receive doorbell: the software HCA in ERROR, and while a message waits. It does so before it looks at the
-    // queue itself, so that one of the two sees the other: the load may not overtake this store, unless the HCA sees to that
-    // (schema/ring.ts).
+    // The HCA requests the receive doorbell: the software HCA in ERROR, and while a message waits. It does so before it
+    // looks at the queue itself, so that one of the two sees the other. The load must not overtake this store, unless
+    // the HCA prevents that (schema/ring.ts).
     if (words[qpUnfenced] === 1) storeRelease(words, qpReceiveProducer, this.receiveProducer);
     else Atomics.store(words, qpReceiveProducer, this.receiveProducer);
     if (loadAcquire(words, qpReceiveBell) !== 0) this.ringReceiveDoorbell();
   }
 
-  /** One native function serves all queue pairs: V8 calls native code directly only where a call site has a single target. */
+  /** One native function for all queue pairs: V8 calls native code directly only if a call site has a single target. */
   private ringDoorbell(): void {
     const { hca } = this;
     hca.doorbell[0] = this.handle;
@@ -309,7 +309,7 @@ export class SoftQueuePair {
     this.ringDoorbell();
   }
 
-  /** Fills a completion from a CQE of this queue pair, and frees the completed requests. False: the CQE is from before a reset. */
+  /** Fills a completion from a CQE of this queue pair and frees the completed requests. Returns false if the CQE is from before a reset. */
   complete(cq: Uint32Array, cqe: number, completion: UvpCompletion): boolean {
     const index = cq[cqe + cqeWqe]!;
     const flags = cq[cqe + cqeFlags]!;
@@ -334,7 +334,7 @@ export class SoftQueuePair {
     completion.status = status;
     completion.length = cq[cqe + cqeLength]!;
     completion.flags = flags & PUBLIC_FLAGS;
-    // Flags and status say whether these two fields are valid; most completions have neither (schema/ring.ts).
+    // Flags and status show whether these two fields are valid; most completions have neither (schema/ring.ts).
     completion.immediateData = (flags & WITH_IMMEDIATE) !== 0 ? cq[cqe + cqeImmediate]! : 0;
     completion.vendorCode = status !== 0 ? cq[cqe + cqeVendor]! : 0;
     completion.sourceQpn = cq[cqe + cqeSourceQpn]!;
@@ -342,7 +342,7 @@ export class SoftQueuePair {
     return true;
   }
 
-  /** Frees a completed send, and all unsignaled ones before it (ND SPI: initiator queue depth). */
+  /** Frees a completed send and all unsignaled ones before it (ND SPI: initiator queue depth). */
   private freeSends(index: number, status: number): void {
     let consumer = this.sendConsumer;
     const end = (index + 1) >>> 0;
@@ -387,12 +387,12 @@ export class SoftQueuePair {
     const refused = this.refused[opcode]!;
     if (refused === NO_REQUEST) {
       invalid(
-        `This queue pair has no request of opcode ${opcode}; an unreliable one sends and writes, and fast registration (${FAST_REGISTER}) needs memoryManagement.`,
+        `This queue pair does not support opcode ${opcode}: unreliable ones support Send and Write only, and fast registration (${FAST_REGISTER}) requires memoryManagement.`,
       );
     }
     const wrong = flags & ~SEND_FLAGS[opcode]!;
     if (wrong !== 0) {
-      invalid(`Flags 0x${(wrong >>> 0).toString(16)} mean nothing to a request of opcode ${opcode}.`);
+      invalid(`Flags 0x${(wrong >>> 0).toString(16)} are not valid for opcode ${opcode}.`);
     }
     return full('send', this.sendDepth);
   }
@@ -434,7 +434,7 @@ export class SoftQueuePair {
       if (!(offset >= 0 && Number.isSafeInteger(offset) && offset + length <= bytes.length)) {
         outsideOfRegion(i, offset, length, bytes.length);
       }
-      // A loop, because set(subarray) allocates, and the bytes are few.
+      // A loop, because set(subarray) allocates, and there are few bytes.
       const source = region.words;
       let k = 0;
       if (source !== undefined && ((total | offset) & 3) === 0 && offset >>> 0 === offset) {
@@ -460,19 +460,20 @@ export class SoftQueuePair {
   }
 }
 
-// Error texts stay out of the hot functions: V8 would format their numbers on every call, ahead of the test that needs them.
+// Error texts are kept out of hot functions: V8 would format their numbers on every call, before the test that needs
+// them.
 
 function noRequest(opcode: number): never {
-  invalid(`Opcode ${opcode} is no send request.`);
+  invalid(`Opcode ${opcode} is not a valid send request.`);
 }
 
 function tooMuchInline(maxInline: number): never {
   throw new StatusError(
     Status.BUFFER_OVERFLOW,
-    `The request has more than the ${maxInline} bytes that this queue pair sends inline.`,
+    `The request exceeds the ${maxInline} bytes that this queue pair can send inline.`,
   );
 }
 
 function noInlineBytes(i: number): never {
-  invalid(`SGE ${i} cannot be sent inline: its region does not give its bytes.`);
+  invalid(`SGE ${i} cannot be sent inline: its region does not have \`bytes\`.`);
 }

@@ -1,15 +1,15 @@
-/** Which user-mode verbs provider belongs to a library name: the answer of a device to LIBRARY_QUERY. */
+/** User-mode verbs providers by library name, as a device returns it for LIBRARY_QUERY. */
 
 import { requireUserVerbs, type UserVerbs } from '../door/user-verbs.js';
 import { Status, StatusError } from '../ioctl/status.js';
 
 /**
- * Makes a provider when the first device asks for it. `previous` makes the one that the name had before, if any: for a provider that
- * passes calls on.
+ * Creates a provider when the first device needs it. `previous` creates the provider previously registered with that
+ * name, if any, for providers that forward calls.
  */
 export type UserVerbsMaker = (previous: (() => UserVerbs) | undefined) => Partial<UserVerbs>;
 
-/** A driver answers at most 32 bytes with the zero behind them (WV_MAX_LIB_NAME), in Latin-1. */
+/** A driver returns at most 32 bytes including the NUL (WV_MAX_LIB_NAME), in Latin-1. */
 const longestName = 31;
 
 /** One registration. */
@@ -22,25 +22,25 @@ function checkedName(library: unknown): string {
     return library;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `A library's name has 1 to ${longestName} characters of Latin-1 without spaces; this one is ${JSON.stringify(library)}.`,
+    `The name of a library must be 1 to ${longestName} Latin-1 characters without spaces; got ${JSON.stringify(library)}.`,
   );
 }
 
 export class UserVerbsRegistry {
-  /** The latest registration of a name is the last. */
+  /** The last entry is the latest registration of a name. */
   readonly #entries = new Map<string, Entry[]>();
-  /** Providers that were made, each checked for its mandatory functions. */
+  /** Providers that were created, each checked for its mandatory functions. */
   readonly #loaded = new Map<string, UserVerbs>();
 
   constructor(
-    /** Finds providers of names that nobody has registered. */
+    /** Finds providers whose names were not registered. */
     private readonly others?: (library: string) => Partial<UserVerbs>,
   ) {}
 
   /**
-   * Registers a provider. It is for devices that are opened from now on.
+   * Registers a provider for devices that are opened from now on.
    *
-   * @returns a function that takes it back
+   * @returns a function that removes the registration
    * @throws StatusError INVALID_PARAMETER
    */
   register(library: string, make: UserVerbsMaker): () => void {
@@ -48,7 +48,7 @@ export class UserVerbsRegistry {
     if (typeof make !== 'function') {
       throw new StatusError(
         Status.INVALID_PARAMETER,
-        `A provider is made by a function; for '${name}' there is one of type ${typeof make}.`,
+        `The provider '${name}' must be given as a function that creates it; got a value of type ${typeof make}.`,
       );
     }
     const entry: Entry = { make };
@@ -64,7 +64,7 @@ export class UserVerbsRegistry {
   }
 
   /**
-   * The provider of a name, made when it is first asked for.
+   * The provider with a name, created when it is first needed.
    *
    * @throws StatusError NOT_SUPPORTED: no provider has that name, or it lacks a mandatory function.
    */

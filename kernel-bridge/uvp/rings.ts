@@ -1,4 +1,4 @@
-/** Rings that the HCA's threads read and write as well: access to their words, and the layout and memory of those of queue pairs. */
+/** Rings that the HCA's threads also read and write: access to their words, and the layout and memory of queue pair rings. */
 
 import type { UvpQpCreate } from '../door/user-verbs.js';
 import type { NativeRing, UserHca } from '../hca/user-hca.js';
@@ -6,11 +6,11 @@ import { abi } from '../schema/generated/ring.js';
 import { powerOfTwo, receiveStride } from './work-request.js';
 
 /**
- * A counter is read before the entries that it counts, and written after them.
+ * A counter is read before the entries that it covers, and written after them.
  *
- * V8 calls a builtin for each use of `Atomics`. On x86 plain accesses suffice, except where a store must become visible before a
- * later load: x86 reorders neither loads with loads nor stores with stores, and V8 reads a typed array's element from memory each
- * time.
+ * V8 calls a builtin for each use of `Atomics`. On x86 plain accesses suffice, except if a store must become visible
+ * before a later load: x86 reorders neither loads with loads nor stores with stores, and V8 reads a typed array's
+ * element from memory each time.
  */
 const PLAIN = process.arch === 'x64' || process.arch === 'ia32';
 
@@ -29,7 +29,7 @@ export function storeRelease(words: Uint32Array, index: number, value: number): 
 export interface QpRingLayout {
   readonly sendEntries: number;
   readonly sendStride: number;
-  /** SGEs that a send WQE has room for: at least the requested number. */
+  /** SGEs per send WQE: at least the requested number. */
   readonly sendSge: number;
   readonly receiveEntries: number;
   readonly receiveStride: number;
@@ -54,19 +54,19 @@ export function qpRingLayout(create: UvpQpCreate): QpRingLayout {
   };
 }
 
-/** Limit of queue pairs that share an allocation. As long as one of them exists, the memory of all stays allocated. */
+/** Maximum number of queue pairs that share an allocation. While one of them exists, the memory of all stays allocated. */
 const MAX_SHARING = 16;
-/** A larger ring has an allocation of its own. */
+/** Larger rings have an allocation of their own. */
 const MAX_SHARED_BYTES = 8192;
 /** Alignment of the HCA's rings. */
 const ALIGNMENT = 64;
 
-/** An allocation, divided into places of one size. */
+/** An allocation, divided into places of equal size. */
 interface Block {
   readonly ring: NativeRing;
   readonly free: number[];
   used: number;
-  /** Index in the list of blocks with a free place; -1: no place is free. */
+  /** Index in the list of blocks with a free place; -1: none is free. */
   index: number;
 }
 
@@ -77,33 +77,33 @@ export interface RingPlace {
   readonly offset: number;
 }
 
-/** The blocks of one size. */
+/** All blocks of one size. */
 interface Size {
-  /** Those with a free place. */
+  /** Blocks with a free place. */
   readonly blocks: Block[];
-  /** Places in use, of all blocks. */
+  /** Places in use in all blocks. */
   used: number;
 }
 
 export const addressOf = ({ block, offset }: RingPlace): number => block.ring.address + offset;
 
 /**
- * Rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the system and V8, than all other steps of
- * creating a queue pair.
+ * Allocates rings of queue pairs, several in one allocation: an allocation of 3 KB costs more, in the OS and V8, than
+ * all other steps of creating a queue pair.
  */
 export class RingPool {
   private readonly sizes = new Map<number, Size>();
 
   constructor(private readonly hca: Pick<UserHca, 'allocateRing' | 'releaseRing'>) {}
 
-  /** Allocates a place for a ring, zeroed. */
+  /** Allocates a zeroed place for a ring. */
   take(bytes: number): RingPlace {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     let size = this.sizes.get(step);
     let block = size?.blocks.at(-1);
     if (size === undefined || block === undefined) {
       block = this.allocate(step, bytes, size?.used ?? 0);
-      // Added after the allocation, which throws if there is no memory.
+      // Added after the allocation, which throws if there is not enough memory.
       if (size === undefined) {
         size = { blocks: [], used: 0 };
         this.sizes.set(step, size);
@@ -117,7 +117,7 @@ export class RingPool {
     return { block, offset };
   }
 
-  /** Frees a place. `reusable`: neither the HCA nor its owner accesses the place any more, so that another ring may use it. */
+  /** Frees a place. `reusable`: neither the HCA nor the owner accesses it any more, so that another ring may use it. */
   give({ block, offset }: RingPlace, bytes: number, reusable: boolean): void {
     const step = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
     const size = this.sizes.get(step)!;
@@ -137,7 +137,7 @@ export class RingPool {
   private allocate(step: number, bytes: number, used: number): Block {
     // A program with few queue pairs does not pay for many.
     const places = step > MAX_SHARED_BYTES ? 1 : Math.min(MAX_SHARING, Math.max(1, used));
-    // Each of several places has room for any ring of this step.
+    // Each of several places fits any ring of this size class.
     const ring = this.hca.allocateRing(places === 1 ? bytes : step * places);
     const free = Array.from({ length: places }, (_, i) => (places - 1 - i) * step);
     return { ring, free, used: 0, index: -1 };
@@ -148,7 +148,7 @@ function enter(size: Size, block: Block): void {
   block.index = size.blocks.push(block) - 1;
 }
 
-/** Removes a block in constant time, by moving the last one into its place: a program may have thousands. */
+/** Removes a block in constant time by moving the last one to its index: a program may have thousands. */
 function leave({ blocks }: Size, block: Block): void {
   const last = blocks.pop()!;
   if (last !== block) {

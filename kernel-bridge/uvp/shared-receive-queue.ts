@@ -4,7 +4,7 @@ import { Status, StatusError } from '../ioctl/status.js';
 import { abi } from '../schema/generated/ring.js';
 import { RECEIVE_HEADER_WORDS, receiveStride, writeSgl } from './work-request.js';
 
-/** Places for contexts, as a multiple of the ring's entries: completions may lag that far behind without an allocation. */
+/** Number of context entries, as a multiple of the ring's entries: completions may lag that far behind without an allocation. */
 const SLACK = 4;
 
 export function srqRingBytes(entries: number, sge: number): number {
@@ -12,8 +12,9 @@ export function srqRingBytes(entries: number, sge: number): number {
 }
 
 /**
- * Contexts by the index of their receive. The HCA frees a ring entry when a message takes the receive, but the completion comes
- * later and in any order; so a context lives longer than its ring entry. If a newer context needs its place, it moves to a map.
+ * Contexts by the index of their receive. The HCA frees a ring entry when a message consumes the receive, but the
+ * completion comes later and in any order, so a context outlives its ring entry. If a newer context needs its slot, it
+ * moves to a map.
  */
 class Contexts {
   private readonly mask: number;
@@ -37,7 +38,7 @@ class Contexts {
     this.values[place] = context;
   }
 
-  /** Removes and returns the context of a receive; undefined if there is none. */
+  /** Removes and returns the context of a receive, or undefined. */
   take(index: number): unknown {
     const place = index & this.mask;
     if (this.used[place] !== 0 && this.owners[place] === index) {
@@ -76,7 +77,7 @@ export class SoftSharedReceiveQueue {
     /** A power of two. */
     public entries: number,
     readonly sge: number,
-    /** The device's limit, checked by a resize. */
+    /** The device's limit, checked when the queue is resized. */
     readonly maxEntries: number,
   ) {
     this.strideWords = receiveStride(sge) / 4;
@@ -89,11 +90,11 @@ export class SoftSharedReceiveQueue {
   postReceive(context: unknown, sgl: readonly UvpSge[]): void {
     const words = this.words;
     const index = this.producer;
-    // An entry is free as soon as a message has taken its receive.
+    // An entry is free as soon as a message has consumed its receive.
     if (this.isFull(index) && !this.freed(index)) {
       throw new StatusError(
         Status.NO_MORE_ENTRIES,
-        `All ${this.entries} entries of the shared receive queue are taken; wait for messages, or make it larger.`,
+        `All ${this.entries} entries of the shared receive queue are in use; wait for messages, or enlarge it.`,
       );
     }
     const wqe = abi.srqHeaderBytes / 4 + (index & (this.entries - 1)) * this.strideWords;
@@ -101,7 +102,8 @@ export class SoftSharedReceiveQueue {
     this.contexts.put(index, context);
     this.producer = (index + 1) >>> 0;
     Atomics.store(words, abi.srqProducer, this.producer);
-    // The HCA asks for the doorbell, and says what to name: the software HCA while a message waits, the message's queue pair.
+    // The HCA requests the doorbell and its value: with the software HCA while a message waits, for the message's queue
+    // pair.
     const named = Atomics.load(words, abi.srqReceiveBell);
     if (named !== 0) {
       this.hca.doorbell[0] = named;
@@ -113,7 +115,7 @@ export class SoftSharedReceiveQueue {
     return (index - Atomics.load(this.words, abi.srqConsumer)) >>> 0 >= this.entries;
   }
 
-  /** Has the HCA look at what has completed: one that hears of messages by completions frees entries only then. */
+  /** Makes the HCA process completions: an HCA that learns of messages from completions frees entries only then. */
   private freed(index: number): boolean {
     const named = Atomics.load(this.words, abi.srqReceiveBell);
     if (named === 0) return false;
@@ -122,12 +124,12 @@ export class SoftSharedReceiveQueue {
     return !this.isFull(index);
   }
 
-  /** Removes and returns the context of a receive that has completed, or whose completion will not be read. */
+  /** Removes and returns the context of a receive that has completed, or whose completion will never be read. */
   take(index: number): unknown {
     return this.contexts.take(index);
   }
 
-  /** Changes to the new ring, into which the HCA has moved the posted receives. Indexes continue. Returns the old ring. */
+  /** Switches to the new ring, to which the HCA has moved the posted receives. Indexes continue. Returns the old ring. */
   moved(): NativeRing | undefined {
     const { next, ring } = this;
     if (next === undefined) return undefined;

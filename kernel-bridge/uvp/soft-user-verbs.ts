@@ -38,7 +38,7 @@ import { SoftSharedReceiveQueue, srqRingBytes } from './shared-receive-queue.js'
 import { TokenTable } from './token-table.js';
 import { powerOfTwo, receiveStride, SoftAddressHandle } from './work-request.js';
 
-/** An open device: the state that its objects share. */
+/** An open device: the state shared by its objects. */
 class SoftCa {
   readonly tokens = new TokenTable<SoftQueuePair>();
   readonly rings: RingPool;
@@ -54,7 +54,7 @@ class SoftPd {
   constructor(readonly ca: SoftCa) {}
 }
 
-/** A completion queue that can be resized. */
+/** A completion queue that supports resizing. */
 class SoftCq extends SoftCompletionQueue {
   /** The new ring, during a resize. */
   next: { ring: NativeRing; entries: number } | undefined = undefined;
@@ -64,11 +64,11 @@ function checkLimit(what: string, value: number, least: number, most: number): v
   if (Number.isInteger(value) && value >= least && value <= most) return;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `${what} is ${value}; this device takes whole numbers from ${least} to ${most}.`,
+    `${what} must be a whole number from ${least} to ${most}; got ${value}.`,
   );
 }
 
-/** The user-mode verbs provider of HCAs that execute the WQEs of our rings: the software HCA, or another behind {@link UserHca}. */
+/** The user-mode verbs provider of HCAs that execute the WQEs of this package's rings: the software HCA, or another {@link UserHca}. */
 export class SoftUserVerbs implements UserVerbs {
   readonly shouldPoll?: (cq: SoftCq) => boolean;
   readonly direct?: NonNullable<UserVerbs['direct']>;
@@ -227,11 +227,14 @@ export class SoftUserVerbs implements UserVerbs {
     if (!(sendCq instanceof SoftCq && receiveCq instanceof SoftCq)) {
       throw new StatusError(
         Status.INVALID_PARAMETER,
-        'A queue pair needs two completion queues of its device.',
+        'The completion queues of a queue pair must belong to its device.',
       );
     }
     if (srq !== null && !(srq instanceof SoftSharedReceiveQueue)) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'The shared receive queue is not of this device.');
+      throw new StatusError(
+        Status.INVALID_PARAMETER,
+        'The shared receive queue must belong to the same device.',
+      );
     }
     const layout = qpRingLayout(create);
     create.sendSge = Math.min(layout.sendSge, limits.maxSge);
@@ -340,14 +343,11 @@ export class SoftUserVerbs implements UserVerbs {
     if (status === Status.NOT_SUPPORTED) {
       throw new StatusError(
         status,
-        'This runtime does not let native code hold the memory of an ArrayBuffer; register memory of allocate().',
+        'This runtime does not allow native code to hold the memory of an ArrayBuffer; register memory of allocate().',
       );
     }
     if (status !== Status.SUCCESS) {
-      throw new StatusError(
-        status,
-        `The ${view.byteLength} bytes to be registered could not be held in memory.`,
-      );
+      throw new StatusError(status, `Cannot pin the ${view.byteLength} bytes to register.`);
     }
     return { pin, address, detachable, allocated };
   }
@@ -360,11 +360,11 @@ export class SoftUserVerbs implements UserVerbs {
 function whyNoView(status: number, length: number): string {
   switch (status) {
     case Status.INSUFFICIENT_RESOURCES:
-      return `This process has no file descriptor left, or all the ${MOST_VIEWS} views that it may have. A view ends when it is collected.`;
+      return `This process has no file descriptor left, or has ${MOST_VIEWS} views, the maximum. A view is released when it is garbage-collected.`;
     case Status.NOT_SUPPORTED:
-      return 'This runtime does not let native code make ArrayBuffers.';
+      return 'This runtime does not allow native code to create ArrayBuffers.';
     default:
-      return `There is no room in the address space for ${length} bytes, or none for another mapping.`;
+      return `The address space has no room for ${length} bytes, or the process has its maximum number of mappings.`;
   }
 }
 

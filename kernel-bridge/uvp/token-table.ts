@@ -3,13 +3,13 @@ import { Status, StatusError } from '../ioctl/status.js';
 /** An owner of work queues. */
 export interface TokenOwner {
   readonly token: number;
-  /** Completion queues that hold completions of it after its end. */
+  /** Completion queues that hold completions of it after its destruction. */
   unread: number;
-  /** No completions follow. */
+  /** Called when no further completions follow. */
   forget(): void;
 }
 
-/** Owners of work queues by the token in their completions. A token contains a generation: a reused slot gets another token. */
+/** Owners of work queues by the token in their completions. A token contains a generation, so that a reused slot has a different token. */
 export class TokenTable<T extends TokenOwner> {
   private readonly slots: (T | undefined)[] = [];
   private readonly free: number[] = [];
@@ -20,7 +20,7 @@ export class TokenTable<T extends TokenOwner> {
     if (index > 0xffff) {
       throw new StatusError(
         Status.INSUFFICIENT_RESOURCES,
-        'This device handle has 65536 queues; release some before more are made.',
+        'This device handle has 65536 queues, the maximum; release some before you create more.',
       );
     }
     this.generation = (this.generation + 1) & 0xffff;
@@ -41,7 +41,7 @@ export class TokenTable<T extends TokenOwner> {
     this.free.push(qp.token & 0xffff);
   }
 
-  /** A completion queue has been read past the last completion of a destroyed queue pair. */
+  /** Called when a completion queue has been read past the last completion of a destroyed queue pair. */
   read(qp: T): void {
     qp.unread--;
     this.remove(qp);

@@ -1,6 +1,6 @@
 /**
- * The parts of work requests that work queues share: their SGEs, a datagram's destination, the requests and flags that each
- * type of queue pair takes, and the errors for invalid ones.
+ * Parts of work requests shared by work queues: SGEs, the destination of a datagram, the requests and flags supported
+ * by each type of queue pair, and the errors for invalid ones.
  */
 
 import type { UvpSendRequest, UvpSge } from '../door/user-verbs.js';
@@ -11,11 +11,11 @@ import { abi } from '../schema/generated/ring.js';
 /** The longest message of a connected queue pair (IBA 1 §9.7.7), in bytes. */
 const MAX_MESSAGE = 2 ** 31;
 export const TWO_32 = 2 ** 32;
-/** An address below {@link MAX_ADDRESS} times this is its upper word, with a fraction that a store drops. */
+/** The upper word of an address below {@link MAX_ADDRESS} is the address times this, with a fraction that a store drops. */
 export const UPPER = 2 ** -32;
-/** Native addresses and offsets within memory stay below this. */
+/** Native addresses and offsets within memory are below this. */
 export const MAX_ADDRESS = 2 ** 48;
-/** The same two for {@link writeSgl}: V8 does not treat a module's exports as constants, not even within the module. */
+/** Copies of both for {@link writeSgl}: V8 does not treat a module's exports as constants, not even within the module. */
 const LIMIT = MAX_ADDRESS;
 const TO_UPPER = UPPER;
 
@@ -35,14 +35,16 @@ export function receiveStride(sge: number): number {
 }
 
 /**
- * Writes SGEs from a word of a ring on, and returns their number. Whether they lie within their regions is the HCA's to check: a request with
- * one that does not is queued, and its completion reports LOCAL_PROTECTION_ERROR (IBA 1 §10.7.3).
+ * Writes SGEs starting at a word of a ring and returns their number. The HCA checks whether they lie within their
+ * regions: a request with one that does not is queued, and its completion reports LOCAL_PROTECTION_ERROR (IBA 1
+ * §10.7.3).
  *
- * @throws StatusError DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER, ACCESS_VIOLATION (a region whose ArrayBuffer was detached).
+ * @throws StatusError DATA_OVERRUN, BUFFER_OVERFLOW, INVALID_PARAMETER, ACCESS_VIOLATION (a region whose ArrayBuffer
+ * was detached).
  */
 export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[], limit: number): number {
   const count = sgl.length;
-  // Negated, so that a value without a length fails as well.
+  // Negated, so that a value without a length fails too.
   if (!(count <= limit)) tooMany(sgl, limit);
   let total = 0;
   let at = word;
@@ -50,7 +52,7 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
     const sge = sgl[i]!;
     const length = sge.length;
     const { region, offset } = sge;
-    // Throws where the program has lost the memory.
+    // Throws if the buffer was detached.
     void region.bytes;
     const address = region.address + offset;
     if (length >>> 0 !== length) badSge(i, sge);
@@ -65,7 +67,7 @@ export function writeSgl(words: Uint32Array, word: number, sgl: readonly UvpSge[
   if (total > MAX_MESSAGE) {
     throw new StatusError(
       Status.BUFFER_OVERFLOW,
-      `The request has ${total} bytes; a message has at most ${MAX_MESSAGE}.`,
+      `A message must be at most ${MAX_MESSAGE} bytes; got ${total}.`,
     );
   }
   return count;
@@ -78,29 +80,29 @@ export function invalid(message: string): never {
 export function full(queue: string, depth: number): never {
   throw new StatusError(
     Status.NO_MORE_ENTRIES,
-    `All ${depth} entries of the ${queue} queue are taken; poll completions before you post more.`,
+    `All ${depth} entries of the ${queue} queue are in use; poll completions before you post more.`,
   );
 }
 
 function tooMany(sgl: readonly UvpSge[], limit: number): never {
   if (!Array.isArray(sgl))
-    invalid('SGEs are an array of { region, offset, length }, also where there is one.');
+    invalid('`sgl` must be an array of { region, offset, length }, even for a single SGE.');
   throw new StatusError(
     Status.DATA_OVERRUN,
-    `The request has ${sgl.length} SGEs; this queue was made for at most ${limit}.`,
+    `\`sgl\` must have at most ${limit} SGEs, as requested when this queue was created; got ${sgl.length}.`,
   );
 }
 
-/** Throws the error of an invalid SGE that is an object and has a region. */
+/** Throws the error for an invalid SGE that is an object with a region. */
 function badSge(i: number, { region, offset, length }: UvpSge): never {
   if (typeof region.address !== 'number') {
-    invalid(`SGE ${i} names no registered memory: its region is not what registerMemory() answered.`);
+    invalid(`The region of SGE ${i} must be the result of registerMemory().`);
   }
   if (typeof length !== 'number' || length >>> 0 !== length) badRange(`length of SGE ${i}`, length);
   badRange(`offset of SGE ${i}`, offset);
 }
 
-/** The error of an inline SGE that names more than its region has: its bytes cannot be copied. */
+/** The error of an inline SGE beyond the end of its region: its bytes cannot be copied. */
 export function outsideOfRegion(i: number, offset: number, length: number, size: number): never {
   throw new StatusError(
     Status.ACCESS_VIOLATION,
@@ -109,14 +111,14 @@ export function outsideOfRegion(i: number, offset: number, length: number, size:
 }
 
 export function badRange(what: string, value: number): never {
-  const given = typeof value === 'number' ? value : `of type ${typeof value}`;
-  invalid(`The ${what} is ${given}; it must be a whole number of bytes, not negative, within the memory.`);
+  const given = typeof value === 'number' ? value : `a value of type ${typeof value}`;
+  invalid(`The ${what} must be a non-negative whole number of bytes within the memory; got ${given}.`);
 }
 
 const KNOWN_SEND_FLAGS = WvSend.IMMEDIATE | WvSend.FENCE | WvSend.SIGNALED | WvSend.SOLICITED | WvSend.INLINE;
 
 const NO_DATA = KNOWN_SEND_FLAGS & ~(WvSend.IMMEDIATE | WvSend.INLINE);
-/** Flags that each opcode takes. */
+/** Supported flags by opcode. */
 export const SEND_FLAGS: readonly number[] = [
   /* send */ KNOWN_SEND_FLAGS,
   /* write */ KNOWN_SEND_FLAGS,
@@ -127,30 +129,30 @@ export const SEND_FLAGS: readonly number[] = [
   /* invalidate */ NO_DATA,
   /* fast-register */ NO_DATA,
 ];
-/** Stands for the refused flags of an opcode that the type of queue pair does not have. */
+/** Used instead of the refused flags for an opcode that the type of queue pair does not support. */
 export const NO_REQUEST = -1;
 
-/** Requests that each type of queue pair has, by opcode (IBA 1 §11.4.1.1; unreliable transports have no responses). */
+/** Requests supported by each type of queue pair, by opcode (IBA 1 §11.4.1.1; unreliable transports have no responses). */
 const REQUESTS: Readonly<Record<number, readonly boolean[]>> = {
-  /*            send, write, read, c-x, f-add, bind, invalidate; fast-register only if asked for */
+  /*            send, write, read, c-x, f-add, bind, invalidate; fast-register only if requested */
   [QpType.RC]: [true, true, true, true, true, true, true],
   [QpType.UC]: [true, true, false, false, false, false, false],
   [QpType.UD]: [true, false, false, false, false, false, false],
 };
 
-/** Flags refused by opcode, or {@link NO_REQUEST}: one table for all queue pairs of a type. */
+/** Refused flags by opcode, or {@link NO_REQUEST}: one table for all queue pairs of a type. */
 const REFUSED: Readonly<Record<number, Int32Array>> = Object.fromEntries(
   Object.entries(REQUESTS).map(([type, has]) => [
     type,
     Int32Array.from(SEND_FLAGS, (flags, opcode) => (has[opcode] === true ? ~flags : NO_REQUEST)),
   ]),
 );
-/** Of reliable queue pairs that take requests of fast registration. */
+/** For reliable queue pairs with fast registration. */
 const MANAGED = Int32Array.from(SEND_FLAGS, (flags) => ~flags);
 /** For an unknown type, which the HCA refuses. */
 const ALL_REFUSED = Int32Array.from(SEND_FLAGS, () => NO_REQUEST);
 
-/** Flags refused by opcode, or {@link NO_REQUEST}, on a queue pair of this type. `managed`: it was made for fast registration. */
+/** Refused flags by opcode, or {@link NO_REQUEST}, for a type of queue pair. `managed`: it was created for fast registration. */
 export function refusedFlags(type: number, managed = false): Int32Array {
   if (managed && type === QpType.RC) return MANAGED;
   return REFUSED[type] ?? ALL_REFUSED;
@@ -158,7 +160,7 @@ export function refusedFlags(type: number, managed = false): Int32Array {
 
 const QPN_MASK = 0xff_ffff;
 
-/** An address handle, named by the HCA's handle number. */
+/** An address handle, identified by the HCA's handle number. */
 export class SoftAddressHandle {
   handle = 0;
 }
@@ -167,18 +169,18 @@ export class SoftAddressHandle {
 export function writeDestination(words: Uint32Array, wqe: number, request: UvpSendRequest): void {
   const { av, remoteQpn, remoteQkey } = request;
   if (!(av instanceof SoftAddressHandle)) {
-    throw new StatusError(Status.INVALID_PARAMETER, 'A datagram needs an address handle of its device.');
+    throw new StatusError(Status.INVALID_PARAMETER, '`av` must be an address handle of the same device.');
   }
   if (!(remoteQpn >= 0 && (remoteQpn & QPN_MASK) === remoteQpn)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `The destination QPN is ${remoteQpn}; QPNs are whole numbers of 24 bits.`,
+      `The destination QPN must be an unsigned 24-bit integer; got ${remoteQpn}.`,
     );
   }
   if (remoteQkey >>> 0 !== remoteQkey) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `The destination Q_Key is ${remoteQkey}; Q_Keys are whole numbers of 32 bits.`,
+      `The destination Q_Key must be an unsigned 32-bit integer; got ${remoteQkey}.`,
     );
   }
   words[wqe + abi.swAh] = av.handle;

@@ -79,7 +79,7 @@ test('wrong sizes are refused with what would be right', () => {
     }
   }
   // @ts-expect-error: an untyped program may pass this.
-  assert.throws(() => allocate('4096'), /bytes is 4096; it must be a whole number/);
+  assert.throws(() => allocate('4096'), /`bytes` must be a whole number .*; got 4096/);
 });
 
 /** Node.js makes SharedArrayBuffers of native memory. */
@@ -93,7 +93,7 @@ test('memory on a SharedArrayBuffer, which outlives the thread that has made it'
     for (const make of [allocate, ndAllocate])
       assert.throws(
         () => make(MIB, { shared: true }),
-        /24\.16 or later.*26\.1 or later; this is v\d+.*Leave out `shared`/,
+        /24\.16 or later.*26\.1 or later; got v\d+.*Omit `shared`/,
       );
   }
   assert.throws(() => allocate(MIB, { shared: 'yes' as never }), /`shared` must be a boolean; got string/);
@@ -152,11 +152,11 @@ test('each limit is named by what is refused because of it', () => {
   const openAll = 'allocate(1); try { for (;;) openSync("/dev/null"); } catch {}';
   assert.match(
     saidWith('ulimit -n 64', openAll),
-    /^TOO_MANY_OPENED_FILES allocate: this process has no file descriptor left for it; .*ulimit -n\)\.$/,
+    /^TOO_MANY_OPENED_FILES allocate: this process has no file descriptor left; .*ulimit -n\)\.$/,
   );
   assert.match(
     saidWith('ulimit -f 4', '', MIB),
-    /^INSUFFICIENT_RESOURCES allocate: this process may not make files of 1048576 bytes; .*ulimit -f\)\.$/,
+    /^INSUFFICIENT_RESOURCES allocate: this process may not create files of 1048576 bytes; .*ulimit -f\)\.$/,
   );
   // Node.js reports no available memory, as without /proc.
   assert.is(saidWith(':', 'process.availableMemory = () => 0;'), 'bytes 4096');

@@ -261,8 +261,8 @@ test('wrong arguments of loadDriver are refused before anything is opened', asyn
   const before = readCounters().io.openFiles;
   for (const [file, options, reason] of [
     ['http://', {}, /"http:\/\/" is no URL/],
-    ['/nowhere.mjs', { parameters: { big: 1n } }, /parameters are a JSON value; these are not: .*BigInt/],
-    ['/nowhere.mjs', 7, /options of loadDriver are an object, not number/],
+    ['/nowhere.mjs', { parameters: { big: 1n } }, /`parameters` must be a JSON value: .*BigInt/],
+    ['/nowhere.mjs', 7, /options of loadDriver must be an object; got number/],
   ] as const) {
     const error = await failure(() => loadDriver(file, options as object));
     assert.is(error.status, Status.INVALID_PARAMETER);

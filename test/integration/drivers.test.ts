@@ -125,8 +125,8 @@ test('a module that hangs, throws or lacks its entry is refused with the reason,
 test('wrong arguments, names that are taken, and drivers that are not there', async () => {
   const file = box();
   for (const [options, reason] of [
-    [{ name: 'a b' }, /name has 1 to 64 letters.*"a b"/],
-    [{ timeoutMs: 0 }, /timeoutMs is 0.*1 to 600000/],
+    [{ name: 'a b' }, /`name` must be 1 to 64 letters.*"a b"/],
+    [{ timeoutMs: 0 }, /`timeoutMs` must be .*1 to 600000; got 0/],
   ] as const) {
     const error = await failure(() => load(file, options));
     assert.is(error.status, Status.INVALID_PARAMETER);

@@ -57,7 +57,7 @@ if (process.platform !== 'linux') {
     servers.add(second);
     const [error] = await once(second.listen({ name }), 'error');
     assert.is(error.code, 'EADDRINUSE');
-    assert.match(error.message, new RegExp(`has the name '${name}'; end it, or choose another`));
+    assert.match(error.message, new RegExp(`owns the name '${name}'; end it, or choose another`));
     await first.close();
     await listening(name, second);
     await second.close();

@@ -156,7 +156,7 @@ direct('views are unmapped when they are collected, and bounded in number', asyn
   assert.is(error.code, 'ENOBUFS');
   assert.match(
     error.message,
-    /^map: .*all the 4096 views that it may have\. A view ends when it is collected\.$/,
+    /^map: .*has 4096 views, the maximum\. A view is released when it is garbage-collected\.$/,
   );
   kept.length = 1;
   await collected(1);

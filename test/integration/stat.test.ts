@@ -142,9 +142,9 @@ test('whoever looks is not seen, unless it uses RDMA itself', async () => {
 
 test('wrong arguments are named', async () => {
   for (const [options, text] of [
-    [{ pid: 0 }, 'pid is 0'],
-    [{ timeoutMs: 0 }, 'timeoutMs is 0; it takes a whole number from 1 to 60000.'],
-    [{ timeoutMs: 1.5 }, 'timeoutMs is 1.5'],
+    [{ pid: 0 }, '`pid` must be a process id; got 0.'],
+    [{ timeoutMs: 0 }, '`timeoutMs` must be a whole number from 1 to 60000; got 0.'],
+    [{ timeoutMs: 1.5 }, '`timeoutMs` must be a whole number from 1 to 60000; got 1.5.'],
   ] as const) {
     const error = await readProcesses(options).catch((reason: unknown) => reason);
     assert.ok(error instanceof StatusError && error.status === Status.INVALID_PARAMETER);

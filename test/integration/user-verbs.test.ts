@@ -58,7 +58,7 @@ test('a provider that lacks what every device needs, or throws, is refused when 
   const { deviceGuid } = provider.translateAddress('127.0.0.1');
   for (const [make, text] of [
     [() => ({}), /lacks postSend/],
-    [() => undefined as never, /none of that name/],
+    [() => undefined as never, /which does not exist/],
   ] as const) {
     using _bad = registerUserVerbs(SOFT_USER_LIBRARY, make);
     throwsWv(() => provider.openDevice(deviceGuid), Status.NOT_SUPPORTED, text);

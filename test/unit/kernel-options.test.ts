@@ -120,7 +120,7 @@ test('the kernel is chosen among those that this system has', () => {
   assert.is(resolveKernelOptions({ kernel: 'soft' }, {}).kernel, 'soft');
   assert.match(
     message(() => resolveKernelOptions({ kernel: 'driver' }, {})),
-    /'kernel' cannot be "driver": only Windows has a WinVerbs driver/,
+    /'kernel' cannot be "driver": WinVerbs drivers exist on Windows only/,
   );
 });
 

@@ -254,9 +254,15 @@ test('N5: bad requests are refused and leave the queue as it was', () => {
     throwsStatus(post({ sgl: sgl as readonly UvpSge[] }), Status.INVALID_PARAMETER, text);
   refused({}, /array/);
   refused(sge(0, 5), /array/);
-  refused([{ ...sge(0, 1), length: undefined }], /length of SGE 0 is of type undefined/);
-  refused([sge(0, 1), { ...sge(0, 1), offset: '0' }], /offset of SGE 1 is of type string/);
-  refused([{ ...sge(0, 1), region: new Uint8Array(8) }], /SGE 0 names no registered memory/);
+  refused([{ ...sge(0, 1), length: undefined }], /length of SGE 0 must be .*; got a value of type undefined/);
+  refused(
+    [sge(0, 1), { ...sge(0, 1), offset: '0' }],
+    /offset of SGE 1 must be .*; got a value of type string/,
+  );
+  refused(
+    [{ ...sge(0, 1), region: new Uint8Array(8) }],
+    /region of SGE 0 must be the result of registerMemory/,
+  );
   throwsStatus(post({ flags: 0x100 }), Status.INVALID_PARAMETER, /0x100/);
   throwsStatus(post({ flags: 0x8000_0000 }), Status.INVALID_PARAMETER, /0x80000000/);
   throwsStatus(post({ invalidate: true, flags: WvSend.IMMEDIATE }), Status.INVALID_PARAMETER);
@@ -271,7 +277,7 @@ test('U18: opcodes that are no send requests never reach the HCA', () => {
     throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /Opcode/);
   }
   for (const opcode of [WvOpcode.INVALIDATE, WvOpcode.FAST_REGISTER]) {
-    throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /names no region/);
+    throwsStatus(() => qp.postSend(sendRequest({ opcode })), Status.INVALID_PARAMETER, /must have a region/);
   }
   assert.is(words[abi.qpSendProducer], 0);
 });

@@ -1,10 +1,10 @@
-/** The caches of a file on the user side: addresses and P_Keys, and attributes of endpoints. */
+/** The user-side caches of a device file: addresses and P_Keys, and attributes of endpoints. */
 import { IbatCode, IoctlCode } from '../../ioctl/codes.js';
 import { epAttributesRoom, WvIoEpAttributes } from '../../ioctl/structs.js';
 
 /**
- * The IOCTLs that are cached: their answers hardly ever change, and they have no side effects. With the byte offsets of the sockaddr
- * ports in their inputs, which the cache key ignores, because no answer depends on a port.
+ * The cached IOCTLs, whose outputs hardly ever change and which have no side effects. Each has the byte offsets of the
+ * sockaddr ports in its input; the cache key ignores them, because no output depends on a port.
  */
 export const cachedAnswers: ReadonlyMap<number, readonly number[]> = new Map<number, readonly number[]>([
   [IbatCode.IP_TO_PORT, [6, 7]],
@@ -12,7 +12,7 @@ export const cachedAnswers: ReadonlyMap<number, readonly number[]> = new Map<num
   [IoctlCode.DEVICE_PKEY_QUERY, []],
 ]);
 
-/** Lifetime of an entry, in ms: the interval at which the kernel scans the host's interfaces. */
+/** Lifetime of an entry in ms: the interval at which the kernel scans the host's interfaces. */
 const lifetimeMs = 1000;
 /** A program has few addresses and connects to few peers at a time. */
 const maxEntries = 16;
@@ -34,10 +34,10 @@ function sameInput(a: Uint8Array, b: Uint8Array, ignored: readonly number[]): bo
 }
 
 /**
- * Cache of {@link cachedAnswers} of a file, so that a connection need not query its device, P_Keys and path again. An entry expires
- * after a second, or when the cache epoch changes. The epoch is a word that the kernel and its user share. The kernel increments it when an
- * interface, a route or a P_Key table has changed, when a peer gives up a connection that is being established, when an endpoint loses its device,
- * and when the kernel ends.
+ * A file's cache of {@link cachedAnswers}, so that a connection need not query its device, P_Keys and path again. An
+ * entry expires after a second, or when the cache epoch changes. The epoch is a word shared by the kernel and its user.
+ * The kernel increments it when an interface, a route or a P_Key table changes, when a peer gives up a connection that
+ * is being established, when an endpoint loses its device, and when the kernel ends.
  */
 export class AnswerCache {
   readonly #cacheEpoch: Int32Array;
@@ -50,11 +50,11 @@ export class AnswerCache {
     this.#now = now;
   }
 
-  /** The cached answer, or else that of `query`, which is cached. */
+  /** Returns the cached output, or that of `query`, which is then cached. */
   answer(code: number, input: Uint8Array | null, outputLength: number, query: () => Uint8Array): Uint8Array {
     const ignored = cachedAnswers.get(code);
     if (input === null || ignored === undefined) return query();
-    // Read before the query: a change during the query must invalidate its answer.
+    // Read before the query: a change during the query must invalidate its output.
     const epoch = Atomics.load(this.#cacheEpoch, 0);
     if (epoch !== this.#epoch) this.#entries = [];
     this.#epoch = epoch;
@@ -87,7 +87,7 @@ interface Prefetch {
   output: Uint8Array | undefined;
 }
 
-/** The object id at this offset; -1 if the kernel gives no object such an id. */
+/** The object id at this offset; -1 if it is out of range for an id of the kernel. */
 function idAt(input: Uint8Array | null, at: number): number {
   if (input === null || input.length < at + 8 || input[at + 7] !== 0 || (input[at + 6] ?? 0) > 15) return -1;
   let id = 0;
@@ -96,9 +96,10 @@ function idAt(input: Uint8Array | null, at: number): number {
 }
 
 /**
- * Prefetch for EP_QUERY: an endpoint's attributes ride on EP_CONNECT and EP_GET_REQUEST and serve later EP_QUERYs. A program sends
- * these next, because the attributes hold the peer's private data. The kernel returns them where the output has room. Any request that
- * may change them discards them, and so does a new cache epoch, which the kernel begins when they change otherwise.
+ * Prefetch for EP_QUERY: the attributes of an endpoint are returned with EP_CONNECT and EP_GET_REQUEST and serve later
+ * EP_QUERYs. Programs send these next, because the attributes contain the peer's private data. The kernel returns them
+ * if the output has room. They are discarded by any request that may change them, and by a new cache epoch, which the
+ * kernel begins when they change for another reason.
  */
 export class AttributePrefetch {
   readonly #cacheEpoch: Int32Array;
@@ -108,14 +109,14 @@ export class AttributePrefetch {
     this.#cacheEpoch = cacheEpoch;
   }
 
-  /** Call before a request is sent: it discards the attributes of the endpoint that the request may change. */
+  /** Discards the attributes of the endpoint that the request may change. Call it before the request is sent. */
   discard(input: Uint8Array | null): void {
     if (this.#prefetched.size > 0) this.#prefetched.delete(idAt(input, 0));
   }
 
   /**
-   * Call before an EP_CONNECT or EP_GET_REQUEST is sent with room for {@link epAttributesRoom} bytes. Returns the function that takes its
-   * output.
+   * Call it before an EP_CONNECT or EP_GET_REQUEST is sent with room for {@link epAttributesRoom} bytes. Returns the
+   * function that accepts its output.
    */
   expect(code: number, input: Uint8Array | null): (output: Uint8Array) => void {
     const id = idAt(input, code === IoctlCode.EP_GET_REQUEST ? 8 : 0);
@@ -128,7 +129,7 @@ export class AttributePrefetch {
     };
   }
 
-  /** The answer to an EP_QUERY; undefined: send the request to the kernel. */
+  /** The output of an EP_QUERY; undefined: send the request to the kernel. */
   take(input: Uint8Array | null, outputLength: number): Uint8Array | undefined {
     if (outputLength !== epAttributesRoom || this.#prefetched.size === 0) return undefined;
     const id = idAt(input, 0);

@@ -5,10 +5,10 @@ export { claimLocalName, type LocalNameClaim, portsOfLocalName } from './local-n
 export { resolveKernelOptions } from './resolve-options.js';
 export { openDeviceFile } from './soft-kernel.js';
 
-/** What {@link observe} answers: a process, and the text that it has answered with. */
+/** The result of {@link observe}: a process and the text of its reply. */
 export type Observed = Awaited<ReturnType<ReturnType<typeof loadAddon>['observeProcesses']>>[number];
 
-/** Asks the soft kernels of this user's processes for their statistics. Starts no kernel of this process. */
+/** Queries the statistics of the soft kernels of this user's processes. Starts no kernel in this process. */
 export function observe(longestMs: number): Promise<Observed[]> {
   return loadAddon().observeProcesses(longestMs);
 }

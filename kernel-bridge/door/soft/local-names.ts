@@ -5,19 +5,19 @@ import { Status, StatusError } from '../../ioctl/status.js';
 
 const { errno: system } = constants;
 
-/** A name of this thread; see `claimLocalName` of the package. */
+/** A name claimed by this thread; see `claimLocalName` of the package. */
 export interface LocalNameClaim {
   /**
-   * Says at which RDMA port of this host the owner of the name listens.
+   * Publishes the RDMA port of this host at which the owner of the name listens.
    *
    * @throws StatusError TOO_MANY_OPENED_FILES: no file descriptor is left
    */
   publish(port: number): void;
-  /** Gives the name back, as the end of the thread or process does. Never fails. */
+  /** Releases the name, as the end of the thread or process does. Never fails. */
   release(): void;
 }
 
-/** The longest name, in characters. With what precedes and follows it, it must fit the address of a UNIX socket. */
+/** Maximum length of a name in characters. With its prefix and suffix, it must fit into a UNIX socket address. */
 const MOST = 48;
 const ALLOWED = /^[\w.:@-]+$/;
 
@@ -25,7 +25,7 @@ function check(what: string, name: unknown): asserts name is string {
   if (process.platform !== 'linux')
     throw new StatusError(
       Status.NOT_SUPPORTED,
-      `${what}: names of listeners need Linux; pass the port on instead.`,
+      `${what}: names of listeners are supported on Linux only; use port numbers instead.`,
     );
   if (typeof name === 'string' && name.length <= MOST && ALLOWED.test(name)) return;
   const shown =
@@ -41,7 +41,7 @@ function failure(what: string, name: string, error: number): StatusError {
     case system.EADDRINUSE:
       return new StatusError(
         Status.ADDRESS_ALREADY_EXISTS,
-        `${what}: another process or thread of this user has the name '${name}'; end it, or choose another name.`,
+        `${what}: another process or thread of this user owns the name '${name}'; end it, or choose another name.`,
       );
     case system.EMFILE:
     case system.ENFILE:

@@ -7,13 +7,13 @@ import {
 } from '../../option-checks/option-schemas.js';
 import { defaultOptions } from '../../schema/generated/options.js';
 
-/** The environment variable with the options of programs that pass none: JSON of {@link KernelOptionsInput}. */
+/** The environment variable with options for programs that pass none: JSON of {@link KernelOptionsInput}. */
 export const optionsVariable = 'ND_OPTIONS';
 
 /**
- * Checks options and fills in the defaults. If there are none, `ND_OPTIONS` gives them.
+ * Checks options and fills in the defaults. Without options, `ND_OPTIONS` is used.
  *
- * @throws StatusError INVALID_PARAMETER naming the field, its limit and the value given.
+ * @throws StatusError INVALID_PARAMETER with the field, its limit and the value.
  */
 export function resolveKernelOptions(
   options: KernelOptionsInput | undefined,
@@ -28,8 +28,8 @@ export function resolveKernelOptions(
   } catch (error) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `${optionsVariable} is not JSON (${error instanceof Error ? error.message : String(error)}); ` +
-        `give an object such as {"keepAliveMs":1000}.`,
+      `${optionsVariable} must be JSON (${error instanceof Error ? error.message : String(error)}); ` +
+        `use an object such as {"keepAliveMs":1000}.`,
       { cause: error },
     );
   }
@@ -40,7 +40,7 @@ function parse(value: unknown, prefix: string): KernelOptions {
   const result = kernelOptionsSchema.safeParse(value);
   if (result.success) return result.data;
   const text = result.error.issues.map((issue) => `${prefix} ${describe(issue, value)}`).join('; ');
-  // Without zod's error as the cause: it would print the same again in many lines.
+  // Without zod's error as the cause, which would print the same again in many lines.
   throw new StatusError(Status.INVALID_PARAMETER, `${text}.`);
 }
 
@@ -49,7 +49,7 @@ function describe(issue: OptionsIssue, value: unknown): string {
   if (issue.code === 'unrecognized_keys') {
     const names = (issue.keys ?? []).map((key) => `'${[...path, key].join('.')}'`).join(', ');
     const known = Object.keys(at(defaultOptions, path) ?? {}).join(', ');
-    return `${names} is not known; ${path.length === 0 ? 'there are' : `'${path.join('.')}' has`} ${known}`;
+    return `${names} is not known; ${path.length === 0 ? 'valid options are' : `'${path.join('.')}' has`} ${known}`;
   }
   const field = path.length === 0 ? 'object' : `'${path.join('.')}'`;
   const reason = issue.code === 'invalid_key' ? (issue.issues?.[0]?.message ?? issue.message) : issue.message;

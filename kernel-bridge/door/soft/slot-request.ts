@@ -8,27 +8,27 @@ export interface SlotAnswer {
   readonly output: Uint8Array;
 }
 
-/** The part of the kernel's user side that a {@link SlotRequest} uses. */
+/** The methods of the kernel's user side that a {@link SlotRequest} needs. */
 export interface SlotOwner {
   readonly channel: NativeChannel;
   /** Slot states of the channel. */
   readonly states: Int32Array;
   /** Status and output of a completed request; frees its slot. */
   finish(slot: number): SlotAnswer;
-  /** Waits for the request, then does the same. */
+  /** Waits for the request, then returns the same as {@link finish}. */
   waitAndFinish(slot: number): SlotAnswer;
-  /** The request's slot has been freed. */
+  /** Called when the request's slot has been freed. */
   forget(slot: number): void;
-  /** Delivers the overlapped request that completed first. False: none has completed. */
+  /** Delivers the overlapped request that completed first. Returns false if none has completed. */
   deliverNext(): boolean;
 }
 
 /**
- * An overlapped request in a slot of the channel. Its outcome is copied out of the slot once, by the event loop, a blocking
- * wait, or the kernel's sweep for free slots: the first of them that finds it completed.
+ * An overlapped request in a slot of the channel. Its outcome is copied out of the slot once, by whichever finds it
+ * completed first: the event loop, a blocking wait, or the kernel's sweep for free slots.
  */
 export class SlotRequest<T> implements OverlappedSource<T> {
-  /** The request as its owner's callers see it. */
+  /** The request as callers see it. */
   readonly overlapped: Overlapped<T>;
   #captured: SlotAnswer | undefined;
   readonly #states: Int32Array;
@@ -47,12 +47,12 @@ export class SlotRequest<T> implements OverlappedSource<T> {
     return this.#captured !== undefined || Atomics.load(this.#states, this.slot) === SlotState.done;
   }
 
-  /** Takes status and output out of the slot and frees the slot. Call after completion only. */
+  /** Copies status and output out of the slot and frees it. Call it after completion only. */
   capture(): SlotAnswer {
     return this.#captured ?? this.keep(this.owner.finish(this.slot));
   }
 
-  /** Keeps the outcome, after its slot was freed. */
+  /** Keeps the outcome after its slot was freed. */
   keep(answer: SlotAnswer): SlotAnswer {
     this.#captured = answer;
     this.owner.forget(this.slot);

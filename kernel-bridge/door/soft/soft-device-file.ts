@@ -10,17 +10,17 @@ import type { SoftKernel } from './soft-kernel.js';
 const noBytes = new Uint8Array(0);
 
 /**
- * How an IOCTL uses the caches of the user side: `answer` is served from the cache of answers, `query` from prefetched
- * attributes; the output of a `carrier` brings attributes, and an `endpoint` request may change them.
+ * How an IOCTL uses the user-side caches: `answer` is served from the cache of outputs, `query` from prefetched
+ * attributes. The output of a `carrier` contains attributes, and an `endpoint` request may change them.
  */
 type CacheUse = 'answer' | 'query' | 'carrier' | 'endpoint';
 
 const { EP_CONNECT, EP_CREATE, EP_DISCONNECT_NOTIFY, EP_GET_REQUEST, EP_QUERY } = IoctlCode;
 
-/** They change no attributes. */
+/** Requests that do not change attributes. */
 const harmless: ReadonlySet<number> = new Set([EP_CREATE, EP_DISCONNECT_NOTIFY]);
 
-/** By code. Other IOCTLs, such as those that create objects, go to the kernel after one look-up here. */
+/** Cache use by IOCTL code. Other IOCTLs, such as those that create objects, go to the kernel after one lookup here. */
 export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
   ...Object.entries(IoctlCode)
     .filter(([name, code]) => name.startsWith('EP_') && !harmless.has(code))
@@ -31,7 +31,7 @@ export const cacheUses: ReadonlyMap<number, CacheUse> = new Map([
   ...[...cachedAnswers.keys()].map((code): [number, CacheUse] => [code, 'answer']),
 ]);
 
-/** A file of the soft kernel. Each request passes bytes both ways through a slot of the isolate's channel. */
+/** A file of the soft kernel. Each request passes its bytes through a slot of the isolate's channel. */
 export class SoftDeviceFile implements DeviceFile {
   readonly extended = true;
   #closed = false;
@@ -106,11 +106,11 @@ export class SoftDeviceFile implements DeviceFile {
     if (this.#closed) return;
     this.#closed = true;
     this.kernel.forgetFile(this);
-    // A kernel that has ended has closed the file already. The wait is bounded, because a kernel may hang.
+    // A kernel that has ended has already closed the file. The wait is bounded, because a kernel may hang.
     this.kernel.call(ChannelMajor.close, this.fileId, 0, null, 0, this.kernel.options.startTimeoutMs);
   }
 
-  /** Marks the file closed and sends the close to the kernel without waiting. Returns the slot to wait for, or -1. */
+  /** Marks the file as closed and sends the close to the kernel without waiting. Returns the slot to wait for, or -1. */
   submitClose(): number {
     if (this.#closed) return -1;
     this.#closed = true;

@@ -20,8 +20,8 @@ import { SlotRequest } from './slot-request.js';
 import { SoftDeviceFile } from './soft-device-file.js';
 
 /**
- * Warnings of the soft kernel, emitted as warnings of the process (event `warning`, `--no-warnings`). Node.js emits a warning on the
- * next turn; a program that exits at once has no next turn.
+ * Warnings of the soft kernel, emitted as process warnings (event `warning`, `--no-warnings`). Node.js emits a warning
+ * on the next turn of the event loop, which a program that exits at once never reaches.
  */
 class Warnings {
   #pending: Error[] = [];
@@ -36,23 +36,23 @@ class Warnings {
     });
   }
 
-  /** Emits the pending warnings at once, because the process exits. */
+  /** Emits the pending warnings at once, because the process is exiting. */
   emitNow(): void {
     for (const warning of this.#pending) process.emit('warning', warning);
     this.#pending = [];
   }
 }
 
-/** Limit of outstanding requests of one isolate. An idle slot takes about 100 bytes. */
+/** Maximum number of outstanding requests of one isolate. An idle slot costs about 100 bytes. */
 const defaultSlots = 16_384;
-/** Longest reason that a refused open returns, in bytes. */
+/** Maximum length of the reason returned by a failed open, in bytes. */
 const maxReason = 1024;
-/** Time that an exiting process allows for closing all its files together. */
+/** Time limit of an exiting process for closing all of its files, in milliseconds. */
 const exitBudgetMs = 2_000;
 
 /**
- * The soft kernel and the HCA take up to 20 when they start, some of them for a moment. A Worker without descriptors ends before it runs,
- * and a thread that waits for it in `open` does not hear of that.
+ * The soft kernel and the HCA need up to 20 file descriptors when they start, some of them only briefly. A Worker
+ * without descriptors ends before it runs, and a thread waiting for it in `open` is not notified.
  */
 const startDescriptors = 24;
 
@@ -64,7 +64,7 @@ function checkDescriptors(): void {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code !== 'EMFILE' && code !== 'ENFILE') return;
-    const text = `The soft kernel needs ${startDescriptors} file descriptors to start; close some, or raise the limit (${code}).`;
+    const text = `The soft kernel needs ${startDescriptors} free file descriptors to start (${code}); close some, or raise the limit.`;
     throw new StatusError(Status.TOO_MANY_OPENED_FILES, text, { cause });
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
@@ -88,20 +88,17 @@ export interface Answer {
 }
 
 /**
- * The user side of this isolate's soft kernel: a Worker and the channel to it. The Worker does not keep the process alive; pending
- * overlapped requests do.
+ * The user side of this isolate's soft kernel: a Worker and the channel to it. The Worker does not keep the process
+ * alive; pending overlapped requests do.
  */
 export class SoftKernel {
   readonly channel: NativeChannel;
-  /** Views of the channel, read once: a getter of a native object is a native call. */
+  /** Views of the channel, read once, because a getter of a native object is a native call. */
   readonly #answer: Float64Array;
   readonly #answerBytes: Uint8Array;
   readonly states: Int32Array;
   readonly #worker: Worker;
-  /**
-   * By slot. Not a Map: each time a Map makes room, its former table refers to the new one, so all that was in either survives the
-   * scavenger.
-   */
+  /** Requests by slot. Not a Map: when a Map grows, its old table refers to the new one, so the contents of both survive the scavenger. */
   readonly #requests: (SlotRequest<unknown> | undefined)[] = [];
   #outstanding = 0;
   readonly #files = new Set<SoftDeviceFile>();
@@ -119,7 +116,7 @@ export class SoftKernel {
 
   readonly options: KernelOptions;
 
-  /** `options` may be a function that checks them while the thread starts. If it throws, the thread is ended. */
+  /** `options` may be a function that checks them while the thread starts. If it throws, the thread is terminated. */
   constructor(options: KernelOptions | (() => KernelOptions), setup: SoftKernelSetup = {}) {
     const onComplete = (slot: number, outcome: number) => this.#settle(slot, outcome);
     const addon = loadAddon();
@@ -165,7 +162,7 @@ export class SoftKernel {
     deliver(this.options);
   }
 
-  /** Whether a new kernel may replace this one: it did not start, it failed, or it was discarded. */
+  /** Whether a new kernel may replace this one, because it did not start, has failed, or was discarded. */
   get ended(): boolean {
     return this.channel.problem !== '';
   }
@@ -175,7 +172,7 @@ export class SoftKernel {
     return this.#files.size;
   }
 
-  /** Number of overlapped requests whose outcome has not been taken yet. */
+  /** Number of overlapped requests whose outcome has not been copied yet. */
   get outstanding(): number {
     return this.#outstanding;
   }
@@ -183,8 +180,8 @@ export class SoftKernel {
   /**
    * Opens a device file; waits at most `startTimeoutMs` for the kernel.
    *
-   * @throws StatusError: the kernel's status and reason; DEVICE_REMOVED if the kernel has ended, with the reason;
-   * IO_TIMEOUT if it does not answer.
+   * @throws StatusError with the kernel's status and reason; DEVICE_REMOVED with the reason if the kernel has ended;
+   * IO_TIMEOUT if it does not reply.
    */
   open(name: string): DeviceFile {
     const timeout = this.options.startTimeoutMs;
@@ -213,18 +210,18 @@ export class SoftKernel {
     return file;
   }
 
-  /** A file has been closed. */
+  /** Called when a file has been closed. */
   forgetFile(file: SoftDeviceFile): void {
     this.#files.delete(file);
   }
 
-  /** A request's slot has been freed. */
+  /** Called when a request's slot has been freed. */
   forget(slot: number): void {
     this.#requests[slot] = undefined;
     this.#outstanding -= 1;
   }
 
-  /** A blocking request. A negative timeout waits until the kernel answers or ends. Undefined: timed out. */
+  /** A blocking request. A negative timeout waits until the kernel completes it or ends. Returns undefined on timeout. */
   call(
     major: number,
     fileId: number,
@@ -257,7 +254,7 @@ export class SoftKernel {
     this.#keep(slot, outcome)?.overlapped.settle();
   }
 
-  /** Copies the outcome of a completed request, whose slot is free then. */
+  /** Copies the outcome of a completed request, whose slot is then free. */
   #keep(slot: number, outcome: number): SlotRequest<unknown> | undefined {
     const answer = this.#answerOf(outcome);
     const request = this.#requests[slot];
@@ -265,12 +262,12 @@ export class SoftKernel {
     return request;
   }
 
-  /** The answer of a completed request; frees its slot. */
+  /** The outcome of a completed request; frees its slot. */
   finish(slot: number): Answer {
     return this.#answerOf(this.channel.finish(slot));
   }
 
-  /** Waits for the request, then does the same. */
+  /** Waits for the request, then returns the same as {@link finish}. */
   waitAndFinish(slot: number): Answer {
     const outcome = this.channel.waitAndFinish(slot);
     if (outcome === CallOutcome.stopped) throw stopped();
@@ -289,7 +286,7 @@ export class SoftKernel {
     try {
       return { status, information, output: this.channel.output(slot) };
     } catch {
-      // No memory for a long answer: the request ends with that status instead of waiting on.
+      // No memory for a long output: the request ends with that status instead of waiting.
       return { status: Status.INSUFFICIENT_RESOURCES, information: 0, output: noBytes };
     } finally {
       this.channel.release(slot);
@@ -314,7 +311,7 @@ export class SoftKernel {
     return request.overlapped;
   }
 
-  /** The error of a request that ended in this status, with the output that came with it. */
+  /** The error of a request that ended in this status, with the output returned with it. */
   failure(status: number, what: string, output?: Uint8Array): StatusError {
     const error = this.#failure(status, what);
     if (output !== undefined && output.length > 0) error.output = output;
@@ -324,11 +321,7 @@ export class SoftKernel {
   #failure(status: number, what: string): StatusError {
     if (status === Status.DEVICE_REMOVED && this.channel.problem !== '') {
       const options = this.#workerError === undefined ? undefined : { cause: this.#workerError };
-      return new StatusError(
-        status,
-        `${what}: there is no device any more, ${this.channel.problem}.`,
-        options,
-      );
+      return new StatusError(status, `${what}: the device is gone, ${this.channel.problem}.`, options);
     }
     if (status === Status.INSUFFICIENT_RESOURCES && this.#outstanding > 0) {
       const text = `${what}: ${statusText(status)} (${this.#outstanding} requests are outstanding in this thread)`;
@@ -337,7 +330,7 @@ export class SoftKernel {
     return new StatusError(status, `${what}: ${statusText(status)}`);
   }
 
-  /** Closes all files: submits every close, then waits for each of them, for the budget in all. */
+  /** Closes all files: submits every close, then waits for all of them within the budget. */
   closeFiles(budgetMs: number): void {
     const { channel } = this;
     const end = performance.now() + budgetMs;
@@ -356,7 +349,7 @@ export class SoftKernel {
     for (const text of this.#takeWarnings()) this.#warnings.add(text);
   }
 
-  /** Ends the kernel's thread and all its files at once; for tests and for a discarded kernel. */
+  /** Ends the kernel's thread and all of its files at once; for tests and for a discarded kernel. */
   async terminate(): Promise<void> {
     await this.#worker.terminate();
   }
@@ -380,8 +373,8 @@ export class SoftKernel {
   }
 
   /**
-   * Frees the slots of completed requests that nobody has observed yet, so that a thread that never returns to its event loop does
-   * not run out of slots. Their handlers run later, on the event loop.
+   * Frees the slots of completed requests that have not been observed yet, so that a thread that never returns to its
+   * event loop does not run out of slots. Their handlers run later, on the event loop.
    */
   #sweep(): boolean {
     const { channel } = this;
@@ -400,24 +393,25 @@ export class SoftKernel {
   }
 }
 
-/** V8 stops the thread before it has run much of what follows; this is for what it still runs. */
+/** V8 stops the thread before most of the following code runs; this is for the code that still runs. */
 function stopped(): StatusError {
-  return new StatusError(Status.CANCELED, 'The wait ended because this thread was asked to stop.');
+  return new StatusError(Status.CANCELED, 'The wait ended because this thread is being stopped.');
 }
 
 let current: SoftKernel | undefined;
 
 /**
- * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`. The first open starts the kernel; an open after
- * its end starts a new one. Options are checked at every call; only those of the open that starts the kernel apply.
+ * Opens a device file of this isolate's soft kernel, `\\.\WinVerbs` or `\\.\ibat`. The first open starts the kernel; an
+ * open after it has ended starts a new one. Options are checked at every call, but only those of the open that starts
+ * the kernel apply.
  *
- * @throws StatusError INVALID_PARAMETER for options (naming the field), otherwise as {@link SoftKernel.open}.
+ * @throws StatusError INVALID_PARAMETER for options (with the field), otherwise as {@link SoftKernel.open}.
  */
 export function openDeviceFile(name: string, options?: KernelOptionsInput): DeviceFile {
   if (typeof name !== 'string' || name === '') {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `A device file's name is a string such as \\\\.\\WinVerbs, not ${name === '' ? 'an empty one' : typeof name}.`,
+      `The name of a device file must be a string such as \\\\.\\WinVerbs; got ${name === '' ? 'an empty string' : typeof name}.`,
     );
   }
   if (current === undefined || current.ended || options !== undefined) {
