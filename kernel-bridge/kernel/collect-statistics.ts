@@ -1,4 +1,4 @@
-/** The statistics of a soft kernel, for other processes of its user. */
+/** Collects the statistics of a soft kernel for other processes of its user. */
 
 import { QpState, QpType, WvAccess } from '../ioctl/constants.js';
 import { guidText } from '../ioctl/hca-file.js';
@@ -20,7 +20,7 @@ import type { AnyEndpoint } from './filter/file-objects.js';
 import type { HcaBackend } from './hca-driver/backend.js';
 import type { KnownPort } from './hca-driver/hca-ports.js';
 
-/** What a kernel has to tell. */
+/** The sources of a kernel's statistics. */
 export interface StatisticsSource {
   readonly hcas: readonly HcaBackend[];
   readonly ports: readonly KnownPort[];
@@ -33,7 +33,7 @@ const noAddress = new Uint8Array(gidBytes);
 const nameOf = (table: Readonly<Record<string, number>>, value: number): string =>
   Object.entries(table).find(([, one]) => one === value)?.[0] ?? String(value);
 
-/** Each right whose bits are all there; those of all rights together are no right of their own. */
+/** Names of the rights whose bits are all set; `ALL` is omitted, since it consists of the others. */
 function accessNames(access: number): string[] {
   const { ALL: _, ...rights } = WvAccess;
   return Object.entries(rights).flatMap(([name, bits]) => ((access & bits) >>> 0 === bits ? [name] : []));
@@ -49,7 +49,7 @@ function endpointText(address: EndpointAddress | undefined): string {
   return text.includes(':') ? `[${text}]:${address.port}` : `${text}:${address.port}`;
 }
 
-/** A queue pair; `gids`: its address and the peer's. */
+/** A queue pair; `gids` are its address and the peer's. */
 function queuePairOf(
   { type, state, localLink, ...numbers }: ReturnType<typeof queuePairAt>,
   gids: Uint8Array,

@@ -1,6 +1,6 @@
 /**
  * `\\.\NetworkDirectControl`: counters, simulated device faults, drivers, settings and changes of the host. Any program
- * of the isolate may open it and send each of its IOCTLs.
+ * of the isolate may open it and send all of its IOCTLs.
  */
 import { type ControlName, controlTable } from '../ioctl/control.js';
 import { arePkeyTables, type PkeyTables } from '../ioctl/pkey-tables.js';
@@ -16,9 +16,9 @@ import type { WorkItems } from './io-manager/work-items.js';
 /** Groups of counters by name. */
 export type CounterGroups = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-/** A device's network interface, as INTERFACES reports it. */
+/** A device's network interface, as returned by INTERFACES. */
 export interface InterfaceRecord {
-  /** 16 hexadecimal digits: JSON has no numbers of 64 bits. */
+  /** 16 hexadecimal digits, because JSON has no 64-bit numbers. */
   readonly guid: string;
   readonly name: string;
   readonly index: number;
@@ -32,7 +32,7 @@ export interface ControlPlatform {
   counters(): CounterGroups;
   interfaces(): readonly InterfaceRecord[];
   readonly hcaDriver: Pick<HcaDriver, 'unplug' | 'plug' | 'fail' | 'queryRemove'>;
-  /** Called once, with the first request for drivers. */
+  /** Called once, for the first request about drivers. */
   loadDriverHost(): Promise<DriverHost>;
   /** Replaces the P_Key tables of all ports; returns a status. */
   setPkeys(tables: PkeyTables): number;
@@ -43,7 +43,7 @@ export class ControlDriver {
   readonly device: DeviceObject;
   private loadingHost: Promise<DriverHost> | undefined = undefined;
   private driverHost: DriverHost | undefined = undefined;
-  /** Number of changes of devices and addresses so far, plus 1. */
+  /** Number of changes of devices and addresses, plus 1. */
   private changes = 1;
   private readonly changeWaits = new IrpQueue();
 
@@ -77,7 +77,7 @@ export class ControlDriver {
     SET_PKEYS: (irp) => {
       const tables = jsonOf(irp);
       if (!arePkeyTables(tables)) return irp.complete(Status.INVALID_PARAMETER);
-      // It scans the devices, which may wait.
+      // Setting the tables scans the devices, which may block.
       return this.platform.work.pend(irp, () => irp.complete(this.platform.setPkeys(tables)));
     },
 
@@ -89,12 +89,12 @@ export class ControlDriver {
 
   // ── Changes of the host ─────────────────────────────────────────────────────────────────────────────────
 
-  /** Whether a program waits for a change. */
+  /** Whether a program is waiting for a change. */
   get watching(): boolean {
     return this.changeWaits.size > 0;
   }
 
-  /** The devices, or their addresses, have changed. */
+  /** Called when devices or their addresses have changed. */
   changed(): void {
     this.changes = (this.changes % 0xffff_ffff) + 1;
     const waits = this.changeWaits;
@@ -112,7 +112,7 @@ export class ControlDriver {
     const request = loadRequest(jsonOf(irp));
     if (!request) return irp.complete(Status.INVALID_PARAMETER);
     irp.markPending();
-    // A load or unload that has begun continues after its request was cancelled.
+    // A load or unload in progress continues after its request was cancelled.
     irp.setCancelRoutine((cancelled) => cancelled.complete(Status.CANCELED));
     void this.withHost((host) => action(host, request)).then((answer) => {
       if (irp.completed) return;
@@ -128,7 +128,7 @@ export class ControlDriver {
         this.loadingHost ??= this.platform.loadDriverHost();
         this.driverHost = await this.loadingHost;
       }
-      // Without another await before it, so that requests take effect in their order.
+      // No await before this, so that requests take effect in order.
       return { result: (await action(this.driverHost)) ?? null };
     } catch (error) {
       if (error instanceof StatusError) return { status: error.status, reason: error.message };

@@ -1,4 +1,4 @@
-/** Which HCA of the kernel serves an endpoint: the one that has its address; all of them for one on all addresses. */
+/** Selects the HCA of an endpoint: the one with its address, or all of them for the wildcard address. */
 import type { PathParameters } from '../hca/soft-hca-binding.js';
 import { Status } from '../ioctl/status.js';
 import type { RcOptions } from '../option-checks/option-schemas.js';
@@ -15,14 +15,14 @@ import type { HcaBackend, HcaConnections } from './hca-driver/backend.js';
 import type { PortTable } from './hca-driver/hca-ports.js';
 import { assertPassive } from './io-manager/irql.js';
 
-/** Free ports that are tried until one is free with all HCAs. */
+/** Number of free ports to try until one is free on all HCAs. */
 const portTries = 16;
 
 interface Listener<T> extends CmListener {
   takeRequest(): T | undefined;
 }
 
-/** One listener with each HCA. The backlog holds for each of them. */
+/** One listener on each HCA. The backlog applies to each of them. */
 class ListenerAtAll<T> implements Listener<T> {
   constructor(private readonly listeners: readonly Listener<T>[]) {}
 
@@ -51,7 +51,7 @@ export class EndpointRouting implements EndpointServices {
     readonly newCacheEpoch: () => void,
   ) {}
 
-  /** The connections of the HCA that has an address; of the first where none has it any more. */
+  /** The connections of the HCA with an address, or of the first HCA if the address is gone. */
   private at(gid: Uint8Array, scopeId = 0): HcaConnections {
     return (this.ports.ofGid(gid, scopeId)?.hca ?? this.hcas[0]!).connections;
   }
@@ -84,7 +84,7 @@ export class EndpointRouting implements EndpointServices {
     const listeners: Listener<T>[] = [];
     try {
       for (const hca of this.hcas) {
-        // An address that several have belongs to one.
+        // An address of several HCAs belongs to one of them.
         const own = (gid: Uint8Array): boolean => this.ports.ofGid(gid)?.hca === hca;
         const both = (gid: Uint8Array): boolean => own(gid) && accepts?.(gid) !== false;
         listeners.push(listen(hca.connections, { ...parameters, accepts: both }));
@@ -102,7 +102,7 @@ export class EndpointRouting implements EndpointServices {
     const all = this.hcas.map(({ connections }) => connections);
     for (let tries = 1; ; tries++) {
       const claimed = this.claimWith(all, service, gid, port);
-      // A free port of the first HCA may be taken at another.
+      // A port that is free on the first HCA may be in use on another.
       const again = claimed.status === Status.ADDRESS_ALREADY_EXISTS && port === 0 && tries < portTries;
       if (!again) return claimed;
     }

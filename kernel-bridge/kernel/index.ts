@@ -1,7 +1,7 @@
 /**
- * For drivers that run in the soft kernel's thread: what their entry routine gets, and the constants that they need.
- * `loadDriver` of `networkdirect/kernel-bridge` loads them. This module has types and constants only, so that a driver
- * shares the kernel's own objects: the verbs come with {@link KernelServices} and {@link KernelAl}.
+ * For drivers that run in the soft kernel's thread: the parameters of their entry routine and the constants that they
+ * need. `loadDriver` of `networkdirect/kernel-bridge` loads them. This module has types and constants only, so that a
+ * driver shares the kernel's own objects; the verbs are provided by {@link KernelServices} and {@link KernelAl}.
  *
  * @module networkdirect/kernel
  * @group Advanced

@@ -1,4 +1,4 @@
-/** The soft kernel: I/O manager, HCA driver, filter driver and IBAT, put together over a list of HCAs and one channel. */
+/** The soft kernel: I/O manager, HCA driver, filter driver and IBAT, connected to a list of HCAs and one channel. */
 import type { NativeChannelServer } from '../hca/request-channel-binding.js';
 import { controlNames } from '../ioctl/control.js';
 import { guidText } from '../ioctl/hca-file.js';
@@ -17,21 +17,21 @@ import { freshMs, PortTable } from './hca-driver/hca-ports.js';
 import type { HostNetwork } from './hca-driver/network-interfaces.js';
 import { IoManager } from './io-manager/io-manager.js';
 
-/** HCA events passed on per turn of the event loop. */
+/** Maximum of HCA events handled per turn of the event loop. */
 const eventsPerTurn = 256;
-/** Of these, MADs from unknown peers: each costs some 100 µs, and this process’s requests wait for the turn to end. */
+/** Maximum of MADs from unknown peers among them: each costs some 100 µs, while requests of this process wait for the turn to end. */
 const strangersPerTurn = 16;
 
-/** The parts of a kernel; tests bring their own. */
+/** The parts of a kernel; tests supply their own. */
 export interface KernelParts {
   server: NativeChannelServer;
-  /** At least one. The first that has a GUID or an address owns it. */
+  /** At least one HCA. The first with a GUID or an address owns it. */
   hcas: readonly HcaMaker[];
   network: Pick<HostNetwork, 'route' | 'watchRoutes'>;
   options: Pick<KernelOptions, 'rc'> & Partial<Pick<KernelOptions, 'statistics'>>;
-  /** Invalidates the caches of the user side. Called before a change is reported to anybody. */
+  /** Invalidates the user-side caches. Called before a change is reported. */
   newCacheEpoch?(): void;
-  /** For drivers that are loaded; without it none can be. */
+  /** Hooks for loading drivers; without them none can be loaded. */
   hooks?: ThreadHooks;
 }
 
@@ -53,7 +53,7 @@ export class Kernel {
   private readonly hcas: readonly HcaBackend[];
   private readonly network: KernelParts['network'];
   private readonly newCacheEpoch: () => void;
-  /** Ends the watching of devices and routes. */
+  /** Stops watching devices and routes. */
   private stopWatch: (() => void) | undefined = undefined;
 
   constructor(parts: KernelParts) {
@@ -97,7 +97,8 @@ export class Kernel {
     this.hcaDriver.attach(this.filter.aboveHca);
     this.hcaDriver.onPartitions = (hca, before) => this.filter.partitionsChanged(hca, before);
     this.hcaDriver.onLost = (lost, status) => this.filter.deviceLost(lost, status);
-    // An ACK takes there and back: twice the packet life time, by default 4.096 µs × 2^16 as Linux assumes for RoCE.
+    // An acknowledgement takes a round trip: twice the packet life time, by default 4.096 µs × 2^16, which Linux
+    // assumes for RoCE.
     const ibat = new IbatDriver(this.ports, this.io.work, Math.max(options.rc.ackTimeoutCode - 1, 0));
     this.control = new ControlDriver({
       counters: () => this.counters(),
@@ -116,9 +117,9 @@ export class Kernel {
     namespace.link('\\DosDevices\\ibal', '\\Device\\ibal');
   }
 
-  /** The host of drivers, with the provider of their verbs: code that no other program needs. */
+  /** Loads the driver host and the provider of verbs for drivers, code that no other program needs. */
   private async loadDriverHost(endpoints: EndpointRouting, hooks: ThreadHooks | undefined) {
-    if (!hooks) throw new StatusError(Status.NOT_SUPPORTED, 'this kernel loads no drivers');
+    if (!hooks) throw new StatusError(Status.NOT_SUPPORTED, 'this kernel cannot load drivers');
     const { DriverHost, kernelPlatform } = await import('./drivers/index.js');
     const { io, filter } = this;
     return new DriverHost(
@@ -127,7 +128,7 @@ export class Kernel {
     );
   }
 
-  /** Replaces the P_Key tables of all HCAs that have their own. */
+  /** Replaces the P_Key tables of all HCAs that have tables of their own. */
   private setPkeys(tables: PkeyTables): number {
     const able = this.hcas.filter(({ setAllPkeys }) => setAllPkeys !== undefined);
     if (able.length === 0) return Status.NOT_SUPPORTED;
@@ -137,7 +138,7 @@ export class Kernel {
   }
 
   private counters(): CounterGroups {
-    // P_Key tables belong to devices, not to who uses them.
+    // P_Key tables belong to devices, not to their users.
     const { pkeyTable: pkeyTables = 0, ...objects } = summed(
       this.hcas.map(({ native }) => native.objectCounts()),
     );
@@ -151,7 +152,7 @@ export class Kernel {
     };
   }
 
-  /** What other processes of the user may know, as JSON. */
+  /** The statistics for other processes of the user, as JSON. */
   private statistics(): Uint8Array {
     const record = kernelStatistics({
       hcas: this.hcas,
@@ -171,7 +172,7 @@ export class Kernel {
     }));
   }
 
-  /** Serves requests that have come. True: there are more. */
+  /** Serves requests that have arrived. Returns true if there are more. */
   serveRequests(): boolean {
     const more = this.io.serve();
     if (this.stopWatch === undefined && this.watching) this.startWatch();
@@ -191,24 +192,24 @@ export class Kernel {
     return () => clearInterval(timer);
   }
 
-  /** Looks at the devices when they have changed and it concerns somebody; each second where an HCA does not tell. */
+  /** Scans the devices when they have changed and someone is affected; every second if an HCA does not report changes. */
   private startWatch(): void {
     const look = (): void => {
       if (this.watching) this.ports.refresh(true);
     };
     const watches = this.hcas.map((hca) => hca.watch(look));
     if (watches.includes(undefined)) watches.push(this.lookEachSecond(look));
-    // Cached paths hold for a second where the system does not report changes.
+    // Cached paths are valid for a second if the OS does not report changes of routes.
     watches.push(this.network.watchRoutes(this.newCacheEpoch));
     this.stopWatch = () => {
       for (const stop of watches) stop?.();
     };
-    // What has changed before was reported to nobody.
+    // Earlier changes were not reported.
     this.newCacheEpoch();
     look();
   }
 
-  /** Passes on events of the HCAs that have come. True: there are more. */
+  /** Handles events of the HCAs that have arrived. Returns true if there are more. */
   serveEvents(): boolean {
     let more = false;
     for (const hca of this.hcas) if (this.serveEventsOf(hca)) more = true;
@@ -227,7 +228,7 @@ export class Kernel {
     return true;
   }
 
-  /** Closes every file, tells every peer, and lets the HCAs go. */
+  /** Closes every file, notifies every peer, and releases the HCAs. */
   close(): void {
     this.stopWatch?.();
     this.io.closeAll();

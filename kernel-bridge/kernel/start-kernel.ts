@@ -1,6 +1,6 @@
 /**
- * The soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel of `workerData`. If it cannot start, every open of a
- * device file gets the reason.
+ * The soft kernel's Worker: opens the HCA, builds the kernel, and serves the channel of `workerData`. If it cannot
+ * start, every open of a device file fails with the reason.
  */
 import { getSystemErrorName } from 'node:util';
 import { workerData } from 'node:worker_threads';
@@ -21,7 +21,7 @@ import { realHcas } from './verbs-hca/choose-hcas.js';
 /** Maximum of driver faults reported as warnings; further ones are only counted. */
 const faultsTold = 10;
 
-/** What does not keep the kernel from starting, but will be missed. */
+/** Warns about problems that do not prevent the kernel from starting. */
 function warnOf(
   hca: SoftHca,
   { capture }: KernelOptions,
@@ -34,7 +34,7 @@ function warnOf(
   }
 }
 
-/** Runs `serve` on each wake-up, and again on a later turn of the event loop as long as it returns true. */
+/** Runs `serve` on each wake-up, and again on the next turn of the event loop as long as it returns true. */
 function pump(serve: () => boolean): () => void {
   let scheduled = false;
   const run = (): void => {
@@ -46,7 +46,7 @@ function pump(serve: () => boolean): () => void {
   return run;
 }
 
-/** A fault for people: for a driver's exception, where it was thrown. */
+/** The text of a driver fault; for an exception, with its stack. */
 function textOf({ message, cause }: Error): string {
   const stack = cause instanceof Error ? (cause.stack ?? '').split('\n').slice(1, 4) : [];
   return [`A driver of the soft kernel has failed: ${message}`, ...stack].join('\n');
@@ -69,7 +69,7 @@ function serveKernel(
   return () => kernel.serveRequests();
 }
 
-/** Answers every request with the reason why there is no kernel. */
+/** Completes every request with the reason why the kernel did not start. */
 function refuseAll(server: NativeChannelServer, reason: string): () => boolean {
   const sentence = new TextEncoder().encode(reason);
   return () => {
@@ -89,7 +89,7 @@ function refuseAll(server: NativeChannelServer, reason: string): () => boolean {
   };
 }
 
-/** The Worker's data, with what its entry has added. */
+/** The Worker's data, including those added by its entry module. */
 interface KernelData {
   readonly channel: number;
   readonly options: OptionsDelivery;
@@ -117,7 +117,7 @@ export function startKernel(): void {
       warn,
     });
     const soft = real.soft ? addon.openHca(options, wakeEvents, server) : undefined;
-    // Where a real HCA has the wire's port, it has the wire.
+    // If a real HCA uses UDP port 4791, the software HCA cannot.
     if (soft) warnOf(soft, options, real.makers.length > 0, warn);
     const kernel = new Kernel({
       server,
@@ -142,7 +142,7 @@ export function startKernel(): void {
       hooks,
     });
     kernel.hcaDriver.onCaptureFailed = (errno) => {
-      const text = `The capture has ended: the file '${options.capture}' cannot be written any more (${getSystemErrorName(-errno)}). It has what was recorded before.`;
+      const text = `The capture has ended: the file '${options.capture}' can no longer be written (${getSystemErrorName(-errno)}). It contains what was recorded before.`;
       if (options.capture !== '') warn(text);
     };
     kernel.hcaDriver.onWireLost = () => {
@@ -150,7 +150,7 @@ export function startKernel(): void {
     };
     kernel.hcaDriver.onHcaFailed = (errno) => {
       warn(
-        `The software HCA has failed: the thread of its engine cannot go on (${errno === 0 ? 'unknown reason' : getSystemErrorName(-errno)}). Its devices answer FILE_FORCED_CLOSED; start the process again.`,
+        `The software HCA has failed: the thread of its engine cannot continue (${errno === 0 ? 'unknown reason' : getSystemErrorName(-errno)}). Its devices return FILE_FORCED_CLOSED; restart the process.`,
       );
     };
     events = () => kernel.serveEvents();

@@ -120,7 +120,10 @@ test('E21: private data travels with REQ, REP and REJ', () => {
 test('too much private data is refused before anything is sent or taken', () => {
   const pair = new Pair();
   pair.onTaken = undefined;
-  assert.throws(() => pair.connect({ privateData: new Uint8Array(57) }), /56 bytes of private data, not 57/);
+  assert.throws(
+    () => pair.connect({ privateData: new Uint8Array(57) }),
+    /private data of a REQ must be at most 56 bytes; got 57/,
+  );
   assert.equal(pair.leftovers(), []);
   const active = pair.connect({}, false);
   pair.network.clock.advance(10);

@@ -127,7 +127,7 @@ test('the kernel is chosen among those that this system has', () => {
 test('ND_OPTIONS that cannot be used says so by name', () => {
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{' })),
-    'ND_OPTIONS is not JSON',
+    'ND_OPTIONS must be JSON',
   );
   assert.match(
     message(() => resolveKernelOptions(undefined, { ND_OPTIONS: '{"window":0}' })),

@@ -28,7 +28,7 @@ test('translateAddress accepts text, and distinguishes malformed from foreign ad
   throwsWv(
     () => provider.translateAddress('1.2.3.4:99999'),
     Status.INVALID_ADDRESS,
-    /port 99999 .*0 to 65535/,
+    /port of .* must be an integer from 0 to 65535; got 99999/,
   );
   for (const port of [70_000, 5n as never]) {
     const address = { family: 4, address: '192.0.2.1', port } as const;

@@ -1,6 +1,6 @@
 /**
- * The connection manager: takes MADs from QP1, finds the connection that they belong to, and runs its state machine
- * (IBA 1 §12; RDMA IP CM Service, annex A11). No message of a peer can do worse than a counted drop.
+ * The connection manager: receives MADs from QP1, finds their connection, and runs its state machine (IBA 1 §12; RDMA
+ * IP CM Service, annex A11). No message from a peer can cause worse than a counted drop.
  */
 import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { sharedGid } from '../../ioctl/sockaddr.js';
@@ -54,17 +54,17 @@ interface Origin {
   readonly source: Gid;
   readonly destination: Gid;
   readonly scopeId: number;
-  /** The slot of the sending process if it runs on this host and bypassed the wire, else BY_WIRE. */
+  /** The slot of the sending process if it is on this host and used the local link, otherwise BY_WIRE. */
   readonly sender: number;
 }
 
 type TakenRequest = { connection: CmConnection; request: CmRequest };
 type Received<N extends CmMessageName> = Extract<CmMessage, { name: N }>;
-/** A request that a listener may take. */
+/** A request that a listener may accept. */
 type Admissible = { listener: Listener<TakenRequest>; request: CmRequest };
 type Handlers = { [N in CmMessageName]: (message: Received<N>, origin: Origin) => void };
 
-/** Makes a connection manager on a platform, with validated options. */
+/** Creates a connection manager on a platform, with validated options. */
 export function createConnectionManager(platform: CmPlatform, options: CmOptions): ConnectionManager {
   return new Manager(platform, options);
 }
@@ -76,7 +76,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   readonly #halfOpen: HalfOpen;
   readonly #listeners: ListenerTable<TakenRequest>;
   readonly #sidr: SidrManager;
-  /** The listener at which a connection's request waits or waited. */
+  /** The listener at which a connection's request is or was waiting. */
   readonly #requestedAt = new Map<Connection, Listener<TakenRequest>>();
   readonly #counters = new Map<string, { count: number }>();
   /** The high half of this manager's transaction ids; the low half is the connection's id. */
@@ -92,7 +92,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.#sidr = new SidrManager(this);
   }
 
-  // ── The owner's side ───────────────────────────────────────────────────────────────────────────────────────
+  // ── Calls of the owner ─────────────────────────────────────────────────────────────────────────────────────
 
   listen(parameters: CmListenParameters): CmListenerControl {
     return this.#listeners.add(parameters);
@@ -201,7 +201,7 @@ class Manager implements ConnectionManager, ConnectionHost {
         this.count('ignored.mraLap');
         return;
       }
-      // An MRA for the REQ is the first message that carries the peer's id.
+      // An MRA for the REQ is the first message with the peer's id.
       const connection = this.#find(body.remoteCommId, forReq ? undefined : body.localCommId, origin);
       if (connection && this.#isAnswer(connection, header.transactionId)) {
         connection.dispatch(forReq ? 'mraReq' : 'mraRep', { serviceTimeout: body.serviceTimeout });
@@ -211,7 +211,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       const connection = this.#find(body.remoteCommId, body.localCommId, origin);
       if (connection) connection.dispatch('rtu');
       else if (this.#isStranger(body.remoteCommId, origin)) {
-        // The peer believes that it is connected.
+        // The peer assumes that it is connected.
         this.count('unknown.RTU');
         this.#rejectStranger(AnsweredMessage.other, header.transactionId, body, origin);
       }
@@ -223,7 +223,7 @@ class Manager implements ConnectionManager, ConnectionHost {
         connection.dispatch('dreq', { transactionId });
       else if (connection) this.count('ignored.dreqWrongQpn');
       else if (this.#isStranger(body.remoteCommId, origin)) {
-        // An unknown connection counts as disconnected; an answer saves the peer its retries.
+        // An unknown connection counts as disconnected; a reply saves the peer its retries.
         this.count('unknown.DREQ');
         const ids = { localCommId: body.remoteCommId, remoteCommId: body.localCommId };
         this.#answer(origin, 'DREP', emitMad('DREP', transactionId, ids));
@@ -242,11 +242,11 @@ class Manager implements ConnectionManager, ConnectionHost {
   };
 
   /**
-   * Cases of a REQ, in this order: a repetition of a known one (IBA 1 §12.9.8.3.2), recognized by the peer's id; an
-   * invalid one; one that reuses a QP of a live connection because the peer has restarted, which ends that connection
+   * Cases of a REQ, in this order: a repetition of a known REQ (IBA 1 §12.9.8.3.2), recognized by the peer's id; an
+   * invalid REQ; one that reuses a QP of a live connection because the peer has restarted, which ends that connection
    * (stale, §12.9.8.3.1); a new one. A peer is identified by the origin of the REQ: its address and CA GUID, and on
-   * this host its process. A connection that this side has ended already, and whose DREQ waits for its answer, is no
-   * reason to refuse a REQ: the peer is done with it, too, and its own DREQ or DREP is late or lost.
+   * this host its process. A REQ is not refused because of a connection that this side has already ended and whose DREQ
+   * awaits its reply: the peer is done with it too, and its own DREQ or DREP is late or lost.
    */
   #onReq(message: Received<'REQ'>, origin: Origin): void {
     const { header, body } = message;
@@ -259,7 +259,7 @@ class Manager implements ConnectionManager, ConnectionHost {
       return;
     }
     const holder = this.#connections.byRemoteQp(body.localCaGuid, body.localQpn, source, sender);
-    // The id alone ends nothing: its connection is alive and this is not its REQ. Linux's ib_cm is silent, too.
+    // The id alone ends nothing: its connection is alive, and this is not its REQ. Linux's ib_cm does not reply either.
     if (known && known.state !== 'timewait' && holder !== known) {
       this.count('ignored.reqKnownId');
       return;
@@ -280,8 +280,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * Whether a REQ or REP names a QP that its sender cannot have. The QPNs of a process of this host contain its slot. A
-   * QP that is connected past the wire cannot be named by a message that arrived by the wire.
+   * Whether a REQ or REP contains a QP that its sender cannot have. QPNs of a process on this host contain its slot. A
+   * message that arrived over UDP cannot refer to a QP that is connected over the local link.
    */
   #isForeignQp(
     { localQpn, localCaGuid }: CmBody<'REQ'> | CmBody<'REP'>,
@@ -296,7 +296,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     return foreign;
   }
 
-  /** Comes last, as the room may be another source's: a REQ that is not stored takes nothing from anybody. */
+  /** Called last, because the room may be taken from another source: a REQ that is not stored must not displace any. */
   #admit({ listener, request }: Admissible, { header, body }: Received<'REQ'>, origin: Origin): void {
     const { transactionId } = header;
     const { source: address, sender } = origin;
@@ -306,7 +306,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     if (admission !== 'waits') {
       if (id === 0) this.count('noCommId');
       else this.platform.releaseCommId(id);
-      // The peer repeats a REQ that is dropped.
+      // The peer retransmits a dropped REQ.
       if (admission === 'dropped') this.count('dropped.noRoom');
       else this.#rejectReq(RejReason.noResources, NOTHING, transactionId, body, origin);
       return;
@@ -337,7 +337,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     };
     const request = readReq(body, origin, link, header.attributeModifier);
     if ('reason' in request) return request;
-    // There is no reason code for a P_Key: as in Linux's ib_cm, the REJ refuses the primary path by its GID.
+    // There is no reason code for a P_Key. As in Linux's ib_cm, the REJ rejects the primary path by its GID.
     const foreign = { reason: RejReason.invalidGid, ari: Uint8Array.from(origin.destination) };
     if (this.platform.acceptsPkey?.(origin.destination, request.pkey) === false) return foreign;
     const listener = this.#listeners.find(body.serviceId, request.localAddress);
@@ -356,13 +356,13 @@ class Manager implements ConnectionManager, ConnectionHost {
     } else if (connection && (connection.remote?.commId ?? body.localCommId) === body.localCommId) {
       connection.dispatch('rep');
     } else {
-      // Without an answer the peer would wait for an RTU that never comes.
+      // Without a reply the peer would wait for an RTU that never arrives.
       this.count('unknown.REP');
       this.#rejectStranger(AnsweredMessage.REP, header.transactionId, body, origin);
     }
   }
 
-  /** The REP that answers our REQ. */
+  /** The REP to our REQ. */
   #onAnswer(connection: Connection, { header, body }: Received<'REP'>, origin: Origin): void {
     if (!connection.offered || !isConnectableQpn(body.localQpn)) {
       this.count('dropped.badQpn');
@@ -396,8 +396,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * A peer that gave up before it knew our id names itself by CA GUID and its own id (IBA 1 §12.9.8.6). Every other REJ
-   * names our id, and its own once we know it.
+   * The connection of a REJ. A peer that gave up before it knew our id identifies itself by CA GUID and its own id (IBA
+   * 1 §12.9.8.6). Every other REJ contains our id, and its own once we know it.
    */
   #findRejected(body: CmBody<'REJ'>, origin: Origin): Connection | undefined {
     if (body.reason === RejReason.timeout && body.ariLength >= 8) {
@@ -420,8 +420,8 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 
   /**
-   * Whether the message can be from the peer: it must have the peer's address and, once known, come by the same link or
-   * from the same process. For a process of this host that has ended, this process itself answers.
+   * Whether the message can be from the peer: it must have the peer's address and, once known, arrive over the same
+   * link or from the same process. If a process of this host has ended, this process sends replies for it.
    */
   #comesFromPeer({ path, remote, localCommId }: Connection, { source, sender }: Origin): boolean {
     const known = remote?.sender ?? sender;
@@ -431,23 +431,20 @@ class Manager implements ConnectionManager, ConnectionHost {
     return false;
   }
 
-  /**
-   * Whether a REP, REJ or MRA answers the waiting REQ and no other one. Linux repeats the transaction id in all of
-   * them.
-   */
+  /** Whether a REP, REJ or MRA is a reply to the pending REQ. Linux repeats the transaction id in all of them. */
   #isAnswer(connection: Connection, transactionId: bigint): boolean {
     if (connection.mayBeAnsweredBy(transactionId)) return true;
     this.count('dropped.otherRequest');
     return false;
   }
 
-  /** Whether no connection with this peer has the id. A connection with another peer does not count. */
+  /** Whether no connection with this peer has the id. Connections with other peers do not count. */
   #isStranger(localId: number, origin: Origin): boolean {
     const connection = this.#connections.byLocalId(localId);
     return !connection || gidEquals(connection.path.destination, origin.source);
   }
 
-  // ── Answers without a connection ───────────────────────────────────────────────────────────────────────────
+  // ── Replies without a connection ────────────────────────────────────────────────────────────────────────────
 
   #rejectReq(
     reason: number,
@@ -467,7 +464,7 @@ class Manager implements ConnectionManager, ConnectionHost {
     this.#answer(origin, 'REJ', mad);
   }
 
-  /** For a peer that uses an unknown id: invalid communication id. */
+  /** Rejects a message with an unknown id: invalid communication id. */
   #rejectStranger(
     message: number,
     transactionId: bigint,
@@ -493,7 +490,7 @@ class Manager implements ConnectionManager, ConnectionHost {
   }
 }
 
-/** Whether a REQ repeats the one of this connection. Ids alone do not tell: a restarted peer reuses them. */
+/** Whether a REQ repeats the one of this connection. Comparing ids is not enough: a restarted peer reuses them. */
 function isSameReq(received: ReceivedReq | undefined, transactionId: bigint, body: CmBody<'REQ'>): boolean {
   return (
     received !== undefined &&

@@ -15,9 +15,9 @@ const localEvents = [
   'packetSeen',
   'abandon',
 ] as const;
-/** Messages of the peer that belong to the connection. */
+/** Messages of the peer for this connection. */
 const messageEvents = [
-  /** The REQ of this connection again. */
+  /** A repetition of this connection's REQ. */
   'req',
   'mraReq',
   'mraRep',
@@ -26,14 +26,14 @@ const messageEvents = [
   'rtu',
   'dreq',
   'drep',
-  /** The peer uses this connection's QP in another request: it has forgotten this one. */
+  /** The peer uses this connection's QP in another request: it has lost this connection. */
   'stale',
-  /** The REP names a QP that is already the peer of another connection of ours. */
+  /** The QP of the REP already belongs to the peer of another connection of ours. */
   'staleReply',
 ] as const;
-/** The connection's own timer: send again, give up, time is over. */
+/** Expirations of the connection's timer: retransmit, give up, wait over. */
 const timerEvents = ['timeout', 'exhausted', 'expired'] as const;
-/** The manager's: another source needs the place of a waiting request. */
+/** Events of the manager: another source needs the slot of a waiting request. */
 const managerEvents = ['displaced'] as const;
 
 /** All events, grouped as above. */
@@ -64,14 +64,14 @@ export type CmAction =
   | 'sendMraRep'
   /** A REJ with the given reason, by default consumer reject. */
   | 'sendReject'
-  /** A REJ of reason timeout, which carries our CA GUID. */
+  /** A REJ with reason timeout, with our CA GUID. */
   | 'sendTimeoutReject'
-  /** The message that waits for an answer, counted against its retries. */
+  /** The message that awaits a reply, counted as a retry. */
   | 'resend'
-  /** The same message out of turn; its timer is not restarted. */
+  /** The same message, without restarting its timer. */
   | 'repeat'
   | 'repeatRtu'
-  /** The REJ that ended this connection, if one did. */
+  /** The REJ that ended this connection, if there was one. */
   | 'repeatReject'
   | 'extendWait'
   | 'awaitOwner'
@@ -84,17 +84,17 @@ export type CmAction =
   | 'tellAnswered'
   | 'tellUnanswered'
   | 'tellAnsweredLater'
-  /** The owner gets no more events. */
+  /** No more events are reported to the owner. */
   | 'detach';
 
 /** A cell of the table. */
 export type CmTransition =
   | { readonly kind: 'go'; readonly next: CmState; readonly actions: readonly CmAction[] }
-  /** A message without meaning here: counted, nothing else. */
+  /** A message without effect here: only counted. */
   | { readonly kind: 'ignored' }
-  /** A call that this state does not allow: counted, nothing else. */
+  /** A call that this state does not allow: only counted. */
   | { readonly kind: 'misused' }
-  /** An event that cannot reach this state: counted, so that a mistake is noticed. */
+  /** An event that cannot occur in this state: counted, so that a mistake is noticed. */
   | { readonly kind: 'impossible' };
 
 export type CmTransitions = Readonly<Record<CmState, Readonly<Record<CmEvent, CmTransition>>>>;
@@ -102,7 +102,7 @@ export type CmTransitions = Readonly<Record<CmState, Readonly<Record<CmEvent, Cm
 const go = (next: CmState, ...actions: CmAction[]): CmTransition => ({ kind: 'go', next, actions });
 const impossible: CmTransition = { kind: 'impossible' };
 
-/** A state's row: the given cells, and defaults for the other events of each group. */
+/** The row of a state: the given cells, and defaults for the other events of each group. */
 function row(cells: Partial<Record<CmEvent, CmTransition>>): Readonly<Record<CmEvent, CmTransition>> {
   const all = [
     ...localEvents.map((event) => [event, { kind: 'misused' }]),
@@ -115,10 +115,10 @@ function row(cells: Partial<Record<CmEvent, CmTransition>>): Readonly<Record<CmE
   return Object.fromEntries(all) as Record<CmEvent, CmTransition>;
 }
 
-/** Before its first and after its last message a connection is in no table: no message can find it. */
+/** Before its first and after its last message a connection is in no table, so that no message can find it. */
 const unreachable = Object.fromEntries(messageEvents.map((event) => [event, impossible]));
 
-/** While the REQ waits for its answer; an MRA only extends the wait. */
+/** While the REQ awaits its reply; an MRA only extends the wait. */
 const requesting = (state: 'reqSent' | 'mraReqReceived') =>
   ({
     rep: go('repReceived', 'tellReplied'),
@@ -131,7 +131,7 @@ const requesting = (state: 'reqSent' | 'mraReqReceived') =>
     disconnect: go('timewait', 'sendTimeoutReject', 'tellAnsweredLater'),
   }) as const;
 
-/** While the REP waits for its answer. */
+/** While the REP awaits its reply. */
 const replying = (state: 'repSent' | 'mraRepReceived') =>
   ({
     req: go(state, 'repeat'),
@@ -180,9 +180,9 @@ export const transitions: CmTransitions = {
     req: go('reqReceived', 'sendMraReq', 'awaitOwner'),
     rej: go('timewait', 'tellRejected'),
     stale: go('timewait', 'tellRejected'),
-    // The peer's retries are spent by now, and its REJ was lost.
+    // The peer's retries are exhausted by now, and its REJ was lost.
     expired: go('timewait', 'sendTimeoutReject', 'tellTimedOut'),
-    // Without an answer the peer repeats its REQ, which is then a new one.
+    // Without a reply the peer repeats its REQ, which is then a new one.
     displaced: go('idle'),
     reject: go('timewait', 'sendReject'),
     abandon: go('timewait', 'detach', 'sendReject'),
@@ -196,7 +196,7 @@ export const transitions: CmTransitions = {
     ...replying('mraRepReceived'),
   }),
   established: row({
-    // The peer has not seen our RTU.
+    // The peer has not received our RTU.
     rep: go('established', 'repeatRtu'),
     rej: go('timewait', 'tellDisconnected'),
     dreq: go('timewait', 'sendDrep', 'tellDisconnected'),
@@ -210,7 +210,7 @@ export const transitions: CmTransitions = {
     // Both sides disconnect at once: both succeed.
     dreq: go('timewait', 'sendDrep', 'tellAnswered'),
     rej: go('timewait', 'tellAnswered'),
-    // The peer has forgotten the connection and may never send a DREP; its next request must not wait for our retries.
+    // The peer has lost the connection and may never send a DREP; its next request must not wait for our retries.
     stale: go('timewait', 'tellAnswered'),
     timeout: go('dreqSent', 'resend'),
     exhausted: go('timewait', 'tellUnanswered'),

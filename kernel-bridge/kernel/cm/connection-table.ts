@@ -1,13 +1,13 @@
-/** A manager's connections, indexed by everything by which a message can name them. */
+/** A manager's connections, indexed by all identifiers in messages. */
 
 import type { Connection, Remote } from './connection.js';
 import { gidEquals, gidKey } from './gids.js';
 import type { CmState, Gid } from './service.js';
 
-/** Maximum of ended connections whose ids stay reserved; beyond it the oldest are released early. */
+/** Maximum number of ended connections whose ids stay reserved; beyond it the oldest are released early. */
 export const TIMEWAIT_LIMIT = 4096;
 
-/** States in which the peer's QP is bound to this connection alone (IBA 1 §12.9.8.3). */
+/** States in which the peer's QP is bound to this connection only (IBA 1 §12.9.8.3). */
 const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
   idle: false,
   reqSent: false,
@@ -22,17 +22,17 @@ const holdsRemoteQp: Readonly<Record<CmState, boolean>> = {
 };
 
 /**
- * CA GUIDs come from MAC addresses, which containers and clones on other hosts repeat, and ids from small numbers. So
- * they identify a peer only together with its address; thus no host can name another's connection. On this host the
- * process counts, too: its slot is known where it sends past the wire, and a message by the wire comes from none of
- * these processes.
+ * CA GUIDs are derived from MAC addresses, which containers and clones on other hosts repeat, and ids are small
+ * numbers. They identify a peer only together with its address, so that no host can refer to another's connection. On
+ * this host the process is part of the identity too: its slot is known if it sends over the local link, and messages
+ * over UDP come from none of these processes.
  */
 interface Peer {
   readonly caGuid: bigint;
   readonly address: Gid;
   /** A slot of this host, or BY_WIRE. */
   readonly sender: number;
-  /** By communication id, timewait included. */
+  /** By communication id, including timewait. */
   readonly byId: Map<number, Connection>;
   /** By QPN. */
   readonly byQp: Map<number, Connection>;
@@ -48,9 +48,9 @@ export class ConnectionTable {
   readonly #byLocalId = new Map<number, Connection>();
   /** Peers with connections to this manager. */
   readonly #peers = new Map<string, Peer>();
-  /** Oldest first. */
+  /** Ended connections, oldest first. */
   readonly #timewait = new Set<Connection>();
-  /** The peer of the last look-up, which is mostly that of the next one. */
+  /** The peer of the last lookup, usually also that of the next one. */
   #lastPeer: Peer | undefined;
 
   get size(): number {
@@ -69,17 +69,17 @@ export class ConnectionTable {
     return this.#byLocalId.get(id);
   }
 
-  /** The connection, timewait included, whose peer has this communication id. */
+  /** The connection, including timewait, whose peer has this communication id. */
   byRemoteId(caGuid: bigint, commId: number, address: Gid, sender: number): Connection | undefined {
     return this.#peer(caGuid, address, sender)?.byId.get(keyOf(commId));
   }
 
-  /** The live connection whose peer is this QP. */
+  /** The live connection to this QP of a peer. */
   byRemoteQp(caGuid: bigint, qpn: number, address: Gid, sender: number): Connection | undefined {
     return this.#peer(caGuid, address, sender)?.byQp.get(keyOf(qpn));
   }
 
-  /** Follows a state change. Of several ended connections of a peer the last one stays. */
+  /** Updates the table after a state change. Of several ended connections of a peer the last one is kept. */
   changed(connection: Connection, before: CmState): void {
     const { state, remote } = connection;
     if (state === 'idle') {
@@ -115,7 +115,7 @@ export class ConnectionTable {
     }
   }
 
-  /** The peer reuses its id for another connection. */
+  /** Called when the peer reuses its id for another connection. */
   forgetRemoteId(connection: Connection): void {
     const { remote } = connection;
     if (!remote) return;
@@ -125,7 +125,7 @@ export class ConnectionTable {
     this.#letGoOf(peer);
   }
 
-  /** The connection was never established. */
+  /** Called for a connection that was never established. */
   remove(connection: Connection): void {
     this.#byLocalId.delete(connection.localCommId);
   }

@@ -30,23 +30,23 @@ import type {
 const NOTHING = new Uint8Array(0);
 const SENT = counterNames('sent');
 const RETRANSMITTED = counterNames('retransmitted');
-/** A DREQ is not repeated earlier than this, because the peer's answer may take that long. */
+/** Minimum delay of a repeated DREQ in milliseconds, because the peer's reply may take that long. */
 const SHORTEST_EARLY_MS = 8;
 
 /**
- * The longest time for one message that a peer may choose, as a timeout code: 69 s, the longest that Linux asks for. The
- * largest code, 31, would be 2.4 hours.
+ * The longest time for one message that a peer may choose, as a timeout code: 69 s, the maximum that Linux requests.
+ * The largest code, 31, would be 2.4 hours.
  */
 export const LONGEST_WAIT_CODE = 24;
 
 const bounded = (timeoutCode: number): number => Math.min(timeoutCode, LONGEST_WAIT_CODE);
 
-/** The services that a connection uses of its manager. */
+/** The manager's services for a connection. */
 export interface ConnectionHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   count(counter: string): void;
-  /** The state has just changed; the host updates its tables. */
+  /** Called after a state change, to update the host's tables. */
   changed(connection: Connection, before: CmState): void;
 }
 
@@ -60,11 +60,11 @@ export interface EventInput {
   privateData?: Uint8Array;
   reason?: number;
   serviceTimeout?: number;
-  /** Of the DREQ to answer. */
+  /** Transaction id of the DREQ to reply to. */
   transactionId?: bigint;
 }
 
-/** The fields of a REQ that are needed later; all others are in the request. */
+/** The fields of a REQ that are needed later; the others are part of the request. */
 export type KeptReq = Pick<
   CmBody<'REQ'>,
   | 'localCommId'
@@ -95,7 +95,7 @@ export interface Remote {
   readonly commId: number;
   readonly qpn: number;
   readonly caGuid: bigint;
-  /** The slot of the peer if it is a process of this host, else BY_WIRE. */
+  /** The slot of the peer if it is a process of this host, otherwise BY_WIRE. */
   readonly sender: number;
 }
 
@@ -104,10 +104,10 @@ export interface ReceivedReq {
   readonly body: KeptReq;
   /** As in {@link Remote}. */
   readonly sender: number;
-  /** As {@link sourceOf} has it. */
+  /** The result of {@link sourceOf}. */
   readonly source: string;
   readonly transactionId: bigint;
-  /** Until the connection is established. */
+  /** The request, until the connection is established. */
   request: CmRequest | undefined;
 }
 
@@ -117,7 +117,7 @@ export class Connection implements CmConnection {
   readonly path: CmPath;
   readonly localCommId: number;
   readonly receivePsn: number;
-  /** The REQ, on the passive side. */
+  /** The received REQ, on the passive side. */
   readonly received: ReceivedReq | undefined;
   /** The parameters of connect(), on the active side, until the connection is established. */
   offered: CmConnectParameters | undefined;
@@ -126,23 +126,23 @@ export class Connection implements CmConnection {
   readonly #host: ConnectionHost;
   readonly #caGuid: bigint;
   readonly #transactionId: bigint;
-  /** Of the path, as in the REQ. */
+  /** The ACK timeout of the path, as in the REQ. */
   readonly #ackTimeoutCode: number;
   #state: CmState = 'idle';
   #remote: Remote | undefined;
   #detached = false;
   #timer: CmTimer | undefined;
   #later: { tell: () => void; timer: CmTimer } | undefined;
-  /** The message that waits for an answer. */
+  /** The message that awaits a reply. */
   #awaited: { name: 'REQ' | 'REP' | 'DREQ'; mad: Uint8Array } | undefined;
   #retriesLeft = 0;
   #intervalMs = 1;
-  /** Delay of the DREQ's early repetition; 0: none, or already done. */
+  /** Delay of the early repetition of the DREQ; 0: none, or already done. */
   #earlyMs = 0;
-  /** Private data of the RTU that was sent. */
+  /** Private data of the RTU. */
   #rtuData: Uint8Array | undefined;
   #reject: Uint8Array | undefined;
-  /** The peer was asked by an MRA to wait longer. */
+  /** Whether an MRA has requested more time of the peer. */
   #askedForTime = false;
 
   constructor(
@@ -184,12 +184,12 @@ export class Connection implements CmConnection {
     return request && { connection: this, request };
   }
 
-  /** The source of its REQ; of an active connection empty. */
+  /** The source of its REQ; empty for an active connection. */
   get source(): string {
     return this.received?.source ?? '';
   }
 
-  /** The peer's identity; undefined until its REQ or REP has arrived. */
+  /** The peer's identity; undefined before its REQ or REP. */
   get remote(): Remote | undefined {
     return this.#remote;
   }
@@ -199,7 +199,7 @@ export class Connection implements CmConnection {
     this.#remote = { commId: body.localCommId, qpn: body.localQpn, caGuid: body.localCaGuid, sender };
   }
 
-  // ── The owner's side (CmConnection) ────────────────────────────────────────────────────────────────────────
+  // ── Calls of the owner (CmConnection) ──────────────────────────────────────────────────────────────────────
 
   ready(privateData: Uint8Array = NOTHING): void {
     checkPrivateData('RTU', privateData);
@@ -237,9 +237,9 @@ export class Connection implements CmConnection {
     return { path: this.path, mad: this.#dreq(emitMadOnce) };
   }
 
-  // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── The state machine ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Executes the table's cell for this event in the present state. */
+  /** Executes the cell of the table for this event in the current state. */
   dispatch(event: CmEvent, input: EventInput = {}): void {
     const transition = transitions[this.#state][event];
     if (transition.kind !== 'go') {
@@ -258,8 +258,9 @@ export class Connection implements CmConnection {
   }
 
   /**
-   * How long its ids stay reserved. A peer whose REJ was lost repeats its REQ at the end of its own interval, which an MRA has extended:
-   * until then that would be a new request, which the owner has rejected already.
+   * How long the ids stay reserved. A peer whose REJ was lost repeats its REQ at the end of its own interval, which an
+   * MRA has extended. Until then the repetition would look like a new request, although the owner has already rejected
+   * it.
    */
   #timewaitMs(before: CmState): number {
     const { timewaitMs, mraServiceTimeoutCode } = this.#host.options;
@@ -268,14 +269,14 @@ export class Connection implements CmConnection {
     return timewaitMs + timeoutCodeToMs(bounded(this.received.body.remoteResponseTimeout)) + extended;
   }
 
-  /** The awaited answer has arrived: nothing is sent again. */
+  /** Called when the awaited reply has arrived: nothing is retransmitted. */
   #settled(): void {
     this.#awaited = undefined;
     this.offered = undefined;
     if (this.received) this.received.request = undefined;
   }
 
-  /** Ends all timers: the manager closes, and nothing more is sent or reported. */
+  /** Stops all timers: the manager closes, and nothing more is sent or reported. */
   silence(): void {
     this.#stopTimer();
     this.#forgetLater();
@@ -391,10 +392,7 @@ export class Connection implements CmConnection {
     };
   }
 
-  /**
-   * Whether a message can answer the REQ that waits here: it must repeat the transaction id, which only the peer has
-   * seen.
-   */
+  /** Whether a message can be the reply to the pending REQ: it must repeat the transaction id, which only the peer has seen. */
   mayBeAnsweredBy(transactionId: bigint): boolean {
     const waits = this.#state === 'reqSent' || this.#state === 'mraReqReceived';
     return !waits || transactionId === this.#transactionId;
@@ -405,7 +403,7 @@ export class Connection implements CmConnection {
     return this.received?.transactionId ?? this.#transactionId;
   }
 
-  /** A REJ answers the REQ until a REP was sent, and the REP once one was received. */
+  /** A REJ refers to the REQ until a REP was sent, and to the REP once one was received. */
   #rejectedMessage(): number {
     if (this.active) return AnsweredMessage.REP;
     return this.#awaited ? AnsweredMessage.other : AnsweredMessage.REQ;
@@ -454,23 +452,23 @@ export class Connection implements CmConnection {
 
   // ── Time ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Waits for the answer to REQ, REP or DREQ; some of the interval may have `passed`. */
+  /** Waits for the reply to REQ, REP or DREQ; `passed` is the elapsed part of the interval. */
   #awaitAnswer(passed = 0): void {
     if (this.#earlyMs > 0) this.#startTimer(this.#earlyMs, 'timeout');
     else this.#startTimer(this.#intervalMs - passed, this.#retriesLeft > 0 ? 'timeout' : 'exhausted');
   }
 
   /**
-   * A peer answers a repeated DREQ while it is in timewait. Linux stays there for the path's ACK timeout, which may be
-   * far shorter than our interval, and is silent afterwards as long as its application keeps the connection's id. So
-   * the DREQ is repeated once within that time; this repetition does not count as a retry.
+   * A peer replies to a repeated DREQ while it is in timewait. Linux stays there for the path's ACK timeout, which may
+   * be far shorter than our interval; afterwards it does not reply as long as its application keeps the connection's
+   * id. So the DREQ is repeated once within that time; this repetition does not count as a retry.
    */
   #repeatEarly(intervalMs: number): void {
     const ms = timeoutCodeToMs(this.#ackTimeoutCode) / 2;
     this.#earlyMs = ms >= SHORTEST_EARLY_MS && ms < intervalMs ? ms : 0;
   }
 
-  /** Waits for the owner as long as the peer can wait: all its retries, each extended by our longest MRA. */
+  /** Waits for the owner as long as the peer can wait: all of its retries, each extended by our longest MRA. */
   #awaitOwner(): void {
     if (!this.received) return;
     const { body } = this.received;
@@ -494,7 +492,7 @@ export class Connection implements CmConnection {
     this.#timer = undefined;
   }
 
-  // ── Events for the owner ───────────────────────────────────────────────────────────────────────────────────
+  // ── Events reported to the owner ───────────────────────────────────────────────────────────────────────────
 
   /** Outside the owner's calls: reports deferred events first. */
   #tell(tell: () => void): void {
@@ -526,7 +524,7 @@ export class Connection implements CmConnection {
     this.#later = undefined;
   }
 
-  /** Active side: no communication id was left; the owner gets a rejection for lack of resources. */
+  /** Active side: no communication id is available. Reports a rejection for lack of resources to the owner. */
   refuseLater(): void {
     const reject = { reason: RejReason.noResources, ari: NOTHING, privateData: NOTHING };
     this.#tellLater(() => this.events.rejected?.(reject));

@@ -1,4 +1,4 @@
-/** Addresses as CM messages carry them: GIDs, and the IP addresses of the RDMA IP CM header. */
+/** Addresses in CM messages: GIDs, and the IP addresses of the RDMA IP CM header. */
 import { sharedGid } from '../../ioctl/sockaddr.js';
 import type { CmPath, Gid } from './service.js';
 
@@ -7,7 +7,7 @@ const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
 /** Whether both GIDs are the same 16 bytes. */
 export function gidEquals(a: Gid, b: Gid): boolean {
   if (a.length !== b.length) return false;
-  // Compared from the end: there addresses differ.
+  // Compared from the end, where addresses differ.
   for (let index = a.length - 1; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -39,12 +39,12 @@ export function gidKey(gid: Gid): string {
   return Buffer.from(gid.buffer, gid.byteOffset, gid.length).toString('hex');
 }
 
-/** The flow label that rdma_cm derives from a connection's ports (20 bits); it sets the UDP source port. */
+/** The flow label that rdma_cm derives from a connection's ports (20 bits); it determines the UDP source port. */
 export function rdmaCmFlowLabel(sourcePort: number, destinationPort: number): number {
   return (sourcePort * 31 + destinationPort) & 0xfffff;
 }
 
-/** A private copy, which nobody else changes. */
+/** A private copy of a path. */
 export function ownPath({
   source,
   destination,
@@ -56,7 +56,7 @@ export function ownPath({
 }: CmPath): CmPath {
   const from = sharedGid(source);
   const to = sharedGid(destination);
-  // All members at once, because V8 reserves no room in the object for a member that is added later.
+  // All members at once, because V8 reserves no space in the object for members that are added later.
   return pkey === undefined
     ? { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId }
     : { source: from, destination: to, flowLabel, trafficClass, hopLimit, scopeId, pkey };

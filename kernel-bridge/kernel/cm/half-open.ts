@@ -1,23 +1,23 @@
 /**
- * Accepted connections whose peers have not answered yet. Whoever accepts a connection has made a queue pair and memory
- * for it, so a stranger's requests must not bring about any number of them: as long as a source has its share of them,
- * or all together are too many, further requests wait at their listeners. Only a peer that has seen the REP can end the
- * wait: by an RTU, by its first packet, or by an MRA, which says that its program is about to decide.
+ * Accepted connections whose peers have not replied yet. To accept a connection, a program creates a queue pair and
+ * memory, so requests from strangers must not cause an unlimited number of them: while a source has its share, or there
+ * are too many in total, further requests wait at their listeners. Only a peer that has received the REP can end the
+ * wait: with an RTU, with its first packet, or with an MRA, which announces that its program is about to decide.
  */
 import type { Connection } from './connection.js';
 import type { Listener, TakeGate } from './listener-table.js';
 import type { CmConnection, CmPlatform, CmRequest, CmState, CmTimer } from './service.js';
 import { Shares } from './shares.js';
 
-/** Limits of connections that were accepted and not answered. */
+/** Limits of accepted connections without a reply. */
 export const HalfOpenLimits = {
-  /** Of one source: while it has so many, none of its requests is taken. */
+  /** Maximum for one source; at this limit, none of its requests is accepted. */
   perSource: 32,
-  /** Of a manager: while it has so many, no request is taken. */
+  /** Maximum for a manager; at this limit, no request is accepted. */
   total: 128,
   /**
-   * Milliseconds. While a request waits for a place, the places' owners are asked again after this time at most, by
-   * another REP; who does not answer that within the same time again gives the place up.
+   * In milliseconds. While a request waits for a slot, the REP to the owners of slots is repeated after this time at
+   * most; an owner that does not reply within the same time again loses its slot.
    */
   answerMs: 250,
 } as const;
@@ -28,15 +28,15 @@ export class HalfOpen implements TakeGate<TakingListener> {
   readonly #platform: CmPlatform;
   readonly #count: (counter: string) => void;
   readonly #accepted = new Shares<Connection>();
-  /** Those whose REP was repeated because others wait. */
+  /** Connections whose REP was repeated because others wait. */
   readonly #asked = new Set<Connection>();
-  /** Listeners with requests that may not be taken yet. */
+  /** Listeners with requests that may not be accepted yet. */
   readonly #held = new Set<TakingListener>();
   /** Sources with requests that wait for other connections of the same source. */
   readonly #crowded = new Set<string>();
-  /** Ends the wait for answers. */
+  /** Timer for the replies. */
   #patience: CmTimer | undefined;
-  /** Wakes the listeners, soon. */
+  /** Timer that wakes the listeners on the next turn. */
   #wake: CmTimer | undefined;
 
   constructor(platform: CmPlatform, count: (counter: string) => void) {
@@ -48,7 +48,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     return this.#accepted.size;
   }
 
-  /** Follows a state change of a passive connection. */
+  /** Updates the counts after a state change of a passive connection. */
   changed(connection: Connection, before: CmState): void {
     const { source } = connection;
     if (connection.state === 'repSent') this.#accepted.add(source, connection);
@@ -76,7 +76,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     if (this.#held.size === 0) this.clear();
   }
 
-  /** Nothing is held back any more. */
+  /** Forgets the held listeners and stops the timers. */
   clear(): void {
     this.#held.clear();
     this.#crowded.clear();
@@ -86,7 +86,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     this.#wake = undefined;
   }
 
-  /** Whose places others wait for: the crowded sources, and if no place is left, all that have half of the largest one's at least. */
+  /** Sources whose slots others need: the crowded ones and, if no slot is left, all with at least half as many as the largest. */
   #demanded(): Set<string> {
     const demanded = new Set(this.#crowded);
     const { largest, size, sources } = this.#accepted;
@@ -112,7 +112,7 @@ export class HalfOpen implements TakeGate<TakingListener> {
     this.#tellListeners();
   }
 
-  /** Their owners may take requests again. Those for which there is no place yet are held anew. */
+  /** Lets owners of listeners accept requests again. Listeners without a free slot are held anew. */
   #tellListeners(): void {
     this.#wake?.cancel();
     this.#wake = undefined;

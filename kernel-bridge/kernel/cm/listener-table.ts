@@ -3,38 +3,38 @@ import { gidEquals } from './gids.js';
 import type { CmListener, CmListenParameters, Gid } from './service.js';
 import { Shares } from './shares.js';
 
-/** Limits for requests that peers make this side store. */
+/** Limits for stored requests of peers. */
 export const ListenerLimits = {
-  /** Waiting requests at one listener whose owner set no limit. */
+  /** Requests waiting at a listener whose owner set no limit. */
   perListener: 1024,
-  /** Waiting requests at all listeners of a manager. */
+  /** Requests waiting at all listeners of a manager. */
   total: 4096,
 } as const;
 
-/** A request that can wait: a connection, or a look-up of a service. */
+/** A request that can wait: for a connection, or for a datagram service. */
 export interface WaitingRequest<T> {
   /** The result of the listener's takeRequest(), once there is one. */
   readonly taken: T | undefined;
-  /** Of the peer, as {@link sourceOf} has it. */
+  /** The source of the request, as returned by {@link sourceOf}. */
   readonly source: string;
   abandon(): void;
-  /** Another source needs the place: forgets the request without an answer, so that the peer repeats it. */
+  /** Drops the request without a reply because another source needs its slot; the peer repeats it. */
   displace(): void;
 }
 
-/** Decides whose requests may be taken now. */
+/** Decides which requests may be accepted now. */
 export interface TakeGate<L> {
-  /** Whether a request of this source may be taken. */
+  /** Whether a request of this source may be accepted. */
   admits(source: string): boolean;
-  /** Requests wait at this listener that may not be taken yet. Its owner hears of them again when they may. */
+  /** Called for a listener with requests that may not be accepted yet; its owner is notified when they may. */
   hold(listener: L): void;
-  /** The listener is closed. */
+  /** Called when the listener is closed. */
   forget(listener: L): void;
 }
 
 /**
- * What becomes of a request: it may wait; the owner's own limit is reached, so it is refused; or a limit of this side
- * is, so it is dropped, and the peer repeats it.
+ * The outcome for a new request: it waits; it is refused because the owner's limit is reached; or it is dropped because
+ * a limit of this side is reached, and the peer repeats it.
  */
 export type Admission = 'waits' | 'refused' | 'dropped';
 
@@ -56,8 +56,9 @@ export class Listener<T> implements CmListener {
   }
 
   /**
-   * Makes room for one more request of a source. Where there is none, the source with the most waiting requests loses
-   * its youngest one, if it has at least two more than this source. So whoever asks for little finds room.
+   * Makes room for one more request of a source. If there is none, the source with the most waiting requests loses its
+   * newest one, provided that it has at least two more than this source. A source with few requests therefore finds
+   * room.
    */
   admit(source: string): Admission {
     const { backlog } = this.parameters;
@@ -67,7 +68,7 @@ export class Listener<T> implements CmListener {
     return this.#table.hasRoomFor(this, source) ? 'waits' : 'dropped';
   }
 
-  /** Displaces a request of the source with the most, for a source that has `own`. */
+  /** Displaces a request of the source with the most, for a source with `own` requests. */
   #displaceFor(own: number): boolean {
     const { largest } = this.#waiting;
     if (largest === undefined || this.#waiting.count(largest) < own + 2) return false;
@@ -75,7 +76,7 @@ export class Listener<T> implements CmListener {
     return true;
   }
 
-  /** All listeners together are full. The one with the most requests gives a place to one that has fewer. */
+  /** If all listeners together are full, the one with the most requests yields a slot to one with fewer. */
   giveWayTo(other: Listener<T>, source: string): boolean {
     if (other === this) return this.#displaceFor(this.#waiting.count(source));
     return this.waiting >= other.waiting + 2 && this.#displaceFor(-1);
@@ -101,14 +102,14 @@ export class Listener<T> implements CmListener {
     return undefined;
   }
 
-  /** A request has arrived; reports it to the owner at once. */
+  /** Adds a request that has arrived and reports it to the owner at once. */
   add(request: WaitingRequest<T>): void {
     this.#waiting.add(request.source, request);
     this.#table.waiting += 1;
     this.parameters.onRequest();
   }
 
-  /** The request was taken, or is over. */
+  /** Removes a request that was accepted or has ended. */
   forget(request: WaitingRequest<T>): void {
     if (this.#waiting.delete(request.source, request)) this.#table.waiting -= 1;
   }
@@ -123,7 +124,7 @@ export class Listener<T> implements CmListener {
 
 /** All listeners of a manager, by service id. */
 export class ListenerTable<T> {
-  /** Number of waiting requests at all of them. */
+  /** Number of requests waiting at all listeners. */
   waiting = 0;
   readonly gate: TakeGate<Listener<T>> | undefined;
   readonly #byService = new Map<bigint, Listener<T>[]>();
@@ -148,12 +149,12 @@ export class ListenerTable<T> {
     else this.#byService.delete(serviceId);
   }
 
-  /** Whether anybody listens for this service id, on any address. */
+  /** Whether there is a listener for this service id, on any address. */
   has(serviceId: bigint): boolean {
     return this.#byService.has(serviceId);
   }
 
-  /** The listener at exactly this address, else one at all addresses that accepts this one. */
+  /** The listener at exactly this address, otherwise one at all addresses that accepts this one. */
   find(serviceId: bigint, address: Gid): Listener<T> | undefined {
     const listeners = this.#byService.get(serviceId) ?? [];
     return (
@@ -162,7 +163,7 @@ export class ListenerTable<T> {
     );
   }
 
-  /** Whether one more request, of this source at this listener, may wait; makes room as {@link Listener.admit} does. */
+  /** Whether one more request of this source may wait at this listener; makes room like {@link Listener.admit}. */
   hasRoomFor(listener: Listener<T>, source: string): boolean {
     if (this.waiting < ListenerLimits.total) return true;
     let fullest = listener;

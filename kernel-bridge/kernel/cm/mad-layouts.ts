@@ -18,17 +18,17 @@ import {
 } from '../../ioctl/layout.js';
 import { madeCode } from './made-code.js';
 
-/** Messages refuse invalid values by RangeError, naming the field. */
+/** Invalid values in messages throw a RangeError with the name of the field. */
 export const cmRefusals: Refusals = {
   value(path, value, _, size) {
     throw new RangeError(
       value instanceof Uint8Array
-        ? `${path} holds ${size} bytes, not ${value.length}.`
-        : `${path} holds ${size * 8} bits; ${String(value)} does not fit.`,
+        ? `${path} must be at most ${size} bytes; got ${value.length}.`
+        : `${path} must fit in ${size * 8} bits; got ${String(value)}.`,
     );
   },
   room(_, name, size, length, offset) {
-    throw new RangeError(`${name} takes ${size} bytes, only ${length - offset} are there.`);
+    throw new RangeError(`${name} needs ${size} bytes; got ${length - offset}.`);
   },
 };
 
@@ -41,10 +41,10 @@ export const MAD_HEADER_SIZE = 24;
 /** Bytes of the RDMA IP CM header that opens a REQ's private data. */
 export const IP_CM_HEADER_SIZE = 36;
 
-/** Values of the MAD header of every CM message. */
+/** Values in the MAD header of every CM message. */
 export const CmMad = { baseVersion: 1, managementClass: 0x07, classVersion: 2, methodSend: 0x03 } as const;
 
-/** Bytes of private data for the consumer (REQ, SIDR_REQ: behind the RDMA IP CM header). Those that IOCTLs carry are theirs. */
+/** Sizes of the consumer's private data in bytes (REQ, SIDR_REQ: after the RDMA IP CM header). IOCTLs define some of them. */
 export const PrivateDataSize = {
   REQ: Capacity.CONNECT_DATA,
   REP: Capacity.REP_DATA,
@@ -94,14 +94,15 @@ export const RejReason = {
   vendorOptionNotSupported: 35,
 } as const;
 
-/** The message that a REJ or an MRA answers. `other` exists in a REJ only (there 2 means none), LAP in an MRA only. */
+/** The message that a REJ or an MRA refers to. `other` exists in a REJ only (there 2 means none), LAP in an MRA only. */
 export const AnsweredMessage = { REQ: 0, REP: 1, other: 2, LAP: 2 } as const;
 
 /**
- * The vendor ids of a REQ and of its REP, by which two ends of one dialect know each other (IBA 1 §12.6.5: Enhanced Connection
- * Establishment): between others nothing but the standard is spoken. They are locally administered, so no vendor has them. Linux's
- * `rdma_accept` answers with the REQ's own id, whatever it is: therefore ours differ. With them the upper half of the MAD's attribute
- * modifier, which is where ECE has its options, has the length of the sender's packets (`PacketBytes`).
+ * The vendor ids of a REQ and of its REP, which identify two peers of the same dialect to each other (IBA 1 §12.6.5:
+ * Enhanced Connection Establishment); with any other peer only the standard is used. They are locally administered, so
+ * they belong to no vendor. Linux's `rdma_accept` returns the REQ's id unchanged, which is why the ids of request and
+ * reply differ. With these ids, the upper half of the MAD's attribute modifier, where ECE has its options, is the
+ * length of the sender's packets (`PacketBytes`).
  */
 export const OwnVendorId = { request: 0x4e_51_00 | DIALECT, reply: 0x4e_50_00 | DIALECT } as const;
 
@@ -140,12 +141,12 @@ export const ipCmHeader = packed('RDMA IP CM header', {
   ipVersion: bits(4),
   reserved: bits(4),
   sourcePort: u16be,
-  /** IPv4: in the last four bytes. */
+  /** For IPv4, in the last four bytes. */
   sourceAddress: bytes(16),
   destinationAddress: bytes(16),
 });
 
-/** The message layouts by name. Each is 232 bytes and names every bit. */
+/** The message layouts by name. Each is 232 bytes and defines every bit. */
 export const cmLayouts = {
   REQ: packed('REQ', {
     localCommId: u32be, // 0
@@ -342,7 +343,7 @@ export type CmMessage = {
   [N in CmMessageName]: { readonly name: N; readonly header: MadHeader; readonly body: CmBody<N> };
 }[CmMessageName];
 
-/** Why bytes are no CM message; also the counter name of such drops. */
+/** Why bytes are not a CM message; also the counter name of such drops. */
 export type MadProblem =
   | 'badLength'
   | 'badBaseVersion'
@@ -351,7 +352,7 @@ export type MadProblem =
   | 'badMethod'
   | 'badAttribute';
 
-/** Parses a MAD; returns the problem if it is no CM message. Never throws, reads 256 bytes at most. */
+/** Parses a MAD; returns the problem if it is not a CM message. Never throws, reads at most 256 bytes. */
 export function parseMad(mad: Uint8Array): CmMessage | MadProblem {
   if (mad.length !== MAD_SIZE) return 'badLength';
   const header = madHeader.decode(mad);
@@ -371,9 +372,7 @@ export function encodeMessage(message: CmMessage): Uint8Array {
   return layout.encode(message.body, mad, MAD_HEADER_SIZE);
 }
 
-/**
- * A 256-byte MAD, new or in `mad`; omitted fields are zero. Throws RangeError for a value that its field cannot hold.
- */
+/** A 256-byte MAD, new or in `mad`; omitted fields are zero. Throws RangeError for a value that its field cannot hold. */
 export function emitMad<N extends CmMessageName>(
   name: N,
   transactionId: bigint,
@@ -397,7 +396,7 @@ export function emitMad<N extends CmMessageName>(
 
 const once = new Uint8Array(MAD_SIZE);
 
-/** As {@link emitMad}, into memory that the next call reuses: for a message that nobody keeps. */
+/** As {@link emitMad}, into memory that the next call reuses, for messages that are not kept. */
 export function emitMadOnce<N extends CmMessageName>(
   name: N,
   transactionId: bigint,
@@ -406,7 +405,7 @@ export function emitMadOnce<N extends CmMessageName>(
   return emitMad(name, transactionId, body, once);
 }
 
-/** By code. */
+/** Milliseconds by timeout code. */
 const TIMEOUTS = Array.from({ length: 32 }, (_, code) => Math.max(1, Math.ceil(0.004096 * 2 ** code)));
 
 /** Milliseconds of a CM or ACK timeout code: 4.096 µs × 2^code, at least 1. */

@@ -1,6 +1,4 @@
 import type { MadeCode } from '../../ioctl/layout.js';
 
-/**
- * The generated code of this folder's tables. Empty in the sources: scripts/make-layout-code.mjs writes it into `dist`.
- */
+/** Generated code of this folder's tables. Empty in the sources; scripts/make-layout-code.mjs writes it into `dist`. */
 export const madeCode: MadeCode = {};

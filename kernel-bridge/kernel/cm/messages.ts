@@ -1,4 +1,4 @@
-/** The messages this side sends, made from what their owners say; the values of IBA 1 §12.6 and annex A11. */
+/** Builds outgoing messages from their owners' parameters, and reads incoming ones; the values are those of IBA 1 §12.6 and annex A11. */
 import { ALL_PEER_EXTENSIONS, PacketBytes, PeerExtensions } from '../../hca/soft-hca-binding.js';
 import { DEFAULT_PKEY } from '../../ioctl/constants.js';
 import { isIpCmService } from '../../ioctl/port-space.js';
@@ -15,32 +15,32 @@ import {
 } from './mad-layouts.js';
 import type { CmConnectParameters, CmPath, CmQpParameters, CmReply, CmRequest, Gid } from './service.js';
 
-/** RoCE has no LIDs; this value says so where the hop limit is above one. */
+/** RoCE has no LIDs, which this value indicates if the hop limit is above one. */
 const PERMISSIVE_LID = 0xffff;
 const HOP_LIMIT = 64;
-/** Code 15, 0.13 s: generous for a software HCA. */
+/** Code 15, 0.13 s: ample for a software HCA. */
 const TARGET_ACK_DELAY = 15;
 const MAX_PATH_MTU = 5;
 
 /** A REQ's fields for a QP without acknowledgements. */
 const unreliable = { responderResources: 0, initiatorDepth: 0, retryCount: 0, rnrRetryCount: 0 };
 
-/** What each peer of the same dialect takes. The attribute modifier of its messages has the length of its packets. */
+/** Extensions supported by every peer of the same dialect. The attribute modifier of its messages has the length of its packets. */
 const SAME_DIALECT = ALL_PEER_EXTENSIONS & ~PeerExtensions.longPackets;
 
-/** The length of packets that a peer of the same dialect names; 0: none, or one that no packet can have. */
+/** The packet length announced by a peer of the same dialect; 0: none, or an invalid one. */
 function packetBytesIn(attributeModifier: number): number {
   const bytes = attributeModifier >>> PacketBytes.shift;
   return bytes % PacketBytes.step === 0 ? bytes : 0;
 }
 
-/** The extensions with packets of this length, which count if they are longer than those of the path MTU (IB's code). */
+/** The extensions with packets of this length, which applies if it exceeds that of the path MTU (IB's code). */
 function withPackets(extensions: number, bytes: number, pathMtu: number): number {
   if (bytes <= 128 << pathMtu) return extensions;
   return (extensions | PeerExtensions.longPackets | (bytes << PacketBytes.shift)) >>> 0;
 }
 
-/** What a message says of these extensions: the rest is its dialect's. */
+/** The attribute modifier for these extensions; the other extensions follow from the dialect. */
 function modifierOf(extensions: number): number {
   return ((extensions >>> PacketBytes.shift) << PacketBytes.shift) >>> 0;
 }
@@ -51,7 +51,7 @@ const most = (value: number, limit: number) => Math.min(Math.max(0, Math.trunc(v
 export function checkPrivateData(name: keyof typeof PrivateDataSize, data: Uint8Array): void {
   const room = PrivateDataSize[name];
   if (data.length > room) {
-    throw new RangeError(`A ${name} carries at most ${room} bytes of private data, not ${data.length}.`);
+    throw new RangeError(`The private data of a ${name} must be at most ${room} bytes; got ${data.length}.`);
   }
 }
 
@@ -64,12 +64,12 @@ export interface RequestIdentity {
   maxRetries: number;
 }
 
-/** Below 2 no router could pass it on; some senders leave it out. */
+/** Routers drop packets with a hop limit below 2; some senders omit the field. */
 function hopLimitOf(wanted: number): number {
   return wanted > 1 ? wanted : HOP_LIMIT;
 }
 
-/** The REQ of an active connection. Throws RangeError when the private data is too long. */
+/** The REQ of an active connection. Throws RangeError if the private data is too long. */
 export function makeReq(
   parameters: CmConnectParameters,
   identity: RequestIdentity,
@@ -78,7 +78,7 @@ export function makeReq(
 ): Uint8Array {
   const { path } = parameters;
   const transportType = parameters.qp.type ?? TransportType.RC;
-  // An unreliable connection has no reads and no retries (IBA 1 §12.6.5).
+  // An unreliable connection has no RDMA Reads and no retries (IBA 1 §12.6.5).
   const qp = transportType === TransportType.RC ? parameters.qp : { ...parameters.qp, ...unreliable };
   checkPrivateData('REQ', parameters.privateData);
   const { source, destination } = path;
@@ -122,7 +122,7 @@ export function makeReq(
   );
 }
 
-/** The REP of a passive connection. Depths are never above what the REQ offered (IBA 1 §12.7.29–30). */
+/** The REP of a passive connection. Depths never exceed the REQ's offer (IBA 1 §12.7.29–30). */
 export function makeRep(
   parameters: CmQpParameters,
   privateData: Uint8Array,
@@ -156,7 +156,7 @@ export function makeRep(
   );
 }
 
-/** The fields of a REP for the active side, which never gets more depth than it offered. */
+/** The fields of a REP for the active side, whose depths never exceed its offer. */
 export function replyOf(
   body: CmBody<'REP'>,
   { qp: own, pathMtu, packetBytes: offered = 0 }: Pick<CmConnectParameters, 'qp' | 'pathMtu' | 'packetBytes'>,
@@ -178,7 +178,7 @@ export function replyOf(
   };
 }
 
-/** The path for answers to a MAD: back to its source. */
+/** The path for replies to a MAD: back to its source. */
 export function answerPath(source: Gid, destination: Gid, scopeId: number): CmPath {
   return {
     source: destination,
@@ -201,8 +201,8 @@ export type RequestVerdict = CmRequest | { reason: number; ari: Uint8Array };
 const refuse = (reason: number, ari: Uint8Array = new Uint8Array(0)): RequestVerdict => ({ reason, ari });
 
 /**
- * Checks a REQ from `source` to `destination`. Its GIDs for data must be those of the message itself; otherwise a peer
- * could direct our traffic at somebody else, or pretend to be somebody else.
+ * Checks a REQ from `source` to `destination`. Its GIDs for data must be those of the message itself. Otherwise a peer
+ * could direct our traffic at another host, or impersonate one.
  */
 export function readReq(
   body: CmBody<'REQ'>,
@@ -273,10 +273,7 @@ export function hasIpCmHeader(serviceId: bigint): boolean {
   return isIpCmService(Number(serviceId >> 16n));
 }
 
-/**
- * Private data of `size` bytes for a request: behind the header, if the service has one. The caller has checked that it
- * fits.
- */
+/** Private data of `size` bytes for a request, after the header if the service has one. The caller has checked that it fits. */
 export function withIpCmHeader(
   size: number,
   serviceId: bigint,
@@ -334,7 +331,7 @@ export function readIpCmHeader(
 /** IPv4 uses the last four bytes of a header's address; the bytes before them are ignored. */
 function sameAddress(headerAddress: Uint8Array, gid: Gid): boolean {
   if (!isIpv4Gid(gid)) return gidEquals(headerAddress, gid);
-  // Byte by byte: for views of small arrays V8 moves the bytes out of its heap.
+  // Byte by byte: for a view of a small array, V8 moves its bytes out of the heap.
   for (let index = 12; index < 16; index++) if (headerAddress[index] !== gid[index]) return false;
   return true;
 }

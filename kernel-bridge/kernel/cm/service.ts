@@ -1,13 +1,14 @@
 /**
- * The interface between connection management and its users: what the filter driver calls, and what the CM needs of its
- * platform. Connection states and messages are those of IBA 1 §12.
+ * The interface between connection management and its users: the calls of the filter driver, and the platform that the
+ * CM needs. Connection states and messages are those of IBA 1 §12.
  */
 import type { CmOptions } from '../../option-checks/option-schemas.js';
 
 /**
- * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host. `free`: as the peer
- * wants. `seen`: its packets go by the wire, or by frames, because it captures them or injects faults. `wire`, `local`: as the option
- * `link` forces; these two have nothing in common. Only a message that came past the wire is believed.
+ * The links of a process, in the low bits of the attribute modifier of its REQ and REP to processes of its host.
+ * `free`: as the peer prefers. `seen`: its packets use UDP, or frames, because it captures them or injects faults.
+ * `wire`, `local`: as required by the option `link`; these two have nothing in common. The bits are trusted only in a
+ * message that used the local link.
  */
 export const HostLink = { free: 0, seen: 1, wire: 2, local: 3, mask: 3 } as const;
 
@@ -21,40 +22,40 @@ export interface CmPath {
   trafficClass: number;
   hopLimit: number;
   scopeId: number;
-  /** Of this side; default: that of the default partition. */
+  /** The P_Key of the local port; default: that of the default partition. */
   pkey?: number;
 }
 
 /** The CM's platform: QP1, a clock, random numbers, ids. Tests supply their own. */
 export interface CmPlatform {
-  /** `mad` may be reused after the call. */
+  /** Sends a MAD; `mad` may be reused after the call. */
   sendMad(path: CmPath, mad: Uint8Array): void;
   setTimer(milliseconds: number, expired: () => void): CmTimer;
-  /** An unused local communication id of this kernel; 0 when all are taken. */
+  /** An unused local communication id of this kernel; 0 if all are in use. */
   allocateCommId(): number;
   releaseCommId(id: number): void;
   /** 24 random bits. */
   randomPsn(): number;
-  /** The CA GUID that messages from this source address carry. */
+  /** The CA GUID for messages from this source address. */
   caGuid(source: Gid): bigint;
-  /** The largest path MTU (enum 1–5) that the link of this local address carries; default: 5 (4096 bytes). */
+  /** The largest path MTU (enum 1–5) on the link of this local address; default: 5 (4096 bytes). */
   maxPathMtu?(local: Gid): number;
-  /** Bytes of payload of the longest packet that the link of this local address carries; default: 0, no more than the path MTU. */
+  /** Payload of the longest packet on the link of this local address, in bytes; default: 0, no more than the path MTU. */
   maxPacketBytes?(local: Gid): number;
-  /** The HCA has nothing beyond the standard, which is agreed on with no peer; default: false. */
+  /** Whether the HCA supports the standard only, so that no extensions are negotiated; default: false. */
   readonly standardOnly?: boolean;
-  /** What REQ and REP to this address say of this side's links ({@link HostLink}); default: nothing. */
+  /** The links of this side to announce in REQ and REP to this address ({@link HostLink}); default: none. */
   hostLink?(destination: Gid): number;
   /**
-   * A REQ or REP has come from this sender (a slot, or `BY_WIRE`), whose process says this of its links. False: they have none in common
-   * with this process, which refuses.
+   * Called for a REQ or REP from this sender (a slot, or `BY_WIRE`) with the links that its process has announced.
+   * Returns false if it has none in common with this process; the request is then refused.
    */
   meetsLink?(sender: number, said: number): boolean;
-  /** A peer has refused because of an option of this side. */
+  /** Called when a peer has refused because of an option of this side. */
   linkRefused?(destination: Gid): void;
-  /** A REQ of this host was refused: nobody listens there whom this host's names tell of. */
+  /** Called when a REQ from this host was refused because no process of this version listens there. */
   nobodyListens?(serviceId: bigint, local: Gid): void;
-  /** Whether the port of this local address has a P_Key that matches the peer's; default: yes. */
+  /** Whether the port of this local address has a P_Key that matches the peer's; default: true. */
   acceptsPkey?(local: Gid, pkey: number): boolean;
 }
 
@@ -62,7 +63,7 @@ export interface CmTimer {
   cancel(): void;
 }
 
-/** QP attributes that both sides exchange. Depths are the local view: what this side accepts and issues. */
+/** QP attributes exchanged by both sides. Depths are those of the local side: what it serves and issues. */
 export interface CmQpParameters {
   qpn: number;
   /** WV_QP_TYPE: RC (default) or UC, for which a REQ has neither depths nor retry counts. */
@@ -74,10 +75,10 @@ export interface CmQpParameters {
   srq: boolean;
 }
 
-/** A received REQ in the receiver's view: depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
+/** A received REQ from the receiver's point of view: depths already exchanged (IBA 1 §12.6.5, §12.7.29). */
 export interface CmRequest {
   serviceId: bigint;
-  /** From the RDMA IP CM header, if the service id has one. */
+  /** The address in the RDMA IP CM header, if the service id has one. */
   localAddress: Gid;
   localPort: number;
   peerAddress: Gid;
@@ -86,7 +87,7 @@ export interface CmRequest {
   peerQpn: number;
   /** WV_QP_TYPE of the peer's QP: RC (default) or UC. */
   type?: number;
-  /** This side's starting PSN for sending. */
+  /** The local starting PSN for sending. */
   sendPsn: number;
   responderResources: number;
   initiatorDepth: number;
@@ -97,13 +98,13 @@ export interface CmRequest {
   localAckTimeout: number;
   pkey: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. 0: the peer is not of this package. */
+  /** Extensions beyond the standard that both peers support: bits of `PeerExtensions`, and `PacketBytes`. 0: another implementation. */
   peerExtensions?: number;
-  /** The consumer's 56 bytes. */
+  /** The consumer's 56 bytes of private data. */
   privateData: Uint8Array;
 }
 
-/** A received REP in the receiver's (active side's) view. */
+/** A received REP from the point of view of the active side. */
 export interface CmReply {
   peerQpn: number;
   sendPsn: number;
@@ -112,37 +113,37 @@ export interface CmReply {
   rnrRetryCount: number;
   targetAckDelay: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. 0: the peer is not of this package. */
+  /** Extensions beyond the standard that both peers support: bits of `PeerExtensions`, and `PacketBytes`. 0: another implementation. */
   peerExtensions?: number;
-  /** 196 bytes. */
+  /** 196 bytes of private data. */
   privateData: Uint8Array;
 }
 
 export interface CmReject {
   reason: number;
   ari: Uint8Array;
-  /** 148 bytes. */
+  /** 148 bytes of private data. */
   privateData: Uint8Array;
 }
 
-/** Events of a connection for its owner. Called from the kernel's event loop, never from inside a call. */
+/** Events of a connection for its owner. Called from the kernel's event loop, never from within a call. */
 export interface CmEvents {
-  /** Active side: the REP has arrived; answer with ready() or reject(). */
+  /** Active side: the REP has arrived; respond with ready() or reject(). */
   replied?(reply: CmReply): void;
-  /** Passive side: RTU, or the QP saw the first packet. */
+  /** Passive side: the RTU has arrived, or the QP has received the first packet. */
   established?(): void;
-  /** The peer rejected, or (reason 3) no communication id was left for connect(); the connection is over. */
+  /** The peer rejected, or (reason 3) no communication id was available for connect(); the connection has ended. */
   rejected?(reject: CmReject): void;
-  /** The retries of REQ or REP are spent, or accept() came later than any peer waits; the connection is over. */
+  /** The retries of REQ or REP are exhausted, or accept() was called after every peer has given up; the connection has ended. */
   timedOut?(): void;
   /**
-   * The connection is over: a DREQ arrived (the CM has already answered with a DREP), or a REJ after the RTU, or the
+   * The connection has ended: a DREQ arrived (the CM has already replied with a DREP), or a REJ after the RTU, or the
    * peer uses its QP for another connection (stale; the CM sends a DREQ).
    */
   disconnected?(): void;
   /**
-   * disconnect() has ended: true on DREP or a crossing DREQ, or if there was nothing left to disconnect; false when the
-   * DREQ's retries are spent.
+   * disconnect() has completed: true on DREP or a crossing DREQ, or if there was nothing to disconnect; false if the
+   * DREQ's retries are exhausted.
    */
   disconnectCompleted?(answered: boolean): void;
 }
@@ -163,30 +164,30 @@ export interface CmConnection {
   readonly state: CmState;
   readonly localCommId: number;
   readonly remoteCommId: number;
-  /** The PSN that this side announced; the peer starts sending with it (roce-wire §6.5). */
+  /** The PSN announced by this side, with which the peer starts sending (roce-wire §6.5). */
   readonly receivePsn: number;
   events: CmEvents;
-  /** Active, after replied(): sends the RTU. The owner has moved its QP to RTS before. */
+  /** Active side, after replied(): sends the RTU. The owner must have moved its QP to RTS. */
   ready(privateData?: Uint8Array): void;
   /**
-   * Passive, after the request: sends the REP. The owner has moved its QP to RTS before. Depths are limited to the
-   * request's offer. Throws RangeError for more than 196 bytes.
+   * Passive side, after the request: sends the REP. The owner must have moved its QP to RTS. Depths are limited to the
+   * request's offer. Throws RangeError for more than 196 bytes of private data.
    */
   accept(parameters: CmQpParameters, privateData: Uint8Array): void;
-  /** Passive before accept(), or active after replied(): REJ 28, or the given reason. At most 148 bytes. */
+  /** Passive side before accept(), or active side after replied(): sends REJ 28, or the given reason. At most 148 bytes. */
   reject(privateData: Uint8Array, reason?: number): void;
-  /** Established: sends the DREQ. Ends in disconnectCompleted. */
+  /** In an established connection: sends the DREQ. Completes with disconnectCompleted. */
   disconnect(): void;
-  /** The QP received a packet before the RTU arrived. */
+  /** Called when the QP received a packet before the RTU. */
   communicationEstablished(): void;
   /**
-   * Gives the connection up in any state and notifies the peer. REQ sent: REJ 4; REQ or REP received, REP sent: REJ 28;
+   * Gives up the connection in any state and notifies the peer. REQ sent: REJ 4; REQ or REP received, REP sent: REJ 28;
    * established: DREQ. No event follows.
    */
   abandon(): void;
   /**
-   * The DREQ that would end this connection now, for the HCA to send should this kernel die; its bytes are written again
-   * afterwards. Undefined: the system disconnects what a process leaves behind.
+   * The DREQ that would end this connection now, for the HCA to send if this kernel dies. Its bytes are overwritten
+   * later. Undefined: the OS disconnects the connections of a process that ends.
    */
   will(): { path: CmPath; mad: Uint8Array } | undefined;
 }
@@ -199,7 +200,7 @@ export interface CmConnectParameters {
   qp: CmQpParameters;
   /** IB's code: 1 is 256 bytes … 5 is 4096. */
   pathMtu: number;
-  /** Bytes of payload of the longest packet that the path carries, a multiple of 8; default: 0, those of the path MTU. */
+  /** Payload of the longest packet on the path, in bytes, a multiple of 8; default: 0, that of the path MTU. */
   packetBytes?: number;
   /** ACK timeout code for the peer's QP. */
   ackTimeoutCode: number;
@@ -207,35 +208,35 @@ export interface CmConnectParameters {
 }
 
 export interface CmListener {
-  /** Requests that the application has not taken yet. */
+  /** Number of requests that the application has not accepted yet. */
   readonly waiting: number;
   close(): void;
 }
 
 export interface CmListenParameters {
   serviceId: bigint;
-  /** Undefined: all addresses. */
+  /** The local address; undefined: all addresses. */
   address: Gid | undefined;
-  /** Which of all addresses count; default: each. */
+  /** Filter for a listener on all addresses; default: accepts each. */
   accepts?: (address: Gid) => boolean;
-  /** Whether a request with this P_Key is for this listener; default: each that its port accepts. Others are refused. */
+  /** Whether the listener accepts a request with this P_Key; default: each that its port accepts. Others are refused. */
   acceptsPkey?: (pkey: number) => boolean;
   /**
-   * Maximum of waiting requests; more are refused: REJ 3 (no resources), SIDR 3 (no QP). 0: the limits of
+   * Maximum number of waiting requests; more are refused: REJ 3 (no resources), SIDR 3 (no QP). 0: the limits of
    * `ListenerLimits`, above which requests are dropped, so that peers repeat them.
    */
   backlog: number;
   /**
-   * Requests may be taken with takeRequest(): one has arrived, or those that had to wait need not any more. Until it is
-   * taken a request counts towards the backlog.
+   * Called when requests may be taken with takeRequest(): one has arrived, or those that had to wait may be taken now.
+   * A request counts towards the backlog until it is taken.
    */
   onRequest(): void;
 }
 
 export interface CmListenerControl extends CmListener {
   /**
-   * The oldest waiting request of the source whose turn it is. Undefined: there is none, or those that wait have to do
-   * so until earlier ones are answered (`HalfOpenLimits`); then onRequest() follows.
+   * The oldest waiting request of the source whose turn it is. Undefined: there is none, or the waiting ones have to
+   * wait until peers reply to earlier ones (`HalfOpenLimits`); then onRequest() follows.
    */
   takeRequest(): { connection: CmConnection; request: CmRequest } | undefined;
 }
@@ -248,57 +249,57 @@ export interface CmCounters {
 export interface ConnectionManager {
   readonly options: CmOptions;
   /**
-   * A MAD from QP1, 256 bytes, not trusted. `sender`: the verified slot of the sending process of this host; BY_WIRE
-   * (default): it arrived by the wire, and only its source is known.
+   * Handles a MAD from QP1, 256 bytes, untrusted. `sender`: the verified slot of the sending process of this host;
+   * BY_WIRE (default): it arrived over UDP, and only its source is known.
    */
   receive(source: Gid, destination: Gid, scopeId: number, mad: Uint8Array, sender?: number): void;
   listen(parameters: CmListenParameters): CmListenerControl;
   connect(parameters: CmConnectParameters, events: CmEvents): CmConnection;
-  /** Accepts look-ups of a datagram service id; these make no connections. */
+  /** Accepts lookups of a datagram service id, which create no connections. */
   listenForLookups(parameters: CmListenParameters): SidrListener;
-  /** Looks up a peer's queue pair behind a service id. Throws RangeError for more than 180 bytes. */
+  /** Looks up a peer's queue pair for a service id. Throws RangeError for more than 180 bytes. */
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): SidrLookup;
   counters(): CmCounters;
   /** Abandons every connection and closes every listener. */
   close(): void;
 }
 
-// ── Service id resolution (SIDR, IBA 1 §12.11): looking up the datagram queue pair behind a service id, and answering ──
+// ── Service id resolution (SIDR, IBA 1 §12.11): looking up the datagram queue pair of a service id, and replying ──
 
 /**
- * The state of one exchange on either side. `reqSent` waits for the peer, `reqReceived` for the owner; `answered`
- * stores the answer in case the peer repeats its request; `over` is the end.
+ * The state of one exchange on either side. `reqSent` waits for the peer, `reqReceived` for the owner; `answered` keeps
+ * the reply in case the peer repeats its request; `over` is final.
  */
 export type SidrState = 'idle' | 'reqSent' | 'reqReceived' | 'answered' | 'over';
 
-/** A look-up at a peer. */
+/** A lookup at a peer. */
 export interface SidrLookupParameters {
   serviceId: bigint;
   path: CmPath;
-  /** For the RDMA IP CM header. */
+  /** The port in the RDMA IP CM header. */
   localPort: number;
-  /** The partition in which the datagrams will be sent. */
+  /** The partition of the datagrams. */
   pkey: number;
   /** At most 180 bytes. */
   privateData: Uint8Array;
 }
 
-/** A received SIDR_REP. QPN and Q_Key are valid when `status` is 0 (SidrStatus of `mad-layouts.ts`). */
+/** A received SIDR_REP. QPN and Q_Key are valid if `status` is 0 (SidrStatus of `mad-layouts.ts`). */
 export interface SidrReply {
   status: number;
   qpn: number;
   qkey: number;
-  /** As many bytes as the message's length field says. */
+  /** As many bytes as specified by the message's length field. */
   info: Uint8Array;
   /** 136 bytes. */
   privateData: Uint8Array;
 }
 
-/** A look-up ends with exactly one of these, never from inside a call. */
+/** Events of a lookup, which ends with exactly one of them, never from within a call. */
 export interface SidrLookupEvents {
-  /** The peer has answered. Also called with status 3 (no QP) if no request id was left here. */
+  /** The peer has replied. Also called with status 3 (no QP) if no request id was available here. */
   answered?(reply: SidrReply): void;
-  /** All retries are spent. */
+  /** All retries are exhausted. */
   timedOut?(): void;
 }
 
@@ -306,7 +307,7 @@ export interface SidrLookup {
   readonly state: SidrState;
   readonly requestId: number;
   events: SidrLookupEvents;
-  /** Withdraws the look-up. No event follows, nothing is sent. */
+  /** Withdraws the lookup. No event follows, and nothing is sent. */
   abandon(): void;
 }
 
@@ -324,18 +325,18 @@ export interface SidrRequest {
   privateData: Uint8Array;
 }
 
-/** A received request, for its listener's owner to answer. */
+/** A received request that the listener's owner has to reply to. */
 export interface SidrInquiry {
   readonly state: SidrState;
   events: {
-    /** The request is over: it was not answered as long as peers wait, or the peer has restarted. */
+    /** The request has ended: it was not replied to before peers give up, or the peer has restarted. */
     timedOut?(): void;
   };
-  /** Answers with a queue pair. Throws RangeError for more than 136 bytes. */
+  /** Replies with a queue pair. Throws RangeError for more than 136 bytes. */
   accept(qpn: number, qkey: number, privateData: Uint8Array): void;
-  /** Answers with status 2 (rejected), or the given one. At most 136 bytes. */
+  /** Replies with status 2 (rejected), or the given one. At most 136 bytes. */
   reject(privateData: Uint8Array, status?: number): void;
-  /** Gives it up: a waiting request is rejected. No event follows. */
+  /** Gives up the request: if it is waiting, it is rejected. No event follows. */
   abandon(): void;
 }
 

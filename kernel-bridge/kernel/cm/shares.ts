@@ -1,22 +1,22 @@
-/** Who has how much of what strangers can make this side keep. */
+/** Counts, by source, what strangers can make this side keep. */
 import { BY_WIRE } from '../../hca/soft-hca-binding.js';
 import { gidKey } from './gids.js';
 import type { Gid } from './service.js';
 
 /**
- * The source of a message: a process of this host by its slot, as all of them may have one address; every other sender
- * by its address. The engine's queue of MADs has the same rule.
+ * The source of a message: a process of this host is identified by its slot, because all of them may have one address;
+ * every other sender by its address. The engine's queue of MADs has the same rule.
  */
 export function sourceOf(address: Gid, sender: number): string {
   return sender === BY_WIRE ? gidKey(address) : String(sender);
 }
 
-/** Things by source. Operations take constant time, however many sources there are; {@link Shares.youngest} looks at one source. */
+/** Items by source. Operations take constant time for any number of sources; {@link Shares.youngest} iterates over one source. */
 export class Shares<T> {
   #size = 0;
-  /** Of each source its things, oldest first; the sources in the order of their turns. */
+  /** The items of each source, oldest first; the sources in round-robin order. */
   readonly #bySource = new Map<string, Set<T>>();
-  /** Sources by the number of their things; the last set is not empty. */
+  /** Sources by their number of items; the last set is not empty. */
   readonly #byCount: Set<string>[] = [];
 
   get size(): number {
@@ -27,23 +27,23 @@ export class Shares<T> {
     return this.#bySource.get(source)?.size ?? 0;
   }
 
-  /** Of a source, oldest first. */
+  /** The items of a source, oldest first. */
   of(source: string): Iterable<T> {
     return this.#bySource.get(source) ?? [];
   }
 
-  /** The sources, in turn. */
+  /** The sources, in round-robin order. */
   get sources(): Iterable<string> {
     return this.#bySource.keys();
   }
 
-  /** A source that has no fewer than any other. */
+  /** A source with the most items. */
   get largest(): string | undefined {
     for (const source of this.#byCount.at(-1) ?? []) return source;
     return undefined;
   }
 
-  /** The youngest of a source. */
+  /** The newest item of a source. */
   youngest(source: string): T | undefined {
     let last: T | undefined;
     for (const thing of this.of(source)) last = thing;
@@ -71,7 +71,7 @@ export class Shares<T> {
     return true;
   }
 
-  /** The source has had its turn: the others come before its next one. */
+  /** Moves a source to the end of the round-robin order. */
   hadTurn(source: string): void {
     const things = this.#bySource.get(source);
     if (things === undefined) return;

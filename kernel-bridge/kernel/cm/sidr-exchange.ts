@@ -1,6 +1,6 @@
 /**
- * One SIDR exchange (IBA 1 §12.11): its state machine as data, active and passive in one table, then the actions, the
- * message and the one timer of an exchange.
+ * One SIDR exchange (IBA 1 §12.11): its state machine as data, active and passive in one table, followed by the
+ * actions, the message and the timer of an exchange.
  */
 import type { CmOptions } from '../../option-checks/option-schemas.js';
 import { type CmBody, emitMad, SidrStatus, timeoutCodeToMs } from './mad-layouts.js';
@@ -28,15 +28,15 @@ export const sidrStates = [
 
 /** Calls of the owner. */
 const localEvents = ['lookup', 'admit', 'accept', 'reject', 'abandon'] as const;
-/** Messages of the peer that belong to the exchange. */
+/** Messages of the peer for this exchange. */
 const messageEvents = [
-  /** The same SIDR_REQ again. */
+  /** A repetition of the SIDR_REQ. */
   'req',
   'rep',
-  /** The peer uses its request id for another request: it has forgotten this one. */
+  /** The peer uses its request id for another request: it has lost this one. */
   'stale',
 ] as const;
-/** The exchange's own timer: send again, give up, time is over. */
+/** Expirations of the exchange's timer: retransmit, give up, wait over. */
 const timerEvents = ['timeout', 'exhausted', 'expired'] as const;
 
 /** All events, grouped as above. */
@@ -49,7 +49,7 @@ export type SidrAction =
   | 'resend'
   | 'sendAccept'
   | 'sendReject'
-  /** The answer again. */
+  /** Repeats the reply. */
   | 'repeat'
   /** Waits for the owner as long as the peer can wait. */
   | 'awaitOwner'
@@ -57,7 +57,7 @@ export type SidrAction =
   | 'awaitPeer'
   | 'tellAnswered'
   | 'tellTimedOut'
-  /** The owner gets no more events. */
+  /** No more events are reported to the owner. */
   | 'detach';
 
 /** A cell of the table; the kinds are those of the connection's table. */
@@ -69,7 +69,7 @@ type Row = Readonly<Record<SidrEvent, SidrTransition>>;
 
 const go = (next: SidrState, ...actions: SidrAction[]): SidrTransition => ({ kind: 'go', next, actions });
 
-/** A state's row: the given cells; otherwise a call of the owner is misused, and nothing else can happen. */
+/** The row of a state: the given cells; otherwise a call of the owner is misused, and no other event can occur. */
 function row(cells: Partial<Record<SidrEvent, SidrTransition>>): Row {
   const all: [SidrEvent, SidrTransition][] = [
     ...localEvents.map((event): [SidrEvent, SidrTransition] => [event, { kind: 'misused' }]),
@@ -96,7 +96,7 @@ export const sidrTransitions: Readonly<Record<SidrState, Row>> = {
     accept: go('answered', 'sendAccept', 'awaitPeer'),
     reject: go('answered', 'sendReject', 'awaitPeer'),
     abandon: go('answered', 'detach', 'sendReject', 'awaitPeer'),
-    // SIDR has no message that asks for patience; a repetition only shows that the peer still waits.
+    // SIDR has no message that requests more time; a repetition only shows that the peer is still waiting.
     req: go('reqReceived', 'awaitOwner'),
     stale: go('over', 'tellTimedOut'),
     expired: go('over', 'tellTimedOut'),
@@ -111,22 +111,22 @@ export const sidrTransitions: Readonly<Record<SidrState, Row>> = {
 };
 
 const NOTHING = new Uint8Array(0);
-/** Bytes of a SIDR_REQ's private data, header and all. */
+/** Size of a SIDR_REQ's private data in bytes, including the header. */
 const SIDR_REQ_DATA = 216;
 
-/** The services that an exchange uses of its manager. */
+/** The manager's services for an exchange. */
 export interface SidrHost {
   readonly platform: CmPlatform;
   readonly options: CmOptions;
   count(counter: string): void;
-  /** The state has just changed; the host updates its tables. */
+  /** Called after a state change, to update the host's tables. */
   sidrChanged(exchange: SidrExchange, before: SidrState): void;
 }
 
 /** The parts of its SIDR_REQ that a passive exchange keeps. */
 export interface ReceivedSidrReq {
   readonly body: CmBody<'SIDR_REQ'>;
-  /** As {@link sourceOf} has it. */
+  /** The result of {@link sourceOf}. */
   readonly source: string;
   readonly transactionId: bigint;
   readonly request: SidrRequest;
@@ -137,29 +137,29 @@ interface SidrEventInput {
   answer?: { status: number; qpn: number; qkey: number; privateData: Uint8Array };
 }
 
-/** The answer to a request that nobody accepts. */
+/** The reply to a request that is not accepted. */
 const refusal = { status: SidrStatus.rejected, qpn: 0, qkey: 0, privateData: NOTHING } as const;
 
-/** How long a peer with our own options repeats its request; all tries are equally long. */
+/** How long a peer with the same options repeats its request; all attempts take equally long. */
 export function patienceMs({ responseTimeoutCode, maxRetries }: CmOptions): number {
   return timeoutCodeToMs(responseTimeoutCode) * (maxRetries + 1);
 }
 
 export class SidrExchange implements SidrLookup, SidrInquiry {
   events: SidrLookupEvents & SidrInquiry['events'] = {};
-  /** Identifies the look-up: this side's own number, or the peer's. */
+  /** Identifies the lookup: the local id, or the peer's. */
   readonly requestId: number;
   readonly path: CmPath;
   readonly serviceId: bigint;
   readonly transactionId: bigint;
-  /** The SIDR_REQ, on the passive side. */
+  /** The received SIDR_REQ, on the passive side. */
   readonly received: ReceivedSidrReq | undefined;
 
   readonly #host: SidrHost;
   #state: SidrState = 'idle';
   #detached = false;
   #timer: CmTimer | undefined;
-  /** The request, or the answer. */
+  /** The request, or the reply. */
   #mad: Uint8Array | undefined;
   #retriesLeft = 0;
 
@@ -188,7 +188,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     return this.#state;
   }
 
-  /** The source of its SIDR_REQ; of a look-up empty. */
+  /** The source of its SIDR_REQ; empty for a lookup. */
   get source(): string {
     return this.received?.source ?? '';
   }
@@ -198,7 +198,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     return this.received && { inquiry: this, request: this.received.request };
   }
 
-  // ── The owner's side (SidrLookup, SidrInquiry) ─────────────────────────────────────────────────────────────
+  // ── Calls of the owner (SidrLookup, SidrInquiry) ───────────────────────────────────────────────────────────
 
   accept(qpn: number, qkey: number, privateData: Uint8Array): void {
     checkPrivateData('SIDR_REP', privateData);
@@ -219,9 +219,9 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     this.dispatch('expired');
   }
 
-  // ── The machine ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── The state machine ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Executes the table's cell for this event in the present state. */
+  /** Executes the cell of the table for this event in the current state. */
   dispatch(event: SidrEvent, input: SidrEventInput = {}): void {
     const transition = sidrTransitions[this.#state][event];
     if (transition.kind !== 'go') {
@@ -237,13 +237,13 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
     for (const action of transition.actions) SidrExchange.#actions[action](this, input);
   }
 
-  /** Ends the timer: the manager closes, and nothing more is sent or reported. */
+  /** Stops the timer: the manager closes, and nothing more is sent or reported. */
   silence(): void {
     this.#stopTimer();
     this.#detached = true;
   }
 
-  /** No request id was left: the owner gets an answer without a queue pair. */
+  /** No request id is available: the owner gets a reply without a queue pair. */
   refuseLater(): void {
     const reply = { status: SidrStatus.noQp, qpn: 0, qkey: 0, info: NOTHING, privateData: NOTHING };
     this.#timer = this.#host.platform.setTimer(0, () => {
@@ -282,7 +282,7 @@ export class SidrExchange implements SidrLookup, SidrInquiry {
 
   // ── Messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Throws RangeError when the private data is too long. */
+  /** The SIDR_REQ of a lookup. Throws RangeError if the private data is too long. */
   #question({ serviceId, path, localPort, pkey, privateData }: SidrLookupParameters): Uint8Array {
     checkPrivateData('SIDR_REQ', privateData);
     const from = { source: path.source, destination: path.destination, port: localPort };

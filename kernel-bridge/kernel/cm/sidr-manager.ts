@@ -1,6 +1,6 @@
 /**
- * Service id resolution on both sides: it finds the exchange of a message and the listener of a request, and sends the
- * answers that need no listener (IBA 1 §12.11; RDMA IP CM Service, annex A11).
+ * Service id resolution on both sides: finds the exchange of a message and the listener of a request, and sends the
+ * replies that need no listener (IBA 1 §12.11; RDMA IP CM Service, annex A11).
  */
 import { gidEquals, gidKey, isUnicastGid } from './gids.js';
 import { type Listener, ListenerTable } from './listener-table.js';
@@ -21,7 +21,7 @@ import type {
 import { sourceOf } from './shares.js';
 import { type ReceivedSidrReq, SidrExchange, type SidrHost } from './sidr-exchange.js';
 
-/** Maximum of stored answers for peers that may repeat their request; beyond it the oldest are released early. */
+/** Maximum number of stored replies for peers that may repeat their request; beyond it the oldest are released early. */
 export const SIDR_ANSWER_LIMIT = 4096;
 
 /** Source and destination of a MAD. */
@@ -43,9 +43,9 @@ export class SidrManager implements SidrHost {
   readonly options: SidrHost['options'];
   readonly #count: (counter: string) => void;
   readonly #lookups = new Map<number, SidrExchange>();
-  /** Waiting and answered requests, by the peer's id and address. */
+  /** Waiting and completed requests, by the peer's id and address. */
   readonly #inquiries = new Map<string, SidrExchange>();
-  /** Oldest first. */
+  /** Requests with a stored reply, oldest first. */
   readonly #answered = new Set<SidrExchange>();
   readonly #listeners = new ListenerTable<Taken>();
   readonly #requestedAt = new Map<SidrExchange, Listener<Taken>>();
@@ -60,7 +60,7 @@ export class SidrManager implements SidrHost {
     return this.#listeners.add(parameters);
   }
 
-  /** `requestId` 0: no id was left. */
+  /** `requestId` 0: no id was available. */
   lookup(
     parameters: SidrLookupParameters,
     events: SidrLookupEvents,
@@ -162,7 +162,7 @@ export class SidrManager implements SidrHost {
     listener.add(exchange);
   }
 
-  /** The listener of this request, the status with which it is refused, or `dropped`: the peer will repeat it. */
+  /** The listener of this request, the status with which it is refused, or `dropped` if the peer has to repeat it. */
   #judge(
     body: CmBody<'SIDR_REQ'>,
     { source, destination, scopeId, sender }: Origin,
@@ -217,7 +217,7 @@ export class SidrManager implements SidrHost {
     exchange.dispatch('rep', { reply: { status, qpn, qkey, info, privateData } });
   }
 
-  /** An answer for which no state is stored. */
+  /** Sends a reply for which no state is stored. */
   #refuse(
     status: number,
     transactionId: bigint,
@@ -231,7 +231,7 @@ export class SidrManager implements SidrHost {
   }
 }
 
-/** Whether a SIDR_REQ repeats the one of this exchange. Ids alone do not tell: a restarted peer reuses them. */
+/** Whether a SIDR_REQ repeats the one of this exchange. Comparing ids is not enough: a restarted peer reuses them. */
 function isSameReq(
   received: ReceivedSidrReq,
   transactionId: bigint,
@@ -245,8 +245,8 @@ function isSameReq(
 }
 
 /**
- * Whether a SIDR_REP answers this request. Every answer repeats the transaction id. Older Linux kernels leave the
- * service id out of answers without a queue pair.
+ * Whether a SIDR_REP is the reply to this request. Every reply repeats the transaction id. Older Linux kernels omit the
+ * service id in replies without a queue pair.
  */
 function isAnswerTo(
   { transactionId, serviceId }: SidrExchange,

@@ -6,7 +6,7 @@ import type { CiUdata } from '../hca-driver/ib-objects.js';
 import { Irp, IrpMajor, type RequestorMode } from '../io-manager/irp.js';
 import { idOf, type ObjectTable, type WvFile } from './file-objects.js';
 
-/** Calls a verb with an IRP of its own and returns it; `ended` runs when it completes, perhaps at once. */
+/** Calls a verb with an IRP of its own and returns the IRP; `ended` runs when it completes, possibly at once. */
 export function callVerb<T>(
   verb: (irp: Irp<T>) => number,
   ended: (status: number, information: T | undefined) => void,
@@ -21,15 +21,16 @@ export function callVerb<T>(
   return irp;
 }
 
-/** A request for which a verb is called: the part of its IRP that is independent of its result. */
+/** The part of a request's IRP that does not depend on its result, for calling a verb. */
 interface Request extends Pick<Irp, 'requestorMode' | 'state' | 'markPending'> {
   setCancelRoutine(routine: (() => void) | undefined): unknown;
   complete(status: number): number;
 }
 
 /**
- * Calls a verb for a request, in its mode. On success `succeeded` completes the request and returns its status. Any other
- * status becomes the request's, after `failed`. The request pends as long as the verb, and cancelling it cancels the verb.
+ * Calls a verb for a request, in the request's mode. On success `succeeded` completes the request and returns its
+ * status. Any other status completes the request after `failed`. The request pends as long as the verb, and cancelling
+ * it cancels the verb.
  */
 export function callVerbFor<T>(
   request: Request,
@@ -63,7 +64,7 @@ interface Layout<I> {
   encode(value: I, out: Uint8Array): Uint8Array;
 }
 
-/** The request, its file, and the five ways to answer it. Handlers return the result of an answer. */
+/** The request, its file, and the five ways to complete it. Handlers return the result of one of them. */
 export class Call {
   constructor(
     /** The object tables of the open file. */
@@ -74,7 +75,7 @@ export class Call {
     readonly input: Uint8Array,
   ) {}
 
-  /** Input behind the fixed structure: provider data, an option's value, private data. */
+  /** Input after the fixed structure: provider data, an option's value, private data. */
   get tail(): Uint8Array {
     return this.input.subarray(this.row.input?.size ?? 0);
   }
@@ -88,15 +89,15 @@ export class Call {
     return this.irp.complete(status);
   }
 
-  /** Success (or a status with data) with the bytes that were written to the output. */
+  /** Success, or a status with data, with these bytes as the output. */
   bytes(bytes: Uint8Array, status: number = Status.SUCCESS): number {
     this.irp.output.set(bytes);
     return this.irp.complete(status, bytes.length);
   }
 
   /**
-   * Success with the output structure, followed by the provider's part in {@link udata}'s output. IoStatus.Information is
-   * the number of these bytes, or `information`.
+   * Success with the output structure, followed by the provider's part in {@link udata}'s output. IoStatus.Information
+   * is the number of these bytes, or `information`.
    */
   struct<I>(layout: Layout<I>, value: I, udata?: CiUdata, information?: number): number {
     layout.encode(value, this.irp.output);
@@ -110,7 +111,7 @@ export class Call {
     return this.struct(layout, value, udata, this.file.hcaDevice && id);
   }
 
-  /** Provider data: the input behind the input structure, and the room behind the output structure. */
+  /** Provider data: the input after the input structure, and the room after the output structure. */
   udata(): CiUdata {
     return {
       command: readVerbInfo(this.input),
@@ -128,19 +129,19 @@ export class Call {
     }
   }
 
-  /** The object of an id; throws StatusError NOT_FOUND. */
+  /** The object with an id. Throws StatusError NOT_FOUND. */
   find<T>(table: ObjectTable<T>, id: bigint, missing: number = Status.NOT_FOUND): T {
     const object = table.get(idOf(id));
-    if (object === undefined) throw new StatusError(missing, `${this.row.name}: there is no object ${id}`);
+    if (object === undefined) throw new StatusError(missing, `${this.row.name}: no object has the id ${id}`);
     return object;
   }
 
-  /** Throws INSUFFICIENT_RESOURCES if the table is full. Call before anything is made. */
+  /** Throws INSUFFICIENT_RESOURCES if the table is full. Call it before creating anything. */
   room<T>(table: ObjectTable<T>): void {
     if (table.full)
       throw new StatusError(Status.INSUFFICIENT_RESOURCES, `${this.row.name}: the file's table is full`);
   }
 }
 
-/** Serves one IOCTL: completes its IRP or pends it. A StatusError that it throws before either is the answer. */
+/** Serves one IOCTL: completes its IRP or pends it. A StatusError thrown before either is the result of the request. */
 export type Handler = (call: Call) => number;

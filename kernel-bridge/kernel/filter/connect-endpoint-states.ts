@@ -6,10 +6,10 @@ import { Status } from '../../ioctl/status.js';
 import type { Cell, CommonAction, Transition } from './endpoint-machine.js';
 
 /**
- * - `queued`: named by a GetRequest that waits for a REQ.
+ * - `queued`: assigned to a GetRequest that waits for a REQ.
  * - `activeConnect`: REQ sent. `activeReplied`: REP received, the application decides.
  * - `passiveConnect`: REQ received, the application decides. `passiveAccepting`: REP sent.
- * - `activeDisconnect`: own DREQ sent. `passiveDisconnect`: the peer ended it, or it was lost.
+ * - `activeDisconnect`: DREQ sent. `passiveDisconnect`: the peer disconnected, or the connection was lost.
  */
 export const endpointStates = [
   'idle',
@@ -29,7 +29,7 @@ export const endpointStates = [
 ] as const;
 export type EndpointState = (typeof endpointStates)[number];
 
-/** Requests: each is answered with a status in every state. */
+/** Requests: each completes with a status in every state. */
 export const endpointRequests = [
   'bind',
   'modify',
@@ -47,7 +47,7 @@ export const endpointRequests = [
 ] as const;
 export type EndpointRequest = (typeof endpointRequests)[number];
 
-/** Events: from connection management, the queue pair, and cancelled requests of this endpoint. */
+/** Events from connection management, the queue pair, and cancelled requests of this endpoint. */
 export const endpointSignals = [
   'delivered',
   'unassigned',
@@ -104,7 +104,7 @@ export type SignalAction =
   | 'onDisconnectCancelled'
   | 'onDeviceLost';
 
-/** The names of connect endpoints. */
+/** The names used by connect endpoints. */
 export interface ConnectEndpointKind {
   readonly state: EndpointState;
   readonly request: EndpointRequest;
@@ -115,7 +115,7 @@ export interface ConnectEndpointKind {
 
 /** A request's cell: a transition, or the status of a refusal. */
 export type RequestCell = Cell<RequestAction, EndpointState>;
-/** An event's cell: a transition, or `ignored`: it cannot occur in this state, or has no effect. */
+/** An event's cell: a transition, or `ignored` if it cannot occur in this state or has no effect. */
 export type SignalCell = Transition<SignalAction, EndpointState> | 'ignored';
 
 type Row = Partial<Record<EndpointRequest, RequestCell>>;
@@ -129,7 +129,7 @@ const to = <A extends string>(
 const busy = { status: Status.DEVICE_BUSY };
 const wrong = { status: Status.INVALID_DEVICE_STATE };
 
-/** Requests other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
+/** Requests with a result other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
 const requestRows: Record<Exclude<EndpointState, 'destroying'>, Row> = {
   idle: { bind: to('bind', 'addressBound'), assign: to('assign', 'queued') },
   addressBound: { modify: to('setRoute', 'routeResolved'), listen: to('listen', 'listening') },
@@ -208,7 +208,7 @@ const signalRows: Record<EndpointState, Signals> = {
     // Crossing DREQs: both sides succeed.
     peerDisconnected: to('onDisconnectAnswered', 'disconnected'),
     disconnectAnswered: to('onDisconnectAnswered', 'disconnected'),
-    // The peer does not know the connection any more: equivalent to a DREP.
+    // The peer no longer knows the connection: equivalent to a DREP.
     rejected: to('onDisconnectAnswered', 'disconnected'),
     disconnectTimedOut: to('onDisconnectTimedOut', 'disconnected'),
     disconnectCancelled: to('onDisconnectCancelled', 'disconnected'),
@@ -231,7 +231,7 @@ function requestCell(state: EndpointState, request: EndpointRequest): RequestCel
   return requestRows[state][request] ?? otherwise;
 }
 
-/** Every (state, request). */
+/** The cell of every state and request. */
 export const requestTable: Record<EndpointState, Record<EndpointRequest, RequestCell>> = fill(
   endpointStates,
   (state) => fill(endpointRequests, (request) => requestCell(state, request)),
@@ -245,7 +245,7 @@ function signalCell(state: EndpointState, signal: EndpointSignal): SignalCell {
   return withoutDevice.includes(state) ? 'ignored' : to('onDeviceLost', 'disconnected');
 }
 
-/** Every (state, event). */
+/** The cell of every state and event. */
 export const signalTable: Record<EndpointState, Record<EndpointSignal, SignalCell>> = fill(
   endpointStates,
   (state) => fill(endpointSignals, (signal) => signalCell(state, signal)),

@@ -1,4 +1,4 @@
-/** A connect endpoint: executes the actions of connect-endpoint-states.ts. endpoint-machine.ts has the part common to all endpoints. */
+/** A connect endpoint: executes the actions of connect-endpoint-states.ts. endpoint-machine.ts has the common part of all endpoints. */
 import { QpEventType } from '../../hca/soft-hca-binding.js';
 import { Capacity, type EpOption, EpType, QpState } from '../../ioctl/constants.js';
 import { QpStateOut } from '../../ioctl/provider-data.js';
@@ -64,15 +64,15 @@ const TABLES = {
 } as const;
 
 export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
-  /** The peer's latest parameters and private data, in this side's view. */
+  /** The latest parameters and private data of the peer, from the point of view of this side. */
   param: EndpointParam = noParam;
 
   protected qp: WvQp | undefined = undefined;
-  /** The owner moves the queue pair itself when the peer has disconnected ({@link EpOption}.KEEP_QP). */
+  /** Whether the owner moves the queue pair itself after the peer has disconnected ({@link EpOption}.KEEP_QP). */
   keepQp = false;
-  /** This endpoint has changed the state of its queue pair, which must therefore end in ERROR. */
+  /** Whether this endpoint has changed the state of its queue pair, which must then end in ERROR. */
   protected qpMoved = false;
-  /** The P_Key of the connection in its port's table; undefined before it has one. */
+  /** The connection's P_Key in its port's table; undefined before there is one. */
   partition: number | undefined = undefined;
   /** For Connect: the index of the queue pair's P_Key in its port's table. */
   protected pkeyIndex = 0;
@@ -82,10 +82,11 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   protected request: CmRequest | undefined = undefined;
   protected reply: CmReply | undefined = undefined;
   declare protected listener: CmListenerControl | undefined;
-  /** How an ended connection has ended, for NotifyDisconnect. */
+  /** The reason for the end of the connection, for NotifyDisconnect. */
   protected endReason: number = Status.CONNECTION_ABORTED;
 
-  // Made for the first request. An established connection drops those of Connect and Accept; the others stay.
+  // Created by the first request. An established connection drops the queues of Connect and Accept and keeps the
+  // others.
   protected connecting: IrpQueue | undefined = undefined;
   protected accepting: IrpQueue | undefined = undefined;
   protected disconnecting: IrpQueue | undefined = undefined;
@@ -105,13 +106,13 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     return super.isOn(hca) || this.qp?.qp.pd.ca.hca === hca;
   }
 
-  /** An event of the HCA for the endpoint's queue pair. */
+  /** Handles an event of the HCA for the endpoint's queue pair. */
   queuePairEvent(event: number, _reason: number): void {
     if (event === QpEventType.communicationEstablished) this.signal('firstPacket');
     else if (event === QpEventType.fatal || event === QpEventType.peerLost) this.signal('lost');
   }
 
-  /** The queue pair's port is not in the connection's partition any more. */
+  /** Called when the queue pair's port is no longer in the connection's partition. */
   partitionGone(): void {
     this.signal('lost');
   }
@@ -129,11 +130,11 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       if (!sameGid(peer.gid, path.destination) && !loopback) {
         throw new StatusError(
           Status.INVALID_ADDRESS,
-          `the route leads to ${addressOfGid(path.destination)}, not to ${addressOfGid(peer.gid)}`,
+          `the route must lead to the peer ${addressOfGid(peer.gid)}; got ${addressOfGid(path.destination)}`,
         );
       }
       if (peer.port === 0)
-        throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
+        throw new StatusError(Status.INVALID_ADDRESS, 'the port of the peer must not be 0');
       const param = limited(args.param!, qp);
       const pkeyIndex = activePkeyIndex(qp, this.route!);
       const pkey = qp.qp.pd.ca.hca.port.pkeys[pkeyIndex] ?? DEFAULT_PKEY;
@@ -178,7 +179,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
 
     completeConnect(irp, args) {
       if (args.qp && args.qp !== this.qp) {
-        throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of Connect');
+        throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair must be the one passed to Connect');
       }
       const { qp } = this.qp!;
       this.qpMoved = true;
@@ -199,7 +200,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
             ),
           );
       if (status !== Status.SUCCESS) {
-        // The peer must not believe that this side is ready.
+        // The peer must not assume that this side is ready.
         this.connection!.reject(new Uint8Array(0));
         this.end(Status.CONNECTION_ABORTED);
         return status;
@@ -258,7 +259,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
 
     disconnect(irp, args) {
       this.checkQp(args.qp);
-      // The flush is visible before the peer can know of it; then the DREQ is sent.
+      // The flush must be visible before the peer can notice; only then the DREQ is sent.
       failQp(this.qp!.qp);
       this.disconnecting ??= new IrpQueue(() => this.signal('disconnectCancelled'));
       this.disconnecting.insert(irp, undefined);
@@ -318,7 +319,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       this.reply = reply;
       this.param = {
         ...this.param,
-        // Never more than this side offered, whatever the REP says.
+        // Never more than this side's offer, whatever the REP says.
         responderResources: Math.min(reply.responderResources, this.param.responderResources),
         initiatorDepth: Math.min(reply.initiatorDepth, this.param.initiatorDepth),
         rnrRetryCount: reply.rnrRetryCount,
@@ -343,7 +344,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
 
     onPeerGaveUp(data) {
       if (data && 'reject' in data) this.param = { ...this.param, privateData: data.reject.privateData };
-      // The user side may have cached attributes that came with EP_CONNECT or EP_GET_REQUEST.
+      // The user side may have cached attributes returned with EP_CONNECT or EP_GET_REQUEST.
       this.services.newCacheEpoch();
       this.end(Status.CONNECTION_ABORTED);
     },
@@ -382,7 +383,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
       this.closedByPeer(Status.CONNECTION_ABORTED);
     },
     onLost() {
-      // Notifies the peer, if it still listens, without waiting for its answer.
+      // Notifies the peer, if it is still listening, without waiting for its reply.
       this.abandon();
       this.closedByPeer(Status.CONNECTION_ABORTED);
     },
@@ -440,9 +441,9 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     };
   }
 
-  // ── The connection: how it is established, fails and ends ───────────────────────────────────────────────────
+  // ── The connection: establishment, failure and end ────────────────────────────────────────────────────────
 
-  /** A failed Connect: the queue pair is released unchanged, and Connect may be tried again. */
+  /** Ends a failed Connect: the queue pair is released unchanged, and Connect may be retried. */
   protected endConnect(status: number): void {
     this.connection = undefined;
     this.detach();
@@ -464,8 +465,8 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   }
 
   /**
-   * The peer or the network has ended the connection: the queue pair is flushed now, and stays until Disconnect. If the
-   * peer has disconnected in order, the owner may have chosen to do that itself.
+   * The peer or the network has ended the connection. The queue pair is flushed now, and kept until Disconnect. If the
+   * peer has disconnected, the owner may have chosen to flush it itself.
    */
   protected closedByPeer(reason: number): void {
     this.connection = undefined;
@@ -475,7 +476,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     this.notifies?.completeAll(reason);
   }
 
-  /** Ends the connection for good, in all cases: a queue pair whose state was changed ends in ERROR. */
+  /** Ends the connection for good: a queue pair whose state was changed always ends in ERROR. */
   protected end(reason: number): void {
     this.connection = undefined;
     this.endReason = reason;
@@ -515,7 +516,7 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
   }
 
   protected cancelOwn(): void {
-    // These first: a cancelled step would end them otherwise.
+    // First, because a cancelled step would end them with another status.
     this.notifies?.cancelAll();
     this.connecting?.cancelAll();
     this.accepting?.cancelAll();
@@ -527,15 +528,15 @@ export class Endpoint extends EndpointMachine<ConnectEndpointKind, Endpoint> {
     this.detach();
   }
 
-  /** Disconnect takes the queue pair of the connection; 0 means it, too. */
+  /** Disconnect requires the connection's queue pair; 0 stands for it. */
   protected checkQp(qp: WvQp | undefined): void {
     if (qp && qp !== this.qp) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair is not the one of this connection');
+      throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair must be the one of this connection');
     }
   }
 }
 
-/** Completes with the queue pair's state for the user-mode provider, if that requested it. */
+/** Completes a request with the queue pair's state, if the user-mode provider has requested it. */
 export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   if (irp.outputCapacity < QpStateOut.size) {
     irp.complete(Status.SUCCESS, 0);
@@ -545,10 +546,7 @@ export function completeWithState(irp: Irp, state: number = QpState.RTS): void {
   irp.complete(Status.SUCCESS, QpStateOut.size);
 }
 
-/**
- * Length of a peer's private data in bytes, without the message's padding: trailing zeros count only within the
- * structure.
- */
+/** Length of a peer's private data in bytes, without the message's padding: trailing zeros count only within the structure. */
 function toldBytes(whole: Uint8Array): number {
   let end = whole.length;
   while (end > Capacity.CONNECT_DATA && whole[end - 1] === 0) end--;
@@ -563,7 +561,7 @@ export function keptData(whole: Uint8Array): Uint8Array {
 /** Splits private data into the structure's part and the rest. */
 function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: Uint8Array } {
   const most = Capacity.CONNECT_DATA;
-  // For a view of a small array V8 would move the array out of its heap.
+  // A view of a small array would make V8 move the array out of its heap.
   if (whole.length <= most) return { data: whole, rest: noParam.privateData };
   return {
     data: whole.subarray(0, most),
@@ -571,7 +569,7 @@ function splitData(whole: Uint8Array, room: number): { data: Uint8Array; rest: U
   };
 }
 
-/** Writes EP_QUERY's answer; returns its length. The output has room for the structure at least. */
+/** Writes the output of EP_QUERY and returns its length. The output has room for at least the structure. */
 export function writeAttributes(
   { local, peer, param, backlog, state, partition }: Endpoint,
   irp: Irp,
@@ -601,9 +599,7 @@ export function writeAttributes(
   return size + rest.length;
 }
 
-/**
- * Adds the attributes to the answer of EP_CONNECT or EP_GET_REQUEST, if there is room: the program queries them next.
- */
+/** Adds the attributes to the output of EP_CONNECT or EP_GET_REQUEST if there is room, because the program queries them next. */
 export function tellAttributes(endpoint: Endpoint, irp: Irp, services: EndpointServices): number {
   return irp.outputCapacity < WvIoEpAttributes.size ? 0 : writeAttributes(endpoint, irp, services);
 }
@@ -632,7 +628,7 @@ class EndpointEvents implements CmEvents {
   }
 }
 
-/** The receiver of a connection's events: its endpoint. */
+/** The event receiver of a connection: its endpoint. */
 export function signalsOf(endpoint: Endpoint): CmEvents {
   return new EndpointEvents(endpoint);
 }

@@ -1,15 +1,15 @@
 /**
- * The state machine of datagram endpoints as data: the effect of each request and each event in each state. Look-ups
- * and joins do not change the state, because an endpoint has any number of peers and groups. The actions are methods of
+ * The state machine of datagram endpoints as data: the effect of each request and each event in each state. Lookups and
+ * joins do not change the state, because an endpoint has any number of peers and groups. The actions are methods of
  * {@link DatagramEndpoint}.
  */
 import { Status } from '../../ioctl/status.js';
 import type { Cell, CommonAction, CommonRequest, CommonSignal, Transition } from './endpoint-machine.js';
 
 /**
- * - `queued`: named by a GetRequest that waits for a look-up.
- * - `asked`: it has a peer's look-up, and the application decides. `accepted`: it was answered with a queue pair.
- * - `ended`: rejected, the look-up was withdrawn, or the device is gone.
+ * - `queued`: assigned to a GetRequest that waits for a lookup.
+ * - `asked`: it has a peer's lookup, and the application decides. `accepted`: replied with a queue pair.
+ * - `ended`: rejected, or the lookup was withdrawn, or the device is gone.
  */
 export const datagramStates = [
   'idle',
@@ -24,7 +24,7 @@ export const datagramStates = [
 ] as const;
 export type DatagramState = (typeof datagramStates)[number];
 
-/** Requests: each is answered with a status in every state. */
+/** Requests: each completes with a status in every state. */
 export const datagramRequests = [
   'bind',
   'modify',
@@ -57,7 +57,7 @@ export type DatagramAction = CommonAction | 'lookup' | 'accept' | 'reject' | 'jo
 /** Names of the methods that handle an event. */
 export type DatagramSignalAction = 'stay' | 'adopt' | 'onWithdrawn' | 'onDeviceLost';
 
-/** The names of datagram endpoints. */
+/** The names used by datagram endpoints. */
 export interface DatagramEndpointKind {
   readonly state: DatagramState;
   readonly request: DatagramRequest;
@@ -73,10 +73,10 @@ const to = <A extends string>(action: A, next: DatagramState): Transition<A, Dat
   action,
   next,
 });
-/** Joining a group needs an address. */
+/** Joining a group requires an address. */
 const groups = (state: DatagramState) => ({ join: to('join', state), leave: to('leave', state) });
 
-/** Requests other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
+/** Requests with a result other than "wrong state"; `query`, `cancel` and `destroy` are added below. */
 const requestRows: Record<
   Exclude<DatagramState, 'destroying'>,
   Partial<Record<DatagramRequest, DatagramCell>>
@@ -125,7 +125,7 @@ function fill<K extends string, V>(keys: readonly K[], value: (key: K) => V): Re
   return Object.fromEntries(keys.map((key) => [key, value(key)])) as Record<K, V>;
 }
 
-/** Every (state, request), and every (state, event). */
+/** The cells of every state and request, and of every state and event. */
 export const datagramTables = {
   initial: 'idle',
   destroying: 'destroying',

@@ -1,6 +1,6 @@
 /**
- * A datagram endpoint: executes the actions of datagram-endpoint-states.ts. endpoint-machine.ts has the part common to all
- * endpoints; connection management sends look-ups and their answers (SIDR, IBA 1 §12.11).
+ * A datagram endpoint: executes the actions of datagram-endpoint-states.ts. endpoint-machine.ts has the common part of
+ * all endpoints; connection management sends lookups and their replies (SIDR, IBA 1 §12.11).
  */
 import type { PathParameters } from '../../hca/soft-hca-binding.js';
 import { EpType, WvDatagram } from '../../ioctl/constants.js';
@@ -32,9 +32,9 @@ import {
 } from './endpoint-machine.js';
 import type { DatagramPeer, EndpointAddress, EndpointServices } from './endpoint-types.js';
 
-/** Maximum of peers of an endpoint that can be queried; beyond it the oldest ones are forgotten. */
+/** Maximum number of an endpoint's peers that can be queried; beyond it the oldest are forgotten. */
 export const PEERS_KEPT = 1024;
-/** Maximum of groups of one endpoint. */
+/** Maximum number of groups of one endpoint. */
 export const GROUPS_MOST = 1024;
 /** Hop limit of packets to a group, as in rdma_cm. */
 const groupHops = 64;
@@ -51,9 +51,9 @@ interface Pending {
 export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, DatagramEndpoint> {
   declare protected listener: SidrListener | undefined;
   private inquiry: SidrInquiry | undefined = undefined;
-  /** The peer that sent the look-up. */
+  /** The peer that sent the lookup. */
   private asker: DatagramPeer | undefined = undefined;
-  /** Oldest first. */
+  /** Peers, oldest first. */
   private readonly peers = new Map<string, DatagramPeer>();
   private readonly groups = new Map<string, DatagramPeer>();
   private readonly lookups = new IrpQueue<Pending>((_irp, { lookup }) => lookup.abandon());
@@ -62,7 +62,7 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
     super(EpType.DATAGRAM, services, datagramTables);
   }
 
-  /** A peer or group; without an address, the peer that sent the look-up. */
+  /** A peer or group; without an address, the peer that sent the lookup. */
   find(address: EndpointAddress | undefined): DatagramPeer | undefined {
     if (!address) return this.asker;
     if (isMulticast(address.gid)) return this.groups.get(gidKey(address.gid));
@@ -83,11 +83,11 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
       if (!sameGid(asked.gid, path.destination) && !loopback) {
         throw new StatusError(
           Status.INVALID_ADDRESS,
-          `the route leads to ${addressOfGid(path.destination)}, not to ${addressOfGid(asked.gid)}`,
+          `the route must lead to the peer ${addressOfGid(asked.gid)}; got ${addressOfGid(path.destination)}`,
         );
       }
       if (asked.port === 0)
-        throw new StatusError(Status.INVALID_ADDRESS, 'port 0 of the peer; nobody listens there');
+        throw new StatusError(Status.INVALID_ADDRESS, 'the port of the peer must not be 0');
       const local = this.local!;
       const { lookup, status } = this.services.lookup(
         {
@@ -133,7 +133,7 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
       if (this.groups.has(key)) {
         throw new StatusError(
           Status.ADDRESS_ALREADY_EXISTS,
-          `the endpoint is a member of ${addressOfGid(group.gid)} already`,
+          `the endpoint is already a member of ${addressOfGid(group.gid)}`,
         );
       }
       if (this.groups.size >= GROUPS_MOST) throw new StatusError(Status.INSUFFICIENT_RESOURCES);
@@ -153,7 +153,7 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
     leave(irp, args) {
       const { gid } = args.address!;
       if (!this.groups.delete(gidKey(gid))) {
-        throw new StatusError(Status.NOT_FOUND, `the endpoint is no member of ${addressOfGid(gid)}`);
+        throw new StatusError(Status.NOT_FOUND, `the endpoint is not a member of ${addressOfGid(gid)}`);
       }
       irp.complete(Status.SUCCESS, 0);
       return undefined;
@@ -193,20 +193,20 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
     else irp.complete(Status.CONNECTION_REFUSED);
   }
 
-  /** RoCE has no subnet manager to join with: the group's address is its GID, and the sending port is ours. */
+  /** RoCE has no subnet manager to join with: the group's address is its GID, and the sending port is the local one. */
   private pathToGroup({ gid, scopeId }: EndpointAddress): { local: EndpointAddress; path: PathParameters } {
     const bound = this.local!;
     const source = isUnspecified(bound.gid) ? this.services.sourceFor(gid, scopeId) : bound.gid;
     if (!source) {
       throw new StatusError(
         Status.NETWORK_UNREACHABLE,
-        `no address of this host leads to ${addressOfGid(gid)}; bind the endpoint to one`,
+        `no route to ${addressOfGid(gid)}; bind the endpoint to a local address`,
       );
     }
     if (isV4(source) !== isV4(gid)) {
       throw new StatusError(
         Status.INVALID_ADDRESS,
-        `${addressOfGid(gid)} is not of the family of ${addressOfGid(source)}, to which the endpoint is bound`,
+        `${addressOfGid(gid)} must be of the same family as ${addressOfGid(source)}, the address of the endpoint`,
       );
     }
     const port = this.services.portOf(source, bound.scopeId || scopeId);
@@ -214,7 +214,7 @@ export class DatagramEndpoint extends EndpointMachine<DatagramEndpointKind, Data
     if (scopeId !== 0 && scopeId !== port.interfaceIndex) {
       throw new StatusError(
         Status.INVALID_ADDRESS,
-        `${addressOfGid(gid)} on interface ${scopeId}; the endpoint stands on ${port.interfaceIndex}`,
+        `the interface of ${addressOfGid(gid)} must be that of the endpoint, ${port.interfaceIndex}; got ${scopeId}`,
       );
     }
     return {

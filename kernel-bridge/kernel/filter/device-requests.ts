@@ -19,19 +19,19 @@ import type { DeviceObject, FileObject } from '../io-manager/device-object.js';
 import { type Call, callVerbFor, type Handler } from './call.js';
 import { idOf, WvDevice } from './file-objects.js';
 
-/** Services that device requests need besides the file. */
+/** Services for device requests, besides the file. */
 export interface DeviceServices {
-  /** Scans the host's interfaces if the last scan is old. */
+  /** Scans the host's interfaces if the last scan is out of date. */
   refresh(): void;
   guids(): bigint[];
-  /** The user-mode provider that a device's HCA names; undefined: there is no such device. */
+  /** The name of the user-mode provider of a device; undefined: there is no such device. */
   userLibrary(guid: bigint): string | undefined;
-  /** Opens a file as a kernel client: the name is reparsed, the file holds its device; or a status. */
+  /** Opens a file as a kernel client: the name is reparsed, and the file references its device. Returns a status on failure. */
   openFile(name: string): FileObject | number;
   closeFile(file: FileObject): void;
 }
 
-/** The HCA instance of an id. */
+/** The HCA instance with an id. */
 export function instance(call: Call, id: bigint, missing: number = Status.NO_SUCH_DEVICE): IbCa {
   return call.find(call.file.devices, id, missing).ca!;
 }
@@ -47,7 +47,7 @@ function listAnswer<V>(
   return call.bytes(bytes, whole ? Status.SUCCESS : Status.MORE_ENTRIES);
 }
 
-/** Completes one waiting DEVICE_NOTIFY with the events since the last answer. */
+/** Completes one pending DEVICE_NOTIFY with the events since the last one. */
 function deliverPortEvents(device: WvDevice): void {
   if (device.flags === 0) return;
   const waiting = device.portWaits.removeFirst();
@@ -57,7 +57,7 @@ function deliverPortEvents(device: WvDevice): void {
   waiting.irp.complete(Status.SUCCESS, s.WvIoEventFlags.size);
 }
 
-/** The filter's call-backs; WinVerbs reports all events of a device together. */
+/** The filter's callbacks; WinVerbs reports all events of a device together. */
 const deviceEvents: IbCaDispatch<WvDevice> = {
   portEvent: (_ca, device, _port, event) => {
     device.flags |= event;
@@ -70,7 +70,7 @@ const deviceEvents: IbCaDispatch<WvDevice> = {
   },
 };
 
-/** DEVICE_OPEN: the verbs of an HCA run on that HCA's file, which the filter keeps open as long as the instance. */
+/** DEVICE_OPEN: the verbs of an HCA use that HCA's file, which the filter keeps open as long as the instance. */
 function openDevice(call: Call, services: DeviceServices): number {
   const { guid } = s.WvIoDeviceOpen.decode(call.input);
   call.room(call.file.devices);

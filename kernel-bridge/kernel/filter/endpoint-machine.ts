@@ -1,6 +1,6 @@
 /**
  * The common part of all types of endpoints: the machine that runs their tables, the address, the port, and listening.
- * Each request is bound to its own IRP; nothing is found by its position in a queue.
+ * Each request is identified by its own IRP, never by its position in a queue.
  */
 import { addressOfGid } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -28,9 +28,7 @@ import type {
   PortClaim,
 } from './endpoint-types.js';
 
-/**
- * An action and the state after it. `failed`: the state if the action fails after it has begun (default: unchanged).
- */
+/** An action and the state after it. `failed`: the state if the action fails after it has started (default: unchanged). */
 export interface Transition<A, S> {
   readonly action: A;
   readonly next: S;
@@ -40,7 +38,7 @@ export interface Transition<A, S> {
 /** A request's cell: a transition, or the status of a refusal. */
 export type Cell<A, S> = Transition<A, S> | { readonly status: number };
 
-/** The names of one type of endpoint: its states, the requests and events that change them, and the actions of both. */
+/** The names used by one type of endpoint: its states, the requests and events that change them, and the actions of both. */
 export interface EndpointKind {
   readonly state: string;
   readonly request: string;
@@ -49,7 +47,7 @@ export interface EndpointKind {
   readonly signalAction: string;
 }
 
-/** The tables of one type of endpoint: every (state, request) and every (state, event). */
+/** The tables of one type of endpoint: the cells of every state and request, and of every state and event. */
 export interface EndpointTables<K extends EndpointKind> {
   readonly initial: K['state'];
   readonly destroying: K['state'];
@@ -65,17 +63,17 @@ export interface EndpointTables<K extends EndpointKind> {
   >;
 }
 
-/** An endpoint that a GetRequest may name. */
+/** An endpoint that can be assigned to a GetRequest. */
 export interface Nameable {
   /** Assigns the endpoint to a GetRequest; returns the status of a refusal. */
   assign(assignedBy: Irp): number | undefined;
   signal(signal: 'unassigned'): void;
 }
 
-/** The arguments of a request; their presence depends on the request. */
+/** The arguments of a request; which ones are present depends on the request. */
 export interface RequestArguments {
   address?: EndpointAddress;
-  /** With the wildcard address: the device whose addresses it means. */
+  /** With the wildcard address: the device whose addresses are meant. */
   onlyDevice?: bigint | undefined;
   route?: EndpointRoute;
   backlog?: number;
@@ -83,11 +81,11 @@ export interface RequestArguments {
   qp?: WvQp | undefined;
   param?: EndpointParam;
   privateData?: Uint8Array;
-  /** The answer of a datagram endpoint's Accept. */
+  /** The reply of a datagram endpoint's Accept. */
   datagram?: { qpn: number; qkey: number };
   /** Completes the IRP of EP_BIND, EP_QUERY, or of a datagram endpoint's request that returns a peer. */
   answer?: () => number;
-  /** The same, for a later answer. */
+  /** The same, for a request that completes later. */
   answerPeer?: (irp: Irp, peer: DatagramPeer) => void;
 }
 
@@ -97,13 +95,13 @@ export type SignalData =
   | { reject: CmReject }
   | { connection: CmConnection; request: CmRequest; local: EndpointAddress }
   | { inquiry: SidrInquiry; asked: SidrRequest; local: EndpointAddress }
-  /** The status of the waiting requests. */
+  /** The status for the pending requests. */
   | { lost: number }
   | undefined;
 
 /**
  * Executes a request: completes or pends its IRP and returns undefined, or returns the status of a failure. A
- * StatusError means that nothing was done.
+ * StatusError means that nothing has been done.
  */
 export type RequestStep<E> = (this: E, irp: Irp, args: RequestArguments) => number | undefined;
 
@@ -145,28 +143,28 @@ const COMMON_ACTIONS: Readonly<Record<CommonAction, true>> = {
 /** Events of all types of endpoints. */
 export type CommonSignal = 'unassigned' | 'deviceLost';
 
-/** `K` names its states, requests and events; `E` is the type itself. */
+/** `K` has the names of its states, requests and events; `E` is the type itself. */
 export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable> {
   protected current: K['state'];
   local: EndpointAddress | undefined = undefined;
   peer: EndpointAddress | undefined = undefined;
   backlog = 0;
-  /** Number of events that were ignored. */
+  /** Number of ignored events. */
   ignoredSignals = 0;
 
   protected bound: EndpointAddress | undefined = undefined;
   protected route: EndpointRoute | undefined = undefined;
   protected listener: CmListener | undefined = undefined;
-  /** GetRequests of a listener, each with its endpoint; made with the first. */
+  /** GetRequests of a listener, each with its endpoint; created by the first. */
   private getRequests: IrpQueue<E> | undefined = undefined;
-  /** The GetRequest that names this endpoint. */
+  /** The GetRequest to which this endpoint is assigned. */
   protected assignedBy: Irp | undefined = undefined;
-  /** CA GUID of the device that has the local address. */
+  /** CA GUID of the device with the local address. */
   private device: bigint | undefined = undefined;
   private claim: PortClaim | undefined = undefined;
-  /** Bound to the wildcard address of one device. */
+  /** The device, if the endpoint is bound to the wildcard address of one device. */
   private onlyDevice: bigint | undefined = undefined;
-  /** A listener for one partition alone, by its P_Key there ({@link EpOption}.PARTITION). */
+  /** The P_Key, if this is a listener for one partition only ({@link EpOption}.PARTITION). */
   partitionAlone: number | undefined = undefined;
 
   /** Executes the action of a request: completes or pends the IRP, or returns the status of a refusal. */
@@ -216,12 +214,12 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     this.react(cell.action, data);
   }
 
-  /** Its device is gone: waiting requests end in `status`. */
+  /** Called when its device is gone: pending requests end in `status`. */
   deviceLost(status: number): void {
     this.signal('deviceLost', { lost: status });
   }
 
-  /** Whether the endpoint belongs to this HCA: by its address, or by the wildcard of this HCA alone. */
+  /** Whether the endpoint belongs to this HCA: by its address, or by the wildcard of this HCA only. */
   isOn(hca: Hca): boolean {
     return this.device === hca.guid || this.onlyDevice === hca.guid;
   }
@@ -232,7 +230,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     return action in COMMON_ACTIONS;
   }
 
-  /** Executes an action that all types have. */
+  /** Executes an action common to all types. */
   protected common(action: CommonAction, irp: Irp, args: RequestArguments): number | undefined {
     switch (action) {
       case 'bind':
@@ -282,7 +280,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     if (!isUnspecified(bound.gid) && !sameGid(bound.gid, route.path.source)) {
       throw new StatusError(
         Status.INVALID_ADDRESS,
-        `the route starts at ${addressOfGid(route.path.source)}, but the endpoint is bound to ${addressOfGid(bound.gid)}`,
+        `the route must start at the endpoint's address ${addressOfGid(bound.gid)}; got ${addressOfGid(route.path.source)}`,
       );
     }
     this.route = route;
@@ -327,9 +325,9 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
   private awaitRequest(irp: Irp, args: RequestArguments): undefined {
     const endpoint = this.own(args.endpoint!);
     if (!endpoint) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint are of different types');
+      throw new StatusError(Status.INVALID_PARAMETER, 'listener and endpoint must be of the same type');
     }
-    // Marks the other endpoint queued; it returns whether that was possible.
+    // Marks the other endpoint as queued; returns whether that was possible.
     const refused = endpoint.assign(irp);
     if (refused !== undefined) throw new StatusError(refused);
     this.getRequests ??= new IrpQueue((_irp, named) => named.signal('unassigned'));
@@ -338,9 +336,9 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     return undefined;
   }
 
-  // ── Parts of each type ──────────────────────────────────────────────────────────────────────────────────
+  // ── Parts specific to each type ────────────────────────────────────────────────────────────────────────────
 
-  /** Listens with connection management. */
+  /** Starts listening with connection management. */
   protected abstract startListening(parameters: CmListenParameters): CmListener;
 
   /** The endpoint, if it is of the same type. */
@@ -349,7 +347,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
   /** Takes the oldest waiting request; the returned function passes it to an endpoint. */
   protected abstract takeRequest(): ((endpoint: E) => void) | undefined;
 
-  /** Cancels the waiting requests that only this type has. */
+  /** Cancels the pending requests that exist only in this type. */
   protected abstract cancelOwn(): void;
 
   /** Releases peers and queue pairs. */
@@ -370,16 +368,16 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     this.device = isUnspecified(local.gid) ? undefined : this.services.portOf(local.gid, local.scopeId)?.guid;
   }
 
-  /** Cancels all waiting requests. */
+  /** Cancels all pending requests. */
   private cancelAll(): void {
     this.cancelOwn();
     this.getRequests?.cancelAll();
   }
 
-  /** Ends everything at once; also for the file's cleanup. The state becomes `destroying` first. */
+  /** Ends everything at once; also for the cleanup of a file. The state becomes `destroying` first. */
   destroy(): void {
     this.current = this.tables.destroying;
-    // A GetRequest with this endpoint has nothing left to fill.
+    // A GetRequest with this endpoint can no longer succeed.
     this.assignedBy?.cancel();
     this.assignedBy = undefined;
     this.cancelAll();
@@ -394,7 +392,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     this.claim = undefined;
   }
 
-  /** Ends GetRequests in a status, and frees the endpoints that they name. */
+  /** Ends GetRequests with a status, and releases the endpoints assigned to them. */
   protected endGetRequests(status: number): void {
     for (let taken = this.getRequests?.removeFirst(); taken; taken = this.getRequests?.removeFirst()) {
       taken.context.signal('unassigned');
@@ -421,7 +419,7 @@ export abstract class EndpointMachine<K extends EndpointKind, E extends Nameable
     }
   }
 
-  /** Writes a GetRequest's answer about its endpoint; returns its length in bytes. */
+  /** Writes a GetRequest's output about its endpoint; returns its length in bytes. */
   protected tellRequest(_irp: Irp, _endpoint: E): number {
     return 0;
   }

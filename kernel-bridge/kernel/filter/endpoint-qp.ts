@@ -1,6 +1,6 @@
 /**
- * The queue pair of a connection: which one Connect and Accept take, its attributes from REQ and REP, and connection
- * management's changes of its state: INIT → RTR → RTS (IBA 1 §12.9.7, RDMA IP CM service), and ERROR at the end.
+ * The queue pair of a connection: which one Connect and Accept may use, its attributes from REQ and REP, and the state
+ * changes by connection management: INIT → RTR → RTS (IBA 1 §12.9.7, RDMA IP CM service), and ERROR at the end.
  */
 import { type ConnectSteps, type PathParameters, QpMask, RnrPatience } from '../../hca/soft-hca-binding.js';
 import { QpState, QpType, RnrRetry, WvAccess } from '../../ioctl/constants.js';
@@ -14,41 +14,38 @@ import type { IbQp } from '../hca-driver/ib-objects.js';
 import { pkeyIndexFor, pkeysFit } from '../hca-driver/pkeys.js';
 import type { EndpointAddress, EndpointParam, EndpointRoute, EndpointServices } from './endpoint-types.js';
 
-/** A queue pair, and the endpoint that uses it for a connection. */
+/** A queue pair and the endpoint that uses it for a connection. */
 export class WvQp {
   endpoint: { queuePairEvent(event: number, reason: number): void } | undefined = undefined;
 
   constructor(readonly qp: IbQp) {}
 }
 
-/** The attributes of a connection, all in this side's view. */
+/** The attributes of a connection, from the point of view of this side. */
 export interface ConnectionAttributes {
   pkeyIndex: number;
   path: PathParameters;
-  /** Bytes. */
+  /** Path MTU in bytes. */
   pathMtu: number;
   peerQpn: number;
   receivePsn: number;
   sendPsn: number;
   responderResources: number;
   initiatorDepth: number;
-  /** AETH code of this side's RNR NAKs. */
+  /** The RNR timer in RNR NAKs of this side, as a code. */
   minRnrTimer: number;
-  /** Code, 4.096 µs × 2^n. */
+  /** ACK timeout, as a code: 4.096 µs × 2^n. */
   ackTimeout: number;
   retryCount: number;
-  /** As requested by the peer, and as requested of the peer. */
+  /** RNR retry counts: as requested by the peer, and as requested of the peer. */
   rnrRetry: number;
   peerRnrRetry: number;
   peerUsesSrq: boolean;
-  /** What both ends take beyond the standard: bits of `PeerExtensions`, and `PacketBytes`. */
+  /** Extensions beyond the standard that both peers support: bits of `PeerExtensions`, and `PacketBytes`. */
   peerExtensions?: number;
 }
 
-/**
- * The attributes of each step of connecting, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no
- * acknowledgements.
- */
+/** The attributes set in each step of connecting, by QpType (IBA 1 §11.2.5.2): an unreliable connection has no acknowledgements. */
 const carriedBy: Readonly<Record<number, ConnectSteps>> = {
   [QpType.RC]: {
     init: QpMask.access | QpMask.pkeyIndex | QpMask.port,
@@ -82,21 +79,18 @@ export function accessFor(responderResources: number): number {
   return responderResources === 0 ? write : write | WvAccess.REMOTE_READ | WvAccess.REMOTE_ATOMIC;
 }
 
-/** RNR retries towards a receiver: finite without an SRQ, so that a send without a receive ends. */
+/** RNR retries for a receiver: finite without an SRQ, so that a send without a receive ends. */
 export function rnrRetryFor(asked: number, receiverUsesSrq: boolean): number {
   return receiverUsesSrq ? asked : Math.min(asked, RnrRetry.MOST);
 }
 
-/** The largest count stands for a limit in time; an application that sets a smaller one gets that number of retries. */
+/** The largest count stands for a time limit; an application that sets a smaller one gets that number of retries. */
 function patienceOf({ rnrRetry, peerRnrRetry }: ConnectionAttributes): number {
   const { requester, responder } = RnrPatience;
   return (rnrRetry >= RnrRetry.MOST ? requester : 0) | (peerRnrRetry >= RnrRetry.MOST ? responder : 0);
 }
 
-/**
- * Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is in ERROR: its requests are
- * flushed, and none hangs.
- */
+/** Makes a queue pair in RESET or INIT ready to receive and to send. On failure it is in ERROR: its requests are flushed, and none hangs. */
 export function connectQp(qp: IbQp, a: ConnectionAttributes): number {
   const status = moveToRts(qp, carriedBy[qp.create.type]!, {
     access: accessFor(a.responderResources),
@@ -125,53 +119,53 @@ export function failQp(qp: IbQp): number {
   return modifyQp(qp, QpMask.state, { state: QpState.ERROR });
 }
 
-/** Leaves the connection's DREQ with the HCA, should this kernel die. */
+/** Passes the connection's DREQ to the HCA, to be sent if this kernel dies. */
 export function setWill(qp: IbQp, will: ReturnType<CmConnection['will']>): void {
   if (will) setQpWill(qp, will.path, will.mad);
 }
 
 /**
- * The queue pair that Connect or Accept may use for a connection from this local address; `type` is that of the peer's
+ * The queue pair that Connect or Accept may use for a connection from this local address. `type` is that of the peer's
  * queue pair, if known.
  *
  * @throws StatusError NOT_FOUND, CONNECTION_ACTIVE, INVALID_PARAMETER, INVALID_DEVICE_STATE, INVALID_ADDRESS.
  */
 export function usableQp(qp: WvQp | undefined, local: Uint8Array, type?: number): WvQp {
-  if (!qp) throw new StatusError(Status.NOT_FOUND, 'there is no queue pair of this id');
+  if (!qp) throw new StatusError(Status.NOT_FOUND, 'no queue pair has this id');
   if (qp.endpoint)
-    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is part of a connection already');
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is already in use by a connection');
   const own = qp.qp.create.type;
   if (own !== QpType.RC && own !== QpType.UC) {
-    throw new StatusError(Status.INVALID_PARAMETER, 'connect endpoints take RC and UC queue pairs');
+    throw new StatusError(Status.INVALID_PARAMETER, 'the queue pair must be of type RC or UC');
   }
   if (type !== undefined && own !== type) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `the peer's queue pair is of type ${type} (RC 0, UC 1), this one of type ${own}; they must be the same`,
+      `the queue pair must be of the peer's type ${type} (RC 0, UC 1); got ${own}`,
     );
   }
   const state = stateOfQp(qp.qp);
   if (state === QpState.RTR || state === QpState.RTS || state === QpState.SQD) {
-    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is connected already');
+    throw new StatusError(Status.CONNECTION_ACTIVE, 'the queue pair is already connected');
   }
   if (state !== QpState.RESET && state !== QpState.INIT) {
     throw new StatusError(
       Status.INVALID_DEVICE_STATE,
-      'the queue pair is in the error state; reset it or make a new one',
+      'the queue pair is in the error state; reset it or create a new one',
     );
   }
   if (!qp.qp.pd.ca.hca.port.gids.some((gid) => sameGid(gid, local))) {
     throw new StatusError(
       Status.INVALID_ADDRESS,
-      `the queue pair's device does not have the local address ${addressOfGid(local)}`,
+      `the queue pair's device must have the local address ${addressOfGid(local)}`,
     );
   }
   return qp;
 }
 
 /**
- * The P_Key index for a queue pair that connects: that of the route if it is not the port's first, which every route has that nobody
- * has changed; else the one set in INIT.
+ * The P_Key index for a queue pair that connects: that of the route if it is not the port's first P_Key, which is the
+ * default of every route; otherwise the index set in INIT.
  */
 export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
   const ofRoute = qp.pd.ca.hca.port.pkeys.indexOf(pkey);
@@ -180,22 +174,23 @@ export function activePkeyIndex({ qp }: WvQp, { pkey }: EndpointRoute): number {
 }
 
 /**
- * The P_Key index for a queue pair that accepts: the one set in INIT if it fits the request, else one that does.
+ * The P_Key index for a queue pair that accepts: the one set in INIT if it matches the request, otherwise one that
+ * does.
  *
- * @throws StatusError INVALID_ADDRESS if its port is not in the requester's partition (any more).
+ * @throws StatusError INVALID_ADDRESS if its port is not, or no longer, in the requester's partition.
  */
 export function passivePkeyIndex({ qp }: WvQp, { pkey }: CmRequest): number {
   const { pkeys } = qp.pd.ca.hca.port;
   if (stateOfQp(qp) === QpState.INIT && pkeysFit(pkeys[qp.pkeyIndex] ?? 0, pkey)) return qp.pkeyIndex;
   const index = pkeyIndexFor(pkeys, pkey);
   if (index < 0) {
-    const text = `the request is for the P_Key 0x${pkey.toString(16)}, which fits none of the queue pair's port`;
+    const text = `no P_Key of the queue pair's port matches that of the request, 0x${pkey.toString(16)}`;
     throw new StatusError(Status.INVALID_ADDRESS, text);
   }
   return index;
 }
 
-/** The P_Key of a request's connection, in the table of the port that the request has come to. */
+/** The P_Key of a request's connection, from the table of the port at which the request arrived. */
 export function entryFor(
   { gid, scopeId }: EndpointAddress,
   { pkey }: CmRequest,
@@ -205,7 +200,7 @@ export function entryFor(
   return table[pkeyIndexFor(table, pkey)];
 }
 
-/** Depths are silently limited to those of queue pair and HCA (ND SPI: read limits). UC has no reads at all. */
+/** Depths are silently limited to those of queue pair and HCA (ND SPI: read limits). UC has no RDMA Reads. */
 export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   if (qp.create.type === QpType.UC) return { ...param, responderResources: 0, initiatorDepth: 0 };
   const most = qp.pd.ca.hca.limits.maxReadDepth;
@@ -216,7 +211,7 @@ export function limited(param: EndpointParam, { qp }: WvQp): EndpointParam {
   };
 }
 
-/** The queue pair's attributes for the peer. N8: only a receiver with an SRQ may request infinite retries. */
+/** The queue pair's attributes to send to the peer. N8: only a receiver with an SRQ may request infinite retries. */
 export function cmQp(
   { qp }: WvQp,
   { responderResources, initiatorDepth, retryCount, rnrRetryCount }: EndpointParam,
@@ -281,7 +276,7 @@ export function passiveAttributes(
     responderResources,
     initiatorDepth,
     minRnrTimer: rc.minRnrTimerCode,
-    // With 0 a lost packet would wait for ever.
+    // With 0 a lost packet would wait forever.
     ackTimeout: request.localAckTimeout || rc.ackTimeoutCode,
     retryCount,
     rnrRetry: rnrRetryCount,

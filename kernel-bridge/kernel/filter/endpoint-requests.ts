@@ -1,6 +1,6 @@
 /**
- * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface, which
- * never defined the layouts of datagram endpoints' requests; those in structs.ts are ours.
+ * IOCTLs of endpoints: checks and decodes the input, then calls the state machine. Source: WinVerbs IOCTL interface. It
+ * does not define the layouts of datagram endpoints' requests; those in structs.ts are this package's own.
  */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Capacity, EpOption, EpType, QpType } from '../../ioctl/constants.js';
@@ -41,17 +41,17 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
   const { sgid, dgid, hopFlowRaw, tclass, mtu } = record;
   const port = services.portOf(sgid);
   if (!port)
-    throw new StatusError(Status.INVALID_ADDRESS, 'the path starts at an address that no device here has');
-  if (isUnspecified(dgid) || isMulticast(dgid) || (isV4(dgid) && (dgid[12] ?? 0) >= 240)) {
     throw new StatusError(
       Status.INVALID_ADDRESS,
-      'the path leads to no host: its destination is not a unicast address',
+      'the source of the path must be an address of a device on this host',
     );
+  if (isUnspecified(dgid) || isMulticast(dgid) || (isV4(dgid) && (dgid[12] ?? 0) >= 240)) {
+    throw new StatusError(Status.INVALID_ADDRESS, 'the destination of the path must be a unicast address');
   }
   if (isV4(sgid) !== isV4(dgid)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      'the path begins in one address family and ends in another',
+      'source and destination of the path must be of the same address family',
     );
   }
   // With 0 the port chooses.
@@ -59,7 +59,7 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
   if (!port.pkeys.includes(pkey)) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `the path is in the partition of P_Key 0x${pkey.toString(16)}; its port's table has ${port.pkeys.map((one) => `0x${one.toString(16)}`).join(', ')}`,
+      `the P_Key of the path must be one of its port (${port.pkeys.map((one) => `0x${one.toString(16)}`).join(', ')}); got 0x${pkey.toString(16)}`,
     );
   }
   const wanted = mtuBytes(mtu & 0x3f);
@@ -79,19 +79,19 @@ export function routeOf(record: Value<typeof s.IbPathRecord>, services: Endpoint
 }
 
 /**
- * The ACK timeout's code for a path: twice the packet life time, there and back (IBA 1 §9.7.6.1.3). With 0 the option
- * `rc.ackTimeoutCode` counts.
+ * The ACK timeout code of a path: twice the packet life time, for the round trip (IBA 1 §9.7.6.1.3). With 0 the option
+ * `rc.ackTimeoutCode` applies.
  */
 function ackTimeoutOf(packetLife: number, rc: EndpointServices['rc']): number {
   return packetLife === 0 ? rc.ackTimeoutCode : Math.min(packetLife + 1, 31);
 }
 
-/** The endpoint of an id, of either type. */
+/** The endpoint with an id, of either type. */
 function findEndpoint(call: Call, id: bigint): AnyEndpoint {
   return call.find(call.file.endpoints, id);
 }
 
-/** `most`: bytes of private data. What the structure has no room for follows it. */
+/** Checks parameters; `most` is the maximum length of private data, which continues after the structure if it does not fit. */
 function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>, most: number): EndpointParam {
   const { responderResources, initiatorDepth, retryCount, rnrRetryCount, dataLength, data } = param;
   const { tail } = call;
@@ -99,16 +99,16 @@ function checkParam(call: Call, param: Value<typeof s.WvIoConnectParam>, most: n
   if (dataLength > room) {
     throw new StatusError(
       Status.INVALID_BUFFER_SIZE,
-      `${call.row.name}: ${dataLength} bytes of private data; ${most} are the maximum, and the input has room for ${data.length + tail.length}`,
+      `${call.row.name}: private data must be at most ${most} bytes, and fit into the ${data.length + tail.length} bytes of the input; got ${dataLength}`,
     );
   }
   if (retryCount > 7 || rnrRetryCount > 7) {
     throw new StatusError(
       Status.INVALID_PARAMETER,
-      `${call.row.name}: retry counts ${retryCount} and ${rnrRetryCount}; they go from 0 to 7`,
+      `${call.row.name}: retry counts must be from 0 to 7; got ${retryCount} and ${rnrRetryCount}`,
     );
   }
-  // Depths above the device's limits are reduced later; here they only have to fit a byte.
+  // Depths above the device's limits are reduced later; here they only have to fit into a byte.
   const depth = (value: bigint): number => Number(value > 255n ? 255n : value);
   return {
     responderResources: depth(responderResources),
@@ -128,30 +128,30 @@ function privateDataOf(length: number, data: Uint8Array, tail: Uint8Array): Uint
   return whole;
 }
 
-/** The queue pair of an id; 0 is none. */
+/** The queue pair with an id; 0: none. */
 function queuePair(call: Call, id: bigint): WvQp | undefined {
   return id === 0n ? undefined : call.find(call.file.qps, id);
 }
 
-/** The endpoint of an id, if it is a connect endpoint. */
+/** The endpoint with an id, if it is a connect endpoint. */
 function findConnect(call: Call, id: bigint): Endpoint {
   const endpoint = findEndpoint(call, id);
   if (endpoint instanceof Endpoint) return endpoint;
-  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint has no connections`);
+  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint must be a connect endpoint`);
 }
 
-/** The endpoint of an id, if it is a datagram endpoint. */
+/** The endpoint with an id, if it is a datagram endpoint. */
 function findDatagram(call: Call, id: bigint): DatagramEndpoint {
   const endpoint = findEndpoint(call, id);
   if (endpoint instanceof DatagramEndpoint) return endpoint;
-  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint is none of datagrams`);
+  throw new StatusError(Status.NOT_SUPPORTED, `${call.row.name}: the endpoint must be a datagram endpoint`);
 }
 
 function checkedData(call: Call, data: Uint8Array, length: number, most: number): Uint8Array {
   if (length <= most) return data.slice(0, length);
   throw new StatusError(
     Status.INVALID_BUFFER_SIZE,
-    `${call.row.name}: ${length} bytes of private data; at most ${most} fit`,
+    `${call.row.name}: private data must be at most ${most} bytes; got ${length}`,
   );
 }
 
@@ -162,7 +162,7 @@ function groupOf({ sockAddr }: { sockAddr: Uint8Array }): EndpointAddress {
   if (isMulticast(group.gid)) return group;
   throw new StatusError(
     Status.INVALID_ADDRESS,
-    `${text.address} is no multicast group; 224.0.0.0/4 and ff00::/8 are`,
+    `the group must be a multicast address (224.0.0.0/4, ff00::/8); got ${text.address}`,
   );
 }
 
@@ -213,7 +213,7 @@ function queryDatagram(call: Call, endpoint: DatagramEndpoint, services: Endpoin
   const answer = () => {
     const peer = endpoint.find(selected && endpointAddress(selected));
     if (selected && !peer) {
-      throw new StatusError(Status.NOT_FOUND, `the endpoint knows nothing of ${selected.address}`);
+      throw new StatusError(Status.NOT_FOUND, `the endpoint has no peer or group ${selected.address}`);
     }
     const { local, backlog, state } = endpoint;
     const value = datagramAttributes(
@@ -233,11 +233,17 @@ function acceptDatagram(call: Call, endpoint: DatagramEndpoint): number {
   const privateData = checkedData(call, param.data, param.dataLength, Capacity.LOOKUP_ANSWER_DATA);
   const qp = qpId === 0n ? undefined : call.find(call.file.qps, qpId).qp;
   if (qp && qp.create.type !== QpType.UD) {
-    throw new StatusError(Status.INVALID_PARAMETER, 'datagram endpoints name UD queue pairs');
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      'the queue pair of a datagram endpoint must be of type UD',
+    );
   }
   const qpn = qp?.qpn ?? param.qpn;
   if (qpn < 2 || qpn >= 0xff_ffff) {
-    throw new StatusError(Status.INVALID_PARAMETER, `queue pair number ${qpn}; it takes 2 … 0xFFFFFE`);
+    throw new StatusError(
+      Status.INVALID_PARAMETER,
+      `the queue pair number must be from 2 to 0xFFFFFE; got ${qpn}`,
+    );
   }
   return endpoint.handle('accept', call.irp, { datagram: { qpn, qkey: param.qkey }, privateData });
 }
@@ -325,7 +331,7 @@ export function endpointRequests(services: EndpointServices) {
 
     EP_CANCEL: (call) => findEndpoint(call, s.WvIoObject.decode(call.input).id).handle('cancel', call.irp),
 
-    // ── Connect endpoints; datagram endpoints use EP_ACCEPT, too ──
+    // ── Connect endpoints; datagram endpoints also use EP_ACCEPT ──
 
     EP_CONNECT: (call) => {
       const input = s.WvIoEpConnect.decode(call.input);

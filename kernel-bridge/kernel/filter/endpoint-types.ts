@@ -1,4 +1,4 @@
-/** What both types of endpoints share: addresses, parameters, routes, and the services of the kernel that they use. */
+/** Types shared by all endpoints: addresses, parameters, routes, and the kernel's services for them. */
 import type { PathParameters } from '../../hca/soft-hca-binding.js';
 import type { Input } from '../../ioctl/layout.js';
 import {
@@ -35,27 +35,27 @@ export interface EndpointParam {
 /** A route: a path record, already checked. */
 export interface EndpointRoute {
   path: PathParameters;
-  /** Bytes. */
+  /** Path MTU in bytes. */
   pathMtu: number;
   /** An entry of the P_Key table of its local port. */
   pkey: number;
-  /** Code, 4.096 µs × 2^n. */
+  /** ACK timeout, as a code: 4.096 µs × 2^n. */
   ackTimeoutCode: number;
 }
 
-/** A peer that was looked up or has sent a look-up, or a joined group. */
+/** A peer that was looked up or has sent a lookup, or a joined group. */
 export interface DatagramPeer {
   local: EndpointAddress;
   peer: EndpointAddress;
   path: PathParameters;
-  /** 0: unknown. */
+  /** The peer's queue pair number; 0: unknown. */
   qpn: number;
   qkey: number;
   sidrStatus: number;
   privateData: Uint8Array;
 }
 
-/** Before any message of the peer. */
+/** Parameters before any message of the peer. */
 export const noParam: EndpointParam = {
   responderResources: 0,
   initiatorDepth: 0,
@@ -80,7 +80,7 @@ export function addressData(address: EndpointAddress | undefined): { sockAddr: U
   };
 }
 
-/** The device of an address, with a connection's partition or else the port's first; all zero if there is none. */
+/** The device of an address, with a connection's partition or otherwise the port's first; all zero if there is none. */
 export function deviceAddress(
   local: EndpointAddress | undefined,
   services: EndpointServices,
@@ -92,33 +92,33 @@ export function deviceAddress(
     : {};
 }
 
-/** An RDMA port, claimed with one HCA or with several. */
+/** An RDMA port, claimed on one or several HCAs. */
 export interface PortClaim {
   readonly at: HcaConnections;
-  /** That HCA's number for it. */
+  /** The HCA's number of the claim. */
   readonly claim: number;
   readonly next: PortClaim | undefined;
 }
 
-/** Of connections, as an HCA has them: the address says which HCA; no address means all of them. */
+/** Services for endpoints. The address selects the HCA; no address selects all. */
 export interface EndpointServices
   extends Pick<HcaConnections, 'connect' | 'lookup' | 'listen' | 'listenForLookups'> {
   readonly rc: RcOptions;
-  /** Claims an RDMA port on this host; `gid` null: on all addresses, `port` 0: a free one. */
+  /** Claims an RDMA port on this host. `gid` null: on all addresses; `port` 0: a free one. */
   claimPort(
     service: number,
     gid: Uint8Array | null,
     port: number,
   ): { status: number; claim: PortClaim | undefined; port: number };
-  /** Somebody listens at a claimed port from now on; answers a status. */
+  /** Called when a claimed port has a listener; returns a status. */
   openPort(claim: PortClaim): number;
   releasePort(claim: PortClaim): void;
-  /** The port that has this address. */
+  /** The port with this address. */
   portOf(gid: Uint8Array, scopeId?: number): HcaPort | undefined;
-  /** Invalidates the caches of the user side. */
+  /** Invalidates the user-side caches. */
   newCacheEpoch(): void;
   isOwn(gid: Uint8Array): boolean;
-  /** Bytes of payload of the longest packet on a path of this MTU (bytes); 0: those of the MTU. Does not wait. */
+  /** Payload of the longest packet on a path with this MTU, in bytes; 0: that of the MTU. Never blocks. */
   packetBytes(path: PathParameters, pathMtu: number): number;
   /** The local address for packets to this one. */
   sourceFor(gid: Uint8Array, scopeId: number): Uint8Array | undefined;

@@ -1,4 +1,4 @@
-/** The cleanup of a file: when the program closes its last handle, or ends, everything goes that the file owns. */
+/** The cleanup of a file: when the program closes its last handle, or ends, all objects of the file are destroyed. */
 import { Status } from '../../ioctl/status.js';
 import { ciCloseCa } from '../hca-driver/ci-ca.js';
 import { ciDestroyAv } from '../hca-driver/ci-datagram.js';
@@ -11,15 +11,12 @@ import { DriverFault } from '../io-manager/irql.js';
 import { callVerb } from './call.js';
 import { type WvFile, WvPd } from './file-objects.js';
 
-/** Cancels the registrations that wait, because they hold their protection domain. */
+/** Cancels pending registrations, because they reference their protection domain. */
 export function cancelRegistrations(file: FileObject): void {
   for (const irp of [...file.outstanding]) if (irp.driverContext instanceof WvPd) irp.cancel();
 }
 
-/**
- * Frees all objects of a file, users before the objects that they use. It does not wait. Returns how many verbs have
- * failed.
- */
+/** Destroys all objects of a file, users before the objects that they use, without blocking. Returns the number of verbs that failed. */
 export function freeObjects(file: WvFile): number {
   file.closing = true;
   let failures = 0;
@@ -33,7 +30,7 @@ export function freeObjects(file: WvFile): number {
     file.endpoints.delete(id);
     endpoint.destroy();
   }
-  // Queue pairs before windows and regions: then nothing accesses memory any more when those are freed.
+  // Queue pairs before windows and regions, so that no memory is accessed after these are freed.
   for (const [id, { qp }] of file.qps.entries()) {
     file.qps.delete(id);
     free((irp) => ciDestroyQp(qp, irp));

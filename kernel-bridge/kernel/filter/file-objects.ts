@@ -8,7 +8,7 @@ import type { DatagramEndpoint } from './datagram-endpoint.js';
 import type { WvQp } from './endpoint-qp.js';
 
 const indexBits = 20;
-/** Ids are exact numbers: 20 bits index, 32 bits generation. */
+/** Ids are exact numbers: 20 bits of index, 32 bits of generation. */
 const indexCount = 2 ** indexBits;
 
 /** The id of an IOCTL as a number; impossible ids become 0. */
@@ -16,7 +16,7 @@ export function idOf(id: bigint): number {
   return id > 0n && id <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(id) : 0;
 }
 
-/** A table whose ids contain a generation: a freed id is never found again, although its place is reused. */
+/** A table whose ids contain a generation: a freed id is never valid again, although its index is reused. */
 export class ObjectTable<T> {
   private readonly values: (T | undefined)[] = [];
   private readonly generations: number[] = [];
@@ -59,7 +59,7 @@ export class ObjectTable<T> {
     return value;
   }
 
-  /** The present objects and their ids; the table may change meanwhile. */
+  /** The current objects and their ids; the table may change during the iteration. */
   entries(): [number, T][] {
     const found: [number, T][] = [];
     for (const [index, value] of this.values.entries()) {
@@ -69,10 +69,10 @@ export class ObjectTable<T> {
   }
 }
 
-/** An open HCA. Port events accumulate in `flags` until a request takes them (WV_EVENT_*). */
+/** An open HCA. Port events accumulate in `flags` until a request fetches them (WV_EVENT_*). */
 export class WvDevice {
   ca: IbCa | undefined = undefined;
-  /** Closes the HCA's file that the filter has opened. */
+  /** Closes the HCA's file opened by the filter. */
   closed: () => void = () => {};
   flags = 0;
   readonly portWaits = new IrpQueue();
@@ -93,11 +93,11 @@ export class WvFile {
   closing = false;
 
   constructor(
-    /** The client as which the filter opens HCAs. */
+    /** The client under which the filter opens HCAs. */
     readonly al: IbAl,
   ) {}
 
-  /** The HCA's device, if this is an HCA's own file and not `\\.\WinVerbs`. */
+  /** The HCA's device, if this is an HCA's own file instead of `\\.\WinVerbs`. */
   hcaDevice: DeviceObject<Hca> | undefined = undefined;
   readonly devices = new ObjectTable<WvDevice>();
   readonly cqs = new ObjectTable<IbCq>();
@@ -108,7 +108,7 @@ export class WvFile {
   readonly ahs = new ObjectTable<IbAv>();
   readonly endpoints = new ObjectTable<AnyEndpoint>();
 
-  /** Objects of all kinds. */
+  /** Number of objects of all kinds. */
   get objectCount(): number {
     const tables = [
       this.devices,

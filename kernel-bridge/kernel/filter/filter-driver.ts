@@ -1,7 +1,7 @@
 /**
- * The WinVerbs filter driver, `\\.\WinVerbs`: translates every buffered IOCTL of the WinVerbs interface into verbs of
+ * The WinVerbs filter driver, `\\.\WinVerbs`: translates the buffered IOCTLs of the WinVerbs interface into verbs of
  * the HCA driver and steps of connection management. The IOCTL table selects the handlers and has the sizes that are
- * checked before any of them runs.
+ * checked before they run.
  */
 import { hcaFileTable, type IoctlName, ioctlTable, type NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -32,7 +32,7 @@ import { queuePairRequests } from './queue-pair-requests.js';
 import { sharedReceiveQueueRequests } from './shared-receive-queue-requests.js';
 
 /**
- * Requests that may wait: they look at the host's interfaces, open or close files, or claim ports. They pend, and are
+ * Requests that may block: they read the host's interfaces, open or close files, or claim ports. They pend and are
  * served by a work item; all others are served at DISPATCH_LEVEL.
  */
 const mayWait: ReadonlySet<string> = new Set<IoctlName>([
@@ -79,7 +79,7 @@ function handlersOf(devices: DeviceServices, endpoints: EndpointServices): Recor
 
 /** The filter driver's counters. */
 export interface FilterCounters {
-  /** Verbs that failed while a closing file's objects were freed; 0 in a correct kernel. */
+  /** Verbs that failed while destroying the objects of a closing file; 0 in a correct kernel. */
   cleanupFailures: number;
 }
 
@@ -88,11 +88,11 @@ export interface FilterPlatform {
   devices: DeviceServices;
   endpoints: EndpointServices;
   work: WorkItems;
-  /** Runs the filter's call-backs. */
+  /** Runs the filter's callbacks. */
   contain: Contain;
 }
 
-/** Handlers report errors of a request by StatusError, before they have done anything. */
+/** Handlers report errors with a StatusError before they have done anything. */
 function serve(handler: Handler, call: Call): number {
   const { irp } = call;
   const { state } = irp;
@@ -156,8 +156,8 @@ export class FilterDriver {
   }
 
   /**
-   * An HCA is gone or has failed: waiting requests and its endpoints end in `status`. Objects stay until they are
-   * freed.
+   * Called when an HCA is gone or has failed: pending requests and its endpoints end in `status`. Objects remain until
+   * they are destroyed.
    */
   deviceLost(hca: Hca, status: number): void {
     for (const file of this.files) {
@@ -170,7 +170,7 @@ export class FilterDriver {
     }
   }
 
-  /** An HCA's P_Key table was replaced: connections end whose entry does not name their partition any more. */
+  /** Called when an HCA's P_Key table was replaced: connections end if their entry no longer names their partition. */
   partitionsChanged(hca: Hca, before: readonly number[]): void {
     for (const file of this.files) {
       for (const [, endpoint] of file.endpoints.entries()) {
@@ -193,14 +193,14 @@ export class FilterDriver {
     return false;
   }
 
-  /** Tables of a client in the kernel, for its endpoints and what it has made; {@link closeTables} frees them. */
+  /** Creates the tables of a kernel client, for its endpoints and other objects; {@link closeTables} frees them. */
   openTables(al: IbAl): WvFile {
     const tables = new WvFile(al);
     this.files.add(tables);
     return tables;
   }
 
-  /** Frees everything that the tables of a kernel client have. */
+  /** Destroys everything in the tables of a kernel client. */
   closeTables(tables: WvFile): void {
     this.counters.cleanupFailures += freeObjects(tables);
     this.files.delete(tables);

@@ -1,9 +1,9 @@
 /**
  * IOCTLs of an HCA's own file, `\Device\ibal\<CA GUID>`: the verbs of the IRP-based verbs RFC (2005) as requests. Verbs
- * of the WinVerbs interface are the same IOCTLs with the same structures; `ioctl/hca-file.ts` has the others. Ids are those
- * of the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
+ * of the WinVerbs interface use the same IOCTLs and structures; `ioctl/hca-file.ts` has the others. Ids are those of
+ * the file. Connection management and the list of devices belong to `\\.\WinVerbs`.
  *
- * No buffer contains call-backs: the sender of an IOCTL waits by requests, whatever its mode.
+ * Buffers contain no callbacks: the sender of an IOCTL waits with requests, in either mode.
  */
 
 import type { HcaFileName, IoctlName } from '../../ioctl/codes.js';
@@ -21,7 +21,7 @@ import { WvDevice } from './file-objects.js';
 /** WinVerbs IOCTLs that are not verbs of an HCA. */
 const noVerb = /^(GUID_QUERY|LIBRARY_QUERY|EP_.*)$/;
 
-/** Requests that only an HCA's file has, or has in another form. */
+/** Requests that exist only on an HCA's file, or have another form there. */
 const own = {
   DEVICE_OPEN: (call) => {
     const { hcaDevice } = call.file;
@@ -43,7 +43,7 @@ const own = {
     );
   },
 
-  // CiGetCaPortEvent: several may wait, and an event completes the oldest.
+  // CiGetCaPortEvent: several may be pending, and an event completes the oldest.
   DEVICE_NOTIFY: (call) => {
     const { id, data: port } = s.WvIoId.decode(call.input);
     const ca = instance(call, id);
@@ -110,7 +110,7 @@ const own = {
   },
 } satisfies Partial<Record<IoctlName, Handler>> & Record<HcaFileName, Handler>;
 
-/** The handlers of an HCA's own file by IOCTL name, made from those of `\\.\WinVerbs`; missing ones are not verbs. */
+/** The handlers of an HCA's own file by IOCTL name, derived from those of `\\.\WinVerbs`; missing ones are not verbs. */
 export function hcaFileHandlers(
   winVerbs: Readonly<Record<string, Handler>>,
 ): Readonly<Record<string, Handler>> {

@@ -31,7 +31,7 @@ export class IbatDriver {
   constructor(
     private readonly ports: PortTable,
     private readonly work: WorkItems,
-    /** The code of all paths' packet life time, 4.096 µs × 2^n. */
+    /** The packet life time of all paths, as a code: 4.096 µs × 2^n. */
     private readonly packetLife: number,
   ) {
     this.driver = new DriverObject('\\Driver\\ibat', {
@@ -74,17 +74,16 @@ export class IbatDriver {
   } satisfies Record<IbatName, (irp: Irp, input: Uint8Array) => number>);
 
   /**
-   * The path between two addresses; without a local one (or with the unspecified one) the
-   * system's route selects it.
+   * The path between two addresses. Without a local one, or with the unspecified one, the OS's route selects it.
    *
-   * @throws StatusError BAD_NETWORK_NAME for a destination that is no host, INVALID_ADDRESS for a local address that is
-   *   not ours, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route from there.
+   * @throws StatusError BAD_NETWORK_NAME for a destination that is not a host, INVALID_ADDRESS for a local address of
+   * another host, INVALID_PARAMETER for two families, NETWORK_UNREACHABLE without a route from there.
    */
   path(local: Uint8Array | undefined, remote: Uint8Array, scopeId: number) {
     if (isUnspecified(remote) || isMulticast(remote) || (isV4(remote) && (remote[12] ?? 0) >= 240))
       throw new StatusError(Status.BAD_NETWORK_NAME);
     if (local && isV4(local) !== isV4(remote)) {
-      throw new StatusError(Status.INVALID_PARAMETER, 'local and remote address are of different families');
+      throw new StatusError(Status.INVALID_PARAMETER, 'local and remote address must be of the same family');
     }
     const given = local && !isUnspecified(local) ? local : undefined;
     // A connection to the loopback address ends at its own source address.
@@ -108,7 +107,7 @@ export class IbatDriver {
     const served = this.table.find(irp);
     if (typeof served === 'number') return irp.complete(served);
     const input = irp.takeInput().slice();
-    // Reading interfaces and routes may wait.
+    // Reading interfaces and routes may block.
     return this.work.pend(irp, () => {
       try {
         served.handler(irp, input);

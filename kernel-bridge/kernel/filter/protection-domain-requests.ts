@@ -1,6 +1,6 @@
 /**
- * IOCTLs of protection domains and of what belongs to one alone: memory regions, memory windows, address handles. Source:
- * WinVerbs IOCTL interface.
+ * IOCTLs of protection domains and of objects that belong to one: memory regions, memory windows, address handles.
+ * Source: WinVerbs IOCTL interface.
  */
 import type { IoctlName } from '../../ioctl/codes.js';
 import { Status } from '../../ioctl/status.js';

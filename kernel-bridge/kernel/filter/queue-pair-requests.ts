@@ -1,4 +1,4 @@
-/** IOCTLs of queue pairs, their multicast groups included. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
+/** IOCTLs of queue pairs, including their multicast groups. Source: WinVerbs IOCTL interface; attributes: IBA 1 §11.2.5.2. */
 import { type QpAttributeValues, QpMask } from '../../hca/soft-hca-binding.js';
 import type { IoctlName } from '../../ioctl/codes.js';
 import { QpAttr, QpFlag, QpState, QpType } from '../../ioctl/constants.js';
@@ -39,11 +39,11 @@ const optionMask: readonly (readonly [option: number, mask: number])[] = [
 const start = QpMask.pkeyIndex | QpMask.port;
 const unreliablePath = QpMask.path | QpMask.pathMtu | QpMask.destinationQpn | QpMask.receivePsn;
 
-/** A transition, and the attributes that it always sets, whatever the options say (WinVerbs driver). */
+/** A transition, and the attributes that it always sets, whatever the options are (WinVerbs driver). */
 interface Transition {
   readonly from: number;
   readonly to: number;
-  /** By QpType. */
+  /** The attributes by QpType. */
   readonly carried: Readonly<Record<number, number>>;
 }
 
@@ -78,7 +78,7 @@ const transitions: readonly Transition[] = [
 ];
 
 const knownOptions = optionMask.reduce((all, [option]) => all | option, 0);
-/** Known options that this HCA does not have: depths cannot change, there is no alternate path. */
+/** Known options that this HCA does not support: depths cannot change, and there is no alternate path. */
 const refusedOptions = QpAttr.CAPABILITIES | QpAttr.PATH_MIG_STATE | QpAttr.FLAGS | QpAttr.ALTERNATE_AV;
 
 /** The mask for a modify of a queue pair in state `from`, or a status for invalid options. */
@@ -92,7 +92,7 @@ export function modifyMask(
   if ((options & ~knownOptions) !== 0) return { status: Status.INVALID_PARAMETER };
   let mask = 0;
   for (const [option, bits] of optionMask) if ((options & option) !== 0) mask |= bits;
-  // Without WV_QP_ATTR_STATE the state stays: a 0 in QpState does not mean RESET.
+  // Without WV_QP_ATTR_STATE the state is unchanged: a 0 in QpState does not mean RESET.
   if ((options & QpAttr.STATE) === 0) return { mask };
   const transition = transitions.find((one) => one.from === from && one.to === to);
   return { mask: mask | (transition?.carried[type] ?? 0) };
@@ -106,7 +106,7 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
     currentState: input.currentQpState,
     access: input.accessFlags,
     pkeyIndex: input.pkeyIndex,
-    // An HCA has one port; without the option PORT_NUMBER that one is meant.
+    // An HCA has one port; it is the default without the option PORT_NUMBER.
     port: (input.options & QpAttr.PORT_NUMBER) !== 0 ? av.portNumber : av.portNumber || 1,
     qkey: input.qkey,
     pathMtu: input.pathMtu,
@@ -123,13 +123,13 @@ function attributesOf(qp: IbQp, input: QpAttributesIn, mask: number): Partial<Qp
   if ((mask & QpMask.path) !== 0) {
     const found = pathOfAv(port, av);
     if ('status' in found)
-      throw new StatusError(found.status, 'an address vector without a path from this port');
+      throw new StatusError(found.status, 'the address vector must have a path from this port');
     attributes.path = found.path;
   }
   return attributes;
 }
 
-/** A queue pair's attributes in the form of the IOCTL. */
+/** The attributes of a queue pair as the output of the IOCTL. */
 export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.WvIoQpAttributes> {
   const { create, qpn, given } = wvQp.qp;
   const connected = a.path.destination.some((byte) => byte !== 0);
@@ -172,23 +172,23 @@ export function queryAnswer(wvQp: WvQp, a: QpAttributeValues): Input<typeof s.Wv
   };
 }
 
-/** Checks the output for a queue pair's state: output may be absent or full, never shorter. */
+/** Checks the output for a queue pair's state, which may be absent or complete, but not shorter. */
 export function checkStateOutput(call: Call): void {
   const { outputLength } = call.irp.stack;
   if (outputLength !== 0 && outputLength < QpStateOut.size) {
     throw new StatusError(
       Status.BUFFER_TOO_SMALL,
-      `${call.row.name}: ${outputLength} bytes of output; a QP state takes ${QpStateOut.size}`,
+      `${call.row.name}: the output must be at least ${QpStateOut.size} bytes for a QP state; got ${outputLength}`,
     );
   }
 }
 
-/** The context of a queue pair's call-backs. */
+/** The context of a queue pair's callbacks. */
 interface QpOwner {
   made: WvQp | undefined;
 }
 
-/** The filter's call-backs: events of a queue pair are those of its endpoint. */
+/** The filter's callbacks: events of a queue pair go to its endpoint. */
 const queuePairEvents: IbQpDispatch<QpOwner> = {
   asyncEvent: (_qp, { made }, event, reason) => made?.endpoint?.queuePairEvent(event, reason),
 };
@@ -214,7 +214,7 @@ export const queuePairRequests = {
         const number = file.qps.add(made);
         const id = { id: BigInt(number), verbInfo: 0, data: 0 };
         const { receiveDepth, receiveSge } = qp.create;
-        // Becomes the answer; nobody else has the decoded structure.
+        // Becomes the output; the decoded structure is used nowhere else.
         input.id = id;
         input.receiveDepth = receiveDepth;
         input.receiveSge = receiveSge;

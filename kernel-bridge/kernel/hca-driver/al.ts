@@ -1,18 +1,18 @@
 /**
- * Clients of the verbs within the kernel. A client opens the access layer with its device or driver object, which stays
- * referenced until it closes the access layer. So no call-back finds a driver that has been unloaded.
+ * Kernel clients of the verbs. A client opens the access layer with its device or driver object, which stays referenced
+ * until it closes the access layer, so that no callback reaches an unloaded driver.
  */
 import { Status } from '../../ioctl/status.js';
 import { type DeviceObject, type DriverObject, References } from '../io-manager/device-object.js';
 import { atDispatchLevel } from '../io-manager/irql.js';
 
-/** Runs code of a client. What the code throws ends there, and is reported as a fault of the client. */
+/** Runs code of a client. Exceptions do not propagate; they are reported as faults of the client. */
 export type Contain = (code: () => void) => void;
 
 /** A client's access layer (IB_AL). */
 export class IbAl {
   /**
-   * Instances of HCAs that the client has opened.
+   * Instances of HCAs opened by the client.
    *
    * @internal
    */
@@ -25,7 +25,7 @@ export class IbAl {
     /** The client's device or driver object, referenced until the access layer is closed. */
     readonly client: DeviceObject | DriverObject,
     /**
-     * Runs code on the client's account: what it throws is a fault of the client, and keeps nothing from others.
+     * Runs code on behalf of the client: an exception is a fault of the client and does not affect others.
      *
      * @internal
      */
@@ -43,7 +43,7 @@ export class IbAl {
 }
 
 /**
- * Opens the access layer, and references the client's device or driver object.
+ * Opens the access layer and references the client's device or driver object.
  *
  * @returns SUCCESS (`al`), DEVICE_REMOVED if the client is being removed or unloaded.
  */

@@ -1,12 +1,13 @@
 /**
- * The kernel side of the seam: what an HCA brings to the soft kernel. A kernel has a list of HCAs, the software HCA or others beside
- * it; the first of the list that has a GUID, or an address, owns it. Everything here is called on the kernel's thread.
+ * The kernel side of an HCA: the interface that an HCA implements for the soft kernel. A kernel has a list of HCAs, the
+ * software HCA and others; the first in the list with a GUID, or an address, owns it. Everything here is called on the
+ * kernel's thread.
  *
- * | part | who calls it |
+ * | part | caller |
  * |---|---|
  * | {@link HcaBackend.readPorts}, `watch` | the table of ports (`hca-ports.ts`): devices, their GUIDs, GIDs, P_Keys |
- * | {@link HcaBackend.addDevice} | the HCA driver (`hca-driver.ts`), once for each device that has come |
- * | {@link HcaBackend.native} | the verbs (`ci*.ts`), and the kernel, which passes its events on when the HCA has woken it |
+ * | {@link HcaBackend.addDevice} | the HCA driver (`hca-driver.ts`), once for each new device |
+ * | {@link HcaBackend.native} | the verbs (`ci*.ts`), and the kernel, which passes on events when the HCA has woken it |
  * | {@link HcaBackend.connections} | endpoints (`kernel/filter/`), through `kernel/endpoint-routing.ts` |
  *
  * The user side is {@link UserHca} of `hca/user-hca.ts`: rings, doorbells and polls, on the program's threads.
@@ -26,7 +27,7 @@ import type {
 } from '../cm/service.js';
 import type { InterfaceAddress } from './network-interfaces.js';
 
-/** What DEVICE_QUERY answers beside GUIDs and {@link NativeHca.limits}. */
+/** Attributes returned by DEVICE_QUERY besides GUIDs and {@link NativeHca.limits}. */
 export type DeviceAttributes = Pick<
   Input<typeof WvIoDeviceAttributes>,
   | 'fwVersion'
@@ -40,26 +41,26 @@ export type DeviceAttributes = Pick<
   | 'localAckDelay'
 >;
 
-/** What DEVICE_PORT_QUERY answers beside what else {@link HcaPort} has. */
+/** Attributes returned by DEVICE_PORT_QUERY besides those in {@link HcaPort}. */
 export type LinkAttributes = Pick<
   Input<typeof WvIoPortAttributes>,
   'portCabilityFlags' | 'maxMtu' | 'maxMessageSize' | 'maxVls' | 'activeWidth' | 'activeSpeed' | 'transport'
 >;
 
-/** A device of an HCA, and what its only port is now. */
+/** A device of an HCA, with the current state of its only port. */
 export interface HcaPort {
-  /** The node GUID, by which the device is opened: the same as long as the device is there, and no other device's. */
+  /** The node GUID, which identifies the device: constant as long as the device exists, and unique. */
   readonly guid: bigint;
   readonly portGuid: bigint;
   readonly interfaceName: string;
   readonly interfaceIndex: number;
-  /** 6 bytes; undefined for interfaces without a MAC. */
+  /** The MAC address, 6 bytes; undefined for interfaces without one. */
   readonly mac: Uint8Array | undefined;
   /** PortState */
   readonly state: number;
-  /** Bytes. */
+  /** Active MTU in bytes. */
   readonly activeMtu: number;
-  /** Bytes of an IP packet on the link, where packets to another end of this package may fill it; undefined: not there. */
+  /** Size of an IP packet on the link in bytes, which packets to another peer of this package may fill; undefined: unknown. */
   readonly ipMtu?: number;
   readonly link: LinkAttributes;
   readonly gids: readonly Uint8Array[];
@@ -68,73 +69,73 @@ export interface HcaPort {
   readonly pkeys: readonly number[];
 }
 
-/** What an HCA keeps of one of its devices, from the look that finds it until its last reference is gone. */
+/** The HCA's own state of one of its devices, from its discovery until its last reference is released. */
 export interface BackendDevice {
-  /** Told with each queue pair of the device: `QpCreateParameters.pkeyTable`. */
+  /** Passed with each queue pair of the device: `QpCreateParameters.pkeyTable`. */
   readonly pkeyTable: number;
-  /** The port has changed. `gone`: the device is gone, and its objects are destroyed later, one by one. */
+  /** Called when the port has changed. `gone`: the device is gone, and its objects are destroyed later, one by one. */
   portChanged(port: HcaPort, gone: boolean): void;
-  /** What was dropped at the port: BadPkeyCounter and QkeyViolationCounter. */
+  /** Numbers of packets dropped at the port: BadPkeyCounter and QkeyViolationCounter. */
   violations(): { badPkeys: number; badQkeys: number };
-  /** The last reference is gone. */
+  /** Called when the last reference is released. */
   end(): void;
 }
 
-/** Connections and services of an HCA: MADs of our own connection manager, or those of the system. */
+/** Connections and services of an HCA: those of this package's connection manager, or those of the OS. */
 export interface HcaConnections extends Pick<ConnectionManager, 'listen' | 'listenForLookups' | 'counters'> {
-  /** Starts a connection from the address where its path begins. `status` tells at once of a REQ that cannot be sent at all. */
+  /** Starts a connection from the source address of its path. `status` is the error of a REQ that cannot be sent at all. */
   connect(parameters: CmConnectParameters, events: CmEvents): { connection: CmConnection; status: number };
-  /** Asks a peer for the queue pair of a datagram service; `status` as in {@link connect}. */
+  /** Requests the queue pair of a peer's datagram service; `status` as in {@link connect}. */
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents): { lookup: SidrLookup; status: number };
-  /** Claims an RDMA port; `gid` null: on all addresses, `port` 0: a free one, which nobody reaches before {@link openPort}. */
+  /** Claims an RDMA port. `gid` null: on all addresses; `port` 0: a free one, which is unreachable before {@link openPort}. */
   claimPort(
     service: number,
     gid: Uint8Array | null,
     port: number,
   ): { status: number; claim: number; port: number };
-  /** Somebody listens at a claimed port from now on; answers a status. */
+  /** Called when a claimed port has a listener; returns a status. */
   openPort(claim: number): number;
   releasePort(claim: number): void;
-  /** A MAD has come to QP1. Left out: MADs are the system's matter. */
+  /** Handles a MAD for QP1. Absent: the OS handles MADs. */
   receive?(event: MadEvent): void;
 }
 
 export type MadEvent = Extract<HcaEvent, { type: 'mad' }>;
 
-/** What the system calls an HCA. */
+/** The OS's names for an HCA. */
 export interface HcaIdentity {
-  /** Its RDMA device: `mlx5_0`. */
+  /** Its RDMA device, such as `mlx5_0`. */
   readonly device: string;
-  /** Its driver in the system's kernel: `mlx5_core`; empty if the system does not tell. */
+  /** Its driver in the OS's kernel, such as `mlx5_core`; empty if unknown. */
   readonly driver: string;
-  /** Its firmware's version as the driver writes it. */
+  /** Its firmware version, as reported by the driver. */
   readonly firmware: string;
 }
 
-/** An HCA behind the seam. Its devices are alike: they have limits and attributes in common. */
+/** An HCA of the kernel. Its devices have common limits and attributes. */
 export interface HcaBackend {
-  /** LIBRARY_QUERY's answer for its devices: which user-mode provider reaches this HCA (`uvp/index.ts`). */
+  /** The output of LIBRARY_QUERY for its devices: the user-mode provider of this HCA (`uvp/index.ts`). */
   readonly userLibrary: string;
-  /** Left out: the software HCA, which the system does not know. */
+  /** Absent: the software HCA, which is unknown to the OS. */
   readonly identity?: HcaIdentity;
   readonly attributes: DeviceAttributes;
   readonly native: NativeHca;
   readonly connections: HcaConnections;
-  /** The devices that are there now, in the order in which they are listed. May wait for the system. */
+  /** The current devices, in the order in which they are listed. May block. */
   readPorts(): HcaPort[];
-  /** Has `changed` called when they are not the same any more, until the function that it answers is called. Undefined: nothing tells. */
+  /** Calls `changed` when the devices have changed, until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;
-  /** Replaces the P_Key table of a device; {@link readPorts} answers it from then on. Left out: the system has the tables. */
+  /** Replaces the P_Key table of a device, as returned by {@link readPorts} from then on. Absent: the OS owns the tables. */
   setPkeys?(guid: bigint, pkeys: readonly number[]): void;
-  /** Replaces the P_Key tables of all devices, those of {@link setPkeys} too. Left out: as there. */
+  /** Replaces the P_Key tables of all devices, including those set with {@link setPkeys}. Absent: as there. */
   setAllPkeys?(tables: PkeyTables): void;
-  /** A device has come: {@link readPorts} names it for the first time, or again. */
+  /** Called for a new device: {@link readPorts} has returned it for the first time, or again. */
   addDevice(port: HcaPort): BackendDevice;
-  /** Answers a process that asks for statistics; null refuses. Left out: nobody can ask this HCA. */
+  /** Replies to a process that requests statistics; null refuses. Absent: this HCA cannot be queried. */
   answerObserver?(number: number, text: Uint8Array | null): void;
-  /** Ends all connections, and destroys what is left. */
+  /** Ends all connections and destroys the remaining objects. */
   close(): void;
 }
 
-/** Makes an HCA of a kernel; `portOf` finds the port of an address in the kernel's table. */
+/** Creates an HCA of a kernel; `portOf` finds the port of an address in the kernel's table. */
 export type HcaMaker = (portOf: (gid: Uint8Array) => HcaPort | undefined) => HcaBackend;

@@ -17,7 +17,7 @@ import type { Irp } from '../io-manager/irp.js';
 import { raisePortEvents } from './ci-events.js';
 import { finish, type Hca, type IbCa } from './ib-objects.js';
 
-/** Attributes of an HCA as DEVICE_QUERY carries them. */
+/** Attributes of an HCA, as in DEVICE_QUERY. */
 export type IbCaAttributes = Input<typeof WvIoDeviceAttributes>;
 /** Attributes of a port as in DEVICE_PORT_QUERY. */
 export type IbPortAttributes = Input<typeof WvIoPortAttributes>;
@@ -32,9 +32,9 @@ export interface IbModifyCa {
 
 /** Fields of CiModifyPort. Capabilities are {@link PortCapability} bits. */
 export interface IbModifyPort {
-  /** Those that the instance takes; FILE_LOCK_CONFLICT if another one holds any. */
+  /** Capabilities to set for the instance; FILE_LOCK_CONFLICT if another instance holds any. */
   setCapabilities: number;
-  /** Those that the instance gives up. */
+  /** Capabilities that the instance releases. */
   clearCapabilities: number;
   /** The requested type of initialisation, 4 bits (IBA 1 §14.2.5.6). */
   initType: number;
@@ -246,11 +246,11 @@ export function ciModifyPort(
 
 /**
  * Replaces the P_Key table of a port, as a subnet manager does. The HCA uses it at once for all queue pairs of the
- * port; a change is a PARTITION event. Pends, because the devices are looked at.
+ * port; a change is a PARTITION event. Pends, because the devices are scanned.
  *
- * @param pkeys - 1 … MaxPkeys values of 16 bits; at least one entry names a partition (low 15 bits not 0).
- * @returns PENDING; ends in SUCCESS, CANCELED. INVALID_PARAMETER for another table, INVALID_PORT_HANDLE, NOT_SUPPORTED
- *   where the table belongs to the system, ACCESS_DENIED for requests of user mode, FILE_FORCED_CLOSED.
+ * @param pkeys - 1 to MaxPkeys values of 16 bits; at least one entry must name a partition (low 15 bits not 0).
+ * @returns PENDING; ends in SUCCESS, CANCELED. INVALID_PARAMETER for an invalid table, INVALID_PORT_HANDLE,
+ * NOT_SUPPORTED if the OS owns the table, ACCESS_DENIED for user-mode requests, FILE_FORCED_CLOSED.
  */
 export function ciModifyPkeys(ca: IbCa, portNumber: number, pkeys: readonly number[], irp: Irp): number {
   const { hca } = ca;

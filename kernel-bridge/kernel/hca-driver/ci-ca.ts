@@ -1,6 +1,6 @@
 /**
- * IRP-based verbs of the HCA: opening and closing its instances. Source: IRP-based verbs RFC (2005). The other ci- files have the
- * verbs of what an instance has.
+ * IRP-based verbs of the HCA: opening and closing its instances. Source: IRP-based verbs RFC (2005). The other ci-
+ * files have the verbs for the objects of an instance.
  *
  * Every verb takes an IRP and completes it, or returns PENDING and completes it later; none blocks, so all may be
  * called at DISPATCH_LEVEL. New objects are returned in IoStatus.Information. Destroys return DEVICE_BUSY while other
@@ -26,15 +26,16 @@ import {
 } from './ib-objects.js';
 
 /**
- * Opens an instance of an HCA. Holds a reference on its device object, and on the client's, until the instance is
- * closed. Call-backs are code of the kernel: no buffer of an IOCTL can bring one, whatever the request's mode.
+ * Opens an instance of an HCA. References its device object, and the client's, until the instance is closed. Callbacks
+ * are kernel code: an IOCTL's buffer cannot contain one, in either mode.
  *
- * @param context - The client's own value, which its call-backs get.
- * @param dispatch - Its call-backs; the table and each of its members may be missing.
- * @param udata - Its command is the version of the provider's structures and rings ({@link PROVIDER_ABI}), its status the
- *   driver's.
+ * @param context - The client's value, passed to its callbacks.
+ * @param dispatch - Its callbacks; the table and each of its members are optional.
+ * @param udata - Its command is the version of the provider's structures and rings ({@link PROVIDER_ABI}), its status
+ * the driver's.
  * @returns SUCCESS (Information: the {@link IbCa}), DEVICE_REMOVED, BUFFER_TOO_SMALL (provider output), NOT_SUPPORTED
- *   (a provider of another {@link PROVIDER_ABI}), FILE_FORCED_CLOSED while instances from before a fatal error are open, INVALID_HANDLE after {@link ibCloseAl}.
+ * (a provider with another {@link PROVIDER_ABI}), FILE_FORCED_CLOSED while instances from before a fatal error are
+ * open, INVALID_HANDLE after {@link ibCloseAl}.
  */
 export function ciOpenCa<C>(
   al: IbAl,
@@ -63,7 +64,7 @@ export function ciOpenCa<C>(
 /**
  * Closes an instance. Its event requests end in CANCELED before this returns, and its port capabilities are released.
  *
- * @returns SUCCESS, DEVICE_BUSY while objects made from it exist.
+ * @returns SUCCESS, DEVICE_BUSY while objects created from it exist.
  */
 export function ciCloseCa(ca: IbCa, irp: Irp): number {
   if (ca.resources.users > 0) return finish(irp, Status.DEVICE_BUSY);

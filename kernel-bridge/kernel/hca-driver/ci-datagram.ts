@@ -19,12 +19,12 @@ import {
 } from './ib-objects.js';
 
 /**
- * Creates an address handle, by which a datagram's work request names its destination. Datagrams sent with it have at
- * most the bytes of the port's active MTU at this time.
+ * Creates an address handle, the destination in a datagram's work request. Datagrams sent with it are limited to the
+ * port's active MTU at the time of creation.
  *
  * @returns SUCCESS (Information: the {@link IbAv}), INVALID_PARAMETER without a network route, INVALID_PORT_HANDLE,
- *   INVALID_ADDRESS for GIDs that are not the port's, none, or of two families, INSUFFICIENT_RESOURCES,
- *   BUFFER_TOO_SMALL (provider output), FILE_FORCED_CLOSED.
+ * INVALID_ADDRESS for GIDs that are missing, not the port's, or of two families, INSUFFICIENT_RESOURCES,
+ * BUFFER_TOO_SMALL (provider output), FILE_FORCED_CLOSED.
  */
 export function ciCreateAv(pd: IbPd, av: IbAddressVector, udata: CiUdata, irp: Irp<IbAv>): number {
   const { native, port, gone } = pd.ca.hca;
@@ -46,7 +46,7 @@ export function ciQueryAv(av: IbAv, irp: Irp<IbAddressVector>): number {
   return finish(irp, Status.SUCCESS, av.attributes);
 }
 
-/** Destroys an address handle. Posted datagrams that were not sent yet fail. @returns SUCCESS or the HCA's status. */
+/** Destroys an address handle. Posted datagrams that have not been sent fail. @returns SUCCESS or the HCA's status. */
 export function ciDestroyAv(av: IbAv, irp: Irp): number {
   const status = av.pd.ca.hca.native.destroyAh(av.handle);
   if (status === Status.SUCCESS) av.pd.resources.release();
@@ -58,14 +58,14 @@ function indexOfGroup(qp: IbQp, gid: Uint8Array): number {
 }
 
 /**
- * Attaches a UD queue pair to a multicast group: it gets a copy of every datagram to the group that the HCA's interface
- * receives and that has its Q_Key. The interface joins the group (IGMP, MLD), for which the request pends.
+ * Attaches a UD queue pair to a multicast group: it receives a copy of every datagram to the group that arrives at the
+ * HCA's interface with its Q_Key. The request pends while the interface joins the group (IGMP, MLD).
  *
  * @param lid - ignored on RoCE, but {@link ciDetachMcast} must pass the same.
- * @returns PENDING; ends in SUCCESS, CANCELED, INVALID_HANDLE for a queue pair destroyed meanwhile. NOT_SUPPORTED for
- *   one that is not UD, INVALID_ADDRESS for a GID that is no group,
- *   ADDRESS_ALREADY_EXISTS if it is attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES
- *   if the HCA (MaxMulticast, MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.
+ * @returns PENDING; ends in SUCCESS, CANCELED, INVALID_HANDLE for a queue pair destroyed in the meantime. NOT_SUPPORTED
+ * for one that is not UD, INVALID_ADDRESS for a GID that is not a group, ADDRESS_ALREADY_EXISTS if it is already
+ * attached, NETWORK_UNREACHABLE if the interface cannot join, INSUFFICIENT_RESOURCES if the HCA (MaxMulticast,
+ * MaxQpAttach, MaxMulticastQp) or the host allows no more groups, FILE_FORCED_CLOSED.
  */
 export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
   const { hca } = qp.pd.ca;
@@ -76,7 +76,7 @@ export function ciAttachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp):
   return hca.work.pend(irp, () => finish(irp, attach(qp, group), 0));
 }
 
-/** Joins the group. Meanwhile the queue pair may have been destroyed, or attached by another request. */
+/** Joins the group. The queue pair may have been destroyed in the meantime, or attached by another request. */
 function attach(qp: IbQp, group: IbMcast): number {
   assertPassive('joining a multicast group');
   const { hca } = qp.pd.ca;
@@ -88,7 +88,7 @@ function attach(qp: IbQp, group: IbMcast): number {
   return status;
 }
 
-/** Undoes {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached by this GID and LID. */
+/** Reverses {@link ciAttachMcast}. @returns SUCCESS, NOT_FOUND if the queue pair is not attached with this GID and LID. */
 export function ciDetachMcast(qp: IbQp, gid: Uint8Array, lid: number, irp: Irp): number {
   const index = indexOfGroup(qp, gid);
   const group = qp.groups[index];

@@ -1,13 +1,13 @@
 /**
- * Events of an HCA instance and of queue pairs, by request or by call-back. Source: IRP-based verbs RFC (2005),
- * CiGetCaFatalEvent and CiGetCaPortEvent. Any number of requests may wait; an event completes the oldest. Events without
- * a request are stored for the next one, each by itself and in their order.
+ * Events of an HCA instance and of queue pairs, reported by request or by callback. Source: IRP-based verbs RFC (2005),
+ * CiGetCaFatalEvent and CiGetCaPortEvent. Any number of requests may be pending; an event completes the oldest. Events
+ * without a request are stored individually and in order for later requests.
  */
 import { Status } from '../../ioctl/status.js';
 import { type Irp, IrpQueue } from '../io-manager/irp.js';
 import { finish, type Hca, type IbCa, type IbQp } from './ib-objects.js';
 
-/** Stored events of one object; of more, the oldest are dropped. */
+/** Maximum number of stored events of one object; beyond it the oldest are dropped. */
 const mostUntold = 64;
 
 function store(untold: number[], event: number): void {
@@ -32,7 +32,7 @@ export function ciGetCaFatalEvent(ca: IbCa, irp: Irp): number {
  * Waits for a change of a port.
  *
  * @returns PENDING; ends in SUCCESS (Information: the event, one WV_EVENT_* value), CANCELED (also when the instance is
- * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that is not there.
+ * closed), DEVICE_REMOVED. INVALID_PORT_HANDLE for a port that does not exist.
  */
 export function ciGetCaPortEvent(ca: IbCa, portNumber: number, irp: Irp): number {
   const refused = refusal(ca) ?? (portNumber === 1 ? undefined : Status.INVALID_PORT_HANDLE);
@@ -61,7 +61,7 @@ function tellPort(ca: IbCa): void {
   if (waiting) waiting.irp.complete(Status.SUCCESS, ca.portUntold.shift()!);
 }
 
-/** The HCA of an instance has failed: reports it to its call-back, or to one request. */
+/** Reports the failure of an instance's HCA to its callback, or to one request. */
 export function raiseFatalEvent(ca: IbCa): void {
   ca.fatalUntold = true;
   tellFatal(ca);
@@ -71,8 +71,8 @@ export function raiseFatalEvent(ca: IbCa): void {
 }
 
 /**
- * The port of an instance has changed: reports it to its call-back, and to one request. `event` is one WV_EVENT_*
- * value: two changes at once are two events.
+ * Reports a change of an instance's port to its callback, and to one request. `event` is one WV_EVENT_* value: two
+ * changes at once are two events.
  */
 export function raisePortEvent(ca: IbCa, event: number): void {
   store(ca.portUntold, event);
@@ -83,7 +83,7 @@ export function raisePortEvent(ca: IbCa, event: number): void {
 }
 
 /**
- * The port of an HCA has changed: each instance is told of each event, whatever the clients of the others do.
+ * Reports a change of an HCA's port: each instance receives each event, whatever clients of other instances do.
  *
  * @param flags - One or more WV_EVENT_* values.
  */
@@ -95,7 +95,7 @@ export function raisePortEvents(hca: Hca, flags: number): void {
 }
 
 /**
- * Waits for an event of a queue pair. A queue pair with a call-back stores no events.
+ * Waits for an event of a queue pair. A queue pair with a callback stores no events.
  *
  * @returns PENDING; ends in SUCCESS (Information: the event, as in QpEventType), CANCELED (also when the queue pair is
  * destroyed), DEVICE_REMOVED, FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue pair.
@@ -121,7 +121,7 @@ function tellQp({ waits, untold }: IbQp): void {
   if (waiting) waiting.irp.complete(Status.SUCCESS, untold.shift()!);
 }
 
-/** An event of the HCA for a queue pair: reports it to its call-back, and to one request. */
+/** Reports an event of the HCA for a queue pair to its callback, and to one request. */
 export function raiseQpEvent(qp: IbQp, event: number, reason: number): void {
   const called = qp.dispatch.asyncEvent !== undefined;
   if (!called || (qp.waits?.size ?? 0) > 0) {

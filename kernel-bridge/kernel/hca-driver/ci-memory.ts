@@ -21,7 +21,7 @@ const regionAccess =
   WvAccess.ZERO_BASED |
   WvAccess.REMOTE_VIEW;
 
-/** Bytes from which on a registration, which visits each page, takes too long for DISPATCH_LEVEL. */
+/** Size in bytes from which a registration, which accesses each page, takes too long for DISPATCH_LEVEL. */
 export const largeRegistration = 1n << 24n;
 
 /**
@@ -80,17 +80,17 @@ export function ciRegisterMr(
     return finish(irp, Status.SUCCESS, new IbMr(pd, lkey, rkey));
   };
   if (length < largeRegistration) return register();
-  // The domain stays until then.
+  // The domain must exist until then.
   pd.resources.acquire();
   return pd.ca.hca.work.pend(irp, register, () => pd.resources.release());
 }
 
 /**
- * Allocates a region for fast registration of at most `length` bytes (Allocate L_Key, IBA 1 §11.2.8.2). Requests of queue pairs register
- * its memory; until then its key grants nothing.
+ * Allocates a region for fast registration of at most `length` bytes (Allocate L_Key, IBA 1 §11.2.8.2). Requests of
+ * queue pairs register its memory; until then its key grants no access.
  *
- * @returns SUCCESS (Information: the {@link IbMr}), INVALID_PARAMETER for an invalid length, INSUFFICIENT_RESOURCES, NOT_SUPPORTED,
- *   FILE_FORCED_CLOSED.
+ * @returns SUCCESS (Information: the {@link IbMr}), INVALID_PARAMETER for an invalid length, INSUFFICIENT_RESOURCES,
+ * NOT_SUPPORTED, FILE_FORCED_CLOSED.
  */
 export function ciAllocateFastRegMr(pd: IbPd, length: bigint, irp: Irp<IbMr>): number {
   const { native, limits, gone } = pd.ca.hca;
@@ -103,7 +103,7 @@ export function ciAllocateFastRegMr(pd: IbPd, length: bigint, irp: Irp<IbMr>): n
   return finish(irp, Status.SUCCESS, new IbMr(pd, lkey, lkey));
 }
 
-/** Ends a registration. @returns SUCCESS, DEVICE_BUSY while windows are bound to it. */
+/** Deregisters a region. @returns SUCCESS, DEVICE_BUSY while windows are bound to it. */
 export function ciDeregisterMr(mr: IbMr, irp: Irp): number {
   const status = mr.pd.ca.hca.native.deregisterMr(mr.pd.handle, mr.lkey);
   if (status === Status.SUCCESS) mr.pd.resources.release();

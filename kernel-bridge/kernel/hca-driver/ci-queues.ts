@@ -34,11 +34,11 @@ import {
 } from './ib-objects.js';
 
 /**
- * Creates a completion queue of at least `entries` entries over the provider's ring. Call-backs get `context`; their
- * table and each of its members may be missing.
+ * Creates a completion queue with at least `entries` entries over the provider's ring. Callbacks receive `context`;
+ * their table and each of its members are optional.
  *
- * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring that does not fit,
- *   INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ * @returns SUCCESS (Information: the {@link IbCq}), INVALID_PARAMETER for 0 entries or a ring of the wrong size,
+ * INSUFFICIENT_RESOURCES above the limit, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
 export function ciCreateCq<C>(
   ca: IbCa,
@@ -54,7 +54,7 @@ export function ciCreateCq<C>(
   if (!ring || !outputFits(udata, CqProviderOut.size)) return finish(irp, Status.BUFFER_TOO_SMALL);
   const refused = cqSize(entries, ring.entries, limits.maxCqEntries);
   if (refused !== Status.SUCCESS) return finish(irp, refused);
-  // Before anything is made, as it is the client's object.
+  // Read before anything is created, as it is the client's object.
   const called = dispatch?.compEvent !== undefined;
   const { status, cq: handle } = native.createCq(ringAddress(ring.ringAddress), ring.ringBytes, ring.entries);
   if (status !== Status.SUCCESS) return finish(irp, status);
@@ -73,9 +73,9 @@ function cqSize(asked: number, ring: number, limit: number): number {
 }
 
 /**
- * Moves a completion queue to a new ring, with its entries.
+ * Moves a completion queue with its entries to a new ring.
  *
- * @returns SUCCESS, BUFFER_OVERFLOW if the entries do not fit, else as {@link ciCreateCq}.
+ * @returns SUCCESS, BUFFER_OVERFLOW if the entries do not fit, otherwise as {@link ciCreateCq}.
  */
 export function ciResizeCq(cq: IbCq, entries: number, udata: CiUdata, irp: Irp): number {
   const { native, limits, gone } = cq.ca.hca;
@@ -108,8 +108,8 @@ function listen(cq: IbCq): void {
 }
 
 /**
- * Requests an event for the next completion, or the next solicited one, for its call-back or its waiting requests. Part
- * of the speed path: no IRP, at any level.
+ * Requests an event for the next completion, or the next solicited one, for its callback or its pending requests. Part
+ * of the data path: no IRP, at any level.
  *
  * @returns SUCCESS, BUFFER_OVERFLOW (the queue has overrun), FILE_FORCED_CLOSED.
  */
@@ -118,11 +118,11 @@ export function ciArmCq(cq: IbCq, solicitedOnly: boolean): number {
   return gone ? Status.FILE_FORCED_CLOSED : native.armCq(cq.handle, solicitedOnly);
 }
 
-/** An event of the HCA: reports it to the call-backs and the requests of kernel clients. `event` as in CqEventType. */
+/** Reports an event of the HCA to the callbacks and requests of kernel clients. `event` as in CqEventType. */
 export function raiseCqEvent(cq: IbCq, event: number): void {
   if (event === CqEventType.overrun) {
     cq.dead = true;
-    // The HCA itself has completed requests of the door.
+    // The HCA itself has completed requests of the channel.
     cq.kernelWaits.completeAll(Status.BUFFER_OVERFLOW);
     if (cq.dispatch.asyncEvent) cq.ca.al.callBack(() => cq.dispatch.asyncEvent?.(cq, cq.context, event));
     return;
@@ -132,7 +132,7 @@ export function raiseCqEvent(cq: IbCq, event: number): void {
   if (cq.dispatch.compEvent) cq.ca.al.callBack(() => cq.dispatch.compEvent?.(cq, cq.context));
 }
 
-/** A kernel client's request, without a slot of the door that the HCA could complete. */
+/** Pends a kernel client's request, which has no channel slot that the HCA could complete. */
 function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
   if (cq.dead) return finish(irp, Status.BUFFER_OVERFLOW);
   listen(cq);
@@ -146,27 +146,27 @@ function waitInKernel(cq: IbCq, type: number, irp: Irp): number {
 }
 
 /**
- * Waits for an event of a completion queue. The IRP's slot is handed to the HCA, which completes it itself; the
- * driver learns of it afterwards. A kernel client's IRP waits in the driver, and so does any where the
- * HCA completes none itself.
+ * Waits for an event of a completion queue. The IRP's slot is passed to the HCA, which completes it itself and notifies
+ * the driver afterwards. IRPs of kernel clients wait in the driver, and so do all IRPs if the HCA cannot complete them
+ * itself.
  *
  * @param type - CQ_NOTIFY's: 0 errors, 1 the next completion, 2 the next solicited one.
  * @returns PENDING; ends in SUCCESS, BUFFER_OVERFLOW (the queue has overrun), CANCELED, DEVICE_REMOVED.
- *   INVALID_PARAMETER for other types, INVALID_HANDLE for a destroyed queue.
+ * INVALID_PARAMETER for other types, INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   const { native, server, gone, registry } = cq.ca.hca;
   if (registry.cqs.get(cq.handle) !== cq) return finish(irp, Status.INVALID_HANDLE);
   if (gone) return finish(irp, Status.FILE_FORCED_CLOSED);
   if (type > 2) return finish(irp, Status.INVALID_PARAMETER);
-  // What the HCA does not complete by itself waits here, like a kernel client's request.
+  // IRPs that the HCA cannot complete itself wait here, like requests of kernel clients.
   if (!irp.native || !native.addCqWaiter) return waitInKernel(cq, type, irp);
   const { slot, serial } = irp.native;
   irp.markPending();
   cq.waiters.add(irp);
   irp.setCancelRoutine((cancelled) => {
     cq.waiters.delete(cancelled);
-    // If the HCA was faster, its outcome is the one the caller has; ours is ignored by the channel.
+    // If the HCA was faster, the caller has its outcome; ours is ignored by the channel.
     native.removeCqWaiter?.(cq.handle, slot, serial);
     cancelled.complete(Status.CANCELED);
   });
@@ -180,21 +180,21 @@ export function ciGetCqEvent(cq: IbCq, type: number, irp: Irp): number {
   return Status.PENDING;
 }
 
-/** The HCA has completed this event request: removes it. */
+/** Removes an event request that the HCA has completed. */
 export function ciCqEventDelivered(irp: Irp): void {
   if (!(irp.driverContext instanceof IbCq) || !irp.driverContext.waiters.delete(irp)) return;
   irp.setCancelRoutine(undefined);
   irp.complete(Status.SUCCESS, 0);
 }
 
-/** Cancels all event requests of a completion queue, in their order: the first one went through the kernel. */
+/** Cancels all event requests of a completion queue, in order: the first one went through the kernel. */
 export function ciCancelCqEvents(cq: IbCq): void {
   for (const irp of [...cq.waiters]) irp.cancel();
   cq.ca.hca.native.endCqEvents?.(cq.handle, Status.CANCELED);
   cq.kernelWaits.cancelAll();
 }
 
-/** Ends all event requests of a completion queue in `status`, except those that the HCA has completed meanwhile. */
+/** Ends all event requests of a completion queue in `status`, except those already completed by the HCA. */
 export function ciEndCqEvents(cq: IbCq, status: number): void {
   for (const irp of [...cq.waiters]) {
     cq.waiters.delete(irp);
@@ -213,13 +213,13 @@ const controlledQkey = 0x8000_0000;
 export type IbQpRequest = Omit<Value<typeof WvIoQpCreate>, 'id' | 'sendCqId' | 'receiveCqId' | 'srqId'>;
 
 /**
- * Creates a queue pair over the provider's ring, in state RESET. With a shared receive queue it has no receive queue of
- * its own: receive depth and SGEs are ignored. Call-backs get `context`; their table and each of its members may be
- * missing.
+ * Creates a queue pair in state RESET over the provider's ring. With a shared receive queue it has no receive queue of
+ * its own: receive depth and SGEs are ignored. Callbacks receive `context`; their table and each of its members are
+ * optional.
  *
  * @returns SUCCESS (Information: the {@link IbQp}), INVALID_PARAMETER for an unknown type, CQs or an SRQ of another HCA
- *   or a ring that does not fit, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags that the HCA lacks,
- *   BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
+ * or a ring of the wrong size, INSUFFICIENT_RESOURCES above a limit, NOT_SUPPORTED for flags that the HCA lacks,
+ * BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
 export function ciCreateQp<C>(
   pd: IbPd,
@@ -247,7 +247,7 @@ export function ciCreateQp<C>(
   const { qpType: type, sendSge, receiveSge, maxInlineSend: maxInline } = request;
   const signalAll = (request.qpFlags & QpFlag.SIGNAL_SENDS) !== 0;
   const memoryManagement = (request.qpFlags & QpFlag.MEMORY_MANAGEMENT) !== 0;
-  // Name by name: V8 makes and reads a spread object of so many members slowly.
+  // Member by member: V8 creates and reads a spread object with so many members slowly.
   const {
     status,
     qp: handle,
@@ -348,7 +348,7 @@ export function modifyQp(qp: IbQp, mask: number, attributes: Partial<QpAttribute
 /**
  * Moves a queue pair in RESET or INIT to RTS, for connection management: no IRP, at any level.
  *
- * @returns As {@link ciModifyQp} of the step that fails; the queue pair stays in the state of that step.
+ * @returns As {@link ciModifyQp} of the step that fails; the queue pair remains in the state of that step.
  */
 export function connectQp(qp: IbQp, steps: ConnectSteps, attributes: ConnectAttributes): number {
   const { native, gone, port } = qp.pd.ca.hca;
@@ -361,7 +361,7 @@ export function connectQp(qp: IbQp, steps: ConnectSteps, attributes: ConnectAttr
   return status;
 }
 
-/** The state of a queue pair. @returns SUCCESS (Information: the state), INVALID_HANDLE if the HCA does not know it. */
+/** Queries the state of a queue pair. @returns SUCCESS (Information: the state), INVALID_HANDLE if the HCA does not have it. */
 export function ciQueryQpState(qp: IbQp, irp: Irp): number {
   const state = queryQpState(qp);
   return state < 0 ? finish(irp, Status.INVALID_HANDLE) : finish(irp, Status.SUCCESS, state);
@@ -372,7 +372,7 @@ export function queryQpState({ pd, handle }: IbQp): number {
   return pd.ca.hca.native.queryQpState(handle);
 }
 
-/** Attributes of a queue pair. @returns SUCCESS (Information: the attributes) or the HCA's status. */
+/** Queries the attributes of a queue pair. @returns SUCCESS (Information: the attributes) or the HCA's status. */
 export function ciQueryQp(qp: IbQp, irp: Irp<QpAttributeValues>): number {
   const { status, attributes } = qp.pd.ca.hca.native.queryQp(qp.handle);
   return finish(irp, status, attributes);
@@ -394,7 +394,7 @@ export function ciDestroyQp(qp: IbQp, irp: Irp): number {
 }
 
 /**
- * Leaves a MAD with the HCA, which sends it to `path` if this kernel dies while the queue pair is connected. For
+ * Passes a MAD to the HCA, which sends it to `path` if this kernel dies while the queue pair is connected. For
  * connection management: no IRP, at any level.
  */
 export function setQpWill(qp: IbQp, path: PathParameters, mad: Uint8Array): number {

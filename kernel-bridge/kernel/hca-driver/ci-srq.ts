@@ -24,17 +24,16 @@ export interface IbSrqAttributes {
   maxWr: number;
   /** SGEs of a receive. */
   maxSge: number;
-  /** The limit event is reported when fewer receives are left; 0: not requested, or already reported. */
+  /** The limit: one event is reported when fewer receives are left; 0: not requested, or already reported. */
   srqLimit: number;
 }
 
 /**
- * Creates a shared receive queue of at least `maxWr` receives over the provider's ring, and arms its limit. Call-backs
- * get `context`; their table and each of its members may be missing.
+ * Creates a shared receive queue with at least `maxWr` receives over the provider's ring, and arms its limit. Callbacks
+ * receive `context`; their table and each of its members are optional.
  *
- * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring
- *   that does not fit, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data),
- *   FILE_FORCED_CLOSED.
+ * @returns SUCCESS (Information: the {@link IbSrq}), INVALID_PARAMETER for 0 receives, a limit above them or a ring of
+ * the wrong size, INSUFFICIENT_RESOURCES above the HCA's limits, BUFFER_TOO_SMALL (provider data), FILE_FORCED_CLOSED.
  */
 export function ciCreateSrq<C>(
   pd: IbPd,
@@ -78,11 +77,11 @@ export function ciCreateSrq<C>(
 
 /**
  * Modifies the size and the limit of a shared receive queue; both are always set. A larger size needs a new ring of the
- * provider, into which the waiting receives are moved; without one the size stays, and must be sufficient. A limit
- * above 0 is armed again: if fewer receives are left already, its event comes at once.
+ * provider, to which the posted receives are moved; without one the size is unchanged and must be sufficient. A limit
+ * above 0 is armed again: if fewer receives are already left, its event follows at once.
  *
- * @returns SUCCESS; BUFFER_OVERFLOW: the waiting receives do not fit into the new ring; INVALID_PARAMETER, and the
- *   others of {@link ciCreateSrq}. Nothing has changed then.
+ * @returns SUCCESS; BUFFER_OVERFLOW: the posted receives do not fit into the new ring; INVALID_PARAMETER, and the
+ * others of {@link ciCreateSrq}. On failure nothing has changed.
  */
 export function ciModifySrq(
   srq: IbSrq,
@@ -113,13 +112,13 @@ export function ciModifySrq(
   );
   if (status !== Status.SUCCESS) return finish(irp, status);
   srq.maxWr = entries;
-  // The old limit's event is void: if the new limit is reached already, its event follows.
+  // The old limit's event is void: if the new limit is already reached, its event follows.
   srq.limitUntold = false;
   putOutput(udata, SrqProviderOut.encode({ handle: srq.handle }));
   return finish(irp, Status.SUCCESS, 0);
 }
 
-/** Size and limit of a shared receive queue. @returns SUCCESS (Information: the attributes) or the HCA's status. */
+/** Queries size and limit of a shared receive queue. @returns SUCCESS (Information: the attributes) or the HCA's status. */
 export function ciQuerySrq(srq: IbSrq, irp: Irp<IbSrqAttributes>): number {
   const { status, entries, limit, sge } = srq.pd.ca.hca.native.querySrq(srq.handle);
   return finish(irp, status, { maxWr: entries, maxSge: sge, srqLimit: limit });
@@ -141,12 +140,12 @@ export function ciDestroySrq(srq: IbSrq, irp: Irp): number {
 }
 
 /**
- * Waits for an event of a shared receive queue. Any number of requests may wait; an event completes them all. An event
- * without a request is stored for the next one, once of each kind.
+ * Waits for an event of a shared receive queue. Any number of requests may be pending; an event completes all of them.
+ * An event without a request is stored for the next one, once for each kind.
  *
  * @returns PENDING; ends in ALERTED (fewer receives are left than the limit), NOTIFY_CLEANUP (a queue pair in ERROR
- *   takes nothing more from the queue), UNEXPECTED_IO_ERROR (the queue has failed for good), CANCELED, DEVICE_REMOVED,
- *   FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue.
+ * takes no more receives), UNEXPECTED_IO_ERROR (the queue has failed permanently), CANCELED, DEVICE_REMOVED,
+ * FILE_FORCED_CLOSED. INVALID_HANDLE for a destroyed queue.
  */
 export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
   const { gone, unplugged, registry } = srq.pd.ca.hca;
@@ -157,7 +156,7 @@ export function ciGetSrqEvent(srq: IbSrq, irp: Irp): number {
   return status;
 }
 
-/** Ends all event requests of a shared receive queue in CANCELED. */
+/** Completes all event requests of a shared receive queue with CANCELED. */
 export function ciCancelSrqEvents(srq: IbSrq): void {
   srq.waits.cancelAll();
 }
@@ -174,7 +173,7 @@ function tell(srq: IbSrq): void {
   }
 }
 
-/** An event of the HCA for a shared receive queue; `event` as in SrqEventType. */
+/** Handles an event of the HCA for a shared receive queue; `event` as in SrqEventType. */
 export function raiseSrqEvent(srq: IbSrq, event: number): void {
   const { context, dispatch } = srq;
   if (event === SrqEventType.limit) {
@@ -188,7 +187,7 @@ export function raiseSrqEvent(srq: IbSrq, event: number): void {
   tell(srq);
 }
 
-/** A queue pair is in ERROR and takes nothing more from its shared receive queue (IBA 1 §11.6.3.4). */
+/** Reports that a queue pair is in ERROR and takes no more receives from its shared receive queue (IBA 1 §11.6.3.4). */
 export function raiseLastWqe(srq: IbSrq, qp: IbQp): void {
   const { context, dispatch } = srq;
   if (srq.waits.size > 0 || !dispatch.lastWqeEvent) srq.endedUntold.add(qp);

@@ -1,7 +1,4 @@
-/**
- * The HCA driver: the devices of all HCAs of a kernel, the name `\Device\ibal\<CA GUID>` that leads to it, and the HCA's
- * events on their way to whom they concern.
- */
+/** The HCA driver: the devices of all HCAs of a kernel, their names `\Device\ibal\<CA GUID>`, and the delivery of the HCAs' events. */
 
 import type { NativeChannelServer } from '../../hca/request-channel-binding.js';
 import { type HcaEvent, QpEventType, QpMask } from '../../hca/soft-hca-binding.js';
@@ -37,7 +34,7 @@ export interface HcaDriverPlatform {
 }
 
 export class HcaDriver {
-  /** Handles are each HCA's own. */
+  /** Queues by HCA: each HCA has its own handles. */
   private readonly registries = new Map<HcaBackend, HcaRegistry>();
   private readonly driver: DriverObject;
   /** The driver attached above the HCAs. */
@@ -47,19 +44,19 @@ export class HcaDriver {
   private readonly broken = new Set<HcaBackend>();
   /** Number of removed devices that still have references. */
   private removing = 0;
-  /** Called for an HCA that is gone or has failed; its waiting requests must end in `status`. */
+  /** Called for an HCA that is gone or has failed; its pending requests must end in `status`. */
   onLost: (hca: Hca, status: number) => void = () => {};
   /** Called after an HCA's P_Key table was replaced; `before` is the old one. */
   onPartitions: (hca: Hca, before: readonly number[]) => void = () => {};
-  /** MADs from QP1, for connection management. */
+  /** Called with MADs from QP1, for connection management. */
   onMad: (event: MadEvent, from: HcaBackend) => void = () => {};
-  /** An HCA has failed as a whole, for a reason of the system. */
+  /** Called when an HCA has failed as a whole, with the errno value. */
   onHcaFailed: (errno: number) => void = () => {};
-  /** A process asks this HCA's kernel for statistics. */
+  /** Called when a process requests statistics from this HCA's kernel. */
   onObserved: (number: number, from: HcaBackend) => void = () => {};
-  /** UDP port 4791 was given up to a process of another version. */
+  /** Called when UDP port 4791 was given up to a process of another version. */
   onWireLost: () => void = () => {};
-  /** The file of the capture cannot be written any more. */
+  /** Called when the file of the capture can no longer be written. */
   onCaptureFailed: (errno: number) => void = () => {};
 
   constructor(private readonly platform: HcaDriverPlatform) {
@@ -76,7 +73,7 @@ export class HcaDriver {
     platform.ports.refresh(true);
   }
 
-  /** Attaches a driver above the HCAs' devices: requests of their files pass through it (IoAttachDevice). */
+  /** Attaches a driver above the HCAs' devices: requests on their files pass through it (IoAttachDevice). */
   attach(upper: DriverDispatch): void {
     this.upper = upper;
   }
@@ -85,7 +82,7 @@ export class HcaDriver {
     return file.device.extension instanceof Hca ? this.upper : undefined;
   }
 
-  /** `\Device\ibal\<GUID>` is reparsed to the HCA's own device. */
+  /** Reparses `\Device\ibal\<GUID>` to the HCA's own device. */
   private create(file: FileObject, irp: Irp): number {
     if (file.device.extension instanceof Hca) {
       if (file.relativeName !== '') return irp.complete(Status.OBJECT_NAME_NOT_FOUND);
@@ -101,7 +98,7 @@ export class HcaDriver {
     return /^[0-9a-f]{16}$/i.test(name) ? this.find(BigInt(`0x${name}`)) : undefined;
   }
 
-  /** The device of a CA GUID, if there is one now. */
+  /** The current device with a CA GUID, if any. */
   find(guid: bigint): DeviceObject<Hca> | undefined {
     this.platform.ports.refresh();
     if (!this.devices.has(guid)) this.platform.ports.refresh(true);
@@ -169,7 +166,7 @@ export class HcaDriver {
     return false;
   }
 
-  /** Completes an HCA's waiting requests, and stops its queue pairs. Nothing is freed; the owners do that. */
+  /** Completes an HCA's pending requests and stops its queue pairs. Nothing is freed; the owners do that. */
   private end(hca: Hca, status: number): void {
     const { cqs, srqs, qps } = hca.registry;
     // Before queue pairs are flushed, which is an event of its own.
@@ -194,9 +191,9 @@ export class HcaDriver {
   }
 
   /**
-   * Removes an HCA in order (query-remove): only if nobody uses it, which its open files tell.
+   * Removes an HCA if no file or kernel client uses it (query-remove).
    *
-   * @returns SUCCESS, DEVICE_BUSY while a file or a kernel client has the device, NO_SUCH_DEVICE.
+   * @returns SUCCESS, DEVICE_BUSY while a file or a kernel client uses the device, NO_SUCH_DEVICE.
    */
   queryRemove(guid: bigint): number {
     const device = this.find(guid);
@@ -205,7 +202,8 @@ export class HcaDriver {
   }
 
   /**
-   * Undoes {@link unplug} and {@link queryRemove}: a new HCA with the same GUID. @returns SUCCESS, NO_SUCH_DEVICE without such an interface.
+   * Reverses {@link unplug} and {@link queryRemove}: a new HCA with the same GUID. @returns SUCCESS, NO_SUCH_DEVICE
+   * without such an interface.
    */
   plug(guid: bigint): number {
     this.platform.ports.hide(guid, false);
@@ -213,8 +211,8 @@ export class HcaDriver {
   }
 
   /**
-   * A fatal error: verbs of the open instances return FILE_FORCED_CLOSED from now on, and each instance is notified.
-   * Once all are closed, the HCA works again.
+   * Simulates a fatal error: verbs of the open instances return FILE_FORCED_CLOSED from now on, and each instance is
+   * notified. Once all are closed, the HCA works again.
    *
    * @returns SUCCESS, NO_SUCH_DEVICE.
    */
@@ -228,7 +226,7 @@ export class HcaDriver {
     return Status.SUCCESS;
   }
 
-  /** An HCA has failed as a whole, and does not recover: {@link fail} for each of its devices, now and later. */
+  /** An HCA has failed as a whole and does not recover: calls {@link fail} for each of its devices, now and later. */
   private failAll(from: HcaBackend, errno: number): void {
     if (this.broken.has(from)) return;
     this.broken.add(from);
@@ -246,7 +244,7 @@ export class HcaDriver {
     return { devices: this.devices.size, removing: this.removing };
   }
 
-  /** Passes one event of an HCA on, at DISPATCH_LEVEL. */
+  /** Delivers one event of an HCA, at DISPATCH_LEVEL. */
   handle(event: HcaEvent, from: HcaBackend): void {
     atDispatchLevel(() => this.dispatch(event, from));
   }

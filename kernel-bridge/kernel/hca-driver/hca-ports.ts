@@ -1,6 +1,6 @@
 /**
- * The devices of all HCAs of this kernel, with one port each: which device has an address, and the choice of a local address for a
- * remote one.
+ * The devices of all HCAs of this kernel, with one port each: finds the device of an address, and selects a local
+ * address for a remote one.
  */
 import { PacketBytes, type PathParameters } from '../../hca/soft-hca-binding.js';
 import { WvEvent } from '../../ioctl/constants.js';
@@ -24,31 +24,31 @@ export function mtuBytes(code: number): number {
 
 /** The largest path MTU, in bytes. */
 const largestMtu = 4096;
-/** Bytes of an IP packet that RoCEv2 headers and ICRC take at most, as Linux counts them for a port. */
+/** Maximum size of RoCEv2 headers and ICRC in bytes, as Linux assumes it for a port. */
 const headerRoom = 80;
 
-/** The largest path MTU (bytes) that packets of at most this size (IP header included) can carry; 256 at least. */
+/** The largest path MTU (bytes) for packets of at most this size (including the IP header); at least 256. */
 export function activeMtuOf(ipMtu: number): number {
   for (let mtu = largestMtu; mtu > 256; mtu /= 2) if (mtu <= ipMtu - headerRoom) return mtu;
   return 256;
 }
 
-/** Bytes of IP and UDP headers, BTH, RETH, immediate data and ICRC: what a packet of a long message has beside its payload. */
+/** Bytes of IP and UDP headers, BTH, RETH, immediate data and ICRC: the overhead of a packet of a long message. */
 const headersOf = { v4: 20 + 8 + 12 + 16 + 4 + 4, v6: 40 + 8 + 12 + 16 + 4 + 4 };
 
 /**
- * The most that this version offers and takes: what fills the longest jumbo frames of usual switches (an MTU of 9216). Over the loopback
- * interface packets of {@link PacketBytes.longest} were slower than these (docs/measurements/log.md).
+ * Maximum that this version offers and accepts. It fills the longest jumbo frames of common switches (an MTU of 9216).
+ * Over the loopback interface packets of {@link PacketBytes.longest} were slower than these (docs/performance.md).
  */
 const mostPacketBytes = 9152;
 
-/** Bytes of payload that fill packets of this size (IP header included) between two ends of this package. */
+/** Payload in bytes that fills packets of this size (including the IP header) between two peers of this package. */
 export function packetBytesOf(ipMtu: number, v4: boolean): number {
   const most = Math.min(ipMtu - (v4 ? headersOf.v4 : headersOf.v6), mostPacketBytes);
   return Math.max(0, most - (most % PacketBytes.step));
 }
 
-/** A device, and whose it is. */
+/** A device and its HCA. */
 export interface KnownPort extends HcaPort {
   /** @internal */
   readonly hca: HcaBackend;
@@ -56,31 +56,31 @@ export interface KnownPort extends HcaPort {
 
 /** The first step of a path. */
 export interface LocalRoute {
-  /** The address at which it begins. */
+  /** Source address of the path. */
   readonly source: Uint8Array;
-  /** The device that has this address. */
+  /** The device with this address. */
   readonly port: KnownPort;
-  /** Bytes of payload that the device, and the interface by which packets leave, can carry. */
+  /** Maximum payload in bytes for the device and the outgoing interface. */
   readonly pathMtu: number;
 }
 
-/** What changed between two looks at a device. */
+/** A difference between two scans of a device. */
 export interface PortChange {
   readonly guid: bigint;
-  /** Undefined: the device is gone. */
+  /** The current port; undefined: the device is gone. */
   readonly port: KnownPort | undefined;
-  /** Undefined: the device is new. */
+  /** The previous port; undefined: the device is new. */
   readonly previous: KnownPort | undefined;
 }
 
-/** What the last look at a route said. */
+/** Cached result of a route lookup. */
 interface SeenRoute {
   readonly pathMtu: number;
-  /** Bytes of an IP packet; 0: unknown. */
+  /** Size of an IP packet in bytes; 0: unknown. */
   readonly ipMtu: number;
 }
 
-/** Routes that are remembered. */
+/** Maximum number of cached routes. */
 const mostRoutes = 1024;
 
 /** How long a scan of the interfaces is valid, in milliseconds. */
@@ -88,7 +88,7 @@ export const freshMs = 1000;
 
 function sameGid(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== 16 || b.length !== 16) return false;
-  // Compared from the end: there addresses differ.
+  // Compared from the end, where addresses differ.
   for (let index = 15; index >= 0; index--) if (a[index] !== b[index]) return false;
   return true;
 }
@@ -129,7 +129,7 @@ function samePort(a: HcaPort, b: HcaPort): boolean {
   return a.activeMtu === b.activeMtu && portEvents(a, b) === 0;
 }
 
-/** WV_EVENT_* flags of the differences. */
+/** WV_EVENT_* flags for the differences. */
 export function portEvents(before: HcaPort, now: HcaPort): number {
   const state = before.state === now.state ? 0 : WvEvent.STATE;
   const address = sameGids(before.gids, now.gids) ? 0 : WvEvent.ADDRESS;
@@ -143,7 +143,7 @@ export function sameGids(a: readonly Uint8Array[], b: readonly Uint8Array[]): bo
   return a.length === b.length && a.every((gid, index) => sameGid(gid, b[index]!));
 }
 
-/** The addresses of a port but for those that ports of another HCA have already. */
+/** The addresses of a port, except those that ports of another HCA already have. */
 function ownAddresses(port: HcaPort, others: readonly HcaPort[]): Pick<HcaPort, 'gids' | 'addresses'> {
   const own = (gid: Uint8Array): boolean =>
     !others.some(
@@ -157,7 +157,7 @@ function ownAddresses(port: HcaPort, others: readonly HcaPort[]): Pick<HcaPort, 
     : { gids: gids.filter(own), addresses: addresses.filter(({ gid }) => own(gid)) };
 }
 
-/** The table of devices, looked at again when it is older than a second or misses something. */
+/** The table of devices, scanned again when it is older than a second or an entry is missing. */
 export class PortTable {
   /** The latest result, which is mostly requested again; valid for that scan of the interfaces. */
   private lastFound:
@@ -165,18 +165,18 @@ export class PortTable {
     | undefined = undefined;
   private ports = new Map<bigint, KnownPort>();
   private readAt = Number.NEGATIVE_INFINITY;
-  /** Called for every difference that a scan finds. */
+  /** Called for every difference found by a scan. */
   onChange: (change: PortChange) => void = () => {};
 
-  /** By source and destination, the latest last. */
+  /** By source and destination, the most recent last. */
   private readonly routes = new Map<string, SeenRoute>();
-  /** CA GUIDs of devices that are taken for gone. */
+  /** CA GUIDs of devices that are treated as removed. */
   private readonly hidden = new Set<bigint>();
-  /** A scan is queued. */
+  /** Whether a scan is queued. */
   private queued = false;
 
   constructor(
-    /** Those that come first own what several have. */
+    /** The first HCA with an address or GUID owns it. */
     private readonly hcas: readonly HcaBackend[],
     private readonly network: Pick<HostNetwork, 'route'>,
     private readonly work: Pick<WorkItems, 'queue'>,
@@ -184,8 +184,8 @@ export class PortTable {
   ) {}
 
   /**
-   * Scans the interfaces if the last scan is old; with `force` always. At DISPATCH_LEVEL the scan is queued as a work
-   * item, and until then the last one counts.
+   * Scans the interfaces if the last scan is out of date; with `force` always. At DISPATCH_LEVEL the scan is queued as
+   * a work item, and until then the last one applies.
    */
   refresh(force = false): void {
     if (!force && this.now() - this.readAt < freshMs) return;
@@ -200,7 +200,7 @@ export class PortTable {
   }
 
   private look(): void {
-    assertPassive("looking at the host's interfaces");
+    assertPassive("reading the host's interfaces");
     const previous = this.ports;
     this.ports = this.read();
     this.readAt = this.now();
@@ -229,7 +229,7 @@ export class PortTable {
     return ports;
   }
 
-  /** Takes a device for gone (true) or no longer (false), and looks at once: pulling a device without a wrench. */
+  /** Treats a device as removed (true) or present (false) and scans at once: a simulated unplug. */
   hide(guid: bigint, gone: boolean): void {
     if (gone) this.hidden.add(guid);
     else this.hidden.delete(guid);
@@ -242,7 +242,7 @@ export class PortTable {
     return [...this.ports.values()];
   }
 
-  /** As {@link get}, by the last look: does not wait. */
+  /** As {@link get}, from the last scan: does not block. */
   peek(guid: bigint): KnownPort | undefined {
     return this.ports.get(guid);
   }
@@ -253,8 +253,8 @@ export class PortTable {
   }
 
   /**
-   * The device that has this address now; looks again before it says no, or at DISPATCH_LEVEL afterwards. `scopeId`
-   * chooses among link-local ones.
+   * The device that has this address now. Scans again before it returns undefined, at DISPATCH_LEVEL afterwards.
+   * `scopeId` selects among link-local addresses.
    */
   ofGid(gid: Uint8Array, scopeId = 0): KnownPort | undefined {
     this.refresh();
@@ -285,17 +285,18 @@ export class PortTable {
   }
 
   /**
-   * The way to `remote`: from `source`, an address of this host, or from the one that the system chooses. Undefined: no route, or the
-   * route begins at an address that no device has. `scopeId` chooses among the interfaces of link-local addresses and groups.
+   * The path to `remote` from `source`, an address of this host, or from the address selected by the OS. Undefined: no
+   * route, or the route begins at an address that no device has. `scopeId` selects among the interfaces of link-local
+   * addresses and groups.
    */
   routeTo(remote: Uint8Array, source: Uint8Array | undefined, scopeId = 0): LocalRoute | undefined {
-    assertPassive("asking for the host's routes");
+    assertPassive("reading the host's routes");
     if (this.ofGid(remote, scopeId)) return this.startAt(source ?? remote, remote, scopeId, largestMtu);
     if (source && isLoopback(source)) return undefined;
     const scoped = isLinkLocal(remote) || isMulticast(remote);
     const route = this.network.route(remote, source, scoped ? scopeId : 0);
     if (!route) return undefined;
-    // Packets from the address of one interface may leave by another.
+    // Packets from the address of one interface may leave through another.
     const leaves = [...this.ports.values()].find((one) => one.interfaceIndex === route.interfaceIndex);
     const mtu = Math.min(
       leaves?.activeMtu ?? largestMtu,
@@ -327,8 +328,8 @@ export class PortTable {
   }
 
   /**
-   * Bytes of payload of the longest packet from `source` to `remote`, by the last {@link routeTo}: does not wait. 0: no more than
-   * `pathMtu`, because nobody has asked for this route, or a smaller MTU than its own is wanted.
+   * Payload of the longest packet from `source` to `remote` in bytes, from the last {@link routeTo}: does not block. 0:
+   * no more than `pathMtu`, because this route was never looked up, or a smaller MTU is requested.
    */
   packetBytes(source: Uint8Array, remote: Uint8Array, pathMtu: number): number {
     const seen = this.routes.get(routeKey(source, remote));
@@ -352,8 +353,8 @@ const defaultHopLimit = 64;
 
 /**
  * The path of an address vector from this port, or a status: INVALID_PARAMETER without a network route (RoCE routes
- * every packet by GIDs), INVALID_ADDRESS for a source GID that the port does not have, no destination at all, or two
- * address families.
+ * every packet by GIDs), INVALID_ADDRESS for a source GID that the port does not have, no destination, or two address
+ * families.
  */
 export function pathOfAv(port: HcaPort, av: IbAddressVector): { path: PathParameters } | { status: number } {
   const { sGid: source, dGid: destination, trafficClass } = av;
@@ -362,7 +363,7 @@ export function pathOfAv(port: HcaPort, av: IbAddressVector): { path: PathParame
   if (!known || isUnspecified(destination) || isV4(source) !== isV4(destination)) {
     return { status: Status.INVALID_ADDRESS };
   }
-  // IPv6's link-local addresses and groups are valid only with their interface.
+  // IPv6 link-local addresses and groups are valid only with their interface.
   const scoped = !isV4(destination) && (isLinkLocal(destination) || isMulticast(destination));
   return {
     path: {

@@ -1,5 +1,5 @@
 /**
- * The HCA driver's objects, parameters and results of verbs. As in the IRP-based verbs RFC (2005) they are public
+ * The HCA driver's objects, and parameters and results of verbs. As in the IRP-based verbs RFC (2005) they are public
  * structures, not opaque handles, and each may have a dispatch table for events.
  */
 
@@ -16,46 +16,46 @@ import type { IbAddressVector, KnownPort, PortTable } from './hca-ports.js';
 
 /**
  * Data between the user-mode provider and this driver (CI_UDATA). The driver checks it like any other input, and sets
- * `outputSize` to the number of bytes that it has written to `output`.
+ * `outputSize` to the number of bytes written to `output`.
  */
 export interface CiUdata {
-  /** The provider's bytes behind the structure of the IOCTL; empty if there are none. */
+  /** The provider's bytes after the structure of the IOCTL; may be empty. */
   readonly input: Uint8Array;
-  /** Memory for the driver's answer; its length is what the provider has room for. */
+  /** Memory for the driver's output; its length is the room that the provider has. */
   readonly output: Uint8Array;
-  /** Bytes of `output` that the driver has written. */
+  /** Number of bytes of `output` written by the driver. */
   outputSize: number;
   /** The provider's command and the driver's status (`ci_umv_buf_t`): VerbInfo of the IOCTL, in and out. Default 0. */
   readonly command?: number;
-  /** The driver's answer in VerbInfo, such as a failure that the IOCTL itself does not tell. */
+  /** The driver's status in VerbInfo, such as a failure that the IOCTL itself does not report. */
   status?: number;
 }
 
-/** One device of an HCA, which WinVerbs takes for an HCA: the extension of its device object. */
+/** One device of an HCA, which WinVerbs treats as an HCA: the extension of its device object. */
 export class Hca {
-  /** The interface is gone, for good. */
+  /** Whether the interface is gone permanently. */
   unplugged = false;
-  /** There was a fatal error; reset when the last instance is closed. */
+  /** Whether there was a fatal error; reset when the last instance is closed. */
   failed = false;
-  /** It has failed for good, with all devices of its HCA. */
+  /** Whether it has failed permanently, with all devices of its HCA. */
   broken = false;
-  /** Of CiModifyCa; undefined: the CA GUID. */
+  /** Set by CiModifyCa; undefined: the CA GUID. */
   systemImageGuid: bigint | undefined = undefined;
-  /** Of CiModifyPort. */
+  /** Set by CiModifyPort. */
   initType = 0;
   /** Port capabilities and the instances that hold them. @internal */
   readonly capabilityHolders = new Map<number, IbCa>();
-  /** The open instances; the last one that is closed ends a failure. @internal */
+  /** The open instances; closing the last one ends a failure. @internal */
   readonly instances = new Set<IbCa>();
-  /** Constant for the life of the HCA. */
+  /** Limits, constant for the life of the HCA. */
   readonly limits: HcaLimits;
-  /** What carries the verbs out. @internal */
+  /** Executes the verbs. @internal */
   readonly native: NativeHca;
   /** @internal */
   readonly backend: HcaBackend;
-  /** What the backend keeps of this device. @internal */
+  /** The backend's own state of this device. @internal */
   readonly own: BackendDevice;
-  /** The last that was known of the port. @internal */
+  /** The last known port. @internal */
   private lastPort: KnownPort;
 
   /** @internal */
@@ -67,7 +67,7 @@ export class Hca {
     port: KnownPort,
     /** Live queues of all devices of the backend by handle, for its events. @internal */
     readonly registry: HcaRegistry,
-    /** For verbs that may wait. @internal */
+    /** For verbs that may block. @internal */
     readonly work: WorkItems,
   ) {
     this.lastPort = port;
@@ -77,7 +77,7 @@ export class Hca {
     this.own = port.hca.addDevice(port);
   }
 
-  /** The CA GUID, an EUI-64; it stays as long as the device is there. */
+  /** The CA GUID, an EUI-64; constant as long as the device exists. */
   get guid(): bigint {
     return this.lastPort.guid;
   }
@@ -87,14 +87,14 @@ export class Hca {
     return this.unplugged || this.failed;
   }
 
-  /** The port as it was at the last look; after removal as it was then, down and without addresses. */
+  /** The port as of the last scan; after removal, that port without addresses and in state down. */
   get port(): KnownPort {
     const current = this.unplugged ? undefined : this.ports.peek(this.guid);
     if (current) this.lastPort = current;
     return this.lastPort;
   }
 
-  /** The interface is gone. @internal */
+  /** Called when the interface is gone. @internal */
   remove(): void {
     this.lastPort = { ...this.lastPort, state: PortState.DOWN, gids: [], addresses: [] };
     this.unplugged = true;
@@ -102,7 +102,7 @@ export class Hca {
   }
 
   /**
-   * Releases an instance. The last one ends a fatal error: the HCA is reset. Returns whether the instance held
+   * Releases an instance. The last release ends a fatal error: the HCA is reset. Returns whether the instance held
    * capabilities of the port.
    *
    * @internal
@@ -124,8 +124,8 @@ export interface HcaRegistry {
 }
 
 /**
- * Call-backs for events of an HCA instance (IB_CA_DISPATCH); members may be missing. Call-backs of all objects get the
- * context that the client has passed with them, and are called at DISPATCH_LEVEL.
+ * Callbacks for events of an HCA instance (IB_CA_DISPATCH); all are optional. Callbacks of all objects receive the
+ * context passed by the client, and are called at DISPATCH_LEVEL.
  */
 export interface IbCaDispatch<C = unknown> {
   /** The HCA has failed: close the instance. */
@@ -134,9 +134,9 @@ export interface IbCaDispatch<C = unknown> {
   portEvent?(ca: IbCa, context: C, port: number, event: number): void;
 }
 
-/** Call-backs for events of a queue pair; members may be missing. */
+/** Callbacks for events of a queue pair; all are optional. */
 export interface IbQpDispatch<C = unknown> {
-  /** `event` as in QpEventType; `reason` of a fatal one: the status of the completion that failed. */
+  /** `event` as in QpEventType; `reason` of a fatal event: the status of the failed completion. */
   asyncEvent?(qp: IbQp, context: C, event: number, reason: number): void;
 }
 
@@ -149,31 +149,31 @@ export interface WithProvider {
 /** An open instance of an HCA (IB_CA). */
 export class IbCa implements WithProvider {
   provider: object | null | undefined = undefined;
-  /** Objects made from this instance. */
+  /** Objects created from this instance. */
   readonly resources = new References();
-  /** Closing has begun: no more objects are made from the instance. */
+  /** Whether closing has begun: no more objects can be created from the instance. */
   closed = false;
   /** Requests for events (CiGetCaFatalEvent, CiGetCaPortEvent), and unreported events. */
   readonly fatalWaits = new IrpQueue();
-  /** Requests of CiGetCaPortEvent, in the order of their coming. */
+  /** Requests of CiGetCaPortEvent, in order of arrival. */
   readonly portWaits = new IrpQueue();
-  /** A fatal error has happened that no request was waiting for. */
+  /** Whether a fatal error occurred while no request was pending. */
   fatalUntold = false;
-  /** WV_EVENT_* values of events that no request was waiting for. */
+  /** WV_EVENT_* values of events that occurred while no request was pending. */
   readonly portUntold: number[] = [];
 
   constructor(
-    /** The access layer by which the client has opened it. */
+    /** The access layer through which the client has opened it. */
     readonly al: IbAl,
     /** The device object, referenced until the instance is closed. */
     readonly device: DeviceObject<Hca>,
-    /** The client's own value for its call-backs. */
+    /** The client's value for its callbacks. */
     readonly context: unknown,
-    /** The client's call-backs; empty for clients in user mode. */
+    /** The client's callbacks; empty for user-mode clients. */
     readonly dispatch: IbCaDispatch,
   ) {}
 
-  /** The device that this is an instance of. */
+  /** The device of this instance. */
   get hca(): Hca {
     return this.device.extension;
   }
@@ -182,23 +182,23 @@ export class IbCa implements WithProvider {
 /** A protection domain. */
 export class IbPd implements WithProvider {
   provider: object | null | undefined = undefined;
-  /** Regions, windows, queues and address handles of the domain: while there are any it is not deallocated. */
+  /** Regions, windows, queues and address handles of the domain: while there are any, it cannot be deallocated. */
   readonly resources = new References();
 
   constructor(
-    /** The instance that it was made from. */
+    /** The instance that it was created from. */
     readonly ca: IbCa,
-    /** The HCA's own number of it. */
+    /** The HCA's handle. */
     readonly handle: number,
   ) {}
 }
 
-/** A memory region, named by its keys. */
+/** A memory region, identified by its keys. */
 export class IbMr {
   constructor(
-    /** The protection domain that the keys are valid in. */
+    /** The protection domain in which the keys are valid. */
     readonly pd: IbPd,
-    /** The key for SGEs of this side. */
+    /** The key for local SGEs. */
     readonly lkey: number,
     /** The key for the peer, as a number. */
     readonly rkey: number,
@@ -209,11 +209,11 @@ export class IbMr {
 export class IbMw implements WithProvider {
   provider: object | null | undefined = undefined;
   constructor(
-    /** The protection domain that the window may be bound in. */
+    /** The protection domain in which the window may be bound. */
     readonly pd: IbPd,
-    /** The HCA's own number of it. */
+    /** The HCA's handle. */
     readonly handle: number,
-    /** The key that it was made with; binding changes its low byte. */
+    /** The key that it was created with; binding changes its low byte. */
     readonly rkey: number,
   ) {}
 }
@@ -224,24 +224,24 @@ export class IbAv implements WithProvider {
   constructor(
     /** The protection domain whose queue pairs may use it. */
     readonly pd: IbPd,
-    /** The HCA's own number of it, which send requests name. */
+    /** The HCA's handle, for send requests. */
     readonly handle: number,
-    /** Where datagrams with it go. @internal */
+    /** The destination of its datagrams. @internal */
     readonly attributes: IbAddressVector,
   ) {}
 }
 
-/** A queue pair's membership in a multicast group, by the interface that has joined it. */
+/** A queue pair's membership in a multicast group, on the interface that has joined it. */
 export interface IbMcast {
   /** The group's GID, 16 bytes. */
   readonly gid: Uint8Array;
-  /** The group's LID as the client gave it; RoCE has none. */
+  /** The group's LID as passed by the client; RoCE has none. */
   readonly lid: number;
   /** The index of the network interface that has joined the group. */
   readonly interfaceIndex: number;
 }
 
-/** Call-backs for events of a completion queue (IB_CQ_DISPATCH); members may be missing. */
+/** Callbacks for events of a completion queue (IB_CQ_DISPATCH); all are optional. */
 export interface IbCqDispatch<C = unknown> {
   /** The event of ciRearmCq. */
   compEvent?(cq: IbCq, context: C): void;
@@ -256,36 +256,36 @@ export class IbCq implements WithProvider {
   readonly resources = new References();
   /** Event requests that the HCA may complete. */
   readonly waiters = new Set<Irp>();
-  /** Event requests of kernel clients: CQ_NOTIFY's type of each. */
+  /** Event requests of kernel clients, with the type of CQ_NOTIFY. */
   readonly kernelWaits = new IrpQueue<number>();
-  /** The HCA reports completions to this kernel. */
+  /** Whether the HCA reports completions to this kernel. */
   listening = false;
-  /** A completion event that was not reported to a call-back or request. */
+  /** Whether a completion event was not reported to a callback or request. */
   untold = false;
-  /** It has overrun. */
+  /** Whether it has overrun. */
   dead = false;
 
   constructor(
-    /** The instance that it was made from. */
+    /** The instance that it was created from. */
     readonly ca: IbCa,
-    /** The HCA's own number of it. */
+    /** The HCA's handle. */
     readonly handle: number,
-    /** The client's own value for its call-backs. */
+    /** The client's value for its callbacks. */
     readonly context: unknown,
-    /** The client's call-backs; empty for clients in user mode. */
+    /** The client's callbacks; empty for user-mode clients. */
     readonly dispatch: IbCqDispatch,
     /** The actual number of entries. */
     public numCqes: number,
   ) {}
 }
 
-/** Call-backs for events of a shared receive queue; members may be missing. */
+/** Callbacks for events of a shared receive queue; all are optional. */
 export interface IbSrqDispatch<C = unknown> {
   /** Fewer receives are left than the limit. */
   limitEvent?(srq: IbSrq, context: C): void;
-  /** A queue pair in ERROR takes nothing more from the queue. */
+  /** A queue pair in ERROR takes no more receives from the queue. */
   lastWqeEvent?(srq: IbSrq, context: C, qp: IbQp): void;
-  /** `event` as in SrqEventType: the queue has failed for good. */
+  /** `event` as in SrqEventType: the queue has failed permanently. */
   asyncEvent?(srq: IbSrq, context: C, event: number): void;
 }
 
@@ -296,25 +296,25 @@ export class IbSrq implements WithProvider {
   readonly resources = new References();
   /** Event requests, and unreported events: the limit event, and ended queue pairs. */
   readonly waits = new IrpQueue();
-  /** The limit was reached while no request was waiting. */
+  /** Whether the limit was reached while no request was pending. */
   limitUntold = false;
-  /** Queue pairs that take nothing more from it, of which no request has been told. */
+  /** Queue pairs that take no more receives from it, not yet reported to a request. */
   readonly endedUntold = new Set<IbQp>();
-  /** Its ring was invalid. */
+  /** Whether its ring was invalid. */
   broken = false;
 
   constructor(
     /** The protection domain of its receives' memory. */
     readonly pd: IbPd,
-    /** The HCA's own number of it. */
+    /** The HCA's handle. */
     readonly handle: number,
     /** The actual number of receives. */
     public maxWr: number,
     /** The actual number of SGEs of a receive. */
     readonly maxSge: number,
-    /** The client's own value for its call-backs. */
+    /** The client's value for its callbacks. */
     readonly context: unknown,
-    /** The client's call-backs; empty for clients in user mode. */
+    /** The client's callbacks; empty for user-mode clients. */
     readonly dispatch: IbSrqDispatch,
   ) {}
 }
@@ -338,11 +338,11 @@ export type IbQpCreate = Omit<
   sendDepth: number;
   /** Outstanding receives, as granted; 0 with a shared receive queue. */
   receiveDepth: number;
-  /** 0: up to the HCA's limit. */
+  /** Outstanding RDMA Reads and atomics of this side; 0: the HCA's limit. */
   initiatorDepth: number;
-  /** 0: up to the HCA's limit. */
+  /** The peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
   responderResources: number;
-  /** It takes requests of fast registration, which the provider checks. */
+  /** Whether it accepts fast registration requests, which the provider checks. */
   memoryManagement: boolean;
 };
 
@@ -351,35 +351,35 @@ const noGroups: readonly IbMcast[] = [];
 /** A queue pair. */
 export class IbQp implements WithProvider {
   provider: object | null | undefined = undefined;
-  /** Hears of its events before the client does: the endpoint that a kernel client has connected it with. */
+  /** Receives its events before the client does: the endpoint to which a kernel client has connected it. */
   connectionEvent: ((event: number, reason: number) => void) | undefined = undefined;
-  /** UD: the multicast groups that it is attached to. */
+  /** UD: the multicast groups to which it is attached. */
   groups: readonly IbMcast[] = noGroups;
   /** QpMask bits of the attributes set since RESET. */
   given = 0;
-  /** The last one that was set. */
+  /** The last P_Key index that was set. */
   pkeyIndex = 0;
-  /** Event requests, made for the first, and unreported events; undefined if the client has a call-back. */
+  /** Event requests, created by the first, and unreported events; undefined if the client has a callback. */
   waits: IrpQueue | undefined = undefined;
-  /** Numbers of events (QpEventType) that no request was waiting for. */
+  /** Events (QpEventType) that occurred while no request was pending. */
   untold: number[] | undefined = undefined;
 
   constructor(
-    /** The protection domain that its memory and windows are of. */
+    /** The protection domain of its memory and windows. */
     readonly pd: IbPd,
     /** The completion queue of its send requests. */
     readonly sendCq: IbCq,
     /** The completion queue of its receives. */
     readonly receiveCq: IbCq,
-    /** The queue that it takes receives from; undefined: it has its own. */
+    /** The queue from which it takes receives; undefined: its own. */
     readonly srq: IbSrq | undefined,
-    /** The HCA's own number of it. */
+    /** The HCA's handle. */
     readonly handle: number,
-    /** Its number on the wire, 24 bits. */
+    /** Its queue pair number, 24 bits. */
     readonly qpn: number,
-    /** What it was created with. */
+    /** Its creation parameters. */
     readonly create: IbQpCreate,
-    /** The client's own value for its call-backs. */
+    /** The client's value for its callbacks. */
     readonly context: unknown,
     /** Empty once the queue pair is destroyed. */
     public dispatch: IbQpDispatch,
@@ -394,7 +394,7 @@ export function providerInput<V>(
   return udata.input.length >= layout.size ? layout.decode(udata.input) : undefined;
 }
 
-/** A ring address that a number can represent exactly; any other one becomes an invalid address. */
+/** A ring address that a number can represent exactly; any other becomes an invalid address. */
 export function ringAddress(address: bigint): number {
   return address < 2n ** 47n ? Number(address) : 0;
 }
@@ -404,12 +404,12 @@ export function finish<T>(irp: Irp<T>, status: number, information?: T): number 
   return status === Status.SUCCESS ? irp.complete(status, information) : irp.complete(status);
 }
 
-/** Whether provider output of `size` bytes fits. No output at all is allowed (a provider without that hook). */
+/** Whether provider output of `size` bytes fits. No output is valid too (a provider without that hook). */
 export function outputFits(udata: CiUdata, size: number): boolean {
   return udata.output.length === 0 || udata.output.length >= size;
 }
 
-/** Returns provider output, if the provider requested it. */
+/** Returns provider output if the provider has requested it. */
 export function putOutput(udata: CiUdata, bytes: Uint8Array): void {
   if (udata.output.length < bytes.length) return;
   udata.output.set(bytes);

@@ -1,50 +1,50 @@
-/** This host's network interfaces and routes, as far as RDMA devices need them: from the system, or simulated by tests. */
+/** This host's network interfaces and routes, as far as RDMA devices need them: from the OS, or simulated by tests. */
 import type { AddonBinding } from '../../hca/soft-hca-binding.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 
 /** An address of an interface. */
 export interface InterfaceAddress {
-  /** 16 bytes; IPv4 is `::ffff:a.b.c.d`. */
+  /** The address, 16 bytes; IPv4 is `::ffff:a.b.c.d`. */
   gid: Uint8Array;
   family: 4 | 6;
-  /** Bits of the subnet, counted in the address's own family. */
+  /** Length of the subnet prefix in bits, in the address's own family. */
   prefixLength: number;
 }
 
 /** A network interface. */
 export interface HostInterface {
   name: string;
-  /** As in IPv6 scope ids; unique on the host. */
+  /** Interface index as in IPv6 scope ids; unique on the host. */
   index: number;
-  /** 6 bytes; undefined for interfaces without a MAC. */
+  /** The MAC address, 6 bytes; undefined for interfaces without one. */
   mac: Uint8Array | undefined;
-  /** Bytes of an IP packet. */
+  /** Maximum size of an IP packet in bytes. */
   mtu: number;
-  /** Switched on, and with a carrier if it is of a kind that has one. */
+  /** Whether it is enabled and, if applicable, has a carrier. */
   up: boolean;
   addresses: InterfaceAddress[];
 }
 
-/** How packets leave for a destination. */
+/** The route of packets to a destination. */
 export interface HostRoute {
-  /** The source address that the system chooses, or the given one. */
+  /** The source address selected by the OS, or the given one. */
   source: Uint8Array;
-  /** The interface by which they leave. */
+  /** The outgoing interface. */
   interfaceIndex: number;
-  /** Bytes of an IP packet, if the route has an MTU of its own; 0: the interface's. */
+  /** Maximum size of an IP packet in bytes, if the route has its own MTU; 0: the interface's. */
   mtu: number;
 }
 
 /** The source of interfaces and routes. */
 export interface HostNetwork {
   interfaces(): HostInterface[];
-  /** Reports changes, until the returned function is called. Undefined: changes are not reported. */
+  /** Reports changes until the returned function is called. Undefined: changes are not reported. */
   watch(changed: () => void): (() => void) | undefined;
   /**
-   * The system's route to a destination. `source`: of packets that leave from this address; undefined: the system chooses one.
-   * `interfaceIndex`: of packets that leave by this interface; 0: by any. Undefined: there is none.
+   * The OS's route to a destination. `source`: the source address; undefined: selected by the OS. `interfaceIndex`: the
+   * outgoing interface; 0: any. Undefined: there is no route.
    *
-   * @throws StatusError INSUFFICIENT_RESOURCES, TOO_MANY_OPENED_FILES: the system could not be asked.
+   * @throws StatusError INSUFFICIENT_RESOURCES, TOO_MANY_OPENED_FILES: the OS could not be queried.
    */
   route(
     destination: Uint8Array,
@@ -53,11 +53,11 @@ export interface HostNetwork {
   ): HostRoute | undefined;
   /** As {@link watch}, for routes. */
   watchRoutes(changed: () => void): (() => void) | undefined;
-  /** A text that differs between hosts and network namespaces, and outlives a restart where it can. */
+  /** A text that differs between hosts and network namespaces, and survives a restart if possible. */
   identity(): string;
 }
 
-/** A MAC of Ethernet, or undefined: loopback has all zeros, tunnels another length. */
+/** An Ethernet MAC, or undefined: loopback has all zeros, tunnels another length. */
 export function ethernetMac(mac: Uint8Array): Uint8Array | undefined {
   return mac.length === 6 && mac.some((byte) => byte !== 0) ? mac : undefined;
 }
@@ -95,7 +95,7 @@ export class SystemNetwork implements HostNetwork {
   ): HostRoute | undefined {
     const { status, ...route } = this.system.findRoute(destination, from ?? unspecified, interfaceIndex);
     if (status === Status.INSUFFICIENT_RESOURCES || status === Status.TOO_MANY_OPENED_FILES) {
-      throw new StatusError(status, 'The system has no socket left to ask for a route.');
+      throw new StatusError(status, 'The OS cannot create a socket to look up a route.');
     }
     return status === Status.SUCCESS ? route : undefined;
   }
