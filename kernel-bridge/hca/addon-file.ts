@@ -1,6 +1,6 @@
 /**
- * Finds the native addons: those that were built here (`build/Release`, for Windows `build/win32-x64`), else those of this platform's package, an optional
- * dependency such as `@networkdirect/linux-x64-gnu`.
+ * Finds the native addons: those built from this source tree (`build/Release`, for Windows `build/win32-x64`),
+ * otherwise those of this platform's package, an optional dependency such as `@networkdirect/linux-x64-gnu`.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,13 +9,13 @@ import { checkSurroundings } from './surroundings.js';
 
 const require = createRequire(import.meta.url);
 
-/** The folder of addons that were built here, relative to the compiled file in `dist/kernel-bridge/hca/`. */
+/** The folder of locally built addons, relative to the compiled file in `dist/kernel-bridge/hca/`. */
 const builtHere = `../../../build/${process.platform === 'win32' ? 'win32-x64' : 'Release'}`;
 
-/** As much of an executable as has the name of its program interpreter. */
+/** Number of bytes of an executable that include the name of its program interpreter. */
 const HEAD_BYTES = 4096;
 
-/** Which C library this Node.js has: its executable names the dynamic linker. */
+/** The C library of this Node.js: its executable contains the name of the dynamic linker. */
 function cLibrary(): 'gnu' | 'musl' {
   const head = Buffer.alloc(HEAD_BYTES);
   try {
@@ -26,40 +26,40 @@ function cLibrary(): 'gnu' | 'musl' {
       closeSync(file);
     }
   } catch {
-    // An executable that cannot be read; most systems have glibc.
+    // The executable cannot be read; most hosts have glibc.
   }
   return head.includes('/ld-musl-') ? 'musl' : 'gnu';
 }
 
-/** The package that has the addons for this platform; it exists for some platforms only. */
+/** The package with the addons for this platform; it exists for some platforms only. */
 function platformPackage(): string {
   const libc = process.platform === 'linux' ? `-${cLibrary()}` : '';
   return `@networkdirect/${process.platform}-${process.arch}${libc}`;
 }
 
-/** Whether `require` has not found the addon. It can have missed nothing else, because an addon requires no module. */
+/** Whether `require` did not find the addon. It cannot be another module, because an addon requires none. */
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND';
 
-/** What the dynamic linker says of EMFILE and ENFILE. */
+/** The dynamic linker's message for EMFILE and ENFILE. */
 const NO_DESCRIPTOR = /Too many open files/;
 
 function adviceFor(why: string, platform: string): string {
   if (NO_DESCRIPTOR.test(why)) {
-    return 'This process has no file descriptor left for it; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
+    return 'This process has no file descriptor left; close some, or raise its limit (RLIMIT_NOFILE, ulimit -n).';
   }
   const install = `Install it with its optional dependencies, which have it prebuilt for some platforms (here ${platform})`;
   if (process.platform === 'win32') {
     if (process.arch === 'x64') return `${install}.`;
-    return `It exists for x64 alone: install Node.js for x64, which Windows on ${process.arch} can run.`;
+    return `It exists for x64 only: install Node.js for x64, which Windows on ${process.arch} can run.`;
   }
-  return `${install}, or build it, which takes a C++17 compiler: npx networkdirect build`;
+  return `${install}, or build it with a C++17 compiler: npx networkdirect build`;
 }
 
 /**
- * Loads an addon. An environment variable that names a file has precedence.
+ * Loads an addon. An environment variable with its file name has precedence.
  *
  * @param name - As in the file's name, `networkdirect_hca.node`.
- * @throws Error with the reason why it cannot be loaded, and what to do; `code` is `'EMFILE'` for want of a file descriptor.
+ * @throws Error with the reason and the cure; `code` is `'EMFILE'` if no file descriptor is left.
  */
 export function loadAddonFile(name: 'hca' | 'verbs'): unknown {
   checkSurroundings();

@@ -27,7 +27,7 @@ const invalidParameter = 0xc000_000d;
 /** A command of native code: numbers and flags as arguments, a status as the result. */
 export type RawCommand = (...values: readonly (number | boolean)[]) => number;
 
-/** Commands of {@link HcaCommands} that both addons have. */
+/** Commands of {@link HcaCommands} that both addons implement. */
 type Commands =
   | 'allocatePd'
   | 'deallocatePd'
@@ -55,19 +55,19 @@ type Commands =
   | 'detachMulticast';
 
 /**
- * The commands of an HCA as native code has them (addon/command_face.h), functions that belong to one HCA. Records,
- * paths and groups are in its words and bytes, where results begin at word 0: reused memory, because Node-API makes a
- * string for each member name that it reads.
+ * The commands of an HCA as implemented by native code (addon/command_face.h), functions that belong to one HCA.
+ * Records, paths and groups are passed in its words and bytes, where results begin at word 0: reused memory, because
+ * Node-API creates a string for each member name that it reads.
  */
 export type RawCommands = Readonly<Record<Commands, RawCommand>> & Pick<HcaCommands, 'queryQp'>;
 
-/** The commands of {@link HcaCommands} over those of native code. `owner`: to whom it adds what is created. */
+/** The commands of {@link HcaCommands} over those of native code. `owner`: the owner of created objects. */
 export function commandsOf(raw: RawCommands, shared: SharedWords, owner: () => number) {
   // Members of an object with so many are slow to read.
   const { createQp, modifyQp, connectQp } = raw;
   const { words, bytes } = shared;
 
-  /** The group as an argument. False: it is not an address. */
+  /** Writes the group as an argument. Returns false if it is not an address. */
   const putGroup = (group: Uint8Array): boolean => {
     if (!(group instanceof Uint8Array) || group.length !== gidBytes) return false;
     bytes.set(group, 0);
@@ -97,7 +97,7 @@ export function commandsOf(raw: RawCommands, shared: SharedWords, owner: () => n
       if ((mask & QpMask.path) !== 0 && !putPath(shared, attributes.path)) return invalidParameter;
       return modifyQp(qp, mask);
     },
-    /** `connection`: of real HCAs the id whose negotiated attributes apply. */
+    /** `connection`: for real HCAs, the id whose negotiated attributes apply. */
     connectQp(
       qp: number,
       { init, rtr, rts }: ConnectSteps,
@@ -132,7 +132,7 @@ export function commandsOf(raw: RawCommands, shared: SharedWords, owner: () => n
   } satisfies Pick<HcaCommands, Commands>;
 }
 
-/** Commands that the software HCA alone has, and that take or return more than numbers. */
+/** Commands that only the software HCA has, and those that take or return more than numbers. */
 type SoftCommands =
   | 'allocateMr'
   | 'createPkeyTable'
@@ -142,7 +142,7 @@ type SoftCommands =
   | 'claimPort'
   | 'takeEvent';
 
-/** The software HCA as native code makes it (addon/hca.h). */
+/** The software HCA as created by native code (addon/hca.h). */
 export interface RawHca
   extends Omit<SoftHca, Commands | SoftCommands | 'queryQp' | 'destroyPkeyTable'>,
     SharedWords {
@@ -151,7 +151,7 @@ export interface RawHca
     Pick<SoftHca, 'destroyPkeyTable'>;
 }
 
-/** Gives native code's software HCA the commands that take and make objects. */
+/** Adds the commands that take and create objects to native code's software HCA. */
 export function softHcaOf(raw: RawHca): SoftHca {
   const { commands, kernelId, words, bytes } = raw;
   const { setWill, sendMad, claimPort, takeEvent, allocateMr, createPkeyTable, queryPkeyTable } = commands;
@@ -179,7 +179,7 @@ export function softHcaOf(raw: RawHca): SoftHca {
       sendMad(path: PathParameters, mad: Uint8Array, pkey = 0xffff) {
         return putPath(shared, path) && putMad(shared, mad) ? sendMad(pkey) : invalidParameter;
       },
-      /** `one`: the address is in the place of a path's source. */
+      /** `one`: the address is passed as the source of a path. */
       claimPort(service: number, address: Uint8Array | null, port: number) {
         if (address !== null) {
           if (address.length !== gidBytes) return { status: invalidParameter, claim: 0, port: 0 };

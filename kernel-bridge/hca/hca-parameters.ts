@@ -2,7 +2,7 @@
 import type { QpAttributeValues } from '../schema/generated/attributes.js';
 import { PeerExtensions } from '../schema/generated/numbers.js';
 
-/** All {@link PeerExtensions} that this version accepts. */
+/** All {@link PeerExtensions} supported by this version. */
 export const ALL_PEER_EXTENSIONS = Object.values(PeerExtensions).reduce((all, one) => all | one, 0);
 
 /** The attributes of a connected queue pair. */

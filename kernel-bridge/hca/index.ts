@@ -3,7 +3,7 @@ import { type RawHca, softHcaOf } from './command-words.js';
 import { channelServer, type RawChannelServer } from './request-channel-server.js';
 import type { AddonBinding } from './soft-hca-binding.js';
 
-/** The addon as native code makes it. */
+/** The addon as created by native code. */
 type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceiveDoorbell'> & {
   openHca(...parameters: Parameters<AddonBinding['openHca']>): RawHca;
   serveChannel(id: number, onRequest: () => void): RawChannelServer;
@@ -12,7 +12,7 @@ type RawBinding = Omit<AddonBinding, 'serveChannel' | 'openHca' | 'ringReceiveDo
 let addon: AddonBinding | undefined;
 
 /**
- * Loads the native addon on the first call; a program that only drives another HCA does not need it.
+ * Loads the native addon on the first call; a program that uses only other HCAs does not need it.
  *
  * @throws Error with the reason why it cannot be loaded, and the command that builds it.
  */
@@ -21,7 +21,7 @@ export function loadAddon(): AddonBinding {
     const raw = loadAddonFile('hca') as RawBinding;
     addon = {
       ...raw,
-      // One doorbell for both queues of a queue pair: the engine looks at whatever is new.
+      // One doorbell for both queues of a queue pair: the engine checks both.
       ringReceiveDoorbell: raw.ringDoorbell,
       openHca: (options, onEvent, server) => softHcaOf(raw.openHca(options, onEvent, server)),
       serveChannel: (id, onRequest) => channelServer(raw.serveChannel(id, onRequest)),

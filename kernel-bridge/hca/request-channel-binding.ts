@@ -1,4 +1,4 @@
-/** The native addon's part of the door: one channel per isolate that opens device files, served by one soft kernel. */
+/** The native addon's request channel: one per isolate that opens device files, served by one soft kernel. */
 
 import type { CallOutcome, SlotState } from '../schema/generated/numbers.js';
 
@@ -10,12 +10,12 @@ export interface NativeChannel {
   readonly id: number;
   /** One word per slot, {@link SlotState}; changes without a call, from any thread. */
   readonly states: Int32Array;
-  /** One word. A change of it invalidates the caches of the user side ({@link ServedChannel.newCacheEpoch}). */
+  /** One word. Its change invalidates the user-side caches ({@link ServedChannel.newCacheEpoch}). */
   readonly cacheEpoch: Int32Array;
   /**
-   * Copies the input and passes the request to the kernel. Returns the slot, or -1 if all slots are taken. With
-   * `overlapped` the event loop delivers the completion by `onComplete`, finished as by {@link finish}, and it keeps
-   * the process alive until then (see {@link hold}); without it the caller must {@link wait}.
+   * Copies the input and passes the request to the kernel. Returns the slot, or -1 if all slots are in use. With
+   * `overlapped`, the event loop delivers the completion through `onComplete`, finished as by {@link finish}, and the
+   * request keeps the process alive until then (see {@link hold}); without it the caller must {@link wait}.
    */
   submit(
     major: number,
@@ -27,7 +27,7 @@ export interface NativeChannel {
   ): number;
   /**
    * A blocking request: submit, wait, status, information, output and release in one. Returns a {@link CallOutcome};
-   * {@link answer} and {@link answerBytes} hold the kernel's answer until the next call. Time-out as in {@link wait}.
+   * {@link answer} and {@link answerBytes} hold the result until the next call. Timeout as in {@link wait}.
    */
   call(
     major: number,
@@ -39,15 +39,15 @@ export interface NativeChannel {
   ): number;
   /**
    * For a completed request: status, information, output and release in one, returned as by {@link call}. The slot of a
-   * `long` answer stays and must be read and released.
+   * `long` output is kept and must be read and released.
    */
   finish(slot: number): number;
   /**
-   * The slot of the overlapped request that completed first among those that `onComplete` has not reported, or -1. It
-   * will not be reported then: the caller finishes it.
+   * The slot of the overlapped request that completed first among those not reported by `onComplete`, or -1. It will
+   * then not be reported: the caller finishes it.
    */
   nextCompletion(): number;
-  /** {@link wait} without limit, and {@link finish}, in one; or `stopped`, and the request continues. */
+  /** {@link wait} without limit and {@link finish} in one; or `stopped`, while the request continues. */
   waitAndFinish(slot: number): number;
   /**
    * Status, information, bytes of output and slot of the latest {@link call} or {@link finish}, or of the `onComplete`
@@ -57,31 +57,31 @@ export interface NativeChannel {
   /** The output of the same request, from the start. */
   readonly answerBytes: Uint8Array;
   /**
-   * Blocks this thread until the slot is done; negative timeout: without limit (a kernel that ends completes all its
-   * slots with DEVICE_REMOVED, so it always returns). False: timed out, or the thread has to stop.
+   * Blocks this thread until the slot is done. Negative timeout: without limit (a kernel that ends completes all of its
+   * slots with DEVICE_REMOVED, so this always returns). False: timed out, or the thread must stop.
    */
   wait(slot: number, timeoutMs: number): boolean;
   status(slot: number): number;
   information(slot: number): number;
-  /** The output bytes of the kernel (`information` of them, bounded by the buffer's size). */
+  /** The output bytes of the kernel (`information` bytes, at most the buffer's size). */
   output(slot: number): Uint8Array;
   /** Requests cancellation of the request in this slot; it may still complete otherwise. */
   cancel(slot: number): void;
-  /** Whether this overlapped request keeps the process alive until it is delivered. It does until `false`. */
+  /** Sets whether this overlapped request keeps the process alive until it is delivered. Initially true. */
   hold(slot: number, holds: boolean): void;
-  /** Releases the slot. A pending one is released when it completes, unseen. */
+  /** Releases the slot. A pending one is released when it completes, unreported. */
   release(slot: number): void;
-  /** Ends pending requests in DEVICE_REMOVED and ends the channel; later requests end so at once. */
+  /** Completes pending requests with DEVICE_REMOVED and ends the channel; later requests end likewise at once. */
   close(): void;
-  /** Why the channel has ended, without a full stop; '' while it exists. */
+  /** The reason why the channel has ended, without a full stop; '' while it exists. */
   readonly problem: string;
 }
 
 /**
- * A request on the kernel side. `input` is the kernel's own copy, valid until the next `take`: copy what you keep.
+ * A request on the kernel side. `input` is the kernel's own copy, valid only until the next `take`.
  *
- * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`: the user side has gone (its isolate has
- * ended, or has closed the channel), every file is closed, and nobody waits for an answer.
+ * The last request of a channel is `{ major: close, fileId: 0, slot: -1 }`: the user side is gone (its isolate has
+ * ended, or has closed the channel), and every file is closed; it needs no completion.
  */
 export interface ChannelRequest {
   /** -1: needs no completion. */
@@ -99,13 +99,13 @@ export interface ChannelRequest {
 export interface NativeChannelServer {
   /**
    * The next request, or undefined; `onRequest` is called for the next one after this has returned undefined. After a
-   * request it waits for some microseconds for the next one, unless this thread's event loop has other work.
+   * request, waits some microseconds for the next one, unless this thread's event loop has other work.
    */
   take(): ChannelRequest | undefined;
   /**
    * Completes a request; output is copied, at most `outputLength` bytes. The user gets `information` bytes of it,
-   * except for `create`, whose information is the file id and whose output is passed whole. False: it was completed
-   * already (the HCA completed a notification natively, or the channel has ended).
+   * except for `create`, whose information is the file id and whose output is passed completely. Returns false if it
+   * had already been completed (natively by the HCA, or because the channel has ended).
    *
    * @throws TypeError for the status PENDING and for arguments of the wrong type.
    */
@@ -122,10 +122,10 @@ export interface NativeChannelServer {
 /** The kernel side of a channel in the thread that serves it. */
 export interface ServedChannel extends NativeChannelServer {
   /**
-   * Makes `take` call this when events of the HCA come while this thread serves requests or waits for one. Otherwise it
-   * would have to return to its event loop for them.
+   * Makes `take` call `onEvent` for events of the HCA that arrive while this thread serves requests or waits for one.
+   * Otherwise it would have to return to its event loop for them.
    */
   answerEvents(onEvent: () => void): void;
-  /** Invalidates the caches of the user side. */
+  /** Invalidates the user-side caches. */
   newCacheEpoch(): void;
 }

@@ -1,13 +1,13 @@
 import type { ChannelRequest, ServedChannel } from './request-channel-binding.js';
 
-/** {@link RawChannelServer.next}: there is no request. */
+/** Result of {@link RawChannelServer.next}: there is no request. */
 const none = -1;
 
 /** The native kernel side of a channel: a request is words and bytes in reused memory. */
 export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEvents' | 'complete'> {
   /** Length of the next request's input in bytes; -1: no request; -2: there are events of the HCA. */
   next(): number;
-  /** From now on next() reports events. */
+  /** Makes next() report events from now on. */
   tellEvents(): void;
   /** The latest request: slot (all bits set: none), serial, major, file id, code, length of the output. */
   readonly request: Uint32Array;
@@ -15,10 +15,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   readonly requestBytes: Uint8Array;
   /** The whole input of a longer request; callable once. */
   longInput(): Uint8Array;
-  /**
-   * Memory for output that native code knows. If native code asked for an array's bytes, V8 would move them out of its
-   * heap.
-   */
+  /** Memory for output, known to native code. If native code requested the bytes of an array, V8 would move them out of its heap. */
   readonly answerBytes: Uint8Array;
   /** As {@link ServedChannel.complete}; a number is the length of an output in `answerBytes`. */
   completeSlot(
@@ -30,7 +27,7 @@ export interface RawChannelServer extends Omit<ServedChannel, 'take' | 'answerEv
   ): boolean;
 }
 
-/** Adds the methods that make objects of requests. */
+/** Adds the methods that create objects for requests. */
 export function channelServer(raw: RawChannelServer): ServedChannel {
   // The methods are bound to their object.
   const { request, requestBytes, answerBytes, next, completeSlot } = raw;

@@ -1,5 +1,5 @@
 /**
- * What the addon of real HCAs offers, in TypeScript: devices of libibverbs, connections of librdmacm. It is loaded where there is a
+ * The interface of the addon for real HCAs: devices of libibverbs, connections of librdmacm. It is loaded if there is a
  * device. Numbers are as in `soft-hca-binding.ts`, commands as in `command-words.ts`.
  */
 import type { HcaLimits, SharedWords } from '../schema/generated/attributes.js';
@@ -7,15 +7,15 @@ import { loadAddonFile } from './addon-file.js';
 import type { RawCommand, RawCommands } from './command-words.js';
 import type { UserHca } from './user-hca.js';
 
-/** LIBRARY_QUERY's answer for devices of libibverbs. */
+/** The output of LIBRARY_QUERY for devices of libibverbs. */
 export const VERBS_USER_LIBRARY = 'networkdirect_verbs';
 
-/** An open device. */
+/** An opened device. */
 export interface VerbsDevice {
-  /** By which commands name it; one that is opened again has another. */
+  /** Identifies it in commands; different each time it is opened. */
   readonly number: number;
   readonly iwarp: boolean;
-  /** As the driver writes it. */
+  /** The firmware version, as reported by the driver. */
   readonly firmware: string;
   readonly nodeGuid: bigint;
   readonly vendorId: number;
@@ -23,11 +23,11 @@ export interface VerbsDevice {
   readonly hardwareVersion: number;
   /** IBV_DEVICE_* flags. */
   readonly capabilities: number;
-  /** 0 none, 1 among the device's own, 2 in the whole node. */
+  /** Scope of atomics: 0 none, 1 the device, 2 the whole node. */
   readonly atomics: number;
   readonly ports: number;
   readonly ackDelay: number;
-  /** Whether its completion queues can grow. */
+  /** Whether its completion queues can be resized. */
   readonly resizesCqs: boolean;
   readonly limits: HcaLimits;
 }
@@ -35,14 +35,14 @@ export interface VerbsDevice {
 /** An entry of a port's GID table. */
 export interface VerbsGid {
   readonly gid: Uint8Array;
-  /** 0 InfiniBand, 1 RoCE v1, 2 RoCE v2. */
+  /** The GID type: 0 InfiniBand, 1 RoCE v1, 2 RoCE v2. */
   readonly type: number;
   readonly index: number;
-  /** Of the network interface; 0: it has none. */
+  /** Index of its network interface; 0: none. */
   readonly interfaceIndex: number;
 }
 
-/** A port now; states and MTUs are IB's codes. */
+/** The current state of a port; states and MTUs are IB's codes. */
 export interface VerbsPort {
   readonly state: number;
   readonly maxMtu: number;
@@ -54,7 +54,7 @@ export interface VerbsPort {
   readonly maxVls: number;
   readonly activeWidth: number;
   readonly activeSpeed: number;
-  /** 1 InfiniBand, 2 Ethernet. */
+  /** The link layer: 1 InfiniBand, 2 Ethernet. */
   readonly linkLayer: number;
   readonly gids: readonly VerbsGid[];
   readonly pkeys: readonly number[];
@@ -81,11 +81,11 @@ export const CmEventType = {
 } as const;
 
 /**
- * Calls of librdmacm, about ids of connections, listeners, claims and look-ups. An address is a port and a scope as arguments, and its GID
- * in the bytes.
+ * Calls of librdmacm, for ids of connections, listeners, claims and lookups. An address is passed as a port and a scope
+ * in the arguments, and its GID in the bytes.
  */
 type CmCommand =
-  /** Arguments: datagrams, for a look-up. Words: the id. */
+  /** Arguments: datagrams, for a lookup. Words: the id. */
   | 'cmCreate'
   | 'cmDestroy'
   /** Arguments: id, address, whether other ids may be bound to the same. Words: the port. */
@@ -99,22 +99,22 @@ type CmCommand =
   /** Arguments: id, backlog. */
   | 'cmListen'
   /**
-   * Arguments: id, bytes of private data, which is in the place of a MAD. Words before: QPN, responder resources, initiator depth, retries,
-   * RNR retries, SRQ.
+   * Arguments: id, length of the private data, which is passed in the place of a MAD. Words before: QPN, responder
+   * resources, initiator depth, retries, RNR retries, SRQ.
    */
   | 'cmConnect'
   | 'cmAccept'
-  /** Arguments: id, bytes of private data. */
+  /** Arguments: id, length of the private data. */
   | 'cmReject'
   | 'cmEstablish'
   | 'cmDisconnect'
-  /** A packet has come before the RTU. */
+  /** Reports a packet that arrived before the RTU. */
   | 'cmNotify'
   /** Closes librdmacm's files of the removed device that an id is bound to. */
   | 'cmCloseRemoved'
   /** Arguments: id, the group as an address. */
   | 'cmJoin'
-  /** Words: both addresses, the device (0: none that is open). */
+  /** Words: both addresses, the device (0: none is open). */
   | 'cmAddresses'
   /**
    * Words: path MTU (code), destination QPN, receive PSN, send PSN, P_Key index, ACK timeout, flow label, hop limit, traffic class.
@@ -124,18 +124,19 @@ type CmCommand =
 /** The devices and connections of one soft kernel. */
 export interface VerbsHca extends SharedWords {
   /**
-   * Those of every HCA, where an owner is the number of a device and `pkeyTable` the number of the physical port; and those of
-   * librdmacm.
+   * The commands of every HCA, with the number of a device as owner and the number of the physical port as `pkeyTable`;
+   * and those of librdmacm.
    */
   readonly commands: RawCommands & Readonly<Record<CmCommand, RawCommand>>;
   deviceNames(): string[];
-  /** A string is the reason why it cannot be opened, a part of a sentence. */
+  /** Opens a device. A string is the reason for a failure, as part of a sentence. */
   openDevice(name: string): VerbsDevice | string;
-  /** Ends all that it has, which its owners end later by the same commands as before, and lets go of it. */
+  /** Destroys all objects of a device, which their owners destroy later with the same commands as before, and closes it. */
   closeDevice(device: number): void;
   queryPort(device: number, port: number): VerbsPort | undefined;
   /**
-   * The kind of the next event for `eventOf`, its device in the word `ownerAt`; the kernel is woken for one that comes after none (0).
+   * The kind of the next event for `eventOf`, with its device in the word `ownerAt`; the kernel is woken for an event
+   * that follows none (0).
    */
   takeEvent(): number;
   counters(): Record<string, number>;
@@ -143,7 +144,7 @@ export interface VerbsHca extends SharedWords {
 }
 
 export interface VerbsBinding extends UserHca {
-  /** @throws Error: rdma-core or the kernel's modules are missing; the message is a part of a sentence. */
+  /** @throws Error: rdma-core or the kernel's modules are missing; the message is part of a sentence. */
   VerbsHca: new (
     waker: object,
   ) => VerbsHca;

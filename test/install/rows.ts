@@ -212,7 +212,7 @@ const runtimes: Row[] = [
       const allowed = ['--allow-addons', '--allow-worker', '--allow-fs-read=*'];
       await place.prints(RECEIVED, '--permission', ...allowed, 'imported.mjs');
       await place.refuses(
-        /has to allow what the package needs: /,
+        /must allow what this package needs: /,
         '--permission',
         '--allow-fs-read=*',
         'imported.mjs',

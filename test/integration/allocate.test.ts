@@ -146,7 +146,7 @@ function saidWith(limits: string, before: string, bytes = 4096): string {
 test('each limit is named by what is refused because of it', () => {
   assert.match(
     saidWith('ulimit -n 64', 'try { for (;;) openSync("/dev/null"); } catch {}'),
-    /native addon cannot be loaded .*Too many open files\)\. This process has no file descriptor left for it; .*ulimit -n\)\.$/,
+    /native addon cannot be loaded .*Too many open files\)\. This process has no file descriptor left; .*ulimit -n\)\.$/,
   );
   // The first call loads the addon, which needs a descriptor, too.
   const openAll = 'allocate(1); try { for (;;) openSync("/dev/null"); } catch {}';

@@ -92,7 +92,7 @@ test('an entry that goes on after it was refused gets nothing any more', async (
   const answers = await seenBy(drivers, 'seen.push(...globalThis.goOn());');
   assert.is(answers.length, 5);
   for (const answer of answers)
-    assert.match(String(answer), /Driver\\late was unloaded, or not loaded after all/);
+    assert.match(String(answer), /Driver\\late was unloaded, or its loading has failed/);
   assert.is((await failure(() => openDeviceFile('\\\\.\\Late'))).status, Status.OBJECT_NAME_NOT_FOUND);
 });
 
@@ -134,7 +134,7 @@ test('a driver releases no reference that it does not have', async () => {
     seen.push(hca.references.users >= 1 ? 'kept' : 'lost');
     kernel.closeFile(file);`,
   );
-  assert.match(String(seen[0]), /Driver\\box has no reference on \\Device\\hca_/);
+  assert.match(String(seen[0]), /Driver\\box does not reference \\Device\\hca_/);
   assert.is(seen[1], 'kept');
 });
 
@@ -260,7 +260,7 @@ test('wrong addresses, counts and private data of a driver’s connections end t
 test('wrong arguments of loadDriver are refused before anything is opened', async () => {
   const before = readCounters().io.openFiles;
   for (const [file, options, reason] of [
-    ['http://', {}, /"http:\/\/" is no URL/],
+    ['http://', {}, /"http:\/\/" is not a valid URL/],
     ['/nowhere.mjs', { parameters: { big: 1n } }, /`parameters` must be a JSON value: .*BigInt/],
     ['/nowhere.mjs', 7, /options of loadDriver must be an object; got number/],
   ] as const) {

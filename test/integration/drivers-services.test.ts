@@ -73,7 +73,7 @@ test('timers run at DISPATCH_LEVEL, work items at PASSIVE_LEVEL; a timer ends on
     await new Promise((resolve) => setTimeout(resolve, 20));`.replaceAll('\\', '\\\\'),
   );
   assert.is(seen.length, 2, String(seen));
-  assert.match(String(seen[0]), /may wait, which is not allowed at DISPATCH_LEVEL/);
+  assert.match(String(seen[0]), /may block, which is not allowed at DISPATCH_LEVEL/);
   assert.is(seen[1], 'opened');
   assert.is(readCounters().io.driverFaults, faults);
 });
@@ -87,8 +87,8 @@ test('the host is looked at at PASSIVE_LEVEL alone', async () => {
     await new Promise((resolve) => kernel.queueWorkItem(() => { seen.push(...attempts.map(looked)); resolve(); }));`,
   );
   assert.equal(seen, [
-    'listing the HCAs may wait, which is not allowed at DISPATCH_LEVEL',
-    'looking for an address may wait, which is not allowed at DISPATCH_LEVEL',
+    'listing the HCAs may block, which is not allowed at DISPATCH_LEVEL',
+    'looking up an address may block, which is not allowed at DISPATCH_LEVEL',
     'seen',
     'seen',
   ]);

@@ -167,8 +167,8 @@ async function connected() {
 
 test('the kernel’s devices open; other names are refused with a sentence', () => {
   for (const name of ['\\\\.\\WinVerbs', '\\\\.\\ibat']) open(name).close();
-  assert.throws(() => open('\\\\.\\nothing'), /there is no such device/);
-  assert.throws(() => open('nothing'), /not a device name/);
+  assert.throws(() => open('\\\\.\\nothing'), /no device has this name/);
+  assert.throws(() => open('nothing'), /not a valid device name/);
 });
 
 test('the devices of this host, and the route between two of its addresses', () => {

@@ -20,7 +20,7 @@ function outputOf(...options: string[]): string {
 }
 
 const CURE =
-  /has to allow what the package needs: --allow-addons, --allow-worker and --allow-fs-read=\*\.\n$/;
+  /must allow what this package needs: --allow-addons, --allow-worker and --allow-fs-read=\*\.\n$/;
 
 test('--no-addons is to be left out', () => {
   const text = outputOf('--no-addons');

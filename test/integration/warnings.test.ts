@@ -84,7 +84,7 @@ needing(test, 'limits')(
     const file = join(folder, 'capture.pcapng');
     const told = record(file, 'ulimit -f 256');
     assert.is(
-      told.match(/The capture has ended: the file '.*' cannot be written any more \(EFBIG\)\./g)?.length,
+      told.match(/The capture has ended: the file '.*' can no longer be written \(EFBIG\)\./g)?.length,
       1,
       told,
     );

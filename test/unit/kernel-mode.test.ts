@@ -26,7 +26,7 @@ import { otherGid } from '../helpers/rig-cm.js';
 const name = ({ status }: { status: number }): string => statusName(status);
 
 test('DISPATCH_LEVEL lasts as long as the routine, also one that fails or is inside another', () => {
-  const refused = (): void => assert.throws(() => assertPassive('reading'), /reading may wait/);
+  const refused = (): void => assert.throws(() => assertPassive('reading'), /reading may block/);
   assertPassive('reading');
   atDispatchLevel(() => {
     atDispatchLevel(refused);
@@ -50,7 +50,7 @@ test('at DISPATCH_LEVEL the last look at the host’s interfaces counts, and a n
   now = 2 * freshMs;
   network.list.pop();
   const look = (irp: Irp): number => {
-    assert.throws(() => ports.routeTo(otherGid, undefined), /routes may wait/);
+    assert.throws(() => ports.routeTo(otherGid, undefined), /routes may block/);
     for (let n = 0; n < 3; n++) assert.is(ports.all().length, 3);
     return irp.complete(Status.SUCCESS, 0);
   };
@@ -61,7 +61,7 @@ test('at DISPATCH_LEVEL the last look at the host’s interfaces counts, and a n
   assert.is(network.reads, looks + 1);
   assert.is(ports.all().length, 2);
   work.queue(() => {});
-  assert.throws(() => atDispatchLevel(() => work.run()), /work items may wait/);
+  assert.throws(() => atDispatchLevel(() => work.run()), /work items may block/);
 });
 
 test('code that is broken off without its finally blocks does not change the level', () => {

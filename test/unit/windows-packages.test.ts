@@ -46,7 +46,7 @@ test('where koffi is missing, the sentence says which package brings it, or that
 test('the software HCA on Windows for arm64: the sentence says which Node.js to install', () => {
   assert.match(
     onWindows('arm64', [], 'loadAddon()'),
-    /native addon cannot be loaded \(.*\)\. It exists for x64 alone: install Node\.js for x64, .*\n$/,
+    /native addon cannot be loaded \(.*\)\. It exists for x64 only: install Node\.js for x64, .*\n$/,
   );
 });
 

@@ -1,4 +1,4 @@
-/** A driver that a program has loaded: its object, its devices and IOCTLs, and the border around its code. */
+/** A driver loaded by a program: its object, its devices and IOCTLs, and the isolation of its code. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Status } from '../../ioctl/status.js';
 import {
@@ -14,17 +14,17 @@ import { DriverFault } from '../io-manager/irql.js';
 /** Serves an IOCTL: completes its IRP, or marks it pending and completes it later. @returns `irp.returnStatus`. */
 export type IoctlHandler = (irp: Irp, file: FileObject) => number;
 
-/** Routines of a driver besides its IOCTLs; all may be missing. */
+/** Routines of a driver besides its IOCTLs; all are optional. */
 export interface DriverRoutines {
-  /** A file is opened: completes the IRP. Default: SUCCESS for a device's own name. */
+  /** A file is being opened: completes the IRP. Default: SUCCESS for a device's own name. */
   create?(file: FileObject, irp: Irp): number;
-  /** The last handle of a file is closed: its pending requests must be completed before this returns. */
+  /** The last handle of a file was closed: its pending requests must be completed before this returns. */
   cleanup?(file: FileObject): void;
-  /** The file has no request any more: frees what the driver keeps of it. */
+  /** The file has no more requests: frees the driver's state of it. */
   close?(file: FileObject): void;
   /**
-   * The driver is to be unloaded, and no file of its devices is open: gives everything back. Without it the driver
-   * cannot be unloaded.
+   * The driver is being unloaded, and no file of its devices is open: releases everything. Without this routine the
+   * driver cannot be unloaded.
    */
   unload?(): void | Promise<void>;
 }
@@ -35,7 +35,7 @@ interface Served {
   readonly outputLength: number;
 }
 
-/** The driver whose code runs now, also in its timers and promises. */
+/** The driver whose code is running, including its timers and promises. */
 const running = new AsyncLocalStorage<ClientDriver>();
 
 /**
@@ -47,11 +47,11 @@ export function runningDriver(): ClientDriver | undefined {
   return running.getStore();
 }
 
-/** A loaded driver's object, which its entry routine gets and fills in (DRIVER_OBJECT). */
+/** The object of a loaded driver, which its entry routine fills in (DRIVER_OBJECT). */
 export class ClientDriver extends DriverObject {
   /** Set by the entry routine. */
   routines: DriverRoutines = {};
-  /** @internal Its devices take new files when it is loaded, and until it is to be unloaded. */
+  /** Its devices accept new files from when it is loaded until it is being unloaded. @internal */
   phase: 'loading' | 'loaded' | 'unloading' = 'loading';
   private readonly served = new Map<number, Served>();
   private readonly devices = new Map<DeviceObject, readonly string[]>();
@@ -59,7 +59,7 @@ export class ClientDriver extends DriverObject {
   /** @internal */
   constructor(
     name: string,
-    /** What the loading program has passed: any JSON value. */
+    /** Parameters passed by the loading program: any JSON value. */
     readonly parameters: unknown,
     private readonly io: IoManager,
   ) {
@@ -73,19 +73,19 @@ export class ClientDriver extends DriverObject {
   }
 
   /**
-   * Makes a device (IoCreateDevice). Programs open it by one of its links.
+   * Creates a device (IoCreateDevice). Programs open it through one of its links.
    *
-   * @param name - `\Device\…`; no other device may have it.
-   * @param links - Names that lead to it (IoCreateSymbolicLink): `\DosDevices\X` is `\\.\X` for programs.
-   * @throws DriverFault if a name is taken, or the driver was unloaded or refused.
+   * @param name - `\Device\…`; must be unique.
+   * @param links - Names that refer to it (IoCreateSymbolicLink): `\DosDevices\X` is `\\.\X` for programs.
+   * @throws DriverFault if a name is in use, or the driver was unloaded or refused.
    */
   createDevice<E = undefined>(name: string, links: readonly string[] = [], extension?: E): DeviceObject<E> {
     const { namespace } = this.io;
     this.assertThere();
     for (const one of [name, ...links]) {
       if (!/^\\[^\\]+\\[^\\]/.test(one))
-        throw new DriverFault(`${one} is no device name such as \\Device\\Disk`);
-      if (namespace.has(one)) throw new DriverFault(`the name ${one} is taken`);
+        throw new DriverFault(`'${one}' is not a valid device name such as \\Device\\Disk`);
+      if (namespace.has(one)) throw new DriverFault(`the name ${one} is already in use`);
     }
     const device = new DeviceObject(this, name, extension as E);
     namespace.add(device);
@@ -94,7 +94,7 @@ export class ClientDriver extends DriverObject {
     return device;
   }
 
-  /** Removes a device and its links; it disappears when its last reference is released (IoDeleteDevice). */
+  /** Deletes a device and its links; it is removed when its last reference is released (IoDeleteDevice). */
   deleteDevice(device: DeviceObject): void {
     const links = this.devices.get(device);
     if (!links) return;
@@ -111,7 +111,7 @@ export class ClientDriver extends DriverObject {
 
   /**
    * Registers an IOCTL of the driver's devices. Requests with less input or output than the given bytes end in
-   * BUFFER_TOO_SMALL, others than the registered ones in INVALID_DEVICE_REQUEST.
+   * BUFFER_TOO_SMALL, and unregistered ones in INVALID_DEVICE_REQUEST.
    */
   onIoctl(code: number, handler: IoctlHandler, inputLength = 0, outputLength = 0): void {
     this.served.set(code >>> 0, { handler, inputLength, outputLength });
@@ -125,13 +125,13 @@ export class ClientDriver extends DriverObject {
     return short ? Status.BUFFER_TOO_SMALL : served.handler;
   }
 
-  /** @internal @throws DriverFault: what would outlive the driver is refused once it was unloaded. */
+  /** @internal @throws DriverFault for anything that would outlive the driver, once it was unloaded. */
   assertThere(): void {
-    if (this.references.ending) throw new DriverFault(`${this.name} was unloaded, or not loaded after all`);
+    if (this.references.ending) throw new DriverFault(`${this.name} was unloaded, or its loading has failed`);
   }
 
   /**
-   * Runs code of the driver; what it throws becomes a {@link DriverFault} that names the driver.
+   * Runs code of the driver; an exception becomes a {@link DriverFault} with the driver's name.
    *
    * @internal
    */
@@ -146,7 +146,7 @@ export class ClientDriver extends DriverObject {
   }
 
   /**
-   * Runs code of the driver for somebody who has no use for its faults: they are counted and reported.
+   * Runs code of the driver for a caller that does not handle its faults: they are counted and reported.
    *
    * @internal
    */
@@ -161,13 +161,13 @@ export class ClientDriver extends DriverObject {
   }
 }
 
-/** Calls the driver's routines, each within its border. */
+/** Calls the driver's routines, each in isolation. */
 class ClientDispatch implements DriverDispatch {
   driver!: ClientDriver;
 
   create(file: FileObject, irp: Irp): number {
     const { driver } = this;
-    // As the I/O manager does, which opens no device of a driver that is still initializing.
+    // Like the I/O manager, which opens no device of a driver that is still initializing.
     if (driver.phase === 'loading') return irp.complete(Status.DEVICE_NOT_READY);
     if (driver.phase === 'unloading') return irp.complete(Status.DEVICE_REMOVED);
     const { create } = driver.routines;

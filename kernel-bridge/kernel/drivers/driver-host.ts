@@ -1,4 +1,4 @@
-/** Loads and unloads drivers. Loaded with the first of them, so that other programs do not pay for it. */
+/** Loads and unloads drivers. This module is loaded with the first driver, so that other programs do not pay for it. */
 import { Status, StatusError } from '../../ioctl/status.js';
 import { DriverFault } from '../io-manager/irql.js';
 import { ClientDriver, runningDriver } from './client-driver.js';
@@ -12,10 +12,10 @@ import {
   runBounded,
 } from './load-module.js';
 
-/** A driver's entry routine (DriverEntry): fills in the driver object, makes devices. It may be asynchronous. */
+/** A driver's entry routine (DriverEntry): fills in the driver object and creates devices. It may be asynchronous. */
 export type DriverEntry = (driver: ClientDriver, kernel: KernelServices) => void | Promise<void>;
 
-/** LOAD's input. */
+/** The input of LOAD. */
 export interface LoadRequest {
   /** A `file:` URL. */
   readonly url: string;
@@ -25,7 +25,7 @@ export interface LoadRequest {
   readonly timeoutMs: number;
 }
 
-/** A driver that was loaded. */
+/** A loaded driver. */
 export interface LoadedDriver {
   /** `\Driver\…` */
   readonly name: string;
@@ -33,17 +33,17 @@ export interface LoadedDriver {
   readonly devices: readonly string[];
 }
 
-/** Maximum of drivers that are loaded, or being loaded. */
+/** Maximum number of drivers that are loaded or being loaded. */
 export const MOST_DRIVERS = 64;
 
-/** What keeps an exception of a driver from ending the kernel's thread. */
+/** Prevents an exception of a driver from ending the kernel's thread. */
 export interface ThreadHooks {
   importModule: ImportModule;
-  /** Whether an uncaught exception is a driver's, and so not the end of the thread. */
+  /** Whether an uncaught exception comes from a driver, so that the thread does not end. */
   contains: () => boolean;
 }
 
-/** A driver and what it has got. */
+/** A driver and its resources. */
 interface Loaded {
   readonly driver: ClientDriver;
   readonly kernel: KernelServices;
@@ -60,7 +60,7 @@ export class DriverHost {
     hooks.contains = () => runningDriver() !== undefined;
     process.on('uncaughtException', (error) => {
       const driver = runningDriver();
-      // What is not a driver's ends the thread, whose reason the channel has by now.
+      // Exceptions of other code end the thread; the channel already has the reason.
       if (!driver) process.exit(1);
       driver.contain(() => {
         throw error;
@@ -73,16 +73,16 @@ export class DriverHost {
   }
 
   /**
-   * Loads a module and runs its `driverEntry`. If that fails, nothing of the driver is left.
+   * Loads a module and runs its `driverEntry`. On failure nothing of the driver remains.
    *
-   * @throws StatusError OBJECT_NAME_COLLISION (the name is taken), INSUFFICIENT_RESOURCES ({@link MOST_DRIVERS}), DRIVER_UNABLE_TO_LOAD
-   *   with the reason.
+   * @throws StatusError OBJECT_NAME_COLLISION (the name is in use), INSUFFICIENT_RESOURCES ({@link MOST_DRIVERS}),
+   * DRIVER_UNABLE_TO_LOAD with the reason.
    */
   async load(request: LoadRequest): Promise<LoadedDriver> {
     const { name, url } = request;
     const key = this.key(name);
     if (this.drivers.has(key) || this.loading.has(key)) {
-      throw new StatusError(Status.OBJECT_NAME_COLLISION, `a driver of the name ${name} is loaded already`);
+      throw new StatusError(Status.OBJECT_NAME_COLLISION, `a driver with the name ${name} is already loaded`);
     }
     if (this.drivers.size + this.loading.size >= MOST_DRIVERS) {
       throw new StatusError(
@@ -99,7 +99,7 @@ export class DriverHost {
       this.drivers.set(key, { driver, kernel });
       return { name: driver.name, devices: driver.deviceNames };
     } catch (error) {
-      // Its entry routine may still be on its way; whatever it asks for from now on is refused.
+      // Its entry routine may still be running; all of its further calls are refused.
       driver.unload(() => {});
       driver.deleteDevices();
       kernel.destroy();
@@ -127,21 +127,22 @@ export class DriverHost {
   }
 
   /**
-   * Unloads a driver: its devices take no new file, and when no file is open its unload routine runs. Ends when there is
-   * no reference to the driver left.
+   * Unloads a driver: its devices accept no new files, and when no file is open its unload routine runs. Completes when
+   * the driver is no longer referenced.
    *
-   * @throws StatusError OBJECT_NAME_NOT_FOUND, INVALID_DEVICE_REQUEST (no unload routine), DEVICE_BUSY (being unloaded),
-   *   INTERNAL_ERROR (its unload routine failed; the driver stays, without devices, and may be unloaded again).
+   * @throws StatusError OBJECT_NAME_NOT_FOUND, INVALID_DEVICE_REQUEST (no unload routine), DEVICE_BUSY (being
+   * unloaded), INTERNAL_ERROR (its unload routine failed; the driver remains, without devices, and may be unloaded
+   * again).
    */
   async unload(name: string): Promise<void> {
     const loaded = this.drivers.get(this.key(name));
     if (!loaded)
-      throw new StatusError(Status.OBJECT_NAME_NOT_FOUND, `no driver of the name ${name} is loaded`);
+      throw new StatusError(Status.OBJECT_NAME_NOT_FOUND, `no driver with the name ${name} is loaded`);
     const { driver, kernel } = loaded;
     if (driver.phase === 'unloading')
-      throw new StatusError(Status.DEVICE_BUSY, `${name} is being unloaded already`);
+      throw new StatusError(Status.DEVICE_BUSY, `${name} is already being unloaded`);
     if (!driver.routines.unload) {
-      const text = `${name} has no unload routine; it stays loaded as long as the kernel runs`;
+      const text = `${name} has no unload routine; it stays loaded while the kernel is running`;
       throw new StatusError(Status.INVALID_DEVICE_REQUEST, text);
     }
     driver.phase = 'unloading';

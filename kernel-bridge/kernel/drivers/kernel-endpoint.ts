@@ -1,4 +1,4 @@
-/** Connections of clients in the kernel: a connect endpoint whose requests are IRPs. Source: IWVConnectEndpoint. */
+/** Connections of kernel clients: a connect endpoint whose requests are IRPs. Source: IWVConnectEndpoint. */
 import { Capacity, RnrRetry } from '../../ioctl/constants.js';
 import { addressOfGid, checkSocketAddress, type SocketAddress } from '../../ioctl/sockaddr.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -20,35 +20,35 @@ import type { Irp } from '../io-manager/irp.js';
 import type { WorkItems } from '../io-manager/work-items.js';
 import type { KernelVerbs } from './kernel-verbs.js';
 
-/** Limits of a connection that its two sides negotiate; what is left out is 0, for retry counts the most that are finite. */
+/** Connection limits negotiated by both sides. Omitted ones are 0; omitted retry counts are the largest finite ones. */
 export interface ConnectionParameters {
-  /** RDMA reads and atomics of the peer that this side serves at a time. More than 255 count as 255. */
+  /** The peer's RDMA Reads and atomics that this side serves at a time. Values above 255 count as 255. */
   readonly responderResources?: number;
-  /** RDMA reads and atomics that this side has outstanding. More than 255 count as 255. */
+  /** Outstanding RDMA Reads and atomics of this side. Values above 255 count as 255. */
   readonly initiatorDepth?: number;
-  /** Repetitions without an acknowledgement, 0 to 7. */
+  /** Retries without an acknowledgement, 0 to 7. */
   readonly retryCount?: number;
-  /** Repetitions when the peer has no receive, 0 to 6; 7: without end. */
+  /** Retries when the peer has no receive posted, 0 to 6; 7: unlimited. */
   readonly rnrRetryCount?: number;
-  /** At most 56 bytes to connect, 196 to accept. */
+  /** Private data: at most 56 bytes for connect, 196 for accept. */
   readonly privateData?: Uint8Array;
 }
 
-/** What is known of an endpoint: both addresses, and what the peer has offered. */
+/** The state of an endpoint: both addresses and the peer's offer. */
 export interface EndpointAttributes {
-  /** This side's IP address as text; empty until one is chosen. */
+  /** The local IP address as text; empty until one is chosen. */
   readonly localAddress: string;
-  /** This side's port; 0 until one is chosen. */
+  /** The local port; 0 until one is chosen. */
   readonly localPort: number;
   /** The peer's IP address as text. */
   readonly peerAddress: string;
   /** The peer's port. */
   readonly peerPort: number;
-  /** RDMA reads and atomics that the peer offers to serve at a time. */
+  /** RDMA Reads and atomics that the peer serves at a time. */
   readonly responderResources: number;
-  /** RDMA reads and atomics that the peer wants to have outstanding. */
+  /** RDMA Reads and atomics that the peer intends to have outstanding. */
   readonly initiatorDepth: number;
-  /** The peer's. */
+  /** The peer's private data. */
   readonly privateData: Uint8Array;
 }
 
@@ -56,23 +56,23 @@ function checkedCount(what: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 0 && value <= most) return value;
   throw new StatusError(
     Status.INVALID_PARAMETER,
-    `${what} is ${value}; it is a whole number from 0 to ${most}`,
+    `${what} must be a whole number from 0 to ${most}; got ${value}`,
   );
 }
 
 function checkedData(data: Uint8Array, most: number): Uint8Array {
   if (!(data instanceof Uint8Array))
-    throw new StatusError(Status.INVALID_PARAMETER, `private data is a Uint8Array, not ${typeof data}`);
+    throw new StatusError(Status.INVALID_PARAMETER, `private data must be a Uint8Array; got ${typeof data}`);
   if (data.length > most) {
     throw new StatusError(
       Status.INVALID_BUFFER_SIZE,
-      `${data.length} bytes of private data; ${most} are the maximum`,
+      `private data must be at most ${most} bytes; got ${data.length}`,
     );
   }
   return data.slice();
 }
 
-/** `most`: bytes of private data. */
+/** Checks parameters; `most` is the maximum length of private data in bytes. */
 function checked(param: ConnectionParameters, most: number): EndpointParam {
   const { responderResources = 0, initiatorDepth = 0, retryCount = 7, rnrRetryCount = RnrRetry.MOST } = param;
   const depth = (what: string, value: number): number =>
@@ -91,7 +91,7 @@ function checkedAddress(address: SocketAddress): EndpointAddress {
   return endpointAddress(address);
 }
 
-/** Handles a request of the endpoint; its StatusError is the answer. */
+/** Handles a request of the endpoint; a StatusError is its result. */
 function answer(irp: Irp, handle: () => number): number {
   const { state } = irp;
   try {
@@ -102,7 +102,7 @@ function answer(irp: Irp, handle: () => number): number {
   }
 }
 
-/** A connect endpoint: it listens, or it is one side of a connection. Its requests may come at DISPATCH_LEVEL. */
+/** A connect endpoint: a listener, or one side of a connection. Its requests may be made at DISPATCH_LEVEL. */
 export class KernelEndpoint {
   private readonly endpoint: Endpoint;
   private readonly id: number;
@@ -122,10 +122,10 @@ export class KernelEndpoint {
   }
 
   /**
-   * Binds to a local address; port 0 chooses a free one.
+   * Binds to a local address; port 0 selects a free one.
    *
    * @returns PENDING; ends in SUCCESS (Information: the port), INVALID_ADDRESS, ADDRESS_ALREADY_EXISTS, CANCELED.
-   *   INVALID_ADDRESS and INVALID_PARAMETER (the port) at once.
+   * INVALID_ADDRESS and INVALID_PARAMETER (the port) at once.
    */
   bind(address: SocketAddress, irp: Irp): number {
     return answer(irp, () => {
@@ -138,8 +138,8 @@ export class KernelEndpoint {
   }
 
   /**
-   * Listens. @returns PENDING; ends in SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELED. INVALID_PARAMETER
-   * for a backlog that is no count.
+   * Starts listening. @returns PENDING; ends in SUCCESS, ADDRESS_ALREADY_EXISTS, INVALID_DEVICE_STATE, CANCELED.
+   * INVALID_PARAMETER for an invalid backlog.
    */
   listen(backlog: number, irp: Irp): number {
     return answer(irp, () => {
@@ -150,7 +150,7 @@ export class KernelEndpoint {
     });
   }
 
-  /** Waits for a request at this listener, and gives it to a new endpoint. @returns PENDING; ends in SUCCESS, CANCELED. */
+  /** Waits for a request at this listener and moves it to a new endpoint. @returns PENDING; ends in SUCCESS, CANCELED. */
   getRequest(to: KernelEndpoint, irp: Irp): number {
     return answer(irp, () => this.endpoint.handle('getRequest', irp, { endpoint: to.endpoint }));
   }
@@ -159,8 +159,8 @@ export class KernelEndpoint {
    * Accepts the request with a queue pair, which becomes ready to send and receive.
    *
    * @returns PENDING; ends in SUCCESS when the peer is ready, CONNECTION_ABORTED, IO_TIMEOUT, CANCELED.
-   *   INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data. Other statuses: the queue pair cannot be
-   *   used.
+   * INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data. Other statuses: the queue pair cannot
+   * be used.
    */
   accept(qp: IbQp, param: ConnectionParameters, irp: Irp): number {
     return answer(irp, () => {
@@ -169,7 +169,7 @@ export class KernelEndpoint {
     });
   }
 
-  /** Refuses the request, with at most 148 bytes. Ends in SUCCESS, INVALID_BUFFER_SIZE. */
+  /** Rejects the request, with at most 148 bytes of private data. Ends in SUCCESS, INVALID_BUFFER_SIZE. */
   reject(privateData: Uint8Array, irp: Irp): number {
     return answer(irp, () => {
       const args = { privateData: checkedData(privateData, Capacity.REJ_DATA) };
@@ -181,8 +181,8 @@ export class KernelEndpoint {
    * Connects a bound endpoint and a queue pair to a peer's listener. {@link KernelEndpoint.completeConnect} follows.
    *
    * @returns PENDING; ends in SUCCESS when the peer has accepted, CONNECTION_REFUSED, TIMEOUT, NETWORK_UNREACHABLE,
-   *   CANCELED. INVALID_ADDRESS for the peer's, INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much private data.
-   *   Other statuses: the queue pair cannot be used.
+   * CANCELED. INVALID_ADDRESS for the peer's address, INVALID_PARAMETER for a count, INVALID_BUFFER_SIZE for too much
+   * private data. Other statuses: the queue pair cannot be used.
    */
   connect(qp: IbQp, peer: SocketAddress, param: ConnectionParameters, irp: Irp): number {
     return answer(irp, () => {
@@ -194,7 +194,7 @@ export class KernelEndpoint {
     });
   }
 
-  /** {@link KernelEndpoint.connect} where it may ask for routes. */
+  /** {@link KernelEndpoint.connect} at a level that allows looking up routes. */
   private connectNow(qp: IbQp, address: EndpointAddress, param: EndpointParam, irp: Irp): number {
     const ended = (status: number): void => {
       irp.setCancelRoutine(undefined);
@@ -231,8 +231,8 @@ export class KernelEndpoint {
   }
 
   /**
-   * Chooses what a disconnect by the peer does to the queue pair: with true it stays as it is until {@link disconnect}, with
-   * false (default) it is flushed at once.
+   * Sets the effect of a disconnect by the peer on the queue pair: with true it keeps its state until {@link
+   * disconnect}, with false (default) it is flushed at once.
    */
   keepQueuePairOnDisconnect(keep: boolean): void {
     this.endpoint.keepQp = keep;
@@ -243,7 +243,7 @@ export class KernelEndpoint {
     return answer(irp, () => this.endpoint.handle('notifyDisconnect', irp));
   }
 
-  /** What is known of the connection now. */
+  /** Queries the current state of the connection. */
   query(): EndpointAttributes {
     const { local, peer, param } = this.endpoint;
     return {
@@ -257,7 +257,7 @@ export class KernelEndpoint {
     };
   }
 
-  /** Ends everything at once: waiting requests end in CANCELED, a connection without an answer of the peer. */
+  /** Ends everything at once: pending requests end in CANCELED, and a connection is ended without waiting for the peer's reply. */
   close(): void {
     if (this.tables.endpoints.delete(this.id) === undefined) return;
     this.endpoint.destroy();

@@ -1,6 +1,6 @@
 /**
- * The verbs for clients in the kernel, the first half: instances of an HCA, protection domains, memory; and how verbs with an IRP
- * make and destroy what the client has.
+ * The verbs for kernel clients, first half: instances of an HCA, protection domains, memory; and the creation and
+ * destruction of a client's objects by verbs with an IRP.
  */
 
 import { UmvBuffer, type UserVerbs, type UvpHandle, type UvpPin } from '../../door/user-verbs.js';
@@ -26,8 +26,8 @@ import type { Irp } from '../io-manager/irp.js';
 import { IbFastRegion, IbMemory, statusOf } from './kernel-memory.js';
 
 /**
- * Instances, protection domains and memory of one client: what it has made is in its tables. To destroy what is not there, or not any
- * more, ends in INVALID_HANDLE.
+ * Instances, protection domains and memory of one client, whose objects are in its tables. Destroying an object that
+ * does not exist, or no longer exists, ends in INVALID_HANDLE.
  */
 export class KernelMemoryVerbs {
   /**
@@ -36,7 +36,7 @@ export class KernelMemoryVerbs {
    * @internal
    */
   protected readonly ids = new Map<WithProvider, number>();
-  /** Of registered memory. */
+  /** Pins of registered memory. */
   private readonly pins = new Set<UvpPin>();
   private readonly fastRegions = new Set<IbFastRegion>();
 
@@ -51,8 +51,8 @@ export class KernelMemoryVerbs {
   ) {}
 
   /**
-   * Calls a verb that has provider data, with the provider's hooks around it. As at the other door, the provider's command
-   * and bytes go to the driver, and on success the driver's status and bytes come back.
+   * Calls a verb with provider data, with the provider's hooks around it. As for user-mode clients, the provider's
+   * command and bytes are passed to the driver, and on success the driver's status and bytes are returned.
    *
    * @internal
    */
@@ -112,8 +112,8 @@ export class KernelMemoryVerbs {
   }
 
   /**
-   * Destroys an object of this client; `ended` runs on success, with its id and its provider's handle. Nothing can be posted to it, or polled
-   * from it, any more.
+   * Destroys an object of this client; `ended` runs on success, with its id and its provider's handle. Afterwards
+   * nothing can be posted to it or polled from it.
    *
    * @internal
    */
@@ -135,7 +135,7 @@ export class KernelMemoryVerbs {
   }
 
   /**
-   * Gives back what the provider holds: the client's tables were closed.
+   * Releases the provider's resources after the client's tables were closed.
    *
    * @internal
    */
@@ -148,7 +148,7 @@ export class KernelMemoryVerbs {
 
   // ── Instances, protection domains, memory ────────────────────────────────────────────────────────────────
 
-  /** Opens an instance of an HCA; statuses as `ciOpenCa` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  /** Opens an instance of an HCA; statuses as `ciOpenCa` of the HCA driver. Callbacks receive `context`; their table is optional. */
   ciOpenCa<C>(
     al: IbAl,
     device: DeviceObject<Hca>,
@@ -227,7 +227,7 @@ export class KernelMemoryVerbs {
     );
   }
 
-  /** Ends a registration and unpins its memory. Ends in SUCCESS, DEVICE_BUSY while windows are bound to it. */
+  /** Deregisters and unpins memory. Ends in SUCCESS, DEVICE_BUSY while windows are bound to it. */
   ciDeregisterMr(memory: IbMemory, irp: Irp): number {
     const { region, pin } = memory;
     if (!this.pins.has(pin)) return irp.complete(Status.INVALID_HANDLE);
@@ -261,8 +261,8 @@ export class KernelMemoryVerbs {
   }
 
   /**
-   * Ends a region for fast registration, registered or not. Ends in SUCCESS, DEVICE_BUSY while windows are bound to it, INVALID_HANDLE (not
-   * of this client, or ended).
+   * Frees a region for fast registration, registered or not. Ends in SUCCESS, DEVICE_BUSY while windows are bound to
+   * it, INVALID_HANDLE (not of this client, or already freed).
    */
   ciFreeFastRegMr(memory: IbFastRegion, irp: Irp): number {
     const { region } = memory;

@@ -1,10 +1,10 @@
-/** What the verbs of kernel clients take and make besides the HCA driver's objects. */
+/** Parameters and results of the verbs for kernel clients, besides the HCA driver's objects. */
 
 import type { UserVerbs, UvpHandle, UvpMemory, UvpPin } from '../../door/user-verbs.js';
 import { Status, StatusError } from '../../ioctl/status.js';
 import type { IbCq, IbMr, IbSrq } from '../hca-driver/ib-objects.js';
 
-/** Registered memory of a kernel client; requests name it in their SGEs, by offset. */
+/** Registered memory of a kernel client; the SGEs of requests refer to it by offset. */
 export class IbMemory implements UvpMemory {
   /** @internal */
   constructor(
@@ -17,7 +17,7 @@ export class IbMemory implements UvpMemory {
     private readonly zeroBased = false,
   ) {}
 
-  /** The key for SGEs of this side. */
+  /** The key for local SGEs. */
   get lkey(): number {
     return this.region.lkey;
   }
@@ -27,15 +27,15 @@ export class IbMemory implements UvpMemory {
     return this.region.rkey;
   }
 
-  /** What the peer is told: the native start address, below 2^47, or 0 with ZERO_BASED. */
+  /** The address to send to the peer: the native start address, below 2^47, or 0 with ZERO_BASED. */
   get address(): number {
     return this.zeroBased ? 0 : this.pin.address;
   }
 }
 
-/** A region for fast registration: requests FAST_REGISTER and INVALIDATE name its `provider` as their `fastRegion`. */
+/** A region for fast registration: its `provider` is the `fastRegion` of FAST_REGISTER and INVALIDATE requests. */
 export class IbFastRegion {
-  /** The provider's own object: `fastRegion` of requests names it. Null: the provider has no fast registration. */
+  /** The provider's own object, the `fastRegion` of requests. Null: the provider has no fast registration. */
   readonly provider: UvpHandle;
 
   /** @internal */
@@ -47,39 +47,39 @@ export class IbFastRegion {
     this.provider = verbs.fastRegion?.(region.lkey) ?? null;
   }
 
-  /** The key of the latest FAST_REGISTER, queued or completed; local and remote. */
+  /** The key of the latest FAST_REGISTER, queued or completed; valid locally and remotely. */
   get key(): number {
     return this.verbs.fastRegionKey?.(this.provider) ?? this.region.lkey;
   }
 }
 
-/** A new queue pair. Depths count requests; what is left out is 0. */
+/** Parameters of a new queue pair. Depths are numbers of requests; omitted values are 0. */
 export interface IbQpAsked {
-  /** QpType; default RC. */
+  /** The {@link QpType}; default RC. */
   readonly type?: number;
-  /** The completion queue of its send requests. */
+  /** The completion queue of send requests. */
   readonly sendCq: IbCq;
-  /** The completion queue of its receives; it may be the same. */
+  /** The completion queue of receives; may be the same. */
   readonly receiveCq: IbCq;
-  /** The queue that it takes receives from; depth and SGEs of receives mean nothing then. */
+  /** The queue from which it takes receives; depth and SGEs of receives are then ignored. */
   readonly srq?: IbSrq | undefined;
-  /** Outstanding send requests. */
+  /** Maximum of outstanding send requests. */
   readonly sendDepth?: number;
   /** SGEs of a send request. */
   readonly sendSge?: number;
-  /** Outstanding receives. */
+  /** Maximum of outstanding receives. */
   readonly receiveDepth?: number;
   /** SGEs of a receive. */
   readonly receiveSge?: number;
-  /** Bytes. */
+  /** Maximum size of an INLINE request, in bytes. */
   readonly maxInlineSend?: number;
-  /** 0: up to the HCA's limit. */
+  /** Outstanding RDMA Reads and atomics of this side; 0: the HCA's limit. */
   readonly initiatorDepth?: number;
-  /** 0: up to the HCA's limit. */
+  /** The peer's RDMA Reads and atomics served at a time; 0: the HCA's limit. */
   readonly responderResources?: number;
-  /** Every send request completes with a completion. */
+  /** Whether every send request generates a completion. */
   readonly signalAll?: boolean;
-  /** It takes requests of fast registration. */
+  /** Whether it accepts fast registration requests. */
   readonly memoryManagement?: boolean;
 }
 

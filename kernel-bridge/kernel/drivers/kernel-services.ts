@@ -23,12 +23,12 @@ import type { ClientDriver } from './client-driver.js';
 import { KernelEndpoint } from './kernel-endpoint.js';
 import { KernelVerbs } from './kernel-verbs.js';
 
-/** What the services are made of. */
+/** The parts from which the services are built. */
 export interface KernelPlatform {
   readonly io: IoManager;
   readonly filter: FilterDriver;
   readonly endpoints: EndpointServices;
-  /** The GUIDs of the HCAs' devices; looks at the host's interfaces. */
+  /** The GUIDs of the HCAs' devices; scans the host's interfaces. */
   guids(): bigint[];
   /** The provider of an HCA's devices, by its library name. */
   userVerbs(library: string): UserVerbs;
@@ -43,7 +43,7 @@ function refused(status: number, what: string): StatusError {
 export class KernelAl {
   private readonly tables: WvFile;
 
-  /** The verbs that make and end objects, and those that are called directly. */
+  /** The verbs that create and destroy objects, and those that are called directly. */
   readonly verbs: KernelVerbs;
   private readonly endpoints = new Set<KernelEndpoint>();
 
@@ -60,10 +60,10 @@ export class KernelAl {
   }
 
   /**
-   * A new connect endpoint. Until it is closed, the access layer cannot be. Datagram endpoints are made by IOCTLs, on a WinVerbs file
-   * of {@link KernelServices.openFile}.
+   * Creates a connect endpoint. The access layer cannot be closed before the endpoint. Datagram endpoints are created
+   * with IOCTLs, on a WinVerbs file of {@link KernelServices.openFile}.
    *
-   * @throws StatusError INVALID_HANDLE: it is closed.
+   * @throws StatusError INVALID_HANDLE: the access layer is closed.
    */
   createEndpoint(): KernelEndpoint {
     if (this.al.closed) throw refused(Status.INVALID_HANDLE, 'The access layer is closed');
@@ -85,7 +85,7 @@ export class KernelAl {
   }
 
   /**
-   * Ends everything that the client has made, and closes the access layer.
+   * Destroys everything that the client has created, and closes the access layer.
    *
    * @internal
    */
@@ -97,7 +97,7 @@ export class KernelAl {
   }
 }
 
-/** The longest that the host's timers can wait, in milliseconds. */
+/** Maximum of the host's timers, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
 const objectVerbs = {
@@ -131,11 +131,11 @@ interface ObjectVerbs extends Readonly<typeof objectVerbs> {}
 
 /** A timer of a driver. */
 export interface KernelTimer {
-  /** The routine does not run any more; does nothing once it has. */
+  /** Cancels the timer; no effect once its routine has run. */
   cancel(): void;
 }
 
-/** The kernel, as a loaded driver's entry routine gets it. */
+/** The kernel's services for a loaded driver, passed to its entry routine. */
 export class KernelServices {
   /**
    * Verbs that need no provider, for objects of any client. Attributes: `ciQueryCa`, `ciQueryPort`, `ciGetCaAttributes`,
@@ -147,7 +147,7 @@ export class KernelServices {
 
   private readonly layers = new Set<KernelAl>();
   private readonly files = new Set<FileObject>();
-  /** Its references on devices of HCAs. */
+  /** References of the driver on devices of HCAs. */
   private readonly hcas = new Map<DeviceObject, number>();
   /** Verbs that have not completed. */
   private readonly pending = new Set<{ cancel(): boolean }>();
@@ -160,19 +160,19 @@ export class KernelServices {
 
   // ── Access layers and HCAs ───────────────────────────────────────────────────────────────────────────────
 
-  /** CA GUIDs of the devices that are there. At PASSIVE_LEVEL. @throws DriverFault at DISPATCH_LEVEL. */
+  /** CA GUIDs of the current devices. At PASSIVE_LEVEL. @throws DriverFault at DISPATCH_LEVEL. */
   hcaGuids(): bigint[] {
     assertPassive('listing the HCAs');
     return this.platform.guids();
   }
 
   /**
-   * The CA GUID of the device that has an IP address. At PASSIVE_LEVEL.
+   * The CA GUID of the device with an IP address. At PASSIVE_LEVEL.
    *
-   * @throws StatusError NO_SUCH_DEVICE; INVALID_ADDRESS if it is no address; DriverFault at DISPATCH_LEVEL.
+   * @throws StatusError NO_SUCH_DEVICE; INVALID_ADDRESS for an invalid address; DriverFault at DISPATCH_LEVEL.
    */
   hcaOfAddress(address: string): bigint {
-    assertPassive('looking for an address');
+    assertPassive('looking up an address');
     const port = this.platform.endpoints.portOf(gidOfAddress(address), scopeIdOfAddress(address));
     if (!port) throw refused(Status.NO_SUCH_DEVICE, `The address ${address}`);
     return port.guid;
@@ -198,15 +198,15 @@ export class KernelServices {
   /** Releases the reference of {@link KernelServices.referenceHca}. @throws DriverFault: the driver has none. */
   dereference(device: DeviceObject): void {
     const count = this.hcas.get(device) ?? 0;
-    if (count === 0) throw new DriverFault(`${this.driver.name} has no reference on ${device.name}`);
+    if (count === 0) throw new DriverFault(`${this.driver.name} does not reference ${device.name}`);
     if (count === 1) this.hcas.delete(device);
     else this.hcas.set(device, count - 1);
     device.references.release();
   }
 
   /**
-   * Opens the access layer for HCAs like this one. It references the client: `client` is one of the driver's devices,
-   * or the driver itself.
+   * Opens the access layer for HCAs like this one. It references the client: one of the driver's devices, or the driver
+   * itself.
    *
    * @throws StatusError DEVICE_REMOVED if the client is being removed.
    */
@@ -237,8 +237,8 @@ export class KernelServices {
   }
 
   /**
-   * An IOCTL on a file, in kernel mode. `done` gets the status, the output, and IoStatus.Information: on the file of an
-   * HCA the id of the new object, otherwise the number of bytes.
+   * Sends an IOCTL on a file, in kernel mode. `done` receives the status, the output, and IoStatus.Information: on the
+   * file of an HCA the id of the new object, otherwise the number of bytes.
    */
   request(
     file: FileObject,
@@ -252,7 +252,7 @@ export class KernelServices {
     return this.platform.io.request(file, code, input, outputLength, ended);
   }
 
-  /** Calls a verb with a new IRP and returns it; `done` runs when it completes, perhaps at once. Asynchronous form. */
+  /** Calls a verb with a new IRP and returns the IRP; `done` runs when it completes, possibly at once. Asynchronous form. */
   call<T>(verb: (irp: Irp<T>) => number, done: (status: number, information: T | undefined) => void): Irp<T> {
     let irp: Irp<T> | undefined;
     const ended = (status: number, information: T | undefined): void => {
@@ -274,7 +274,7 @@ export class KernelServices {
     });
   }
 
-  /** Runs code at PASSIVE_LEVEL soon; the driver stays loaded until then (IoQueueWorkItem). */
+  /** Runs code at PASSIVE_LEVEL as soon as possible; the driver stays loaded until then (IoQueueWorkItem). */
   queueWorkItem(work: () => void): void {
     const { references } = this.driver;
     this.driver.assertThere();
@@ -286,14 +286,14 @@ export class KernelServices {
   }
 
   /**
-   * Runs code once at DISPATCH_LEVEL, after some milliseconds; the driver stays loaded until then (KeSetTimer).
+   * Runs code once at DISPATCH_LEVEL after a delay; the driver stays loaded until then (KeSetTimer).
    *
    * @param milliseconds - 0 to 2^31 - 1.
    * @throws StatusError INVALID_PARAMETER: another value.
    */
   setTimer(milliseconds: number, expired: () => void): KernelTimer {
     if (!(milliseconds >= 0 && milliseconds <= longestTimer)) {
-      const text = `A timer of ${milliseconds} ms; it takes 0 to ${longestTimer}`;
+      const text = `\`milliseconds\` must be from 0 to ${longestTimer}; got ${milliseconds}`;
       throw refused(Status.INVALID_PARAMETER, text);
     }
     this.driver.assertThere();
@@ -317,12 +317,12 @@ export class KernelServices {
   }
 
   /**
-   * Ends everything that a driver still has which was not loaded after all, or was unloaded.
+   * Destroys everything left of a driver that was unloaded, or whose loading has failed.
    *
    * @internal
    */
   destroy(): void {
-    // First, because what pends uses the objects.
+    // First, because pending requests use the objects.
     for (const irp of [...this.pending]) irp.cancel();
     const { io } = this.platform;
     for (const file of [...this.files]) if (!file.closing) io.closeFile(file);

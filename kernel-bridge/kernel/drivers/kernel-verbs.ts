@@ -1,8 +1,8 @@
 /**
- * The verbs for clients in the kernel: those of the HCA driver, with a provider in the kernel that has the rings. So
- * posting and polling are direct calls without IRPs, as in user mode. Source: IRP-based verbs RFC (2005).
+ * The verbs for kernel clients: those of the HCA driver, with a provider in the kernel that owns the rings. Posting and
+ * polling are therefore direct calls without IRPs, as in user mode. Source: IRP-based verbs RFC (2005).
  *
- * All are callable at DISPATCH_LEVEL. The ones with an IRP complete it, or return PENDING and complete it later; new
+ * All are callable at DISPATCH_LEVEL. Those with an IRP complete it, or return PENDING and complete it later; new
  * objects are in IoStatus.Information. The others return a status.
  */
 
@@ -33,11 +33,11 @@ import type { Irp } from '../io-manager/irp.js';
 import { type IbQpAsked, statusOf } from './kernel-memory.js';
 import { KernelMemoryVerbs } from './kernel-memory-verbs.js';
 
-/** All verbs of one client: queues, queue pairs and address handles, beside those of memory. */
+/** All verbs of one client: queues, queue pairs and address handles, in addition to those for memory. */
 export class KernelVerbs extends KernelMemoryVerbs {
   // ── Completion queues ────────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a completion queue; statuses as `ciCreateCq` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  /** Creates a completion queue; statuses as `ciCreateCq` of the HCA driver. Callbacks receive `context`; their table is optional. */
   ciCreateCq<C>(
     ca: IbCa,
     entries: number,
@@ -78,20 +78,20 @@ export class KernelVerbs extends KernelMemoryVerbs {
   }
 
   /**
-   * Polls at most `n` completions into an array, from its start; missing elements are made. Direct call.
+   * Polls at most `n` completions into an array, from its start; missing elements are created. Direct call.
    *
-   * @returns their number; -1: the queue has overrun, or is not a kernel client's.
+   * @returns their number; -1: the queue has overrun, or does not belong to a kernel client.
    */
   ciPollCq(cq: IbCq, completions: UvpCompletion[], n: number): number {
     return cq.provider ? this.provider.pollCq(cq.provider, completions, n) : -1;
   }
 
-  /** Requests an event for the next completion, or the next solicited one. Direct call; a status. */
+  /** Requests an event for the next completion, or the next solicited one. Direct call; returns a status. */
   ciRearmCq(cq: IbCq, solicitedOnly: boolean): number {
     return queues.ciArmCq(cq, solicitedOnly);
   }
 
-  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. A status; NOT_SUPPORTED: the provider has none. */
+  /** As {@link KernelVerbs.ciRearmCq}, for the `count`th completion from now. Returns a status; NOT_SUPPORTED: the provider lacks it. */
   ciRearmNCq(cq: IbCq, count: number): number {
     const { provider } = cq;
     if (!provider) return Status.INVALID_HANDLE;
@@ -101,7 +101,8 @@ export class KernelVerbs extends KernelMemoryVerbs {
   /**
    * The number of completions that could be polled now. Direct call.
    *
-   * @returns their number; -1: the queue has overrun, is not a kernel client's, or its provider cannot say.
+   * @returns their number; -1: the queue has overrun, does not belong to a kernel client, or its provider cannot count
+   * them.
    */
   ciPeekCq(cq: IbCq): number {
     return cq.provider ? (this.provider.peekCq?.(cq.provider) ?? -1) : -1;
@@ -109,7 +110,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
 
   // ── Shared receive queues ────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  /** Creates a shared receive queue; statuses as `ciCreateSrq` of the HCA driver. Callbacks receive `context`; their table is optional. */
   ciCreateSrq<C>(
     pd: IbPd,
     request: srqs.IbSrqAttributes,
@@ -151,7 +152,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     });
   }
 
-  /** Posts a receive to a shared receive queue. Direct call; a status, INVALID_HANDLE for a user-mode client's queue. */
+  /** Posts a receive to a shared receive queue. Direct call; returns a status, INVALID_HANDLE for a user-mode client's queue. */
   ciPostSrqRecv(srq: IbSrq, context: unknown, sgl: readonly UvpSge[]): number {
     const { provider } = srq;
     if (!provider) return Status.INVALID_HANDLE;
@@ -160,7 +161,10 @@ export class KernelVerbs extends KernelMemoryVerbs {
 
   // ── Queue pairs ──────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates a queue pair in state RESET; statuses as `ciCreateQp` of the HCA driver. Call-backs get `context`; their table may be missing. */
+  /**
+   * Creates a queue pair in state RESET; statuses as `ciCreateQp` of the HCA driver. Callbacks receive `context`; their
+   * table is optional.
+   */
   ciCreateQp<C>(
     pd: IbPd,
     asked: IbQpAsked,
@@ -229,7 +233,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     );
   }
 
-  /** Destroys a queue pair in any state. Ends in SUCCESS, DEVICE_BUSY while an endpoint has it, or the HCA's status. */
+  /** Destroys a queue pair in any state. Ends in SUCCESS, DEVICE_BUSY while an endpoint uses it, or the HCA's status. */
   ciDestroyQp(qp: IbQp, irp: Irp): number {
     if (this.entryOf(qp)?.endpoint) return irp.complete(Status.DEVICE_BUSY);
     const verb = (inner: Irp): number => queues.ciDestroyQp(qp, inner);
@@ -240,7 +244,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   }
 
   /**
-   * The queue pair in the form that endpoints take.
+   * The queue pair in the form that endpoints use.
    *
    * @internal
    */
@@ -259,7 +263,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
     return statusOf(() => this.provider.postSend(provider, request));
   }
 
-  /** Posts a receive. Direct call; a status as {@link KernelVerbs.ciPostSend}. */
+  /** Posts a receive. Direct call; returns a status as {@link KernelVerbs.ciPostSend}. */
   ciPostRecv(qp: IbQp, context: unknown, sgl: readonly UvpSge[]): number {
     const { provider } = qp;
     if (!provider) return Status.INVALID_HANDLE;
@@ -269,7 +273,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   /**
    * Posts the bind of a memory window. Direct call.
    *
-   * @returns SUCCESS with the window's new key, which is its key from now on; or a status, and key 0.
+   * @returns SUCCESS with the window's new key, which is its key from now on; or another status, and key 0.
    */
   ciBindMw(
     mw: IbMw,
@@ -278,7 +282,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   ): {
     /** The NTSTATUS of posting; the completion has that of the bind. */
     status: number;
-    /** The window's new key, valid for requests that are posted later; 0 if nothing was posted. */
+    /** The window's new key, valid for requests posted later; 0 if nothing was posted. */
     rkey: number;
   } {
     const { bindMw } = this.provider;
@@ -292,7 +296,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
   }
 
   /**
-   * Posts the end of a window's binding, executed when all requests before it have completed. Direct call.
+   * Posts the invalidation of a window, executed when all requests before it have completed. Direct call.
    *
    * @returns a status as {@link KernelVerbs.ciPostSend}; NOT_SUPPORTED: the provider has no windows.
    */
@@ -306,7 +310,7 @@ export class KernelVerbs extends KernelMemoryVerbs {
 
   // ── Address handles ──────────────────────────────────────────────────────────────────────────────────────
 
-  /** Creates an address handle; statuses as `ciCreateAv` of the HCA driver. A datagram's request names its `provider`. */
+  /** Creates an address handle; statuses as `ciCreateAv` of the HCA driver. Its `provider` is the `av` of datagram requests. */
   ciCreateAv(pd: IbPd, av: IbAddressVector, irp: Irp<IbAv>): number {
     const { provider, tables } = this;
     const owner = pd.provider ?? null;

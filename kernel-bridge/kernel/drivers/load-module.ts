@@ -1,4 +1,4 @@
-/** Loads a driver's module, and runs its code for a bounded time. */
+/** Loads a driver's module, and runs its code with a time limit. */
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const require = createRequire(import.meta.url);
 /** Loads an ES module by its URL. The kernel's own code is one script, in which `import()` does not work. */
 export type ImportModule = (url: string) => Promise<unknown>;
 
-/** What a module is refused for. */
+/** The reason for refusing a module. */
 export class LoadError extends Error {
   override readonly name = 'LoadError';
 }
@@ -19,15 +19,15 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message.split('\n')[0]}` : String(error);
 }
 
-/** The error may be of another realm. */
+/** The code of an error, which may belong to another realm. */
 const codeOf = (error: unknown): unknown =>
   typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 
 /**
- * Runs code that must return within a time: a loop without end is broken off, and no `finally` of it runs then. So the asynchronous context of
- * the code must have been entered before.
+ * Runs code that must return within a time limit. An endless loop is interrupted, and its `finally` blocks do not run,
+ * so the asynchronous context of the code must have been entered before.
  *
- * @throws LoadError with `what` if it takes longer; otherwise what the code throws.
+ * @throws LoadError with `what` if it takes longer; otherwise any exception of the code.
  */
 export function runBounded<T>(code: () => T, timeoutMs: number, what: string): T {
   try {
@@ -38,7 +38,7 @@ export function runBounded<T>(code: () => T, timeoutMs: number, what: string): T
   }
 }
 
-/** Waits for a promise for a bounded time. @throws LoadError with `what` after it. */
+/** Waits for a promise with a time limit. @throws LoadError with `what` after it. */
 export async function awaitBounded<T>(promise: PromiseLike<T>, timeoutMs: number, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -52,10 +52,10 @@ export async function awaitBounded<T>(promise: PromiseLike<T>, timeoutMs: number
   }
 }
 
-/** Longest file of a driver in bytes: it is read before its code runs, and no time limit ends a read. */
+/** Maximum size of a driver's file in bytes: it is read before its code runs, and no time limit ends a read. */
 const MOST_MODULE_BYTES = 16 * 2 ** 20;
 
-/** Refuses what could be read without end: devices, pipes, and files of any length. @throws LoadError */
+/** Refuses files that could be read endlessly: devices, pipes, and files of any length. @throws LoadError */
 function checkFile(path: string): void {
   const file = statSync(path);
   const got = file.isFile()
@@ -67,11 +67,12 @@ function checkFile(path: string): void {
     throw new LoadError(`a driver must be a regular file of at most ${MOST_MODULE_BYTES} bytes; got ${got}`);
 }
 
-/** An ES module with a top-level `await`, or any where `require` takes none. */
+/** Errors for an ES module with a top-level `await`, or for any if `require` does not support them. */
 const notRequired: readonly unknown[] = ['ERR_REQUIRE_ASYNC_MODULE', 'ERR_REQUIRE_ESM'];
 
 /**
- * The exports of an ES module or CommonJS file of at most 16 MiB. Its code is evaluated once in a kernel, and may take `timeoutMs`.
+ * The exports of an ES module or CommonJS file of at most 16 MiB. Its code is evaluated once in a kernel, within
+ * `timeoutMs`.
  *
  * @param url - A `file:` URL.
  * @throws LoadError with the reason.

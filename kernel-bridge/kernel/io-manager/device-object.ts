@@ -3,22 +3,22 @@ import { Status } from '../../ioctl/status.js';
 import type { Irp } from './irp.js';
 import { DriverFault } from './irql.js';
 
-/** A create routine that returns this has put the new name into `irp.reparseName`. */
+/** Returned by a create routine that has put the new name into `irp.reparseName`. */
 export const STATUS_REPARSE = 0x0000_0104;
 
-/** A reference count; the last release runs the waiting functions, once. */
+/** A reference count; the last release runs the pending callback, once. */
 export class References {
   private count = 0;
   private waiting: (() => void) | undefined = undefined;
 
-  /** The number of references that are held. */
+  /** Number of references. */
   get users(): number {
     return this.count;
   }
 
-  /** Adds a reference. @throws DriverFault after the end was asked for. */
+  /** Adds a reference. @throws DriverFault after {@link end}. */
   acquire(): void {
-    if (this.waiting) throw new DriverFault('referenced after its end was asked for');
+    if (this.waiting) throw new DriverFault('referenced after end() was called');
     this.count++;
   }
 
@@ -29,14 +29,14 @@ export class References {
     if (this.count === 0 && this.waiting) this.waiting();
   }
 
-  /** Calls `ended` as soon as there is no reference left; new references are refused from now on. */
+  /** Calls `ended` as soon as there are no references left; new references are refused from now on. */
   end(ended: () => void): void {
     if (this.waiting) throw new DriverFault('ended twice');
     this.waiting = ended;
     if (this.count === 0) ended();
   }
 
-  /** The end was asked for: {@link acquire} is a fault from now on. */
+  /** Whether {@link end} was called: {@link acquire} is a fault from now on. */
   get ending(): boolean {
     return this.waiting !== undefined;
   }
@@ -44,13 +44,13 @@ export class References {
 
 /** A driver's dispatch table. Each routine completes the IRP or returns PENDING, and never blocks. */
 export interface DriverDispatch {
-  /** A file is opened. */
+  /** A file is being opened. */
   create(file: FileObject, irp: Irp): number;
   /** An IOCTL on a file. */
   deviceControl(file: FileObject, irp: Irp): number;
-  /** The last handle is closed: all pending requests must be completed before it returns. */
+  /** The last handle was closed: all pending requests must be completed before this returns. */
   cleanup(file: FileObject): void;
-  /** The file has no request any more. */
+  /** The file has no more requests. */
   close(file: FileObject): void;
 }
 
@@ -58,7 +58,7 @@ export interface DriverDispatch {
 export class DriverObject {
   /** Held by the driver's devices; unloading waits until there are none. */
   readonly references = new References();
-  /** Files of its devices that are open, or being opened or closed. */
+  /** Number of files of its devices that are open, or being opened or closed. */
   openFiles = 0;
   /** Runs when the last file has been closed. */
   onIdle: () => void = () => {};
@@ -66,7 +66,7 @@ export class DriverObject {
   constructor(
     /** The name under which it is loaded, such as `\Driver\Echo`. */
     readonly name: string,
-    /** The routines that its devices' requests go to. */
+    /** The routines for its devices' requests. */
     readonly dispatch: DriverDispatch,
   ) {}
 
@@ -82,9 +82,9 @@ export class DeviceObject<E = unknown> {
   readonly references = new References();
 
   constructor(
-    /** The driver that has made it. */
+    /** The driver that created it. */
     readonly driver: DriverObject,
-    /** The name in the namespace, such as `\Device\Echo`; its case does not matter. */
+    /** The name in the namespace, such as `\Device\Echo`; not case-sensitive. */
     readonly name: string,
     /** The driver's own data. */
     readonly extension: E,
@@ -103,19 +103,19 @@ export class DeviceObject<E = unknown> {
 
 /** An open file. */
 export class FileObject {
-  /** The driver's own data of this file. */
+  /** The driver's own data for this file. */
   context: unknown = undefined;
-  /** The last handle is closed: no new requests are taken. */
+  /** Whether the last handle was closed: no new requests are accepted. */
   closing = false;
   /** Requests of this file that have not completed. */
   readonly outstanding = new Set<Irp>();
 
   constructor(
-    /** The number by which the program names the file, from 1. */
+    /** The file's number for the program, from 1. */
     readonly id: number,
-    /** The device that is open, referenced until the file is closed. */
+    /** The opened device, referenced until the file is closed. */
     readonly device: DeviceObject,
-    /** The part of the name behind the device's name, without the separator. */
+    /** The part of the name after the device's name, without the separator. */
     readonly relativeName: string,
   ) {}
 }
@@ -129,8 +129,8 @@ export interface ResolvedName {
 export const maxReparse = 8;
 
 /**
- * Names of devices and links between names. Comparison ignores case, as Windows does. `\\.\X` is `\DosDevices\X`,
- * which a driver links to its device.
+ * Names of devices and links between names. Comparison ignores case, as on Windows. `\\.\X` is `\DosDevices\X`, which a
+ * driver links to its device.
  */
 export class DeviceNamespace {
   private readonly devices = new Map<string, DeviceObject>();
@@ -138,7 +138,7 @@ export class DeviceNamespace {
 
   add(device: DeviceObject): void {
     const key = device.name.toLowerCase();
-    if (this.devices.has(key)) throw new DriverFault(`device name ${device.name} is taken`);
+    if (this.devices.has(key)) throw new DriverFault(`device name ${device.name} is already in use`);
     this.devices.set(key, device);
   }
 
@@ -153,7 +153,7 @@ export class DeviceNamespace {
     if (this.devices.get(key) === device) this.devices.delete(key);
   }
 
-  /** Makes `name` an alias of `target`. */
+  /** Creates `name` as an alias of `target`. */
   link(name: string, target: string): void {
     this.links.set(name.toLowerCase(), target);
   }

@@ -1,4 +1,4 @@
-/** The I/O manager: turns requests of a door's channel into IRPs, and completed IRPs into answers. */
+/** The I/O manager: turns requests of a channel into IRPs, and completed IRPs into replies. */
 import {
   ChannelMajor,
   type ChannelRequest,
@@ -16,13 +16,13 @@ import { Irp, IrpMajor, type RequestorMode } from './irp.js';
 import { assertPassive, DriverFault } from './irql.js';
 import { WorkItems } from './work-items.js';
 
-/** Maximum of files that a program has open in a kernel; kernel clients do not count. */
+/** Maximum number of files that a program has open in a kernel; those of kernel clients do not count. */
 export const MOST_FILES = 65_536;
 
-/** Requests served per turn of the event loop, so that timers and HCA events get their turn. */
+/** Maximum number of requests served per turn of the event loop, so that timers and HCA events are not delayed. */
 const requestsPerTurn = 256;
 
-/** A key for (slot, serial) that fits a double exactly: slots are few, serials 32 bits. */
+/** A key for (slot, serial) that fits a double exactly: slot numbers are small, serials have 32 bits. */
 function slotKey(slot: number, serial: number): number {
   return slot * 0x1_0000_0000 + (serial >>> 0);
 }
@@ -31,23 +31,17 @@ const names = 'the devices are \\\\.\\WinVerbs, \\\\.\\ibat and \\Device\\ibal\\
 
 /** Reasons why a name cannot be opened, for messages. */
 const openProblems: ReadonlyMap<number, string> = new Map([
-  [Status.OBJECT_NAME_NOT_FOUND, `there is no such device; ${names}`],
-  [Status.OBJECT_NAME_INVALID, `this is not a device name; ${names}`],
-  [
-    Status.NO_SUCH_DEVICE,
-    'no HCA has this CA GUID (16 hexadecimal digits); ask for the list of those that are there',
-  ],
+  [Status.OBJECT_NAME_NOT_FOUND, `no device has this name; ${names}`],
+  [Status.OBJECT_NAME_INVALID, `this is not a valid device name; ${names}`],
+  [Status.NO_SUCH_DEVICE, 'no HCA has this CA GUID (16 hexadecimal digits); query the list of GUIDs'],
   [Status.DEVICE_REMOVED, 'the device is being removed'],
   [Status.INSUFFICIENT_RESOURCES, 'too many files are open; close some'],
-  [Status.DEVICE_NOT_READY, 'its driver is still being loaded; wait for the end of the loading'],
+  [Status.DEVICE_NOT_READY, 'its driver is still being loaded; wait until it is loaded'],
 ]);
 
 const noBytes = new Uint8Array(0);
 
-/**
- * The output of a completed IOCTL: none for an error, but some for a warning (BUFFER_OVERFLOW) (NTSTATUS severity, bits
- * 31:30).
- */
+/** The output of a completed IOCTL: none for an error; possibly some for a warning (BUFFER_OVERFLOW), by NTSTATUS severity (bits 31:30). */
 function answeredBytes(irp: Irp): Uint8Array {
   const { status, information = 0, outputBytes = information } = irp.ioStatus;
   const length = status >>> 30 === 3 ? 0 : Math.min(outputBytes, irp.outputCapacity);
@@ -59,7 +53,7 @@ function answeredBytes(irp: Irp): Uint8Array {
 /** The I/O manager's counters. */
 export interface IoCounters {
   requests: number;
-  /** Rules that drivers broke; 0 in a correct kernel. */
+  /** Violations of rules by drivers; 0 in a correct kernel. */
   driverFaults: number;
   /** IRPs that a driver had not completed when their file closed; 0 in a correct kernel. */
   abandonedIrps: number;
@@ -69,17 +63,17 @@ export class IoManager {
   readonly namespace = new DeviceNamespace();
   readonly counters: IoCounters = { requests: 0, driverFaults: 0, abandonedIrps: 0 };
   private readonly files = new Map<number, FileObject>();
-  /** Files of kernel clients: no request of the channel can name them. */
+  /** Files of kernel clients, which requests of the channel cannot refer to. */
   private readonly kernelFiles = new Set<FileObject>();
   private readonly inFlight = new Map<number, Irp>();
   private nextFileId = 1;
   /** Public for tests. */
   mostFiles = MOST_FILES;
-  /** Code of drivers that may wait. */
+  /** Code of drivers that may block. */
   readonly work = new WorkItems((item) => this.contain(item));
   /** Called for driver faults, for diagnosis. */
   onFault: (fault: DriverFault) => void = () => {};
-  /** The channel's user side has gone, and all its files are closed. */
+  /** Called when the channel's user side is gone and all of its files are closed. */
   onChannelClosed: () => void = () => {};
 
   constructor(readonly server: NativeChannelServer) {}
@@ -88,12 +82,12 @@ export class IoManager {
     return this.files.size;
   }
 
-  /** Open files of kernel clients. */
+  /** Number of open files of kernel clients. */
   get openKernelFiles(): number {
     return this.kernelFiles.size;
   }
 
-  /** The files that are open now, for diagnosis. */
+  /** The open files, for diagnosis. */
   get fileObjects(): FileObject[] {
     return [...this.files.values()];
   }
@@ -102,7 +96,7 @@ export class IoManager {
     return this.inFlight.size;
   }
 
-  /** Serves pending requests. True: there are more, and the caller should call again after other work. */
+  /** Serves pending requests. Returns true if there are more, and the caller should call again after other work. */
   serve(): boolean {
     for (let n = 0; n < requestsPerTurn; n++) {
       const request = this.server.take();
@@ -207,7 +201,7 @@ export class IoManager {
     this.call(irp, () => device.driver.dispatch.create(file, irp));
   }
 
-  /** A file of the device is closed, or was not opened after all. */
+  /** Called when a file of the device is closed, or its open has failed. */
   private leave({ references, driver }: DeviceObject): void {
     references.release();
     if (--driver.openFiles === 0) driver.onIdle();
@@ -221,7 +215,7 @@ export class IoManager {
     this.answer(request, file ? Status.SUCCESS : this.missing(request.fileId));
   }
 
-  /** Closes a file: completes its pending requests, frees its objects, and releases its device. */
+  /** Closes a file: completes its pending requests, destroys its objects, and releases its device. */
   closeFile(file: FileObject): void {
     assertPassive('closing a file');
     if (file.closing) throw new DriverFault('a file was closed twice');
@@ -230,7 +224,7 @@ export class IoManager {
     this.kernelFiles.delete(file);
     const dispatch = file.device.driver.dispatch;
     this.contain(() => dispatch.cleanup(file));
-    // Cleanup should have completed all requests. The rest is cancelled, or finally completed in place of the driver.
+    // The cleanup should have completed all requests. The rest is cancelled, or else completed on behalf of the driver.
     for (const irp of [...file.outstanding]) {
       this.contain(() => irp.cancel());
       if (!irp.completed) {
@@ -243,12 +237,12 @@ export class IoManager {
     this.leave(file.device);
   }
 
-  /** Closes every file: the user side has gone. */
+  /** Closes every file, because the user side is gone. */
   closeAll(): void {
     for (const file of [...this.files.values()]) this.closeFile(file);
   }
 
-  /** Ids are never reused: an id given out before belongs to a closed file, any other one to no file. */
+  /** Ids are never reused: an id issued before belongs to a closed file, any other id to none. */
   private missing(fileId: number): number {
     return fileId > 0 && fileId < this.nextFileId ? Status.FILE_CLOSED : Status.INVALID_HANDLE;
   }
@@ -283,7 +277,7 @@ export class IoManager {
       },
     });
     this.call(irp, () => file.device.driver.dispatch.deviceControl(file, irp));
-    // Most requests are completed now, and nobody could cancel one before.
+    // Most requests have completed by now, and none could be cancelled before.
     if (irp.completed) return;
     pended = true;
     this.inFlight.set(key, irp);
@@ -302,7 +296,7 @@ export class IoManager {
 
   // ── rules ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Calls a driver with an IRP. Whatever the driver does, the IRP is pending or completed afterwards. */
+  /** Calls a driver with an IRP. Afterwards the IRP is pending or completed, whatever the driver does. */
   private call(irp: Irp, routine: () => number): void {
     this.contain(() => irp.dispatch(routine));
     if (irp.state === 'dispatched' || irp.state === 'marked') {
@@ -311,7 +305,7 @@ export class IoManager {
     }
   }
 
-  /** Runs code of a driver. What it throws is reported as a fault, and goes no further. */
+  /** Runs code of a driver. An exception is reported as a fault and does not propagate. */
   contain(action: () => void): void {
     try {
       action();
@@ -324,7 +318,7 @@ export class IoManager {
   // ── kernel clients ──────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Opens a file for a kernel client, which closes it by {@link closeFile}. Returns a status if it cannot be opened;
+   * Opens a file for a kernel client, which closes it with {@link closeFile}. Returns a status on failure;
    * DEVICE_NOT_READY if its driver does not open it at once.
    */
   openFile(name: string): FileObject | number {
@@ -336,7 +330,7 @@ export class IoManager {
     this.open(name, 'kernel', maxReparse, failed, (file) => {
       this.kernelFiles.add(file);
       if (waits) opened = file;
-      // Nobody has it.
+      // The file is not returned to anyone.
       else this.work.queue(() => this.closeFile(file));
     });
     waits = false;
@@ -344,8 +338,8 @@ export class IoManager {
   }
 
   /**
-   * The device behind a name, for a kernel client, with a reference that the client releases. It opens a file, because
-   * the name may be reparsed, and closes it again (IoGetDeviceObjectPointer).
+   * The device with a name, for a kernel client, with a reference that the client releases. Opens a file, because the
+   * name may be reparsed, and closes it again (IoGetDeviceObjectPointer).
    */
   reference(name: string): DeviceObject | number {
     const file = this.openFile(name);
@@ -356,8 +350,8 @@ export class IoManager {
   }
 
   /**
-   * An IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest), always in kernel mode. `done` gets the
-   * status, the output and IoStatus.Information. The IRP may be cancelled.
+   * Sends an IOCTL of a kernel client on its file (IoBuildDeviceIoControlRequest), always in kernel mode. `done`
+   * receives the status, the output and IoStatus.Information. The IRP may be cancelled.
    */
   request(
     file: FileObject,
@@ -366,7 +360,7 @@ export class IoManager {
     outputLength: number,
     done: (status: number, output: Uint8Array, information: number) => void,
   ): Irp {
-    if (file.closing) throw new DriverFault('a request for a closed file');
+    if (file.closing) throw new DriverFault('a request on a closed file');
     const irp = new Irp({
       major: IrpMajor.deviceControl,
       requestorMode: 'kernel',

@@ -1,4 +1,4 @@
-/** Which requests a device serves: unknown codes and buffers that are too short are refused here. */
+/** The requests that a device serves: unknown codes and buffers that are too short are refused here. */
 import type { NamedIoctlRow } from '../../ioctl/codes.js';
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from './irp.js';
@@ -9,11 +9,11 @@ export interface Served<H> {
   readonly handler: H;
 }
 
-/** Dispatch of a device's IOCTLs by their code: the rows, each with its handler. */
+/** Dispatches a device's IOCTLs by code: the rows, each with its handler. */
 export class IoctlTable<H> {
   private readonly served: ReadonlyMap<number, { row: NamedIoctlRow; handler: H | undefined }>;
 
-  /** `handlers` by the names of the rows; a row without one is known, but not served by this device. */
+  /** `handlers` by the names of the rows; a row without one is known, but this device does not serve it. */
   constructor(rows: readonly NamedIoctlRow[], handlers: Readonly<Record<string, H>>) {
     this.served = new Map(rows.map((row) => [row.code, { row, handler: handlers[row.name] }]));
   }

@@ -1,7 +1,7 @@
 /**
- * I/O request packets: a request on its way through a driver, with the rules of Windows drivers. The rules are a table.
- * A violation is a {@link DriverFault}, which the I/O manager counts and answers with INTERNAL_ERROR, so that a
- * driver's mistake never leaves a caller waiting.
+ * I/O request packets: a request on its way through a driver, with the rules of Windows drivers as a table. A violation
+ * is a {@link DriverFault}, which the I/O manager counts and turns into INTERNAL_ERROR, so that a driver's mistake
+ * never leaves a caller waiting.
  */
 import { Status, statusName } from '../../ioctl/status.js';
 import type { FileObject } from './device-object.js';
@@ -12,13 +12,13 @@ export const IrpMajor = { create: 0, close: 2, deviceControl: 14, cleanup: 18, i
 
 /**
  * The states of an IRP.
- * - `allocated`: not yet with a driver.
- * - `dispatched`: the dispatch routine runs and has neither pended nor completed it.
+ * - `allocated`: not yet passed to a driver.
+ * - `dispatched`: the dispatch routine is running and has neither pended nor completed it.
  * - `marked`: marked pending; the dispatch routine has not returned yet.
- * - `completedInline`: completed without being marked; the routine still has to return that status.
- * - `completedMarked`: completed after being marked; the routine still has to return PENDING.
+ * - `completedInline`: completed without being marked; the routine must return that status.
+ * - `completedMarked`: completed after being marked; the routine must return PENDING.
  * - `pending`: the routine has returned PENDING; the driver owns the IRP.
- * - `completed`: done.
+ * - `completed`: final.
  */
 export type IrpState =
   | 'allocated'
@@ -32,13 +32,13 @@ export type IrpState =
 /** The events of an IRP; the dispatch routine's return is one of the last two. */
 export type IrpEvent = 'dispatch' | 'mark' | 'complete' | 'returnPending' | 'returnStatus';
 
-/** `fault` is the rule that was broken. */
+/** `fault` is the violated rule. */
 type Cell = { next: IrpState } | { fault: string };
 
 const twice: Cell = { fault: 'completed twice' };
 const late: Cell = { fault: 'marked pending after it was completed' };
-const busy: Cell = { fault: 'dispatched while a driver has it' };
-const noDriver: Cell = { fault: 'no driver has it' };
+const busy: Cell = { fault: 'dispatched while a driver owns it' };
+const noDriver: Cell = { fault: 'no driver owns it' };
 
 /** The IRP state machine; every cell is defined. */
 export const irpTransitions: Record<IrpState, Record<IrpEvent, Cell>> = {
@@ -54,14 +54,14 @@ export const irpTransitions: Record<IrpState, Record<IrpEvent, Cell>> = {
     mark: { next: 'marked' },
     complete: { next: 'completedInline' },
     returnPending: { fault: 'returned PENDING without being marked pending' },
-    returnStatus: { fault: 'forgotten: neither completed nor marked pending' },
+    returnStatus: { fault: 'neither completed nor marked pending' },
   },
   marked: {
     dispatch: busy,
     mark: { fault: 'marked pending twice' },
     complete: { next: 'completedMarked' },
     returnPending: { next: 'pending' },
-    returnStatus: { fault: 'marked pending, but the routine returned another status than PENDING' },
+    returnStatus: { fault: 'marked pending, but the routine returned a status other than PENDING' },
   },
   completedInline: {
     dispatch: busy,
@@ -75,7 +75,7 @@ export const irpTransitions: Record<IrpState, Record<IrpEvent, Cell>> = {
     mark: late,
     complete: twice,
     returnPending: { next: 'completed' },
-    returnStatus: { fault: 'marked pending, but the routine returned another status than PENDING' },
+    returnStatus: { fault: 'marked pending, but the routine returned a status other than PENDING' },
   },
   pending: {
     dispatch: busy,
@@ -104,8 +104,8 @@ const completedMarked = at('completedMarked');
 const completed = at('completed');
 
 /**
- * The table by numbers: the next state's number, or -1 for a fault. Each request takes at least three steps, and names
- * as keys would cost a hash table look-up each.
+ * The table as numbers: the next state's number, or -1 for a fault. Each request takes at least three steps, and names
+ * as keys would cost a hash table lookup each.
  */
 const nextStates = Int8Array.from(
   states.flatMap((state) =>
@@ -117,9 +117,9 @@ const nextStates = Int8Array.from(
 );
 
 /**
- * The origin of a request. The I/O manager marks requests of the door `user`, and the filter passes the mark on to the
- * verbs: user requests cannot have call-backs or change a device. Ids, memory and rings are checked in both modes, ids
- * by the file's tables, memory and rings by what the HCA was given.
+ * The origin of a request. The I/O manager marks requests of the channel `user`, and the filter passes the mark on to
+ * the verbs: user requests cannot have callbacks or change a device. Ids, memory and rings are checked in both modes,
+ * ids in the file's tables, memory and rings against those of the HCA.
  */
 export type RequestorMode = 'user' | 'kernel';
 
@@ -127,55 +127,55 @@ export type RequestorMode = 'user' | 'kernel';
 export interface IrpStackLocation {
   /** The kind of request (IRP_MJ_*): 0 create, 2 close, 14 IOCTL, 15 verb, 18 cleanup. */
   readonly major: number;
-  /** The file that the request came by; undefined for verbs of kernel clients. */
+  /** The file of the request; undefined for verbs of kernel clients. */
   readonly fileObject: FileObject | undefined;
   /** The code of an IOCTL; 0 for all others. */
   readonly controlCode: number;
-  /** Bytes of input. */
+  /** Length of the input in bytes. */
   readonly inputLength: number;
-  /** Bytes that the caller has room for. */
+  /** Size of the caller's output buffer in bytes. */
   readonly outputLength: number;
 }
 
-/** The result of a request. `information` is a byte count, or for verbs the new object. */
+/** The result of a request. `information` is a byte count or, for verbs, the new object. */
 export interface IoStatus<T> {
   /** The NTSTATUS; PENDING until the request is completed. */
   status: number;
-  /** Bytes of output of an IOCTL, or the object that a verb has made; undefined before it is completed. */
+  /** Bytes of output of an IOCTL, or the object created by a verb; undefined before completion. */
   information: T | undefined;
-  /** Bytes of output, where `information` is not that number but a handle. */
+  /** Bytes of output, if `information` is a handle instead. */
   outputBytes: number | undefined;
 }
 
-/** The position of a user's request in the door's channel, for drivers that let the HCA complete it natively. */
+/** The position of a user's request in the channel, for drivers that let the HCA complete it natively. */
 export interface NativeSlot {
   readonly slot: number;
   readonly serial: number;
 }
 
-/** Called when an IRP is to be cancelled; must complete it. It is no longer set then. */
+/** Called when an IRP is to be cancelled; must complete it. The routine is no longer set then. */
 export type CancelRoutine<T> = (irp: Irp<T>) => void;
 
 const noBytes = new Uint8Array(0);
 
-/** Bytes; longer answers are rare. */
+/** Maximum length of reused memory in bytes; longer outputs are rare. */
 const LONGEST = 512;
-/** Per length; most requests are completed before the next is taken. */
+/** Maximum number of free arrays per length; most requests complete before the next is taken. */
 const MOST = 4;
 
 /**
- * Reused memory for answers: free arrays by their length. V8 moves small arrays out of its heap when a view of them is made,
- * and all longer ones; that costs more than clearing used memory.
+ * Reused memory for outputs: free arrays by their length. V8 moves small arrays out of its heap when a view of them is
+ * created, and all longer ones; that costs more than clearing used memory.
  */
 class OutputMemory {
   readonly #spare = new Map<number, Uint8Array[]>();
 
-  /** Zeroed bytes for exclusive use until they are given back. */
+  /** Zeroed bytes for exclusive use until they are released. */
   take(length: number): Uint8Array {
     return this.#spare.get(length)?.pop()?.fill(0) ?? new Uint8Array(new ArrayBuffer(length));
   }
 
-  /** The caller has no further use for these bytes. */
+  /** Releases bytes. */
   giveBack(bytes: Uint8Array): void {
     const { length } = bytes;
     if (length === 0 || length > LONGEST) return;
@@ -187,10 +187,7 @@ class OutputMemory {
 
 const outputs = new OutputMemory();
 
-/**
- * More than the tables of a host with thousands of devices or addresses need. Longer output buffers are allowed and not
- * filled.
- */
+/** More than the tables of a host with thousands of devices or addresses need. Longer output buffers are allowed but not filled. */
 const maxSystemBuffer = 1 << 23;
 
 export interface IrpInit<T> {
@@ -211,11 +208,11 @@ export interface IrpInit<T> {
  * (IRP-based verbs RFC, 2005).
  */
 export class Irp<T = number> {
-  /** What is requested. */
+  /** The kind of request and its parameters. */
   readonly stack: IrpStackLocation;
-  /** Where the request came from: a program, or a driver in the kernel. */
+  /** The origin of the request: a program, or a driver in the kernel. */
   readonly requestorMode: RequestorMode;
-  /** Its place in the door's channel, for requests of programs that the HCA may complete itself. */
+  /** Its slot in the channel, for requests of programs that the HCA may complete itself. */
   readonly native: NativeSlot | undefined;
   /** The result, final once {@link completed} is true. */
   readonly ioStatus: IoStatus<T> = {
@@ -227,7 +224,7 @@ export class Irp<T = number> {
   reparseName: string | undefined = undefined;
   /** The driver's own data for the pending request. */
   driverContext: unknown = undefined;
-  /** Its number in {@link states}. */
+  /** The number of the current state in {@link states}. */
   private current = allocated;
   private cancelRoutine: CancelRoutine<T> | undefined = undefined;
   private cancelFlag = false;
@@ -252,7 +249,7 @@ export class Irp<T = number> {
     this.input = input;
   }
 
-  /** Where the request is on its way. */
+  /** The current state. */
   get state(): IrpState {
     return states[this.current]!;
   }
@@ -263,26 +260,26 @@ export class Irp<T = number> {
     return current === completed || current === completedInline || current === completedMarked;
   }
 
-  /** The required return value of the dispatch routine: PENDING once the IRP was marked, else its final status. */
+  /** The required return value of the dispatch routine: PENDING once the IRP was marked, otherwise its final status. */
   get returnStatus(): number {
     const pends = this.current === marked || this.current === completedMarked;
     return pends ? Status.PENDING : this.ioStatus.status;
   }
 
-  /** Whether its cancelling was asked for; a driver without a cancel routine may look here. */
+  /** Whether cancellation was requested; a driver without a cancel routine may check this. */
   get cancelRequested(): boolean {
     return this.cancelFlag;
   }
 
-  /** Maximum size of the answer in bytes. */
+  /** Maximum size of the output in bytes. */
   get outputCapacity(): number {
     return Math.min(this.stack.outputLength, maxSystemBuffer);
   }
 
   /**
-   * The input; can be taken once, and is valid until the handler returns. A handler that answers later decodes or
-   * copies the parts that it needs. Input and output have separate memory, so that no answer can leak the input or
-   * overwrite input that is still needed.
+   * The input, which can be taken once and is valid until the handler returns. A handler that completes the request
+   * later decodes or copies the parts that it needs. Input and output have separate memory, so that no output can leak
+   * the input or overwrite input that is still needed.
    */
   takeInput(): Uint8Array {
     const { input } = this;
@@ -296,7 +293,7 @@ export class Irp<T = number> {
     return this.answer;
   }
 
-  /** Gives the output's memory back: the answer has been copied, and no driver has the IRP any more. */
+  /** Releases the output's memory: the output has been copied, and no driver has the IRP any more. */
   endOutput(): void {
     if (this.answer === undefined) return;
     outputs.giveBack(this.answer);
@@ -318,8 +315,8 @@ export class Irp<T = number> {
   }
 
   /**
-   * Runs a dispatch routine on this IRP and checks it. Returns the routine's status. Verbs (major `internal`) run at
-   * DISPATCH_LEVEL, and so do their completion routines.
+   * Runs a dispatch routine on this IRP and checks it. Returns the routine's status. Verbs (major `internal`) and their
+   * completion routines run at DISPATCH_LEVEL.
    */
   dispatch(routine: (irp: Irp<T>) => number): number {
     this.step(events.dispatch);
@@ -334,7 +331,7 @@ export class Irp<T = number> {
     return status;
   }
 
-  /** The dispatch routine will return PENDING (IoMarkIrpPending). Returns PENDING. */
+  /** Marks the IRP: the dispatch routine will return PENDING (IoMarkIrpPending). Returns PENDING. */
   markPending(): number {
     this.step(events.mark);
     return Status.PENDING;
@@ -348,8 +345,8 @@ export class Irp<T = number> {
   }
 
   /**
-   * Requests cancellation. True if there was a cancel routine. A driver without one keeps the IRP and may check {@link
-   * cancelRequested}.
+   * Requests cancellation. Returns true if there was a cancel routine. A driver without one keeps the IRP and may check
+   * {@link cancelRequested}.
    */
   cancel(): boolean {
     if (this.completed) return false;
@@ -363,7 +360,7 @@ export class Irp<T = number> {
   /**
    * Completes the request. Returns the status, so that a dispatch routine can return it.
    *
-   * @param outputBytes - How much of the output is valid, if `information` does not say so.
+   * @param outputBytes - Number of valid bytes of the output, if `information` is not that number.
    */
   complete(status: number, information?: T, outputBytes?: number): number {
     if (status === Status.PENDING) throw new DriverFault('an IRP cannot be completed with PENDING');
@@ -384,7 +381,7 @@ export class Irp<T = number> {
  * A cancel-safe queue of pended IRPs (as IoCsq): inserting sets the cancel routine, removing clears it.
  */
 export class IrpQueue<C = undefined> {
-  /** Made for the first IRP, because most queues never have one. */
+  /** Created for the first IRP, because most queues never have one. */
   private entries: Map<Irp, C> | undefined = undefined;
 
   /** `onCancelled` runs before a cancelled IRP is completed with CANCELED. */
@@ -417,9 +414,9 @@ export class IrpQueue<C = undefined> {
   /** Removes and returns the oldest entry, or undefined. */
   removeFirst():
     | {
-        /** The waiting request. */
+        /** The pending request. */
         irp: Irp;
-        /** What it was inserted with. */
+        /** The context passed to {@link insert}. */
         context: C;
       }
     | undefined {
@@ -433,9 +430,9 @@ export class IrpQueue<C = undefined> {
   /** The oldest entry, which stays in the queue. */
   first():
     | {
-        /** The waiting request. */
+        /** The pending request. */
         irp: Irp;
-        /** What it was inserted with. */
+        /** The context passed to {@link insert}. */
         context: C;
       }
     | undefined {
@@ -443,14 +440,14 @@ export class IrpQueue<C = undefined> {
     return undefined;
   }
 
-  /** Removes an IRP; the caller completes it. False: it was not here (any more). */
+  /** Removes an IRP; the caller completes it. Returns false if it is not, or no longer, in the queue. */
   remove(irp: Irp): boolean {
     if (this.entries?.delete(irp) !== true) return false;
     irp.setCancelRoutine(undefined);
     return true;
   }
 
-  /** Completes all present entries. */
+  /** Completes all current entries. */
   completeAll(status: number, information?: number): void {
     for (const irp of this.waiting) {
       if (this.remove(irp)) irp.complete(status, information);
@@ -469,7 +466,7 @@ export class IrpQueue<C = undefined> {
     return completed;
   }
 
-  /** Cancels all present entries. */
+  /** Cancels all current entries. */
   cancelAll(): void {
     for (const irp of this.waiting) irp.cancel();
   }

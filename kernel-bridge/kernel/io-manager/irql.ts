@@ -1,10 +1,10 @@
 /**
- * The level at which kernel code runs. At DISPATCH_LEVEL nothing may wait: verbs, the filter's requests, events of HCAs,
- * connection management, call-backs. Code that could wait, such as reading files, is guarded by {@link assertPassive};
- * others queue it as a work item.
+ * The level at which kernel code runs. At DISPATCH_LEVEL nothing may block: verbs, the filter's requests, events of
+ * HCAs, connection management, callbacks. Code that could block, such as reading files, is guarded by {@link
+ * assertPassive}; callers at DISPATCH_LEVEL queue it as a work item.
  */
 
-/** A driver broke a rule of the I/O manager. No caller's input can cause it. */
+/** A violation of the I/O manager's rules by a driver. No caller's input can cause it. */
 export class DriverFault extends Error {
   /** `DriverFault`. */
   override readonly name = 'DriverFault';
@@ -13,7 +13,7 @@ export class DriverFault extends Error {
 /** Nesting depth of routines at DISPATCH_LEVEL. */
 let raised = 0;
 
-/** Calls a routine at DISPATCH_LEVEL, with the argument if it has one. */
+/** Calls a routine at DISPATCH_LEVEL, with the argument if there is one. */
 export function atDispatchLevel<R>(routine: () => R): R;
 export function atDispatchLevel<A, R>(routine: (argument: A) => R, argument: A): R;
 export function atDispatchLevel<A, R>(routine: (argument: A | undefined) => R, argument?: A): R {
@@ -25,7 +25,7 @@ export function atDispatchLevel<A, R>(routine: (argument: A | undefined) => R, a
   }
 }
 
-/** Runs code that may be broken off without its `finally` blocks: afterwards the level is as before. */
+/** Runs code that may be interrupted without its `finally` blocks, and restores the level afterwards. */
 export function atSameLevel<T>(code: () => T): T {
   const before = raised;
   try {
@@ -35,12 +35,12 @@ export function atSameLevel<T>(code: () => T): T {
   }
 }
 
-/** Whether code that may wait can run now. */
+/** Whether code that may block can run now. */
 export function isPassive(): boolean {
   return raised === 0;
 }
 
-/** For code that may wait. @throws DriverFault at DISPATCH_LEVEL. */
+/** Guards code that may block. @throws DriverFault at DISPATCH_LEVEL. */
 export function assertPassive(what: string): void {
-  if (raised > 0) throw new DriverFault(`${what} may wait, which is not allowed at DISPATCH_LEVEL`);
+  if (raised > 0) throw new DriverFault(`${what} may block, which is not allowed at DISPATCH_LEVEL`);
 }

@@ -1,15 +1,15 @@
 /**
- * Work items (IoQueueWorkItem): code that may wait, run at PASSIVE_LEVEL after the routine that has queued it. They run
- * in their order on the kernel's thread: before the next request, or on the next turn of the event loop.
+ * Work items (IoQueueWorkItem): code that may block, run at PASSIVE_LEVEL after the routine that queued it. They run in
+ * order on the kernel's thread: before the next request, or on the next turn of the event loop.
  */
 import { Status } from '../../ioctl/status.js';
 import type { Irp } from './irp.js';
 import { assertPassive } from './irql.js';
 
-/** Times that {@link WorkItems.run} looks for more; items that queue themselves again must not hold up everything else. */
+/** Maximum number of rounds in {@link WorkItems.run}: items that queue themselves again must not delay everything else. */
 const mostRounds = 16;
 
-/** Runs a work item, and reports what it throws. */
+/** Runs a work item and reports its exceptions. */
 export type RunItem = (item: () => void) => void;
 
 export class WorkItems {
@@ -35,8 +35,8 @@ export class WorkItems {
   }
 
   /**
-   * Pends a request until its work item runs. `work` then completes the request, or pends it elsewhere. A request that
-   * is cancelled before ends in CANCELED, and `work` does not run; one whose `work` throws ends in INTERNAL_ERROR.
+   * Pends a request until its work item runs. `work` then completes the request, or pends it elsewhere. A request
+   * cancelled before that ends in CANCELED, and `work` does not run; if `work` throws, it ends in INTERNAL_ERROR.
    *
    * @param ended - Runs before the request is cancelled or `work` begins.
    * @returns PENDING, for the dispatch routine to return.
@@ -64,7 +64,7 @@ export class WorkItems {
     return Status.PENDING;
   }
 
-  /** Runs the items that wait, and those that they queue. Of items that queue others without end, the rest runs on the next turn. */
+  /** Runs the queued items and those that they queue. If items keep queueing others, the rest runs on the next turn. */
   run(): void {
     if (this.waiting.length === 0) return;
     assertPassive('running work items');

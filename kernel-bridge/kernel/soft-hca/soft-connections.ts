@@ -1,4 +1,4 @@
-/** Connections of the software HCA: MADs on QP1, by our own connection manager. */
+/** Connections of the software HCA: MADs on QP1, handled by this package's connection manager. */
 import { BY_WIRE, type SoftHca } from '../../hca/soft-hca-binding.js';
 import { randomBits } from '../../ioctl/random-bits.js';
 import { Status } from '../../ioctl/status.js';
@@ -22,7 +22,7 @@ import { atDispatchLevel } from '../io-manager/irql.js';
 /** CM ids of one kernel: base + 1 … base + 0x3FFFF. */
 const commIdCount = 0x3_ffff;
 
-/** Statuses of a MAD that say it can never leave; others may pass with the next retry. */
+/** Statuses of a MAD that can never be sent; others may pass with the next retry. */
 const unsendable: readonly number[] = [
   Status.HOST_UNREACHABLE,
   Status.NETWORK_UNREACHABLE,
@@ -31,11 +31,11 @@ const unsendable: readonly number[] = [
   Status.TOO_MANY_OPENED_FILES,
 ];
 
-/** What the soft HCA's user is told of refused connections. */
+/** Notifications about refused connections, for the user of the software HCA. */
 export interface Refusals {
-  /** A connection of this host was refused because nobody of this version listens there. */
+  /** A connection of this host was refused because no process of this version listens there. */
   nobody(service: number, port: number, address: Uint8Array): void;
-  /** One was refused because the two processes have no link in common. `own`: this side's option `link`. */
+  /** A connection was refused because the two processes have no link in common. `own`: this side's option `link`. */
   links(own: 'local' | 'wire'): void;
 }
 const silent: Refusals = { nobody: () => {}, links: () => {} };
@@ -43,9 +43,9 @@ const silent: Refusals = { nobody: () => {}, links: () => {} };
 export class SoftConnections implements HcaConnections {
   private readonly cm: ConnectionManager;
   private readonly commIds = new Set<number>();
-  /** Where it begins, the first tells. */
+  /** The next communication id to try; the first is random. */
   private nextCommId: number | undefined = undefined;
-  /** How the latest MAD left. */
+  /** The status of sending the latest MAD. */
   private sendStatus: number = Status.SUCCESS;
 
   constructor(
@@ -132,15 +132,15 @@ export class SoftConnections implements HcaConnections {
     };
   }
 
-  /** Other hosts have no interest in it. */
+  /** The links are announced to processes of this host only. */
   private hostLink(destination: Uint8Array): number {
     const { hostLink } = this.native;
     return hostLink !== HostLink.free && this.portOf(destination) ? hostLink : HostLink.free;
   }
 
   /**
-   * A process with the option `link: 'wire'` sends its MADs by the wire. A claim of loopback alone needs no wire, so nothing but processes
-   * of this host can reach such a process before it has one.
+   * A process with the option `link: 'wire'` sends its MADs over UDP. A claim of loopback only needs no UDP socket, so
+   * before such a process has one, only processes of this host can reach it.
    */
   private meetsLink(sender: number, said: number): boolean {
     const { hostLink } = this.native;
@@ -150,7 +150,7 @@ export class SoftConnections implements HcaConnections {
       this.tellLinks();
       return false;
     }
-    // Both sides then use it, from the first packet on.
+    // Both sides then use UDP from the first packet on.
     if (!local && (theirs === HostLink.wire || theirs === HostLink.seen)) this.native.openWire();
     return true;
   }
@@ -159,7 +159,7 @@ export class SoftConnections implements HcaConnections {
     this.refusals.links(this.native.hostLink === HostLink.local ? 'local' : 'wire');
   }
 
-  /** The status that says that the latest MAD can never leave; SUCCESS for all that may pass with the next retry. */
+  /** The status if the latest MAD can never be sent; SUCCESS if it may pass with the next retry. */
   private leaveStatus(): number {
     return unsendable.includes(this.sendStatus) ? this.sendStatus : Status.SUCCESS;
   }

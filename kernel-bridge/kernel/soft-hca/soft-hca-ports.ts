@@ -10,7 +10,7 @@ const link: LinkAttributes = {
   portCabilityFlags:
     WvCapability.QP_STATE_MODIFIER | WvCapability.RC_RNR_NAK_GENERATION | WvCapability.SYSTEM_IMAGE_GUID,
   maxMtu: 4096,
-  // Bytes of one message (IBA 1 §9.7.7: 2^31).
+  // Maximum size of a message in bytes (IBA 1 §9.7.7: 2^31).
   maxMessageSize: 0x8000_0000,
   maxVls: 1,
   activeWidth: 2,
@@ -20,9 +20,9 @@ const link: LinkAttributes = {
 
 /** Reads the devices from the host's interfaces. */
 export class SoftPorts {
-  /** GUIDs of the interfaces of the last look, by index and name. */
+  /** GUIDs of the interfaces in the last scan, by index and name. */
   private known = new Map<string, bigint>();
-  /** P_Key tables that were set while the kernel runs. */
+  /** P_Key tables that were set while the kernel was running. */
   private readonly pkeys = new Map<bigint, readonly number[]>();
 
   constructor(
@@ -34,13 +34,14 @@ export class SoftPorts {
   read(): HcaPort[] {
     const identity = this.network.identity();
     const interfaces = this.network.interfaces();
-    // An interface keeps its GUID as long as it is there, whatever becomes of its MAC.
+    // An interface keeps its GUID as long as it exists, even if its MAC changes.
     const { known } = this;
     this.known = new Map();
     const kept = new Set(interfaces.map((one) => known.get(nameOf(one))));
     const taken = new Set<bigint>();
     return interfaces.map((one) => {
-      // VLANs and bridges repeat the MAC of what they stand on: the first keeps it, a GUID names one device.
+      // VLANs and bridges repeat the MAC of their base interface. The first interface keeps it, because a GUID
+      // identifies one device.
       const fromMac = one.mac ? guidOfMac(one.mac) : undefined;
       const free = fromMac !== undefined && !taken.has(fromMac) && !kept.has(fromMac) ? fromMac : undefined;
       const guid = known.get(nameOf(one)) ?? free ?? localGuid(identity, one.name);
@@ -50,7 +51,7 @@ export class SoftPorts {
     });
   }
 
-  /** Replaces the P_Key table of a port, for as long as this kernel runs. */
+  /** Replaces the P_Key table of a port, for the lifetime of this kernel. */
   setPkeys(guid: bigint, pkeys: readonly number[]): void {
     this.pkeys.set(guid, [...pkeys]);
   }

@@ -1,4 +1,4 @@
-/** The software HCA behind the kernel side of the seam. */
+/** The kernel side of the software HCA. */
 import { type SoftHca as NativeSoftHca, SOFT_USER_LIBRARY } from '../../hca/soft-hca-binding.js';
 import { AtomicCapability, DeviceType, WvCapability } from '../../ioctl/constants.js';
 import { isPkeyTable, type PkeyTables } from '../../ioctl/pkey-tables.js';
@@ -17,18 +17,18 @@ import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 import { type Refusals, SoftConnections } from './soft-connections.js';
 import { SoftPorts } from './soft-hca-ports.js';
 
-/** What the software HCA is made of; tests bring their own. */
+/** The parts of the software HCA; tests supply their own. */
 export interface SoftHcaParts {
   native: NativeSoftHca;
   network: HostNetwork;
   options: Pick<KernelOptions, 'cm' | 'pkeys'>;
   createConnectionManager(platform: CmPlatform, options: KernelOptions['cm']): ConnectionManager;
-  /** The process of another version of this package that listens at a port of this host; undefined: none does. */
+  /** The process of another version of this package that listens at a port of this host; undefined: none. */
   otherVersionAt?(service: number, port: number, address: Uint8Array): number | undefined;
   warn?(text: string): void;
 }
 
-/** The P_Key table of an interface by the option `pkeys`. */
+/** The P_Key table of an interface, from the option `pkeys`. */
 function pkeysBy(pkeys: PkeyTables): (interfaceName: string) => readonly number[] {
   if (isPkeyTable(pkeys)) return () => pkeys;
   const byName = new Map(Object.entries(pkeys));
@@ -55,7 +55,7 @@ const attributes: DeviceAttributes = {
   localAckDelay: 15,
 };
 
-/** A device, as the engine knows it: by the P_Key table of its port. */
+/** A device as the engine sees it: the P_Key table of its port. */
 class SoftDevice implements BackendDevice {
   readonly pkeyTable: number;
 
@@ -64,12 +64,12 @@ class SoftDevice implements BackendDevice {
     port: HcaPort,
   ) {
     const { status, table } = native.createPkeyTable();
-    // Without one of its own, the default partition's.
+    // Without a table of its own it uses that of the default partition.
     this.pkeyTable = status === Status.SUCCESS ? table : 0;
     this.portChanged(port);
   }
 
-  /** Tells the engine the port's P_Keys, and the addresses at which they count. */
+  /** Passes the port's P_Keys and addresses to the engine. */
   portChanged({ pkeys, gids }: Pick<HcaPort, 'pkeys' | 'gids'>): void {
     if (this.pkeyTable !== 0) this.native.setPkeyTable(this.pkeyTable, Uint16Array.from(pkeys), gids);
   }
@@ -83,10 +83,10 @@ class SoftDevice implements BackendDevice {
   }
 }
 
-/** Most sentences about connections to processes of other versions; a client may try again and again. */
+/** Maximum number of warnings about connections to processes of other versions; a client may retry many times. */
 const mostTold = 16;
 
-/** Says once for each process and port that it cannot be reached. */
+/** Warns once for each process and port that cannot be reached. */
 function otherVersions({
   otherVersionAt,
   warn,
@@ -97,14 +97,14 @@ function otherVersions({
     const pid = otherVersionAt?.(service, port, address);
     if (pid === undefined) return;
     const who = pid === 0 ? 'a process' : `process ${pid}`;
-    const text = `A connection to port ${port} of this host was refused: ${who} listens there with another version of networkdirect. Processes of one host connect if they have the same version; start them all with the same one.`;
+    const text = `A connection to port ${port} of this host was refused: ${who} listens there with another version of networkdirect. Processes on one host must have the same version; start all of them with the same one.`;
     if (told.has(text)) return;
     told.add(text);
     warn?.(text);
   };
 }
 
-/** Says once that this process and another have no link in common. */
+/** Warns once that this process and another have no link in common. */
 function linksTold({ warn }: SoftHcaParts): Refusals['links'] {
   let told = false;
   return (own) => {
@@ -117,7 +117,7 @@ function linksTold({ warn }: SoftHcaParts): Refusals['links'] {
   };
 }
 
-/** Makes the software HCA of a kernel. */
+/** Creates the software HCA of a kernel. */
 export function softHca(parts: SoftHcaParts): HcaMaker {
   const { native, network, options, createConnectionManager } = parts;
   return (portOf): HcaBackend => {

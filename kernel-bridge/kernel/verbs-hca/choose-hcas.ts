@@ -1,4 +1,4 @@
-/** Which real HCAs a kernel has, by the option `hca`. */
+/** Selects the real HCAs of a kernel by the option `hca`. */
 import type { VerbsBinding, VerbsHca } from '../../hca/verbs-binding.js';
 import type { HcaMaker } from '../hca-driver/backend.js';
 import type { HostNetwork } from '../hca-driver/network-interfaces.js';
@@ -13,22 +13,22 @@ export interface RealHcaParts {
   readonly network: Pick<HostNetwork, 'interfaces' | 'watch'>;
   /** Loads the addon. */
   load(): VerbsBinding;
-  /** What wakes this thread for events. */
+  /** Creates the object that wakes this thread for events. */
   makeWaker(): object;
   warn(text: string): void;
-  /** Names of the system's devices; default: those of sysfs. */
+  /** Names of the RDMA devices; default: those in sysfs. */
   names?(): string[];
 }
 
 export interface RealHcas {
   readonly makers: readonly HcaMaker[];
-  /** The software HCA is wanted, too. */
+  /** Whether the software HCA is used as well. */
   readonly soft: boolean;
 }
 
-const help = 'docs/guide/rdma-devices.md lists the requirements';
+const help = 'see docs/guide/real-hcas.md for requirements';
 
-/** Opens the host for the devices that are wanted. @throws Error: a sentence that names what is missing. */
+/** Opens the host of the selected devices. @throws Error that says what is missing. */
 function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHca {
   const why = (error: unknown): string =>
     error instanceof Error ? error.message.split('\n')[0]! : String(error);
@@ -39,7 +39,7 @@ function openHost({ load, makeWaker, choice }: RealHcaParts): VerbsHca {
   }
 }
 
-/** Devices that an unprivileged process, or a container, sees and may not open are left out under `auto`. */
+/** Opens all devices. Under `auto`, devices that an unprivileged process or a container sees but may not open are skipped. */
 function openAll(host: VerbsHca, names: readonly string[], parts: RealHcaParts): HcaMaker[] {
   const core = new CmCore(new VerbsPool(host));
   const guids: GuidTable = new Map();
@@ -54,14 +54,14 @@ function openAll(host: VerbsHca, names: readonly string[], parts: RealHcaParts):
   const text = `${refused.join('; ')}; ${help}`;
   if (makers.length === 0) host.close();
   if (parts.choice !== 'auto' && makers.length === 0) throw new Error(`no RDMA device can be used: ${text}`);
-  parts.warn(`An RDMA device is left out: ${text}.`);
+  parts.warn(`An RDMA device is not used: ${text}.`);
   return makers;
 }
 
 /**
- * The real HCAs that the option asks for. `auto`: all that there are, and no harm where they cannot be used, but a warning.
+ * The real HCAs selected by the option. `auto`: all of them; if they cannot be used, only a warning is issued.
  *
- * @throws Error: `rdma`, or the name of a device, and there is none.
+ * @throws Error for `rdma` or the name of a device, if there is none.
  */
 export function realHcas(parts: RealHcaParts): RealHcas {
   const { choice } = parts;
@@ -72,8 +72,8 @@ export function realHcas(parts: RealHcaParts): RealHcas {
   if (wanted.length === 0) {
     if (choice === 'auto') return none;
     const there =
-      present.length === 0 ? 'there is none in /sys/class/infiniband' : `there are ${present.join(', ')}`;
-    throw new Error(`no RDMA device for the option hca: '${choice}'; ${there} (${help})`);
+      present.length === 0 ? '/sys/class/infiniband is empty' : `devices are ${present.join(', ')}`;
+    throw new Error(`no RDMA device matches the option hca: '${choice}'; ${there} (${help})`);
   }
   try {
     const makers = openAll(openHost(parts), wanted, parts);

@@ -1,19 +1,19 @@
-/** librdmacm for all real HCAs of a kernel: its ids, ports, and the requests that come to listeners. */
+/** librdmacm for all real HCAs of a kernel: its ids, ports, and the requests that arrive at listeners. */
 import { CmEventType } from '../../hca/verbs-binding.js';
 import { type CmEnds, CmIds, type CmMessage } from './cm-ids.js';
 import { PortClaims } from './rdma-port-claims.js';
 import type { VerbsPool } from './verbs-pool.js';
 
-/** An HCA's connections, for requests at listeners on all addresses. */
+/** The connections of an HCA, for requests at listeners on all addresses. */
 export interface RequestTaker {
-  /** Number of its device now. */
+  /** Current number of its device. */
   readonly device: number;
 }
 
 export class CmCore {
   readonly ids: CmIds;
   readonly claims: PortClaims;
-  /** Called with the number of a device that the system takes away. */
+  /** Called with the number of a device that the OS is removing. */
   onRemoval: (id: number) => void = () => {};
   private users = 0;
 
@@ -38,9 +38,9 @@ export class CmCore {
     else this.ids.dispatch(message);
   }
 
-  /** librdmacm has each device open that an id of it is bound to, and the device's removal waits for that. */
+  /** librdmacm keeps each device open to which one of its ids is bound, and the device's removal waits for that. */
   private removed(id: number): void {
-    // While the id is there: without ids librdmacm may end what it has of the device.
+    // Before the id is destroyed: without ids librdmacm may release its state of the device.
     this.ids.closeRemoved(id);
     this.onRemoval(id);
     this.ids.destroy(id);
@@ -54,7 +54,7 @@ export class CmCore {
       sink(message);
       return;
     }
-    // Nobody listens for this device any more.
+    // No process listens for this device any more.
     this.refuse(message.id);
   }
 

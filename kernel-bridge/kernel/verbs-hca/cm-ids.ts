@@ -1,4 +1,4 @@
-/** Calls of librdmacm with their arguments in place, and who hears of an id's events. */
+/** Calls of librdmacm with their arguments in shared memory, and the owners of ids for events. */
 
 import type { HcaEvent } from '../../hca/soft-hca-binding.js';
 import type { VerbsHca } from '../../hca/verbs-binding.js';
@@ -7,13 +7,13 @@ import { Status, StatusError } from '../../ioctl/status.js';
 import { madAt, putPath } from '../../schema/generated/attributes.js';
 import type { CmPath, CmQpParameters } from '../cm/service.js';
 
-/** The counts of a connection request have 3 bits. */
+/** The retry counts of a connection request have 3 bits. */
 const MOST_RETRIES = 7;
 
 /** An event of librdmacm. */
 export type CmMessage = Extract<HcaEvent, { type: 'cm' }>;
 
-/** Who owns an id. */
+/** The owner of an id. */
 export interface CmOwner {
   on(message: CmMessage): void;
 }
@@ -25,11 +25,11 @@ export interface CmEnds {
   readonly destination: Uint8Array;
   readonly destinationPort: number;
   readonly scopeId: number;
-  /** Number of the device, 0 if it is not open. */
+  /** Number of the device; 0 if it is not open. */
   readonly device: number;
 }
 
-/** What librdmacm has negotiated. */
+/** Parameters negotiated by librdmacm. */
 export interface CmNegotiated {
   readonly pathMtu: number;
   readonly peerQpn: number;
@@ -43,10 +43,10 @@ export interface CmNegotiated {
 }
 
 const nothing = new Uint8Array(0);
-/** How long addresses and routes may take to resolve: ARP, and on InfiniBand the subnet manager. */
+/** Timeout for resolving addresses and routes in milliseconds: ARP, and on InfiniBand the subnet manager. */
 const resolveMs = 4000;
 
-/** A copy of private data, in a message's length. */
+/** A copy of private data, padded to a message's length. */
 export function padded(data: Uint8Array, length: number): Uint8Array {
   const whole = new Uint8Array(length);
   whole.set(data.subarray(0, length));
@@ -62,14 +62,14 @@ export class CmIds {
     return this.owners.size;
   }
 
-  /** Passes an event to the owner of its id. False: it has none. */
+  /** Passes an event to the owner of its id. Returns false if there is none. */
   dispatch(message: CmMessage): boolean {
     const owner = this.owners.get(message.id);
     owner?.on(message);
     return owner !== undefined;
   }
 
-  /** @throws StatusError: there are too many. */
+  /** @throws StatusError if there are too many ids. */
   create(datagrams: boolean, owner: CmOwner): number {
     const status = this.host.commands.cmCreate(datagrams);
     if (status !== Status.SUCCESS) throw new StatusError(status);
@@ -78,12 +78,12 @@ export class CmIds {
     return id;
   }
 
-  /** An id that a request has brought. */
+  /** Sets the owner of an id that a request has created. */
   adopt(id: number, owner: CmOwner): void {
     this.owners.set(id, owner);
   }
 
-  /** Ends an id; in the middle of connecting the peer is told. */
+  /** Destroys an id; the peer of a connection that is being established is notified. */
   destroy(id: number): void {
     this.owners.delete(id);
     this.host.commands.cmDestroy(id);
@@ -101,7 +101,7 @@ export class CmIds {
     return { status, port: this.host.words[0]! };
   }
 
-  /** Begins at the local port where that is possible, else at any. */
+  /** Uses the local port if possible, otherwise any. */
   resolve(id: number, path: CmPath, localPort: number, peerPort: number): number {
     const { host } = this;
     for (const port of localPort === 0 ? [0] : [localPort, 0]) {
@@ -173,7 +173,7 @@ export class CmIds {
     };
   }
 
-  /** Undefined: there is nothing negotiated (yet). */
+  /** Undefined: nothing has been negotiated yet. */
   negotiated(id: number): CmNegotiated | undefined {
     if (this.host.commands.cmAttributes(id) !== Status.SUCCESS) return undefined;
     const { words } = this.host;
@@ -190,7 +190,7 @@ export class CmIds {
     };
   }
 
-  /** Puts the arguments of connect and accept in place; returns the length of the private data. */
+  /** Writes the arguments of connect and accept; returns the length of the private data. */
   private put(
     {
       qpn = 0,

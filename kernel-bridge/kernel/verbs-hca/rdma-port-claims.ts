@@ -1,7 +1,8 @@
 /**
- * RDMA ports of librdmacm: a claim is an id that is bound, and a listener listens by it. A claim on all addresses is for all devices of the
- * system, which several HCAs of this kernel share. It has an id for each family: rdma_cm refuses an IPv4 peer that comes by iWARP to a
- * listener on `::`, because it looks for a network interface with the mapped address (cma.c, iw_conn_req_handler).
+ * RDMA ports of librdmacm: a claim is a bound id, through which a listener listens. A claim on all addresses applies to
+ * all RDMA devices, which several HCAs of this kernel share. It has an id for each family: rdma_cm refuses an IPv4 peer
+ * that arrives over iWARP at a listener on `::`, because it looks for a network interface with the mapped address
+ * (cma.c, iw_conn_req_handler).
  */
 
 import { EpType } from '../../ioctl/constants.js';
@@ -10,14 +11,14 @@ import type { CmIds, CmMessage, CmOwner } from './cm-ids.js';
 
 const everyIpv6 = new Uint8Array(16);
 const everyIpv4 = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
-/** How often a free port of both families is looked for. */
+/** Maximum number of attempts to find a port that is free in both families. */
 const tries = 16;
 
-/** Hears of requests at a claimed port. */
+/** Receives the requests at a claimed port. */
 export type RequestSink = (message: CmMessage) => void;
 
 export class PortClaim implements CmOwner {
-  /** By HCA. */
+  /** Sinks by HCA. */
   readonly sinks = new Map<object, RequestSink>();
   readonly holders = new Set<object>();
   listening = false;
@@ -31,7 +32,7 @@ export class PortClaim implements CmOwner {
   ids: number[] = [];
   port = 0;
 
-  /** Events of the listener itself mean nothing here: a device that goes says so by its own id. */
+  /** Events of the listener itself are ignored: the removal of a device is reported through its own id. */
   on(): void {}
 }
 
@@ -48,7 +49,7 @@ export class PortClaims {
 
   constructor(private readonly ids: Pick<CmIds, 'create' | 'bind' | 'listen' | 'destroy'>) {}
 
-  /** `scopeId` of a link-local address. */
+  /** Claims a port; `scopeId` is that of a link-local address. */
   claim(
     holder: object,
     service: number,
@@ -75,7 +76,7 @@ export class PortClaims {
     return { status: Status.SUCCESS, claim: claim.number, port: claim.port };
   }
 
-  /** Binds its ids, of both families to one port. On a failure there are none. */
+  /** Binds the ids of both families to one port. On failure there are none. */
   private bind(claim: PortClaim, port: number, scopeId: number): number {
     const addresses = claim.gid ? [claim.gid] : [everyIpv4, everyIpv6];
     claim.port = port;
@@ -83,11 +84,11 @@ export class PortClaims {
       for (const address of addresses) {
         const id = this.ids.create(claim.service === EpType.DATAGRAM, claim);
         claim.ids.push(id);
-        // One at a free port is for connectors as well, each of which is bound to it.
+        // A claim of a free port is also for connectors, each of which is bound to it.
         const { status, port: granted } = this.ids.bind(id, address, claim.port, scopeId, port === 0);
         if (status === Status.SUCCESS) claim.port = granted;
         else if (address === everyIpv6 && status === Status.INVALID_ADDRESS) {
-          // A system without IPv6.
+          // The host has no IPv6.
           claim.ids.pop();
           this.ids.destroy(id);
         } else {
@@ -96,7 +97,7 @@ export class PortClaims {
         }
       }
     } catch (error) {
-      // No id is left.
+      // No id is available.
       this.destroyIds(claim);
       throw error;
     }
@@ -140,7 +141,7 @@ export class PortClaims {
     return Status.SUCCESS;
   }
 
-  /** The claim by whose id a request has come. */
+  /** The claim whose id has received a request. */
   ofListener(id: number): PortClaim | undefined {
     return this.byId.get(id);
   }

@@ -1,4 +1,4 @@
-/** A connection by librdmacm. The queue pair is ours to move: librdmacm is told its number. */
+/** A connection through librdmacm. The kernel moves the queue pair itself; librdmacm only knows its number. */
 import { CmEventType } from '../../hca/verbs-binding.js';
 import { Capacity } from '../../ioctl/constants.js';
 import { Status } from '../../ioctl/status.js';
@@ -12,18 +12,18 @@ import type {
 } from '../cm/service.js';
 import { type CmIds, type CmMessage, type CmNegotiated, type CmOwner, padded } from './cm-ids.js';
 
-/** IB's reason of a REJ by the peer's program. */
+/** IB's reason for a REJ by the peer's program. */
 const consumerReject = 28;
-/** An iWARP peer's QP has no ACK delay to tell. */
+/** An iWARP peer's QP reports no ACK delay. */
 const defaultAckDelay = 15;
 
-/** What a connection asks of who has it. */
+/** Services of a connection's owner. */
 export interface ConnectionOwner {
   readonly ids: CmIds;
   readonly iwarp: boolean;
-  /** Numbers in place of PSNs, by which a connection is found where there are none. */
+  /** Numbers used in place of PSNs, to find a connection where there are none. */
   nextNumber(): number;
-  /** Its negotiated attributes are there: queue pairs can be connected. */
+  /** Called when the connection's negotiated attributes are known: queue pairs can be connected. */
   known(connection: VerbsConnection): void;
   over(connection: VerbsConnection): void;
 }
@@ -43,7 +43,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
 
   // ── Active side ─────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Starts; a status that is not SUCCESS tells that nothing can come of it. */
+  /** Starts connecting. A status other than SUCCESS means that it cannot succeed. */
   connect(parameters: CmConnectParameters): number {
     const { ids } = this.owner;
     this.asked = { ...parameters, privateData: Uint8Array.from(parameters.privateData) };
@@ -63,7 +63,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
     this.learn(negotiated);
     this.state = 'repReceived';
     const offered = this.asked!.qp;
-    // An iWARP peer answers with private data only; what was offered holds.
+    // An iWARP peer replies with private data only; the offered values apply.
     const told = this.owner.iwarp ? offered : message;
     const reply: CmReply = {
       peerQpn: this.peerQpn,
@@ -79,14 +79,14 @@ export class VerbsConnection implements CmConnection, CmOwner {
   }
 
   ready(): void {
-    // iWARP has two steps: it is established already.
+    // iWARP has two steps: the connection is already established.
     if (!this.owner.iwarp) this.owner.ids.establish(this.localCommId);
     this.state = 'established';
   }
 
   // ── Passive side ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A request has come by this id. */
+  /** Takes over a request that has arrived with this id. */
   adopt(id: number, negotiated: CmNegotiated | undefined): void {
     this.localCommId = id;
     this.state = 'reqReceived';
@@ -110,7 +110,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
   disconnect(): void {
     this.state = 'dreqSent';
     if (this.owner.ids.disconnect(this.localCommId) === Status.SUCCESS) return;
-    // It has ended already.
+    // The connection has already ended.
     setImmediate(() => {
       const { events } = this;
       this.end();
@@ -124,14 +124,14 @@ export class VerbsConnection implements CmConnection, CmOwner {
 
   abandon(): void {
     this.events = {};
-    // What is not established is refused by the system when its id ends.
+    // When the id is destroyed, the OS rejects a connection that is not established.
     const established = this.state === 'established' || this.state === 'dreqSent';
     const told = established && this.owner.ids.disconnect(this.localCommId) === Status.SUCCESS;
     if (told) this.state = 'dreqSent';
     else this.end();
   }
 
-  /** The system disconnects what a process leaves behind. */
+  /** The OS disconnects the connections of a process that ends. */
   will(): undefined {
     return undefined;
   }
@@ -182,7 +182,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
 
   private disconnected(answered: boolean): void {
     const { events, state } = this;
-    // Answers the peer's DREQ.
+    // Replies to the peer's DREQ.
     if (state !== 'dreqSent') this.owner.ids.disconnect(this.localCommId);
     this.end();
     if (state === 'dreqSent') events.disconnectCompleted?.(answered);
@@ -202,7 +202,7 @@ export class VerbsConnection implements CmConnection, CmOwner {
     events.timedOut?.();
   }
 
-  /** Ends the id, which tells the peer where it has to be told. */
+  /** Destroys the id, which notifies the peer if necessary. */
   end(): void {
     if (this.localCommId === 0) return;
     this.events = {};

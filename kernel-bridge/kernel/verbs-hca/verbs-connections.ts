@@ -1,4 +1,4 @@
-/** The connections of a real HCA: those of the system, by librdmacm. */
+/** The connections of a real HCA: those of the OS, through librdmacm. */
 import type { ConnectAttributes } from '../../hca/soft-hca-binding.js';
 import { Capacity, QpType } from '../../ioctl/constants.js';
 import { Status, StatusError } from '../../ioctl/status.js';
@@ -22,7 +22,7 @@ import type { PortClaim, RequestSink } from './rdma-port-claims.js';
 import { type ConnectionOwner, VerbsConnection } from './verbs-connection.js';
 import { VerbsInquiry, VerbsLookup } from './verbs-lookups.js';
 
-/** Requests that wait at one listener whose owner set no limit. */
+/** Maximum number of requests waiting at a listener whose owner set no limit. */
 const mostWaiting = 1024;
 /** rdma_cm's hop limit. */
 const hops = 64;
@@ -30,11 +30,11 @@ const hops = 64;
 const portOfService = (serviceId: bigint): number => Number(serviceId & 0xffffn);
 const spaceOfService = (serviceId: bigint): number => Number((serviceId >> 16n) & 0xffffn);
 
-/** What stands for a queue pair's connection until it is connected. */
+/** Identifies a queue pair's connection until it is connected. */
 const keyOf = ({ receivePsn, sendPsn }: { receivePsn: number; sendPsn: number }, peerQpn: number): string =>
   `${receivePsn}/${sendPsn}/${peerQpn}`;
 
-/** A listener; a request waits with its connection or inquiry. */
+/** A listener; a request waits together with its connection or inquiry. */
 class Waiting<T extends object> {
   readonly queue: T[] = [];
 
@@ -59,7 +59,7 @@ class Waiting<T extends object> {
     return this.queue.shift();
   }
 
-  /** A request is over before anybody has taken it. */
+  /** A request has ended before it was taken. */
   forget(over: (waiting: T) => boolean): void {
     const index = this.queue.findIndex(over);
     if (index >= 0) this.queue.splice(index, 1);
@@ -109,7 +109,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
     return this.core.ids;
   }
 
-  /** For listeners on all addresses: requests at this device are ours. */
+  /** The device, for listeners on all addresses: requests at this device belong to this HCA. */
   get device(): number {
     return this.info.number;
   }
@@ -134,7 +134,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
     for (const listener of this.listeners) listener.forget((one) => one.connection === connection);
   }
 
-  /** The id of the connection that these attributes are of; 0: there is none. */
+  /** The id of the connection with these attributes; 0: none. */
   idFor(attributes: ConnectAttributes): number {
     return this.byKey.get(keyOf(attributes, attributes.destinationQpn))?.localCommId ?? 0;
   }
@@ -144,9 +144,9 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
   connect(parameters: CmConnectParameters, events: CmEvents) {
     const connection = new VerbsConnection(this);
     connection.events = events;
-    // librdmacm has no unreliable connections.
+    // librdmacm does not support unreliable connections.
     if (parameters.qp.type === QpType.UC) return { connection, status: Status.NOT_SUPPORTED };
-    // Throws where no id is left.
+    // Throws if no id is available.
     const status = connection.connect(parameters);
     this.all.add(connection);
     return { connection, status };
@@ -205,7 +205,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
     return { connection, request };
   }
 
-  // ── Look-ups
+  // ── Lookups
 
   lookup(parameters: SidrLookupParameters, events: SidrLookupEvents) {
     const lookup = new VerbsLookup(this.ids, parameters, events);
@@ -245,7 +245,7 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
     return this.core.claims.claim(this, service, gid, port, scopeId);
   }
 
-  /** Others reach it once somebody listens. */
+  /** Others can reach the port once there is a listener. */
   openPort(): number {
     return Status.SUCCESS;
   }
@@ -256,7 +256,8 @@ export class VerbsConnections implements HcaConnections, ConnectionOwner {
 
   private claimFor({ serviceId, address }: CmListenParameters): PortClaim {
     const claim = this.core.claims.find(spaceOfService(serviceId), address ?? null, portOfService(serviceId));
-    if (!claim) throw new StatusError(Status.INVALID_PARAMETER, 'the port of the listener was not claimed');
+    if (!claim)
+      throw new StatusError(Status.INVALID_PARAMETER, 'the port of the listener must be claimed first');
     return claim;
   }
 

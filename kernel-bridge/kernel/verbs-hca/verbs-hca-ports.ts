@@ -1,4 +1,4 @@
-/** The ports of a real device, as the kernel's table has them: addresses are those of its network interfaces. */
+/** The ports of a real device in the form of the kernel's table: their addresses are those of its network interfaces. */
 import { readdirSync, statSync } from 'node:fs';
 import type { VerbsDevice, VerbsGid, VerbsHca, VerbsPort } from '../../hca/verbs-binding.js';
 import { PortTransport } from '../../ioctl/constants.js';
@@ -9,10 +9,10 @@ import { DEFAULT_PKEY } from '../hca-driver/pkeys.js';
 
 const roceV2 = 2;
 const linkEthernet = 2;
-/** Devices of this system. */
+/** The RDMA devices of this host. */
 export const SYSTEM_DEVICES = '/sys/class/infiniband';
 
-/** Names of the system's RDMA devices; reads a directory. */
+/** Names of the RDMA devices; reads a directory. */
 export function systemDevices(): string[] {
   try {
     return readdirSync(SYSTEM_DEVICES).sort();
@@ -21,7 +21,7 @@ export function systemDevices(): string[] {
   }
 }
 
-/** Tells a device from one of the same name that comes later; undefined: there is none of the name. */
+/** Distinguishes a device from a later one with the same name; undefined: no device has the name. */
 export function systemDeviceId(name: string): bigint | undefined {
   return statSync(`${SYSTEM_DEVICES}/${name}`, { bigint: true, throwIfNoEntry: false })?.ino;
 }
@@ -35,10 +35,10 @@ function interfacesOf(device: string): string[] {
   }
 }
 
-/** GUIDs that are taken, by the port that has them. */
+/** GUIDs in use, by port. */
 export type GuidTable = Map<bigint, string>;
 
-/** GUIDs need to name one device; drivers derive them of a MAC, which several devices may share. */
+/** GUIDs must identify one device, but drivers derive them from a MAC that several devices may share. */
 function uniqueGuid(taken: GuidTable, wanted: bigint, owner: string): bigint {
   for (let guid = wanted; ; guid++) {
     const has = taken.get(guid);

@@ -1,4 +1,4 @@
-/** A real HCA behind the kernel side of the seam: one device of libibverbs, with a port or more. */
+/** The kernel side of a real HCA: one device of libibverbs, with one or more ports. */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { ConnectAttributes, HcaEvent, NativeHca } from '../../hca/soft-hca-binding.js';
@@ -23,12 +23,12 @@ import { type GuidTable, SYSTEM_DEVICES, systemDeviceId, VerbsPorts } from './ve
 import { verbsNative } from './verbs-native.js';
 import type { DeviceSink } from './verbs-pool.js';
 
-/** What a real HCA is made of. */
+/** The parts of a real HCA. */
 export interface VerbsHcaParts {
   readonly core: CmCore;
   readonly network: Pick<HostNetwork, 'interfaces' | 'watch'>;
   readonly guids: GuidTable;
-  /** The device, open. */
+  /** The opened device. */
   readonly device: VerbsDevice;
   readonly name: string;
   warn(text: string): void;
@@ -36,7 +36,7 @@ export interface VerbsHcaParts {
 
 const noOwner: CmOwner = { on: () => {} };
 
-/** `1.2.3` as WinVerbs has versions: 16 bits each. */
+/** Converts `1.2.3` to WinVerbs' form of versions: 16 bits each. */
 function firmwareVersion(text: string): bigint {
   const parts = text.split('.').map((part) => Number.parseInt(part, 10) || 0);
   return parts.slice(0, 3).reduce((value, part) => (value << 16n) | BigInt(part & 0xffff), 0n);
@@ -51,11 +51,13 @@ function attributesOf(device: VerbsDevice): DeviceAttributes {
     vendorId: device.vendorId,
     vendorPartId: device.vendorPartId,
     hwVersion: device.hardwareVersion,
-    // Batches of completions are counted here. Fast registration is for kernels' clients: libibverbs has no request for it.
+    // Batches of completions are counted here. Fast registration is for kernel clients only: libibverbs has no request
+    // for it.
     capabilityFlags:
       (device.capabilities & known) |
       BATCH_NOTIFY_CQ |
-      // Packets to the device's own port are looped back (IBA 1 §17.2.1.2); iWARP does not say so. No device says that it writes in order.
+      // Packets to the device's own port are looped back (IBA 1 §17.2.1.2), except on iWARP. No device reports that it
+      // writes in order.
       (device.iwarp ? 0 : LOOPBACK) |
       (device.resizesCqs ? 0 : FIXED_CQ),
     atomicCapability: device.atomics,
@@ -65,7 +67,7 @@ function attributesOf(device: VerbsDevice): DeviceAttributes {
   };
 }
 
-/** The driver of a device; software devices stand on a network interface in place of a driver. */
+/** The driver of a device; software devices have a network interface instead. */
 function driverOf(name: string): string {
   try {
     return basename(readlinkSync(`${SYSTEM_DEVICES}/${name}/device/driver`));
@@ -74,7 +76,7 @@ function driverOf(name: string): string {
   }
 }
 
-/** The limit of memory that this process may lock, as the system writes it. */
+/** The limit of memory that this process may lock, as text from the OS. */
 function lockedMemoryLimit(): string {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')
@@ -94,12 +96,12 @@ class VerbsHca implements HcaBackend, DeviceSink {
   readonly connections: VerbsConnections;
   readonly events: HcaEvent[] = [];
   private device: VerbsDevice | undefined;
-  /** The system's own mark of the device that is, or was last, open. */
+  /** The OS's identification of the device that is open, or was last. */
   private openedId: bigint | undefined;
   private readonly ports: VerbsPorts;
   private known: readonly HcaPort[] = [];
   private watcher: (() => void) | undefined = undefined;
-  /** An id at the device, by which the system tells that it takes the device away. */
+  /** An id at the device, through which the OS announces its removal. */
   private sentinel = 0;
   private memoryTold = false;
 
@@ -165,7 +167,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
   private openAgain(): VerbsDevice | undefined {
     const { core, name } = this.parts;
     const id = systemDeviceId(name);
-    // One that is on its way out is still listed; the system would wait for it to be closed again.
+    // A device that is being removed is still listed; the OS would wait for it to be closed again.
     if (id === undefined || id === this.openedId) return undefined;
     const opened = core.pool.host.openDevice(name);
     if (typeof opened === 'string') return undefined;
@@ -192,7 +194,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
     this.watcher?.();
   }
 
-  /** The kernel ends what the device has; then the device is let go of, for which its removal waits. */
+  /** The kernel destroys the device's objects; then the device is released, for which its removal waits. */
   gone(): void {
     const { device } = this;
     if (!device) return;
@@ -214,14 +216,14 @@ class VerbsHca implements HcaBackend, DeviceSink {
   }
 
   addDevice({ guid }: HcaPort): BackendDevice {
-    // One that comes again while the old one still has owners gets its port's place in the order of the ports.
+    // A port that returns while the old one still has owners keeps its index in the order of the ports.
     const index = Math.max(
       0,
       this.known.findIndex((port) => port.guid === guid),
     );
     const { host } = this.parts.core.pool;
     return {
-      // In place of a table: which physical port queue pairs use.
+      // Instead of a table: the physical port that queue pairs use.
       pkeyTable: index + 1,
       portChanged: () => {},
       violations: () => {
@@ -232,7 +234,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
     };
   }
 
-  /** Joins as datagram programs of librdmacm do: the system tells the network (IGMP, MLD). */
+  /** Joins like datagram programs of librdmacm: the OS notifies the network (IGMP, MLD). */
   private join(group: Uint8Array, interfaceIndex: number): { status: number; leave(): void } {
     const { ids } = this.parts.core;
     const port = this.known.find((one) => one.interfaceIndex === interfaceIndex);
@@ -250,7 +252,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
     if (this.memoryTold) return;
     this.memoryTold = true;
     this.parts.warn(
-      `${this.parts.name} could not lock memory that was to be registered; this process may lock ${lockedMemoryLimit()} bytes. ` +
+      `${this.parts.name} could not lock memory for a registration; this process may lock ${lockedMemoryLimit()} bytes. ` +
         'Raise RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK= of systemd, docker run --ulimit memlock=-1).',
     );
   }
@@ -265,7 +267,7 @@ class VerbsHca implements HcaBackend, DeviceSink {
   }
 }
 
-/** Makes a real HCA of a kernel. */
+/** Creates a real HCA of a kernel. */
 export function verbsHca(parts: VerbsHcaParts): HcaMaker {
   return (portOf) => new VerbsHca(parts, portOf);
 }

@@ -1,4 +1,4 @@
-/** Look-ups of datagram services (SIDR) by librdmacm's port space UDP. */
+/** Lookups of datagram services (SIDR) in librdmacm's UDP port space. */
 import { CmEventType } from '../../hca/verbs-binding.js';
 import { Status } from '../../ioctl/status.js';
 import type {
@@ -10,10 +10,10 @@ import type {
 } from '../cm/service.js';
 import { type CmIds, type CmMessage, type CmOwner, padded } from './cm-ids.js';
 
-/** Bytes of private data of a SIDR_REP. */
+/** Size of the private data of a SIDR_REP in bytes. */
 const replyData = 136;
 
-/** A look-up at a peer. */
+/** A lookup at a peer. */
 export class VerbsLookup implements SidrLookup, CmOwner {
   state: SidrState = 'idle';
   requestId = 0;
@@ -43,7 +43,7 @@ export class VerbsLookup implements SidrLookup, CmOwner {
       case CmEventType.established:
       case CmEventType.unreachable:
       case CmEventType.rejected: {
-        // A negative status is an errno: nobody has answered.
+        // A negative status is an errno value: there was no reply.
         if (message.status < 0) {
           this.fail();
           break;
@@ -83,7 +83,7 @@ export class VerbsLookup implements SidrLookup, CmOwner {
   }
 }
 
-/** A received look-up. */
+/** A received lookup. */
 export class VerbsInquiry implements SidrInquiry, CmOwner {
   state: SidrState = 'reqReceived';
   events: SidrInquiry['events'] = {};
@@ -95,7 +95,7 @@ export class VerbsInquiry implements SidrInquiry, CmOwner {
     ids.adopt(id, this);
   }
 
-  /** The Q_Key is that of librdmacm's port space, whatever the caller names. */
+  /** The Q_Key is that of librdmacm's port space, whatever the caller passes. */
   accept(qpn: number, _qkey: number, privateData: Uint8Array): void {
     this.ids.accept(this.id, { qpn }, privateData);
     this.end('answered');

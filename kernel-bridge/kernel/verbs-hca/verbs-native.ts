@@ -1,4 +1,4 @@
-/** The commands of a real HCA: {@link NativeHca} over the native host's, which serves all devices. */
+/** The commands of a real HCA: {@link NativeHca} over those of the native host, which serves all devices. */
 
 import { commandsOf, type RawCommand, type RawCommands } from '../../hca/command-words.js';
 import type { ConnectAttributes, HcaEvent, HcaLimits, NativeHca } from '../../hca/soft-hca-binding.js';
@@ -6,25 +6,25 @@ import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { Status } from '../../ioctl/status.js';
 import { isMulticast } from '../hca-driver/hca-ports.js';
 
-/** What the commands need to know besides. */
+/** The context that the commands need. */
 export interface VerbsSurroundings {
-  /** The device's number now; 0: it is gone. */
+  /** Current number of the device; 0: it is gone. */
   readonly number: number;
   readonly limits: HcaLimits;
   /** Takes the next event of this device. */
   nextEvent(): HcaEvent | undefined;
-  /** The id of the connection that these attributes are of; 0: of none. */
+  /** The id of the connection with these attributes; 0: none. */
   connectionFor(attributes: ConnectAttributes): number;
-  /** Joins a group at an interface, so that its packets come: a status and what undoes it. */
+  /** Joins a group on an interface to receive its packets: returns a status and a function to leave. */
   join(group: Uint8Array, interfaceIndex: number): { status: number; leave(): void };
-  /** The system has refused to lock memory. */
+  /** Called when the OS has refused to lock memory. */
   memoryRefused(): void;
 }
 
 type Counts = ReturnType<NativeHca['objectCounts']>;
 type Kind = keyof typeof lives;
 
-/** Which commands create an object of a kind, and destroy it. */
+/** The commands that create and destroy each kind of object. */
 const lives = {
   pd: ['allocatePd', 'deallocatePd'],
   mr: ['registerMr', 'deregisterMr'],
@@ -35,7 +35,7 @@ const lives = {
   ah: ['createAh', 'destroyAh'],
 } as const;
 
-/** Commands that count what they create and destroy. */
+/** Commands that count the objects that they create and destroy. */
 function counting(raw: RawCommands, counts: Counts): RawCommands {
   const counted = (kind: Kind, change: 1 | -1, command: RawCommand): RawCommand => {
     return (...values) => {
@@ -53,7 +53,7 @@ function counting(raw: RawCommands, counts: Counts): RawCommands {
   return all;
 }
 
-/** The commands of one device, which may come and go. */
+/** The commands of one device, which may be removed and return. */
 export function verbsNative(host: VerbsHca, around: VerbsSurroundings): NativeHca {
   const counts: Counts = {
     pd: 0,
@@ -82,7 +82,7 @@ export function verbsNative(host: VerbsHca, around: VerbsSurroundings): NativeHc
     },
     connectQp(qp, steps, attributes) {
       const connection = around.connectionFor(attributes);
-      // The peer has given it up meanwhile.
+      // The peer has given up the connection in the meantime.
       if (connection === 0) return Status.CONNECTION_ABORTED;
       return commands.connectQp(qp, steps, attributes, connection);
     },

@@ -1,32 +1,30 @@
-/**
- * The real HCAs of a kernel together: one native host with its events, which go to the device or the connection that they are about.
- */
+/** The real HCAs of a kernel: one native host, whose events are passed to their device or connection. */
 import type { HcaEvent } from '../../hca/soft-hca-binding.js';
 import type { VerbsHca } from '../../hca/verbs-binding.js';
 import { ownerAt } from '../../schema/generated/attributes.js';
 import { eventOf, word } from '../../schema/generated/events.js';
 import type { CmMessage } from './cm-ids.js';
 
-/** Who hears of the events of a device. */
+/** Receives the events of a device. */
 export interface DeviceSink {
-  /** The device's number now; 0: it is gone. */
+  /** Current number of the device; 0: it is gone. */
   readonly number: number;
   readonly events: HcaEvent[];
   /** Ports, addresses or P_Keys have changed. */
   changed(): void;
-  /** The system takes the device away. */
+  /** Called when the OS is removing the device. */
   gone(): void;
 }
 
 export class VerbsPool {
   readonly devices = new Set<DeviceSink>();
-  /** Set by who has the connections. */
+  /** Set by the owner of the connections. */
   onCm: (message: CmMessage) => void = () => {};
   private users = 0;
 
   constructor(readonly host: VerbsHca) {}
 
-  /** One more HCA uses the host; the last to let go closes it. */
+  /** Adds a user of the host; the last one to release it closes it. */
   acquire(): void {
     this.users++;
   }
@@ -36,7 +34,7 @@ export class VerbsPool {
     if (this.users === 0) this.host.close();
   }
 
-  /** Takes all events that have come, and passes each on. */
+  /** Takes all events that have arrived and passes each on. */
   pump(): void {
     const { host } = this;
     for (;;) {
